@@ -1,0 +1,55 @@
+# fairq_ryu: `make help` lists what can be made.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Experiments and most tests make network namespaces and load eBPF.
+SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
+BIN := .venv/bin
+BPF := $(wildcard fairq_ryu/switch/bpf/*.[ch])
+
+.PHONY: help setup setup-dev demo test test-unit lint format bench bpf clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## set up what is missing for running: system packages, .venv, eBPF objects, Open vSwitch
+	@scripts/setup.sh
+
+setup-dev: ## the same, and the tools for tests and lint
+	@scripts/setup.sh --dev
+
+# exec: a signal for the recipe's shell must reach fairq, which then takes down what it put up.
+demo: setup ## incast on a real Open vSwitch, without and with FairQ; the table of both
+	@exec $(SUDO) $(BIN)/fairq run incast --policy droptail,fairq --out results/demo
+
+test: setup-dev ## lint, then every test (as root)
+	@$(MAKE) lint
+	@exec $(SUDO) $(BIN)/pytest
+
+test-unit: setup-dev ## the tests that need no root; seconds
+	@exec $(BIN)/pytest tests/unit
+
+lint: setup-dev ## ruff, mypy --strict, clang-format; changes nothing
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet . || { echo "ruff format: not formatted; run: make format" >&2; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+	@$(if $(BPF),$(BIN)/clang-format --dry-run --Werror $(BPF))
+
+format: setup-dev ## format Python and C in place, and fix what ruff can fix
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format --quiet .
+	@$(if $(BPF),$(BIN)/clang-format -i $(BPF))
+
+bench: setup ## cost of the eBPF program per packet, rules per second, delay to the first lowered ACK
+	@exec $(SUDO) $(BIN)/python -m fairq_ryu.experiments.bench
+
+bpf: ## compile the eBPF objects
+	@scripts/setup.sh --bpf
+
+clean: ## remove what was built here; results/ and the system's packages stay
+	@rm -rf .venv .setup.log .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	@rm -f fairq_ryu/switch/bpf/*.o fairq_ryu/switch/bpf/*.o.tmp fairq_ryu/switch/bpf/.stamp-bpf
+	@find fairq_ryu mininet_topos tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,166 @@
+"""The ``fairq`` command. Parses arguments and calls what does the work; errors end as one line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from pathlib import Path
+
+from fairq_ryu import __version__
+from fairq_ryu.errors import UserError
+
+
+def _config_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config-file", action="append", type=Path, default=[], metavar="FILE", help="settings; may be repeated"
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fairq", description="Fair shares and short queues for TCP, from the network alone."
+    )
+    parser.add_argument("--version", action="version", version=f"fairq_ryu {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    doctor = commands.add_parser("doctor", help="what this machine has and lacks")
+    doctor.add_argument("--json", action="store_true", help="print JSON")
+    doctor.set_defaults(run=_doctor)
+
+    agent = commands.add_parser("agent", help="run the switch agent of one bridge")
+    agent.add_argument("--bridge", required=True, help="the Open vSwitch bridge, e.g. s1")
+    agent.add_argument(
+        "--controller",
+        action="append",
+        default=[],
+        metavar="TARGET",
+        help="tcp:HOST[:PORT] or ssl:HOST[:PORT]; may be repeated (default tcp:127.0.0.1:6653)",
+    )
+    agent.add_argument("--private-key", type=Path, metavar="PEM", help="for ssl: targets")
+    agent.add_argument("--certificate", type=Path, metavar="PEM", help="for ssl: targets")
+    agent.add_argument("--ca-cert", type=Path, metavar="PEM", help="for ssl: targets: whom to trust")
+    agent.add_argument("--verbose", action="store_true", help="say more")
+    _config_option(agent)
+    agent.set_defaults(run=_agent)
+
+    status = commands.add_parser("status", help="what a bridge's agent sees and does")
+    status.add_argument("--bridge", help="the bridge (default: the only one with an agent)")
+    status.add_argument("--json", action="store_true", help="print JSON, with histograms")
+    status.set_defaults(run=_status)
+
+    run = commands.add_parser("run", help="run an experiment")
+    run.add_argument("scenario", help="a scenario's name (incast) or a .toml file")
+    run.add_argument("--policy", default="droptail,fairq", help="policies to compare, comma separated")
+    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where result.json goes")
+    run.add_argument(
+        "--set", action="append", default=[], dest="overrides", metavar="NAME=VALUE", help="change a scenario's setting"
+    )
+    run.add_argument("--config-file", type=Path, metavar="FILE", help="settings for controller and agents")
+    run.set_defaults(run=_run)
+
+    report = commands.add_parser("report", help="pictures and a page from a result")
+    report.add_argument("directory", type=Path, metavar="DIR", help="where result.json is")
+    report.set_defaults(run=_report)
+
+    check = commands.add_parser("check", help="check a configuration file")
+    check.add_argument("file", type=Path, metavar="FILE")
+    check.set_defaults(run=_check)
+    return parser
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from fairq_ryu import doctor
+
+    return doctor.main(json_output=args.json)
+
+
+def _agent(args: argparse.Namespace) -> int:
+    from fairq_ryu import config
+    from fairq_ryu.switch import agent
+    from fairq_ryu.switch.datapath import DatapathLimits
+
+    settings = config.load(args.config_file)
+    targets = tuple(agent.parse_target(text) for text in args.controller or ["tcp:127.0.0.1:6653"])
+    logging.basicConfig(format=f"fairq agent: {args.bridge}: %(message)s", stream=sys.stderr)
+    logging.getLogger("fairq_ryu").setLevel(logging.DEBUG if args.verbose else logging.INFO)
+    limits = DatapathLimits(
+        flows=int(settings.number("agent", "flows")),
+        rules=int(settings.number("agent", "rules")),
+        ports=int(settings.number("agent", "ports")),
+        active_timeout=settings.number("agent", "active_timeout"),
+    )
+    options = agent.AgentOptions(
+        bridge=args.bridge,
+        targets=targets,
+        limits=limits,
+        flow_idle_timeout=settings.number("agent", "flow_idle_timeout"),
+        closed_timeout=settings.number("agent", "closed_timeout"),
+        reconnect_max=settings.number("agent", "reconnect_max"),
+        tls=agent.TlsFiles(args.private_key, args.certificate, args.ca_cert),
+    )
+    return agent.run(options)
+
+
+def _status(args: argparse.Namespace) -> int:
+    from fairq_ryu.switch import status
+
+    bridge = args.bridge
+    if bridge is None:
+        found = status.running()
+        if len(found) != 1:
+            there = f"agents run on {', '.join(found)}" if found else "no agent runs here"
+            raise UserError(there, "name the bridge: fairq status --bridge NAME")
+        bridge = found[0]
+    about = status.ask(bridge)
+    if args.json:
+        print(json.dumps(about))
+        return 0
+    from fairq_ryu.switch.status_table import print_status
+
+    print_status(about)
+    return 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    from fairq_ryu.experiments import runner
+
+    overrides = {}
+    for text in args.overrides:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise UserError(f"--set {text!r} is not NAME=VALUE", "write for example --set rounds=20")
+        overrides[name.strip()] = value.strip()
+    policies = [name.strip() for name in args.policy.split(",") if name.strip()]
+    return runner.main(args.scenario, policies, args.out, overrides, args.config_file)
+
+
+def _report(args: argparse.Namespace) -> int:
+    from fairq_ryu.experiments import report
+
+    return report.main(args.directory)
+
+
+def _check(args: argparse.Namespace) -> int:
+    from fairq_ryu import config
+
+    config.load([args.file])
+    print(f"{args.file}: fine")
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; returns the exit code: 0 done, 1 failed, 2 the user can put it right."""
+    args = _parser().parse_args(arguments)
+    try:
+        code: int = args.run(args)
+        return code
+    except UserError as error:
+        print(f"fairq {args.command}: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        return 1
+    except KeyboardInterrupt:
+        print(f"fairq {args.command}: interrupted", file=sys.stderr)
+        return 130

@@ -1,0 +1,106 @@
+"""The nouns that every layer shares: flows, ports, queue samples and window plans.
+
+Nothing here does I/O or knows of OpenFlow. Addresses are text (``10.0.0.1``, ``fe80::1``), windows
+and queues are bytes, rates bytes per second, times seconds.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class FlowKey(NamedTuple):
+    """One direction of a TCP connection: ``src`` is the one that sends the data."""
+
+    src: str
+    dst: str
+    sport: int
+    dport: int
+
+    @property
+    def reversed(self) -> FlowKey:
+        """The other direction: the one that the ACKs of this data take."""
+        return FlowKey(self.dst, self.src, self.dport, self.sport)
+
+    @property
+    def connection(self) -> FlowKey:
+        """The same key for both directions: the one that sorts first."""
+        return min(self, self.reversed)
+
+    @property
+    def version(self) -> int:
+        """4 or 6."""
+        return ipaddress.ip_address(self.src).version
+
+    def __str__(self) -> str:
+        if ":" in self.src:
+            return f"[{self.src}]:{self.sport} -> [{self.dst}]:{self.dport}"
+        return f"{self.src}:{self.sport} -> {self.dst}:{self.dport}"
+
+
+class PortKey(NamedTuple):
+    """A port of a bridge: ``dpid`` is the bridge's own (no marker), ``port`` its OpenFlow number."""
+
+    dpid: int
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.dpid:016x}:{self.port}"
+
+
+class QueueSample(NamedTuple):
+    """The queue of a port at one moment, as its switch reports it.
+
+    ``backlog`` and ``peak`` (since the last sample), ``limit`` and ``mean`` (over the time since the
+    last sample) in bytes; ``rate`` of the port in bytes per second (0: not known); ``drops`` in
+    packets since the switch started; ``active`` is the number of flows whose data left by the port
+    lately and that have no rule of their own.
+    """
+
+    backlog: int
+    peak: int
+    limit: int
+    rate: int
+    drops: int
+    active: int
+    mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class FlowInfo:
+    """What a policy is told of a flow: one direction, on one port.
+
+    ``mss`` is what the receiver of the data announced (bytes), ``owner`` the host, VM or tenant that
+    sends (its address unless something better is known).
+    """
+
+    key: FlowKey
+    mss: int
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPlan:
+    """The windows that should stand for one port; what is not in it should not stand.
+
+    ``pool``: bytes shared by the port's active flows; ``window``: one window for each of them (at
+    most one of the two); ``flows``: a window for single flows, by the direction of their data
+    (0 pauses the flow). All in bytes, unscaled.
+    """
+
+    pool: int | None = None
+    window: int | None = None
+    flows: Mapping[FlowKey, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.pool is not None and self.window is not None:
+            raise ValueError("a plan has a pool or a window for the port, not both")
+
+    def __bool__(self) -> bool:
+        return self.pool is not None or self.window is not None or bool(self.flows)
+
+
+NO_WINDOWS = WindowPlan()

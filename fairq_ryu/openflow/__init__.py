@@ -1,0 +1,8 @@
+"""How it is said in OpenFlow 1.3: the window fields, the experimenter messages, the rules, packets.
+
+Importing this package registers the two window fields with Ryu's OpenFlow 1.3 codec.
+"""
+
+from fairq_ryu.openflow import oxm as _oxm
+
+_oxm.register()

@@ -1,0 +1,80 @@
+"""The queue-depth multipart: an experimenter message that says what no OpenFlow 1.3 queue stats say.
+
+Request body (8 bytes): port number (``OFPP_ANY`` for all), padding. Reply body: one 64-byte record a
+port, see :class:`QueueDepth`. Everything is in network byte order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from fairq_ryu.model import QueueSample
+
+EXP_TYPE_QUEUE_DEPTH = 1
+
+_REQUEST = struct.Struct("!I4x")
+_RECORD = struct.Struct("!IIQQQQQQQ")
+REQUEST_SIZE = _REQUEST.size
+RECORD_SIZE = _RECORD.size
+
+
+class QueueDepth(NamedTuple):
+    """One port's record, in the order of the wire.
+
+    ``backlog``, ``peak`` (since this connection asked last) and ``limit`` (0: not known) in bytes,
+    ``rate`` in bytes per second (0: not known), ``drops`` in packets; ``byte_ns`` is the integral of
+    the backlog over time, in byte nanoseconds, up to ``clock_ns`` of the switch's monotonic clock:
+    two records give the exact mean in between.
+    """
+
+    port: int
+    active: int
+    backlog: int
+    peak: int
+    limit: int
+    rate: int
+    drops: int
+    byte_ns: int
+    clock_ns: int
+
+
+def encode_request(port: int) -> bytes:
+    """The request's body for one port, or ``OFPP_ANY``."""
+    return _REQUEST.pack(port)
+
+
+def decode_request(data: bytes) -> int:
+    """The port asked for. Raises ValueError on a wrong length."""
+    if len(data) != REQUEST_SIZE:
+        raise ValueError(f"a queue-depth request is {REQUEST_SIZE} bytes, not {len(data)}")
+    return int(_REQUEST.unpack(data)[0])
+
+
+def encode_reply(records: Iterable[QueueDepth]) -> bytes:
+    """The reply's body."""
+    return b"".join(_RECORD.pack(*record) for record in records)
+
+
+def decode_reply(data: bytes) -> list[QueueDepth]:
+    """The records of a reply's body. Raises ValueError on a wrong length."""
+    if len(data) % RECORD_SIZE:
+        raise ValueError(f"a queue-depth reply is a multiple of {RECORD_SIZE} bytes, not {len(data)}")
+    return [QueueDepth._make(fields) for fields in _RECORD.iter_unpack(data)]
+
+
+def sample(now: QueueDepth, before: QueueDepth | None) -> QueueSample:
+    """A policy's view of a record, given the one before it (None: this is the first)."""
+    mean = float(now.backlog)
+    if before is not None and now.clock_ns > before.clock_ns and now.byte_ns >= before.byte_ns:
+        mean = (now.byte_ns - before.byte_ns) / (now.clock_ns - before.clock_ns)
+    return QueueSample(
+        backlog=now.backlog,
+        peak=now.peak,
+        limit=now.limit,
+        rate=now.rate,
+        drops=now.drops,
+        active=now.active,
+        mean=mean,
+    )

@@ -1,0 +1,100 @@
+"""The flow-record multipart: what a switch's agent knows of the flows that cross its bridge.
+
+Request body (8 bytes): idle limit in milliseconds (flows silent for longer are left out; 0: all),
+padding. Reply body: one 80-byte record a direction of a connection. Network byte order.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from fairq_ryu.model import FlowKey
+
+EXP_TYPE_FLOW_RECORDS = 2
+
+_REQUEST = struct.Struct("!I4x")
+_RECORD = struct.Struct("!16s16sHHBBHIIQQQII")
+REQUEST_SIZE = _REQUEST.size
+RECORD_SIZE = _RECORD.size
+
+KNOWN = 1  # the handshake was seen: the scale is known
+CLOSED = 2  # this direction has sent FIN, or the connection was reset
+RULED = 4  # a rule of its own holds for it
+UNSCALED = 0xFF
+
+
+class FlowRecord(NamedTuple):
+    """One direction of a connection: the segments that ``key.src`` sends.
+
+    ``port`` is the OpenFlow port by which they leave; ``wscale`` what the *sender* announced (None:
+    no option); ``mss`` what it announced, bytes; ``idle_ms`` the time since its last segment;
+    ``bytes`` payload, ``packets`` data segments; ``rewritten`` the number of its segments whose
+    window was lowered.
+    """
+
+    key: FlowKey
+    port: int
+    flags: int
+    wscale: int | None
+    mss: int
+    idle_ms: int
+    bytes: int
+    packets: int
+    rewritten: int
+
+
+def encode_request(idle_ms: int) -> bytes:
+    """The request's body."""
+    return _REQUEST.pack(idle_ms)
+
+
+def decode_request(data: bytes) -> int:
+    """The idle limit asked for, ms. Raises ValueError on a wrong length."""
+    if len(data) != REQUEST_SIZE:
+        raise ValueError(f"a flow-record request is {REQUEST_SIZE} bytes, not {len(data)}")
+    return int(_REQUEST.unpack(data)[0])
+
+
+def encode_reply(records: Iterable[FlowRecord]) -> bytes:
+    """The reply's body."""
+    return b"".join(
+        _RECORD.pack(
+            ipaddress.ip_address(r.key.src).packed.ljust(16, b"\0"),
+            ipaddress.ip_address(r.key.dst).packed.ljust(16, b"\0"),
+            r.key.sport,
+            r.key.dport,
+            r.key.version,
+            UNSCALED if r.wscale is None else r.wscale,
+            r.mss,
+            r.port,
+            r.flags,
+            r.bytes,
+            r.packets,
+            r.rewritten,
+            r.idle_ms,
+            0,
+        )
+        for r in records
+    )
+
+
+def decode_reply(data: bytes) -> list[FlowRecord]:
+    """The records of a reply's body. Raises ValueError on a wrong length or IP version."""
+    if len(data) % RECORD_SIZE:
+        raise ValueError(f"a flow-record reply is a multiple of {RECORD_SIZE} bytes, not {len(data)}")
+    records = []
+    for src, dst, sport, dport, version, wscale, mss, port, flags, size, packets, rewritten, idle, _ in (
+        _RECORD.iter_unpack(data)
+    ):
+        if version not in (4, 6):
+            raise ValueError(f"a flow record of IP version {version}")
+        length = 4 if version == 4 else 16
+        key = FlowKey(
+            str(ipaddress.ip_address(src[:length])), str(ipaddress.ip_address(dst[:length])), sport, dport
+        )
+        scale = None if wscale == UNSCALED else wscale
+        records.append(FlowRecord(key, port, flags, scale, mss, idle, size, packets, rewritten))
+    return records

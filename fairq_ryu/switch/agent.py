@@ -1,0 +1,392 @@
+"""``fairq agent``: the process beside an OVS bridge. Wires ports, eBPF and controllers together.
+
+One thread follows OVSDB; everything else happens in one asyncio loop. If the agent dies, traffic
+goes on: the eBPF programs ignore every rule whose lease has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import random
+import re
+import signal
+import ssl
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.switch import status
+from fairq_ryu.switch.core import Channel, Switch
+from fairq_ryu.switch.datapath import Datapath, DatapathLimits
+from fairq_ryu.switch.libbpf import BpfError
+from fairq_ryu.switch.ovsdb import BridgePort, BridgeView, BridgeWatcher
+from fairq_ryu.switch.qdisc import read_shapes
+
+log = logging.getLogger(__name__)
+DEFAULT_PORT = 6653
+_TARGET = re.compile(r"^(tcp|ssl):(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+))(?::(\d+))?$")
+_EXPIRE_INTERVAL = 0.1
+_SHAPE_INTERVAL = 1.0
+_SWEEP_INTERVAL = 1.0
+_FIRST_RETRY = 0.2
+_ECHO_INTERVAL = 5.0
+_SILENCE = 15.0
+_MAX_UNSENT = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a controller listens. ``text`` is as the user wrote it."""
+
+    text: str
+    host: str
+    port: int
+    secure: bool
+
+
+def parse_target(text: str) -> Target:
+    """A controller's address: ``tcp:HOST[:PORT]`` or ``ssl:HOST[:PORT]``. Raises :class:`UserError`."""
+    match = _TARGET.match(text)
+    port = int(match.group(4) or DEFAULT_PORT) if match else 0
+    if match is None or not 0 < port < 65536:
+        raise UserError(
+            f"{text!r} is not a controller's address", "write tcp:127.0.0.1:6653, or ssl: for an encrypted channel"
+        )
+    return Target(text, match.group(2) or match.group(3), port, match.group(1) == "ssl")
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files for ``ssl:`` targets: our key and certificate, and the authority to trust."""
+
+    private_key: Path | None = None
+    certificate: Path | None = None
+    ca_certificate: Path | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """The TLS context. Raises :class:`UserError` if files are missing or wrong."""
+        if self.ca_certificate is None:
+            raise UserError("ssl: needs to know whom to trust", "give --ca-cert FILE (and --private-key, --certificate)")
+        try:
+            context = ssl.create_default_context(cafile=str(self.ca_certificate))
+            # Controllers are named by address, and their certificates seldom are (as in ovs-vswitchd).
+            context.check_hostname = False
+            if self.certificate is not None:
+                context.load_cert_chain(str(self.certificate), str(self.private_key) if self.private_key else None)
+        except (OSError, ssl.SSLError) as error:
+            raise UserError(f"cannot use the TLS files: {error}", "check that they exist and are PEM") from None
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """What an agent is told. Timeouts in seconds."""
+
+    bridge: str
+    targets: tuple[Target, ...]
+    limits: DatapathLimits
+    flow_idle_timeout: float = 300.0
+    closed_timeout: float = 2.0
+    reconnect_max: float = 8.0
+    tls: TlsFiles = TlsFiles()
+
+
+class BridgeLock:
+    """At most one agent a bridge. Released when the process ends, however it ends."""
+
+    def __init__(self, bridge: str) -> None:
+        """Take the lock. Raises :class:`UserError` naming who holds it."""
+        directory = status.run_directory()
+        try:
+            directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+            self._file: IO[str] = open(directory / f"{bridge}.lock", "a+", encoding="utf-8")  # noqa: SIM115
+        except OSError as error:
+            raise UserError(f"cannot write to {directory}: {error.strerror}", "run as root, or set FAIRQ_RUNDIR") from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.seek(0)
+            holder = self._file.read().strip() or "another process"
+            self._file.close()
+            raise UserError(
+                f"bridge {bridge} has an agent already: {holder}", "end that one first, or leave it be"
+            ) from None
+        self._file.seek(0)
+        self._file.truncate()
+        self._file.write(f"process {os.getpid()} ({' '.join(sys.argv)})\n")
+        self._file.flush()
+
+    def release(self) -> None:
+        """Let go."""
+        with contextlib.suppress(OSError):
+            os.unlink(self._file.name)
+        self._file.close()
+
+
+class Agent:
+    """A running agent. :meth:`run` returns when it is told to stop."""
+
+    def __init__(self, options: AgentOptions) -> None:
+        self.options = options
+        self._connected: dict[str, bool] = {t.text: False for t in options.targets}
+        self._unwatched: tuple[tuple[str, str], ...] = ()
+        self._flows = 0
+        self._stop = asyncio.Event()
+        self._failure: UserError | None = None
+
+    async def run(self, ready: Callable[[int], None]) -> None:
+        """Serve until :meth:`stop`. ``ready`` is called with the number of ports once all is attached.
+
+        Raises :class:`UserError` or :class:`BpfError`; whatever was attached is detached.
+        """
+        loop = asyncio.get_running_loop()
+        options = self.options
+        tls = options.tls.context() if any(t.secure for t in options.targets) else None
+        lock = BridgeLock(options.bridge)
+        views: asyncio.Queue[BridgeView | None] = asyncio.Queue()
+        watcher = BridgeWatcher(options.bridge, lambda view: loop.call_soon_threadsafe(views.put_nowait, view))
+        self.data = Datapath(options.limits)
+        server: asyncio.Server | None = None
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            view = watcher.start()
+            try:
+                self.switch = Switch(
+                    options.bridge, view.dpid, self.data, options.limits.rules + options.limits.ports
+                )
+            except ValueError as error:
+                raise UserError(
+                    f"bridge {options.bridge}: {error}, where the agent's own id goes",
+                    "set one that does not: ovs-vsctl set bridge "
+                    f"{options.bridge} other-config:datapath-id=0000<12 hex digits>",
+                ) from None
+            inherited = self.data.load(list(view.ports))
+            if inherited:
+                log.info("took over %d flows from an agent that died", inherited)
+            self._sync_ports(view)
+            await self._read_shapes()
+            server = await self._serve_status()
+            jobs: list[Coroutine[Any, Any, None]] = [
+                self._follow(views),
+                self._every(_EXPIRE_INTERVAL, self._expire),
+                self._every(_SHAPE_INTERVAL, self._read_shapes),
+                self._every(_SWEEP_INTERVAL, self._sweep),
+                *(self._keep_connected(target, tls) for target in options.targets),
+            ]
+            tasks = [asyncio.create_task(job) for job in jobs]
+            ready(len(self.data.ports))
+            stopping = asyncio.create_task(self._stop.wait())
+            done, _ = await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            for task in done - {stopping}:
+                task.result()  # a job that ends has failed: let it say why
+            if self._failure is not None:
+                raise self._failure
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            watcher.stop()
+            if server is not None:
+                server.close()
+                with contextlib.suppress(OSError):
+                    status.socket_path(options.bridge).unlink()
+            self.data.close()
+            lock.release()
+
+    def stop(self) -> None:
+        """Let :meth:`run` end."""
+        self._stop.set()
+
+    # Ports
+
+    async def _follow(self, views: asyncio.Queue[BridgeView | None]) -> None:
+        while True:
+            view = await views.get()
+            if view is None:
+                log.warning("bridge %s has been deleted: ending", self.options.bridge)
+                self._stop.set()
+                return
+            if self._sync_ports(view):
+                await self._read_shapes()
+
+    def _sync_ports(self, view: BridgeView) -> bool:
+        """Attach to ports that came, let go of those that went. Returns whether any did."""
+        changed = False
+        wanted = {port.ofport: port for port in view.ports}
+        for ofport, port in list(self.data.ports.items()):
+            if ofport not in wanted or wanted[ofport].ifindex != port.ifindex:
+                self._drop_port(port)
+                changed = True
+        for ofport, port in wanted.items():
+            held = self.data.ports.get(ofport)
+            if held is None:
+                changed |= self._add_port(port)
+            elif held != port:
+                self.data.update_port(port)
+                self.switch.port_changed(ofp.OFPPR_MODIFY, port)
+        for entry in set(view.unwatched) - set(self._unwatched):
+            log.warning("port %s is not watched: %s", *entry)
+        self._unwatched = view.unwatched
+        return changed
+
+    def _add_port(self, port: BridgePort) -> bool:
+        try:
+            self.data.add_port(port)
+        except BpfError as error:
+            # It may have gone again already; if not, one bad port must not stop the others.
+            log.warning("port %s is not watched: %s", port.name, error)
+            return False
+        log.info("port %d (%s): watched", port.ofport, port.name)
+        self.switch.port_changed(ofp.OFPPR_ADD, port)
+        return True
+
+    def _drop_port(self, port: BridgePort) -> None:
+        now = time.monotonic_ns()
+        self.switch.rules_removed(self.switch.table.forget_port(port.ofport), ofp.OFPRR_DELETE, now)
+        self.data.remove_port(port.ofport)
+        log.info("port %d (%s): gone", port.ofport, port.name)
+        self.switch.port_changed(ofp.OFPPR_DELETE, port)
+
+    # Things done now and then
+
+    async def _every(self, interval: float, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            await asyncio.sleep(interval)
+            await job()
+
+    async def _expire(self) -> None:
+        now = time.monotonic_ns()
+        self.switch.rules_removed(self.switch.table.expire(now), ofp.OFPRR_HARD_TIMEOUT, now)
+
+    async def _read_shapes(self) -> None:
+        indexes = [port.ifindex for port in self.data.ports.values()]
+        # Netlink takes its time on big hosts: not in the loop that answers controllers.
+        self.data.shapes = await asyncio.get_running_loop().run_in_executor(None, read_shapes, indexes)
+
+    async def _sweep(self) -> None:
+        options = self.options
+        _, self._flows = self.data.sweep(int(options.flow_idle_timeout * 1e9), int(options.closed_timeout * 1e9))
+
+    # Controllers
+
+    async def _keep_connected(self, target: Target, tls: ssl.SSLContext | None) -> None:
+        delay = _FIRST_RETRY
+        complained = False
+        while True:
+            try:
+                reader, writer = await asyncio.wait_for(
+                    asyncio.open_connection(
+                        target.host, target.port, ssl=tls if target.secure else None
+                    ),
+                    timeout=5.0,
+                )
+            except (OSError, TimeoutError, ssl.SSLError) as error:
+                if not complained:
+                    log.warning(
+                        "controller %s cannot be reached (%s); trying on. Is it running? Is the address right?",
+                        target.text,
+                        error or type(error).__name__,
+                    )
+                    complained = True
+                await asyncio.sleep(delay * random.uniform(0.8, 1.2))
+                delay = min(delay * 2, self.options.reconnect_max)
+                continue
+            log.info("controller %s: connected", target.text)
+            started = time.monotonic()
+            await self._talk(target, reader, writer)
+            log.warning("controller %s: connection lost; rules run out with their leases", target.text)
+            complained = False
+            # A controller that accepts and closes at once is no reason to hammer it.
+            delay = _FIRST_RETRY if time.monotonic() - started > 5 else min(delay * 2, self.options.reconnect_max)
+            await asyncio.sleep(delay * random.uniform(0.8, 1.2))
+
+    async def _talk(self, target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        channel = Channel(self.switch, writer.write)
+        self._connected[target.text] = True
+        heard = time.monotonic()
+        try:
+            while not channel.closed:
+                try:
+                    data = await asyncio.wait_for(reader.read(1 << 16), _ECHO_INTERVAL)
+                except TimeoutError:
+                    if time.monotonic() - heard > _SILENCE:
+                        log.warning("controller %s: silent for %.0f s", target.text, _SILENCE)
+                        return
+                    channel.ping()
+                    continue
+                if not data:
+                    return
+                heard = time.monotonic()
+                channel.receive(data)
+                if writer.transport.get_write_buffer_size() > _MAX_UNSENT:
+                    log.warning("controller %s: does not read its messages", target.text)
+                    return
+                await writer.drain()
+        except (OSError, ssl.SSLError) as error:
+            log.debug("controller %s: %s", target.text, error)
+        finally:
+            channel.close()
+            self._connected[target.text] = False
+            writer.close()
+
+    # Status
+
+    async def _serve_status(self) -> asyncio.Server:
+        path = status.socket_path(self.options.bridge)
+        with contextlib.suppress(OSError):
+            path.unlink()  # we hold the lock: what is there is a dead agent's
+        server = await asyncio.start_unix_server(self._answer_status, str(path))
+        os.chmod(path, 0o600)
+        return server
+
+    async def _answer_status(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        about = {
+            "bridge": self.options.bridge,
+            "dpid": f"{self.switch.dpid:016x}",
+            "pid": os.getpid(),
+            "uptime_s": self.switch.age_ns(time.monotonic_ns()) / 1e9,
+            "controllers": [
+                {"target": text, "connected": connected} for text, connected in self._connected.items()
+            ],
+            "unwatched": [{"name": name, "reason": reason} for name, reason in self._unwatched],
+            **status.snapshot(self.data, self.switch.table, self._flows),
+        }
+        writer.write(json.dumps(about).encode())
+        with contextlib.suppress(OSError):
+            await writer.drain()
+        writer.close()
+
+
+def run(options: AgentOptions) -> int:
+    """Run an agent until SIGINT or SIGTERM. Raises :class:`UserError`."""
+    if os.geteuid() != 0:
+        raise UserError("the agent needs root, to load eBPF and attach it to ports", "run it with sudo")
+
+    async def main() -> None:
+        agent = Agent(options)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, agent.stop)
+
+        def ready(ports: int) -> None:
+            print(f"fairq agent: bridge {options.bridge} ready ({ports} ports)", file=sys.stderr, flush=True)
+
+        await agent.run(ready)
+
+    try:
+        asyncio.run(main())
+    except BpfError as error:
+        raise UserError(str(error), "fairq doctor says what this machine lacks") from error
+    return 0

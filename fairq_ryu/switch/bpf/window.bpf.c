@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The window channel's datapath: tc egress on every port of the bridge.
+ *
+ * Every TCP segment that leaves a port teaches where its flow leaves; handshakes teach the window
+ * scales (RFC 7323) and the MSS; ACKs whose data leaves by a port with a rule get their receive
+ * window lowered. Windows are only ever lowered, never below one MSS (rounded up to a step of the
+ * scale) unless a rule says 0, and never touched when the scale was not seen.
+ *
+ * Nothing here knows of a policy. Packets are never dropped or redirected: every path ends in
+ * TC_ACT_UNSPEC, which lets the filters of others run.
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/pkt_cls.h>
+#include <linux/tcp.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "layout.h"
+
+#define MAX_VLAN_TAGS   2
+#define MAX_IPV6_EXT    6
+#define MAX_TCP_OPTIONS 40
+#define MAX_WSCALE      14  /* RFC 7323 section 2.3: larger shifts count as 14 */
+#define DEFAULT_MSS_V4  536 /* RFC 9293 section 3.7.1: what no MSS option means */
+#define DEFAULT_MSS_V6  1220
+#define TCP_OPT_END     0
+#define TCP_OPT_NOP     1
+#define TCP_OPT_MSS     2
+#define TCP_OPT_WSCALE  3
+#define IP_FRAGMENT     0x3FFF /* more fragments, or an offset */
+
+/* Sizes of these maps are set by the agent before it loads. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fq_config);
+} config SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct fq_flow_key);
+	__type(value, struct fq_flow);
+} flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fq_port);
+} ports SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fq_rule);
+} port_rules SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct fq_flow_key);
+	__type(value, struct fq_rule);
+} flow_rules SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fq_counter);
+} counters SEC(".maps");
+
+/* One TCP segment as far as it concerns us. */
+struct segment {
+	struct fq_flow_key key;
+	__u64 now;
+	__u32 payload; /* bytes */
+	__u32 seq;     /* host byte order */
+	__u32 ack_seq;
+	__u32 tcp_off; /* of the TCP header in the packet */
+	__u32 options; /* length of the TCP options, bytes */
+	__u32 epoch;
+	__u16 window; /* host byte order, as on the wire */
+	__u8 dir;     /* 0: from lo to hi */
+	bool syn, ack, fin, rst;
+};
+
+#define ADD(counter, n) __sync_fetch_and_add(&(counter), (n))
+
+enum parsed { NOT_TCP, MALFORMED, OK };
+
+static __always_inline void set_key_v4(struct segment *s, __be32 src, __be32 dst)
+{
+	/* Any fixed order will do; equal addresses are told apart by port. */
+	s->dir = src > dst;
+	*(__be32 *)&s->key.lo_addr[12] = s->dir ? dst : src;
+	*(__be32 *)&s->key.hi_addr[12] = s->dir ? src : dst;
+	s->key.family = 4;
+}
+
+static __always_inline int compare_v6(const __u64 *a, const __u64 *b)
+{
+	if (a[0] != b[0])
+		return a[0] < b[0] ? -1 : 1;
+	if (a[1] != b[1])
+		return a[1] < b[1] ? -1 : 1;
+	return 0;
+}
+
+/* Ports into the key; they decide the direction when both addresses are the same. */
+static __always_inline void set_key_ports(struct segment *s, __be16 src, __be16 dst, bool same)
+{
+	if (same)
+		s->dir = src > dst;
+	s->key.lo_port = s->dir ? dst : src;
+	s->key.hi_port = s->dir ? src : dst;
+}
+
+/*
+ * Global functions are verified once each, by themselves; inlined, this program would come near the
+ * limit of what the verifier walks. Hence also their checks for NULL, which no caller passes.
+ */
+__noinline int parse(struct __sk_buff *skb, struct segment *s)
+{
+	__u32 off = ETH_HLEN, end; /* end: where the IP payload ends, by the IP header */
+	__be16 proto;
+	__u8 next;
+	bool same;
+	struct tcphdr tcp;
+
+	if (!s)
+		return NOT_TCP;
+
+	if (bpf_skb_load_bytes(skb, offsetof(struct ethhdr, h_proto), &proto, sizeof(proto)))
+		return NOT_TCP;
+#pragma unroll
+	for (int i = 0; i < MAX_VLAN_TAGS; i++) {
+		if (proto != bpf_htons(ETH_P_8021Q) && proto != bpf_htons(ETH_P_8021AD))
+			break;
+		if (bpf_skb_load_bytes(skb, off + 2, &proto, sizeof(proto)))
+			return NOT_TCP;
+		off += 4;
+	}
+
+	if (proto == bpf_htons(ETH_P_IP)) {
+		struct iphdr ip;
+
+		if (bpf_skb_load_bytes(skb, off, &ip, sizeof(ip)))
+			return NOT_TCP;
+		if (ip.version != 4 || ip.protocol != IPPROTO_TCP)
+			return NOT_TCP;
+		/* A fragment's checksum and length belong to the whole: leave it alone. */
+		if (ip.ihl < 5 || ip.frag_off & bpf_htons(IP_FRAGMENT))
+			return MALFORMED;
+		end = off + bpf_ntohs(ip.tot_len);
+		off += ip.ihl * 4;
+		set_key_v4(s, ip.saddr, ip.daddr);
+		same = ip.saddr == ip.daddr;
+	} else if (proto == bpf_htons(ETH_P_IPV6)) {
+		struct ipv6hdr ip6;
+		int order;
+
+		if (bpf_skb_load_bytes(skb, off, &ip6, sizeof(ip6)))
+			return NOT_TCP;
+		if (ip6.version != 6)
+			return NOT_TCP;
+		next = ip6.nexthdr;
+		off += sizeof(ip6);
+		end = off + bpf_ntohs(ip6.payload_len);
+#pragma unroll
+		for (int i = 0; i < MAX_IPV6_EXT; i++) {
+			struct {
+				__u8 next;
+				__u8 len;
+			} ext;
+
+			if (next != IPPROTO_HOPOPTS && next != IPPROTO_ROUTING &&
+			    next != IPPROTO_DSTOPTS)
+				break;
+			if (bpf_skb_load_bytes(skb, off, &ext, sizeof(ext)))
+				return NOT_TCP;
+			next = ext.next;
+			off += (ext.len + 1) * 8;
+		}
+		if (next != IPPROTO_TCP)
+			return NOT_TCP;
+		order = compare_v6((__u64 *)&ip6.saddr, (__u64 *)&ip6.daddr);
+		same = order == 0;
+		s->dir = order > 0;
+		__builtin_memcpy(s->key.lo_addr, s->dir ? &ip6.daddr : &ip6.saddr, 16);
+		__builtin_memcpy(s->key.hi_addr, s->dir ? &ip6.saddr : &ip6.daddr, 16);
+		s->key.family = 6;
+	} else {
+		return NOT_TCP;
+	}
+
+	if (bpf_skb_load_bytes(skb, off, &tcp, sizeof(tcp)))
+		return MALFORMED;
+	if (tcp.doff < 5 || off + tcp.doff * 4 > end || end > skb->len)
+		return MALFORMED;
+	set_key_ports(s, tcp.source, tcp.dest, same);
+	s->tcp_off = off;
+	s->options = tcp.doff * 4 - sizeof(tcp);
+	s->payload = end - off - tcp.doff * 4;
+	s->seq = bpf_ntohl(tcp.seq);
+	s->ack_seq = bpf_ntohl(tcp.ack_seq);
+	s->window = bpf_ntohs(tcp.window);
+	s->syn = tcp.syn;
+	s->ack = tcp.ack;
+	s->fin = tcp.fin;
+	s->rst = tcp.rst;
+	return OK;
+}
+
+/*
+ * The options of a SYN: MSS << 16 | (option present ? FQ_NEW_WS : 0) << 8 | scale. Malformed
+ * options end the walk; what came before them counts. `len` bytes of options stand at `at`.
+ */
+__noinline __u32 syn_options(struct __sk_buff *skb, __u32 at, __u32 len)
+{
+	__u8 opt[MAX_TCP_OPTIONS + 3] = {}; /* a look past the end meets zeros */
+	__u32 next = 0, mss = 0, wscale = 0, flag = 0;
+
+	/* Spelt out for the verifier: 1 to 40 bytes into 40 bytes. */
+	if (len < 1 || len > MAX_TCP_OPTIONS || bpf_skb_load_bytes(skb, at, opt, len))
+		return 0;
+	/* Byte by byte, with a constant index: the verifier walks this in few steps. */
+	for (__u32 i = 0; i < MAX_TCP_OPTIONS; i++) {
+		__u8 kind = opt[i], size = opt[i + 1];
+
+		if (i != next)
+			continue;
+		if (i >= len || kind == TCP_OPT_END)
+			break;
+		if (kind == TCP_OPT_NOP) {
+			next = i + 1;
+			continue;
+		}
+		if (size < 2 || i + size > len)
+			break;
+		if (kind == TCP_OPT_MSS && size == 4)
+			mss = opt[i + 2] << 8 | opt[i + 3];
+		if (kind == TCP_OPT_WSCALE && size == 3) {
+			wscale = opt[i + 2] < MAX_WSCALE ? opt[i + 2] : MAX_WSCALE;
+			flag = FQ_NEW_WS;
+		}
+		next = i + size;
+	}
+	return mss << 16 | flag << 8 | wscale;
+}
+
+/* Is a bucket of that epoch within the activity timeout? */
+static __always_inline bool is_recent(__u32 epoch, __u32 now_epoch)
+{
+	return epoch && now_epoch - epoch < FQ_BUCKETS;
+}
+
+/* Take a direction out of the count of `port`, where it leaves. */
+static __always_inline void uncount_on(struct fq_port *port, struct fq_dir *d, __u32 epoch)
+{
+	if (is_recent(d->epoch, epoch)) {
+		__u64 *bucket = &port->active[d->epoch % FQ_BUCKETS], old = *bucket;
+
+		/* Not below 0, and not from a bucket that has been taken over since. */
+		if (old >> 32 == d->epoch && (__u32)old)
+			ADD(*bucket, -1);
+	}
+	d->epoch = 0;
+}
+
+/* The direction ended, or it has a rule of its own now. */
+__noinline int uncount(struct fq_dir *d, __u32 epoch)
+{
+	struct fq_port *port;
+	__u32 ifindex;
+
+	if (!d)
+		return 0;
+	ifindex = d->ifindex;
+	port = bpf_map_lookup_elem(&ports, &ifindex);
+	if (port)
+		uncount_on(port, d, epoch);
+	d->epoch = 0;
+	return 0;
+}
+
+/* Count a direction as active in this epoch, and no longer in the one before. */
+__noinline int count_active(struct fq_dir *d, __u32 epoch)
+{
+	struct fq_port *port;
+	__u64 *bucket, old;
+	__u32 ifindex;
+
+	if (!d)
+		return 0;
+	ifindex = d->ifindex;
+	port = bpf_map_lookup_elem(&ports, &ifindex);
+	if (!port)
+		return 0;
+	uncount_on(port, d, epoch);
+	bucket = &port->active[epoch % FQ_BUCKETS];
+	old = *bucket;
+	if (old >> 32 != epoch)
+		__sync_val_compare_and_swap(bucket, old, (__u64)epoch << 32);
+	ADD(*bucket, 1);
+	d->epoch = epoch;
+	return 0;
+}
+
+/*
+ * Flows active on the port. Without branches: eight of them in a row would make the verifier walk
+ * 256 paths. The empty asm keeps the compiler from putting them back.
+ */
+static __always_inline __u32 active_flows(const struct fq_port *port, __u32 epoch)
+{
+	__u64 n = 0;
+
+#pragma unroll
+	for (int i = 0; i < FQ_BUCKETS; i++) {
+		__u64 bucket = port->active[i];
+		__u64 age = (__u32)(epoch - (__u32)(bucket >> 32));
+		__u64 recent = (age - FQ_BUCKETS) >> 63; /* 1 if age < FQ_BUCKETS */
+
+		asm volatile("" : "+r"(recent));
+		n += (__u32)bucket * recent;
+	}
+	return n;
+}
+
+static __always_inline void remember_syn(struct __sk_buff *skb, const struct segment *s,
+					 struct fq_dir *d)
+{
+	__u32 options = syn_options(skb, s->tcp_off + sizeof(struct tcphdr), s->options);
+
+	d->isn = s->seq;
+	d->new_mss = options >> 16;
+	d->new_wscale = options & 15;
+	d->flags = (d->flags & ~FQ_NEW_WS) | FQ_SYN_SEEN | (options >> 8 & FQ_NEW_WS);
+}
+
+static __always_inline void commit_syn(struct fq_dir *d)
+{
+	d->wscale = d->new_wscale;
+	d->mss = d->new_mss;
+	d->flags = FQ_KNOWN | (d->flags & FQ_NEW_WS ? FQ_WS : 0);
+	d->bytes = 0;
+	d->packets = 0;
+	d->rewritten = 0;
+	d->ruled_until = 0;
+}
+
+/*
+ * A SYN-ACK settles the scales of both sides, but only when it answers the SYN that was seen: a
+ * stray SYN on a live connection (RFC 5961) is answered by a plain ACK, and so changes nothing.
+ * Returns whether this SYN-ACK opened the connection; a repeated one does not.
+ */
+static __always_inline bool open_connection(struct __sk_buff *skb, const struct segment *s,
+					    struct fq_dir *own, struct fq_dir *peer)
+{
+	if (!(peer->flags & FQ_SYN_SEEN) || s->ack_seq != peer->isn + 1)
+		return false;
+	uncount(own, s->epoch);
+	uncount(peer, s->epoch);
+	remember_syn(skb, s, own);
+	commit_syn(own);
+	commit_syn(peer);
+	return true;
+}
+
+/*
+ * The window that a rule grants a flow, in steps of its scale. `port` is the port its data leaves
+ * by, `peer` that direction; a flow that is not counted counts as one more, for its data is about
+ * to come.
+ */
+static __always_inline __u32 granted_steps(const struct fq_rule *rule, const struct segment *s,
+					   struct fq_port *port, const struct fq_dir *own,
+					   const struct fq_dir *peer, __u32 scale)
+{
+	__u32 bytes = rule->bytes, mss = own->mss, steps, floor;
+
+	if (rule->kind == FQ_RULE_POOL) {
+		__u32 n = active_flows(port, s->epoch);
+
+		if (!is_recent(peer->epoch, s->epoch))
+			n++;
+		if (n > 1)
+			bytes /= n;
+	} else if (bytes == 0) {
+		return 0;
+	}
+	if (bytes < 1U << scale)
+		ADD(port->coarse, 1);
+	if (!mss)
+		mss = s->key.family == 4 ? DEFAULT_MSS_V4 : DEFAULT_MSS_V6;
+	floor = (mss + (1U << scale) - 1) >> scale;
+	steps = bytes >> scale;
+	return steps > floor ? steps : floor;
+}
+
+static __always_inline void lower_window(struct __sk_buff *skb, const struct segment *s,
+					 struct fq_dir *own, struct fq_dir *peer)
+{
+	__u32 zero = 0, ifindex = peer->ifindex, scale = 0, steps;
+	struct fq_config *cfg = bpf_map_lookup_elem(&config, &zero);
+	struct fq_rule *rule = NULL;
+	struct fq_counter *counter;
+	struct fq_port *port;
+	bool own_rule = false;
+
+	if (cfg && cfg->flow_rules) {
+		struct fq_flow_key key = s->key;
+
+		key.dir = s->dir;
+		rule = bpf_map_lookup_elem(&flow_rules, &key);
+		own_rule = rule && rule->expires_ns > s->now;
+	}
+	if (own_rule) {
+		if (is_recent(peer->epoch, s->epoch))
+			uncount(peer, s->epoch);
+		peer->ruled_until = rule->expires_ns;
+	} else {
+		peer->ruled_until = 0;
+		rule = bpf_map_lookup_elem(&port_rules, &ifindex);
+		if (!rule || rule->expires_ns <= s->now)
+			return;
+	}
+	port = bpf_map_lookup_elem(&ports, &ifindex);
+	if (!port)
+		return;
+	ADD(port->acks, 1);
+	__u32 slot = rule->slot;
+	counter = bpf_map_lookup_elem(&counters, &slot);
+	if (counter)
+		ADD(counter->matched, 1);
+	if (!(own->flags & FQ_KNOWN)) {
+		ADD(port->unknown_scale, 1);
+		return;
+	}
+	/* RFC 7323: scaling holds only if both sides sent the option, and not in a SYN. */
+	if (!s->syn && own->flags & FQ_WS && peer->flags & FQ_WS)
+		scale = own->wscale & 15;
+	steps = granted_steps(rule, s, port, own, peer, scale);
+	if (steps >= s->window)
+		return;
+
+	__be16 old_window = bpf_htons(s->window), new_window = bpf_htons(steps);
+
+	/* Both, or neither: a window without its checksum would be a corrupt packet. */
+	if (bpf_skb_store_bytes(skb, s->tcp_off + offsetof(struct tcphdr, window), &new_window,
+				sizeof(new_window), 0))
+		return;
+	if (bpf_l4_csum_replace(skb, s->tcp_off + offsetof(struct tcphdr, check), old_window,
+				new_window, sizeof(new_window))) {
+		bpf_skb_store_bytes(skb, s->tcp_off + offsetof(struct tcphdr, window), &old_window,
+				    sizeof(old_window), 0);
+		return;
+	}
+	ADD(port->rewritten, 1);
+	ADD(own->rewritten, 1);
+	if (counter)
+		ADD(counter->rewritten, 1);
+}
+
+/* The segment leaves by this port: so does its flow, and if it bears data, the flow is active. */
+static __always_inline void learn(struct fq_port *port, __u32 ifindex, const struct segment *s,
+				  struct fq_dir *own)
+{
+	if (own->ifindex != ifindex) {
+		/* What was counted on the old port ages out there by itself. */
+		own->ifindex = ifindex;
+		own->epoch = 0;
+	}
+	own->last_ns = s->now;
+	if (!s->payload)
+		return;
+	own->bytes += s->payload;
+	own->packets++;
+	ADD(port->data_packets, 1);
+	ADD(port->data_bytes, s->payload);
+	/* Only what a window can reach takes a share of the pool. */
+	if (own->epoch != s->epoch && own->flags & FQ_KNOWN && !(own->flags & (FQ_FIN | FQ_RST)) &&
+	    own->ruled_until <= s->now)
+		count_active(own, s->epoch);
+}
+
+SEC("tc")
+int fq_egress(struct __sk_buff *skb)
+{
+	struct segment s = {};
+	__u32 zero = 0, ifindex = skb->ifindex;
+	struct fq_config *cfg;
+	struct fq_port *port;
+	struct fq_flow *flow;
+	struct fq_dir *own, *peer;
+	enum parsed parsed = parse(skb, &s);
+
+	if (parsed == NOT_TCP)
+		return TC_ACT_UNSPEC;
+	port = bpf_map_lookup_elem(&ports, &ifindex);
+	cfg = bpf_map_lookup_elem(&config, &zero);
+	if (!port || !cfg || !cfg->bucket_ns)
+		return TC_ACT_UNSPEC;
+	if (parsed == MALFORMED) {
+		ADD(port->malformed, 1);
+		return TC_ACT_UNSPEC;
+	}
+	s.now = bpf_ktime_get_ns();
+	s.epoch = s.now / cfg->bucket_ns;
+
+	flow = bpf_map_lookup_elem(&flows, &s.key);
+	if (!flow) {
+		struct fq_flow fresh = {};
+
+		/* A bare ACK or the end of an unknown flow is not worth an entry. */
+		if (!s.payload && !s.syn)
+			return TC_ACT_UNSPEC;
+		bpf_map_update_elem(&flows, &s.key, &fresh, BPF_NOEXIST);
+		flow = bpf_map_lookup_elem(&flows, &s.key);
+		if (!flow)
+			return TC_ACT_UNSPEC;
+	}
+	own = &flow->dir[s.dir & 1];
+	peer = &flow->dir[(s.dir & 1) ^ 1];
+	learn(port, ifindex, &s, own);
+
+	if (s.syn && !s.ack) {
+		remember_syn(skb, &s, own);
+		return TC_ACT_UNSPEC;
+	}
+	if (s.syn && open_connection(skb, &s, own, peer)) {
+		ADD(port->handshakes, 1);
+		count_active(own, s.epoch);
+		count_active(peer, s.epoch);
+	}
+	if (s.rst) {
+		uncount(own, s.epoch);
+		uncount(peer, s.epoch);
+		own->flags |= FQ_RST;
+		peer->flags |= FQ_RST;
+		return TC_ACT_UNSPEC;
+	}
+	if (s.fin) {
+		uncount(own, s.epoch);
+		own->flags |= FQ_FIN;
+	}
+	if (s.ack && peer->ifindex)
+		lower_window(skb, &s, own, peer);
+	return TC_ACT_UNSPEC;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

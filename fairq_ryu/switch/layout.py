@@ -1,0 +1,110 @@
+"""The eBPF map layout for Python, read from ``bpf/layout.h``.
+
+The header is the one source: its ``#define`` numbers become :data:`CONSTANTS`, its structs become
+ctypes structures (:class:`fq_flow` is ``STRUCTS["fq_flow"]``, and so on). A test compares sizes and
+offsets with what clang made of the same header.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from pathlib import Path
+from typing import Any
+
+BPF_DIR = Path(__file__).parent / "bpf"
+HEADER = BPF_DIR / "layout.h"
+
+_SCALARS: dict[str, Any] = {
+    "__u8": ctypes.c_uint8,
+    "__u16": ctypes.c_uint16,
+    "__u32": ctypes.c_uint32,
+    "__u64": ctypes.c_uint64,
+}
+_DEFINE = re.compile(r"^#define\s+(\w+)\s+(\d+)\s*$", re.M)
+_STRUCT = re.compile(r"struct\s+(\w+)\s*\{(.*?)\}\s*;", re.S)
+_MEMBER = re.compile(r"^(?:struct\s+)?(\w+)\s+(\w+)(?:\[(\w+)\])?$")
+
+
+class LayoutError(Exception):
+    """The header says something that this reader does not know: mend the header or the reader."""
+
+
+def _strip_comments(text: str) -> str:
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
+
+
+def read_layout(text: str) -> tuple[dict[str, int], dict[str, type[ctypes.Structure]]]:
+    """Constants and structures of a header like ``layout.h``.
+
+    Raises :class:`LayoutError` for a member it cannot read, or a struct with hidden padding (its
+    size would depend on the compiler).
+    """
+    text = _strip_comments(text)
+    constants = {name: int(value) for name, value in _DEFINE.findall(text)}
+    structs: dict[str, type[ctypes.Structure]] = {}
+    for name, body in _STRUCT.findall(text):
+        fields: list[tuple[str, Any]] = []
+        for line in body.split(";"):
+            member = " ".join(line.split())
+            if not member:
+                continue
+            match = _MEMBER.match(member)
+            if match is None:
+                raise LayoutError(f"struct {name}: cannot read member {member!r}")
+            type_name, field, count = match.groups()
+            kind = _SCALARS.get(type_name) or structs.get(type_name)
+            if kind is None:
+                raise LayoutError(f"struct {name}: unknown type {type_name}")
+            if count is not None:
+                kind = kind * (constants[count] if count in constants else int(count))
+            fields.append((field, kind))
+        struct = type(name, (ctypes.Structure,), {"_fields_": fields})
+        packed = sum(ctypes.sizeof(kind) for _, kind in fields)
+        if packed != ctypes.sizeof(struct):
+            raise LayoutError(f"struct {name}: {ctypes.sizeof(struct) - packed} bytes of hidden padding")
+        structs[name] = struct
+    return constants, structs
+
+
+CONSTANTS, STRUCTS = read_layout(HEADER.read_text(encoding="utf-8"))
+
+# ctypes structures are built at run time, so their fields have no static types.
+fq_config: Any = STRUCTS["fq_config"]
+fq_queue_config: Any = STRUCTS["fq_queue_config"]
+fq_flow_key: Any = STRUCTS["fq_flow_key"]
+fq_flow: Any = STRUCTS["fq_flow"]
+fq_port: Any = STRUCTS["fq_port"]
+fq_rule: Any = STRUCTS["fq_rule"]
+fq_counter: Any = STRUCTS["fq_counter"]
+fq_queue: Any = STRUCTS["fq_queue"]
+fq_histogram: Any = STRUCTS["fq_histogram"]
+
+BUCKETS = CONSTANTS["FQ_BUCKETS"]
+HIST_BINS = CONSTANTS["FQ_HIST_BINS"]
+RULE_WINDOW = CONSTANTS["FQ_RULE_WINDOW"]
+RULE_POOL = CONSTANTS["FQ_RULE_POOL"]
+
+
+def histogram_bounds(index: int) -> tuple[int, int]:
+    """Depths in bytes, ``(lowest, highest)``, that fall into a bin of ``fq_histogram``.
+
+    The inverse of ``fq_bin()`` in ``queue.bpf.c``: 16 bins to the octave; the last takes all above.
+    """
+    if index < 16:
+        return index, index
+    octave, step = divmod(index, 16)
+    width = 1 << (octave - 1)
+    low = (16 + step) * width
+    return low, low + width - 1
+
+
+def active_flows(port: Any, now_ns: int, bucket_ns: int) -> int:
+    """Flows active on a port (an ``fq_port``) at ``now_ns``, counted as the eBPF program does."""
+    epoch = (now_ns // bucket_ns) & 0xFFFFFFFF
+    count = 0
+    for bucket in port.active:
+        stamp = bucket >> 32
+        if stamp and (epoch - stamp) & 0xFFFFFFFF < BUCKETS:
+            count += bucket & 0xFFFFFFFF
+    return count

@@ -1,0 +1,346 @@
+"""A thin layer over libbpf (ctypes): open, size, load, attach, and read and write maps.
+
+Works with libbpf 0.5 (``libbpf.so.0``) and later. Everything raises :class:`BpfError` with libbpf's
+own words when the kernel refuses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from collections.abc import Iterator
+from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+from typing import Any
+
+from fairq_ryu.errors import UserError
+
+TC_INGRESS = 1
+TC_EGRESS = 2
+TC_REPLACE = 1
+_LAST_LINES = 12
+
+
+class BpfError(Exception):
+    """The kernel or libbpf refused; the message says what was asked and how it was answered."""
+
+
+class TcHook(ctypes.Structure):
+    """``struct bpf_tc_hook``."""
+
+    _fields_ = [
+        ("sz", c_size_t),
+        ("ifindex", c_int),
+        ("attach_point", c_int),
+        ("parent", c_uint32),
+        ("tail", c_uint32),
+    ]
+
+
+class TcOpts(ctypes.Structure):
+    """``struct bpf_tc_opts``."""
+
+    _fields_ = [
+        ("sz", c_size_t),
+        ("prog_fd", c_int),
+        ("flags", c_uint32),
+        ("prog_id", c_uint32),
+        ("handle", c_uint32),
+        ("priority", c_uint32),
+        ("tail", c_uint32),
+    ]
+
+
+_PRINT_FN = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
+_log: list[str] = []
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _vprint(level: int, fmt: bytes, args: int | None) -> int:
+    # libbpf explains every refusal here; keep the last lines for the error message.
+    if level > 1:
+        return 0
+    buffer = ctypes.create_string_buffer(8192)
+    _libc.vsnprintf(buffer, c_size_t(len(buffer)), fmt, c_void_p(args))
+    _log.extend(buffer.value.decode(errors="replace").splitlines())
+    del _log[:-_LAST_LINES]
+    return 0
+
+
+_PRINT = _PRINT_FN(_vprint)
+
+
+def load_library() -> Any:
+    """The libbpf shared library. Raises :class:`UserError` when there is none."""
+    for name in ("libbpf.so.1", "libbpf.so.0"):
+        try:
+            lib = ctypes.CDLL(name, use_errno=True)
+        except OSError:
+            continue
+        _declare(lib)
+        lib.libbpf_set_print(_PRINT)
+        return lib
+    raise UserError("libbpf is not installed", "apt-get install libbpf1 (or libbpf0)")
+
+
+def _declare(lib: Any) -> None:
+    ptr, fd = c_void_p, c_int
+    signatures: dict[str, tuple[Any, list[Any]]] = {
+        "libbpf_set_print": (c_void_p, [_PRINT_FN]),
+        "bpf_object__open_file": (ptr, [c_char_p, c_void_p]),
+        "bpf_object__load": (c_int, [ptr]),
+        "bpf_object__close": (None, [ptr]),
+        "bpf_object__find_map_by_name": (ptr, [ptr, c_char_p]),
+        "bpf_object__find_program_by_name": (ptr, [ptr, c_char_p]),
+        "bpf_map__set_max_entries": (c_int, [ptr, c_uint32]),
+        "bpf_map__reuse_fd": (c_int, [ptr, fd]),
+        "bpf_map__fd": (c_int, [ptr]),
+        "bpf_program__fd": (c_int, [ptr]),
+        "bpf_program__attach": (ptr, [ptr]),
+        "bpf_link__destroy": (c_int, [ptr]),
+        "bpf_map_lookup_elem": (c_int, [fd, c_void_p, c_void_p]),
+        "bpf_map_update_elem": (c_int, [fd, c_void_p, c_void_p, c_uint64]),
+        "bpf_map_delete_elem": (c_int, [fd, c_void_p]),
+        "bpf_map_get_next_key": (c_int, [fd, c_void_p, c_void_p]),
+        "bpf_tc_hook_create": (c_int, [POINTER(TcHook)]),
+        "bpf_tc_hook_destroy": (c_int, [POINTER(TcHook)]),
+        "bpf_tc_attach": (c_int, [POINTER(TcHook), POINTER(TcOpts)]),
+        "bpf_tc_detach": (c_int, [POINTER(TcHook), POINTER(TcOpts)]),
+        "bpf_tc_query": (c_int, [POINTER(TcHook), POINTER(TcOpts)]),
+        "bpf_prog_get_fd_by_id": (c_int, [c_uint32]),
+        "bpf_map_get_fd_by_id": (c_int, [c_uint32]),
+        "bpf_obj_get_info_by_fd": (c_int, [fd, c_void_p, POINTER(c_uint32)]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, arguments
+
+
+def _code(result: int) -> int:
+    """The errno of a failed call: libbpf 1 sets errno, libbpf 0 returns it negated."""
+    return -result if result < -1 else (ctypes.get_errno() or errno.EIO)
+
+
+def _fail(what: str, code: int) -> BpfError:
+    said = "; ".join(line for line in _log if line)
+    _log.clear()
+    return BpfError(f"{what}: {os.strerror(code)}" + (f" ({said})" if said else ""))
+
+
+def _valid(pointer: int | None) -> bool:
+    # libbpf 0 returns errors as pointers in the last page.
+    return bool(pointer) and int(pointer or 0) < 2**64 - 4096
+
+
+class Map:
+    """A map of a loaded object: keys and values are ctypes structures or integers' bytes."""
+
+    def __init__(self, lib: Any, fd: int, name: str, key: Any, value: Any) -> None:
+        self._lib, self.fd, self.name, self._key, self._value = lib, fd, name, key, value
+
+    def get(self, key: Any) -> Any | None:
+        """The value of ``key``, or None."""
+        value = self._value()
+        result = self._lib.bpf_map_lookup_elem(self.fd, ctypes.byref(key), ctypes.byref(value))
+        return value if result == 0 else None
+
+    def set(self, key: Any, value: Any) -> None:
+        """Write an entry. Raises :class:`BpfError` (full map, gone map)."""
+        result = self._lib.bpf_map_update_elem(self.fd, ctypes.byref(key), ctypes.byref(value), 0)
+        if result != 0:
+            raise _fail(f"cannot write to eBPF map {self.name}", _code(result))
+
+    def delete(self, key: Any) -> bool:
+        """Remove an entry; False if there was none."""
+        return int(self._lib.bpf_map_delete_elem(self.fd, ctypes.byref(key))) == 0
+
+    def keys(self) -> Iterator[Any]:
+        """All keys. Entries that come or go meanwhile may or may not be seen."""
+        key, following = None, self._key()
+        while True:
+            pointer = ctypes.byref(key) if key is not None else None
+            if self._lib.bpf_map_get_next_key(self.fd, pointer, ctypes.byref(following)) != 0:
+                return
+            key = self._key.from_buffer_copy(following)
+            yield self._key.from_buffer_copy(following)
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """All entries, with the caveat of :meth:`keys`."""
+        for key in self.keys():
+            value = self.get(key)
+            if value is not None:
+                yield key, value
+
+
+class BpfObject:
+    """A compiled object, loaded into the kernel. Close it to free programs and maps."""
+
+    def __init__(self, lib: Any, path: Path, sizes: dict[str, int], reuse: dict[str, int] | None = None) -> None:
+        """Load ``path``; ``sizes`` gives maps their number of entries; ``reuse`` gives maps the file
+        descriptor of an existing map instead. Raises :class:`UserError` when the file is missing,
+        :class:`BpfError` when the kernel refuses."""
+        if not path.exists():
+            raise UserError(f"the compiled eBPF object {path.name} is missing", "make bpf")
+        self._lib = lib
+        self._links: list[int] = []
+        self._object = lib.bpf_object__open_file(str(path).encode(), None)
+        if not _valid(self._object):
+            raise _fail(f"cannot read eBPF object {path.name}", _code(-1))
+        for name, entries in sizes.items():
+            lib.bpf_map__set_max_entries(self._find_map(name), entries)
+        for name, fd in (reuse or {}).items():
+            result = lib.bpf_map__reuse_fd(self._find_map(name), fd)
+            if result != 0:
+                raise _fail(f"cannot take over eBPF map {name}", _code(result))
+        result = lib.bpf_object__load(self._object)
+        if result != 0:
+            error = _fail(f"the kernel refused eBPF object {path.name}", _code(result))
+            self.close()
+            raise error
+
+    def _find_map(self, name: str) -> int:
+        pointer = self._lib.bpf_object__find_map_by_name(self._object, name.encode())
+        if not _valid(pointer):
+            raise BpfError(f"the eBPF object has no map {name}")
+        return int(pointer)
+
+    def map(self, name: str, key: Any, value: Any) -> Map:
+        """A map by its name; ``key`` and ``value`` are ctypes types."""
+        return Map(self._lib, int(self._lib.bpf_map__fd(self._find_map(name))), name, key, value)
+
+    def program_fd(self, name: str) -> int:
+        """The file descriptor of a program."""
+        program = self._lib.bpf_object__find_program_by_name(self._object, name.encode())
+        if not _valid(program):
+            raise BpfError(f"the eBPF object has no program {name}")
+        return int(self._lib.bpf_program__fd(program))
+
+    def attach(self, name: str) -> None:
+        """Attach a tracing program where its section says. It goes when the object is closed."""
+        program = self._lib.bpf_object__find_program_by_name(self._object, name.encode())
+        link = self._lib.bpf_program__attach(program) if _valid(program) else None
+        if not _valid(link):
+            raise _fail(f"cannot attach eBPF program {name}", _code(-1))
+        self._links.append(int(link))
+
+    def close(self) -> None:
+        """Detach tracing programs and let go of the object. A second call does nothing."""
+        for link in self._links:
+            self._lib.bpf_link__destroy(link)
+        self._links.clear()
+        if self._object:
+            self._lib.bpf_object__close(self._object)
+            self._object = None
+
+
+class MapInfo(ctypes.Structure):
+    """The head of ``struct bpf_map_info``."""
+
+    _fields_ = [
+        ("type", c_uint32),
+        ("id", c_uint32),
+        ("key_size", c_uint32),
+        ("value_size", c_uint32),
+        ("max_entries", c_uint32),
+        ("map_flags", c_uint32),
+        ("name", ctypes.c_char * 16),
+    ]
+
+
+class ProgInfo(ctypes.Structure):
+    """The head of ``struct bpf_prog_info``, up to the maps that a program uses."""
+
+    _fields_ = [
+        ("type", c_uint32),
+        ("id", c_uint32),
+        ("tag", ctypes.c_uint8 * 8),
+        ("jited_len", c_uint32),
+        ("xlated_len", c_uint32),
+        ("jited", c_uint64),
+        ("xlated", c_uint64),
+        ("load_time", c_uint64),
+        ("uid", c_uint32),
+        ("nr_map_ids", c_uint32),
+        ("map_ids", c_uint64),
+    ]
+
+
+class TcFilter:
+    """One eBPF filter at tc egress of interfaces, at a fixed priority and handle."""
+
+    def __init__(self, lib: Any, priority: int, handle: int = 1) -> None:
+        self._lib, self._priority, self._handle = lib, priority, handle
+
+    def _hook(self, ifindex: int, point: int = TC_EGRESS) -> TcHook:
+        return TcHook(sz=ctypes.sizeof(TcHook), ifindex=ifindex, attach_point=point)
+
+    def _opts(self, **extra: int) -> TcOpts:
+        return TcOpts(sz=ctypes.sizeof(TcOpts), handle=self._handle, priority=self._priority, **extra)
+
+    def attach(self, ifindex: int, program_fd: int) -> bool:
+        """Attach, in place of what a dead agent may have left. Returns whether the clsact qdisc is new.
+
+        Raises :class:`BpfError`.
+        """
+        hook = self._hook(ifindex)
+        result = self._lib.bpf_tc_hook_create(ctypes.byref(hook))
+        made = result == 0
+        _log.clear()  # "Exclusivity flag on" is libbpf's word for a clsact that was there
+        if not made and _code(result) != errno.EEXIST:
+            raise _fail(f"cannot make a clsact qdisc on interface {ifindex}", _code(result))
+        opts = self._opts(prog_fd=program_fd, flags=TC_REPLACE)
+        result = self._lib.bpf_tc_attach(ctypes.byref(hook), ctypes.byref(opts))
+        if result != 0:
+            error = _fail(f"cannot attach to tc egress of interface {ifindex}", _code(result))
+            if made:
+                self.remove_clsact(ifindex)
+            raise error
+        return made
+
+    def attached_program(self, ifindex: int) -> int:
+        """The id of the program attached at our place, 0 if none."""
+        hook, opts = self._hook(ifindex), self._opts()
+        found = self._lib.bpf_tc_query(ctypes.byref(hook), ctypes.byref(opts)) == 0
+        _log.clear()
+        return int(opts.prog_id) if found else 0
+
+    def detach(self, ifindex: int) -> None:
+        """Detach; an interface that has gone took its filter along, which is as good."""
+        hook, opts = self._hook(ifindex), self._opts()
+        self._lib.bpf_tc_detach(ctypes.byref(hook), ctypes.byref(opts))
+        _log.clear()
+
+    def remove_clsact(self, ifindex: int) -> None:
+        """Remove the clsact qdisc with all that is on it."""
+        hook = self._hook(ifindex, TC_INGRESS | TC_EGRESS)
+        self._lib.bpf_tc_hook_destroy(ctypes.byref(hook))
+        _log.clear()
+
+
+def program_maps(lib: Any, program_id: int) -> dict[str, tuple[int, MapInfo]]:
+    """The maps that a loaded program uses: name -> (new file descriptor, info). The caller closes
+    the descriptors. Empty when the program has gone."""
+    program_fd = lib.bpf_prog_get_fd_by_id(program_id)
+    if program_fd < 0:
+        return {}
+    try:
+        ids = (c_uint32 * 64)()
+        info = ProgInfo(nr_map_ids=len(ids), map_ids=ctypes.addressof(ids))
+        size = c_uint32(ctypes.sizeof(info))
+        if lib.bpf_obj_get_info_by_fd(program_fd, ctypes.byref(info), ctypes.byref(size)) != 0:
+            return {}
+        maps: dict[str, tuple[int, MapInfo]] = {}
+        for map_id in ids[: min(info.nr_map_ids, len(ids))]:
+            fd = lib.bpf_map_get_fd_by_id(map_id)
+            if fd < 0:
+                continue
+            about = MapInfo()
+            size = c_uint32(ctypes.sizeof(about))
+            if lib.bpf_obj_get_info_by_fd(fd, ctypes.byref(about), ctypes.byref(size)) != 0:
+                os.close(fd)
+                continue
+            maps[about.name.decode()] = (fd, about)
+        return maps
+    finally:
+        os.close(program_fd)

@@ -1,0 +1,182 @@
+"""The bridge as Open vSwitch's database describes it, followed as it changes (OVSDB, RFC 7047)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ovs.db.idl
+import ovs.dirs
+import ovs.poller
+import ovs.vlog
+
+from fairq_ryu.errors import UserError
+
+_COLUMNS = {
+    "Bridge": ["name", "ports", "datapath_id", "datapath_type"],
+    "Port": ["interfaces"],
+    "Interface": ["name", "type", "ofport", "ifindex", "mac_in_use", "link_state", "admin_state", "link_speed"],
+}
+# Interfaces of these types are no netdev of their own, or (internal) are read by the host's stack on
+# the far side, so tc egress there does not see what leaves the bridge.
+UNWATCHED_TYPES = {"internal", "patch"}
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BridgePort:
+    """A port of the bridge: OpenFlow number, interface, and what OVS says of the link.
+
+    ``speed`` is in bits per second (0: not known).
+    """
+
+    ofport: int
+    name: str
+    ifindex: int
+    mac: str
+    link_up: bool
+    admin_up: bool
+    speed: int
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeView:
+    """A bridge at one moment. ``unwatched`` names ports that eBPF cannot watch, with the reason."""
+
+    name: str
+    dpid: int
+    datapath_type: str
+    ports: tuple[BridgePort, ...]
+    unwatched: tuple[tuple[str, str], ...]
+
+
+def default_socket() -> str:
+    """The database's socket: ``$OVS_RUNDIR/db.sock``, or where the distribution puts it."""
+    rundir = os.environ.get("OVS_RUNDIR")
+    candidates = [rundir] if rundir else ["/var/run/openvswitch", "/usr/local/var/run/openvswitch"]
+    for directory in candidates:
+        if Path(directory, "db.sock").exists():
+            return f"unix:{directory}/db.sock"
+    return f"unix:{candidates[0]}/db.sock"
+
+
+def _connect(remote: str) -> Any:
+    schema = Path(ovs.dirs.PKGDATADIR, "vswitch.ovsschema")
+    if not schema.exists():
+        schema = Path("/usr/share/openvswitch/vswitch.ovsschema")
+    helper = ovs.db.idl.SchemaHelper(str(schema))
+    for table, columns in _COLUMNS.items():
+        helper.register_columns(table, columns)
+    # Its own log handlers would repeat every line: what matters is said by us.
+    for facility in ("console", "syslog", "file"):
+        ovs.vlog.Vlog.set_level("any", facility, "off")
+    return ovs.db.idl.Idl(remote, helper, probe_interval=0)
+
+
+def _first(column: Any) -> Any:
+    """An optional column is a list of none or one."""
+    if isinstance(column, list):
+        return column[0] if column else None
+    return column
+
+
+def _view(idl: Any, name: str) -> BridgeView | None:
+    for bridge in idl.tables["Bridge"].rows.values():
+        if bridge.name == name:
+            break
+    else:
+        return None
+    ports: list[BridgePort] = []
+    unwatched: list[tuple[str, str]] = []
+    for port in bridge.ports:
+        for interface in port.interfaces:
+            ofport, ifindex = _first(interface.ofport), _first(interface.ifindex)
+            if ofport is None or ofport < 1:
+                continue  # not (yet) part of the datapath
+            if interface.type in UNWATCHED_TYPES:
+                if interface.name != name:  # the bridge's own port is on every bridge: not worth a word
+                    unwatched.append((interface.name, f"type {interface.type}"))
+                continue
+            if not ifindex:
+                unwatched.append((interface.name, "it is no network device of this host"))
+                continue
+            ports.append(
+                BridgePort(
+                    ofport=int(ofport),
+                    name=str(interface.name),
+                    ifindex=int(ifindex),
+                    mac=str(_first(interface.mac_in_use) or "00:00:00:00:00:00"),
+                    link_up=_first(interface.link_state) == "up",
+                    admin_up=_first(interface.admin_state) == "up",
+                    speed=int(_first(interface.link_speed) or 0),
+                )
+            )
+    dpid = _first(bridge.datapath_id)
+    if dpid is None:
+        return None
+    ports.sort(key=lambda p: p.ofport)
+    return BridgeView(name, int(dpid, 16), str(bridge.datapath_type), tuple(ports), tuple(sorted(unwatched)))
+
+
+class BridgeWatcher:
+    """Follows one bridge in a thread of its own; calls ``on_change`` (in that thread) with each new
+    view, and with None when the bridge has gone. OVSDB restarting is not a change."""
+
+    def __init__(self, bridge: str, on_change: Callable[[BridgeView | None], None], remote: str | None = None) -> None:
+        self._bridge = bridge
+        self._on_change = on_change
+        self._remote = remote or default_socket()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ovsdb", daemon=True)
+        self._first_view = threading.Event()
+        self._view: BridgeView | None = None
+
+    def start(self, timeout: float = 5.0) -> BridgeView:
+        """Connect and return the first view.
+
+        Raises :class:`UserError` if OVS does not answer within ``timeout`` seconds, or has no such bridge.
+        """
+        path = self._remote.removeprefix("unix:")
+        if self._remote.startswith("unix:") and not Path(path).exists():
+            raise UserError(f"Open vSwitch is not running (no {path})", "start it: service openvswitch-switch start")
+        self._thread.start()
+        if not self._first_view.wait(timeout):
+            self.stop()
+            raise UserError(
+                f"Open vSwitch's database at {self._remote} does not answer",
+                "see whether ovsdb-server runs: ovs-vsctl show",
+            )
+        if self._view is None:
+            self.stop()
+            raise UserError(
+                f"there is no bridge {self._bridge}",
+                f"ovs-vsctl list-br shows those there are; make one: ovs-vsctl add-br {self._bridge}",
+            )
+        return self._view
+
+    def stop(self) -> None:
+        """Stop following. Returns at once; the thread ends within a second."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        idl = _connect(self._remote)
+        seqno, seen = -1, False
+        while not self._stop.is_set():
+            idl.run()
+            if idl.has_ever_connected() and idl.change_seqno != seqno:
+                seqno = idl.change_seqno
+                view = _view(idl, self._bridge)
+                if not seen or view != self._view:
+                    self._view, seen = view, True
+                    self._first_view.set()
+                    self._on_change(view)
+            poller = ovs.poller.Poller()
+            idl.wait(poller)
+            poller.timer_wait(500)
+            poller.block()
+        idl.close()

@@ -1,0 +1,35 @@
+"""An agent's status for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_status(about: dict[str, Any]) -> None:
+    """Print what :func:`fairq_ryu.switch.status.ask` returned."""
+    console = Console()
+    for controller in about["controllers"]:
+        state = "connected" if controller["connected"] else "not connected"
+        console.print(f"controller {controller['target']}: {state}", highlight=False)
+    table = Table(title=f"bridge {about['bridge']}: {about['flows']} flows, {about['rules']} rules")
+    for title in ("port", "name", "queue B", "limit B", "Mbit/s", "drops", "active", "window", "lowered ACKs"):
+        table.add_column(title, justify="left" if title in ("name", "window") else "right")
+    for port in about["ports"]:
+        queue, rule = port["queue"], port["rule"]
+        table.add_row(
+            str(port["ofport"]),
+            port["name"],
+            str(queue["bytes"]),
+            str(queue["limit"] or "-"),
+            f"{queue['rate'] * 8 / 1e6:.0f}" if queue["rate"] else "-",
+            str(queue["drops"]),
+            str(port["active_flows"]),
+            f"{rule['kind']} {rule['bytes']} B" if rule else "-",
+            str(port["rewritten"]),
+        )
+    console.print(table)
+    for entry in about["unwatched"]:
+        console.print(f"not watched: {entry['name']} ({entry['reason']})", highlight=False)

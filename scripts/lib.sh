@@ -1,0 +1,38 @@
+# shellcheck shell=bash
+# Shared by the scripts here; they set LOG, the file that holds the output of what they run.
+
+say() { echo "setup: $*" >&2; }
+
+die() {
+    echo "setup: error: $*" >&2
+    exit 1
+}
+
+# An error whose cause is in the log.
+die_log() {
+    tail -n 15 "$LOG" | sed 's/^/    /' >&2
+    die "$* (everything: $LOG)"
+}
+
+# Starts an empty log.
+open_log() {
+    { : >"$LOG"; } 2>/dev/null || die "cannot write $LOG; if root made it, run this as root, or remove it"
+}
+
+run_logged() {
+    printf '+ %s\n' "$*" >>"$LOG"
+    "$@" >>"$LOG" 2>&1 </dev/null
+}
+
+# Sets AS_ROOT, the words that make a command run as root; $1 says what for. sudo must be able to ask
+# for its password before the output goes to the log.
+# shellcheck disable=SC2034
+need_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        AS_ROOT=(env)
+    elif command -v sudo >/dev/null 2>&1 && sudo -v; then
+        AS_ROOT=(sudo)
+    else
+        die "root is needed $1: run it as root, or install sudo and allow this user to use it"
+    fi
+}

@@ -1,0 +1,230 @@
+#!/usr/bin/env bash
+# Sets up whatever is missing to run fairq_ryu on Debian 12+ or Ubuntu 22.04+: system packages, the
+# .venv, the eBPF objects, a running Open vSwitch. Safe to repeat: what is in place is left alone,
+# and a call with nothing to do takes a moment. Nothing is fetched after set-up.
+#
+#   scripts/setup.sh                  what running needs
+#   scripts/setup.sh --dev            also what the tests and linters need
+#   scripts/setup.sh --bpf            only the eBPF objects
+#   scripts/setup.sh --print-missing  the Debian packages it would install, one a line; changes nothing
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+ROOT=$PWD
+# A plain user's PATH lacks the sbin directories, where half of these tools are.
+export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+
+VENV=$ROOT/.venv
+BPF_DIR=$ROOT/fairq_ryu/switch/bpf
+LOG=$ROOT/.setup.log
+PIP_VERSION=25.3   # the first with --build-constraint
+
+# shellcheck source=scripts/lib.sh
+. "$ROOT/scripts/lib.sh"
+
+# --- which Python -----------------------------------------------------------------------------
+
+# The distribution's own Python (never one from PATH: pyenv's or conda's cannot see the system's
+# mininet). Prints its path, or nothing when the distribution's is older than 3.11 or absent.
+system_python() {
+    local candidate
+    for candidate in /usr/bin/python3 /usr/bin/python3.11 /usr/bin/python3.12 /usr/bin/python3.13; do
+        if [ -x "$candidate" ] && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+}
+
+# --- system packages --------------------------------------------------------------------------
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+have_libbpf() { compgen -G '/usr/lib/*/libbpf.so.[01]' >/dev/null || compgen -G '/usr/lib*/libbpf.so.[01]' >/dev/null; }
+
+# Looks for the thing itself rather than the package, so that an Open vSwitch or a clang installed
+# another way is used as it is.
+missing_packages() {
+    local python
+    have ovs-vswitchd && have ovsdb-server && have ovs-vsctl || echo openvswitch-switch
+    have mn && compgen -G '/usr/lib/python3*/dist-packages/mininet' >/dev/null || echo mininet
+    have clang || echo clang
+    have llvm-strip || echo llvm
+    { [ -e /usr/include/bpf/bpf_helpers.h ] && have_libbpf; } || echo libbpf-dev
+    [ -e /usr/include/linux/bpf.h ] || echo linux-libc-dev
+    have ethtool || echo ethtool
+    have ping || echo iputils-ping
+    { have ip && have tc; } || echo iproute2
+    have tcpdump || echo tcpdump
+    have make || echo make
+    python=$(system_python)
+    if [ -z "$python" ] && [ ! -x /usr/bin/python3 ]; then
+        echo python3
+        echo python3-venv
+    elif [ -z "$python" ]; then
+        # Ubuntu 22.04: python3 is 3.10, and 3.11 stands beside it.
+        echo python3.11
+        echo python3.11-venv
+    elif [ ! -x "$VENV/bin/python" ] && ! "$python" -c 'import ensurepip' 2>/dev/null; then
+        "$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'
+    fi
+}
+
+install_packages() {
+    local missing
+    mapfile -t missing < <(missing_packages)
+    [ "${#missing[@]}" -gt 0 ] || return 0
+    have apt-get || die "missing: ${missing[*]}; only apt is known here: install these by your own package manager and run it again"
+    need_root "to install ${missing[*]}"
+    say "system packages ${missing[*]} ..."
+    run_logged "${AS_ROOT[@]}" apt-get update -q \
+        || die_log "apt-get update failed; check the network and /etc/apt, then run it again"
+    # Twice at most: only when python3 is there does one see that it is too old.
+    for _ in 1 2; do
+        # Without recommendations: one of mininet's is a controller that would take port 6653.
+        run_logged "${AS_ROOT[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" \
+            || die_log "apt-get install ${missing[*]} failed; on Ubuntu, enable universe and the -updates suite in /etc/apt, then run it again"
+        mapfile -t missing < <(missing_packages)
+        [ "${#missing[@]}" -gt 0 ] || break
+    done
+    [ "${#missing[@]}" -eq 0 ] || die_log "installed, yet still missing: ${missing[*]}"
+}
+
+# --- the .venv --------------------------------------------------------------------------------
+
+# The checkout's path is part of each fingerprint, since a .venv that was copied or moved does not work.
+fingerprint() { { echo "$ROOT"; "$@"; } | sha256sum | cut -d' ' -f1; }
+
+fresh() { [ -e "$1" ] && [ "$(cat "$1")" = "$2" ]; }
+
+runtime_inputs() {
+    readlink -f "$PYTHON"
+    "$PYTHON" -V
+    cat requirements.txt build-constraints.txt
+    echo "$PIP_VERSION"
+}
+
+own_inputs() { cat setup.py; grep __version__ fairq_ryu/__init__.py; }
+
+pip() { "$VENV/bin/python" -m pip --disable-pip-version-check --no-input "$@"; }
+
+install_runtime() {
+    local stamp=$VENV/.stamp-runtime want
+    want=$(fingerprint runtime_inputs)
+    fresh "$stamp" "$want" && return 0
+    say "Python packages into .venv ..."
+    # The stamps first: interrupted half-way, what is left must not pass for complete.
+    rm -f "$VENV"/.stamp-*
+    rm -rf "$VENV"
+    # First a .venv that does not see the system's packages, so that pip puts every pinned one into
+    # it and never takes an older one of the system's for granted; then opened for mininet.
+    run_logged "$PYTHON" -m venv "$VENV" || die_log "$PYTHON -m venv failed; try: apt-get install python3-venv"
+    run_logged pip install -q --upgrade "pip==$PIP_VERSION" || die_log "pip could not upgrade itself; check the network"
+    # CC=false: ovs has an optional C part that would link whatever libopenvswitch is around; the
+    # pure Python one is the same everywhere, and no other package here compiles anything.
+    run_logged env CC=/bin/false "$VENV/bin/python" -m pip --disable-pip-version-check --no-input install -q --no-deps \
+        --build-constraint build-constraints.txt -r requirements.txt \
+        || die_log "installing requirements.txt failed"
+    run_logged "$PYTHON" -m venv --system-site-packages --without-pip "$VENV" || die_log "opening .venv for mininet failed"
+    run_logged "$VENV/bin/python" -c 'import mininet.net, ryu.ofproto.ofproto_v1_3_parser, ryu.app.wsgi, ovs.db.idl' \
+        || die_log "the .venv does not work: mininet, ryu and ovs must all import in it"
+    echo "$want" >"$stamp"
+}
+
+install_own() {
+    local stamp=$VENV/.stamp-own want
+    want=$(fingerprint own_inputs)
+    fresh "$stamp" "$want" && return 0
+    run_logged pip install -q --no-deps --no-build-isolation -e . || die_log "installing fairq_ryu into .venv failed"
+    echo "$want" >"$stamp"
+}
+
+install_dev() {
+    local stamp=$VENV/.stamp-dev want
+    want=$(fingerprint cat requirements-dev.txt)
+    fresh "$stamp" "$want" && return 0
+    say "test and lint tools into .venv ..."
+    # --ignore-installed: a system pytest of the same version would leave no .venv/bin/pytest.
+    run_logged pip install -q --no-deps --ignore-installed -r requirements-dev.txt || die_log "installing requirements-dev.txt failed"
+    echo "$want" >"$stamp"
+}
+
+# --- eBPF objects -----------------------------------------------------------------------------
+
+bpf_arch() {
+    case $(uname -m) in
+        x86_64) echo x86 ;;
+        aarch64) echo arm64 ;;
+        riscv64) echo riscv ;;
+        ppc64le) echo powerpc ;;
+        s390x) echo s390 ;;
+        *) die "no eBPF target known for $(uname -m)" ;;
+    esac
+}
+
+bpf_inputs() {
+    clang --version
+    uname -m
+    cat "$0"
+    find "$BPF_DIR" -name '*.[ch]' -print0 2>/dev/null | LC_ALL=C sort -z | xargs -0 -r sha256sum
+}
+
+# Whether each source named has its object. A source with the same content and a newer date, as after a
+# checkout, gives its object that date as well, so that the dates keep telling what is stale.
+all_objects() {
+    local source object
+    for source in "$@"; do
+        object=${source%.c}.o
+        [ -e "$object" ] || return 1
+    done
+    for object in "${@/%.c/.o}"; do
+        [ -z "$(find "$BPF_DIR" -name '*.[ch]' -newer "$object" -print -quit)" ] || touch "$object"
+    done
+}
+
+compile_bpf() {
+    local stamp=$BPF_DIR/.stamp-bpf want source object sources=()
+    mapfile -t sources < <(compgen -G "$BPF_DIR/*.bpf.c" || true)
+    [ "${#sources[@]}" -gt 0 ] || return 0
+    want=$(fingerprint bpf_inputs)
+    if fresh "$stamp" "$want" && all_objects "${sources[@]}"; then
+        return 0
+    fi
+    say "eBPF programs ..."
+    for source in "${sources[@]}"; do
+        object=${source%.c}.o
+        # Into a temporary file first: an interrupted compiler must leave no half of an object.
+        # (BPF_PROG declares parameters that a program need not use.)
+        run_logged clang -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror "-D__TARGET_ARCH_$(bpf_arch)" \
+            "-I/usr/include/$(uname -m)-linux-gnu" -c "$source" -o "$object.tmp" || die_log "clang could not compile ${source#"$ROOT"/}"
+        # Drops DWARF, keeps BTF.
+        run_logged llvm-strip -g "$object.tmp" || die_log "llvm-strip failed on ${object#"$ROOT"/}"
+        mv "$object.tmp" "$object"
+    done
+    echo "$want" >"$stamp"
+}
+
+# --- main -------------------------------------------------------------------------------------
+
+dev=no
+case ${1-} in
+    '') ;;
+    --dev) dev=yes ;;
+    --bpf) open_log; compile_bpf; exit ;;
+    --print-missing) missing_packages; exit ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
+
+# What was under way is done again next time: stamps are written last.
+trap 'echo >&2; die "interrupted; the next call carries on"' INT TERM
+open_log
+# Two calls at once would build one .venv together.
+exec 9>"$ROOT/.setup.lock"
+flock 9
+install_packages
+PYTHON=$(system_python)
+install_runtime
+install_own
+[ "$dev" = no ] || install_dev
+compile_bpf
+"$ROOT/scripts/start-ovs.sh" 9>&-

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Starts Open vSwitch if it is not running; a running one is left exactly as it is, bridges included.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+ROOT=$PWD
+export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+LOG=$ROOT/.setup.log
+RUN_DIR=${OVS_RUNDIR:-/var/run/openvswitch}
+CTL=/usr/share/openvswitch/scripts/ovs-ctl
+
+# shellcheck source=scripts/lib.sh
+. "$ROOT/scripts/lib.sh"
+
+alive() {
+    local pid
+    pid=$(cat "$RUN_DIR/$1.pid" 2>/dev/null) && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$1" ]
+}
+
+running() { alive ovsdb-server && alive ovs-vswitchd && [ -S "$RUN_DIR/db.sock" ]; }
+
+# ovs-vsctl returns once vswitchd has taken up the (unchanged) configuration: then it really works.
+answers() { run_logged "${AS_ROOT[@]}" ovs-vsctl --timeout=10 init; }
+
+by_service() {
+    if [ -d /run/systemd/system ]; then
+        run_logged "${AS_ROOT[@]}" systemctl start openvswitch-switch && running
+    else
+        return 1
+    fi
+}
+
+by_ovs_ctl() {
+    [ -x "$CTL" ] || return 1
+    run_logged "${AS_ROOT[@]}" "$CTL" start --system-id=random --no-mlockall && running
+}
+
+# Where there is no ovs-ctl, or it gives up because it cannot load the kernel module: the userspace
+# datapath needs none.
+by_hand() {
+    local etc=${OVS_SYSCONFDIR:-/etc}/openvswitch share=${OVS_PKGDATADIR:-/usr/share/openvswitch} log=/var/log/openvswitch
+    run_logged "${AS_ROOT[@]}" mkdir -p "$etc" "$RUN_DIR" "$log" || return 1
+    if [ ! -e "$etc/conf.db" ]; then
+        run_logged "${AS_ROOT[@]}" ovsdb-tool create "$etc/conf.db" "$share/vswitch.ovsschema" || return 1
+    fi
+    alive ovsdb-server || run_logged "${AS_ROOT[@]}" ovsdb-server "$etc/conf.db" "--remote=punix:$RUN_DIR/db.sock" \
+        --remote=db:Open_vSwitch,Open_vSwitch,manager_options \
+        --pidfile --detach --no-chdir "--log-file=$log/ovsdb-server.log" -vconsole:off || return 1
+    run_logged "${AS_ROOT[@]}" ovs-vsctl --no-wait --timeout=10 init || return 1
+    alive ovs-vswitchd || run_logged "${AS_ROOT[@]}" ovs-vswitchd "unix:$RUN_DIR/db.sock" \
+        --pidfile --detach --no-chdir "--log-file=$log/ovs-vswitchd.log" -vconsole:off || return 1
+    running
+}
+
+running && exit 0
+need_root "to start Open vSwitch"
+say "starting Open vSwitch ..."
+by_service || by_ovs_ctl || by_hand || die_log "Open vSwitch does not start"
+answers || die_log "Open vSwitch started, but ovs-vsctl gets no answer"

@@ -1,0 +1,70 @@
+"""Packaging of fairq_ryu; the pinned environment to run it in is in requirements.txt."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).resolve().parent
+
+
+def read_version() -> str:
+    """The version from fairq_ryu/__init__.py, read as text: an import could need what is not installed."""
+    found = re.search(
+        r'^__version__ = "([^"]+)"$', (ROOT / "fairq_ryu/__init__.py").read_text(), re.MULTILINE
+    )
+    if found is None:
+        raise RuntimeError('fairq_ryu/__init__.py has no line __version__ = "..."')
+    return found.group(1)
+
+
+def read_readme() -> str:
+    """README.md, or nothing where it was not packed along."""
+    readme = ROOT / "README.md"
+    return readme.read_text() if readme.exists() else ""
+
+
+setup(
+    name="fairq_ryu",
+    version=read_version(),
+    description="FairQ, IQM, SED and RSED for stock Open vSwitch: a Ryu app and an eBPF agent",
+    long_description=read_readme(),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE", "LICENSES/*"],
+    python_requires=">=3.11",
+    # The explicit "." makes an editable install a plain path entry, so packages added later are seen too.
+    package_dir={"": "."},
+    packages=find_packages(include=["fairq_ryu", "fairq_ryu.*", "mininet_topos", "mininet_topos.*"]),
+    package_data={
+        "fairq_ryu.switch": ["bpf/*.h", "bpf/*.c", "bpf/*.o"],
+        "fairq_ryu.experiments": ["scenarios/*"],
+    },
+    # c65ryu asks for an eventlet that these Pythons cannot import: install requirements.txt with --no-deps.
+    install_requires=[
+        "c65ryu==5.0.0",
+        "matplotlib>=3.8",
+        "networkx>=3.2",
+        "oslo.config>=9",
+        "ovs>=3.1",
+        "pyroute2>=0.7",
+        "rich>=13",
+        "Routes>=2.5",
+        "WebOb>=1.8",
+    ],
+    entry_points={
+        "console_scripts": ["fairq = fairq_ryu.cli:main"],
+        "fairq_ryu.policies": [
+            "fairq = fairq_ryu.policies.fairq:FairQ",
+            "droptail = fairq_ryu.policies.droptail:DropTail",
+        ],
+    },
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "Environment :: Console",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
+        "Topic :: System :: Networking",
+    ],
+)

@@ -1,0 +1,335 @@
+"""Real Mininet on a real Open vSwitch: queues, hosts, agents beside switches, and nothing left behind."""
+
+import functools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+    pytest.mark.skipif(shutil.which("mn") is None, reason="needs Mininet (make setup)"),
+    pytest.mark.skipif(
+        subprocess.run(["ovs-vsctl", "--timeout=5", "show"], capture_output=True, check=False).returncode
+        != 0,
+        reason="needs a running Open vSwitch (make setup)",
+    )
+    if shutil.which("ovs-vsctl")
+    else pytest.mark.skip(reason="needs Open vSwitch (make setup)"),
+]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def output(*argv):
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+def traces():
+    """What a network may leave on the machine."""
+    found = {name for name in os.listdir("/sys/class/net") if "-eth" in name}
+    found |= set(output("ovs-vsctl", "list-br").split())
+    found |= set(output("ovs-vsctl", "--bare", "--columns=_uuid", "list", "QoS").split())
+    found |= {f"shell {line}" for line in output("ps", "-eo", "args").splitlines() if "mininet:" in line}
+    found |= {str(path) for path in Path("/tmp").glob("fairq-agent-*")}
+    found.add("allowed " + Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text())
+    return found
+
+
+@pytest.fixture
+def clean():
+    before = traces()
+    if before & {"s1"}:
+        pytest.skip("bridge s1 is in use on this machine")
+    yield
+    assert traces() == before
+
+
+@pytest.fixture
+def build(clean):
+    from mininet.log import setLogLevel
+    from mininet.net import Mininet
+
+    from mininet_topos.incast import IncastTopo
+    from mininet_topos.switch import FairQSwitch
+
+    setLogLevel("error")
+    nets = []
+
+    def make(agent=False, start=True, controller=None, switch_options=None, **options):
+        switch = functools.partial(FairQSwitch, agent=agent, **(switch_options or {}))
+        net = Mininet(topo=IncastTopo(**options), switch=switch, controller=controller, build=False)
+        nets.append(net)
+        net.build()
+        if start:
+            net.start()
+        return net
+
+    yield make
+    for net in nets:
+        net.stop()
+        for each in net.controllers:
+            each.terminate()  # Mininet leaves the shells of remote controllers to its own exit
+
+
+def qdiscs(interface):
+    return json.loads(output("tc", "-j", "qdisc", "show", "dev", interface))
+
+
+def test_the_shallow_port_has_the_rate_and_the_buffer(build):
+    build(n=2, rate=80, buffer=60_000)
+    kinds = {each["kind"]: each for each in qdiscs("s1-eth3")}
+    assert set(kinds) == {"htb", "bfifo"}
+    assert kinds["bfifo"]["options"]["limit"] == 60_000
+    shown = output("tc", "class", "show", "dev", "s1-eth3")
+    assert "rate 80Mbit ceil 80Mbit" in shown
+    assert [each["kind"] for each in qdiscs("s1-eth1")] == ["noqueue"]
+    assert output("ovs-vsctl", "get", "Bridge", "s1", "fail_mode").strip() == "secure"
+    assert "OpenFlow13" in output("ovs-vsctl", "get", "Bridge", "s1", "protocols")
+
+
+def test_open_vswitch_and_clsact_leave_the_queue_alone(build):
+    build(n=1, rate=50, buffer=30_000)
+    output("tc", "qdisc", "add", "dev", "s1-eth2", "clsact")
+    before = qdiscs("s1-eth2")
+    # Each of these makes Open vSwitch look at all ports again.
+    output("ovs-vsctl", "set", "Bridge", "s1", "other_config:hwaddr=02:00:00:00:00:77")
+    output("ovs-vsctl", "add-port", "s1", "fqx0", "--", "set", "Interface", "fqx0", "type=internal")
+    output("ovs-vsctl", "del-port", "s1", "fqx0")
+    assert qdiscs("s1-eth2") == before
+    assert {"htb", "bfifo", "clsact"} == {each["kind"] for each in before}
+    assert output("ovs-vsctl", "--bare", "--columns=type", "list", "QoS").split() == ["linux-noop"]
+
+
+def test_traffic_is_as_slow_as_the_port(build):
+    net = build(n=1, rate=40, buffer=30_000)
+    output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
+    receiver, sender = net["r"], net["h1"]
+    server = receiver.popen("iperf3 -s -1 -p 5999")
+    time.sleep(0.5)
+    report = json.loads(sender.cmd(f"iperf3 -c {receiver.IP()} -p 5999 -t 2 -J"))
+    server.wait(10)
+    assert report["end"]["streams"][0]["receiver"]["bits_per_second"] == pytest.approx(40e6 * 0.957, rel=0.05)
+    assert report["end"]["sender_tcp_congestion"] == "cubic"
+
+
+def test_hosts_are_fit_to_be_measured(build):
+    net = build(n=1, cc="reno")
+    for name in ("h1", "r"):
+        features = net[name].cmd(f"ethtool -k {name}-eth0")
+        for feature in ("tcp-segmentation-offload", "generic-segmentation-offload",
+                        "generic-receive-offload", "tx-checksumming"):  # fmt: skip
+            assert f"\n{feature}: off" in features
+        assert net[name].cmd("cat /proc/sys/net/ipv4/tcp_congestion_control").strip() == "reno"
+        assert net[name].cmd("cat /proc/sys/net/ipv4/tcp_no_metrics_save").strip() == "1"
+
+
+def test_both_families_pass(build):
+    net = build(n=1)
+    output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
+    address = net["r"].cmd("ip -6 -o addr show dev r-eth0 scope link").split()[3].split("/")[0]
+    time.sleep(1.5)  # the link-local addresses may still be tentative
+    assert " 0% packet loss" in net["h1"].cmd(f"ping -c1 -W2 {net['r'].IP()}")
+    assert " 0% packet loss" in net["h1"].cmd(f"ping -c1 -W2 {address}%h1-eth0")
+
+
+def test_an_unknown_congestion_control_is_refused(build):
+    from mininet_topos.hosts import HostError
+
+    with pytest.raises(HostError, match="does not offer the congestion control 'veno'"):
+        build(n=1, cc="veno")
+
+
+@pytest.mark.parametrize("options", [{"rate": 0}, {"buffer": 100}])
+def test_a_wrong_queue_is_refused(build, options):
+    with pytest.raises(ValueError, match="must"):
+        build(n=1, **options)
+
+
+def test_a_bridge_of_someone_else_is_left_alone(clean):
+    from mininet_topos.switch import FairQSwitch, SwitchError
+
+    output("ovs-vsctl", "add-br", "s1", "--", "set", "Bridge", "s1", "datapath_type=netdev")
+    try:
+        switch = FairQSwitch("s1", agent=False, inNamespace=False)
+        try:
+            with pytest.raises(SwitchError, match=r"bridge s1 exists already: .*ovs-vsctl del-br s1"):
+                switch.start([])
+        finally:
+            switch.stop()
+            switch.terminate()
+        assert "s1" in output("ovs-vsctl", "list-br").split()
+    finally:
+        output("ovs-vsctl", "del-br", "s1")
+
+
+def test_a_bridge_left_by_a_killed_run_is_replaced(clean):
+    from mininet_topos.switch import refuse_foreign_bridge
+
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    output("ovs-vsctl", "add-br", "s1", "--", "set", "Bridge", "s1", "datapath_type=netdev",
+           f"external_ids:fairq-owner={gone.pid}",
+           "--", "create", "QoS", "type=linux-noop", "external_ids:fairq-bridge=s1")  # fmt: skip
+    refuse_foreign_bridge("s1")
+
+
+# The agent is a program of its own; here scripts stand in for it.
+
+
+def fake_agent(tmp_path, monkeypatch, body):
+    script = tmp_path / "fairq"
+    script.write_text(f'#!/bin/sh\necho "$@" >{tmp_path}/arguments\n{body}\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("FAIRQ", str(script))
+
+
+def controller():
+    from mininet.node import RemoteController
+
+    class Remote(RemoteController):
+        def checkListening(self):
+            pass
+
+    return Remote("c0", ip="127.0.0.1", port=6999)
+
+
+def test_the_agent_lives_as_long_as_the_switch(build, tmp_path, monkeypatch):
+    ready = 'echo "fairq agent: bridge s1 ready"\nexec sleep 1000'
+    fake_agent(tmp_path, monkeypatch, ready)
+    net = build(
+        n=1, agent=True, controller=controller(),
+        switch_options={"agentArgs": "--map-size 7", "agentLog": str(tmp_path / "logs")},
+    )  # fmt: skip
+    said = (tmp_path / "arguments").read_text().split()
+    assert said == ["agent", "--bridge", "s1", "--controller", "tcp:127.0.0.1:6999", "--map-size", "7"]
+    switch = net["s1"]
+    assert switch.agentRunning()
+    pid = switch._agent_process.pid
+    switch.stop()
+    assert not Path(f"/proc/{pid}").exists()
+    assert "ready" in (tmp_path / "logs" / "agent-s1.log").read_text()
+
+
+def test_an_agent_that_ends_is_told_with_its_words(build, tmp_path, monkeypatch):
+    fake_agent(tmp_path, monkeypatch, 'echo "no BTF on this kernel" >&2\nexit 2')
+    from mininet_topos.switch import SwitchError
+
+    with pytest.raises(SwitchError, match="agent of s1 ended with exit code 2: no BTF on this kernel"):
+        build(n=1, agent=True)
+
+
+def test_an_agent_that_never_gets_ready_is_given_up(build, tmp_path, monkeypatch):
+    import mininet_topos.switch
+
+    fake_agent(tmp_path, monkeypatch, "echo loading\nexec sleep 1000")
+    monkeypatch.setattr(mininet_topos.switch, "READY_SECONDS", 0.5)
+    with pytest.raises(mininet_topos.switch.SwitchError, match=r"not ready after 0\.5 s: loading"):
+        build(n=1, agent=True)
+
+
+def test_a_missing_agent_says_what_to_do(build, monkeypatch):
+    monkeypatch.setenv("FAIRQ", "/nonexistent/fairq")
+    from mininet_topos.switch import SwitchError
+
+    with pytest.raises(SwitchError, match="cannot start /nonexistent/fairq"):
+        build(n=1, agent=True)
+
+
+def test_mn_takes_the_file_by_its_path(clean, tmp_path):
+    script = tmp_path / "fairq"
+    script.write_text('#!/bin/sh\necho "fairq agent: bridge s1 ready"\nexec sleep 1000\n')
+    script.chmod(0o755)
+    done = subprocess.run(
+        ["mn", "--custom", "mininet_topos/incast.py", "--topo", "incast,3,rate=60", "--switch", "fairq",
+         "--controller", "remote,port=6999", "--test", "none"],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "FAIRQ": str(script)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "h1 h2 h3 r" in done.stdout + done.stderr
+    assert "Caught exception" not in done.stderr
+
+
+# fairq run, without controller and agent
+
+
+RUN = [
+    sys.executable, "-c",
+    "import sys\nfrom pathlib import Path\nfrom fairq_ryu.experiments import runner\n"
+    "sys.exit(runner.main('incast', ['bare'], Path(sys.argv[1]),"
+    " dict(each.split('=') for each in sys.argv[2:])))",
+]  # fmt: skip
+SMALL = [
+    "senders=3",
+    "elephants=2",
+    "rounds=2",
+    "round_interval_s=0.5",
+    "warmup_s=0.5",
+    "elephants_only_s=0.5",
+]
+
+
+def test_a_small_run_gives_every_figure_that_a_bare_switch_has(clean, tmp_path):
+    done = subprocess.run(
+        [*RUN, str(tmp_path), *SMALL], cwd=ROOT, capture_output=True, text=True, timeout=90, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    whole = json.loads((tmp_path / "result.json").read_text())
+    (bare,) = whole["policies"]
+    assert bare["failed"] is None
+    assert bare["mice"]["count"] == 3 * 2 * 2
+    assert bare["mice"]["unfinished"] == 0
+    assert bare["mice"]["rto_source"] in ("tcp_info", "namespace")
+    assert len(bare["elephants"]["goodput_mbit"]) == 2
+    assert 150 < bare["elephants"]["goodput_sum_mbit"] < 200
+    assert bare["queue"]["rounds"] is None
+    assert bare["queue"]["qdisc_drops"] >= bare["mice"]["segments_dropped"]
+    assert whole["metadata"]["kernel"] == os.uname().release
+    assert "elephants goodput [Mbit/s]" in done.stdout
+    assert "round 2 of 2" in done.stderr
+
+
+@pytest.mark.parametrize("delay", [0.8, 2.0, 4.0])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_nothing(clean, tmp_path, number, delay):
+    started = subprocess.Popen(
+        [*RUN, str(tmp_path), *SMALL, "warmup_s=60"], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(delay)
+    started.send_signal(number)
+    _none, said = started.communicate(timeout=30)
+    assert started.returncode == 130, said
+    assert "Traceback" not in said
+    assert not (tmp_path / "result.json").exists()
+    assert "traffic" not in output("ps", "-eo", "args").replace("test_traffic", "")
+
+
+def test_a_run_refuses_a_machine_that_is_not_ready(clean, tmp_path):
+    from fairq_ryu.errors import UserError
+    from fairq_ryu.experiments import runner
+
+    with pytest.raises(UserError, match="no policy 'magic'"):
+        runner.main("incast", ["magic"], tmp_path)
+    with pytest.raises(UserError, match="named twice"):
+        runner.main("incast", ["bare", "bare"], tmp_path)
+    with pytest.raises(UserError, match="congestion control 'veno'"):
+        runner.main("incast", ["bare"], tmp_path, {"cc": "veno"})
+    with pytest.raises(UserError, match="cannot write to /proc/fairq"):
+        runner.main("incast", ["bare"], Path("/proc/fairq"))
+    with pytest.raises(UserError, match="no configuration file"):
+        runner.main("incast", ["bare"], tmp_path, config_file=tmp_path / "none")
+    output("ovs-vsctl", "add-br", "s1", "--", "set", "Bridge", "s1", "datapath_type=netdev")
+    try:
+        with pytest.raises(UserError, match="bridge s1 exists already"):
+            runner.main("incast", ["bare"], tmp_path)
+    finally:
+        output("ovs-vsctl", "del-br", "s1")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,92 @@
+import dataclasses
+
+import pytest
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import scenario
+
+
+def values(**changes):
+    return {**dataclasses.asdict(scenario.load("incast")), **changes}
+
+
+@pytest.mark.parametrize("name", scenario.names())
+def test_stored_scenarios_are_valid(name):
+    assert scenario.load(name).title
+
+
+def test_incast_is_the_setup_of_the_papers():
+    incast = scenario.load("incast")
+    assert (incast.senders, incast.rate_mbit, incast.buffer_bytes) == (16, 200.0, 125_000)
+    assert (incast.elephants, incast.mice_per_sender, incast.mice_bytes, incast.cc) == (8, 2, 11_500, "cubic")
+    assert incast.rounds >= 10
+    assert incast.mice == 16 * 2 * incast.rounds
+
+
+def test_overrides_take_the_type_of_the_setting():
+    chosen = scenario.load("incast", {"rounds": "30", "rate_mbit": "50", "cc": "reno", "title": '"7"'})
+    assert chosen.rounds == 30
+    assert chosen.rate_mbit == 50.0
+    assert isinstance(chosen.rate_mbit, float)
+    assert chosen.cc == "reno"
+    assert chosen.title == "7"
+
+
+def test_a_scenario_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        scenario.load("incast").rounds = 1
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({"round": "3"}, "unknown setting 'round'"),
+        ({"rounds": "0"}, "rounds is 0, out of bounds"),
+        ({"rounds": "2.5"}, "rounds is 2.5, must be a whole number"),
+        ({"rounds": "true"}, "rounds is True, must be a whole number"),
+        ({"rounds": "many"}, "rounds is 'many', must be a whole number"),
+        ({"rounds": ""}, "no value"),
+        ({"rate_mbit": "nan"}, "rate_mbit is nan, out of bounds"),
+        ({"rate_mbit": "inf"}, "rate_mbit is inf, out of bounds"),
+        ({"buffer_bytes": "1000"}, "buffer_bytes is 1000, out of bounds"),
+        ({"topology": "ring"}, "topology is 'ring', which is unknown"),
+        ({"cc": "5"}, "cc is 5, must be a text"),
+        ({"elephants": "0", "mice_per_sender": "0"}, "nothing to send"),
+        ({"seed": "1\nrounds = 3"}, "seed is"),
+    ],
+)
+def test_wrong_settings_are_one_clear_line(overrides, words):
+    with pytest.raises(UserError) as caught:
+        scenario.load("incast", overrides)
+    assert words in caught.value.message
+    assert caught.value.remedy
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_setting_is_named():
+    incomplete = values()
+    del incomplete["buffer_bytes"]
+    with pytest.raises(UserError, match="'buffer_bytes' is missing"):
+        scenario.build(incomplete)
+
+
+def test_an_unknown_scenario_lists_the_known_ones():
+    with pytest.raises(UserError) as caught:
+        scenario.load("outcast")
+    assert "'outcast'" in caught.value.message
+    assert "incast" in caught.value.remedy
+
+
+def test_a_scenario_by_path(tmp_path):
+    path = tmp_path / "mine.toml"
+    text = (scenario.STORED / "incast.toml").read_text().replace("senders = 16", "senders = 3")
+    path.write_text(text)
+    assert scenario.load(str(path)).senders == 3
+    path.write_text("senders = = 3")
+    with pytest.raises(UserError, match="is not TOML"):
+        scenario.load(str(path))
+    with pytest.raises(UserError, match="there is no scenario"):
+        scenario.load(str(tmp_path / "other.toml"))
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match="is not TOML"):
+        scenario.load(str(path))

@@ -1,0 +1,171 @@
+import json
+import os
+import socket
+import subprocess
+import time
+
+import pytest
+
+from fairq_ryu.experiments import tcpinfo, traffic
+from fairq_ryu.experiments.workers import RunError, Worker, ask_all, end_all
+
+
+class Here:
+    """This machine instead of a Mininet host."""
+
+    name = "loopback"
+
+    def popen(self, command, **options):
+        return subprocess.Popen(command, **options)
+
+
+@pytest.fixture
+def start(tmp_path):
+    workers = []
+
+    def begin(role, *arguments):
+        worker = Worker(Here(), role, tmp_path / "traffic.log", *arguments)
+        workers.append(worker)
+        return worker, worker.receive("ready", 20).get("port")
+
+    yield begin
+    end_all(workers)
+    assert all(worker.process.returncode is not None for worker in workers)
+
+
+def mouse(number, port, size=11_500, seed=None):
+    seed = number if seed is None else seed
+    return {"id": number, "size": size, "seed": seed, "address": "127.0.0.1", "port": port}
+
+
+def test_elephants_are_counted_at_the_receiver(start):
+    sink, port = start("sink")
+    elephants, _none = start("elephants")
+    elephants.ask("start", indices=[0, 5], address="127.0.0.1", port=port)
+    time.sleep(0.2)
+    before = sink.ask("mark")
+    time.sleep(0.3)
+    after = sink.ask("mark")
+    assert set(after["bytes"]) == {"0", "5"}
+    assert all(after["bytes"][index] > before["bytes"][index] for index in after["bytes"])
+    assert after["clock_ns"] - before["clock_ns"] >= 0.3e9
+    info = elephants.ask("info")["flows"]
+    assert all(flow["data_segs_out"] > 0 for flow in info.values())
+
+
+def test_a_volley_of_mice_brings_every_byte(start):
+    first, first_port = start("server")
+    second, second_port = start("server")
+    client, _none = start("client")
+    wanted = [mouse(n, (first_port, second_port)[n % 2], size=1 + 4_000 * n) for n in range(20)]
+    answer = client.ask("round", 30, mice=wanted, timeout_s=10)
+    assert [each["id"] for each in answer["mice"]] == list(range(20))
+    assert all(each["error"] is None for each in answer["mice"])
+    assert all(0 < each["fct_ns"] <= answer["took_ns"] for each in answer["mice"])
+    reports = [each for report in ask_all([first, second], "report") for each in report["mice"]]
+    by_id = {each["id"]: each for each in reports}
+    assert set(by_id) == set(range(20))
+    # The loopback loses nothing: every segment sent is a segment received.
+    for each in answer["mice"]:
+        assert by_id[each["id"]]["data_segs_out"] == each["data_segs_in"]
+        assert by_id[each["id"]]["data_segs_in"] == each["data_segs_out"] == 1
+    assert first.ask("report") == {"re": "report", "mice": [], "open": 0}
+
+
+def test_a_refused_mouse_is_an_error_of_its_own(start):
+    _server, port = start("server")
+    client, _none = start("client")
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        closed = unused.getsockname()[1]
+        answer = client.ask("round", 30, mice=[mouse(0, port), mouse(1, closed)], timeout_s=5)
+    assert answer["mice"][0]["error"] is None
+    assert answer["mice"][1]["error"] == "Connection refused"
+    assert answer["mice"][1]["fct_ns"] is None
+
+
+def test_a_mouse_without_an_answer_is_unfinished_after_the_timeout(start):
+    client, _none = start("client")
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        answer = client.ask("round", 30, mice=[mouse(0, deaf.getsockname()[1])], timeout_s=0.3)
+    assert answer["mice"][0]["error"] == "timeout"
+    assert answer["mice"][0]["fct_ns"] is None
+    assert 0.3e9 <= answer["took_ns"] < 5e9
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"x" * 100, "wrong data"),
+        (b"x" * 40, "closed after 40 bytes"),
+        (b"x" * 101, "more data than asked for"),
+    ],
+)
+def test_wrong_bytes_are_noticed(start, data, error):
+    client, _none = start("client")
+    with socket.create_server(("127.0.0.1", 0)) as liar:
+        client.send("round", mice=[mouse(0, liar.getsockname()[1], size=100)], timeout_s=5)
+        served, _peer = liar.accept()
+        with served:
+            assert traffic.REQUEST.unpack(served.recv(100)) == (0, 100, 0)
+            served.sendall(data)
+        answer = client.receive("round", 30)
+    assert answer["mice"][0]["error"] == error
+
+
+def test_every_mouse_has_bytes_of_its_own():
+    assert traffic.pattern(1, 1000) == traffic.pattern(1, 1000)
+    assert traffic.pattern(1, 1000) != traffic.pattern(2, 1000)
+    assert len(traffic.pattern(3, 0)) == 0
+
+
+def test_a_generator_that_cannot_go_on_says_why(start):
+    elephants, _none = start("elephants")
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with pytest.raises(RunError, match=r"elephants on loopback: .*refused"):
+            elephants.ask("start", indices=[0], address="127.0.0.1", port=unused.getsockname()[1])
+
+
+def test_a_generator_that_ended_is_noticed(start):
+    sink, _port = start("sink")
+    sink.process.kill()
+    sink.process.wait()
+    with pytest.raises(RunError, match="has ended"):
+        sink.ask("mark")
+
+
+def test_a_late_answer_is_noticed(start):
+    client, _none = start("client")
+    with pytest.raises(RunError, match="did not answer 'round' within"):
+        client.receive("round", 0.05)
+
+
+def test_end_of_input_ends_a_generator(tmp_path):
+    worker = Worker(Here(), "client", tmp_path / "log")
+    worker.receive("ready", 20)
+    worker.end()
+    assert worker.process.returncode == 0
+
+
+def test_tcp_info_of_a_known_kernel():
+    raw = bytearray(248)
+    raw[16:20] = (1448).to_bytes(4, "little")
+    raw[100:104] = (3).to_bytes(4, "little")
+    raw[152:160] = (8).to_bytes(4, "little") + (9).to_bytes(4, "little")
+    raw[240:242] = (2).to_bytes(2, "little")
+    info = tcpinfo.parse(bytes(raw))
+    assert info._asdict() == {
+        "snd_mss": 1448, "rtt_us": 0, "total_retrans": 3,
+        "data_segs_in": 8, "data_segs_out": 9, "total_rto": 2,
+    }  # fmt: skip
+    assert tcpinfo.parse(bytes(raw[:232])).total_rto is None
+    with pytest.raises(ValueError):
+        tcpinfo.parse(bytes(raw[:150]))
+
+
+def test_namespace_counters_are_those_of_tcp():
+    counters = tcpinfo.namespace_counters(os.getpid())
+    assert counters["RetransSegs"] >= 0
+    assert counters["TCPTimeouts"] >= 0
+    assert json.dumps(counters)
