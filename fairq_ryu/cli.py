@@ -14,7 +14,12 @@ from fairq_ryu.errors import UserError
 
 def _config_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--config-file", action="append", type=Path, default=[], metavar="FILE", help="settings; may be repeated"
+        "--config-file",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="settings; may be repeated",
     )
 
 
@@ -55,7 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--policy", default="droptail,fairq", help="policies to compare, comma separated")
     run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where result.json goes")
     run.add_argument(
-        "--set", action="append", default=[], dest="overrides", metavar="NAME=VALUE", help="change a scenario's setting"
+        "--set",
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="NAME=VALUE",
+        help="change a scenario's setting",
     )
     run.add_argument("--config-file", type=Path, metavar="FILE", help="settings for controller and agents")
     run.set_defaults(run=_run)

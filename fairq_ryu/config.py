@@ -123,6 +123,24 @@ SETTINGS: tuple[Setting, ...] = (
         0,
         10,
     ),
+    Setting(
+        "fairq",
+        "linger",
+        2.0,
+        "s",
+        "A port that has had no flows for this long loses its windows.",
+        0,
+        3600,
+    ),
+    Setting(
+        "fairq",
+        "floor_segments",
+        2,
+        "segments",
+        "Windows are not pressed below this, as long as the buffer holds them all.",
+        1,
+        10,
+    ),
     # The agent.
     Setting("agent", "flows", 65536, "", "Connections remembered per bridge.", 64, 16_777_216),
     Setting("agent", "rules", 4096, "", "Rules for single flows per bridge.", 1, 1_048_576),
@@ -146,7 +164,9 @@ SETTINGS: tuple[Setting, ...] = (
         86400,
     ),
     Setting("agent", "closed_timeout", 2.0, "s", "A closed flow is forgotten after this.", 0.1, 3600),
-    Setting("agent", "reconnect_max", 8.0, "s", "Longest pause between attempts to reach a controller.", 0.1, 300),
+    Setting(
+        "agent", "reconnect_max", 8.0, "s", "Longest pause between attempts to reach a controller.", 0.1, 300
+    ),
 )
 
 SECTIONS: Mapping[str, Mapping[str, Setting]] = MappingProxyType(

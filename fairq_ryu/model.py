@@ -51,6 +51,23 @@ class PortKey(NamedTuple):
         return f"{self.dpid:016x}:{self.port}"
 
 
+class TcpSegment(NamedTuple):
+    """A copied TCP segment: its flow (``key.src`` sent it), flags, numbers and SYN options.
+
+    ``wscale`` is None without the option, ``mss`` 0 without; both are only there in a SYN.
+    """
+
+    key: FlowKey
+    seq: int
+    ack_number: int
+    syn: bool
+    ack: bool
+    fin: bool
+    rst: bool
+    mss: int = 0
+    wscale: int | None = None
+
+
 class QueueSample(NamedTuple):
     """The queue of a port at one moment, as its switch reports it.
 
@@ -104,3 +121,18 @@ class WindowPlan:
 
 
 NO_WINDOWS = WindowPlan()
+
+
+class RuleTarget(NamedTuple):
+    """What a rule holds for: a flow (by the direction of its data), or all flows of a port (None)."""
+
+    port: PortKey
+    flow: FlowKey | None
+
+
+class RuleChange(NamedTuple):
+    """``bytes`` None: the rule is to go. ``pool``: divide the bytes among the port's active flows."""
+
+    target: RuleTarget
+    bytes: int | None
+    pool: bool = False

@@ -52,7 +52,7 @@ def bridge_dpid(dpid: int) -> int:
     return dpid & _DPID_MASK
 
 
-class _WindowField(oxm_fields._Experimenter):  # type: ignore[misc]
+class _WindowField(oxm_fields._Experimenter):
     experimenter_id = EXPERIMENTER_ID
 
 

@@ -86,9 +86,22 @@ def decode_reply(data: bytes) -> list[FlowRecord]:
     if len(data) % RECORD_SIZE:
         raise ValueError(f"a flow-record reply is a multiple of {RECORD_SIZE} bytes, not {len(data)}")
     records = []
-    for src, dst, sport, dport, version, wscale, mss, port, flags, size, packets, rewritten, idle, _ in (
-        _RECORD.iter_unpack(data)
-    ):
+    for (
+        src,
+        dst,
+        sport,
+        dport,
+        version,
+        wscale,
+        mss,
+        port,
+        flags,
+        size,
+        packets,
+        rewritten,
+        idle,
+        _,
+    ) in _RECORD.iter_unpack(data):
         if version not in (4, 6):
             raise ValueError(f"a flow record of IP version {version}")
         length = 4 if version == 4 else 16

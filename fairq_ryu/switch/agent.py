@@ -61,7 +61,8 @@ def parse_target(text: str) -> Target:
     port = int(match.group(4) or DEFAULT_PORT) if match else 0
     if match is None or not 0 < port < 65536:
         raise UserError(
-            f"{text!r} is not a controller's address", "write tcp:127.0.0.1:6653, or ssl: for an encrypted channel"
+            f"{text!r} is not a controller's address",
+            "write tcp:127.0.0.1:6653, or ssl: for an encrypted channel",
         )
     return Target(text, match.group(2) or match.group(3), port, match.group(1) == "ssl")
 
@@ -77,15 +78,21 @@ class TlsFiles:
     def context(self) -> ssl.SSLContext:
         """The TLS context. Raises :class:`UserError` if files are missing or wrong."""
         if self.ca_certificate is None:
-            raise UserError("ssl: needs to know whom to trust", "give --ca-cert FILE (and --private-key, --certificate)")
+            raise UserError(
+                "ssl: needs to know whom to trust", "give --ca-cert FILE (and --private-key, --certificate)"
+            )
         try:
             context = ssl.create_default_context(cafile=str(self.ca_certificate))
             # Controllers are named by address, and their certificates seldom are (as in ovs-vswitchd).
             context.check_hostname = False
             if self.certificate is not None:
-                context.load_cert_chain(str(self.certificate), str(self.private_key) if self.private_key else None)
+                context.load_cert_chain(
+                    str(self.certificate), str(self.private_key) if self.private_key else None
+                )
         except (OSError, ssl.SSLError) as error:
-            raise UserError(f"cannot use the TLS files: {error}", "check that they exist and are PEM") from None
+            raise UserError(
+                f"cannot use the TLS files: {error}", "check that they exist and are PEM"
+            ) from None
         return context
 
 
@@ -112,7 +119,9 @@ class BridgeLock:
             directory.mkdir(mode=0o755, parents=True, exist_ok=True)
             self._file: IO[str] = open(directory / f"{bridge}.lock", "a+", encoding="utf-8")  # noqa: SIM115
         except OSError as error:
-            raise UserError(f"cannot write to {directory}: {error.strerror}", "run as root, or set FAIRQ_RUNDIR") from None
+            raise UserError(
+                f"cannot write to {directory}: {error.strerror}", "run as root, or set FAIRQ_RUNDIR"
+            ) from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -155,7 +164,11 @@ class Agent:
         tls = options.tls.context() if any(t.secure for t in options.targets) else None
         lock = BridgeLock(options.bridge)
         views: asyncio.Queue[BridgeView | None] = asyncio.Queue()
-        watcher = BridgeWatcher(options.bridge, lambda view: loop.call_soon_threadsafe(views.put_nowait, view))
+
+        def changed(view: BridgeView | None) -> None:
+            loop.call_soon_threadsafe(views.put_nowait, view)
+
+        watcher = BridgeWatcher(options.bridge, changed)
         self.data = Datapath(options.limits)
         server: asyncio.Server | None = None
         tasks: list[asyncio.Task[None]] = []
@@ -277,7 +290,9 @@ class Agent:
 
     async def _sweep(self) -> None:
         options = self.options
-        _, self._flows = self.data.sweep(int(options.flow_idle_timeout * 1e9), int(options.closed_timeout * 1e9))
+        _, self._flows = self.data.sweep(
+            int(options.flow_idle_timeout * 1e9), int(options.closed_timeout * 1e9)
+        )
 
     # Controllers
 
@@ -287,15 +302,13 @@ class Agent:
         while True:
             try:
                 reader, writer = await asyncio.wait_for(
-                    asyncio.open_connection(
-                        target.host, target.port, ssl=tls if target.secure else None
-                    ),
+                    asyncio.open_connection(target.host, target.port, ssl=tls if target.secure else None),
                     timeout=5.0,
                 )
             except (OSError, TimeoutError, ssl.SSLError) as error:
                 if not complained:
                     log.warning(
-                        "controller %s cannot be reached (%s); trying on. Is it running? Is the address right?",
+                        "controller %s cannot be reached (%s); trying on. Is it running, the address right?",
                         target.text,
                         error or type(error).__name__,
                     )
@@ -309,7 +322,9 @@ class Agent:
             log.warning("controller %s: connection lost; rules run out with their leases", target.text)
             complained = False
             # A controller that accepts and closes at once is no reason to hammer it.
-            delay = _FIRST_RETRY if time.monotonic() - started > 5 else min(delay * 2, self.options.reconnect_max)
+            delay = (
+                _FIRST_RETRY if time.monotonic() - started > 5 else min(delay * 2, self.options.reconnect_max)
+            )
             await asyncio.sleep(delay * random.uniform(0.8, 1.2))
 
     async def _talk(self, target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

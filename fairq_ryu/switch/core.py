@@ -262,7 +262,9 @@ class Channel:
         kind, flags = struct.unpack_from(ofp.OFP_MULTIPART_REQUEST_PACK_STR, request, _HEADER.size)
         if flags & ofp.OFPMPF_REQ_MORE:
             raise OpenFlowError(
-                ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_MULTIPART_BUFFER_OVERFLOW, "no request here needs more than one"
+                ofp.OFPET_BAD_REQUEST,
+                ofp.OFPBRC_MULTIPART_BUFFER_OVERFLOW,
+                "no request here needs more than one",
             )
         answer = _MULTIPARTS.get(kind)
         if answer is None:
@@ -290,7 +292,9 @@ class Channel:
     def _rules_asked(self, request: bytes) -> list[Rule]:
         fixed = ofp.OFP_MULTIPART_REQUEST_SIZE + ofp.OFP_FLOW_STATS_REQUEST_0_SIZE
         if len(request) < fixed + ofp.OFP_MATCH_SIZE:
-            raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "flow statistics request too short")
+            raise OpenFlowError(
+                ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "flow statistics request too short"
+            )
         table, _port, _group, cookie, mask = struct.unpack_from(
             ofp.OFP_FLOW_STATS_REQUEST_0_PACK_STR, request, ofp.OFP_MULTIPART_REQUEST_SIZE
         )
@@ -328,7 +332,9 @@ class Channel:
     def _body(self, request: bytes, size: int) -> bytes:
         body = request[ofp.OFP_MULTIPART_REQUEST_SIZE :]
         if len(body) != size:
-            raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, f"body of {len(body)} bytes, not {size}")
+            raise OpenFlowError(
+                ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, f"body of {len(body)} bytes, not {size}"
+            )
         return body
 
     def _port_stats(self, request: bytes) -> Iterator[bytes]:
@@ -382,7 +388,7 @@ def _offers_1_3(version: int, request: bytes) -> bool:
         if kind == ofp.OFPHET_VERSIONBITMAP and offset + 8 <= len(request) and length >= 8:
             return bool(struct.unpack_from("!I", request, offset + 4)[0] & 1 << ofp.OFP_VERSION)
         offset += (length + 7) // 8 * 8
-    return version >= ofp.OFP_VERSION
+    return version >= int(ofp.OFP_VERSION)
 
 
 _HANDLERS: dict[int, Callable[[Channel, bytes, int], None]] = {

@@ -69,7 +69,8 @@ class Datapath:
         """Load the programs. Raises :class:`UserError` or :class:`BpfError`."""
         if not os.path.exists(_BTF):
             raise UserError(
-                f"the kernel has no type information ({_BTF})", "use a kernel built with CONFIG_DEBUG_INFO_BTF=y"
+                f"the kernel has no type information ({_BTF})",
+                "use a kernel built with CONFIG_DEBUG_INFO_BTF=y",
             )
         self.limits = limits
         self._lib = load_library()
@@ -84,7 +85,8 @@ class Datapath:
 
     def load(self, first_ports: list[BridgePort]) -> int:
         """Load the programs, taking over the flows that a dead agent's programs on ``first_ports``
-        still know. Returns how many flows were taken over. Raises :class:`BpfError`."""
+        still know. Returns how many flows were taken over. Raises :class:`BpfError`.
+        """
         inherited = self._inherit(first_ports)
         limits = self.limits
         try:
@@ -131,18 +133,21 @@ class Datapath:
         self._program = window.program_fd("fq_egress")
         queue.attach("fq_enqueue")
         queue.attach("fq_dequeue")
-        return sum(1 for _ in self.flows.keys()) if inherited is not None else 0
+        return len(list(self.flows.keys())) if inherited is not None else 0
 
     def _inherit(self, ports: list[BridgePort]) -> int | None:
         """The flow map of a dead agent, whose programs live on in its tc filters: scales that were
-        learnt once need not be lost. None if there is none, or of another layout."""
+        learnt once need not be lost. None if there is none, or of another layout.
+        """
         for port in ports:
             program = self._filter.attached_program(port.ifindex)
             maps = program_maps(self._lib, program) if program else {}
             chosen: int | None = None
             if "flows" in maps and "config" in maps:
                 fd, info = maps["flows"]
-                config = Map(self._lib, maps["config"][0], "config", c_uint32, layout.fq_config).get(c_uint32(0))
+                config = Map(self._lib, maps["config"][0], "config", c_uint32, layout.fq_config).get(
+                    c_uint32(0)
+                )
                 fits = (
                     info.key_size == ctypes.sizeof(layout.fq_flow_key)
                     and info.value_size == ctypes.sizeof(layout.fq_flow)
@@ -321,7 +326,8 @@ class Datapath:
 
     def flow_records(self, idle_ms: int) -> list[FlowRecord]:
         """What is known of every flow not silent for ``idle_ms`` (0: of every flow), a record for
-        each direction whose port was seen."""
+        each direction whose port was seen.
+        """
         now = time.monotonic_ns()
         ofports = {port.ifindex: ofport for ofport, port in self._ports.items()}
         found = []

@@ -176,10 +176,13 @@ class Map:
 class BpfObject:
     """A compiled object, loaded into the kernel. Close it to free programs and maps."""
 
-    def __init__(self, lib: Any, path: Path, sizes: dict[str, int], reuse: dict[str, int] | None = None) -> None:
+    def __init__(
+        self, lib: Any, path: Path, sizes: dict[str, int], reuse: dict[str, int] | None = None
+    ) -> None:
         """Load ``path``; ``sizes`` gives maps their number of entries; ``reuse`` gives maps the file
         descriptor of an existing map instead. Raises :class:`UserError` when the file is missing,
-        :class:`BpfError` when the kernel refuses."""
+        :class:`BpfError` when the kernel refuses.
+        """
         if not path.exists():
             raise UserError(f"the compiled eBPF object {path.name} is missing", "make bpf")
         self._lib = lib
@@ -219,10 +222,10 @@ class BpfObject:
     def attach(self, name: str) -> None:
         """Attach a tracing program where its section says. It goes when the object is closed."""
         program = self._lib.bpf_object__find_program_by_name(self._object, name.encode())
-        link = self._lib.bpf_program__attach(program) if _valid(program) else None
-        if not _valid(link):
+        link: int | None = self._lib.bpf_program__attach(program) if _valid(program) else None
+        if link is None or not _valid(link):
             raise _fail(f"cannot attach eBPF program {name}", _code(-1))
-        self._links.append(int(link))
+        self._links.append(link)
 
     def close(self) -> None:
         """Detach tracing programs and let go of the object. A second call does nothing."""
@@ -285,7 +288,7 @@ class TcFilter:
         """
         hook = self._hook(ifindex)
         result = self._lib.bpf_tc_hook_create(ctypes.byref(hook))
-        made = result == 0
+        made: bool = result == 0
         _log.clear()  # "Exclusivity flag on" is libbpf's word for a clsact that was there
         if not made and _code(result) != errno.EEXIST:
             raise _fail(f"cannot make a clsact qdisc on interface {ifindex}", _code(result))
@@ -320,7 +323,8 @@ class TcFilter:
 
 def program_maps(lib: Any, program_id: int) -> dict[str, tuple[int, MapInfo]]:
     """The maps that a loaded program uses: name -> (new file descriptor, info). The caller closes
-    the descriptors. Empty when the program has gone."""
+    the descriptors. Empty when the program has gone.
+    """
     program_fd = lib.bpf_prog_get_fd_by_id(program_id)
     if program_fd < 0:
         return {}

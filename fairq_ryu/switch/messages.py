@@ -32,7 +32,9 @@ def message(kind: int, xid: int, body: bytes = b"") -> bytes:
 
 def hello(xid: int) -> bytes:
     """HELLO with a bitmap that offers OpenFlow 1.3 only."""
-    return message(ofp.OFPT_HELLO, xid, struct.pack("!HHI", ofp.OFPHET_VERSIONBITMAP, 8, 1 << ofp.OFP_VERSION))
+    return message(
+        ofp.OFPT_HELLO, xid, struct.pack("!HHI", ofp.OFPHET_VERSIONBITMAP, 8, 1 << ofp.OFP_VERSION)
+    )
 
 
 def error(kind: int, code: int, request: bytes) -> bytes:
@@ -43,11 +45,11 @@ def error(kind: int, code: int, request: bytes) -> bytes:
 
 def features(xid: int, dpid: int) -> bytes:
     """FEATURES_REPLY: one table, no buffers."""
-    capabilities = (
-        ofp.OFPC_FLOW_STATS | ofp.OFPC_TABLE_STATS | ofp.OFPC_PORT_STATS | ofp.OFPC_QUEUE_STATS
-    )
+    capabilities = ofp.OFPC_FLOW_STATS | ofp.OFPC_TABLE_STATS | ofp.OFPC_PORT_STATS | ofp.OFPC_QUEUE_STATS
     return message(
-        ofp.OFPT_FEATURES_REPLY, xid, struct.pack(ofp.OFP_SWITCH_FEATURES_PACK_STR, dpid, 0, 1, 0, capabilities, 0)
+        ofp.OFPT_FEATURES_REPLY,
+        xid,
+        struct.pack(ofp.OFP_SWITCH_FEATURES_PACK_STR, dpid, 0, 1, 0, capabilities, 0),
     )
 
 

@@ -20,7 +20,16 @@ from fairq_ryu.errors import UserError
 _COLUMNS = {
     "Bridge": ["name", "ports", "datapath_id", "datapath_type"],
     "Port": ["interfaces"],
-    "Interface": ["name", "type", "ofport", "ifindex", "mac_in_use", "link_state", "admin_state", "link_speed"],
+    "Interface": [
+        "name",
+        "type",
+        "ofport",
+        "ifindex",
+        "mac_in_use",
+        "link_state",
+        "admin_state",
+        "link_speed",
+    ],
 }
 # Interfaces of these types are no netdev of their own, or (internal) are read by the host's stack on
 # the far side, so tc egress there does not see what leaves the bridge.
@@ -125,9 +134,12 @@ def _view(idl: Any, name: str) -> BridgeView | None:
 
 class BridgeWatcher:
     """Follows one bridge in a thread of its own; calls ``on_change`` (in that thread) with each new
-    view, and with None when the bridge has gone. OVSDB restarting is not a change."""
+    view, and with None when the bridge has gone. OVSDB restarting is not a change.
+    """
 
-    def __init__(self, bridge: str, on_change: Callable[[BridgeView | None], None], remote: str | None = None) -> None:
+    def __init__(
+        self, bridge: str, on_change: Callable[[BridgeView | None], None], remote: str | None = None
+    ) -> None:
         self._bridge = bridge
         self._on_change = on_change
         self._remote = remote or default_socket()
@@ -143,7 +155,9 @@ class BridgeWatcher:
         """
         path = self._remote.removeprefix("unix:")
         if self._remote.startswith("unix:") and not Path(path).exists():
-            raise UserError(f"Open vSwitch is not running (no {path})", "start it: service openvswitch-switch start")
+            raise UserError(
+                f"Open vSwitch is not running (no {path})", "start it: service openvswitch-switch start"
+            )
         self._thread.start()
         if not self._first_view.wait(timeout):
             self.stop()

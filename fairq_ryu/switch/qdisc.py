@@ -22,7 +22,8 @@ _FRAME = 1514
 @dataclass(frozen=True, slots=True)
 class Shape:
     """A port's queue: ``limit`` in bytes and ``rate`` in bytes per second (0: not known), and the
-    kind of its root qdisc (``noqueue``: it has no queue, so it never fills)."""
+    kind of its root qdisc (``noqueue``: it has no queue, so it never fills).
+    """
 
     kind: str
     limit: int

@@ -15,7 +15,17 @@ def print_status(about: dict[str, Any]) -> None:
         state = "connected" if controller["connected"] else "not connected"
         console.print(f"controller {controller['target']}: {state}", highlight=False)
     table = Table(title=f"bridge {about['bridge']}: {about['flows']} flows, {about['rules']} rules")
-    for title in ("port", "name", "queue B", "limit B", "Mbit/s", "drops", "active", "window", "lowered ACKs"):
+    for title in (
+        "port",
+        "name",
+        "queue B",
+        "limit B",
+        "Mbit/s",
+        "drops",
+        "active",
+        "window",
+        "lowered ACKs",
+    ):
         table.add_column(title, justify="left" if title in ("name", "window") else "right")
     for port in about["ports"]:
         queue, rule = port["queue"], port["rule"]

@@ -157,15 +157,15 @@ class RuleTable:
             raise OpenFlowError(ofp.OFPET_BAD_MATCH, ofp.OFPBMC_BAD_VALUE, f"no port {target} here")
         old = self._rules.get(target)
         if old is not None and mod.flags & ofp.OFPFF_CHECK_OVERLAP:
-            raise OpenFlowError(ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_OVERLAP, "a rule with this match stands")
+            raise OpenFlowError(
+                ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_OVERLAP, "a rule with this match stands"
+            )
         if old is None and not self._free:
             raise OpenFlowError(
                 ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL, f"{self.capacity} rules stand already"
             )
         slot = old.slot if old is not None else self._free[-1]
-        rule = Rule(
-            target, mod.setting, mod.cookie, mod.hard_timeout, mod.priority, mod.flags, now_ns, slot
-        )
+        rule = Rule(target, mod.setting, mod.cookie, mod.hard_timeout, mod.priority, mod.flags, now_ns, slot)
         if old is None or mod.flags & ofp.OFPFF_RESET_COUNTS:
             self._sink.reset_counters(slot)
         self._sink.put_rule(target, rule.setting, rule.expires_ns, slot)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fairq_ryu.experiments import tcpinfo, traffic
+from fairq_ryu.experiments import mice, tcpinfo
 from fairq_ryu.experiments.workers import RunError, Worker, ask_all, end_all
 
 
@@ -107,16 +107,16 @@ def test_wrong_bytes_are_noticed(start, data, error):
         client.send("round", mice=[mouse(0, liar.getsockname()[1], size=100)], timeout_s=5)
         served, _peer = liar.accept()
         with served:
-            assert traffic.REQUEST.unpack(served.recv(100)) == (0, 100, 0)
+            assert mice.REQUEST.unpack(served.recv(100)) == (0, 100, 0)
             served.sendall(data)
         answer = client.receive("round", 30)
     assert answer["mice"][0]["error"] == error
 
 
 def test_every_mouse_has_bytes_of_its_own():
-    assert traffic.pattern(1, 1000) == traffic.pattern(1, 1000)
-    assert traffic.pattern(1, 1000) != traffic.pattern(2, 1000)
-    assert len(traffic.pattern(3, 0)) == 0
+    assert mice.pattern(1, 1000) == mice.pattern(1, 1000)
+    assert mice.pattern(1, 1000) != mice.pattern(2, 1000)
+    assert len(mice.pattern(3, 0)) == 0
 
 
 def test_a_generator_that_cannot_go_on_says_why(start):

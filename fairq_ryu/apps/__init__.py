@@ -1,0 +1,1 @@
+"""What ryu-manager loads: Ryu's events in, messages out, nothing clever."""

@@ -1,0 +1,56 @@
+"""The configuration as ryu-manager was given it, and an end in one line if it is wrong."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from ryu import cfg
+from ryu.ofproto import ofproto_common
+
+from fairq_ryu import config
+from fairq_ryu.errors import UserError
+
+T = TypeVar("T")
+
+
+def load() -> config.Config:
+    """The settings of the files named by ``--config-file``. Raises :class:`UserError`."""
+    return config.load(Path(name) for name in cfg.CONF.config_file or [] if Path(name).exists())
+
+
+def check_port() -> None:
+    """Raise :class:`UserError` if the OpenFlow port is taken: Ryu itself would only log it and sit there."""
+    port = cfg.CONF.ofp_tcp_listen_port or ofproto_common.OFP_TCP_PORT
+    host = cfg.CONF.ofp_listen_host
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise UserError(
+                    f"cannot listen on {host} port {port}: {error.strerror}", "see --ofp-listen-host"
+                ) from None
+            raise UserError(
+                f"port {port} is taken by another controller",
+                "end that one, or choose another with --ofp-tcp-listen-port",
+            ) from None
+
+
+def or_exit(job: Callable[[], T]) -> T:
+    """Do a job; a :class:`UserError` ends ryu-manager with one line and code 2.
+
+    ``os._exit``, because Ryu has started threads by now that a plain exit would wait for.
+    """
+    try:
+        return job()
+    except UserError as error:
+        print(f"fairq_ryu: {error}", file=sys.stderr, flush=True)
+        os._exit(2)

@@ -1,0 +1,1 @@
+"""Experiments: scenarios as small data files; run, result and report are three separate steps."""

@@ -1,0 +1,79 @@
+"""How a generator process is driven: commands as lines of JSON, sockets, one loop for both."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+Json = dict[str, Any]
+
+
+def answer(re: str, **values: Any) -> None:
+    """Write one answer."""
+    sys.stdout.write(json.dumps({"re": re, **values}) + "\n")
+    sys.stdout.flush()
+
+
+class Role(Protocol):
+    """Something driven by commands and by sockets."""
+
+    def command(self, order: Json) -> None: ...
+
+
+class Loop:
+    """One selector for the sockets and for the commands on ``control`` (a file descriptor)."""
+
+    def __init__(self, control: int) -> None:
+        self.selector = selectors.DefaultSelector()
+        self.control = control
+        self._pending = b""
+        self.running = True
+
+    def add(self, sock: socket.socket, events: int, callback: Callable[[int], None]) -> None:
+        self.selector.register(sock, events, callback)
+
+    def change(self, sock: socket.socket, events: int, callback: Callable[[int], None]) -> None:
+        self.selector.modify(sock, events, callback)
+
+    def drop(self, sock: socket.socket) -> None:
+        self.selector.unregister(sock)
+        sock.close()
+
+    def step(self, timeout: float | None) -> None:
+        """Serve what is ready within ``timeout`` seconds (None: wait)."""
+        for key, events in self.selector.select(timeout):
+            key.data(events)
+
+    def run(self, role: Role) -> None:
+        """Serve until stdin ends or a ``stop`` command comes."""
+        self.selector.register(self.control, selectors.EVENT_READ, lambda _events: self._read(role))
+        while self.running:
+            self.step(None)
+
+    def _read(self, role: Role) -> None:
+        data = os.read(self.control, 1 << 16)
+        if not data:
+            self.running = False
+            return
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        for line in lines:
+            order = json.loads(line)
+            if order["cmd"] == "stop":
+                self.running = False
+            else:
+                role.command(order)
+
+
+def listen(port: int) -> socket.socket:
+    """A listening socket on every address, deep enough for any volley."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("", port))
+    sock.listen(4096)
+    sock.setblocking(False)
+    return sock

@@ -1,0 +1,178 @@
+"""What an experiment needs of the machine (checked before anything starts) and what it must note about it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fairq_ryu import __version__
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.scenario import Scenario
+from fairq_ryu.experiments.workers import REPOSITORY
+from mininet_topos.commands import CommandError, run
+
+BARE = "bare"
+"""The pseudo-policy without controller and agent, one NORMAL rule: what the others cost shows against it."""
+DROPTAIL = "droptail"
+"""The controller and the agent as ever, but no window is ever set."""
+
+
+def known_policies() -> list[str]:
+    """Names accepted by ``--policy``: those with an entry point and an app, and `BARE`."""
+    named = {each.name for each in importlib.metadata.entry_points(group="fairq_ryu.policies")} | {DROPTAIL}
+    return [*sorted(name for name in named if _has_app(name)), BARE]
+
+
+def _has_app(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(f"fairq_ryu.apps.{name}") is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def check_policies(policies: Sequence[str]) -> None:
+    """``UserError`` when a policy is unknown or named twice, or none is given."""
+    known = known_policies()
+    if not policies:
+        raise UserError("no policy given", "name one or more of: " + ", ".join(known))
+    for policy in policies:
+        if policy not in known:
+            raise UserError(f"there is no policy {policy!r}", "choose from: " + ", ".join(known))
+        if policies.count(policy) > 1:
+            raise UserError(f"policy {policy!r} is named twice", "name each once")
+
+
+def check_machine(scenario: Scenario, switches: Sequence[str]) -> None:
+    """``UserError`` when this machine cannot run ``scenario`` now; ``switches`` are bridges it will make."""
+    if os.geteuid() != 0:
+        raise UserError("network namespaces and Open vSwitch need root", "run it with sudo")
+    for program, package in (
+        ("ovs-vsctl", "openvswitch-switch"),
+        ("tc", "iproute2"),
+        ("ethtool", "ethtool"),
+        ("mnexec", "mininet"),
+    ):
+        if shutil.which(program) is None:
+            raise UserError(f"{program} is not installed", f"run `make setup`, or install {package}")
+    if importlib.util.find_spec("mininet") is None:
+        raise UserError("this Python does not see Mininet", "run `make setup`, and use .venv/bin/fairq")
+    for question in (["ovs-vsctl", "--timeout=5", "show"], ["ovs-appctl", "--timeout=5", "version"]):
+        try:
+            run(question)
+        except CommandError:
+            raise UserError(
+                "Open vSwitch is not running",
+                "`systemctl start openvswitch-switch`, or without systemd"
+                " `/usr/share/openvswitch/scripts/ovs-ctl start --system-id=random`",
+            ) from None
+    offered = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    if scenario.cc not in offered:
+        raise UserError(
+            f"this kernel does not offer the congestion control {scenario.cc!r}",
+            f"`modprobe tcp_{scenario.cc}`, or --set cc=" + "|".join(offered),
+        )
+    for name in switches:
+        _check_free(name)
+
+
+def _check_free(switch: str) -> None:
+    """Refuse a name that is in use; a bridge left by a run that was killed is not (see `FairQSwitch`)."""
+    from mininet_topos.switch import SwitchError, refuse_foreign_bridge
+
+    try:
+        refuse_foreign_bridge(switch)
+    except SwitchError as error:
+        message, _, remedy = str(error).partition(": ")
+        raise UserError(message, remedy) from None
+    taken = [each.name for each in Path("/sys/class/net").iterdir() if each.name.startswith(f"{switch}-eth")]
+    if taken:
+        raise UserError(
+            f"interface {sorted(taken)[0]} exists already",
+            "end the Mininet that uses it, or remove it with `ip link del`",
+        )
+
+
+def check_directory(out: Path) -> None:
+    """Make the directory for results. ``UserError`` when it cannot be made or written."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise UserError(f"cannot write to {out}: {error.strerror}", "give another --out DIR") from None
+
+
+def find_program(name: str) -> str:
+    """A program of this project's environment. ``UserError`` when it is not installed."""
+    for directory in (Path(sys.executable).parent, REPOSITORY / ".venv" / "bin"):
+        if (directory / name).is_file():
+            return str(directory / name)
+    found = shutil.which(name)
+    if found is None:
+        raise UserError(f"{name} is not installed", "run `make setup`")
+    return found
+
+
+def metadata(scenario_name: str, overrides: dict[str, str], config_file: Path | None) -> dict[str, Any]:
+    """What someone else needs to repeat the run, and to judge why theirs differs."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "project_version": __version__,
+        "git_commit": _git("rev-parse", "HEAD"),
+        "git_dirty": bool(_git("status", "--porcelain")),
+        "scenario_name": scenario_name,
+        "overrides": overrides,
+        "policy_config": config_file.read_text() if config_file else None,
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "system": platform.freedesktop_os_release().get("PRETTY_NAME", platform.system()),
+        "open_vswitch": _first_line(["ovs-vsctl", "--version"]).split()[-1],
+        "mininet": _mininet_version(),
+        "python": platform.python_version(),
+        "ryu": _package("c65ryu") or _package("ryu"),
+    }
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(REPOSITORY), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=10,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _first_line(argv: list[str]) -> str:
+    try:
+        return run(argv).splitlines()[0]
+    except (CommandError, IndexError):
+        return "unknown"
+
+
+def _mininet_version() -> str:
+    from mininet.net import VERSION
+
+    return str(VERSION)
+
+
+def _package(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,86 @@
+"""What the switch knows of its queues: readings of the agent and of tc, and the differences between two."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fairq_ryu.experiments import stats
+from fairq_ryu.experiments.workers import RunError
+from mininet_topos.commands import CommandError, run
+
+
+class QueueReading(NamedTuple):
+    """Counters of one port since its agent began; only differences of two mean anything."""
+
+    limit: int
+    """buffer, bytes"""
+    byte_ns: int
+    """backlog added up over time, bytes times ns"""
+    clock_ns: int
+    """when this was read"""
+    drops: int
+    packets: int
+    rewritten: int
+    """ACKs whose window was lowered on this port"""
+    histogram: list[tuple[float, float, float]]
+    """time in ns at each depth, see `stats.Histogram`"""
+
+
+def read_status(program: Sequence[str], bridge: str) -> dict[str, Any]:
+    """What ``fairq status`` says of the agent of ``bridge``. ``RunError`` when it cannot be asked."""
+    try:
+        status: dict[str, Any] = json.loads(run([*program, "status", "--bridge", bridge, "--json"]))
+    except (CommandError, json.JSONDecodeError) as error:
+        raise RunError(f"cannot read the status of the agent of {bridge}: {error}") from None
+    return status
+
+
+def queue_of(status: Mapping[str, Any], port: str) -> QueueReading:
+    """The counters of the port with interface name ``port``. ``RunError`` when the agent shows none."""
+    for each in status.get("ports", []):
+        if each["name"] == port:
+            queue = each.get("queue")
+            if queue is None:
+                raise RunError(f"the agent shows no queue for port {port}: it has not seen a packet there")
+            return QueueReading(
+                limit=queue["limit"],
+                byte_ns=queue["byte_ns"],
+                clock_ns=queue["clock_ns"],
+                drops=queue["drops"],
+                packets=queue["packets"],
+                rewritten=each["rewritten"],
+                histogram=[(low, high, ns) for low, high, ns in queue["histogram"]],
+            )
+    raise RunError(f"the agent does not show port {port}")
+
+
+def between(before: QueueReading, after: QueueReading) -> dict[str, Any]:
+    """Mean and p99 of the depth (bytes), drops, packets and ACKs rewritten between two readings."""
+    elapsed = after.clock_ns - before.clock_ns
+    if elapsed <= 0:
+        raise RunError("two readings of the queue at the same time, or the agent restarted between them")
+    depths = stats.histogram_difference(before.histogram, after.histogram)
+    return {
+        "seconds": elapsed / 1e9,
+        "mean_bytes": (after.byte_ns - before.byte_ns) / elapsed,
+        "p99_bytes": stats.time_percentile(depths, 0.99),
+        "drops": after.drops - before.drops,
+        "packets": after.packets - before.packets,
+        "acks_rewritten": after.rewritten - before.rewritten,
+        "histogram": [[low, high, ns] for low, high, ns in depths if ns > 0],
+    }
+
+
+def qdisc_drops(interface: str) -> int:
+    """Packets that the queue of ``interface`` dropped since it was made, as tc counts them."""
+    try:
+        listed = json.loads(run(["tc", "-s", "-j", "qdisc", "show", "dev", interface]))
+    except (CommandError, json.JSONDecodeError) as error:
+        raise RunError(f"cannot read the queue of {interface}: {error}") from None
+    # The root counts what its leaf dropped as well, so the leaf alone is asked.
+    for each in listed:
+        if each["kind"] == "bfifo":
+            return int(each["drops"])
+    raise RunError(f"interface {interface} has lost its queue: something else changed its qdisc")

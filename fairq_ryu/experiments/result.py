@@ -1,0 +1,211 @@
+"""The result of a run: one JSON object, documented here, written by `save` and read by `load`.
+
+    schema      "fairq-result/1"; another number when a reader of this one would be misled
+    scenario    every setting of the scenario as it was run (`scenario.Scenario`)
+    metadata    what it takes to repeat it (`machine.metadata`)
+    policies    one object a policy, in the order in which they ran:
+      policy          its name
+      failed          null, or why there are no figures (then nothing below is present)
+      mice            null without mice, otherwise
+        count           connections opened
+        unfinished      of these, without all bytes at round_timeout_s, or ended by an error
+        errors          {why: how many} of the unfinished
+        fct_ms          count, mean, sd (of the sample), p50, p95, p99, max of the completion times in ms,
+                        from connect() to the last byte, finished mice only; null when none finished
+        fct_list_ms     each completion time, by round and then in the order of opening; null: unfinished
+        rto_timeouts    retransmission timeouts of mice, both ends, handshake included
+        rto_source      "tcp_info" (exact), or "namespace": all timeouts of the senders, elephants' included,
+                        because the kernel is older than 6.7
+        segments_dropped   data segments sent by the servers less those that reached the client
+        client_retransmissions  what clients sent again: a SYN, a SYN-ACK, a request or its ACK was lost
+        retransmissions    segments sent again, both ends
+      elephants       null without elephants, otherwise
+        goodput_mbit    payload at the receiver during the rounds, Mbit/s, one number an elephant
+        goodput_sum_mbit, jain
+        alone_sum_mbit  the sum in the phase without mice; null without that phase
+        retransmissions, rto_timeouts    of the elephants' sockets in the rounds (timeouts null before 6.7)
+      senders         retransmissions, rto_timeouts: of the senders' namespaces during the rounds
+      queue           of the bottleneck port
+        port, limit_bytes
+        qdisc_drops     packets dropped during the rounds, as tc counts them
+        rounds, alone   figures of the agent for the rounds and for the phase without mice (or null):
+                        seconds, mean_bytes, p99_bytes (of time), drops, packets, acks_rewritten, histogram
+                        ([[lower bytes, upper bytes, ns], ...])
+      seconds         of the rounds
+    comparison  {policy: ratios to the first policy}, see `compare`
+
+Rates are 10**6 bit/s of TCP payload, as the receiver took it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import stats
+
+SCHEMA = "fairq-result/1"
+FILE_NAME = "result.json"
+
+
+def fct_summary(times_ms: Sequence[float]) -> dict[str, float] | None:
+    """Count, mean, sd, p50, p95, p99, max of completion times; None without any."""
+    if not times_ms:
+        return None
+    return {
+        "count": len(times_ms),
+        "mean": stats.mean(times_ms),
+        "sd": stats.deviation(times_ms),
+        "p50": stats.percentile(times_ms, 0.50),
+        "p95": stats.percentile(times_ms, 0.95),
+        "p99": stats.percentile(times_ms, 0.99),
+        "max": max(times_ms),
+    }
+
+
+def mice_summary(
+    client: Sequence[Mapping[str, Any]], servers: Sequence[Mapping[str, Any]], namespace_timeouts: int
+) -> dict[str, Any]:
+    """The mice of a run, from the reports of both ends, which are matched by id.
+
+    ``namespace_timeouts`` stands in for the sockets' own counter on kernels that have none.
+    """
+    by_id = {each["id"]: each for each in servers}
+    both = [(each, by_id[each["id"]]) for each in client if each["id"] in by_id]
+    ends = [*client, *servers]
+    exact = all(each["total_rto"] is not None for each in ends)
+    times = [each["fct_ns"] / 1e6 if each["fct_ns"] is not None else None for each in client]
+    finished = [each for each in times if each is not None]
+    return {
+        "count": len(client),
+        "unfinished": len(client) - len(finished),
+        "errors": dict(Counter(each["error"] for each in client if each["error"])),
+        "fct_ms": fct_summary(finished),
+        "fct_list_ms": times,
+        "rto_timeouts": sum(each["total_rto"] for each in ends) if exact else namespace_timeouts,
+        "rto_source": "tcp_info" if exact else "namespace",
+        "segments_dropped": sum(there["data_segs_out"] - here["data_segs_in"] for here, there in both),
+        "client_retransmissions": sum(each["total_retrans"] for each in client),
+        "retransmissions": sum(each["total_retrans"] for each in ends),
+    }
+
+
+def elephants_summary(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    info_before: Mapping[str, Mapping[str, Any]],
+    info_after: Mapping[str, Mapping[str, Any]],
+    alone_sum_mbit: float | None,
+) -> dict[str, Any]:
+    """The elephants between two marks of the sink and two readings of their sockets."""
+    goodput = goodputs(before, after)
+    timeouts: int | None = None
+    if all(each["total_rto"] is not None for each in info_after.values()):
+        timeouts = sum(info_after[i]["total_rto"] - info_before[i]["total_rto"] for i in info_after)
+    return {
+        "goodput_mbit": goodput,
+        "goodput_sum_mbit": sum(goodput),
+        "jain": stats.jain(goodput),
+        "alone_sum_mbit": alone_sum_mbit,
+        "retransmissions": sum(
+            info_after[i]["total_retrans"] - info_before[i]["total_retrans"] for i in info_after
+        ),
+        "rto_timeouts": timeouts,
+    }
+
+
+def goodputs(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[float]:
+    """Mbit/s of each elephant between two marks of the sink, in the order of their numbers."""
+    elapsed = (after["clock_ns"] - before["clock_ns"]) / 1e9
+    return [
+        (after["bytes"][index] - before["bytes"].get(index, 0)) * 8e-6 / elapsed
+        for index in sorted(after["bytes"], key=int)
+    ]
+
+
+def compare(policies: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float | None]]:
+    """Ratios of each later policy to the first; null where either has no figure or the divisor is 0.
+
+    ``*_times_lower`` is first / this (more is better); ``*_share`` is this / first.
+    """
+    if not policies:
+        return {}
+    first, *others = policies
+    return {other["policy"]: _ratios(first, other) for other in others}
+
+
+def _ratios(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, float | None]:
+    def figure(result: Mapping[str, Any], *path: str) -> float | None:
+        value: Any = result
+        for key in path:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return None if value is None else float(value)
+
+    def ratio(over: float | None, under: float | None) -> float | None:
+        return None if over is None or not under else over / under
+
+    def lower(*path: str) -> float | None:
+        return ratio(figure(first, *path), figure(other, *path))
+
+    def share(*path: str) -> float | None:
+        return ratio(figure(other, *path), figure(first, *path))
+
+    return {
+        "fct_mean_times_lower": lower("mice", "fct_ms", "mean"),
+        "fct_sd_times_lower": lower("mice", "fct_ms", "sd"),
+        "fct_p99_times_lower": lower("mice", "fct_ms", "p99"),
+        "fct_max_times_lower": lower("mice", "fct_ms", "max"),
+        "mice_rto_share": share("mice", "rto_timeouts"),
+        "mice_drops_share": share("mice", "segments_dropped"),
+        "goodput_share": share("elephants", "goodput_sum_mbit"),
+        "jain_share": share("elephants", "jain"),
+        "queue_mean_share": share("queue", "rounds", "mean_bytes"),
+        "drops_share": share("queue", "qdisc_drops"),
+    }
+
+
+def assemble(
+    scenario: Mapping[str, Any], metadata: Mapping[str, Any], policies: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The whole object."""
+    return {
+        "schema": SCHEMA,
+        "scenario": dict(scenario),
+        "metadata": dict(metadata),
+        "policies": list(policies),
+        "comparison": compare([each for each in policies if not each["failed"]]),
+    }
+
+
+def save(result: Mapping[str, Any], directory: Path) -> Path:
+    """Write ``directory``/result.json, whole or not at all, and return its path."""
+    path = directory / FILE_NAME
+    draft = directory / f".{FILE_NAME}.{os.getpid()}"
+    draft.write_text(json.dumps(result, indent=1) + "\n")
+    draft.replace(path)
+    return path
+
+
+def load(directory: Path) -> dict[str, Any]:
+    """Read a result. ``UserError`` when there is none or it is not one."""
+    path = directory / FILE_NAME
+    remedy = "make one with `fairq run incast --policy droptail,fairq --out DIR`"
+    try:
+        result = json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(f"there is no {path}", remedy) from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}", "check its permissions") from None
+    except ValueError as error:
+        raise UserError(f"{path} is not JSON: {error}", remedy) from None
+    if not isinstance(result, dict) or result.get("schema") != SCHEMA:
+        raise UserError(f"{path} is not a {SCHEMA} file", remedy)
+    missing = [key for key in ("scenario", "metadata", "policies", "comparison") if key not in result]
+    if missing:
+        raise UserError(f"{path} lacks {missing[0]!r}", remedy)
+    return result

@@ -1,0 +1,136 @@
+"""``fairq run``: each policy in turn on the same network and traffic, then one result and one table."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import machine, measure, result, table
+from fairq_ryu.experiments import scenario as scenarios
+from fairq_ryu.experiments.scenario import Scenario
+from fairq_ryu.experiments.testbed import Interrupted, Interrupts, Testbed, make_topology
+from fairq_ryu.experiments.workers import RunError
+from mininet_topos.commands import CommandError
+
+Report = Callable[[str, float], None]
+
+
+def main(
+    scenario: str,
+    policies: Sequence[str],
+    out: Path,
+    overrides: Mapping[str, str] | None = None,
+    config_file: Path | None = None,
+) -> int:
+    """Run a scenario (name or path) under each policy, write ``out``/result.json and print the table.
+
+    Returns 0; 1 when a policy's run failed (the others are still in the result); 130 when interrupted.
+    ``UserError`` before anything starts when scenario, policies, directory or machine are not right.
+    """
+    chosen = scenarios.load(scenario, overrides)
+    machine.check_policies(policies)
+    if config_file is not None and not config_file.is_file():
+        raise UserError(f"there is no configuration file {config_file}", "give the path of an existing one")
+    if any(policy != machine.BARE for policy in policies):
+        machine.find_program("ryu-manager")
+    # The topology is made once to learn the names of its switches; nothing is built by that.
+    machine.check_machine(chosen, switch_names(chosen))
+    machine.check_directory(out)
+    try:
+        measured = run(chosen, policies, out, config_file)
+    except Interrupted:
+        print("fairq run: interrupted, everything is taken down", file=sys.stderr)
+        return 130
+    notes = machine.metadata(scenario, dict(overrides or {}), config_file)
+    whole = result.assemble(dataclasses.asdict(chosen), notes, measured)
+    path = result.save(whole, out)
+    table.show(whole)
+    print(f"result: {path}", file=sys.stderr)
+    return 1 if any(each["failed"] for each in measured) else 0
+
+
+def switch_names(chosen: Scenario) -> list[str]:
+    """The bridges that the scenario will make. ``UserError`` without Mininet."""
+    try:
+        return list(make_topology(chosen).switches())
+    except ImportError:
+        raise UserError(
+            "this Python does not see Mininet", "run `make setup`, and use .venv/bin/fairq"
+        ) from None
+
+
+def run(
+    chosen: Scenario, policies: Sequence[str], out: Path, config_file: Path | None = None
+) -> list[dict[str, Any]]:
+    """One object of figures a policy, in order; a failed one says why. `Interrupted` when a signal came."""
+    measured: list[dict[str, Any]] = []
+    with Interrupts() as interrupts, _progress(policies) as reports:
+        for policy, report in zip(policies, reports, strict=True):
+            testbed = Testbed(chosen, policy, out / "logs" / policy, config_file)
+            try:
+                measured.append({"policy": policy, "failed": None, **_measure(testbed, interrupts, report)})
+            except (RunError, CommandError) as error:
+                measured.append({"policy": policy, "failed": str(error)})
+                print(f"fairq run: {policy} failed: {error}", file=sys.stderr)
+    return measured
+
+
+def _measure(testbed: Testbed, interrupts: Interrupts, report: Report) -> dict[str, Any]:
+    """Bring up the testbed, measure, and take it down whatever happens."""
+    try:
+        with interrupts.held():
+            report("starting controller and network", 0.0)
+            testbed.start()
+        return measure.Incast(testbed, testbed.scenario, report).run()
+    finally:
+        with interrupts.held():
+            for trouble in testbed.stop():
+                print(f"fairq run: while taking down {testbed.policy}: {trouble}", file=sys.stderr)
+
+
+@contextmanager
+def _progress(policies: Sequence[str]) -> Iterator[list[Report]]:
+    """A bar a policy on stderr; a line for each new step where stderr is no terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield [_plain(policy) for policy in policies]
+        return
+    with Progress(
+        TextColumn("{task.fields[policy]:<10}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+        console=console,
+    ) as bars:
+        yield [_bar(bars, policy) for policy in policies]
+
+
+def _bar(bars: Progress, policy: str) -> Report:
+    task = bars.add_task("waiting", total=1.0, policy=policy, start=False)
+
+    def report(step: str, part: float) -> None:
+        bars.start_task(task)
+        bars.update(task, description=step, completed=part)
+
+    return report
+
+
+def _plain(policy: str) -> Report:
+    said = ""
+
+    def report(step: str, part: float) -> None:
+        nonlocal said
+        if step != said:
+            said = step
+            print(f"{policy}: {part:4.0%} {step}", file=sys.stderr, flush=True)
+
+    return report

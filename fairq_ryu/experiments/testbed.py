@@ -1,0 +1,246 @@
+"""One policy's network: controller, switches with their agents, hosts and generators, up and down again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from fairq_ryu.experiments.machine import BARE, find_program
+from fairq_ryu.experiments.queues import read_status
+from fairq_ryu.experiments.scenario import Scenario
+from fairq_ryu.experiments.workers import RunError, Worker, end_all
+from mininet_topos.commands import CommandError, die_with_parent, end_process, run
+
+CONNECT_SECONDS = 30.0
+"""From the start of the switches until all are connected to the controller."""
+
+
+class Interrupted(BaseException):
+    """Someone asked us to end: SIGINT, SIGTERM or SIGHUP. Not an error, hence no ``Exception``."""
+
+
+class Interrupts:
+    """Turns signals into `Interrupted`, but never in the middle of building or tearing down a network."""
+
+    def __init__(self) -> None:
+        self._held = 0
+        self._pending = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Interrupts:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self._before[number] = signal.signal(number, self._arrived)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _arrived(self, _number: int, _frame: FrameType | None) -> None:
+        self._pending = True
+        if not self._held:
+            raise Interrupted
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Signals wait until the end of this block; then `Interrupted` is raised if one came."""
+        self._held += 1
+        try:
+            yield
+        finally:
+            self._held -= 1
+        if self._pending and not self._held:
+            raise Interrupted
+
+
+def free_port() -> int:
+    """A TCP port of the loopback address that nobody listens on."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+class Testbed:
+    """The network of one policy. `start`, use, `stop`; `stop` takes down whatever there is, at any time."""
+
+    def __init__(self, scenario: Scenario, policy: str, logs: Path, config_file: Path | None) -> None:
+        """Nothing starts yet. Logs of controller, agents and generators go to the directory ``logs``."""
+        self.scenario = scenario
+        self.policy = policy
+        self._logs = logs
+        self._config_file = config_file
+        self._controller: subprocess.Popen[bytes] | None = None
+        self._net: Any = None
+        self.workers: list[Worker] = []
+        self.has_agents = policy != BARE
+
+    # Up
+
+    def start(self) -> None:
+        """Controller, then network; returns when every switch and agent is connected. `RunError` when not."""
+        self._logs.mkdir(parents=True, exist_ok=True)
+        port = free_port()
+        if self.has_agents:
+            self._start_controller(port)
+        self._start_network(port)
+        if self.has_agents:
+            self._wait(self._connected, "switches and agents to connect to the controller")
+        else:
+            for switch in self._net.switches:
+                run(["ovs-ofctl", "-O", "OpenFlow13", "add-flow", switch.name, "actions=NORMAL"])
+
+    def _start_controller(self, port: int) -> None:
+        command = [
+            find_program("ryu-manager"),
+            *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(port)),
+            # A free port for REST too: a controller of someone else may hold the usual one.
+            *("--wsapi-host", "127.0.0.1", "--wsapi-port", str(free_port())),
+        ]
+        if self._config_file is not None:
+            command += ["--config-file", str(self._config_file)]
+        with (self._logs / "controller.log").open("wb") as log:
+            self._controller = subprocess.Popen(
+                [*command, f"fairq_ryu.apps.{self.policy}"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=die_with_parent(),
+            )
+
+    def _start_network(self, port: int) -> None:
+        # Here and not above: only a run needs Mininet, and reports are made where there is none.
+        from mininet.log import setLogLevel
+        from mininet.net import Mininet
+        from mininet.node import RemoteController
+
+        from mininet_topos.hosts import HostError
+        from mininet_topos.switch import FairQSwitch, SwitchError
+
+        class Remote(RemoteController):
+            """Mininet would look for the controller with telnet, and warn; we wait ourselves."""
+
+            def checkListening(self) -> None:
+                """Not needed."""
+
+        setLogLevel("error")
+        self._net = Mininet(
+            topo=make_topology(self.scenario), controller=None, switch=FairQSwitch, build=False
+        )
+        for switch in self._net.topo.switches():
+            self._net.topo.nodeInfo(switch).update(agent=self.has_agents, agentLog=str(self._logs))
+        if self.has_agents:
+            self._net.addController("c0", controller=Remote, ip="127.0.0.1", port=port)
+        try:
+            self._net.build()
+            self._net.start()
+        except (CommandError, HostError, SwitchError) as error:
+            raise RunError(str(error)) from error
+        except Exception as error:  # Mininet raises nothing more special
+            raise RunError(f"Mininet cannot build the network: {error}") from error
+
+    def _connected(self) -> bool:
+        assert self._controller is not None
+        if self._controller.poll() is not None:
+            raise RunError(
+                f"the controller ended with exit code {self._controller.returncode}: {self._words()}"
+            )
+        for switch in self._net.switches:
+            if not switch.agentRunning():
+                raise RunError(f"the agent of {switch.name} ended: see {self._logs}/agent-{switch.name}.log")
+            controllers = self.status(switch.name)["controllers"]
+            if not switch.connected() or not all(each["connected"] for each in controllers):
+                return False
+        return True
+
+    def _words(self) -> str:
+        text = (self._logs / "controller.log").read_text(errors="replace").strip()
+        return text.splitlines()[-1] if text else "it said nothing"
+
+    def _wait(self, ready: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while not ready():
+            if time.monotonic() > deadline:
+                raise RunError(
+                    f"waited {CONNECT_SECONDS:g} s in vain for {what}: see the logs in {self._logs}"
+                )
+            time.sleep(0.1)
+
+    # In use
+
+    def status(self, switch: str) -> dict[str, Any]:
+        """What the agent of ``switch`` says of itself."""
+        from mininet_topos.switch import fairq_program
+
+        return read_status(fairq_program(), switch)
+
+    def host(self, name: str) -> Any:
+        """The Mininet host ``name``."""
+        return self._net[name]
+
+    def port_towards(self, host: str) -> tuple[str, str]:
+        """The switch at which ``host`` hangs, and the name of the switch's interface there."""
+        link = self.host(host).defaultIntf().link
+        ours = link.intf2 if link.intf1.node.name == host else link.intf1
+        return ours.node.name, ours.name
+
+    def worker(self, host: str, role: str, *arguments: str) -> Worker:
+        """Start a role of the load generator in ``host``; it is ended with the testbed."""
+        worker = Worker(self.host(host), role, self._logs / "traffic.log", *arguments)
+        self.workers.append(worker)
+        return worker
+
+    def still_sound(self) -> None:
+        """`RunError` when controller or agent have ended since the start: the figures would be false."""
+        if self.has_agents:
+            self._connected()
+
+    # Down
+
+    def stop(self) -> list[str]:
+        """Take everything down, whatever state it is in; returns what could not be done."""
+        trouble: list[str] = []
+
+        def attempt(step: Callable[[], object]) -> None:
+            try:
+                step()
+            except Exception as error:  # the other steps must still be taken
+                trouble.append(str(error) or type(error).__name__)
+
+        attempt(lambda: end_all(self.workers))
+        if self._net is not None:
+            for switch in self._net.switches:
+                attempt(lambda switch=switch: switch.stop(deleteIntfs=False))  # type: ignore[misc]
+                attempt(lambda switch=switch: remove_interfaces(switch.name))  # type: ignore[misc]
+            for node in [*self._net.hosts, *self._net.switches, *self._net.controllers]:
+                attempt(node.terminate)
+        if self._controller is not None:
+            controller = self._controller
+            attempt(lambda: end_process(controller))
+        return trouble
+
+
+def make_topology(scenario: Scenario) -> Any:
+    """The Mininet topology that the scenario names."""
+    from mininet_topos.incast import IncastTopo
+
+    return IncastTopo(
+        n=scenario.senders, rate=scenario.rate_mbit, buffer=scenario.buffer_bytes, cc=scenario.cc
+    )
+
+
+def remove_interfaces(switch: str) -> None:
+    """Remove the veth pairs of ``switch`` now: they linger a while after their namespaces end."""
+    names = [each["ifname"] for each in json.loads(run(["ip", "-j", "link", "show"]))]
+    ours = [name for name in names if name.startswith(f"{switch}-eth")]
+    if ours:
+        run(["ip", "-force", "-batch", "-"], stdin="".join(f"link del {name}\n" for name in ours))

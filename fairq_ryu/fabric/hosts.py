@@ -1,0 +1,81 @@
+"""Where the hosts are: MAC and IP addresses to ports, learnt from what hosts send."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fairq_ryu.model import PortKey
+
+_MAX_ADDRESSES = 64
+
+
+@dataclass(slots=True)
+class Host:
+    """A host: its MAC address, the port it is behind, and its IP addresses (newest last)."""
+
+    mac: str
+    port: PortKey
+    addresses: dict[str, None] = field(default_factory=dict)
+
+
+class HostTable:
+    """All hosts. One host is behind one port; the last word counts."""
+
+    def __init__(self) -> None:
+        self._by_mac: dict[str, Host] = {}
+        self._by_ip: dict[str, Host] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_mac)
+
+    def seen(self, mac: str, port: PortKey, ip: str | None = None) -> bool:
+        """A frame from this MAC came in by this port. Returns whether that is news: a new host, or
+        one that has moved. Group addresses are nobody's and are passed over.
+        """
+        if int(mac[:2], 16) & 1:
+            return False
+        host = self._by_mac.get(mac)
+        news = host is None or host.port != port
+        if host is None:
+            host = self._by_mac[mac] = Host(mac, port)
+        host.port = port
+        if ip is not None and self._by_ip.get(ip) is not host:
+            other = self._by_ip.get(ip)
+            if other is not None:
+                other.addresses.pop(ip, None)
+            host.addresses[ip] = None
+            self._by_ip[ip] = host
+            # A host that claims addresses without end must not fill the table.
+            while len(host.addresses) > _MAX_ADDRESSES:
+                oldest = next(iter(host.addresses))
+                del host.addresses[oldest]
+                self._by_ip.pop(oldest, None)
+        return news
+
+    def by_mac(self, mac: str) -> Host | None:
+        """The host of a MAC address."""
+        return self._by_mac.get(mac)
+
+    def by_ip(self, ip: str) -> Host | None:
+        """The host of an IP address."""
+        return self._by_ip.get(ip)
+
+    def forget(self, mac: str) -> Host | None:
+        """Forget a host; returns what was known of it."""
+        host = self._by_mac.pop(mac, None)
+        if host is not None:
+            for ip in host.addresses:
+                self._by_ip.pop(ip, None)
+        return host
+
+    def forget_port(self, port: PortKey) -> list[Host]:
+        """Forget the hosts behind a port that has gone."""
+        gone = [host for host in self._by_mac.values() if host.port == port]
+        for host in gone:
+            self.forget(host.mac)
+        return gone
+
+    def forget_switch(self, dpid: int) -> None:
+        """Forget the hosts behind a switch that has gone."""
+        for host in [h for h in self._by_mac.values() if h.port.dpid == dpid]:
+            self.forget(host.mac)

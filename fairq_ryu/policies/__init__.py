@@ -1,0 +1,1 @@
+"""The window laws. Pure: no Ryu, no sockets, no clock."""

@@ -1,0 +1,67 @@
+"""What a window policy is: a law made once, and a port law for each port it governs.
+
+A port law is pure: it is told of flows that start and end and shown the queue every
+:attr:`Policy.interval` seconds, with the time as an argument, and answers with the windows that
+should stand. It never sends anything, so the same object serves the controller, a simulator and the
+unit tests. Register a policy under the entry point group ``fairq_ryu.policies``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import ClassVar, Protocol
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.model import FlowInfo, PortKey, QueueSample, WindowPlan
+
+ENTRY_POINT_GROUP = "fairq_ryu.policies"
+Parameters = Mapping[str, int | float | bool | str]
+
+
+class PortLaw(Protocol):
+    """A policy on one port. Each answer replaces the plan before it; None leaves it as it is."""
+
+    def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
+        """A flow's data will leave by this port; ``flows`` counts it already. ``now`` in seconds."""
+
+    def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
+        """A flow has ended; ``flows`` are left."""
+
+    def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
+        """The queue now. ``flows`` as the controller counts them, ``sample.active`` as the switch does."""
+
+
+class Policy(Protocol):
+    """A policy with its parameters. Made from the settings of the section that bears its name."""
+
+    name: ClassVar[str]
+
+    def __init__(self, parameters: Parameters) -> None: ...
+
+    @property
+    def interval(self) -> float:
+        """How often the queues are to be read, seconds."""
+
+    def port_law(self, port: PortKey) -> PortLaw:
+        """The law for one port."""
+
+
+def available() -> list[str]:
+    """The names of the policies that are installed."""
+    return sorted({entry.name for entry in entry_points(group=ENTRY_POINT_GROUP)})
+
+
+def find(name: str) -> type[Policy]:
+    """The policy of that name. Raises :class:`UserError` if there is none, or it cannot be loaded."""
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        if entry.name == name:
+            try:
+                policy: type[Policy] = entry.load()
+            except Exception as error:
+                raise UserError(
+                    f"policy {name} ({entry.value}) cannot be loaded: {error}",
+                    "reinstall the package it comes from",
+                ) from error
+            return policy
+    raise UserError(f"there is no policy {name}", f"known are {', '.join(available())}")

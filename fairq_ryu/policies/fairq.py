@@ -1,0 +1,152 @@
+"""FairQ: equal windows for all flows of a port, moved so that its queue stays at a target.
+
+Abdelmoniem and Bensaou, "FairQ: Fair and Fast Rate Allocation in Data Centers" (earlier RWNDQ,
+CloudNet 2015), Algorithm 1, in its pool form: the paper's window per flow ``w`` times the number of
+flows ``n`` is one pool of bytes, and the switch divides it at every ACK. A flow that comes or goes
+leaves the pool as it is, which is the paper's ``w * n / (n + 1)``; each update adds ``incr`` to the
+pool, which is the paper's ``w += incr / n``; slow start adds two segments for each flow.
+
+What is ours: the pool is capped by what the port can hold (its buffer and ``base_rtt`` times its
+rate), because windows that nobody fills grow without bound and burst when somebody does; and what a
+late slow start has put into the queue above the target is taken back at once when it ends, because
+the law itself would take hundreds of milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
+from fairq_ryu.policies.base import Parameters
+
+DEFAULT_SEGMENT = 1460
+# The largest window TCP can say: 65535 << 14 (RFC 7323), for each flow.
+LARGEST_WINDOW = 65535 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class FairQParameters:
+    """``interval`` T in s, ``increments`` M, ``alpha`` a fraction of the buffer, ``base_rtt`` and
+    ``linger`` in s."""
+
+    interval: float = 0.002
+    increments: int = 8
+    alpha: float = 0.25
+    slow_start: bool = True
+    base_rtt: float = 0.001
+    linger: float = 2.0
+    floor_segments: int = 2
+
+
+class FairQPort:
+    """FairQ on one port. ``pool`` is the paper's ``n * w`` in bytes."""
+
+    def __init__(self, parameters: FairQParameters) -> None:
+        self.parameters = parameters
+        self.max_size = 0
+        self.limit = 0
+        self.rate = 0
+        self.empty_since: float | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self.pool: float | None = None
+        self.slow_start = False
+        self.lifted = False
+        self.incr = 0.0
+        self.count = 0
+
+    def _start(self) -> None:
+        """The paper's n == 0: a pool of the target's size, and slow start."""
+        self._forget()
+        self.pool = self.parameters.alpha * self.limit
+        self.slow_start = self.parameters.slow_start
+
+    def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
+        """The first flow of a port gets its pool at once; later ones leave it as it is."""
+        self.max_size = max(self.max_size, flow.mss)
+        self.empty_since = None
+        if self.pool is not None or self.limit <= 0:
+            return None
+        self._start()
+        return self._plan(flows)
+
+    def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
+        """Nothing yet: the next volley may come at once, and should meet the pool."""
+        return None
+
+    def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
+        """One increment; every M-th moves the pool. ``sample.limit`` 0 means: nothing to govern."""
+        self.limit, self.rate = sample.limit, sample.rate
+        if sample.limit <= 0 or self._deserted(flows or sample.active, now):
+            self._forget()
+            return NO_WINDOWS
+        target = self.parameters.alpha * sample.limit
+        if self.pool is None or not sample.active:
+            self._start()
+            return self._plan(flows)
+        segment = self.max_size or DEFAULT_SEGMENT
+        queue = max(sample.mean, sample.backlog)
+        if not (self.lifted and queue > target):
+            self.incr += (1 - queue / target) * segment / self.parameters.increments
+        self.count += 1
+        if self.slow_start and queue >= target and not self.lifted:
+            self.slow_start = False
+            self.pool -= queue - target
+            self.incr, self.count = 0.0, 0
+            return self._plan(sample.active)
+        if self.count < self.parameters.increments:
+            return None
+        self.pool += 2 * segment * sample.active if self.slow_start else self.incr
+        self.incr, self.count = 0.0, 0
+        return self._plan(sample.active)
+
+    def _deserted(self, flows: int, now: float) -> bool:
+        """Has the port had no flows for the time its windows linger?"""
+        if flows:
+            self.empty_since = None
+            return False
+        if self.pool is None:
+            return True
+        if self.empty_since is None:
+            self.empty_since = now
+        return now - self.empty_since >= self.parameters.linger
+
+    def _plan(self, flows: int) -> WindowPlan:
+        assert self.pool is not None
+        flows, segment = max(1, flows), self.max_size or DEFAULT_SEGMENT
+        ceiling = min(self.limit + self.rate * self.parameters.base_rtt, flows * LARGEST_WINDOW)
+        # Two segments each as long as the buffer holds them; one in any case, or senders stall.
+        floor = max(min(flows * segment * self.parameters.floor_segments, self.limit), flows * segment)
+        self.pool = min(self.pool, ceiling)
+        # The floor lifts what is said, not the state: when a volley is over, the pool is where it was.
+        self.lifted = floor > self.pool
+        return WindowPlan(pool=round(max(self.pool, floor)))
+
+
+class FairQ:
+    """The FairQ policy."""
+
+    name: ClassVar[str] = "fairq"
+
+    def __init__(self, parameters: Parameters) -> None:
+        """``parameters`` are the settings of section ``[fairq]``."""
+        self.parameters = FairQParameters(
+            interval=float(parameters["interval"]),
+            increments=int(parameters["increments"]),
+            alpha=float(parameters["alpha"]),
+            slow_start=bool(parameters["slow_start"]),
+            base_rtt=float(parameters["base_rtt"]),
+            linger=float(parameters["linger"]),
+            floor_segments=int(parameters["floor_segments"]),
+        )
+
+    @property
+    def interval(self) -> float:
+        """T, seconds."""
+        return self.parameters.interval
+
+    def port_law(self, port: PortKey) -> FairQPort:
+        """The law for one port."""
+        return FairQPort(self.parameters)

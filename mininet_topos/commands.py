@@ -1,0 +1,94 @@
+"""Small programs of the system, run with their errors heard."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import struct
+import subprocess
+from collections.abc import Callable, Sequence
+
+_PR_SET_PDEATHSIG = 1
+_NETLINK_GENERIC = 16
+_GENL_ID_CTRL = 0x10
+_CTRL_CMD_GETFAMILY = 3
+_CTRL_ATTR_FAMILY_NAME = 2
+_NLM_F_REQUEST = 1
+_NLMSG_ERROR = 2
+
+
+class CommandError(Exception):
+    """A program of the system refused; the text says which, and in its own words why."""
+
+
+def run(argv: Sequence[str], stdin: str | None = None, timeout: float = 30.0) -> str:
+    """Run a program to its end and return its output. ``CommandError`` when it fails or is late (s)."""
+    try:
+        done = subprocess.run(
+            list(argv),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            start_new_session=True,  # Ctrl-C on the terminal must not end the very commands that clean up
+        )
+    except FileNotFoundError:
+        raise CommandError(f"{argv[0]} is not installed") from None
+    except subprocess.TimeoutExpired:
+        raise CommandError(f"{' '.join(argv)} took more than {timeout:g} s") from None
+    if done.returncode != 0:
+        words = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
+        raise CommandError(f"{' '.join(argv)}: {words[-1]}")
+    return done.stdout
+
+
+def die_with_parent(signum: int = signal.SIGTERM) -> Callable[[], None]:
+    """A ``preexec_fn``: the kernel sends the child ``signum`` when its parent dies, even by SIGKILL.
+
+    The library is opened here, before the fork, since little is safe between fork and exec.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    parent = os.getpid()
+
+    def prepare() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, int(signum), 0, 0, 0)
+        if os.getppid() != parent:  # the parent went between fork and prctl
+            os._exit(1)
+
+    return prepare
+
+
+def end_process(process: subprocess.Popen[bytes], patience: float = 5.0) -> None:
+    """End a process that we started: SIGTERM, ``patience`` seconds, SIGKILL. Harmless when it has ended."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def has_kernel_datapath() -> bool:
+    """Whether the kernel can switch for Open vSwitch itself (module loaded, loadable, or built in).
+
+    Asked of the kernel by generic netlink: OVS lists ``system`` among its datapath types even where it fails.
+    """
+    name = b"ovs_datapath\0"
+    attribute = struct.pack("=HH", 4 + len(name), _CTRL_ATTR_FAMILY_NAME) + name
+    attribute += bytes(-len(attribute) % 4)
+    body = struct.pack("=BBH", _CTRL_CMD_GETFAMILY, 1, 0) + attribute
+    message = struct.pack("=IHHII", 16 + len(body), _GENL_ID_CTRL, _NLM_F_REQUEST, 1, 0) + body
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC) as netlink:
+            netlink.settimeout(5.0)
+            netlink.send(message)
+            answer = netlink.recv(65536)
+    except OSError:
+        return False
+    kind: int = struct.unpack_from("=IH", answer)[1]
+    return kind != _NLMSG_ERROR

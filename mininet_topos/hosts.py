@@ -1,0 +1,84 @@
+"""Hosts fit to be measured: no offloads, a named congestion control, nothing remembered between runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mininet.node import Host
+
+_OFFLOADS = "tso off gso off gro off tx off"
+# Neighbour and router discovery of IPv6 would be noise in the switch's queue; IPv6 itself keeps working.
+_QUIET_IPV6 = {"accept_ra": 0, "router_solicitations": 0, "autoconf": 0, "accept_dad": 0, "dad_transmits": 0}
+
+
+class HostError(Exception):
+    """A host cannot be set up as asked."""
+
+
+class FairQHost(Host):
+    """A Mininet host for TCP measurements. ``cc`` names its congestion control (``cubic``).
+
+    Offloads must be off: TCP hangs through OVS's userspace datapath with unfinished checksums, and a queue of
+    64 KB super-packets is not the queue of the papers.
+    """
+
+    def config(self, cc: str = "cubic", **params: Any) -> dict[str, Any]:
+        """Mininet's own configuration, then offloads, IPv6 and TCP. ``HostError`` when the kernel refuses."""
+        result: dict[str, Any] = super().config(**params)
+        self.setParam(result, "setQuiet", quiet=True)
+        self.setParam(result, "setCongestionControl", cc=cc)
+        return result
+
+    def setQuiet(self, _quiet: bool) -> None:
+        """Offloads off and IPv6 quiet on every interface; no TCP metrics kept between connections."""
+        names = [intf.name for intf in self.intfList() if intf.name != "lo"]
+        commands = [f"ethtool -K {name} {_OFFLOADS} >/dev/null || echo {name}: offloads" for name in names]
+        for scope in ["all", "default", *names]:
+            for key, value in _QUIET_IPV6.items():
+                path = f"/proc/sys/net/ipv6/conf/{scope}/{key}"
+                commands.append(f"if [ -e {path} ]; then echo {value} >{path}; fi")
+        for name in names:
+            # The link-local address that is there began its duplicate detection before; a new one needs none.
+            path = f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6"
+            commands.append(f"if [ -e {path} ]; then echo 1 >{path}; echo 0 >{path}; fi")
+        commands.append("echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save")
+        trouble = self.cmd("; ".join(commands)).strip()
+        if trouble:
+            raise HostError(f"{self.name}: cannot set up: {trouble.splitlines()[0]}")
+
+    def setCongestionControl(self, cc: str) -> None:
+        """Use congestion control ``cc`` for every connection. ``HostError`` when the kernel has it not."""
+        here = "/proc/sys/net/ipv4/tcp_congestion_control"
+        known = self.cmd("cat /proc/sys/net/ipv4/tcp_available_congestion_control").split()
+        if cc not in known:
+            raise HostError(
+                f"{self.name}: this kernel does not offer the congestion control {cc!r}"
+                f" (it has {', '.join(known)}): `modprobe tcp_{cc}`, or choose another"
+            )
+        with _allowed(cc):
+            trouble = self.cmd(f"echo {cc} >{here}").strip()
+        if self.cmd(f"cat {here}").strip() != cc:
+            raise HostError(f"{self.name}: cannot set the congestion control {cc!r}: {trouble}")
+
+
+@contextmanager
+def _allowed(cc: str) -> Iterator[None]:
+    """Let namespaces choose ``cc`` for a moment.
+
+    A network namespace may only name a default that the machine's own list of allowed ones has, and that list
+    usually holds the machine's default alone. The kernel checks when the default is set, not when it is used,
+    so the list can go back at once.
+    """
+    path = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+    before = path.read_text().split() if path.exists() else []
+    if not before or cc in before:
+        yield
+        return
+    path.write_text(" ".join([*before, cc]))
+    try:
+        yield
+    finally:
+        path.write_text(" ".join(before))

@@ -1,0 +1,45 @@
+"""Incast: n senders and one receiver on one switch; the port to the receiver is slow and shallow.
+
+mn --custom mininet_topos/incast.py --topo incast,16 --switch fairq --controller remote
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+# `mn --custom` runs this file by exec, with no package and no __file__ around it; the code object knows where
+# it came from.
+_ROOT = str(Path(sys._getframe().f_code.co_filename).resolve().parent.parent)
+if _ROOT not in sys.path:
+    sys.path.insert(0, _ROOT)
+
+from mininet.topo import Topo  # noqa: E402
+
+from mininet_topos.hosts import FairQHost  # noqa: E402
+from mininet_topos.links import ShallowLink  # noqa: E402
+from mininet_topos.switch import FairQSwitch  # noqa: E402
+
+
+class IncastTopo(Topo):
+    """Senders h1..hn on ports 1..n of switch s1, receiver r on port n+1, the bottleneck."""
+
+    def build(
+        self, n: int = 16, rate: float = 200, buffer: int = 125000, cc: str = "cubic", **_params: Any
+    ) -> None:
+        """The receiver's port sends at ``rate`` Mbit/s from a ``buffer`` of bytes; ``cc`` on every host."""
+        if n < 1:
+            raise ValueError(f"incast: {n} senders, must be at least 1")
+        switch = self.addSwitch("s1")
+        for number in range(1, n + 1):
+            host = self.addHost(f"h{number}", cls=FairQHost, cc=cc)
+            self.addLink(host, switch, port2=number, cls=ShallowLink)
+        receiver = self.addHost("r", cls=FairQHost, cc=cc)
+        self.addLink(receiver, switch, port2=n + 1, cls=ShallowLink, rate=rate, buffer=buffer)
+
+
+topos = {"incast": IncastTopo}
+switches = {"fairq": FairQSwitch}
+hosts = {"fairq": FairQHost}
+links = {"shallow": ShallowLink}

@@ -1,0 +1,70 @@
+"""Links whose switch side has a slow, shallow queue."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from mininet.link import Intf, Link, TCIntf
+from mininet.node import Switch
+
+from mininet_topos.commands import CommandError, run
+
+
+def check_queue(rate: float | None, buffer: int | None) -> None:
+    """``ValueError`` unless both are given and make sense (Mbit/s, bytes), or neither is."""
+    if (rate is None) != (buffer is None):
+        raise ValueError("a shallow link takes both rate (Mbit/s) and buffer (bytes), or neither")
+    if rate is not None and not 0 < rate <= 1_000_000:
+        raise ValueError(f"the rate of a shallow link is {rate} Mbit/s, must be more than 0, at most 1000000")
+    if buffer is not None and buffer < 1514:
+        raise ValueError(f"the buffer of a shallow link is {buffer} bytes, must hold one frame (1514)")
+
+
+class ShallowIntf(TCIntf):
+    """An interface that, on a switch, sends at ``rate`` Mbit/s from a FIFO of ``buffer`` bytes.
+
+    A ``TCIntf`` only by name: Mininet calls ``config`` again for those once Open vSwitch has taken the port,
+    which may have cost it its queue. No netem, so it works on kernels that have only htb and bfifo.
+    """
+
+    def config(self, rate: float | None = None, buffer: int | None = None, **params: Any) -> dict[str, Any]:
+        """Configure as any interface, then shape it. ``rate`` and ``buffer`` both, or neither: plain."""
+        result: dict[str, Any] = Intf.config(self, **params)
+        check_queue(rate, buffer)
+        if rate is not None and buffer is not None and isinstance(self.node, Switch):
+            self.shape(rate, buffer)
+        return result
+
+    @property
+    def shallow(self) -> bool:
+        """Whether this end carries the slow queue."""
+        return isinstance(self.node, Switch) and self.params.get("rate") is not None
+
+    def shape(self, rate: float, buffer: int) -> None:
+        """Put the queue in place (again): ``rate`` in Mbit/s, ``buffer`` in bytes."""
+        # `replace` cannot turn one htb into another; nothing flows yet, so take away what is there, if any.
+        with suppress(CommandError):
+            run(["tc", "qdisc", "del", "dev", self.name, "root"])
+        bits = round(rate * 1e6)
+        run(
+            ["tc", "-batch", "-"],
+            stdin=(
+                f"qdisc add dev {self.name} root handle 1: htb default 1\n"
+                f"class add dev {self.name} parent 1: classid 1:1 htb rate {bits}bit ceil {bits}bit"
+                " burst 3k cburst 3k quantum 1514\n"
+                f"qdisc add dev {self.name} parent 1:1 handle 10: bfifo limit {buffer}\n"
+            ),
+        )
+
+
+class ShallowLink(Link):
+    """A veth pair; with ``rate`` (Mbit/s) and ``buffer`` (bytes) each end on a switch gets that queue."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        check_queue(
+            kwargs.get("rate"), kwargs.get("buffer")
+        )  # before there is an interface to be left behind
+        kwargs.setdefault("cls1", ShallowIntf)
+        kwargs.setdefault("cls2", ShallowIntf)
+        super().__init__(*args, **kwargs)
