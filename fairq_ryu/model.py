@@ -90,12 +90,14 @@ class QueueSample(NamedTuple):
 class FlowInfo:
     """What a policy is told of a flow: one direction, on one port.
 
-    ``mss`` is what the receiver of the data announced (bytes), ``owner`` the host, VM or tenant that
+    ``mss`` is what the receiver of the data announced (bytes), ``step`` the granularity of the window
+    it advertises (``1 << wscale`` bytes; 1 without scaling), ``owner`` the host, VM or tenant that
     sends (its address unless something better is known).
     """
 
     key: FlowKey
     mss: int
+    step: int
     owner: str
 
 

@@ -227,8 +227,8 @@ class FlowTable:
     @staticmethod
     def _info(connection: Connection, flow: FlowKey) -> FlowInfo:
         # The sender may send what the receiver announced.
-        mss = connection.directions[flow.reversed].mss or DEFAULT_MSS
-        return FlowInfo(flow, mss, flow.src)
+        receiver = connection.directions[flow.reversed]
+        return FlowInfo(flow, receiver.mss or DEFAULT_MSS, 1 << (receiver.wscale or 0), flow.src)
 
     def reconcile(self, dpid: int, seen: Iterable[SeenFlow], now: float) -> list[FlowEvent]:
         """A switch has told all flows it knows: add those that are news (older than the controller,

@@ -23,6 +23,8 @@ from fairq_ryu.policies.base import Parameters
 DEFAULT_SEGMENT = 1460
 # The largest window TCP can say: 65535 << 14 (RFC 7323), for each flow.
 LARGEST_WINDOW = 65535 << 14
+# Between updates a higher floor is told only when it is higher by this factor.
+_WORTH_SAYING = 1.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class FairQPort:
     def __init__(self, parameters: FairQParameters) -> None:
         self.parameters = parameters
         self.max_size = 0
+        self.step = 1
+        self.active = 0
         self.limit = 0
         self.rate = 0
         self.empty_since: float | None = None
@@ -54,6 +58,7 @@ class FairQPort:
         self.pool: float | None = None
         self.slow_start = False
         self.lifted = False
+        self.said = 0.0
         self.incr = 0.0
         self.count = 0
 
@@ -64,13 +69,19 @@ class FairQPort:
         self.slow_start = self.parameters.slow_start
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        """The first flow of a port gets its pool at once; later ones leave it as it is."""
-        self.max_size = max(self.max_size, flow.mss)
+        """The first flow of a port gets its pool at once. Later ones leave it as it is, but for the
+        floor: a volley's first windows decide how large its segments are."""
+        self.max_size, self.step = max(self.max_size, flow.mss), max(self.step, flow.step)
         self.empty_since = None
-        if self.pool is not None or self.limit <= 0:
+        self.active += 1
+        if self.limit <= 0:
             return None
-        self._start()
-        return self._plan(flows)
+        if self.pool is None:
+            self._start()
+            return self._plan()
+        if self._floor() > self.said * _WORTH_SAYING:
+            return self._plan()
+        return None
 
     def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """Nothing yet: the next volley may come at once, and should meet the pool."""
@@ -78,14 +89,14 @@ class FairQPort:
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
         """One increment; every M-th moves the pool. ``sample.limit`` 0 means: nothing to govern."""
-        self.limit, self.rate = sample.limit, sample.rate
+        self.limit, self.rate, self.active = sample.limit, sample.rate, sample.active
         if sample.limit <= 0 or self._deserted(flows or sample.active, now):
             self._forget()
             return NO_WINDOWS
         target = self.parameters.alpha * sample.limit
         if self.pool is None or not sample.active:
             self._start()
-            return self._plan(flows)
+            return self._plan()
         segment = self.max_size or DEFAULT_SEGMENT
         queue = max(sample.mean, sample.backlog)
         if not (self.lifted and queue > target):
@@ -95,12 +106,13 @@ class FairQPort:
             self.slow_start = False
             self.pool -= queue - target
             self.incr, self.count = 0.0, 0
-            return self._plan(sample.active)
+            return self._plan()
         if self.count < self.parameters.increments:
-            return None
+            lift = self._floor()
+            return self._plan() if self.lifted or lift > self.said * _WORTH_SAYING else None
         self.pool += 2 * segment * sample.active if self.slow_start else self.incr
         self.incr, self.count = 0.0, 0
-        return self._plan(sample.active)
+        return self._plan()
 
     def _deserted(self, flows: int, now: float) -> bool:
         """Has the port had no flows for the time its windows linger?"""
@@ -113,16 +125,25 @@ class FairQPort:
             self.empty_since = now
         return now - self.empty_since >= self.parameters.linger
 
-    def _plan(self, flows: int) -> WindowPlan:
+    def _floor(self) -> float:
+        """What the pool must hold for its flows: ``floor_segments`` each as long as the buffer holds
+        them all, rounded up to what a window can say; one in any case, or senders stall (bytes)."""
+        flows, segment = max(1, self.active), self.max_size or DEFAULT_SEGMENT
+
+        def window(segments: int) -> int:
+            return flows * -(-segments * segment // self.step) * self.step
+
+        return max(min(window(self.parameters.floor_segments), self.limit), window(1))
+
+    def _plan(self) -> WindowPlan:
         assert self.pool is not None
-        flows, segment = max(1, flows), self.max_size or DEFAULT_SEGMENT
-        ceiling = min(self.limit + self.rate * self.parameters.base_rtt, flows * LARGEST_WINDOW)
-        # Two segments each as long as the buffer holds them; one in any case, or senders stall.
-        floor = max(min(flows * segment * self.parameters.floor_segments, self.limit), flows * segment)
-        self.pool = min(self.pool, ceiling)
+        ceiling = self.limit + self.rate * self.parameters.base_rtt
+        floor = self._floor()
+        self.pool = min(self.pool, ceiling, max(1, self.active) * LARGEST_WINDOW)
         # The floor lifts what is said, not the state: when a volley is over, the pool is where it was.
         self.lifted = floor > self.pool
-        return WindowPlan(pool=round(max(self.pool, floor)))
+        self.said = max(self.pool, floor)
+        return WindowPlan(pool=round(self.said))
 
 
 class FairQ:
