@@ -262,5 +262,5 @@ def _read(path: Path) -> dict[tuple[str, str], Value]:
 def _closest(name: str, known: Iterable[str]) -> str | None:
     import difflib
 
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.7)
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return found[0] if found else None

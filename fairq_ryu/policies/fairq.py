@@ -104,7 +104,8 @@ class FairQPort:
         self.count += 1
         if self.slow_start and queue >= target and not self.lifted:
             self.slow_start = False
-            self.pool -= queue - target
+            # Slow start began with the target: what is above that, and no more, is what it has added.
+            self.pool = max(self.pool - (queue - target), target)
             self.incr, self.count = 0.0, 0
             return self._plan()
         if self.count < self.parameters.increments:
@@ -140,6 +141,8 @@ class FairQPort:
         ceiling = self.limit + self.rate * self.parameters.base_rtt
         floor = self._floor()
         self.pool = min(self.pool, ceiling, max(1, self.active) * LARGEST_WINDOW)
+        # No window is less than a segment: a state below that would only delay the way back up.
+        self.pool = max(self.pool, self.max_size or DEFAULT_SEGMENT)
         # The floor lifts what is said, not the state: when a volley is over, the pool is where it was.
         self.lifted = floor > self.pool
         self.said = max(self.pool, floor)

@@ -1,0 +1,30 @@
+"""Tests that need root fail without it, saying what is missing: a skipped test proves nothing."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+
+def missing():
+    """What this machine lacks for the tests marked `root`; empty if nothing."""
+    if os.geteuid() != 0:
+        return "root (or run `make test-unit`)"
+    for tool, remedy in (("ovs-vsctl", "make setup"), ("mn", "make setup"), ("tc", "make setup")):
+        if shutil.which(tool) is None:
+            return f"{tool} ({remedy})"
+    if subprocess.run(["ovs-vsctl", "--timeout=5", "show"], capture_output=True, check=False).returncode:
+        return "a running Open vSwitch (scripts/start-ovs.sh)"
+    return ""
+
+
+@pytest.fixture(scope="session")
+def machine():
+    return missing()
+
+
+@pytest.fixture(autouse=True)
+def _needs_root(request, machine):
+    if request.node.get_closest_marker("root") and machine:
+        pytest.fail(f"this test needs {machine}", pytrace=False)

@@ -1,0 +1,200 @@
+"""ryu-manager, Open vSwitch, agent and real TCP together."""
+
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.support.lab import BIN, ROOT, Process, fairq, free_port, output, received, until
+
+pytestmark = pytest.mark.root
+MANAGER = str(BIN / "ryu-manager")
+
+
+@pytest.fixture
+def fabric(lab):
+    """A bridge under our controller, its agent connected."""
+
+    def start(app="fairq", config=""):
+        output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
+        lab.manager = lab.controller(app, config)
+        lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
+        lab.manager.wait_for("agent of bridge 0000000000000001: connected")
+        lab.manager.wait_for("bridge 0000000000000001: connected")
+        assert until(lambda: "priority=100,arp" in flows())
+        return lab
+
+    return start
+
+
+def flows():
+    return output("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s1")
+
+
+def ping(lab, source, address, *options):
+    answer = lab[source].cmd("ping", "-n", "-i", "0.1", "-W", "2", *options, address)
+    match = re.search(r"(\d+) packets transmitted, (\d+) received", answer)
+    assert match, answer
+    return int(match[1]), int(match[2]), "DUP" in answer
+
+
+def test_hosts_reach_each_other_and_nothing_comes_twice(fabric):
+    lab = fabric()
+    names = ["h1", "h2", "r"]
+    for source in names:
+        for target in names:
+            if source != target:
+                assert ping(lab, source, lab[target].IP(), "-c", "3") == (3, 3, False)
+    # IPv6 needs neighbour discovery, which is multicast.
+    address = lab["r"].cmd("ip -6 -o addr show scope link").split()[3].split("/")[0]
+    interface = lab["h1"].defaultIntf().name
+    assert ping(lab, "h1", f"{address}%{interface}", "-6", "-c", "3") == (3, 3, False)
+    assert "refused message" not in lab.manager.text
+
+
+def test_arp_is_answered_by_the_controller_once_the_host_is_known(fabric):
+    lab = fabric()
+    assert ping(lab, "h1", lab["r"].IP(), "-c", "1")[1] == 1
+    assert ping(lab, "h2", lab["h1"].IP(), "-c", "1")[1] == 1
+    lab["h2"].cmd("ip neigh flush all")
+    capture = lab["r"].popen(["tcpdump", "-l", "-n", "-i", "r-eth0", "arp"], stderr=subprocess.STDOUT)
+    assert b"listening" in capture.stdout.readline() + capture.stdout.readline()
+    assert ping(lab, "h2", lab["h1"].IP(), "-c", "1")[1] == 1
+    time.sleep(0.5)
+    capture.send_signal(signal.SIGINT)
+    assert lab["h1"].IP().encode() not in capture.communicate(timeout=5)[0]
+
+
+def test_a_port_with_flows_has_windows_and_a_port_without_has_none(fabric):
+    lab = fabric("fairq", "[fairq]\nlinger = 0.5\n")
+    sink, source = lab.bulk()
+    rule = until(lambda: lab.port_status()["rule"])
+    assert rule and rule["kind"] == "pool"
+    assert until(lambda: lab.port_status()["rewritten"] > 1000)
+    target = 60000 * 0.25
+    time.sleep(2)
+    first = lab.port_status()["queue"]
+    time.sleep(2)
+    last = lab.port_status()["queue"]
+    mean = (last["byte_ns"] - first["byte_ns"]) / (last["clock_ns"] - first["clock_ns"])
+    assert target / 2 < mean < target * 2
+    for port in lab.status()["ports"]:
+        if port["ofport"] != lab.port:
+            assert port["rule"] is None  # those ports have no queue to govern
+    source.kill()
+    sink.kill()
+    assert until(lambda: lab.status()["rules"] == 0, 5)
+
+
+def test_droptail_sets_nothing(fabric):
+    lab = fabric("droptail")
+    sink, _ = lab.bulk()
+    assert until(lambda: received(sink) > 5_000_000)
+    status = lab.port_status()
+    assert status["rule"] is None and status["rewritten"] == 0 and status["acks"] == 0
+
+
+def test_when_the_controller_dies_traffic_goes_on_and_windows_end(fabric):
+    lab = fabric()
+    sink, _ = lab.bulk()
+    assert until(lambda: lab.port_status()["rewritten"] > 1000)
+    lab.manager.end(signal.SIGKILL)
+    assert until(lambda: lab.status()["rules"] == 0, 5)
+    before, rewritten = received(sink), lab.port_status()["rewritten"]
+    time.sleep(1)
+    assert received(sink) > before + 3_000_000
+    assert lab.port_status()["rewritten"] == rewritten
+    again = lab.controller("fairq", port=lab.manager.port)
+    again.wait_for("agent of bridge 0000000000000001: connected")
+    # The flow is older than this controller: its agent tells.
+    assert until(lambda: lab.port_status()["rule"] is not None)
+
+
+def test_retransmitted_and_refused_connections_leave_no_trace(fabric):
+    lab = fabric("fairq", "[fairq]\nlinger = 0.1\n")
+    target = lab["r"].IP()
+    for _ in range(3):
+        lab["h1"].cmd(sys.executable, "-c", f"'import socket; socket.socket().connect_ex((\"{target}\", 9))'")
+    assert until(lambda: lab.status()["rules"] == 0, 5)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("[fairq]\nalfa = 0.2\n", "did you mean alpha?"),
+        ("[fairq]\nalpha = 7\n", "more than 1"),
+        ("[fairq_ryu]\nlease = soon\n", "is not a whole number"),
+        ("[fairqq]\nalpha = 0.2\n", "did you mean [fairq]?"),
+    ],
+)
+def test_a_wrong_setting_ends_the_controller_with_one_line(tmp_path, config, words):
+    path = tmp_path / "bad.conf"
+    path.write_text(config)
+    assert fairq("check", str(path)).returncode == 2
+    manager = Process(
+        tmp_path / "log",
+        MANAGER,
+        "--ofp-tcp-listen-port",
+        str(free_port()),
+        "--config-file",
+        str(path),
+        "fairq_ryu.apps.fairq",
+    )
+    assert manager.process.wait(20) == 2
+    lines = [line for line in manager.text.splitlines() if line.startswith("fairq_ryu:")]
+    assert len(lines) == 1 and words in lines[0] and "Traceback" not in manager.text
+
+
+def test_a_busy_port_ends_the_controller_with_one_line(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        manager = Process(
+            tmp_path / "log",
+            MANAGER,
+            "--ofp-listen-host",
+            "127.0.0.1",
+            "--ofp-tcp-listen-port",
+            port,
+            "fairq_ryu.apps.fairq",
+        )
+        assert manager.process.wait(20) == 2
+    assert f"port {port} is taken" in manager.text and "Traceback" not in manager.text
+
+
+def test_mn_with_the_custom_file_and_a_remote_controller(nothing_left, tmp_path):
+    port = free_port()
+    manager = Process(
+        tmp_path / "log",
+        MANAGER,
+        "--ofp-listen-host",
+        "127.0.0.1",
+        "--ofp-tcp-listen-port",
+        str(port),
+        "fairq_ryu.apps.fairq",
+    )
+    try:
+        # `mn` in the system's Python, as its users run it; on a terminal, as it wants one.
+        main, terminal = pty.openpty()
+        mn = subprocess.run(
+            ["mn", "--custom", "mininet_topos/incast.py", "--topo", "incast,4", "--switch", "fairq"]
+            + ["--controller", f"remote,port={port}", "--test", "pingall"],
+            stdin=terminal,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=90,
+            cwd=ROOT,
+            env={**os.environ, "FAIRQ": str(BIN / "fairq")},
+        )
+        os.close(main)
+        os.close(terminal)
+        assert "0% dropped (20/20 received)" in mn.stdout + mn.stderr
+        assert "agent of bridge 0000000000000001: connected" in manager.text
+    finally:
+        manager.end()

@@ -1,0 +1,1 @@
+from tests.support.fixtures import lab, nothing_left, stub  # noqa: F401

@@ -1,0 +1,269 @@
+"""The agent on a real bridge: ports, rules, leases, and what is left when it dies."""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from fairq_ryu.openflow import oxm
+from tests.support.lab import FAIRQ, Process, fairq, output, received, until
+from tests.support.ofp import StubController
+
+pytestmark = pytest.mark.root
+
+
+def filters(interface):
+    return output("tc", "filter", "show", "dev", interface, "egress")
+
+
+def clsact(interface):
+    return "clsact" in output("tc", "qdisc", "show", "dev", interface)
+
+
+def add_port(name):
+    output("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}p")
+    output("ip", "link", "set", name, "up")
+    output("ovs-vsctl", "add-port", "s1", name)
+
+
+def test_it_attaches_to_every_port_and_lets_go_at_the_end(lab):
+    agent = lab.agent()
+    for port in (1, 2, 3):
+        assert "fq_egress" in filters(f"s1-eth{port}")
+    assert [port["name"] for port in lab.status()["ports"]] == ["s1-eth1", "s1-eth2", "s1-eth3"]
+    assert agent.end() == 0
+    for port in (1, 2, 3):
+        assert not clsact(f"s1-eth{port}")
+    assert "bfifo" in output("tc", "qdisc", "show", "dev", "s1-eth3")
+
+
+def test_it_follows_ports_that_come_and_go(lab, stub):
+    lab.agent(stub.target)
+    stub.accept()
+    add_port("fqt0")
+    try:
+        status = stub.wait_for(parser.OFPPortStatus)
+        assert (status.reason, status.desc.name) == (ofp.OFPPR_ADD, b"fqt0")
+        number = status.desc.port_no
+        assert "fq_egress" in filters("fqt0")
+        assert stub.add({"in_port": number}, 5000) is None
+        output("ovs-vsctl", "del-port", "s1", "fqt0")
+        assert stub.wait_for(parser.OFPPortStatus).reason == ofp.OFPPR_DELETE
+        assert stub.rules() == []
+        assert not clsact("fqt0")
+        assert stub.add({"in_port": number}, 5000) == (ofp.OFPET_BAD_MATCH, ofp.OFPBMC_BAD_VALUE)
+    finally:
+        output("ip", "link", "del", "fqt0")
+
+
+def test_filters_of_others_stay(lab):
+    output("tc", "qdisc", "add", "dev", "s1-eth1", "clsact")
+    foreign = "filter add dev s1-eth1 egress protocol ip prio 5 u32 match u32 0 0 flowid 1:1"
+    output("tc", *foreign.split())
+    agent = lab.agent()
+    agent.end()
+    assert "u32" in filters("s1-eth1") and "fq_egress" not in filters("s1-eth1")
+
+
+def test_a_second_agent_is_told_who_holds_the_bridge(lab):
+    first = lab.agent()
+    second = fairq("agent", "--bridge", "s1")
+    assert second.returncode == 2
+    assert f"process {first.process.pid}" in second.stderr and second.stderr.count("\n") == 1
+    assert lab.status()["pid"] == first.process.pid
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--bridge", "no-such-bridge"], "there is no bridge no-such-bridge"),
+        (["--bridge", "s1", "--controller", "udp:1.2.3.4"], "is not a controller's address"),
+        (["--bridge", "s1", "--controller", "ssl:127.0.0.1"], "whom to trust"),
+        (["--bridge", "s1", "--config-file", "/no/such/file"], "cannot read /no/such/file"),
+    ],
+)
+def test_a_users_mistake_is_one_line(lab, arguments, words):
+    answer = fairq("agent", *arguments)
+    assert answer.returncode == 2
+    assert words in answer.stderr and "Remedy:" in answer.stderr and answer.stderr.count("\n") == 1
+    assert not clsact("s1-eth1")
+
+
+def test_without_open_vswitch_it_says_so(tmp_path):
+    answer = fairq("agent", "--bridge", "s1", env={**os.environ, "OVS_RUNDIR": str(tmp_path)})
+    assert answer.returncode == 2
+    assert "Open vSwitch is not running" in answer.stderr and answer.stderr.count("\n") == 1
+
+
+def test_without_root_it_says_so(tmp_path):
+    answer = fairq("agent", "--bridge", "s1", preexec_fn=lambda: os.setuid(65534))
+    if "Permission denied" in answer.stderr:
+        pytest.skip("the checkout is not readable for others")
+    assert answer.returncode == 2 and "needs root" in answer.stderr
+
+
+def test_it_is_an_openflow_switch(lab, stub):
+    lab.agent(stub.target)
+    features = stub.accept()
+    bridge = int(output("ovs-vsctl", "get", "bridge", "s1", "datapath_id").strip().strip('"'), 16)
+    assert features.datapath_id == oxm.DPID_MARKER << 48 | bridge
+    assert features.n_tables == 1
+    ports = stub.ask(parser.OFPPortDescStatsRequest(stub.datapath)).body
+    assert [(p.port_no, p.name) for p in ports] == [(1, b"s1-eth1"), (2, b"s1-eth2"), (3, b"s1-eth3")]
+    queue = stub.queues()[lab.port]
+    assert (queue.limit, queue.rate) == (60000, 50_000_000 // 8)
+    stats = stub.ask(parser.OFPQueueStatsRequest(stub.datapath, 0, lab.port, 0)).body
+    assert [s.port_no for s in stats] == [lab.port]
+
+
+def test_a_window_slows_a_real_flow_and_its_lease_ends(lab, stub):
+    lab.agent(stub.target)
+    stub.accept()
+    sink, _ = lab.bulk()
+    assert until(lambda: stub.queues()[lab.port].backlog > 20000)
+    # One window of two segments: at most that much can wait in the queue.
+    assert stub.add({"in_port": lab.port}, 3072, hard_timeout=2, flags=ofp.OFPFF_SEND_FLOW_REM) is None
+    assert until(lambda: stub.queues()[lab.port].backlog < 6000, 1.5)
+    (rule,) = stub.rules()
+    assert rule.match["in_port"] == lab.port and rule.packet_count > 0
+    before = received(sink)
+    removed = stub.wait_for(parser.OFPFlowRemoved)
+    assert removed.reason == ofp.OFPRR_HARD_TIMEOUT and removed.packet_count > 0
+    assert until(lambda: stub.queues()[lab.port].backlog > 20000)
+    assert received(sink) > before
+    assert stub.rules() == []
+
+
+def test_a_flow_can_be_paused_and_goes_on(lab, stub):
+    lab.agent(stub.target)
+    stub.accept()
+    sink, _ = lab.bulk()
+    assert until(lambda: received(sink) > 1_000_000)
+    (data,) = [f for f in stub.flows() if f.key.dport == 5001 and f.port == lab.port]
+    ack = data.key.reversed
+    match = {
+        "eth_type": 0x0800,
+        "ip_proto": 6,
+        "ipv4_src": ack.src,
+        "ipv4_dst": ack.dst,
+        "tcp_src": ack.sport,
+        "tcp_dst": ack.dport,
+    }
+    assert stub.add(match, 0, hard_timeout=2) is None
+    time.sleep(0.5)
+    before = received(sink)
+    time.sleep(0.5)
+    assert received(sink) == before  # paused
+    assert until(lambda: received(sink) > before + 1_000_000, 10)  # the lease is over, TCP probes
+
+
+def test_a_malformed_message_is_refused_and_changes_nothing(lab, stub):
+    lab.agent(stub.target)
+    stub.accept()
+    assert stub.add({"in_port": lab.port}, 5000, hard_timeout=30) is None
+    good = stub.rules()[0].to_jsondict()["OFPFlowStats"]["instructions"]
+    message = parser.OFPFlowMod(
+        stub.datapath,
+        match=parser.OFPMatch(in_port=lab.port),
+        hard_timeout=5,
+        instructions=[
+            parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [parser.OFPActionSetField(tcp_window=1)])
+        ],
+    )
+    message.set_xid(7)
+    message.serialize()
+    raw = bytes(message.buf)
+    for cut in range(8, len(raw)):
+        stub.send_raw(struct.pack("!BBHI", 4, ofp.OFPT_FLOW_MOD, cut, 7) + raw[8:cut])
+        error = stub.wait_for(parser.OFPErrorMsg)
+        assert error.type in (
+            ofp.OFPET_BAD_REQUEST,
+            ofp.OFPET_BAD_MATCH,
+            ofp.OFPET_BAD_INSTRUCTION,
+            ofp.OFPET_BAD_ACTION,
+        )
+    refused = (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_TIMEOUT)
+    assert stub.add({"in_port": lab.port}, 1, hard_timeout=0) == refused
+    (rule,) = stub.rules()
+    assert rule.to_jsondict()["OFPFlowStats"]["instructions"] == good
+
+
+def test_it_comes_back_to_a_controller_that_comes_back(lab):
+    first = StubController()
+    lab.agent(first.target)
+    first.accept()
+    port = first.port
+    first.shut()
+    time.sleep(0.3)
+    second = StubController(port)
+    second.accept()
+    second.shut()
+
+
+def test_two_controllers_at_once(lab, stub):
+    other = StubController()
+    lab.agent(stub.target, other.target)
+    stub.accept()
+    other.accept()
+    assert stub.add({"in_port": lab.port}, 5000) is None
+    assert len(other.rules()) == 1
+    other.shut()
+    assert len(stub.rules()) == 1
+
+
+def test_when_it_is_killed_traffic_goes_on_and_the_next_one_knows_the_flows(lab, stub):
+    agent = lab.agent(stub.target)
+    stub.accept()
+    sink, _ = lab.bulk()
+    assert until(lambda: received(sink) > 1_000_000)
+    assert stub.add({"in_port": lab.port}, 3072, hard_timeout=2) is None
+    agent.end(signal.SIGKILL)
+    stub.close()
+    assert "fq_egress" in filters("s1-eth3")  # the filter lives on
+    before = received(sink)
+    time.sleep(2.5)  # the lease is over, by the program's own clock
+    after = received(sink)
+    assert after > before
+    time.sleep(1)
+    assert received(sink) - after > 3_000_000  # 50 Mbit/s is 6.2 MB/s; a window of 3072 would be less
+    again = lab.agent(stub.target)
+    assert "took over" in again.text
+    stub.accept()
+    assert stub.add({"in_port": lab.port}, 3072, hard_timeout=10) is None
+    assert until(lambda: lab.port_status()["rewritten"] > 100)
+    assert again.end() == 0
+    assert not clsact("s1-eth3")
+
+
+def test_it_ends_with_its_bridge(lab):
+    agent = lab.agent()
+    output("ovs-vsctl", "del-br", "s1")
+    assert until(lambda: agent.process.poll() is not None)
+    assert agent.process.returncode == 0 and "has been deleted" in agent.text
+
+
+def test_status_for_people_and_programs(lab):
+    assert fairq("status", "--bridge", "s1").returncode == 2
+    lab.agent()
+    assert "s1-eth3" in fairq("status", env={**os.environ, "COLUMNS": "200"}).stdout
+    about = json.loads(fairq("status", "--json").stdout)
+    assert about["bridge"] == "s1" and len(about["ports"]) == 3
+
+
+def test_no_tracepoints_no_agent_left_over(lab, tmp_path):
+    """A port that cannot be watched does not stop the others; an agent that fails leaves nothing."""
+    config = tmp_path / "small.conf"
+    config.write_text("[agent]\nports = 2\n")
+    agent = Process(tmp_path / "small.log", FAIRQ, "agent", "--bridge", "s1", "--config-file", str(config))
+    try:
+        agent.wait_for("ready (2 ports)")
+        assert "s1-eth3 is not watched" in agent.text
+    finally:
+        agent.end()
+    assert subprocess.run(["tc", "filter", "show", "dev", "s1-eth3", "egress"], check=True).returncode == 0

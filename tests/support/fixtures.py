@@ -1,0 +1,31 @@
+"""Fixtures for the tests that build a network."""
+
+import pytest
+
+from tests.support import lab as lab_module
+from tests.support.ofp import StubController
+
+
+@pytest.fixture
+def nothing_left():
+    before = lab_module.traces()
+    if "bridge s1" in before:
+        pytest.fail("bridge s1 is in use on this machine: remove it, or end what uses it")
+    yield
+    assert lab_module.until(lambda: lab_module.traces() == before, 5) or lab_module.traces() == before
+
+
+@pytest.fixture
+def lab(tmp_path, nothing_left):
+    made = lab_module.Lab(tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def stub():
+    controller = StubController()
+    yield controller
+    controller.shut()

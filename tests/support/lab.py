@@ -1,0 +1,189 @@
+"""A bridge, hosts, an agent and a controller for one test, all taken down after it."""
+
+import contextlib
+import functools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BIN = Path(sys.executable).parent
+FAIRQ = str(BIN / "fairq")
+
+
+def output(*argv):
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+def fairq(*arguments, timeout=60, **options):
+    """Run the command; returns the finished process."""
+    return subprocess.run(
+        [FAIRQ, *arguments], capture_output=True, text=True, check=False, timeout=timeout, **options
+    )
+
+
+def until(condition, seconds=10.0, step=0.05):
+    """Wait for a condition; its last value."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()) and time.monotonic() < deadline:
+        time.sleep(step)
+    return value
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def traces():
+    """What a test may leave behind on the machine."""
+    found = {f"interface {name}" for name in os.listdir("/sys/class/net") if "-eth" in name}
+    found |= {f"bridge {name}" for name in output("ovs-vsctl", "list-br").split()}
+    found |= {f"qos {row}" for row in output("ovs-vsctl", "--bare", "--columns=_uuid", "list", "QoS").split()}
+    commands = output("ps", "-eo", "args").splitlines()
+    found |= {f"process {line}" for line in commands if "mininet:" in line or "fairq agent" in line}
+    found |= {f"run file {path.name}" for path in Path("/run/fairq_ryu").glob("*")}
+    programs = json.loads(output("bpftool", "-j", "prog", "show"))
+    found |= {f"program {p['name']} {p['id']}" for p in programs if p.get("name", "").startswith("fq_")}
+    return found
+
+
+class Process:
+    """A program of ours, its output in a file, ended by its own pid."""
+
+    def __init__(self, log, *argv):
+        self.log = log
+        with open(log, "w") as handle:
+            self.process = subprocess.Popen(argv, stdout=handle, stderr=subprocess.STDOUT, cwd=ROOT)
+
+    @property
+    def text(self):
+        return Path(self.log).read_text()
+
+    def wait_for(self, words, seconds=15):
+        assert until(lambda: words in self.text or self.process.poll() is not None, seconds), self.text
+        assert words in self.text, self.text
+
+    def end(self, number=signal.SIGTERM, seconds=10):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+
+class Lab:
+    """One switch ``s1`` with ``senders`` hosts h1.. and the receiver r behind the shallow port."""
+
+    def __init__(self, tmp_path, senders=2, rate=50, buffer=60000, forward=True):
+        from mininet.log import setLogLevel
+        from mininet.net import Mininet
+
+        from mininet_topos.incast import IncastTopo
+        from mininet_topos.switch import FairQSwitch
+
+        setLogLevel("error")
+        self.tmp_path = tmp_path
+        self.programs = []
+        self.stack = contextlib.ExitStack()
+        self.net = Mininet(
+            topo=IncastTopo(n=senders, rate=rate, buffer=buffer),
+            switch=functools.partial(FairQSwitch, agent=False),
+            controller=None,
+            autoSetMacs=True,
+        )
+        self.net.start()
+        self.port = senders + 1  # of the receiver
+        if forward:
+            output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
+
+    def __getitem__(self, name):
+        return self.net[name]
+
+    def run(self, name, *argv):
+        program = Process(self.tmp_path / f"{name}-{len(self.programs)}.log", *argv)
+        self.programs.append(program)
+        return program
+
+    def agent(self, *targets):
+        arguments = [word for target in targets for word in ("--controller", target)]
+        agent = self.run("agent", FAIRQ, "agent", "--bridge", "s1", *arguments)
+        agent.wait_for("ready")
+        return agent
+
+    def controller(self, app="fairq", config="", port=None):
+        """ryu-manager with one of our applications, and s1 pointed at it."""
+        port = port or free_port()
+        arguments = ["--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(port)]
+        if config:
+            path = self.tmp_path / "fairq.conf"
+            path.write_text(config)
+            arguments += ["--config-file", str(path)]
+        manager = self.run("ryu", str(BIN / "ryu-manager"), *arguments, f"fairq_ryu.apps.{app}")
+        manager.port = port
+        output("ovs-vsctl", "set-controller", "s1", f"tcp:127.0.0.1:{port}")
+        return manager
+
+    def status(self):
+        return json.loads(fairq("status", "--bridge", "s1", "--json").stdout)
+
+    def port_status(self):
+        """The agent's account of the receiver's port."""
+        return next(port for port in self.status()["ports"] if port["ofport"] == self.port)
+
+    def bulk(self, sender="h1", port=5001):
+        """A sender that sends to the receiver as fast as it may; returns the two processes."""
+        sink = self["r"].popen([sys.executable, "-c", SINK, str(port)], stdout=subprocess.PIPE, text=True)
+        assert sink.stdout.readline() == "ready\n"
+        source = self[sender].popen([sys.executable, "-c", SOURCE, self["r"].IP(), str(port)])
+        self.stack.callback(end, sink)
+        self.stack.callback(end, source)
+        return sink, source
+
+    def close(self):
+        self.stack.close()
+        for program in reversed(self.programs):
+            program.end()
+        self.net.stop()
+        for each in self.net.controllers:
+            each.terminate()
+
+
+def end(process):
+    process.kill()
+    process.wait()
+
+
+def received(sink):
+    """Bytes that a sink has received so far."""
+    sink.send_signal(signal.SIGUSR1)
+    return int(sink.stdout.readline())
+
+
+SINK = """
+import signal, socket, sys
+total = 0
+signal.signal(signal.SIGUSR1, lambda *_: print(total, flush=True))
+server = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+print("ready", flush=True)
+peer, _ = server.accept()
+while data := peer.recv(1 << 20):
+    total += len(data)
+"""
+SOURCE = """
+import socket, sys
+peer = socket.create_connection((sys.argv[1], int(sys.argv[2])), 10)
+peer.settimeout(None)
+data = bytes(1 << 18)
+while True:
+    peer.sendall(data)
+"""

@@ -1,0 +1,121 @@
+"""Stand-ins that several unit tests share: a datapath without eBPF, and Ryu's codec without a socket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ryu.ofproto import ofproto_parser
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto.ofproto_protocol import ProtocolDesc
+
+import fairq_ryu.openflow  # noqa: F401  (registers the window fields)
+from fairq_ryu.model import FlowInfo, FlowKey
+from fairq_ryu.openflow.flowmod import WindowSetting
+from fairq_ryu.openflow.records import FlowRecord
+from fairq_ryu.switch.datapath import QueueState
+from fairq_ryu.switch.ovsdb import BridgePort
+from fairq_ryu.switch.qdisc import Shape
+from fairq_ryu.switch.table import Target
+
+DATAPATH: Any = ProtocolDesc(ofp.OFP_VERSION)
+EMPTY_QUEUE = QueueState(backlog=0, peak=0, drops=0, byte_ns=0, packets=0, bytes=0, clock_ns=1)
+
+
+def info(key: FlowKey, mss: int = 1460, step: int = 1) -> FlowInfo:
+    """A flow as a policy is told of it."""
+    return FlowInfo(key, mss, step, key.src)
+
+
+def wire(message: Any, xid: int = 1) -> bytes:
+    """A Ryu message as it goes over the wire."""
+    message.set_xid(xid)
+    message.serialize()
+    return bytes(message.buf)
+
+
+def ryu_decode(data: bytes) -> Any:
+    """One whole message, read by Ryu's own parser as a controller would."""
+    version, kind, length, xid = ofproto_parser.header(data)
+    assert length == len(data)
+    return ofproto_parser.msg(DATAPATH, version, kind, length, xid, data)
+
+
+def split(stream: bytes) -> list[bytes]:
+    """A byte stream cut into its messages."""
+    found = []
+    while stream:
+        length = ofproto_parser.header(stream)[2]
+        found.append(stream[:length])
+        stream = stream[length:]
+    return found
+
+
+def bridge_port(number: int) -> BridgePort:
+    """A port that is up, at 1 Gbit/s."""
+    return BridgePort(
+        ofport=number,
+        name=f"s1-eth{number}",
+        ifindex=100 + number,
+        mac=f"02:00:00:00:00:{number:02x}",
+        link_up=True,
+        admin_up=True,
+        speed=1_000_000_000,
+    )
+
+
+class FakeDatapath:
+    """Remembers what the table put in it; queues and counters are what the test says."""
+
+    def __init__(self, *numbers: int) -> None:
+        self._ports = {number: bridge_port(number) for number in numbers}
+        self.standing: dict[Target, tuple[WindowSetting, int, int]] = {}
+        self.counted: dict[int, tuple[int, int]] = {}
+        self.writes = 0
+        self.failure: Exception | None = None
+        self.queues: dict[int, QueueState] = {}
+        self.shapes: dict[int, Shape] = {}
+        self.active: dict[int, int] = {}
+        self.peaks_restarted = 0
+        self.records: list[FlowRecord] = []
+        self.idle_asked: list[int] = []
+
+    @property
+    def ports(self) -> dict[int, BridgePort]:
+        return self._ports
+
+    def has_port(self, port: int) -> bool:
+        return port in self._ports
+
+    def put_rule(self, target: Target, setting: WindowSetting, expires_ns: int, slot: int) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.writes += 1
+        self.standing[target] = (setting, expires_ns, slot)
+
+    def drop_rule(self, target: Target) -> None:
+        self.writes += 1
+        del self.standing[target]
+
+    def counters(self, slot: int) -> tuple[int, int]:
+        return self.counted.get(slot, (0, 0))
+
+    def reset_counters(self, slot: int) -> None:
+        self.counted[slot] = (0, 0)
+
+    def queue(self, port: BridgePort) -> QueueState:
+        return self.queues.get(port.ofport, EMPTY_QUEUE)
+
+    def shape(self, port: BridgePort) -> Shape:
+        return self.shapes.get(port.ofport, Shape("netem", 125_000, 25_000_000))
+
+    def active_flows(self, port: BridgePort) -> int:
+        return self.active.get(port.ofport, 0)
+
+    def restart_peaks(self) -> None:
+        """The peaks start again from the backlogs of now, as in the eBPF program."""
+        self.peaks_restarted += 1
+        self.queues = {n: q._replace(peak=q.backlog) for n, q in self.queues.items()}
+
+    def flow_records(self, idle_ms: int) -> list[FlowRecord]:
+        self.idle_asked.append(idle_ms)
+        return self.records
