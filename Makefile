@@ -44,7 +44,7 @@ format: setup-dev ## format Python and C in place, and fix what ruff can fix
 	@$(if $(BPF),$(BIN)/clang-format -i $(BPF))
 
 bench: setup ## cost of the eBPF program per packet, rules per second, delay to the first lowered ACK
-	@exec $(SUDO) $(BIN)/python -m fairq_ryu.experiments.bench
+	@exec $(SUDO) $(BIN)/python -m bench
 
 bpf: ## compile the eBPF objects
 	@scripts/setup.sh --bpf

@@ -105,7 +105,7 @@ SETTINGS: tuple[Setting, ...] = (
         "host_idle_timeout",
         300,
         "s",
-        "A destination rule unused for this long is removed; the host is learnt again with its next packet.",
+        "A host that sends nothing for this long is forgotten; it is learnt again with its next packet.",
         10,
         65535,
     ),

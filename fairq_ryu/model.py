@@ -73,8 +73,8 @@ class QueueSample(NamedTuple):
 
     ``backlog`` and ``peak`` (since the last sample), ``limit`` and ``mean`` (over the time since the
     last sample) in bytes; ``rate`` of the port in bytes per second (0: not known); ``drops`` in
-    packets since the switch started; ``active`` is the number of flows whose data left by the port
-    lately and that have no rule of their own.
+    packets, by the queue's own count (only differences mean something); ``active`` is the number of
+    flows whose data left by the port lately and that have no rule of their own.
     """
 
     backlog: int
@@ -117,6 +117,10 @@ class WindowPlan:
     def __post_init__(self) -> None:
         if self.pool is not None and self.window is not None:
             raise ValueError("a plan has a pool or a window for the port, not both")
+        for size in (self.pool, self.window, *self.flows.values()):
+            # Refused here, in the policy that made it: it could not be said to a switch.
+            if size is not None and (not isinstance(size, int) or size < 0):
+                raise ValueError(f"a window is a whole number of bytes, not {size}")
 
     def __bool__(self) -> bool:
         return self.pool is not None or self.window is not None or bool(self.flows)

@@ -31,7 +31,8 @@ class IncastTopo(Topo):
         """The receiver's port sends at ``rate`` Mbit/s from a ``buffer`` of bytes; ``cc`` on every host."""
         if n < 1:
             raise ValueError(f"incast: {n} senders, must be at least 1")
-        switch = self.addSwitch("s1")
+        # One switch, no loops: without a controller it may go on as a plain learning switch.
+        switch = self.addSwitch("s1", failMode="standalone")
         for number in range(1, n + 1):
             host = self.addHost(f"h{number}", cls=FairQHost, cc=cc)
             self.addLink(host, switch, port2=number, cls=ShallowLink)

@@ -61,6 +61,7 @@ class Controller(app_manager.RyuApp):
         self.bridges: dict[int, Any] = {}
         self.agents: dict[int, AgentLink] = {}
         self._unbuffered: set[PortKey] = set()
+        hub.spawn(self._expire)
 
     # Switches come and go
 
@@ -108,7 +109,7 @@ class Controller(app_manager.RyuApp):
             link.wake.set()
             self.engine.switch_gone(link.dpid)
             self.logger.warning("agent of bridge %016x: connection lost", link.dpid)
-        elif self.bridges.get(datapath.id) is datapath:
+        elif datapath.id in self.bridges and self.bridges[datapath.id] is datapath:
             del self.bridges[datapath.id]
             self.logger.warning("bridge %016x: connection lost", datapath.id)
 
@@ -191,10 +192,7 @@ class Controller(app_manager.RyuApp):
                 reply = packets.arp_reply(arp, wanted.mac, frame.tags)
                 datapath.send_msg(rules.packet_out(datapath, reply, ofp.OFPP_CONTROLLER, in_port.port))
             return
-        destination = self.hosts.by_mac(frame.dst)
-        port = destination.port.port if destination is not None else ofp.OFPP_FLOOD
-        if port != in_port.port:
-            datapath.send_msg(rules.packet_out(datapath, data, in_port.port, port))
+        datapath.send_msg(rules.packet_out(datapath, data, in_port.port, ofp.OFPP_FLOOD))
 
     @set_ev_cls(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)
     def on_flow_removed(self, event: Any) -> None:
@@ -208,6 +206,13 @@ class Controller(app_manager.RyuApp):
         if host is not None and host.port == PortKey(datapath.id, message.match.get("in_port")):
             self.hosts.forget(mac)
             datapath.send_msg(rules.forget_destination(datapath, mac))
+
+    def _expire(self) -> None:
+        """Where no agent tells what is still alive, silence is all there is to go by."""
+        while True:
+            hub.sleep(self.flows.idle_timeout / 4)
+            now = time.monotonic()
+            self._apply(self.flows.expire(now), now)
 
     # Queues and windows
 

@@ -26,7 +26,14 @@ def load() -> config.Config:
 
 def check_port() -> None:
     """Raise :class:`UserError` if the OpenFlow port is taken: Ryu itself would only log it and sit there."""
-    port = cfg.CONF.ofp_tcp_listen_port or ofproto_common.OFP_TCP_PORT
+    secure = cfg.CONF.ctl_privkey is not None and cfg.CONF.ctl_cert is not None
+    tcp_port, ssl_port = cfg.CONF.ofp_tcp_listen_port, cfg.CONF.ofp_ssl_listen_port
+    if not tcp_port and not ssl_port:
+        tcp_port, ssl_port = ofproto_common.OFP_TCP_PORT, ofproto_common.OFP_SSL_PORT
+    option = "--ofp-ssl-listen-port" if secure else "--ofp-tcp-listen-port"
+    port = ssl_port if secure else tcp_port
+    if not port:
+        raise UserError("Ryu has been given no port to listen on", f"give {option}")
     host = cfg.CONF.ofp_listen_host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -40,7 +47,7 @@ def check_port() -> None:
                 ) from None
             raise UserError(
                 f"port {port} is taken by another controller",
-                "end that one, or choose another with --ofp-tcp-listen-port",
+                f"end that one, or choose another with {option}",
             ) from None
 
 

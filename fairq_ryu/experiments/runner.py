@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from fairq_ryu import config
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import machine, measure, result, table
 from fairq_ryu.experiments import scenario as scenarios
@@ -39,6 +40,8 @@ def main(
     machine.check_policies(policies)
     if config_file is not None and not config_file.is_file():
         raise UserError(f"there is no configuration file {config_file}", "give the path of an existing one")
+    if config_file is not None:
+        config.load([config_file])  # refuses what is wrong in it before anything starts
     if any(policy != machine.BARE for policy in policies):
         machine.find_program("ryu-manager")
     # The topology is made once to learn the names of its switches; nothing is built by that.

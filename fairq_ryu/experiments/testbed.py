@@ -134,10 +134,16 @@ class Testbed:
 
         setLogLevel("error")
         self._net = Mininet(
-            topo=make_topology(self.scenario), controller=None, switch=FairQSwitch, build=False
+            topo=make_topology(self.scenario),
+            controller=None,
+            switch=FairQSwitch,
+            build=False,
         )
+        settings = ["--config-file", str(self._config_file)] if self._config_file is not None else []
         for switch in self._net.topo.switches():
-            self._net.topo.nodeInfo(switch).update(agent=self.has_agents, agentLog=str(self._logs))
+            self._net.topo.nodeInfo(switch).update(
+                agent=self.has_agents, agentLog=str(self._logs), agentArgs=settings
+            )
         if self.has_agents:
             self._net.addController("c0", controller=Remote, ip="127.0.0.1", port=port)
         try:

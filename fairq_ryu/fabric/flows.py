@@ -71,8 +71,9 @@ class Connection:
     since: float
     last_seen: float
     directions: dict[FlowKey, Direction]
-    # A SYN on a live connection: the old one counts until the new one is answered (RFC 5961).
-    pending: TcpSegment | None = None
+    # A SYN on a live connection, and the port it came in by: the old one counts until the new one is
+    # answered (RFC 5961).
+    pending: tuple[TcpSegment, PortKey] | None = None
 
 
 class FlowTable:
@@ -138,7 +139,7 @@ class FlowTable:
             return self._place(connection, segment.key, in_port, out_port)
         if connection.state is FlowState.SYN_SEEN:
             return self._end(connection) + self._open(segment, in_port, out_port, now)
-        connection.pending = segment
+        connection.pending = segment, in_port
         return []
 
     def _open(
@@ -168,12 +169,13 @@ class FlowTable:
         now: float,
     ) -> list[FlowEvent]:
         events: list[FlowEvent] = []
-        pending = connection.pending
-        if pending is not None and pending.key == segment.key.reversed and _answers(segment, pending.seq):
-            # The port pair was used again before the old connection's end was seen.
-            events += self._end(connection)
-            events += self._open(pending, out_port or in_port, in_port, now)
-            connection = self._connections[segment.key.connection]
+        if connection.pending is not None:
+            syn, syn_port = connection.pending
+            if syn.key == segment.key.reversed and _answers(segment, syn.seq):
+                # The port pair was used again before the old connection's end was seen.
+                events += self._end(connection)
+                events += self._open(syn, syn_port, in_port, now)
+                connection = self._connections[segment.key.connection]
         opener = connection.directions[segment.key.reversed]
         if opener.isn is None or not _answers(segment, opener.isn):
             return events
@@ -236,6 +238,7 @@ class FlowTable:
         """
         events: list[FlowEvent] = []
         known: set[FlowKey] = set()
+        running: list[SeenFlow] = []
         for record in seen:
             if record.closed or record.idle > self.idle_timeout:
                 connection = self.get(record.key)
@@ -250,17 +253,24 @@ class FlowTable:
                             connection.state = FlowState.HALF_CLOSED
                 continue
             known.add(record.key.connection)
-            events += self._recorded(record, now)
+            if self._note_record(record, now):
+                running.append(record)
+        # Both directions are noted by now: what is told of one is what the other has announced.
+        for record in running:
+            connection = self.get(record.key)
+            if connection is not None:
+                events += self._enter(connection, record.key, record.port)
         for connection in list(self._connections.values()):
             events += self._expire(connection, dpid, known, now)
         return events
 
-    def _recorded(self, record: SeenFlow, now: float) -> list[FlowEvent]:
+    def _note_record(self, record: SeenFlow, now: float) -> bool:
+        """Note what a record says, of a new connection too; False if there is no room for that."""
         connection = self.get(record.key)
         if connection is None:
             if len(self._connections) >= self.capacity:
                 self.refused += 1
-                return []
+                return False
             connection = Connection(
                 forward=record.key,
                 state=FlowState.ESTABLISHED,
@@ -274,15 +284,21 @@ class FlowTable:
         if direction.isn is None:
             direction.wscale, direction.mss = record.wscale, record.mss
         connection.last_seen = max(connection.last_seen, now - record.idle)
-        return self._enter(connection, record.key, record.port)
+        return True
 
-    def _expire(self, connection: Connection, dpid: int, known: set[FlowKey], now: float) -> list[FlowEvent]:
+    def _expire(
+        self, connection: Connection, dpid: int | None, known: set[FlowKey], now: float
+    ) -> list[FlowEvent]:
         quiet = now - connection.last_seen
         if connection.state is FlowState.SYN_SEEN:
             return self._end(connection) if quiet > SYN_TIMEOUT else []
         here = any(port.dpid == dpid for d in connection.directions.values() for port in d.ports)
         forgotten = here and connection.forward.connection not in known and quiet > _GRACE
         return self._end(connection) if forgotten or quiet > self.idle_timeout else []
+
+    def expire(self, now: float) -> list[FlowEvent]:
+        """End what has been silent for too long; for bridges whose agent tells nothing."""
+        return [event for each in list(self) for event in self._expire(each, None, set(), now)]
 
     def forget_port(self, port: PortKey) -> list[FlowEvent]:
         """A port has gone: nothing leaves by it any more."""

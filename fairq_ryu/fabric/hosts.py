@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fairq_ryu.model import PortKey
 
 _MAX_ADDRESSES = 64
+_NOBODY = ("0.0.0.0", "::")
 
 
 @dataclass(slots=True)
@@ -34,6 +35,8 @@ class HostTable:
         """
         if int(mac[:2], 16) & 1:
             return False
+        if ip in _NOBODY:
+            ip = None  # an ARP probe, or duplicate address detection (RFC 5227, RFC 4862)
         host = self._by_mac.get(mac)
         news = host is None or host.port != port
         if host is None:

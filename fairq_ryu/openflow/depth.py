@@ -24,7 +24,8 @@ class QueueDepth(NamedTuple):
     """One port's record, in the order of the wire.
 
     ``backlog``, ``peak`` (since this connection asked last) and ``limit`` (0: not known) in bytes,
-    ``rate`` in bytes per second (0: not known), ``drops`` in packets; ``byte_ns`` is the integral of
+    ``rate`` in bytes per second (0: not known), ``drops`` in packets, by the queue's own
+    count (it does not start at 0); ``byte_ns`` is the integral of
     the backlog over time, in byte nanoseconds, up to ``clock_ns`` of the switch's monotonic clock:
     two records give the exact mean in between.
     """

@@ -125,7 +125,8 @@ def decode_flow_mod(message: bytes) -> FlowMod:
         setting = _decode_instructions(message, offset)
         if command == ofp.OFPFC_ADD:
             rule_target(match)
-        if setting.kind == oxm.TCP_WINDOW_POOL and "in_port" not in match and match:
+        # A change without in_port would reach the rules of flows as well.
+        if setting.kind == oxm.TCP_WINDOW_POOL and "in_port" not in match:
             raise OpenFlowError(
                 ofp.OFPET_BAD_ACTION, ofp.OFPBAC_MATCH_INCONSISTENT, "a pool belongs to a port, not to a flow"
             )

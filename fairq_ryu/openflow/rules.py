@@ -3,14 +3,15 @@
 Functions return Ryu messages for a datapath; nothing is sent here. A bridge's pipeline:
 
 ====  ===========  ================================================================================
-0     TRACK        copies of TCP SYN, FIN and RST, and ARP, to the controller; all else goes on
+0     TRACK        copies of TCP SYN, FIN and RST to the controller; ARP questions to all go there only
 1     SOURCE       a frame whose source is not known at this port is copied to the controller
 2     PATHS        exact rules of single flows (none on a single switch); a miss goes on
 3     DESTINATION  by destination address; group and unknown addresses are flooded
 ====  ===========  ================================================================================
 
-No frame waits for the controller: every copy goes on by itself (ARP alone is the controller's to
-answer).
+No frame waits for the controller: every copy goes on by itself. ARP questions to everybody alone are
+the controller's to answer; answers, and questions to one host, are forwarded like any frame, so that
+hosts that know each other keep doing so while there is no controller.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ COOKIE_TCP, COOKIE_ARP, COOKIE_SOURCE, COOKIE_DESTINATION = (COOKIE_BASE | n for
 # Ethernet, two VLAN tags, IPv6 with an extension header, TCP with all its options: nobody needs more.
 COPY_BYTES = 192
 _SYN, _FIN, _RST = 0x002, 0x001, 0x004
+_BROADCAST = "ff:ff:ff:ff:ff:ff"
 _GROUP_BIT = ("01:00:00:00:00:00", "01:00:00:00:00:00")
 
 Message = Any
@@ -85,7 +87,7 @@ def pipeline(datapath: Datapath) -> list[Message]:
             datapath,
             TRACK,
             100,
-            parser.OFPMatch(eth_type=0x0806),
+            parser.OFPMatch(eth_type=0x0806, eth_dst=_BROADCAST),
             [_to_controller(ofp.OFPCML_NO_BUFFER)],
             None,
             COOKIE_ARP,

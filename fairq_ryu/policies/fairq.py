@@ -30,7 +30,8 @@ _WORTH_SAYING = 1.15
 @dataclass(frozen=True, slots=True)
 class FairQParameters:
     """``interval`` T in s, ``increments`` M, ``alpha`` a fraction of the buffer, ``base_rtt`` and
-    ``linger`` in s."""
+    ``linger`` in s.
+    """
 
     interval: float = 0.002
     increments: int = 8
@@ -70,7 +71,8 @@ class FairQPort:
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """The first flow of a port gets its pool at once. Later ones leave it as it is, but for the
-        floor: a volley's first windows decide how large its segments are."""
+        floor: a volley's first windows decide how large its segments are.
+        """
         self.max_size, self.step = max(self.max_size, flow.mss), max(self.step, flow.step)
         self.empty_since = None
         self.active += 1
@@ -99,7 +101,9 @@ class FairQPort:
             return self._plan()
         segment = self.max_size or DEFAULT_SEGMENT
         queue = max(sample.mean, sample.backlog)
-        if not (self.lifted and queue > target):
+        # Lifted to the floor, the queue is the floor's doing and says nothing of the pool.
+        frozen = self.lifted and queue > target
+        if not frozen:
             self.incr += (1 - queue / target) * segment / self.parameters.increments
         self.count += 1
         if self.slow_start and queue >= target and not self.lifted:
@@ -111,7 +115,10 @@ class FairQPort:
         if self.count < self.parameters.increments:
             lift = self._floor()
             return self._plan() if self.lifted or lift > self.said * _WORTH_SAYING else None
-        self.pool += 2 * segment * sample.active if self.slow_start else self.incr
+        if self.slow_start and not frozen:
+            self.pool += 2 * segment * sample.active
+        else:
+            self.pool += self.incr
         self.incr, self.count = 0.0, 0
         return self._plan()
 
@@ -128,7 +135,8 @@ class FairQPort:
 
     def _floor(self) -> float:
         """What the pool must hold for its flows: ``floor_segments`` each as long as the buffer holds
-        them all, rounded up to what a window can say; one in any case, or senders stall (bytes)."""
+        them all, rounded up to what a window can say; one in any case, or senders stall (bytes).
+        """
         flows, segment = max(1, self.active), self.max_size or DEFAULT_SEGMENT
 
         def window(segments: int) -> int:

@@ -40,6 +40,7 @@ _EXPIRE_INTERVAL = 0.1
 _SHAPE_INTERVAL = 1.0
 _SWEEP_INTERVAL = 1.0
 _FIRST_RETRY = 0.2
+_STEADY = 5.0
 _ECHO_INTERVAL = 5.0
 _SILENCE = 15.0
 _MAX_UNSENT = 8 << 20
@@ -297,8 +298,11 @@ class Agent:
     # Controllers
 
     async def _keep_connected(self, target: Target, tls: ssl.SSLContext | None) -> None:
-        delay = _FIRST_RETRY
-        complained = False
+        """Talk to a controller; after each end or refusal try again, ever more slowly up to a limit.
+
+        What goes wrong is said once, and again when something else does.
+        """
+        delay, said = _FIRST_RETRY, ""
         while True:
             try:
                 reader, writer = await asyncio.wait_for(
@@ -306,30 +310,25 @@ class Agent:
                     timeout=5.0,
                 )
             except (OSError, TimeoutError, ssl.SSLError) as error:
-                if not complained:
-                    log.warning(
-                        "controller %s cannot be reached (%s); trying on. Is it running, the address right?",
-                        target.text,
-                        error or type(error).__name__,
-                    )
-                    complained = True
-                await asyncio.sleep(delay * random.uniform(0.8, 1.2))
-                delay = min(delay * 2, self.options.reconnect_max)
-                continue
-            log.info("controller %s: connected", target.text)
-            started = time.monotonic()
-            await self._talk(target, reader, writer)
-            log.warning("controller %s: connection lost; rules run out with their leases", target.text)
-            complained = False
-            # A controller that accepts and closes at once is no reason to hammer it.
-            delay = (
-                _FIRST_RETRY if time.monotonic() - started > 5 else min(delay * 2, self.options.reconnect_max)
-            )
+                trouble = f"cannot be reached ({error or type(error).__name__}); trying on. Is it running?"
+            else:
+                began = time.monotonic()
+                if await self._talk(target, reader, writer):
+                    trouble = "connection lost; rules run out with their leases"
+                    said = ""
+                    if time.monotonic() - began > _STEADY:
+                        delay = _FIRST_RETRY
+                else:
+                    trouble = "ends every connection at once. Is it OpenFlow 1.3, are the TLS files right?"
+            if trouble != said:
+                log.warning("controller %s: %s", target.text, trouble)
+                said = trouble
             await asyncio.sleep(delay * random.uniform(0.8, 1.2))
+            delay = min(delay * 2, self.options.reconnect_max)
 
-    async def _talk(self, target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _talk(self, target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One connection, to its end. Returns whether the controller ever greeted us."""
         channel = Channel(self.switch, writer.write)
-        self._connected[target.text] = True
         heard = time.monotonic()
         try:
             while not channel.closed:
@@ -338,16 +337,19 @@ class Agent:
                 except TimeoutError:
                     if time.monotonic() - heard > _SILENCE:
                         log.warning("controller %s: silent for %.0f s", target.text, _SILENCE)
-                        return
+                        break
                     channel.ping()
                     continue
                 if not data:
-                    return
+                    break
                 heard = time.monotonic()
                 channel.receive(data)
+                if channel.greeted and not self._connected[target.text]:
+                    self._connected[target.text] = True
+                    log.info("controller %s: connected", target.text)
                 if writer.transport.get_write_buffer_size() > _MAX_UNSENT:
                     log.warning("controller %s: does not read its messages", target.text)
-                    return
+                    break
                 await writer.drain()
         except (OSError, ssl.SSLError) as error:
             log.debug("controller %s: %s", target.text, error)
@@ -355,6 +357,7 @@ class Agent:
             channel.close()
             self._connected[target.text] = False
             writer.close()
+        return channel.greeted
 
     # Status
 

@@ -114,7 +114,7 @@ class Channel:
     def __init__(self, switch: Switch, send: Callable[[bytes], None]) -> None:
         self._switch, self._send = switch, send
         self._buffer = bytearray()
-        self._greeted = False
+        self.greeted = False
         self._peaks: dict[int, int] = {}
         self.role = ofp.OFPCR_ROLE_EQUAL
         self.closed = False
@@ -131,7 +131,7 @@ class Channel:
 
     def push(self, data: bytes) -> None:
         """Send a message that nobody asked for, once the greeting is done."""
-        if self._greeted and not self.closed:
+        if self.greeted and not self.closed:
             self._send(data)
 
     def ping(self) -> None:
@@ -194,7 +194,7 @@ class Channel:
 
     def _hello(self, version: int, request: bytes) -> None:
         if _offers_1_3(version, request):
-            self._greeted = True
+            self.greeted = True
             return
         self._refuse(request, ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE)
         self.closed = True

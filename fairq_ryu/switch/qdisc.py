@@ -12,6 +12,7 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 _ROOT = 0xFFFFFFFF
+_MULTIQUEUE = ("mq", "mqprio", "multiq")
 _FILTER_PARENTS = (0xFFFFFFF2, 0xFFFFFFF3)  # clsact: ingress, egress
 _CLSACT_PARENT = 0xFFFFFFF1
 T = TypeVar("T")
@@ -72,6 +73,10 @@ def _read_shapes(wanted: set[int]) -> dict[int, Shape]:
             if root is None:
                 continue
             kind = str(root.get_attr("TCA_KIND"))
+            if kind in _MULTIQUEUE:
+                # Its queues are the children's, which the tracepoints count one by one: no sum is right.
+                shapes[ifindex] = Shape(kind, 0, 0)
+                continue
             limit = sum(_limit(q) for q in found)
             rate = _tbf_rate(root) if kind == "tbf" else 0
             if kind == "htb":

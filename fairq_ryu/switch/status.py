@@ -100,7 +100,10 @@ def ask(bridge: str) -> dict[str, Any]:
             raise UserError(f"the agent of bridge {bridge} answers root only", "run this as root") from None
         except OSError:
             raise UserError(f"no agent runs on bridge {bridge}", remedy) from None
-    answer: dict[str, Any] = json.loads(b"".join(chunks))
+    try:
+        answer: dict[str, Any] = json.loads(b"".join(chunks))
+    except ValueError:
+        raise UserError(f"the agent of bridge {bridge} ended while it answered", remedy) from None
     return answer
 
 

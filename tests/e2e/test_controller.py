@@ -182,8 +182,8 @@ def test_mn_with_the_custom_file_and_a_remote_controller(nothing_left, tmp_path)
         # `mn` in the system's Python, as its users run it; on a terminal, as it wants one.
         main, terminal = pty.openpty()
         mn = subprocess.run(
-            ["mn", "--custom", "mininet_topos/incast.py", "--topo", "incast,4", "--switch", "fairq"]
-            + ["--controller", f"remote,port={port}", "--test", "pingall"],
+            f"mn --custom mininet_topos/incast.py --topo incast,4 --switch fairq "
+            f"--controller remote,port={port} --test pingall".split(),
             stdin=terminal,
             capture_output=True,
             text=True,

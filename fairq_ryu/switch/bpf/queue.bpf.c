@@ -34,6 +34,8 @@ struct {
 } histograms SEC(".maps");
 
 #define TC_H_ROOT 0xFFFFFFFFU
+/* Packets that one dequeue may hand over together; what is beyond goes without its bytes. */
+#define MAX_BULK  256
 
 /* Only the members used; CO-RE finds where they stand in the running kernel. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -62,6 +64,7 @@ struct Qdisc {
 	struct gnet_stats_queue qstats;
 };
 struct sk_buff {
+	struct sk_buff *next;
 	unsigned int len;
 };
 #pragma clang attribute pop
@@ -156,9 +159,13 @@ int BPF_PROG(fq_dequeue, struct Qdisc *q, const struct netdev_queue *txq, int pa
 {
 	struct fq_queue *st = account(q, txq);
 
-	if (st && packets > 0 && skb) {
-		st->packets += packets;
+	if (!st || packets <= 0 || !skb)
+		return 0;
+	st->packets += packets;
+	/* On a device of several queues the kernel takes out up to 8 at once, as a list. */
+	for (int i = 0; i < MAX_BULK && i < packets && skb; i++) {
 		st->bytes += skb->len;
+		skb = skb->next;
 	}
 	return 0;
 }

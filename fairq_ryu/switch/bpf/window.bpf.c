@@ -362,7 +362,8 @@ static __always_inline void commit_syn(struct fq_dir *d)
 /*
  * A SYN-ACK settles the scales of both sides, but only when it answers the SYN that was seen: a
  * stray SYN on a live connection (RFC 5961) is answered by a plain ACK, and so changes nothing.
- * Returns whether this SYN-ACK opened the connection; a repeated one does not.
+ * Returns whether this SYN-ACK opened the connection; a repeated one does not, unless its SYN was
+ * repeated as well (the first SYN-ACK was lost further on).
  */
 static __always_inline bool open_connection(struct __sk_buff *skb, const struct segment *s,
 					    struct fq_dir *own, struct fq_dir *peer)
@@ -503,6 +504,7 @@ int fq_egress(struct __sk_buff *skb)
 	struct fq_flow *flow;
 	struct fq_dir *own, *peer;
 	enum parsed parsed = parse(skb, &s);
+	bool opened; /* by a SYN-ACK like this one */
 
 	if (parsed == NOT_TCP)
 		return TC_ACT_UNSPEC;
@@ -531,6 +533,7 @@ int fq_egress(struct __sk_buff *skb)
 	}
 	own = &flow->dir[s.dir & 1];
 	peer = &flow->dir[(s.dir & 1) ^ 1];
+	opened = own->flags & FQ_KNOWN && own->isn == s.seq;
 	learn(port, ifindex, &s, own);
 
 	if (s.syn && !s.ack) {
@@ -538,7 +541,8 @@ int fq_egress(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	}
 	if (s.syn && open_connection(skb, &s, own, peer)) {
-		ADD(port->handshakes, 1);
+		if (!opened)
+			ADD(port->handshakes, 1);
 		count_active(own, s.epoch);
 		count_active(peer, s.epoch);
 	}

@@ -1,0 +1,34 @@
+"""Run the benchmarks and print one line a figure."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+
+from bench import idle, program, rules, step
+
+BENCHES: dict[str, Callable[[], None]] = {
+    "program": program.main,
+    "rules": rules.main,
+    "step": step.main,
+    "idle": idle.main,
+}
+
+
+def main() -> int:
+    """Run those named on the command line, or all."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*BENCHES, []], help="which (default: all)")
+    names = parser.parse_args().names or list(BENCHES)
+    if os.geteuid() != 0:
+        print("bench: needs root. Remedy: run it with sudo", file=sys.stderr)
+        return 2
+    for name in names:
+        BENCHES[name]()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

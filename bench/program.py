@@ -1,0 +1,94 @@
+"""The cost of the eBPF program for one packet, beside that of an empty program."""
+
+from __future__ import annotations
+
+import statistics
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+from fairq_ryu.openflow import oxm
+from fairq_ryu.openflow.flowmod import WindowSetting
+from fairq_ryu.switch.datapath import Datapath, DatapathLimits
+from fairq_ryu.switch.ovsdb import BridgePort
+from fairq_ryu.switch.testrun import Program
+
+REPEAT = 200_000
+ROUNDS = 7
+PORTS = ("fqbench0", "fqbench1")
+SYN, ACK, PSH = 2, 16, 8
+
+
+def segment(
+    src: int, dst: int, seq: int, ack: int, flags: int, options: bytes = b"", payload: int = 0
+) -> bytes:
+    """A TCP segment between 10.0.0.``src`` and 10.0.0.``dst``, client port 40000 at host 1."""
+    sport, dport = (40000, 80) if src == 1 else (80, 40000)
+    tcp = struct.pack("!HHIIBBHHH", sport, dport, seq, ack, (20 + len(options)) << 2, flags, 60000, 0, 0)
+    tcp += options + bytes(payload)
+    ip = struct.pack(
+        "!BBHHHBBH4s4s",
+        0x45,
+        0,
+        20 + len(tcp),
+        0,
+        0,
+        64,
+        6,
+        0,
+        bytes([10, 0, 0, src]),
+        bytes([10, 0, 0, dst]),
+    )
+    return bytes(12) + b"\x08\x00" + ip + tcp
+
+
+def main() -> None:
+    """Print the figures."""
+    subprocess.run(["ip", "link", "add", PORTS[0], "type", "veth", "peer", "name", PORTS[1]], check=True)
+    datapath = Datapath(DatapathLimits())
+    try:
+        indexes = [int(Path(f"/sys/class/net/{name}/ifindex").read_text()) for name in PORTS]
+        ports = [
+            BridgePort(n + 1, name, index, "02:00:00:00:00:01", True, True, 0)
+            for n, (name, index) in enumerate(zip(PORTS, indexes, strict=True))
+        ]
+        datapath.load(ports)
+        for port in ports:
+            datapath.add_port(port)
+        with Program.attached(indexes[0]) as ours, Program.empty() as empty:
+            _measure(datapath, ours, empty, indexes)
+    finally:
+        datapath.close()
+        subprocess.run(["ip", "link", "del", PORTS[0]], check=True)
+
+
+def _measure(datapath: Datapath, ours: Program, empty: Program, indexes: list[int]) -> None:
+    # Host 1 is behind port 1 and receives; host 2 is behind port 2 and sends the data.
+    to_1, to_2 = indexes
+    options = bytes([2, 4, 5, 180, 1, 3, 3, 9])
+    ours.run(segment(1, 2, 100, 0, SYN, options), to_2)
+    ours.run(segment(2, 1, 500, 101, SYN | ACK, options), to_1)
+    data = segment(2, 1, 501, 101, ACK | PSH, payload=1448)
+    ack = segment(1, 2, 101, 1949, ACK)
+    ours.run(data, to_1)
+
+    def cost(program: Program, packet: bytes, index: int) -> float:
+        return statistics.median(program.run(packet, index, REPEAT).duration_ns for _ in range(ROUNDS))
+
+    nothing = cost(empty, ack, to_2)
+    print(f"empty program                     {nothing:7.0f} ns a packet")
+    figures = [("frame that is no TCP", bytes(12) + b"\x08\x06" + bytes(46), to_2)]
+    figures += [("data segment, no rule", data, to_1), ("ACK, no rule", ack, to_2)]
+    for what, packet, index in figures:
+        took = cost(ours, packet, index)
+        print(f"{what:33} {took:7.0f} ns a packet   {took - nothing:5.0f} ns more than the empty program")
+    lease = time.monotonic_ns() + 3600 * 10**9
+    datapath.put_rule(1, WindowSetting(oxm.TCP_WINDOW_POOL, 100_000), lease, 0)
+    took = cost(ours, ack, to_2)
+    print(f"{'ACK, pool rule, already low':33} {took:7.0f} ns a packet   {took - nothing:5.0f} ns more")
+    # One run at a time, because a window is lowered once: the clock of the call itself is in both.
+    fresh = statistics.median(ours.run(ack, to_2).duration_ns for _ in range(2000))
+    idle = statistics.median(empty.run(ack, to_2).duration_ns for _ in range(2000))
+    more = f"{fresh - idle:5.0f} ns more than empty, cold"
+    print(f"{'ACK, lowered (single cold runs)':33} {fresh:7.0f} ns a packet   {more}")
