@@ -46,6 +46,7 @@ setup(
         "matplotlib>=3.8",
         "networkx>=3.2",
         "oslo.config>=9",
+        "numpy>=1.26",
         "ovs>=3.1",
         "pyroute2>=0.7",
         "rich>=13",

@@ -152,6 +152,7 @@ class Agent:
         self._connected: dict[str, bool] = {t.text: False for t in options.targets}
         self._unwatched: tuple[tuple[str, str], ...] = ()
         self._flows = 0
+        self._evicted = 0
         self._stop = asyncio.Event()
         self._failure: UserError | None = None
 
@@ -291,7 +292,7 @@ class Agent:
 
     async def _sweep(self) -> None:
         options = self.options
-        _, self._flows = self.data.sweep(
+        self._flows, self._evicted = self.data.sweep(
             int(options.flow_idle_timeout * 1e9), int(options.closed_timeout * 1e9)
         )
 
@@ -379,7 +380,7 @@ class Agent:
                 {"target": text, "connected": connected} for text, connected in self._connected.items()
             ],
             "unwatched": [{"name": name, "reason": reason} for name, reason in self._unwatched],
-            **status.snapshot(self.data, self.switch.table, self._flows),
+            **status.snapshot(self.data, self.switch.table, self._flows, self._evicted),
         }
         writer.write(json.dumps(about).encode())
         with contextlib.suppress(OSError):

@@ -19,10 +19,10 @@ from typing import Any, Literal, NamedTuple
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import FlowKey
-from fairq_ryu.openflow import oxm, records
+from fairq_ryu.openflow import oxm
 from fairq_ryu.openflow.flowmod import WindowSetting
-from fairq_ryu.openflow.records import FlowRecord
 from fairq_ryu.switch import layout
+from fairq_ryu.switch.flowmap import FlowMap
 from fairq_ryu.switch.libbpf import BpfError, BpfObject, Map, TcFilter, load_library, program_maps
 from fairq_ryu.switch.ovsdb import BridgePort
 from fairq_ryu.switch.qdisc import NO_SHAPE, Shape, has_filters
@@ -82,6 +82,8 @@ class Datapath:
         self._window: BpfObject | None = None
         self._queue: BpfObject | None = None
         self._peak_epoch = 1
+        self._created = 0  # entries of the flow map that are no port's any more
+        self._swept = 0
 
     def load(self, first_ports: list[BridgePort]) -> int:
         """Load the programs, taking over the flows that a dead agent's programs on ``first_ports``
@@ -133,7 +135,8 @@ class Datapath:
         self._program = window.program_fd("fq_egress")
         queue.attach("fq_enqueue")
         queue.attach("fq_dequeue")
-        return len(list(self.flows.keys())) if inherited is not None else 0
+        self._created = len(list(self.flows.keys())) if inherited is not None else 0
+        return self._created
 
     def _inherit(self, ports: list[BridgePort]) -> int | None:
         """The flow map of a dead agent, whose programs live on in its tc filters: scales that were
@@ -218,6 +221,7 @@ class Datapath:
             self._own_clsact.discard(port.ifindex)
             if not has_filters(port.ifindex):
                 self._filter.remove_clsact(port.ifindex)
+        self._created += self.port_state(port).created
         self._forget(port)
 
     def _forget(self, port: BridgePort) -> None:
@@ -324,38 +328,22 @@ class Datapath:
         """Flows whose data left by the port within the activity timeout, and have no own rule."""
         return layout.active_flows(self.port_state(port), time.monotonic_ns(), self.limits.bucket_ns)
 
-    def flow_records(self, idle_ms: int) -> list[FlowRecord]:
-        """What is known of every flow not silent for ``idle_ms`` (0: of every flow), a record for
-        each direction whose port was seen.
+    def flow_records(self, idle_ms: int) -> list[bytes]:
+        """What is known of every flow not silent for ``idle_ms`` (0: of every flow), encoded as the
+        channel wants it, in parts that fit in a message each.
         """
-        now = time.monotonic_ns()
         ofports = {port.ifindex: ofport for ofport, port in self._ports.items()}
-        found = []
-        for key, flow in self.flows.items():
-            if idle_ms and now - max(flow.dir[0].last_ns, flow.dir[1].last_ns) > idle_ms * 1_000_000:
-                continue
-            forward = _flow_of(key)
-            for direction, name in ((flow.dir[0], forward), (flow.dir[1], forward.reversed)):
-                if direction.ifindex in ofports:
-                    found.append(_record(name, direction, ofports[direction.ifindex], now))
-        return found
+        return FlowMap(self.flows).records(time.monotonic_ns(), idle_ms, ofports)
 
     def sweep(self, idle_ns: int, closed_ns: int) -> tuple[int, int]:
         """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``.
 
-        Returns how many were forgotten and how many are left.
+        Returns how many are left, and how many the map has lost since it was made because it was full.
         """
-        now = time.monotonic_ns()
-        fin, rst = layout.CONSTANTS["FQ_FIN"], layout.CONSTANTS["FQ_RST"]
-        gone = left = 0
-        for key, flow in list(self.flows.items()):
-            quiet = now - max(flow.dir[0].last_ns, flow.dir[1].last_ns)
-            closed = flow.dir[0].flags & rst or (flow.dir[0].flags & fin and flow.dir[1].flags & fin)
-            if quiet > (closed_ns if closed else idle_ns) and self.flows.delete(key):
-                gone += 1
-            else:
-                left += 1
-        return gone, left
+        gone, left = FlowMap(self.flows).sweep(time.monotonic_ns(), idle_ns, closed_ns)
+        self._swept += gone
+        created = self._created + sum(self.port_state(port).created for port in self._ports.values())
+        return left, max(0, created - self._swept - left)
 
 
 def flow_key(flow: FlowKey, directed: bool = False) -> Any:
@@ -375,34 +363,6 @@ def flow_key(flow: FlowKey, directed: bool = False) -> Any:
     key.lo_addr[:] = src.rjust(16, b"\0")
     key.hi_addr[:] = dst.rjust(16, b"\0")
     return key
-
-
-def _flow_of(key: Any) -> FlowKey:
-    """The lo to hi direction of a map key: :func:`flow_key` back."""
-    skip = 12 if key.family == 4 else 0
-    lo, hi = (str(ipaddress.ip_address(bytes(a)[skip:])) for a in (key.lo_addr, key.hi_addr))
-    return FlowKey(lo, hi, socket.ntohs(key.lo_port), socket.ntohs(key.hi_port))
-
-
-def _record(name: FlowKey, direction: Any, ofport: int, now_ns: int) -> FlowRecord:
-    """One direction of a connection, an ``fq_dir``, as a record of the channel."""
-    bits, constants = direction.flags, layout.CONSTANTS
-    flags = records.KNOWN if bits & constants["FQ_KNOWN"] else 0
-    if bits & (constants["FQ_FIN"] | constants["FQ_RST"]):
-        flags |= records.CLOSED
-    if direction.ruled_until > now_ns:
-        flags |= records.RULED
-    return FlowRecord(
-        key=name,
-        port=ofport,
-        flags=flags,
-        wscale=direction.wscale if bits & constants["FQ_WS"] else None,
-        mss=direction.mss,
-        idle_ms=min(max(0, now_ns - direction.last_ns) // 1_000_000, 0xFFFFFFFF),
-        bytes=direction.bytes,
-        packets=direction.packets,
-        rewritten=direction.rewritten,
-    )
 
 
 def _direction(family: int, src: bytes, dst: bytes, sport: int, dport: int) -> int:

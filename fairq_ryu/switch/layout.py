@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ fq_counter: Any = STRUCTS["fq_counter"]
 fq_queue: Any = STRUCTS["fq_queue"]
 fq_histogram: Any = STRUCTS["fq_histogram"]
 
+LITTLE_ENDIAN = sys.byteorder == "little"
 BUCKETS = CONSTANTS["FQ_BUCKETS"]
 HIST_BINS = CONSTANTS["FQ_HIST_BINS"]
 RULE_WINDOW = CONSTANTS["FQ_RULE_WINDOW"]

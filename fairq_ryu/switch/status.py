@@ -41,14 +41,15 @@ def _rule(rule: Rule | None, now_ns: int) -> dict[str, Any] | None:
     }
 
 
-def snapshot(datapath: Datapath, table: RuleTable, flows: int) -> dict[str, Any]:
+def snapshot(datapath: Datapath, table: RuleTable, flows: int, evicted: int) -> dict[str, Any]:
     """Ports with their queues, counters and rules.
 
     ``queue``: ``bytes``, ``peak``, ``limit`` in bytes, ``rate`` in bytes/s, ``drops`` and ``packets``
     in packets, ``byte_ns`` the integral of the backlog up to ``clock_ns``, ``histogram`` as
     ``[lowest bytes, highest bytes, ns]``. ``acks`` counts ACKs that met a rule of the port or of its
     flows, ``rewritten`` those it lowered, ``unknown_scale`` those left alone for want of a
-    handshake, ``coarse`` those whose window step exceeded the window asked for.
+    handshake, ``coarse`` those whose window step exceeded the window asked for. ``flows_evicted``
+    counts flows that were forgotten because the map was full.
     """
     now = time.monotonic_ns()
     ports = []
@@ -71,8 +72,6 @@ def snapshot(datapath: Datapath, table: RuleTable, flows: int) -> dict[str, Any]
                     "histogram": datapath.histogram(port),
                 },
                 "active_flows": layout.active_flows(state, now, datapath.limits.bucket_ns),
-                "data_packets": state.data_packets,
-                "data_bytes": state.data_bytes,
                 "acks": state.acks,
                 "rewritten": state.rewritten,
                 "unknown_scale": state.unknown_scale,
@@ -82,7 +81,7 @@ def snapshot(datapath: Datapath, table: RuleTable, flows: int) -> dict[str, Any]
                 "rule": _rule(table.port_rule(port.ofport), now),
             }
         )
-    return {"ports": ports, "flows": flows, "rules": len(table)}
+    return {"ports": ports, "flows": flows, "flows_evicted": evicted, "rules": len(table)}
 
 
 def ask(bridge: str) -> dict[str, Any]:

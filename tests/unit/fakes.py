@@ -11,7 +11,7 @@ from ryu.ofproto.ofproto_protocol import ProtocolDesc
 import fairq_ryu.openflow  # noqa: F401  (registers the window fields)
 from fairq_ryu.model import FlowInfo, FlowKey
 from fairq_ryu.openflow.flowmod import WindowSetting
-from fairq_ryu.openflow.records import FlowRecord
+from fairq_ryu.openflow.records import FlowRecord, encode_reply
 from fairq_ryu.switch.datapath import QueueState
 from fairq_ryu.switch.ovsdb import BridgePort
 from fairq_ryu.switch.qdisc import Shape
@@ -116,6 +116,6 @@ class FakeDatapath:
         self.peaks_restarted += 1
         self.queues = {n: q._replace(peak=q.backlog) for n, q in self.queues.items()}
 
-    def flow_records(self, idle_ms: int) -> list[FlowRecord]:
+    def flow_records(self, idle_ms: int) -> list[bytes]:
         self.idle_asked.append(idle_ms)
-        return self.records
+        return [encode_reply([record]) for record in self.records]

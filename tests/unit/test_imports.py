@@ -21,7 +21,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/openflow": (BELOW, {"ryu"}),
     "fairq_ryu/switch": (
         BELOW | {"fairq_ryu.openflow", "fairq_ryu.config"},
-        {"ryu", "ovs", "pyroute2", "rich"},
+        {"numpy", "ryu", "ovs", "pyroute2", "rich"},
     ),
     "fairq_ryu/apps": (
         BELOW | {"fairq_ryu.config", "fairq_ryu.policies", "fairq_ryu.fabric", "fairq_ryu.openflow"},

@@ -77,12 +77,11 @@ struct fq_flow {
 /* A port, by ifindex: written by the programs only. */
 struct fq_port {
 	__u64 active[FQ_BUCKETS]; /* epoch << 32 | flows whose last data left in that epoch */
-	__u64 data_packets;       /* TCP data segments that left by the port */
-	__u64 data_bytes;         /* their payload */
 	__u64 acks;               /* ACKs of its data that met a live rule */
 	__u64 rewritten;          /* of these, lowered */
 	__u64 unknown_scale;      /* ACKs left alone: the handshake was not seen */
 	__u64 coarse;             /* ACKs whose window step exceeded the window asked for */
+	__u64 created;            /* connections that were entered in the flow map at the port */
 	__u64 handshakes;         /* SYN-ACKs that opened a flow leaving by the port */
 	__u64 malformed;          /* TCP packets left alone: truncated, bad lengths, fragments */
 };

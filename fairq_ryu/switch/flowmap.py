@@ -1,0 +1,122 @@
+"""The flow map in bulk: swept of dead flows, and told as records of the channel.
+
+The map may hold tens of thousands of flows and is gone through every second beside the channel, so
+it is read in batches and worked on with numpy, not flow by flow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairq_ryu.openflow import records
+from fairq_ryu.switch import layout
+from fairq_ryu.switch.libbpf import Map
+
+_C = layout.CONSTANTS
+# Records to a part of a reply: as many as one message holds.
+_PART = 60000 // records.RECORD_SIZE - 1
+# The record of fairq_ryu.openflow.records, as numpy packs it; a test holds the two together.
+RECORD = np.dtype(
+    [
+        ("src", "u1", 16),
+        ("dst", "u1", 16),
+        ("sport", ">u2"),
+        ("dport", ">u2"),
+        ("version", "u1"),
+        ("wscale", "u1"),
+        ("mss", ">u2"),
+        ("port", ">u4"),
+        ("flags", ">u4"),
+        ("bytes", ">u8"),
+        ("packets", ">u8"),
+        ("rewritten", ">u8"),
+        ("idle_ms", ">u4"),
+        ("pad", ">u4"),
+    ]
+)
+
+Rows = NDArray[Any]
+
+
+class FlowMap:
+    """The connections that the eBPF programs remember."""
+
+    def __init__(self, flows: Map) -> None:
+        self.map = flows
+
+    def rows(self) -> tuple[Rows, Rows]:
+        """All keys and flows, as arrays of ``fq_flow_key`` and ``fq_flow``."""
+        keys, flows = self.map.batches()
+        return (
+            np.frombuffer(keys, dtype=np.dtype(layout.fq_flow_key)),
+            np.frombuffer(flows, dtype=np.dtype(layout.fq_flow)),
+        )
+
+    def sweep(self, now_ns: int, idle_ns: int, closed_ns: int) -> tuple[int, int]:
+        """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``.
+
+        Returns how many were forgotten and how many are left.
+        """
+        keys, flows = self.rows()
+        if not len(keys):
+            return 0, 0
+        quiet = _quiet(flows, now_ns)
+        flags = flows["dir"]["flags"]
+        closed = (flags & _C["FQ_RST"]).any(axis=1) | (flags & _C["FQ_FIN"]).all(axis=1)
+        dead = quiet > np.where(closed, closed_ns, idle_ns)
+        gone = sum(self.map.delete(layout.fq_flow_key.from_buffer_copy(key.tobytes())) for key in keys[dead])
+        return gone, len(keys) - gone
+
+    def records(self, now_ns: int, idle_ms: int, ofports: dict[int, int]) -> list[bytes]:
+        """Records of every flow not silent for ``idle_ms`` (0: of every flow), one for each direction
+        whose port is in ``ofports`` (by ifindex), encoded, in parts that fit in a message.
+        """
+        keys, flows = self.rows()
+        if idle_ms and len(keys):
+            fresh = _quiet(flows, now_ns) <= idle_ms * 1_000_000
+            keys, flows = keys[fresh], flows[fresh]
+        encoded = b"".join(_encode(keys, flows, side, now_ns, ofports) for side in (0, 1))
+        size = _PART * RECORD.itemsize
+        return [encoded[at : at + size] for at in range(0, len(encoded), size)]
+
+
+def _quiet(flows: Rows, now_ns: int) -> NDArray[np.int64]:
+    """Time since the last segment of either direction, ns."""
+    last = flows["dir"]["last_ns"].max(axis=1).astype(np.int64)
+    quiet: NDArray[np.int64] = np.maximum(now_ns - last, 0)
+    return quiet
+
+
+def _encode(keys: Rows, flows: Rows, side: int, now_ns: int, ofports: dict[int, int]) -> bytes:
+    """One direction of every connection: ``side`` 0 is lo to hi."""
+    own = flows["dir"][:, side]
+    here = np.isin(own["ifindex"], np.array(list(ofports), dtype=np.uint32))
+    keys, own = keys[here], own[here]
+    out = np.zeros(len(keys), dtype=RECORD)
+    ends = ("lo", "hi") if side == 0 else ("hi", "lo")
+    v4 = keys["family"] == 4
+    for name, end in zip(("src", "dst"), ends, strict=True):
+        out[name] = keys[f"{end}_addr"]
+        out[name][v4] = 0
+        out[name][v4, :4] = keys[f"{end}_addr"][v4, 12:]
+    # Ports stand in the key in network order.
+    out["sport"] = keys[f"{ends[0]}_port"].byteswap() if layout.LITTLE_ENDIAN else keys[f"{ends[0]}_port"]
+    out["dport"] = keys[f"{ends[1]}_port"].byteswap() if layout.LITTLE_ENDIAN else keys[f"{ends[1]}_port"]
+    out["version"] = keys["family"]
+    bits = own["flags"]
+    out["wscale"] = np.where(bits & _C["FQ_WS"], own["wscale"], records.UNSCALED)
+    out["mss"] = own["mss"]
+    out["port"] = [ofports[index] for index in own["ifindex"].tolist()]
+    out["flags"] = (
+        np.where(bits & _C["FQ_KNOWN"], records.KNOWN, 0)
+        | np.where(bits & (_C["FQ_FIN"] | _C["FQ_RST"]), records.CLOSED, 0)
+        | np.where(own["ruled_until"] > now_ns, records.RULED, 0)
+    )
+    for name in ("bytes", "packets", "rewritten"):
+        out[name] = own[name]
+    idle = np.maximum(now_ns - own["last_ns"].astype(np.int64), 0) // 1_000_000
+    out["idle_ms"] = np.minimum(idle, 0xFFFFFFFF)
+    return out.tobytes()

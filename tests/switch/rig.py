@@ -1,0 +1,235 @@
+"""What the tests of the eBPF programs stand on: namespaces, ports, a loaded datapath, connections."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from fairq_ryu.model import FlowKey
+from fairq_ryu.openflow.flowmod import WindowSetting
+from fairq_ryu.switch import layout
+from fairq_ryu.switch.datapath import Datapath, DatapathLimits, flow_key
+from fairq_ryu.switch.ovsdb import BridgePort
+from fairq_ryu.switch.testrun import UNSPEC, Program
+from tests.switch import packets
+from tests.switch.packets import Segment
+
+CLONE_NEWNET = 0x40000000
+# Long enough that no flow falls idle by itself while a test runs, however slow the machine.
+PATIENT = DatapathLimits(flows=65536, rules=2048, ports=16, active_timeout=600)
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def run(*command: str) -> str:
+    """Run a command; what it printed."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+    return done.stdout
+
+
+def _check(result: int) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+@contextmanager
+def namespace() -> Iterator[None]:
+    """This thread is in a new network namespace, which is gone afterwards, with all that is in it."""
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    try:
+        _check(_libc.unshare(CLONE_NEWNET))
+        try:
+            yield
+        finally:
+            _check(_libc.setns(home, CLONE_NEWNET))
+    finally:
+        os.close(home)
+
+
+def make_port(ofport: int, name: str) -> BridgePort:
+    """A veth pair in this namespace; one end is the port, the other (its name with an ``h``) a host's."""
+    run("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}h")
+    for end in (name, f"{name}h"):
+        run("ip", "link", "set", end, "up")
+    return BridgePort(ofport, name, socket.if_nametoindex(name), "02:00:00:00:00:00", True, True, 0)
+
+
+@dataclass
+class Switch:
+    """A loaded datapath and its ports, by OpenFlow number."""
+
+    datapath: Datapath
+    ports: dict[int, BridgePort]
+    program: Program
+
+    def leave(self, port: int, what: Segment | bytes) -> bytes:
+        """A frame leaves by a port; returns how."""
+        frame = what.frame() if isinstance(what, Segment) else what
+        result = self.program.run(frame, self.ports[port].ifindex)
+        assert result.verdict == UNSPEC
+        return result.packet
+
+    def state(self, port: int) -> Any:
+        """The port's counters, an ``fq_port``."""
+        return self.datapath.port_state(self.ports[port])
+
+    def active(self, port: int) -> int:
+        return self.datapath.active_flows(self.ports[port])
+
+    def rule(
+        self,
+        target: int | FlowKey,
+        bytes: int,
+        kind: str = "tcp_window",
+        lease: float = 3600,
+        slot: int = 0,
+    ) -> None:
+        """A rule stands for ``lease`` seconds from now; kind is ``tcp_window`` or ``tcp_window_pool``."""
+        expires = time.monotonic_ns() + int(lease * 1e9)
+        self.datapath.put_rule(target, WindowSetting(kind, bytes), max(0, expires), slot)
+
+    def pool(self, port: int, bytes: int, slot: int = 0) -> None:
+        self.rule(port, bytes, "tcp_window_pool", slot=slot)
+
+    def flow(self, key: FlowKey) -> tuple[Any, Any] | None:
+        """What is known of a flow: ``fq_dir`` of ``key``'s own direction, and of the other."""
+        found = self.datapath.flows.get(flow_key(key))
+        if found is None:
+            return None
+        forward = flow_key(key, directed=True).dir
+        return found.dir[forward], found.dir[1 - forward]
+
+    def reset(self) -> None:
+        """Forget rules, flows and counts."""
+        datapath = self.datapath
+        for port in self.ports:
+            datapath.drop_rule(port)
+        for key in list(datapath._flow_rules.keys()):
+            datapath._flow_rules.delete(key)
+        datapath._flow_rule_count = 0
+        datapath._write_config()
+        for key in list(datapath.flows.keys()):
+            datapath.flows.delete(key)
+        for bridge_port in self.ports.values():
+            datapath._port_state.set(ctypes.c_uint32(bridge_port.ifindex), layout.fq_port())
+        for slot in range(4):
+            datapath.reset_counters(slot)
+
+
+@contextmanager
+def loaded(limits: DatapathLimits = PATIENT) -> Iterator[Switch]:
+    """A switch with three ports in the current namespace; afterwards they are gone."""
+    ports = {n: make_port(n, f"p{n}") for n in (1, 2, 3)}
+    datapath = Datapath(limits)
+    try:
+        datapath.load(list(ports.values()))
+        for port in ports.values():
+            datapath.add_port(port)
+        with Program.attached(ports[1].ifindex) as program:
+            yield Switch(datapath, ports, program)
+    finally:
+        datapath.close()
+        for port in ports.values():
+            run("ip", "link", "del", port.name)
+
+
+_fresh = count(20000)
+
+
+@dataclass
+class Connection:
+    """A TCP connection through the switch: the client is behind port 1, the server behind port 2.
+
+    A ``shape`` says what is round each segment (VLAN tags, IP options, ...); scales and MSS are what
+    each end announces, None for no option.
+    """
+
+    switch: Switch
+    client: str = "10.0.0.1"
+    server: str = "10.0.0.2"
+    client_scale: int | None = 7
+    server_scale: int | None = 7
+    client_mss: int | None = 1460
+    server_mss: int | None = 1460
+    shape: dict[str, Any] | None = None
+    client_isn: int = 1000
+    server_isn: int = 5000
+    sport: int = 0
+    dport: int = 80
+    server_port: int = 2
+
+    def __post_init__(self) -> None:
+        if not self.sport:
+            self.sport = next(_fresh) % 40000 + 20000
+
+    @property
+    def data_key(self) -> FlowKey:
+        """The direction from client to server: its data leaves by port 2."""
+        return FlowKey(self.client, self.server, self.sport, self.dport)
+
+    @property
+    def ack_key(self) -> FlowKey:
+        return self.data_key.reversed
+
+    def from_client(self, **what: Any) -> Segment:
+        settings: dict[str, Any] = {"seq": (self.client_isn + 1) % 2**32, "ack": self.server_isn + 1}
+        settings |= (self.shape or {}) | what
+        return Segment(self.client, self.server, self.sport, self.dport, **settings)
+
+    def from_server(self, **what: Any) -> Segment:
+        settings: dict[str, Any] = {"seq": self.server_isn + 1, "ack": (self.client_isn + 1) % 2**32}
+        settings |= (self.shape or {}) | what
+        return Segment(self.server, self.client, self.dport, self.sport, **settings)
+
+    def syn(self, **what: Any) -> bytes:
+        options = packets.syn_options(self.client_mss, self.client_scale, packets.sack_permitted())
+        settings = {"seq": self.client_isn, "ack": 0, "flags": "S", "options": options} | what
+        return self.switch.leave(self.server_port, self.from_client(**settings))
+
+    def syn_ack_segment(self, **what: Any) -> Segment:
+        options = packets.syn_options(self.server_mss, self.server_scale, packets.sack_permitted())
+        settings = {"seq": self.server_isn, "flags": "SA", "options": options} | what
+        return self.from_server(**settings)
+
+    def syn_ack(self, **what: Any) -> bytes:
+        return self.switch.leave(1, self.syn_ack_segment(**what))
+
+    def open(self) -> Connection:
+        self.syn()
+        self.syn_ack()
+        return self
+
+    def data(self, payload: int = 1000, **what: Any) -> bytes:
+        """The client sends data."""
+        return self.switch.leave(self.server_port, self.from_client(payload=b"d" * payload, **what))
+
+    def ack(self, window: int = 65535, **what: Any) -> bytes:
+        """The server acknowledges; the frame as it leaves towards the client."""
+        return self.switch.leave(1, self.from_server(window=window, **what))
+
+    def granted(self, window: int = 65535, **what: Any) -> int:
+        """The window that such an ACK leaves with, when all else about it is as it should be."""
+        before = self.from_server(window=window, **what).frame()
+        after = self.switch.leave(1, before)
+        packets.check_sound(before, after)
+        return packets.window(after)
+
+
+def lowered(advertised: int, bytes: int, scale: int, mss: int, pauses: bool = True) -> int:
+    """The rule of the window laws: min(advertised, W) on the wire, in steps of ``1 << scale``, at least
+    one MSS rounded up to a step; a window rule of 0 pauses.
+    """
+    if bytes == 0 and pauses:
+        return 0
+    step = 1 << scale
+    floor = -(-mss // step)
+    return min(advertised, max(bytes // step, floor))

@@ -1,0 +1,242 @@
+"""Coming and going: what is on a port while we watch it, after we left, and after we were killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from fairq_ryu.switch.datapath import TC_PRIORITY, Datapath, DatapathLimits
+from fairq_ryu.switch.libbpf import BpfError, TcFilter, load_library
+from fairq_ryu.switch.ovsdb import BridgePort
+from fairq_ryu.switch.testrun import Program
+from tests.switch import packets
+from tests.switch.rig import Connection, Switch, make_port, namespace, run
+
+LIMITS = DatapathLimits(flows=256, rules=16, ports=4, active_timeout=1.6)
+RULE = 30_000
+# eventlet, which Ryu brings along, dislikes any fork; the child here ends without using it.
+pytestmark = pytest.mark.filterwarnings("ignore:Using fork:DeprecationWarning")
+
+
+@pytest.fixture
+def ports() -> Iterator[dict[int, BridgePort]]:
+    with namespace():
+        yield {n: make_port(n, f"p{n}") for n in (1, 2)}
+
+
+@contextmanager
+def agent(ports: dict[int, BridgePort], limits: DatapathLimits = LIMITS) -> Iterator[tuple[Switch, int]]:
+    """A datapath on the ports, and the number of flows it took over."""
+    datapath = Datapath(limits)
+    try:
+        inherited = datapath.load(list(ports.values()))
+        for port in ports.values():
+            datapath.add_port(port)
+        with Program.attached(ports[1].ifindex) as program:
+            yield Switch(datapath, ports, program), inherited
+    finally:
+        datapath.close()
+
+
+def killed(ports: dict[int, BridgePort], work: Callable[[Switch], object]) -> None:
+    """An agent in a process of its own does some work and dies without a word."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with agent(ports) as (switch, _):
+                work(switch)
+                os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def has_clsact(name: str) -> bool:
+    return any(q["kind"] == "clsact" for q in json.loads(run("tc", "-j", "qdisc", "show", "dev", name)))
+
+
+def filters(name: str) -> list[int]:
+    """Priorities of the filters at egress."""
+    shown = subprocess.run(
+        ["tc", "-j", "filter", "show", "dev", name, "egress"], capture_output=True, text=True, check=False
+    )
+    found = json.loads(shown.stdout or "[]")
+    return sorted({f["pref"] for f in found})
+
+
+def add_foreign_filter(name: str, point: str = "egress") -> None:
+    """Somebody's classic BPF that matches nothing."""
+    run(*f"tc filter add dev {name} {point} prio 7 protocol all bpf bytecode".split(), "1,6 0 0 0,")
+
+
+def is_loaded(program_id: int) -> bool:
+    fd = load_library().bpf_prog_get_fd_by_id(program_id)
+    if fd >= 0:
+        os.close(fd)
+    return bool(fd >= 0)
+
+
+def handshake(switch: Switch) -> Connection:
+    return Connection(switch, sport=4321, server_scale=6).open()
+
+
+def test_attaches_and_leaves_nothing(ports: dict[int, BridgePort]) -> None:
+    with agent(ports) as (switch, inherited):
+        assert inherited == 0
+        for port in ports.values():
+            assert filters(port.name) == [TC_PRIORITY]
+        flow = handshake(switch)
+        switch.rule(2, RULE)
+        assert flow.granted() == RULE >> 6
+        switch.datapath.close()
+        for port in ports.values():
+            assert not has_clsact(port.name)
+        switch.datapath.close()
+
+
+def test_real_packet_through_the_real_hook(ports: dict[int, BridgePort]) -> None:
+    """Not a test run: the segment goes through the interface and comes out lowered on the other side."""
+    with agent(ports) as (switch, _):
+        flow = handshake(switch)
+        switch.rule(2, RULE)
+        before = flow.from_server(options=packets.timestamps() + packets.NOP * 2, payload=b"hello")
+        with (
+            socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port,
+            socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as host,
+        ):
+            port.bind(("p1", 0))
+            host.bind(("p1h", 0x0800))
+            host.settimeout(5)
+            port.send(before.frame())
+            assert host.recv(2048) == before.but(window=RULE >> 6).frame()
+
+
+def test_port_that_comes_and_goes(ports: dict[int, BridgePort]) -> None:
+    with agent(ports) as (switch, _):
+        switch.rule(2, RULE)
+        switch.datapath.remove_port(2)
+        assert not has_clsact("p2") and has_clsact("p1")
+        assert not switch.datapath.has_port(2)
+        switch.datapath.add_port(ports[2])
+        flow = handshake(switch)
+        assert flow.granted() == 65535, "its rule went with it"
+        run("ip", "link", "del", "p2")
+        switch.datapath.remove_port(2)
+
+
+def test_port_that_cannot_be_watched(ports: dict[int, BridgePort]) -> None:
+    gone = BridgePort(3, "p3", 999_999, "", True, True, 0)
+    with agent(ports) as (switch, _):
+        with pytest.raises(BpfError, match="interface 999999"):
+            switch.datapath.add_port(gone)
+        assert not switch.datapath.has_port(3)
+        assert len(list(switch.datapath._port_state.keys())) == 2
+
+
+def test_killed_agents_flows_are_taken_over(ports: dict[int, BridgePort]) -> None:
+    def work(switch: Switch) -> None:
+        handshake(switch).data()
+        switch.rule(2, 3000)
+        switch.rule(1, 3000, slot=1)
+
+    killed(ports, work)
+    for port in ports.values():
+        assert filters(port.name) == [TC_PRIORITY], "the dead agent's filter is still there"
+    with agent(ports) as (switch, inherited):
+        assert inherited == 1
+        for port in ports.values():
+            assert filters(port.name) == [TC_PRIORITY]
+        flow = Connection(switch, sport=4321)
+        assert flow.granted() == 65535, "rules are not inherited"
+        switch.rule(2, RULE)
+        assert flow.granted() == RULE >> 6
+        assert switch.state(2).unknown_scale == 0
+        time.sleep(LIMITS.bucket_ns / 1e9)  # the counts are new: it is counted with the next bucket
+        flow.data()
+        assert switch.active(2) == 1
+    for port in ports.values():
+        assert not has_clsact(port.name)
+
+
+def test_two_killed_agents_in_a_row(ports: dict[int, BridgePort]) -> None:
+    killed(ports, handshake)
+    killed(ports, lambda switch: Connection(switch, sport=5555, server_scale=2).open())
+    with agent(ports) as (switch, inherited):
+        assert inherited == 2
+        switch.rule(2, RULE)
+        assert Connection(switch, sport=4321).granted() == RULE >> 6
+        assert Connection(switch, sport=5555).granted() == RULE >> 2
+
+
+def test_map_of_another_size_is_not_taken_over(ports: dict[int, BridgePort]) -> None:
+    killed(ports, handshake)
+    other = DatapathLimits(flows=128, rules=16, ports=4, active_timeout=600)
+    with agent(ports, other) as (switch, inherited):
+        assert inherited == 0
+        switch.rule(2, RULE)
+        flow = Connection(switch, sport=4321)
+        flow.data()
+        assert flow.granted() == 65535
+        assert switch.state(2).unknown_scale == 1
+    assert not has_clsact("p1")
+
+
+def test_nothing_of_a_killed_agent_stays_loaded(ports: dict[int, BridgePort]) -> None:
+    killed(ports, handshake)
+    left = TcFilter(load_library(), TC_PRIORITY).attached_program(ports[1].ifindex)
+    assert left and is_loaded(left)
+    with agent(ports):
+        pass
+    deadline = time.monotonic() + 10  # the kernel frees programs in its own time
+    while is_loaded(left):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_foreign_filter_survives(ports: dict[int, BridgePort], when: str) -> None:
+    if when == "before":
+        run("tc", "qdisc", "add", "dev", "p1", "clsact")
+        add_foreign_filter("p1")
+    with agent(ports):
+        if when == "meanwhile":
+            add_foreign_filter("p1")
+        assert filters("p1") == [7, TC_PRIORITY]
+    assert filters("p1") == [7]
+    assert not has_clsact("p2")
+
+
+def test_foreign_filter_at_ingress_survives(ports: dict[int, BridgePort]) -> None:
+    with agent(ports):
+        add_foreign_filter("p1", "ingress")
+    assert has_clsact("p1")
+    assert "pref 7 bpf" in run("tc", "filter", "show", "dev", "p1", "ingress")
+
+
+def test_foreign_filter_survives_a_takeover(ports: dict[int, BridgePort]) -> None:
+    killed(ports, handshake)
+    add_foreign_filter("p1")
+    with agent(ports) as (_, inherited):
+        assert inherited == 1
+    assert filters("p1") == [7]
+    assert not has_clsact("p2")
+
+
+def test_empty_foreign_clsact_stays(ports: dict[int, BridgePort]) -> None:
+    run("tc", "qdisc", "add", "dev", "p1", "clsact")
+    with agent(ports):
+        assert has_clsact("p1")
+    assert has_clsact("p1") and not has_clsact("p2")
+    assert filters("p1") == []

@@ -1,0 +1,80 @@
+"""The flow map in bulk: records as the channel's codec reads them, and the sweep."""
+
+import ctypes
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairq_ryu.openflow import records
+from fairq_ryu.switch import layout
+from fairq_ryu.switch.flowmap import RECORD, FlowMap
+from tests.switch.rig import Connection, Switch
+
+pytestmark = pytest.mark.root
+
+
+def told(switch: Switch, idle_ms: int = 0) -> dict[records.FlowKey, records.FlowRecord]:
+    parts = switch.datapath.flow_records(idle_ms)
+    return {record.key: record for part in parts for record in records.decode_reply(part)}
+
+
+@given(
+    st.tuples(
+        *(st.integers(0, 2**bits - 1) for bits in (16, 16, 32, 32, 16, 32, 64, 64, 64)),
+        st.sampled_from([4, 6]),
+    )
+)
+def test_numpy_packs_what_the_codec_packs(fields: tuple[int, ...]) -> None:
+    sport, dport, port, flags, mss, idle, size, packets, rewritten, version = fields
+    src, dst = ("10.1.2.3", "10.255.0.1") if version == 4 else ("fe80::1:2", "2001:db8::ffff")
+    record = records.FlowRecord(
+        records.FlowKey(src, dst, sport, dport), port, flags, 7, mss, idle, size, packets, rewritten
+    )
+    row = np.frombuffer(records.encode_reply([record]), RECORD)[0]
+    assert RECORD.itemsize == records.RECORD_SIZE
+    assert (row["sport"], row["dport"], row["version"], row["wscale"]) == (sport, dport, version, 7)
+    assert (row["mss"], row["port"], row["flags"], row["idle_ms"]) == (mss, port, flags, idle)
+    assert (row["bytes"], row["packets"], row["rewritten"]) == (size, packets, rewritten)
+
+
+@pytest.mark.parametrize(("client", "server"), [("10.0.0.1", "10.0.0.2"), ("fe80::9", "fe80::2")])
+def test_both_directions_are_told(switch: Switch, client: str, server: str) -> None:
+    flow = Connection(switch, client, server, client_scale=3, server_scale=11).open()
+    flow.data(1000)
+    found = told(switch)
+    data, acks = found[flow.data_key], found[flow.data_key.reversed]
+    assert (data.port, data.bytes, data.packets, data.wscale, data.flags) == (2, 1000, 1, 3, records.KNOWN)
+    assert (acks.port, acks.bytes, acks.wscale) == (1, 0, 11)
+    assert data.idle_ms < 1000
+
+
+def test_silent_flows_are_left_out_and_swept(switch: Switch) -> None:
+    Connection(switch).open()
+    time.sleep(0.05)
+    assert told(switch, 20) == {} and len(told(switch, 5000)) == 2
+    assert switch.datapath.sweep(10**12, 10**12)[0] == 1
+    assert switch.datapath.sweep(10**6, 10**12)[0] == 0
+
+
+def test_closed_flows_go_sooner(switch: Switch) -> None:
+    flow = Connection(switch).open()
+    flow.ack(flags="R")
+    time.sleep(0.01)
+    assert switch.datapath.sweep(10**12, 10**6)[0] == 0
+
+
+def test_many_flows_in_few_calls(switch: Switch) -> None:
+    flows = switch.datapath.flows
+    for n in range(5000):
+        key = layout.fq_flow_key(lo_port=n, hi_port=1, family=4)
+        flows.set(key, layout.fq_flow())
+    keys, values = FlowMap(flows).rows()
+    assert len(keys) == len(values) == 5000
+    assert len({key["lo_port"] for key in keys}) == 5000
+    assert keys.itemsize == ctypes.sizeof(layout.fq_flow_key)
+    began = time.monotonic()
+    assert switch.datapath.sweep(1, 1)[0] == 0
+    assert time.monotonic() - began < 2

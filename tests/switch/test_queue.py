@@ -1,0 +1,234 @@
+"""The queue programs against the kernel's own word: real packets through a real htb and bfifo."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from fairq_ryu.switch.datapath import Datapath, DatapathLimits
+from fairq_ryu.switch.ovsdb import BridgePort
+from fairq_ryu.switch.qdisc import read_shapes
+from tests.switch.rig import make_port, namespace, run
+
+LIMITS = DatapathLimits(flows=64, rules=16, ports=4)
+EXPERIMENTAL = 0x88B5
+
+
+def shape(name: str, rate: str, limit: int) -> None:
+    """A bottleneck: htb at ``rate`` over a bfifo of ``limit`` bytes."""
+    if "burst" not in rate:
+        rate += " burst 2k cburst 2k"
+    if kernels_word(name).get("kind") != "htb":
+        run(*f"tc qdisc add dev {name} root handle 1: htb default 1".split())
+    run(*f"tc class replace dev {name} parent 1: classid 1:1 htb rate {rate}".split())
+    run(*f"tc qdisc replace dev {name} parent 1:1 handle 10: bfifo limit {limit}".split())
+
+
+def kernels_word(name: str) -> dict[str, Any]:
+    """The root qdisc as tc shows it."""
+    found = json.loads(run("tc", "-s", "-j", "qdisc", "show", "dev", name))
+    return next((q for q in found if q.get("root")), {})
+
+
+def send(name: str, number: int, size: int) -> None:
+    """Ethernet frames of ``size`` bytes out by an interface, through its qdisc."""
+    frame = b"\xff" * 6 + b"\x02\0\0\0\0\x09" + EXPERIMENTAL.to_bytes(2, "big")
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+        raw.bind((name, EXPERIMENTAL))
+        for _ in range(number):
+            try:
+                raw.send(frame.ljust(size, b"\0"))
+            except OSError as error:
+                assert "buffer" in str(error)  # ENOBUFS: the queue dropped it
+
+
+def wait_empty(name: str) -> None:
+    deadline = time.monotonic() + 20
+    while kernels_word(name)["backlog"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@dataclass
+class Watched:
+    datapath: Datapath
+    port: BridgePort
+
+
+@contextmanager
+def watching(port: BridgePort) -> Iterator[Watched]:
+    datapath = Datapath(LIMITS)
+    try:
+        datapath.load([port])
+        datapath.add_port(port)
+        datapath.shapes.update(read_shapes([port.ifindex]))
+        yield Watched(datapath, port)
+    finally:
+        datapath.close()
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    with namespace():
+        # Nothing of its own accord on the wire.
+        run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=1")
+        port = make_port(1, "p1")
+        shape("p1", "8mbit", 20_000)
+        with watching(port) as found:
+            yield found
+
+
+def test_shape_is_read(watched: Watched) -> None:
+    found = watched.datapath.shape(watched.port)
+    assert (found.kind, found.limit, found.rate) == ("htb", 20_000, 1_000_000)
+
+
+def test_packets_bytes_and_drops_are_those_of_tc(watched: Watched) -> None:
+    before = watched.datapath.queue(watched.port)
+    assert (before.packets, before.bytes, before.drops, before.backlog) == (0, 0, 0, 0)
+    for size in (60, 1000, 1514, 333):
+        send("p1", 60, size)
+    wait_empty("p1")
+    word = kernels_word("p1")
+    found = watched.datapath.queue(watched.port)
+    assert word["drops"] > 0
+    assert (found.packets, found.bytes, found.drops, found.backlog) == (
+        word["packets"],
+        word["bytes"],
+        word["drops"],
+        0,
+    )
+    assert found.packets + found.drops == 240
+    assert 20_000 - 1514 < found.peak <= 20_000
+
+
+def test_packets_that_leave_together(watched: Watched) -> None:
+    """The kernel takes several packets out of the queue at once where it can."""
+    shape("p1", "8kbit", 100_000)
+    for size in (60, 1000, 1514, 333) * 10:
+        send("p1", 1, size)
+    shape("p1", "1gbit burst 200k cburst 200k", 100_000)
+    wait_empty("p1")
+    word = kernels_word("p1")
+    found = watched.datapath.queue(watched.port)
+    assert (found.packets, found.bytes) == (word["packets"], word["bytes"])
+    assert found.packets == 40
+
+
+def test_backlog_while_the_queue_stands(watched: Watched) -> None:
+    shape("p1", "40kbit", 20_000)  # 5 packets a second
+    send("p1", 10, 1000)
+    for _ in range(20):
+        before, found, after = (
+            kernels_word("p1"),
+            watched.datapath.queue(watched.port),
+            kernels_word("p1"),
+        )
+        if before["backlog"] == after["backlog"]:
+            assert found.backlog == before["backlog"] > 0
+            assert found.peak >= found.backlog
+            return
+    pytest.fail("the queue never stood still")
+
+
+def test_mean_and_histogram(watched: Watched) -> None:
+    shape("p1", "400kbit", 60_000)
+    send("p1", 1, 100)
+    wait_empty("p1")
+    start = watched.datapath.queue(watched.port)
+    spent = dict.fromkeys([(0, 0)], 0) | {(a, b): ns for a, b, ns in watched.datapath.histogram(watched.port)}
+    send("p1", 50, 1000)
+    # What tc sees meanwhile, integrated: about a second, while 50,000 bytes drain.
+    samples = [(time.monotonic_ns(), int(kernels_word("p1")["backlog"]))]
+    while samples[-1][1]:
+        samples.append((time.monotonic_ns(), int(kernels_word("p1")["backlog"])))
+    end = watched.datapath.queue(watched.port)
+    area = sum((t2 - t1) * (b1 + b2) / 2 for (t1, b1), (t2, b2) in itertools.pairwise(samples))
+    ours = end.byte_ns - start.byte_ns
+    assert area > 10_000 * 5e8, "the queue was deep for a while"
+    assert ours == pytest.approx(area, rel=0.1)
+    # The histogram is the same time again, to the width of its bins.
+    after = {(a, b): ns for a, b, ns in watched.datapath.histogram(watched.port)}
+    low = sum(pair[0] * (ns - spent.get(pair, 0)) for pair, ns in after.items())
+    high = sum(pair[1] * (ns - spent.get(pair, 0)) for pair, ns in after.items())
+    assert low <= ours <= high
+    assert max(b for _, b in after) >= end.peak >= max(b for _, b in samples)
+
+
+def test_peak_starts_again(watched: Watched) -> None:
+    send("p1", 15, 1000)
+    wait_empty("p1")
+    assert watched.datapath.queue(watched.port).peak > 5000
+    watched.datapath.restart_peaks()
+    assert watched.datapath.queue(watched.port).peak == 0
+    send("p1", 1, 500)
+    wait_empty("p1")
+    assert watched.datapath.queue(watched.port).peak <= 500
+
+
+def test_drops_go_on_when_the_qdisc_is_replaced(watched: Watched) -> None:
+    send("p1", 60, 1000)
+    wait_empty("p1")
+    before = watched.datapath.queue(watched.port).drops
+    assert before > 0
+    run("tc", "qdisc", "del", "dev", "p1", "root")
+    shape("p1", "8mbit", 20_000)
+    send("p1", 40, 1000)
+    wait_empty("p1")
+    word = kernels_word("p1")
+    assert 0 < word["drops"] < before
+    assert watched.datapath.queue(watched.port).drops == before + word["drops"]
+
+
+def test_same_index_in_another_namespace_is_not_counted(watched: Watched) -> None:
+    send("p1", 3, 1000)
+    wait_empty("p1")
+    before = watched.datapath.queue(watched.port)
+    index = str(watched.port.ifindex)
+    with namespace():
+        run("ip", "link", "add", "p1", "index", index, "type", "veth", "peer", "name", "p1h")
+        for end in ("p1", "p1h"):
+            run("ip", "link", "set", end, "up")
+        shape("p1", "8mbit", 5000)
+        send("p1", 30, 1000)
+        wait_empty("p1")
+        assert socket.if_nametoindex("p1") == watched.port.ifindex
+        assert kernels_word("p1")["packets"] > 0
+    after = watched.datapath.queue(watched.port)
+    assert after[:6] == before[:6]
+
+
+def test_interface_that_is_no_port_is_not_counted(watched: Watched) -> None:
+    shape("p1h", "8mbit", 20_000)
+    before = watched.datapath.queue(watched.port)
+    send("p1h", 10, 1000)
+    wait_empty("p1h")
+    assert watched.datapath.queue(watched.port)[:6] == before[:6]
+
+
+def test_port_without_a_queue(watched: Watched) -> None:
+    run("tc", "qdisc", "del", "dev", "p1", "root")
+    send("p1", 5, 1000)
+    found = watched.datapath.queue(watched.port)
+    assert (found.backlog, found.peak, found.drops) == (0, 0, 0)
+
+
+def test_queues_under_a_multiqueue_root_are_not_mixed_into_one(watched: Watched) -> None:
+    """Each of them would overwrite the others' backlog; so none is counted."""
+    run("tc", "qdisc", "del", "dev", "p1", "root")
+    run("tc", "qdisc", "add", "dev", "p1", "root", "handle", "1:", "mq")
+    # Less than a full frame: the kernel then never passes an empty queue by.
+    run("tc", "qdisc", "add", "dev", "p1", "parent", "1:1", "bfifo", "limit", "1000")
+    run("tc", "qdisc", "add", "dev", "p1", "parent", "1:2", "bfifo", "limit", "1000")
+    send("p1", 5, 60)
+    assert kernels_word("p1")["packets"] == 5
+    assert watched.datapath.queue(watched.port).packets == 0
