@@ -80,7 +80,7 @@ def test_the_shallow_port_has_the_rate_and_the_buffer(build):
     shown = output("tc", "class", "show", "dev", "s1-eth3")
     assert "rate 80Mbit ceil 80Mbit" in shown
     assert [each["kind"] for each in qdiscs("s1-eth1")] == ["noqueue"]
-    assert output("ovs-vsctl", "get", "Bridge", "s1", "fail_mode").strip() == "secure"
+    assert output("ovs-vsctl", "get", "Bridge", "s1", "fail_mode").strip() == "standalone"
     assert "OpenFlow13" in output("ovs-vsctl", "get", "Bridge", "s1", "protocols")
 
 

@@ -12,7 +12,9 @@ def nothing_left():
     if "bridge s1" in before:
         pytest.fail("bridge s1 is in use on this machine: remove it, or end what uses it")
     yield
-    assert lab_module.until(lambda: lab_module.traces() == before, 5) or lab_module.traces() == before
+    # What was there before may go meanwhile: the kernel frees programs when it sees fit.
+    lab_module.until(lambda: lab_module.traces() <= before, 5)
+    assert lab_module.traces() - before == set()
 
 
 @pytest.fixture
