@@ -58,6 +58,7 @@ setup(
         "fairq_ryu.policies": [
             "fairq = fairq_ryu.policies.fairq:FairQ",
             "droptail = fairq_ryu.policies.droptail:DropTail",
+            "fixed = fairq_ryu.policies.fixed:Fixed",
         ],
     },
     classifiers=[

@@ -94,7 +94,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "fairq_ryu",
         "packet_in_rate",
-        20000,
+        10000,
         "packets/s",
         "At most so many packets are copied to the controller by a bridge that has meters (0: no limit).",
         0,
@@ -139,6 +139,17 @@ SETTINGS: tuple[Setting, ...] = (
         "segments",
         "Windows are not pressed below this, as long as the buffer holds them all.",
         1,
+        10,
+    ),
+    # Fixed.
+    Setting("fixed", "pool", 100000, "bytes", "The pool that the flows of a port share.", 1, 1 << 31),
+    Setting(
+        "fixed",
+        "interval",
+        0.1,
+        "s",
+        "How often the queue is read, to see whether there are flows.",
+        0.0005,
         10,
     ),
     # The agent.
@@ -215,7 +226,22 @@ def load(paths: Iterable[str | Path]) -> Config:
     values: dict[tuple[str, str], Value] = {}
     for path in paths:
         values.update(_read(Path(path)))
-    return Config(values)
+    config = Config(values)
+    _check_together(config)
+    return config
+
+
+def _check_together(config: Config) -> None:
+    """What single bounds cannot say. Raises :class:`UserError`."""
+    lease = config.number("fairq_ryu", "lease")
+    for section in SECTIONS:
+        interval = config.section(section).get("interval")
+        if isinstance(interval, float) and interval > lease / 4:
+            raise UserError(
+                f"[{section}] interval = {interval:g} s is too long for [fairq_ryu] lease = {lease:g} s: "
+                "rules would end before they are renewed",
+                "make the interval at most a quarter of the lease",
+            )
 
 
 def _read(path: Path) -> dict[tuple[str, str], Value]:

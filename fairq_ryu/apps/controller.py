@@ -27,6 +27,8 @@ from fairq_ryu.policies.engine import PolicyEngine
 _IDLE_INTERVAL = 0.25
 # An answer that does not come within this many seconds is no longer waited for.
 _ANSWER_TIMEOUT = 1.0
+# A host's rules are not repeated within this many seconds.
+_TELL_AGAIN = 1.0
 
 
 class AgentLink:
@@ -175,9 +177,12 @@ class Controller(app_manager.RyuApp):
             self._apply(self.flows.segment(frame.tcp, in_port, out_port, now), now)
 
     def _host_seen(self, datapath: Any, frame: packets.Frame, in_port: PortKey) -> None:
-        self.hosts.seen(frame.src, in_port, frame.ip)
-        # Said again even if it is no news: the switch asked, so its rule has gone.
-        if self.hosts.by_mac(frame.src) is not None:
+        news = self.hosts.seen(frame.src, in_port, frame.ip)
+        host, now = self.hosts.by_mac(frame.src), time.monotonic()
+        # Said again even if it is no news: the switch asked, so its rule has gone; but not for every
+        # copy that was under way before the rule stood.
+        if host is not None and (news or now - host.told > _TELL_AGAIN):
+            host.told = now
             timeout = int(self.config.number("fairq_ryu", "host_idle_timeout"))
             for message in rules.host(datapath, frame.src, in_port.port, timeout):
                 datapath.send_msg(message)
@@ -294,15 +299,18 @@ class Controller(app_manager.RyuApp):
 
     def _apply(self, events: list[FlowEvent], now: float) -> None:
         """Flows started or ended on ports: ask the policy, send what it wants."""
+        changes: list[RuleChange] = []
+        # All is worked out before anything is sent: sending may let another greenlet in.
         for event in events:
             if event.started:
                 link = self.agents.get(event.port.dpid)
                 if link is not None and not self.engine.busy(event.port.dpid):
                     # Its queue has not been read lately: do so now, so that the first ACK meets a window.
                     link.wake.set()
-                self._send(self.engine.flow_started(event.port, event.flow, now))
+                changes += self.engine.flow_started(event.port, event.flow, now)
             else:
-                self._send(self.engine.flow_ended(event.port, event.flow.key, now))
+                changes += self.engine.flow_ended(event.port, event.flow.key, now)
+        self._send(changes)
 
     def _send(self, changes: list[RuleChange]) -> None:
         for change in changes:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fairq_ryu import __version__
+from fairq_ryu import __version__, config
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.scenario import Scenario
 from fairq_ryu.experiments.workers import REPOSITORY
@@ -125,14 +125,16 @@ def find_program(name: str) -> str:
 
 def metadata(scenario_name: str, overrides: dict[str, str], config_file: Path | None) -> dict[str, Any]:
     """What someone else needs to repeat the run, and to judge why theirs differs."""
+    status = _git("status", "--porcelain")
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "project_version": __version__,
         "git_commit": _git("rev-parse", "HEAD"),
-        "git_dirty": bool(_git("status", "--porcelain")),
+        "git_dirty": None if status is None else bool(status),
         "scenario_name": scenario_name,
         "overrides": overrides,
         "policy_config": config_file.read_text() if config_file else None,
+        "settings": config.load([config_file] if config_file else []).as_dict(),
         "kernel": platform.release(),
         "machine": platform.machine(),
         "cpus": os.cpu_count(),

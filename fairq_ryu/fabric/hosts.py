@@ -17,12 +17,14 @@ class Host:
     mac: str
     port: PortKey
     addresses: dict[str, None] = field(default_factory=dict)
+    told: float = 0.0  # when its switch was last told, seconds
 
 
 class HostTable:
     """All hosts. One host is behind one port; the last word counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, capacity: int = 16384) -> None:
+        self.capacity = capacity
         self._by_mac: dict[str, Host] = {}
         self._by_ip: dict[str, Host] = {}
 
@@ -38,6 +40,8 @@ class HostTable:
         if ip in _NOBODY:
             ip = None  # an ARP probe, or duplicate address detection (RFC 5227, RFC 4862)
         host = self._by_mac.get(mac)
+        if host is None and len(self._by_mac) >= self.capacity:
+            return False  # somebody makes addresses up; their frames are flooded
         news = host is None or host.port != port
         if host is None:
             host = self._by_mac[mac] = Host(mac, port)

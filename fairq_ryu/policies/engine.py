@@ -111,6 +111,8 @@ class PolicyEngine:
                 port.law = self.policy.port_law(key)
             plan = question(port.law)
             if plan is not None:
+                if not isinstance(plan, WindowPlan) or not all(isinstance(f, FlowKey) for f in plan.flows):
+                    raise TypeError(f"a port law answers with a WindowPlan or None, not {plan!r}")
                 port.plan = plan
         except Exception:
             log.exception(

@@ -14,6 +14,7 @@ the law itself would take hundreds of milliseconds.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -47,8 +48,8 @@ class FairQPort:
 
     def __init__(self, parameters: FairQParameters) -> None:
         self.parameters = parameters
-        self.max_size = 0
-        self.step = 1
+        # Segment size and window step of the flows, and how many have them.
+        self.shapes: Counter[tuple[int, int]] = Counter()
         self.active = 0
         self.limit = 0
         self.rate = 0
@@ -73,7 +74,7 @@ class FairQPort:
         """The first flow of a port gets its pool at once. Later ones leave it as it is, but for the
         floor: a volley's first windows decide how large its segments are.
         """
-        self.max_size, self.step = max(self.max_size, flow.mss), max(self.step, flow.step)
+        self.shapes[flow.mss, flow.step] += 1
         self.empty_since = None
         self.active += 1
         if self.limit <= 0:
@@ -87,6 +88,8 @@ class FairQPort:
 
     def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """Nothing yet: the next volley may come at once, and should meet the pool."""
+        self.shapes[flow.mss, flow.step] -= 1
+        self.shapes = +self.shapes  # those of no flow go
         return None
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
@@ -99,7 +102,7 @@ class FairQPort:
         if self.pool is None or not sample.active:
             self._start()
             return self._plan()
-        segment = self.max_size or DEFAULT_SEGMENT
+        segment, _ = self._typical()
         queue = max(sample.mean, sample.backlog)
         # Lifted to the floor, the queue is the floor's doing and says nothing of the pool.
         frozen = self.lifted and queue > target
@@ -137,12 +140,18 @@ class FairQPort:
         """What the pool must hold for its flows: ``floor_segments`` each as long as the buffer holds
         them all, rounded up to what a window can say; one in any case, or senders stall (bytes).
         """
-        flows, segment = max(1, self.active), self.max_size or DEFAULT_SEGMENT
+        flows, (segment, step) = max(1, self.active), self._typical()
+        window = -(-self.parameters.floor_segments * segment // step) * step
+        return max(min(flows * window, self.limit), flows * segment)
 
-        def window(segments: int) -> int:
-            return flows * -(-segments * segment // self.step) * self.step
-
-        return max(min(window(self.parameters.floor_segments), self.limit), window(1))
+    def _typical(self) -> tuple[int, int]:
+        """Segment size and window step of most flows, bytes: an odd one must not set the measure. The
+        switch sees to each flow's own least window.
+        """
+        if not self.shapes:
+            return DEFAULT_SEGMENT, 1
+        shape, _ = max(self.shapes.items(), key=lambda item: (item[1], item[0]))
+        return shape
 
     def _plan(self) -> WindowPlan:
         assert self.pool is not None
@@ -150,7 +159,7 @@ class FairQPort:
         floor = self._floor()
         self.pool = min(self.pool, ceiling, max(1, self.active) * LARGEST_WINDOW)
         # No window is less than a segment: a state below that would only delay the way back up.
-        self.pool = max(self.pool, self.max_size or DEFAULT_SEGMENT)
+        self.pool = max(self.pool, self._typical()[0])
         # The floor lifts what is said, not the state: when a volley is over, the pool is where it was.
         self.lifted = floor > self.pool
         self.said = max(self.pool, floor)

@@ -26,6 +26,7 @@ from typing import IO, Any
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.errors import UserError
+from fairq_ryu.openflow.oxm import agent_dpid
 from fairq_ryu.switch import status
 from fairq_ryu.switch.core import Channel, Switch
 from fairq_ryu.switch.datapath import Datapath, DatapathLimits
@@ -153,6 +154,8 @@ class Agent:
         self._unwatched: tuple[tuple[str, str], ...] = ()
         self._flows = 0
         self._evicted = 0
+        self._failed_ports: set[int] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
         self._stop = asyncio.Event()
         self._failure: UserError | None = None
 
@@ -171,11 +174,12 @@ class Agent:
             loop.call_soon_threadsafe(views.put_nowait, view)
 
         watcher = BridgeWatcher(options.bridge, changed)
-        self.data = Datapath(options.limits)
         server: asyncio.Server | None = None
         tasks: list[asyncio.Task[None]] = []
+        data: Datapath | None = None
         try:
-            view = watcher.start()
+            data = self.data = Datapath(options.limits)
+            view = self._view = watcher.start()
             try:
                 self.switch = Switch(
                     options.bridge, view.dpid, self.data, options.limits.rules + options.limits.ports
@@ -196,6 +200,7 @@ class Agent:
                 self._follow(views),
                 self._every(_EXPIRE_INTERVAL, self._expire),
                 self._every(_SHAPE_INTERVAL, self._read_shapes),
+                self._every(_SHAPE_INTERVAL, self._try_again),
                 self._every(_SWEEP_INTERVAL, self._sweep),
                 *(self._keep_connected(target, tls) for target in options.targets),
             ]
@@ -217,7 +222,8 @@ class Agent:
                 server.close()
                 with contextlib.suppress(OSError):
                     status.socket_path(options.bridge).unlink()
-            self.data.close()
+            if data is not None:
+                data.close()
             lock.release()
 
     def stop(self) -> None:
@@ -239,6 +245,10 @@ class Agent:
     def _sync_ports(self, view: BridgeView) -> bool:
         """Attach to ports that came, let go of those that went. Returns whether any did."""
         changed = False
+        if view.dpid != self._view.dpid:
+            self._renumber(view.dpid)
+        self._view = view
+        self._failed_ports &= {port.ifindex for port in view.ports}
         wanted = {port.ofport: port for port in view.ports}
         for ofport, port in list(self.data.ports.items()):
             if ofport not in wanted or wanted[ofport].ifindex != port.ifindex:
@@ -256,13 +266,27 @@ class Agent:
         self._unwatched = view.unwatched
         return changed
 
+    def _renumber(self, dpid: int) -> None:
+        """The bridge has another datapath id (OVS takes it from its ports unless told): so have we."""
+        try:
+            self.switch.dpid = agent_dpid(dpid)
+        except ValueError as error:
+            log.error("bridge %s: %s: going on under the old id", self.options.bridge, error)
+            return
+        log.warning("bridge %s has a new datapath id, %016x: connecting anew", self.options.bridge, dpid)
+        for writer in self._writers:
+            writer.close()
+
     def _add_port(self, port: BridgePort) -> bool:
         try:
             self.data.add_port(port)
         except BpfError as error:
             # It may have gone again already; if not, one bad port must not stop the others.
-            log.warning("port %s is not watched: %s", port.name, error)
+            if port.ifindex not in self._failed_ports:
+                log.warning("port %s is not watched: %s", port.name, error)
+            self._failed_ports.add(port.ifindex)
             return False
+        self._failed_ports.discard(port.ifindex)
         log.info("port %d (%s): watched", port.ofport, port.name)
         self.switch.port_changed(ofp.OFPPR_ADD, port)
         return True
@@ -277,9 +301,17 @@ class Agent:
     # Things done now and then
 
     async def _every(self, interval: float, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do a job now and then. One that fails is tried again; that it failed is said once."""
+        failing = False
         while True:
             await asyncio.sleep(interval)
-            await job()
+            try:
+                await job()
+                failing = False
+            except Exception as error:
+                if not failing:
+                    log.warning("%s failed, and is tried again: %s", job.__name__.strip("_"), error)
+                failing = True
 
     async def _expire(self) -> None:
         now = time.monotonic_ns()
@@ -288,7 +320,15 @@ class Agent:
     async def _read_shapes(self) -> None:
         indexes = [port.ifindex for port in self.data.ports.values()]
         # Netlink takes its time on big hosts: not in the loop that answers controllers.
-        self.data.shapes = await asyncio.get_running_loop().run_in_executor(None, read_shapes, indexes)
+        found = await asyncio.get_running_loop().run_in_executor(None, read_shapes, indexes)
+        for index in indexes:  # ports that came meanwhile keep what was read for them
+            self.data.shapes.pop(index, None)
+        self.data.shapes.update(found)
+
+    async def _try_again(self) -> None:
+        """Ports that could not be watched may be fit by now."""
+        if self._failed_ports and self._sync_ports(self._view):
+            await self._read_shapes()
 
     async def _sweep(self) -> None:
         options = self.options
@@ -330,6 +370,7 @@ class Agent:
     async def _talk(self, target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One connection, to its end. Returns whether the controller ever greeted us."""
         channel = Channel(self.switch, writer.write)
+        self._writers.add(writer)
         heard = time.monotonic()
         try:
             while not channel.closed:
@@ -357,6 +398,7 @@ class Agent:
         finally:
             channel.close()
             self._connected[target.text] = False
+            self._writers.discard(writer)
             writer.close()
         return channel.greeted
 
@@ -396,7 +438,7 @@ def run(options: AgentOptions) -> int:
     async def main() -> None:
         agent = Agent(options)
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, agent.stop)
 
         def ready(ports: int) -> None:

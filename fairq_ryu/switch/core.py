@@ -78,10 +78,10 @@ class Switch:
         """Tell every controller of the removed rules that asked for it."""
         for rule in rules:
             if rule.flags & ofp.OFPFF_SEND_FLOW_REM:
-                matched, _ = self.data.counters(rule.slot)
+                counts = self.data.counters(rule.slot)
                 for channel in self.channels:
                     if channel.role != ofp.OFPCR_ROLE_SLAVE:
-                        channel.push(messages.flow_removed(rule, reason, matched, now_ns))
+                        channel.push(messages.flow_removed(rule, reason, *counts, now_ns))
 
     def queue_depths(self, asker: Channel, ports: list[BridgePort]) -> list[depth.QueueDepth]:
         """Queue records, with peaks since ``asker`` asked last."""
@@ -95,7 +95,7 @@ class Switch:
             answer.append(
                 depth.QueueDepth(
                     port=port.ofport,
-                    active=self.data.active_flows(port),
+                    active=min(self.data.active_flows(port), 0xFFFFFFFF),
                     backlog=state.backlog,
                     peak=asker.take_peak(port.ofport, state.backlog),
                     limit=shape.limit,
@@ -191,6 +191,10 @@ class Channel:
         except BpfError as error:
             log.error("%s", error)
             self._refuse(request, ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)
+        except Exception:
+            # A fault of ours must not take the other controllers' windows along.
+            log.exception("a message of type %d could not be answered", kind)
+            self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
 
     def _hello(self, version: int, request: bytes) -> None:
         if _offers_1_3(version, request):
@@ -308,7 +312,7 @@ class Channel:
     def _flow_stats(self, request: bytes) -> Iterator[bytes]:
         now = time.monotonic_ns()
         for rule in self._rules_asked(request):
-            yield messages.flow_stats(rule, self._switch.data.counters(rule.slot)[0], now)
+            yield messages.flow_stats(rule, *self._switch.data.counters(rule.slot), now)
 
     def _aggregate(self, request: bytes) -> Iterator[bytes]:
         rules = self._rules_asked(request)

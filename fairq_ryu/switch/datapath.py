@@ -99,7 +99,7 @@ class Datapath:
                     "flows": limits.flows,
                     "ports": limits.ports,
                     "port_rules": limits.ports,
-                    "flow_rules": limits.rules,
+                    "flow_rules": limits.rules + limits.ports,
                     "counters": limits.rules + limits.ports,
                 },
                 {"flows": inherited} if inherited is not None else None,

@@ -16,6 +16,8 @@ from fairq_ryu.switch import layout
 from fairq_ryu.switch.libbpf import Map
 
 _C = layout.CONSTANTS
+# A SYN unanswered for this long is given up (Linux repeats its SYN after 1, 3 and 7 s).
+HALF_OPEN_NS = 10_000_000_000
 # Records to a part of a reply: as many as one message holds.
 _PART = 60000 // records.RECORD_SIZE - 1
 # The record of fairq_ryu.openflow.records, as numpy packs it; a test holds the two together.
@@ -56,7 +58,8 @@ class FlowMap:
         )
 
     def sweep(self, now_ns: int, idle_ns: int, closed_ns: int) -> tuple[int, int]:
-        """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``.
+        """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``, and SYNs that
+        nobody answers.
 
         Returns how many were forgotten and how many are left.
         """
@@ -66,15 +69,22 @@ class FlowMap:
         quiet = _quiet(flows, now_ns)
         flags = flows["dir"]["flags"]
         closed = (flags & _C["FQ_RST"]).any(axis=1) | (flags & _C["FQ_FIN"]).all(axis=1)
-        dead = quiet > np.where(closed, closed_ns, idle_ns)
+        patience = np.where(closed, closed_ns, idle_ns)
+        patience = np.where(_half_open(flows), np.minimum(patience, HALF_OPEN_NS), patience)
+        dead = quiet > patience
         gone = sum(self.map.delete(layout.fq_flow_key.from_buffer_copy(key.tobytes())) for key in keys[dead])
         return gone, len(keys) - gone
 
     def records(self, now_ns: int, idle_ms: int, ofports: dict[int, int]) -> list[bytes]:
         """Records of every flow not silent for ``idle_ms`` (0: of every flow), one for each direction
         whose port is in ``ofports`` (by ifindex), encoded, in parts that fit in a message.
+
+        A SYN that nobody has answered is no flow yet, and is left out.
         """
         keys, flows = self.rows()
+        if len(keys):
+            whole = ~_half_open(flows)
+            keys, flows = keys[whole], flows[whole]
         if idle_ms and len(keys):
             fresh = _quiet(flows, now_ns) <= idle_ms * 1_000_000
             keys, flows = keys[fresh], flows[fresh]
@@ -88,6 +98,13 @@ def _quiet(flows: Rows, now_ns: int) -> NDArray[np.int64]:
     last = flows["dir"]["last_ns"].max(axis=1).astype(np.int64)
     quiet: NDArray[np.int64] = np.maximum(now_ns - last, 0)
     return quiet
+
+
+def _half_open(flows: Rows) -> NDArray[np.bool_]:
+    """Nothing but a SYN was seen: no handshake, no data."""
+    known = (flows["dir"]["flags"] & _C["FQ_KNOWN"]).any(axis=1)
+    silent: NDArray[np.bool_] = ~known & (flows["dir"]["packets"].sum(axis=1) == 0)
+    return silent
 
 
 def _encode(keys: Rows, flows: Rows, side: int, now_ns: int, ofports: dict[int, int]) -> bytes:

@@ -152,8 +152,10 @@ def match(rule: Rule) -> bytes:
     return _serialized(parser.OFPMatch(**rule.match))
 
 
-def flow_stats(rule: Rule, matched: int, now_ns: int) -> bytes:
-    """An ``ofp_flow_stats``; packets are ACKs that met the rule, bytes are not counted (all ones)."""
+def flow_stats(rule: Rule, matched: int, lowered: int, now_ns: int) -> bytes:
+    """An ``ofp_flow_stats``; the packet count is that of ACKs that met the rule, and the byte count, for
+    want of a better place, that of ACKs whose window was lowered.
+    """
     action = parser.OFPActionSetField(**{rule.setting.kind: rule.setting.bytes})
     instruction = parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [action])
     tail = match(rule) + _serialized(instruction)
@@ -170,13 +172,13 @@ def flow_stats(rule: Rule, matched: int, now_ns: int) -> bytes:
         rule.flags,
         rule.cookie,
         matched,
-        _UNKNOWN,
+        lowered,
     )
     return head + tail
 
 
-def flow_removed(rule: Rule, reason: int, matched: int, now_ns: int) -> bytes:
-    """FLOW_REMOVED."""
+def flow_removed(rule: Rule, reason: int, matched: int, lowered: int, now_ns: int) -> bytes:
+    """FLOW_REMOVED, with counts as in :func:`flow_stats`."""
     age = max(0, now_ns - rule.since_ns)
     body = struct.pack(
         "!QHBBIIHHQQ",
@@ -189,6 +191,6 @@ def flow_removed(rule: Rule, reason: int, matched: int, now_ns: int) -> bytes:
         0,
         rule.hard_timeout,
         matched,
-        _UNKNOWN,
+        lowered,
     )
     return message(ofp.OFPT_FLOW_REMOVED, 0, body + match(rule))

@@ -126,8 +126,8 @@ def _view(idl: Any, name: str) -> BridgeView | None:
                 )
             )
     dpid = _first(bridge.datapath_id)
-    if dpid is None:
-        return None
+    if not dpid:
+        dpid = "0"  # ovs-vswitchd has not made it yet
     ports.sort(key=lambda p: p.ofport)
     return BridgeView(name, int(dpid, 16), str(bridge.datapath_type), tuple(ports), tuple(sorted(unwatched)))
 
@@ -171,6 +171,12 @@ class BridgeWatcher:
                 f"there is no bridge {self._bridge}",
                 f"ovs-vsctl list-br shows those there are; make one: ovs-vsctl add-br {self._bridge}",
             )
+        if not self._view.dpid:
+            self.stop()
+            raise UserError(
+                f"bridge {self._bridge} is in the database, but ovs-vswitchd has not made it",
+                "see whether ovs-vswitchd runs: service openvswitch-switch start",
+            )
         return self._view
 
     def stop(self) -> None:
@@ -178,6 +184,14 @@ class BridgeWatcher:
         self._stop.set()
 
     def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._follow()
+            except Exception:
+                log.exception("Open vSwitch's database cannot be followed; trying again")
+                self._stop.wait(1.0)
+
+    def _follow(self) -> None:
         idl = _connect(self._remote)
         seqno, seen = -1, False
         while not self._stop.is_set():

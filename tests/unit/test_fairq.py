@@ -8,8 +8,7 @@ The law (Algorithm 1 of the paper, as a pool ``n * w``): every T
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections import deque
+from collections import Counter, deque
 
 import pytest
 from hypothesis import given
@@ -111,10 +110,23 @@ def test_increments_of_different_readings_add_up():
     assert feed(law, 75_000, 4)[-1] == WindowPlan(pool=24_500)
 
 
-def test_the_increment_is_of_the_largest_segment():
+def test_the_increment_is_of_the_segment_that_most_flows_have():
     law = started(slow_start=False)
     law.flow_started(info(FLOW, mss=3000), 3, 0.0)
-    assert feed(law, 0, 8, active=3)[-1] == WindowPlan(pool=25_000 + 3_000)
+    assert feed(law, 0, 8, active=3)[-1] == WindowPlan(pool=25_000 + 1_000)
+    law.flow_started(info(FLOW, mss=3000), 4, 0.0)
+    law.flow_started(info(FLOW, mss=3000), 5, 0.0)
+    assert feed(law, 0, 8, active=3)[-1] == WindowPlan(pool=26_000 + 3_000)
+
+
+def test_one_odd_flow_does_not_set_the_measure():
+    """A scale of 14 makes steps of 16384 bytes: forty times that would be five buffers full."""
+    law = started(flows=40, mss=1460, step=512)
+    odd = info(FLOW, 65_000, 1 << 14)
+    law.flow_started(odd, 41, 0.0)
+    assert law.queue_sampled(sample(0, 41), 41, 0.0).pool <= LIMIT
+    law.flow_ended(odd, 40, 0.0)
+    assert law.shapes == {(1460, 512): 40}
 
 
 def test_the_mean_counts_where_it_is_above_the_moment():
@@ -136,9 +148,9 @@ def test_the_floor_is_two_segments_a_flow_in_whole_window_steps():
     # Scale 7: steps of 128. Two segments of 1460 are 2920, so 23 steps: 2944 a flow, 29440 for ten.
     law = started(flows=10, mss=1460, step=128)
     assert law.said == 29_440
-    # One segment is 12 steps, 1536. A hundred flows: 294400 do not fit the buffer, 153600 must.
+    # A hundred flows: 294400 do not fit the buffer, one segment each must.
     plan = law.queue_sampled(sample(0, 100), 100, 0.0)
-    assert plan == WindowPlan(pool=153_600)
+    assert plan == WindowPlan(pool=146_000)
     # Fifty flows: 147200 do not fit, 76800 would do; the buffer's 100000 it is.
     assert law.queue_sampled(sample(0, 50), 50, 0.0) == WindowPlan(pool=100_000)
 
@@ -207,7 +219,8 @@ class Port:
         self.law = FairQPort(parameters)
         self.limit, self.rate = shape
         self.plan = NO_WINDOWS
-        self.segment, self.step, self.flows = 0, 1, 0
+        self.shapes: Counter[tuple[int, int]] = Counter()
+        self.flows = 0
 
     def read(self, queue: int, active: int) -> None:
         self.flows = active
@@ -219,7 +232,7 @@ class Port:
         )
 
     def arrive(self, mss: int, scale: int) -> None:
-        self.segment, self.step = max(self.segment, mss), max(self.step, 1 << scale)
+        self.shapes[mss, 1 << scale] += 1
         self.flows += 1
         self._note(self.law.flow_started(info(FLOW, mss, 1 << scale), self.flows, 0.0))
 
@@ -231,8 +244,15 @@ class Port:
         self.plan = self.plan if plan is None else plan
 
     @property
+    def segment(self) -> int:
+        """What most flows have; the larger of two that as many have."""
+        if not self.shapes:
+            return 1460
+        return sorted((count, *shape) for shape, count in self.shapes.items())[-1][1]
+
+    @property
     def one_segment_each(self) -> int:
-        return max(1, self.flows) * math.ceil((self.segment or 1460) / self.step) * self.step
+        return max(1, self.flows) * self.segment
 
 
 @given(PARAMETERS, SHAPES, HISTORY)
@@ -247,9 +267,7 @@ def test_what_is_said_keeps_its_bounds(parameters, shape, history):
         # What was said before flows left is still said for a while, but no reading says more than fits.
         if event[0] == "queue" and port.plan.pool == round(port.law.said):
             ceiling = port.limit + port.rate * parameters.base_rtt
-            assert port.law.pool <= max(
-                min(ceiling, max(1, port.flows) * LARGEST_WINDOW), port.segment or 1460
-            )
+            assert port.law.pool <= max(min(ceiling, max(1, port.flows) * LARGEST_WINDOW), port.segment)
 
 
 @given(PARAMETERS, SHAPES, HISTORY)
@@ -270,7 +288,7 @@ def test_the_state_is_never_less_than_a_segment(parameters, shape, history):
     port = Port(parameters, shape)
     port.replay(history)
     if port.law.pool is not None and port.law.said:
-        assert port.law.pool >= (port.segment or 1460)
+        assert port.law.pool >= port.segment
 
 
 @given(PARAMETERS, SHAPES, HISTORY, READING, st.integers(0, 200_000))

@@ -301,9 +301,12 @@ static __always_inline void uncount_on(struct fq_port *port, struct fq_dir *d, _
 	if (is_recent(d->epoch, epoch)) {
 		__u64 *bucket = &port->active[d->epoch % FQ_BUCKETS], old = *bucket;
 
-		/* Not below 0, and not from a bucket that has been taken over since. */
+		/*
+		 * Not below 0, and not from a bucket that has been taken over since. If another CPU
+		 * was quicker, let it be: what is counted too much ages out.
+		 */
 		if (old >> 32 == d->epoch && (__u32)old)
-			ADD(*bucket, -1);
+			__sync_val_compare_and_swap(bucket, old, old - 1);
 	}
 	d->epoch = 0;
 }
@@ -506,9 +509,9 @@ static __always_inline void lower_window(struct __sk_buff *skb, const struct seg
 static __always_inline void learn(__u32 ifindex, const struct segment *s, struct fq_dir *own)
 {
 	if (own->ifindex != ifindex) {
-		/* What was counted on the old port ages out there by itself. */
+		/* It has moved; or it is mirrored, and leaves by two ports in turn. */
+		uncount(own, s->epoch);
 		own->ifindex = ifindex;
-		own->epoch = 0;
 	}
 	own->last_ns = s->now;
 	if (!s->payload)
