@@ -146,6 +146,25 @@ def metadata(scenario_name: str, overrides: dict[str, str], config_file: Path | 
     }
 
 
+def cpu_times() -> tuple[int, int, int]:
+    """Jiffies of all CPUs since the machine started: in all, idle, and stolen by its host."""
+    with open("/proc/stat", encoding="ascii") as file:
+        times = [int(word) for word in file.readline().split()[1:9]]
+    return sum(times), times[3] + times[4], times[7]
+
+
+def cpu_shares(before: tuple[int, int, int], after: tuple[int, int, int]) -> dict[str, float]:
+    """Between two readings: the share of CPU time that was idle, and that the host took away, percent.
+
+    With none idle, or much stolen, a run has measured the machine and not the network.
+    """
+    whole = max(1, after[0] - before[0])
+    return {
+        "idle_percent": 100 * (after[1] - before[1]) / whole,
+        "stolen_percent": 100 * (after[2] - before[2]) / whole,
+    }
+
+
 def _git(*arguments: str) -> str | None:
     try:
         done = subprocess.run(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fairq_ryu.experiments import queues, result
+from fairq_ryu.experiments import machine, queues, result
 from fairq_ryu.experiments.scenario import Scenario
 from fairq_ryu.experiments.tcpinfo import namespace_counters
 from fairq_ryu.experiments.testbed import Testbed
@@ -58,6 +58,7 @@ class Incast:
             sink_after, alone_queue = self._sink.ask("mark"), self._queue_since(queue_before)
             alone_sum = sum(result.goodputs(sink_before, sink_after))
 
+        cpu_before = machine.cpu_times()
         queue_before, counters_before = self._read_queue(), self._read_counters()
         drops_before, info_before = queues.qdisc_drops(self._port), self._elephant_info()
         sink_before = self._sink.ask("mark")
@@ -83,6 +84,7 @@ class Incast:
                 "rounds": rounds_queue,
                 "alone": alone_queue,
             },
+            "cpu": machine.cpu_shares(cpu_before, machine.cpu_times()),
             "seconds": (sink_after["clock_ns"] - sink_before["clock_ns"]) / 1e9,
         }
 

@@ -31,6 +31,8 @@
         rounds, alone   figures of the agent for the rounds and for the phase without mice (or null):
                         seconds, mean_bytes, p99_bytes (of time), drops, packets, acks_rewritten, histogram
                         ([[lower bytes, upper bytes, ns], ...])
+      cpu             idle_percent and stolen_percent of the machine's CPU time during the rounds: with none
+                      idle or much stolen, the machine was measured and not the network
       seconds         of the rounds
     comparison  {policy: ratios to the first policy}, see `compare`
 
