@@ -25,6 +25,8 @@ from fairq_ryu.policies.engine import PolicyEngine
 
 # A bridge without flows is looked at this often, seconds: its first flow is told by a SYN copy anyway.
 _IDLE_INTERVAL = 0.25
+# All ports of a switch are looked at no more seldom than this, seconds.
+_ALL_PORTS_INTERVAL = 0.25
 # An answer that does not come within this many seconds is no longer waited for.
 _ANSWER_TIMEOUT = 1.0
 # A host's rules are not repeated within this many seconds.
@@ -34,14 +36,26 @@ _TELL_AGAIN = 1.0
 class AgentLink:
     """A connected agent: its datapath, and what was asked and answered."""
 
-    def __init__(self, datapath: Any) -> None:
+    def __init__(self, datapath: Any, govern_all: bool) -> None:
         self.datapath = datapath
+        self.govern_all = govern_all  # ports whose queue does not say its size are governed, too
         self.dpid = oxm.bridge_dpid(datapath.id)
         self.asked_at: float | None = None
         self.depths: dict[int, depth.QueueDepth] = {}
         self.flows: list[records.FlowRecord] = []
         self.flows_asked_at = 0.0
+        self.all_asked_at = 0.0
         self.wake = hub.Event()
+
+    def port_to_ask(self, now: float) -> int:
+        """The one port with a queue to govern, if there is just one; all ports otherwise, and now and
+        then in any case, because queues come and go.
+        """
+        governed = [number for number, record in self.depths.items() if record.limit or self.govern_all]
+        if len(governed) == 1 and now - self.all_asked_at < _ALL_PORTS_INTERVAL:
+            return governed[0]
+        self.all_asked_at = now
+        return int(ofp.OFPP_ANY)
 
 
 class Controller(app_manager.RyuApp):
@@ -89,7 +103,7 @@ class Controller(app_manager.RyuApp):
         self.logger.info("bridge %016x: connected", datapath.id)
 
     def _agent_came(self, datapath: Any) -> None:
-        link = AgentLink(datapath)
+        link = AgentLink(datapath, bool(self.config.number("fairq_ryu", "default_buffer")))
         self.agents[link.dpid] = link
         # Whatever stands there is of another life; what should stand is set with the next sample.
         datapath.send_msg(rules.clear(datapath))
@@ -125,6 +139,9 @@ class Controller(app_manager.RyuApp):
         if oxm.is_agent(datapath.id):
             key = PortKey(oxm.bridge_dpid(datapath.id), message.desc.port_no)
             self.engine.port_gone(key)
+            link = self.agents.get(key.dpid)
+            if link is not None:
+                link.depths.pop(key.port, None)
             self._unbuffered.discard(key)
             return
         key = PortKey(datapath.id, message.desc.port_no)
@@ -233,7 +250,7 @@ class Controller(app_manager.RyuApp):
                 link.datapath.send_msg(rules.ask_flows(link.datapath, idle_ms))
             if link.asked_at is None or now - link.asked_at > _ANSWER_TIMEOUT:
                 link.asked_at = now
-                link.datapath.send_msg(rules.ask_queues(link.datapath))
+                link.datapath.send_msg(rules.ask_queues(link.datapath, link.port_to_ask(now)))
             if self.engine.busy(link.dpid):
                 hub.sleep(max(0.0, interval - (time.monotonic() - now)))
             else:
@@ -265,20 +282,26 @@ class Controller(app_manager.RyuApp):
             link.asked_at = None
         default = int(self.config.number("fairq_ryu", "default_buffer"))
         for record in found:
-            sample = depth.sample(record, link.depths.get(record.port))
+            before = link.depths.get(record.port)
             link.depths[record.port] = record
             key = PortKey(link.dpid, record.port)
+            if not record.limit and not default and not (before and before.limit):
+                self._leave_alone(key, record)
+                continue
+            sample = depth.sample(record, before)
             if not sample.limit:
-                if default:
-                    sample = sample._replace(limit=default)
-                elif record.backlog and key not in self._unbuffered:
-                    self._unbuffered.add(key)
-                    self.logger.warning(
-                        "port %s has a queue, but its discipline does not say how many bytes it holds: "
-                        "left alone. Set [fairq_ryu] default_buffer to govern it",
-                        key,
-                    )
+                sample = sample._replace(limit=default)
             self._send(self.engine.sampled(key, sample, now))
+
+    def _leave_alone(self, key: PortKey, record: depth.QueueDepth) -> None:
+        """Most ports have no queue to govern, and cost no more than this."""
+        if record.backlog and key not in self._unbuffered:
+            self._unbuffered.add(key)
+            self.logger.warning(
+                "port %s has a queue, but its discipline does not say how many bytes it holds: left alone. "
+                "Set [fairq_ryu] default_buffer to govern it",
+                key,
+            )
 
     def _on_records(self, link: AgentLink) -> None:
         now = time.monotonic()

@@ -217,10 +217,10 @@ def window_rule(datapath: Datapath, change: RuleChange, lease: int) -> Message:
     )
 
 
-def ask_queues(datapath: Datapath) -> Message:
-    """Ask an agent for the queue depth of all its ports."""
+def ask_queues(datapath: Datapath, port: int = ofp.OFPP_ANY) -> Message:
+    """Ask an agent for the queue depth of a port, or of all its ports."""
     return parser.OFPExperimenterStatsRequest(
-        datapath, 0, oxm.EXPERIMENTER_ID, depth.EXP_TYPE_QUEUE_DEPTH, depth.encode_request(ofp.OFPP_ANY)
+        datapath, 0, oxm.EXPERIMENTER_ID, depth.EXP_TYPE_QUEUE_DEPTH, depth.encode_request(port)
     )
 
 
