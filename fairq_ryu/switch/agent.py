@@ -431,7 +431,7 @@ class Agent:
 
 
 def run(options: AgentOptions) -> int:
-    """Run an agent until SIGINT or SIGTERM. Raises :class:`UserError`."""
+    """Run an agent until SIGINT, SIGTERM or SIGHUP. Raises :class:`UserError`."""
     if os.geteuid() != 0:
         raise UserError("the agent needs root, to load eBPF and attach it to ports", "run it with sudo")
 

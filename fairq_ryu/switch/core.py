@@ -316,8 +316,9 @@ class Channel:
 
     def _aggregate(self, request: bytes) -> Iterator[bytes]:
         rules = self._rules_asked(request)
-        packets = sum(self._switch.data.counters(rule.slot)[0] for rule in rules)
-        yield struct.pack(ofp.OFP_AGGREGATE_STATS_REPLY_PACK_STR, packets, 0, len(rules))
+        counts = [self._switch.data.counters(rule.slot) for rule in rules]
+        matched, lowered = sum(met for met, _ in counts), sum(low for _, low in counts)
+        yield struct.pack(ofp.OFP_AGGREGATE_STATS_REPLY_PACK_STR, matched, lowered, len(rules))
 
     def _table_stats(self, request: bytes) -> Iterator[bytes]:
         self._no_body(request)

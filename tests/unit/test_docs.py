@@ -19,11 +19,12 @@ from ryu.ofproto import ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu import cli, config
-from fairq_ryu.experiments import result, scenario, table
+from fairq_ryu.experiments import machine, result, scenario, table
+from fairq_ryu.fabric import hosts
 from fairq_ryu.model import FlowInfo, FlowKey, PortKey, QueueSample, RuleChange, RuleTarget
 from fairq_ryu.openflow import depth, oxm, records, rules
 from fairq_ryu.policies import base, engine
-from fairq_ryu.switch import agent, datapath, messages
+from fairq_ryu.switch import agent, datapath, flowmap, messages
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -71,10 +72,11 @@ def test_the_table_of_every_setting_is_the_code_s() -> None:
     assert found == [[f"`{s.section}`", *setting_row(s)] for s in config.SETTINGS]
 
 
-def test_the_table_of_fairq_s_settings_is_the_code_s() -> None:
-    names = {f"`{name}`" for name in config.SECTIONS["fairq"]}
-    found = [row for row in rows(read("docs/policies/fairq.md")) if row[0] in names]
-    assert found == [setting_row(s) for s in config.SECTIONS["fairq"].values()]
+@pytest.mark.parametrize("policy", ["fairq", "fixed"])
+def test_the_table_of_a_policy_s_settings_is_the_code_s(policy: str) -> None:
+    names = {f"`{name}`" for name in config.SECTIONS[policy]}
+    found = [row for row in rows(read(f"docs/policies/{policy}.md")) if row[0] in names]
+    assert found == [setting_row(s) for s in config.SECTIONS[policy].values()]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -293,6 +295,16 @@ def test_scenario_examples_are_accepted(tmp_path: Path) -> None:
         scenario.load(str(file))
 
 
+def test_every_policy_is_listed_and_has_its_page() -> None:
+    section = read("docs/experiments.md").split("## Policies\n")[1].split("\n## ")[0]
+    known = set(machine.known_policies())
+    assert {row[0].strip("`") for row in rows(section)[1:]} == known
+    for policy in known - {machine.BARE}:
+        assert (ROOT / f"docs/policies/{policy}.md").exists()
+        assert f"fairq_ryu.apps.{policy}`" in read(f"docs/policies/{policy}.md")
+        assert f"(docs/policies/{policy}.md)" in read("README.md")
+
+
 def test_the_schema_is_named_as_in_the_code() -> None:
     assert f"`{result.SCHEMA}`" in read("docs/experiments.md")
 
@@ -313,9 +325,9 @@ def test_result_tables_have_the_code_s_labels() -> None:
 
 def test_the_policy_in_writing_a_policy_works() -> None:
     source = blocks(read("docs/writing-a-policy.md"), "python")[0]
-    space: dict[str, Any] = {"__name__": "fixedpool"}
+    space: dict[str, Any] = {"__name__": "buffershare"}
     exec(compile(source, "writing-a-policy.md", "exec"), space)
-    policy = space["FixedPool"]({})
+    policy = space["BufferShare"]({})
     run = engine.PolicyEngine(policy, lease=2)
     port = PortKey(1, 17)
     sample = QueueSample(0, 0, 125000, 25_000_000, 0, 0, 0.0)
@@ -334,16 +346,16 @@ def test_the_policy_in_writing_a_policy_works() -> None:
 def test_the_app_the_test_and_the_package_in_writing_a_policy_work(monkeypatch: pytest.MonkeyPatch) -> None:
     page = read("docs/writing-a-policy.md")
     policy, app, test = blocks(page, "python")
-    compile(app, "fixedpool_app.py", "exec")
-    module = types.ModuleType("fixedpool")
-    exec(compile(policy, "fixedpool.py", "exec"), module.__dict__)
-    monkeypatch.setitem(sys.modules, "fixedpool", module)
+    compile(app, "buffershare_app.py", "exec")
+    module = types.ModuleType("buffershare")
+    exec(compile(policy, "buffershare.py", "exec"), module.__dict__)
+    monkeypatch.setitem(sys.modules, "buffershare", module)
     space: dict[str, Any] = {}
-    exec(compile(test, "test_fixedpool.py", "exec"), space)
+    exec(compile(test, "test_buffershare.py", "exec"), space)
     space["test_the_pool_stands_while_there_are_flows"]()
     (package,) = blocks(page, "toml")
     entry = tomllib.loads(package)["project"]["entry-points"][base.ENTRY_POINT_GROUP]
-    assert entry == {"fixedpool": "fixedpool:FixedPool"}
+    assert entry == {"buffershare": "buffershare:BufferShare"}
 
 
 def test_the_interface_in_writing_a_policy_is_the_code_s() -> None:
@@ -368,3 +380,10 @@ def test_numbers_in_the_text_are_the_code_s() -> None:
     assert f"silent for {agent._ECHO_INTERVAL:g} s" in channel
     assert f"after {agent._SILENCE:g} s" in channel
     assert f"port {agent.DEFAULT_PORT}" in channel
+    half_open = f"after {flowmap.HALF_OPEN_NS / 1e9:g} s"
+    assert f"leaves the flow map {half_open}" in " ".join(channel.split())
+    assert f"leaves the map {half_open}" in operating
+    for page in (how, operating):
+        assert f"at most {hosts.HostTable().capacity} hosts" in page
+    incast = scenario.load("incast")
+    assert f"`incast` has {incast.rounds} volleys" in read("docs/experiments.md")
