@@ -25,6 +25,7 @@ from fairq_ryu.policies.engine import PolicyEngine
 
 # A bridge without flows is looked at this often, seconds: its first flow is told by a SYN copy anyway.
 _IDLE_INTERVAL = 0.25
+_QUEUE_XID = 0xFA17
 # All ports of a switch are looked at no more seldom than this, seconds.
 _ALL_PORTS_INTERVAL = 0.25
 # An answer that does not come within this many seconds is no longer waited for.
@@ -45,7 +46,19 @@ class AgentLink:
         self.flows: list[records.FlowRecord] = []
         self.flows_asked_at = 0.0
         self.all_asked_at = 0.0
+        self._requests: dict[int, bytes] = {}
         self.wake = hub.Event()
+
+    def ask_queues(self, now: float) -> None:
+        """Ask for queue depths. The request is always the same, and is packed once."""
+        port = self.port_to_ask(now)
+        request = self._requests.get(port)
+        if request is None:
+            message = rules.ask_queues(self.datapath, port)
+            message.set_xid(_QUEUE_XID)
+            message.serialize()
+            request = self._requests[port] = bytes(message.buf)
+        self.datapath.send(request)
 
     def port_to_ask(self, now: float) -> int:
         """The one port with a queue to govern, if there is just one; all ports otherwise, and now and
@@ -250,7 +263,7 @@ class Controller(app_manager.RyuApp):
                 link.datapath.send_msg(rules.ask_flows(link.datapath, idle_ms))
             if link.asked_at is None or now - link.asked_at > _ANSWER_TIMEOUT:
                 link.asked_at = now
-                link.datapath.send_msg(rules.ask_queues(link.datapath, link.port_to_ask(now)))
+                link.ask_queues(now)
             if self.engine.busy(link.dpid):
                 hub.sleep(max(0.0, interval - (time.monotonic() - now)))
             else:

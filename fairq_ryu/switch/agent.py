@@ -371,20 +371,15 @@ class Agent:
         """One connection, to its end. Returns whether the controller ever greeted us."""
         channel = Channel(self.switch, writer.write)
         self._writers.add(writer)
-        heard = time.monotonic()
+        heard = [time.monotonic()]
+        # A task beside the reader: a timeout around each of 500 reads a second costs more than the reads.
+        watchdog = asyncio.create_task(self._watch_silence(target, channel, writer, heard))
         try:
             while not channel.closed:
-                try:
-                    data = await asyncio.wait_for(reader.read(1 << 16), _ECHO_INTERVAL)
-                except TimeoutError:
-                    if time.monotonic() - heard > _SILENCE:
-                        log.warning("controller %s: silent for %.0f s", target.text, _SILENCE)
-                        break
-                    channel.ping()
-                    continue
+                data = await reader.read(1 << 16)
                 if not data:
                     break
-                heard = time.monotonic()
+                heard[0] = time.monotonic()
                 channel.receive(data)
                 if channel.greeted and not self._connected[target.text]:
                     self._connected[target.text] = True
@@ -396,11 +391,27 @@ class Agent:
         except (OSError, ssl.SSLError) as error:
             log.debug("controller %s: %s", target.text, error)
         finally:
+            watchdog.cancel()
             channel.close()
             self._connected[target.text] = False
             self._writers.discard(writer)
             writer.close()
         return channel.greeted
+
+    @staticmethod
+    async def _watch_silence(
+        target: Target, channel: Channel, writer: asyncio.StreamWriter, heard: list[float]
+    ) -> None:
+        """Ask a silent controller whether it is there; hang up on one that stays silent."""
+        while True:
+            await asyncio.sleep(_ECHO_INTERVAL)
+            silent = time.monotonic() - heard[0]
+            if silent > _SILENCE:
+                log.warning("controller %s: silent for %.0f s", target.text, silent)
+                writer.close()
+                return
+            if silent >= _ECHO_INTERVAL:
+                channel.ping()
 
     # Status
 
