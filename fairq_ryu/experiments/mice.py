@@ -54,6 +54,8 @@ class Server:
         self._ended: list[Json] = []
         self._open = 0
         self._listener = listen(port)
+        # As web servers do: wake up for the request, not for the handshake before it.
+        self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 5)
         loop.add(self._listener, selectors.EVENT_READ, self._accept)
         answer("ready", port=self._listener.getsockname()[1])
 
