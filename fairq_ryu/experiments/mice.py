@@ -130,7 +130,11 @@ class _Mouse:
         self._sock.setblocking(False)
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # Wake up for the last byte, not for every segment: the generator must not be what is measured.
-        lowat = max(1, min(self._size, MOST_BYTES_AWAITED))
+        self._await_rest()
+
+    def _await_rest(self) -> None:
+        """Be woken when all that is missing is there, or as much of it as a buffer surely holds."""
+        lowat = max(1, min(self._size - self._got, MOST_BYTES_AWAITED))
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, lowat)
 
     def begin(self) -> None:
@@ -167,6 +171,8 @@ class _Mouse:
             self._sock.shutdown(socket.SHUT_WR)
         elif self._got > self._size:
             self._close("more data than asked for")
+        else:
+            self._await_rest()
 
     def give_up(self) -> None:
         """Out of time: reset the connection. A mouse that only waited for the last FIN still counts."""
