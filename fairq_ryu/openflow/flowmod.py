@@ -52,7 +52,6 @@ _PREREQUISITES: dict[str, tuple[str, int | None]] = {
     "tcp_dst": ("ip_proto", IPPROTO_TCP),
 }
 _KNOWN_INSTRUCTIONS = {1, 2, 3, 4, 5, 6}
-_KNOWN_ACTIONS = {0, 11, 12, *range(15, 28)}
 
 MatchFields = dict[str, int | str]
 

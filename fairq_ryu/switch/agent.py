@@ -157,7 +157,6 @@ class Agent:
         self._failed_ports: set[int] = set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._stop = asyncio.Event()
-        self._failure: UserError | None = None
 
     async def run(self, ready: Callable[[int], None]) -> None:
         """Serve until :meth:`stop`. ``ready`` is called with the number of ports once all is attached.
@@ -211,8 +210,6 @@ class Agent:
             stopping.cancel()
             for task in done - {stopping}:
                 task.result()  # a job that ends has failed: let it say why
-            if self._failure is not None:
-                raise self._failure
         finally:
             for task in tasks:
                 task.cancel()
