@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,13 @@ class FairQHost(Host):
         """Offloads off and IPv6 quiet on every interface; no TCP metrics kept between connections."""
         names = [intf.name for intf in self.intfList() if intf.name != "lo"]
         commands = [f"ethtool -K {name} {_OFFLOADS} >/dev/null || echo {name}: offloads" for name in names]
+        # A switch in user space sends on one processor, and unless told otherwise the kernel takes each packet
+        # through the receiving host's whole TCP on that same one. Hosts have processors of their own.
+        commands += [
+            f"for f in /sys/class/net/{name}/queues/rx-*/rps_cpus; do"
+            f" if [ -e $f ]; then echo {_all_processors()} >$f; fi; done"
+            for name in names
+        ]
         for scope in ["all", "default", *names]:
             for key, value in _QUIET_IPV6.items():
                 path = f"/proc/sys/net/ipv6/conf/{scope}/{key}"
@@ -62,6 +70,13 @@ class FairQHost(Host):
             trouble = self.cmd(f"echo {cc} >{here}").strip()
         if self.cmd(f"cat {here}").strip() != cc:
             raise HostError(f"{self.name}: cannot set the congestion control {cc!r}: {trouble}")
+
+
+def _all_processors() -> str:
+    """A mask of every processor as the kernel writes it: hexadecimal words of 32 bits, the highest first."""
+    digits = f"{(1 << (os.cpu_count() or 1)) - 1:x}"
+    digits = digits.zfill(-(-len(digits) // 8) * 8)
+    return ",".join(digits[i : i + 8] for i in range(0, len(digits), 8))
 
 
 @contextmanager

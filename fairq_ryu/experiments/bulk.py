@@ -13,6 +13,9 @@ from fairq_ryu.experiments.control import Json, Loop, answer, listen
 
 HEADER = struct.Struct("!I")  # an elephant says which one it is
 CHUNK = 1 << 18  # bytes per read or write
+# The sink wakes for this much, not for each segment: on a small machine the wake-ups would take the processor
+# from the switch under test. A receive buffer always holds it.
+READ_BYTES = 32768
 
 
 class Sink:
@@ -22,11 +25,14 @@ class Sink:
         self._loop = loop
         self._buffer = bytearray(CHUNK)
         self._bytes: dict[int, int] = {}
+        self._socks: dict[int, socket.socket] = {}
         self._listener = listen(port)
         loop.add(self._listener, selectors.EVENT_READ, self._accept)
         answer("ready", port=self._listener.getsockname()[1])
 
     def command(self, order: Json) -> None:
+        for index, sock in list(self._socks.items()):
+            self._data(sock, index)  # what lies unread has arrived
         answer(order["cmd"], clock_ns=time.monotonic_ns(), bytes=self._bytes)
 
     def _accept(self, _events: int) -> None:
@@ -44,6 +50,8 @@ class Sink:
             return
         (index,) = HEADER.unpack(header)
         self._bytes[index] = 0
+        self._socks[index] = sock
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, READ_BYTES)
         self._loop.change(sock, selectors.EVENT_READ, lambda _events: self._data(sock, index))
 
     def _data(self, sock: socket.socket, index: int) -> None:
@@ -54,6 +62,7 @@ class Sink:
         except OSError:
             count = 0
         if count == 0:
+            del self._socks[index]
             self._loop.drop(sock)
             return
         self._bytes[index] += count
