@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 
 _PR_SET_PDEATHSIG = 1
@@ -63,14 +64,21 @@ def die_with_parent(signum: int = signal.SIGTERM) -> Callable[[], None]:
 
 def end_process(process: subprocess.Popen[bytes], patience: float = 5.0) -> None:
     """End a process that we started: SIGTERM, ``patience`` seconds, SIGKILL. Harmless when it has ended."""
-    if process.poll() is not None:
-        return
-    process.terminate()
-    try:
-        process.wait(patience)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    end_processes([process], patience)
+
+
+def end_processes(processes: Sequence[subprocess.Popen[bytes]], patience: float = 5.0) -> None:
+    """End several at once: all get their SIGTERM first, and each has ``patience`` seconds from there."""
+    for process in processes:
+        if process.poll() is None:
+            process.terminate()
+    deadline = time.monotonic() + patience
+    for process in processes:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def has_kernel_datapath() -> bool:

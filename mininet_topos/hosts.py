@@ -37,8 +37,8 @@ class FairQHost(Host):
         """Offloads off and IPv6 quiet on every interface; no TCP metrics kept between connections."""
         names = [intf.name for intf in self.intfList() if intf.name != "lo"]
         commands = [f"ethtool -K {name} {_OFFLOADS} >/dev/null || echo {name}: offloads" for name in names]
-        # A switch in user space sends on one processor, and unless told otherwise the kernel takes each packet
-        # through the receiving host's whole TCP on that same one. Hosts have processors of their own.
+        # A switch in user space sends on one processor, and unless told otherwise the kernel takes each
+        # packet through the receiving host's whole TCP on that same one. Hosts have processors of their own.
         commands += [
             f"for f in /sys/class/net/{name}/queues/rx-*/rps_cpus; do"
             f" if [ -e $f ]; then echo {_all_processors()} >$f; fi; done"

@@ -19,6 +19,7 @@ from mininet.topo import Topo  # noqa: E402
 
 from mininet_topos.hosts import FairQHost  # noqa: E402
 from mininet_topos.links import ShallowLink  # noqa: E402
+from mininet_topos.shapes import Incast  # noqa: E402
 from mininet_topos.switch import FairQSwitch  # noqa: E402
 
 
@@ -28,15 +29,17 @@ class IncastTopo(Topo):
     def build(
         self, n: int = 16, rate: float = 200, buffer: int = 125000, cc: str = "cubic", **_params: Any
     ) -> None:
-        """The receiver's port sends at ``rate`` Mbit/s from a ``buffer`` of bytes; ``cc`` on every host."""
-        if n < 1:
-            raise ValueError(f"incast: {n} senders, must be at least 1")
+        """The receiver's port sends at ``rate`` Mbit/s from a ``buffer`` of bytes; ``cc`` on every host.
+
+        ``ValueError`` when ``n`` is out of bounds.
+        """
+        shape = Incast(n)
         # One switch, no loops: without a controller it may go on as a plain learning switch.
         switch = self.addSwitch("s1", failMode="standalone")
-        for number in range(1, n + 1):
-            host = self.addHost(f"h{number}", cls=FairQHost, cc=cc)
-            self.addLink(host, switch, port2=number, cls=ShallowLink)
-        receiver = self.addHost("r", cls=FairQHost, cc=cc)
+        for port, sender in enumerate(shape.sources, 1):
+            host = self.addHost(sender, cls=FairQHost, cc=cc)
+            self.addLink(host, switch, port2=port, cls=ShallowLink)
+        receiver = self.addHost(shape.receiver, cls=FairQHost, cc=cc)
         self.addLink(receiver, switch, port2=n + 1, cls=ShallowLink, rate=rate, buffer=buffer)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from mininet.link import Intf, Link, TCIntf
@@ -15,10 +17,50 @@ def check_queue(rate: float | None, buffer: int | None) -> None:
     """``ValueError`` unless both are given and make sense (Mbit/s, bytes), or neither is."""
     if (rate is None) != (buffer is None):
         raise ValueError("a shallow link takes both rate (Mbit/s) and buffer (bytes), or neither")
-    if rate is not None and not 0 < rate <= 1_000_000:
+    # A text gets here from the command line of `mn`.
+    if rate is not None and (not isinstance(rate, (int, float)) or not 0 < rate <= 1_000_000):
         raise ValueError(f"the rate of a shallow link is {rate} Mbit/s, must be more than 0, at most 1000000")
-    if buffer is not None and buffer < 1514:
+    if buffer is not None and (not isinstance(buffer, int) or buffer < 1514):
         raise ValueError(f"the buffer of a shallow link is {buffer} bytes, must hold one frame (1514)")
+
+
+@dataclass(frozen=True)
+class FabricQueues:
+    """Which links of many switches are shallow. ``ValueError`` when the values contradict each other."""
+
+    rate: float | None
+    """of each port to a host, Mbit/s; None: as fast as it goes"""
+    buffer: int | None
+    """of every port that has a rate, bytes"""
+    uplink: float | None
+    """of both ends of each link between switches, Mbit/s; None: as fast as it goes"""
+    only: str | None = None
+    """the only host whose port has ``rate``; None: all have it"""
+
+    def __post_init__(self) -> None:
+        if self.rate is None and self.uplink is None:
+            check_queue(None, self.buffer)
+        for rate in (self.rate, self.uplink):
+            if rate is not None:
+                check_queue(rate, self.buffer)
+        if self.only is not None and self.rate is None:
+            raise ValueError(f"only {self.only} shall have a shallow port: give its rate and buffer")
+
+    def to_host(self, host: str) -> dict[str, Any]:
+        """Options of the link to ``host``."""
+        return self._options(self.rate if self.only in (None, host) else None)
+
+    def between(self) -> dict[str, Any]:
+        """Options of a link between switches."""
+        return self._options(self.uplink)
+
+    def check_used(self, hosts: Sequence[str]) -> None:
+        """``ValueError`` when `only` is none of ``hosts``."""
+        if self.only is not None and self.only not in hosts:
+            raise ValueError(f"only {self.only} shall have a shallow port, and there is no such host")
+
+    def _options(self, rate: float | None) -> dict[str, Any]:
+        return {} if rate is None else {"rate": rate, "buffer": self.buffer}
 
 
 class ShallowIntf(TCIntf):

@@ -15,10 +15,18 @@ from typing import Any
 
 from mininet.node import OVSSwitch
 
-from mininet_topos.commands import CommandError, die_with_parent, end_process, has_kernel_datapath, run
+from mininet_topos.commands import (
+    CommandError,
+    die_with_parent,
+    end_process,
+    end_processes,
+    has_kernel_datapath,
+    run,
+)
 from mininet_topos.links import ShallowIntf
 
-READY_SECONDS = 15.0  # loading and attaching the eBPF programs on many ports takes a few seconds
+READY_SECONDS = 15.0  # for one agent: loading and attaching eBPF programs on many ports takes a few seconds
+END_SECONDS = 5.0  # for one agent, from SIGTERM to its end
 _OWNER = "fairq-owner"  # external_ids key on what we make: the pid that made it, so that leftovers are known
 
 
@@ -46,10 +54,14 @@ def fairq_program() -> list[str]:
 class FairQSwitch(OVSSwitch):
     """Open vSwitch, OpenFlow 1.3, fail mode secure, with one ``fairq agent`` beside it.
 
+    The agents of a network start side by side: ``start`` leaves its agent loading, and when all switches are
+    there Mininet calls `batchStartup`, which waits for all agents.
+
     ``datapath``  ``kernel`` or ``user``; by default the kernel's when the machine has it.
     ``agent``     False for a switch without an agent.
     ``agentArgs`` more arguments for ``fairq agent``, a list or one string.
     ``agentLog``  a directory for the agent's log, which is then kept; otherwise a temporary file.
+    ``batch``     False for one that is started by itself: its ``start`` waits for the agent.
     """
 
     def __init__(
@@ -59,11 +71,12 @@ class FairQSwitch(OVSSwitch):
         agent: bool = True,
         agentArgs: Sequence[str] | str = (),
         agentLog: str | None = None,
+        batch: bool = True,
         **params: Any,
     ) -> None:
         params.setdefault("failMode", "secure")
         params.setdefault("protocols", "OpenFlow13")
-        # Mininet would start switches in a batch, later than `start`, and the agent needs the bridge.
+        # Mininet's own batch would make the bridge later than `start`, and the agent needs it there.
         params["batch"] = False
         super().__init__(name, datapath=datapath or ("kernel" if has_kernel_datapath() else "user"), **params)
         self.agent = agent
@@ -71,6 +84,7 @@ class FairQSwitch(OVSSwitch):
         self._log_dir = agentLog
         self._agent_log: Path | None = None
         self._agent_process: subprocess.Popen[bytes] | None = None
+        self._in_batch = batch
         self._started = False
 
     def bridgeOpts(self) -> str:
@@ -78,7 +92,11 @@ class FairQSwitch(OVSSwitch):
         return f"{super().bridgeOpts()} external_ids:{_OWNER}={os.getpid()}"
 
     def start(self, controllers: Iterable[Any]) -> None:
-        """Make the bridge, put its shallow queues in place, start the agent and wait until it is ready."""
+        """Make the bridge, put its shallow queues in place and start the agent.
+
+        The first time `batchStartup` waits until it is ready, later (or without ``batch``) ``start`` itself.
+        ``SwitchError`` when the bridge is in use or was not made, and as `startAgent`.
+        """
         controllers = list(controllers)
         refuse_foreign_bridge(self.name)
         self._started = True
@@ -95,7 +113,8 @@ class FairQSwitch(OVSSwitch):
             if isinstance(intf, ShallowIntf) and intf.shallow:
                 self._keep_queue(intf)
         if self.agent:
-            self.startAgent([f"{c.protocol}:{c.IP()}:{c.port}" for c in controllers])
+            targets = [f"{c.protocol}:{c.IP()}:{c.port}" for c in controllers]
+            self.startAgent(targets, wait=not self._in_batch)
 
     def _data_intfs(self) -> list[Any]:
         return [intf for intf in self.intfList() if self.ports[intf] and not intf.IP()]
@@ -113,11 +132,11 @@ class FairQSwitch(OVSSwitch):
         )  # fmt: skip
         intf.shape(intf.params["rate"], intf.params["buffer"])
 
-    def startAgent(self, targets: Sequence[str]) -> None:
-        """Start ``fairq agent`` for this bridge and wait until it says that it is ready.
+    def startAgent(self, targets: Sequence[str], wait: bool = True) -> None:
+        """Start ``fairq agent`` for this bridge; with ``wait``, until it says that it is ready.
 
-        ``targets`` are controllers such as ``tcp:127.0.0.1:6653``. ``SwitchError`` with the end of its
-        log when it exits, or is not ready within 15 s.
+        ``targets`` are controllers such as ``tcp:127.0.0.1:6653``. ``SwitchError`` when there is no such
+        program, or with the end of the agent's log when it exits or is not ready within 15 s.
         """
         command = [*fairq_program(), "agent", "--bridge", self.name]
         for target in targets:
@@ -145,32 +164,27 @@ class FairQSwitch(OVSSwitch):
             ) from None
         finally:
             os.close(handle)
-        try:
-            self._wait_ready(self._agent_process, self._agent_log)
-        except BaseException:
-            self.stopAgent()
-            raise
+        if wait:
+            _wait_ready([self])
 
-    def _wait_ready(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        wanted = f"fairq agent: bridge {self.name} ready"
-        deadline = time.monotonic() + READY_SECONDS
-        while True:
-            ended = process.poll()
-            text = log.read_text(errors="replace")
-            if wanted in text:
-                return
-            if ended is not None:
-                raise SwitchError(f"the agent of {self.name} ended with exit code {ended}: {_tail(text)}")
-            if time.monotonic() > deadline:
-                raise SwitchError(
-                    f"the agent of {self.name} is not ready after {READY_SECONDS:g} s: {_tail(text)}"
-                )
-            time.sleep(0.05)
+    def agentReady(self) -> bool:
+        """Whether the agent has said that it is ready. ``SwitchError`` when it has ended."""
+        assert self._agent_process is not None and self._agent_log is not None
+        ended = self._agent_process.poll()  # asked first: what it said before its end is in the log then
+        if f"fairq agent: bridge {self.name} ready" in self._agent_log.read_text(errors="replace"):
+            return True
+        if ended is not None:
+            raise SwitchError(f"the agent of {self.name} ended with exit code {ended}: {self.agentWords()}")
+        return False
+
+    def agentWords(self) -> str:
+        """The last lines of the agent's log."""
+        return _tail(self._agent_log.read_text(errors="replace")) if self._agent_log is not None else ""
 
     def stopAgent(self) -> None:
         """End the agent, by its own pid; harmless when there is none."""
         if self._agent_process is not None:
-            end_process(self._agent_process)
+            end_process(self._agent_process, END_SECONDS)
             self._agent_process = None
         if self._agent_log is not None and self._log_dir is None:
             self._agent_log.unlink(missing_ok=True)
@@ -191,15 +205,54 @@ class FairQSwitch(OVSSwitch):
 
     @classmethod
     def batchStartup(cls, switches: Sequence[FairQSwitch], run: Callable[..., Any] | None = None) -> Any:
-        """Nothing: every switch started in full already."""
+        """Wait for the agents of all, which their ``start`` left loading.
+
+        ``SwitchError`` names the first that ended or is late; then all of these agents are ended.
+        """
+        _wait_ready([each for each in switches if each._in_batch and each._agent_process is not None])
+        for switch in switches:
+            switch._in_batch = False  # who starts it again does so alone, as `switch s1 start` of the CLI
         return switches
 
     @classmethod
     def batchShutdown(cls, switches: Sequence[FairQSwitch], run: Callable[..., Any] | None = None) -> Any:
         """Stop one by one: Mininet's batch would forget agents and QoS records."""
+        end_agents(switches)
         for switch in switches:
             switch.stop()
         return switches
+
+
+def end_agents(switches: Iterable[FairQSwitch]) -> None:
+    """End the agents of all ``switches`` side by side; harmless where there is none."""
+    switches = list(switches)
+    agents = [each._agent_process for each in switches if each._agent_process is not None]
+    end_processes(agents, _patience(END_SECONDS, len(agents)))
+    for switch in switches:
+        switch.stopAgent()
+
+
+def _patience(seconds: float, agents: int) -> float:
+    """How long ``agents`` may take together for what one does within ``seconds``: processors are few."""
+    return seconds * max(1.0, agents / (os.cpu_count() or 1))
+
+
+def _wait_ready(switches: Sequence[FairQSwitch]) -> None:
+    """Until all agents are ready. When one is not, end them all and raise its ``SwitchError``."""
+    patience = _patience(READY_SECONDS, len(switches))
+    deadline = time.monotonic() + patience
+    waiting = list(switches)
+    try:
+        while waiting := [switch for switch in waiting if not switch.agentReady()]:
+            if time.monotonic() > deadline:
+                late = waiting[0]
+                raise SwitchError(
+                    f"the agent of {late.name} is not ready after {patience:g} s: {late.agentWords()}"
+                )
+            time.sleep(0.05)
+    except BaseException:
+        end_agents(switches)
+        raise
 
 
 def refuse_foreign_bridge(name: str) -> None:

@@ -52,6 +52,16 @@ def check_policies(policies: Sequence[str]) -> None:
             raise UserError(f"policy {policy!r} is named twice", "name each once")
 
 
+def check_loops(scenario: Scenario, policies: Sequence[str]) -> None:
+    """``UserError`` for `BARE` where packets can go round: its switches flood each other for ever."""
+    if BARE in policies and scenario.shape.loops:
+        raise UserError(
+            f"policy {BARE!r} cannot run on topology {scenario.topology!r}: it has loops,"
+            " and switches without a controller flood for ever",
+            "take another policy or topology",
+        )
+
+
 def check_machine(scenario: Scenario, switches: Sequence[str]) -> None:
     """``UserError`` when this machine cannot run ``scenario`` now; ``switches`` are bridges it will make."""
     if os.geteuid() != 0:

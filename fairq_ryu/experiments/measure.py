@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from fairq_ryu.experiments import machine, queues, result
+from fairq_ryu.experiments import machine, queues, result, rounds
 from fairq_ryu.experiments.scenario import Scenario
 from fairq_ryu.experiments.tcpinfo import namespace_counters
 from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.workers import RunError, ask_all
 
-RECEIVER = "r"
 PROBE_BYTES = 1000
+STOLEN_LATE_S = 0.01
+"""Stolen time is read so much after the last mouse: the kernel adds it up at its next tick, of 1 to 10 ms."""
 Progress = Callable[[str, float], None]
 """Called with what happens now and how much of this policy is done, 0 to 1."""
+
+
+class _Round(NamedTuple):
+    """One volley of mice and what came of it."""
+
+    mice: list[dict[str, Any]]
+    """reports of the client's end"""
+    sender_timeouts: int
+    """retransmission timeouts in the senders' namespaces since the end of the round before, elephants' too"""
+    stolen_percent: float
+    """of all CPU time during the volley"""
 
 
 class Incast:
@@ -28,10 +40,11 @@ class Incast:
         self._scenario = scenario
         self._progress = progress
         self._random = random.Random(scenario.seed)
-        self._senders = [f"h{number}" for number in range(1, scenario.senders + 1)]
-        self._switch, self._port = testbed.port_towards(RECEIVER)
-        self._sink = testbed.worker(RECEIVER, "sink")
-        self._client = testbed.worker(RECEIVER, "client")
+        self._senders = scenario.shape.senders(scenario.senders)
+        self._receiver = scenario.shape.receiver
+        self._switch, self._port = testbed.bottleneck()
+        self._sink = testbed.worker(self._receiver, "sink")
+        self._client = testbed.worker(self._receiver, "client")
         self._servers = [testbed.worker(name, "server") for name in self._senders]
         used = self._senders[: min(scenario.elephants, scenario.senders)]
         self._elephants = [testbed.worker(name, "elephants") for name in used]
@@ -62,7 +75,7 @@ class Incast:
         queue_before, counters_before = self._read_queue(), self._read_counters()
         drops_before, info_before = queues.qdisc_drops(self._port), self._elephant_info()
         sink_before = self._sink.ask("mark")
-        client = self._rounds() if scenario.mice_per_sender else self._no_rounds()
+        made = self._rounds() if scenario.mice_per_sender else self._no_rounds()
         sink_after = self._sink.ask("mark")
         info_after, drops_after = self._elephant_info(), queues.qdisc_drops(self._port)
         counters_after, rounds_queue = self._read_counters(), self._queue_since(queue_before)
@@ -70,13 +83,17 @@ class Incast:
         servers = [mouse for each in ask_all(self._servers, "report") for mouse in each["mice"]]
         self._testbed.still_sound()
         self._progress("done", 1.0)
-        senders = {key: counters_after[key] - counters_before[key] for key in counters_after}
+        stolen = [each.stolen_percent for each in made]
+        counted = rounds.counted(stolen, scenario.rounds)
+        left_out = [number for number in range(len(made)) if number not in counted]
         return {
-            "mice": result.mice_summary(client, servers, senders["rto_timeouts"]) if client else None,
+            "rounds": rounds.figures(stolen, scenario.rounds) if made else None,
+            "mice": _mice([made[number] for number in counted], servers),
+            "mice_left_out": _mice([made[number] for number in left_out], servers),
             "elephants": result.elephants_summary(sink_before, sink_after, info_before, info_after, alone_sum)
             if self._elephants
             else None,
-            "senders": senders,
+            "senders": {key: counters_after[key] - counters_before[key] for key in counters_after},
             "queue": {
                 "port": self._port,
                 "limit_bytes": scenario.buffer_bytes,
@@ -102,41 +119,55 @@ class Incast:
                 return
             time.sleep(0.2 * attempt)
         name = self._senders[failed[0]["id"] % len(self._senders)]
-        raise RunError(f"{RECEIVER} cannot fetch from {name} through the switch: {failed[0]['error']}")
+        raise RunError(f"{self._receiver} cannot fetch from {name} through the network: {failed[0]['error']}")
 
     def _start_elephants(self) -> None:
         for place, worker in enumerate(self._elephants):
             indices = list(range(place, self._scenario.elephants, len(self._elephants)))
-            worker.send(
-                "start", indices=indices, address=self._testbed.host(RECEIVER).IP(), port=self._sink_port
-            )
+            address = self._testbed.host(self._receiver).IP()
+            worker.send("start", indices=indices, address=address, port=self._sink_port)
         for worker in self._elephants:
             worker.receive("start", 30.0)
 
-    def _rounds(self) -> list[dict[str, Any]]:
-        """All rounds of mice; one report of the client's end for each mouse."""
+    def _rounds(self) -> list[_Round]:
+        """All rounds of mice, those made again for disturbed ones included."""
         scenario = self._scenario
         before = scenario.warmup_s + scenario.elephants_only_s
-        reports: list[dict[str, Any]] = []
+        made: list[_Round] = []
+        timeouts = self._read_counters()["rto_timeouts"]
         next_start = began = time.monotonic()
-        for number in range(scenario.rounds):
+        stolen: list[float] = []
+        while len(made) < (needed := rounds.needed(stolen, scenario.rounds)):
             # A volley at a random moment: fixed ones could fall in step with the policy's own timer.
             start = next_start + self._random.uniform(0, 0.1) * scenario.round_interval_s
             time.sleep(max(0.0, start - time.monotonic()))
-            self._progress(f"round {number + 1} of {scenario.rounds}", self._part(before + start - began))
+            step = f"round {len(made) + 1} of {scenario.rounds}"
+            if len(made) >= scenario.rounds:
+                step = f"round {len(made) + 1}, the host disturbed {len(rounds.disturbed(stolen))}"
+            further = (needed - scenario.rounds) * scenario.round_interval_s
+            self._progress(step, self._part(before + start - began, further))
             mice = [
-                self._mouse(sender, number * scenario.mice_per_sender + copy, scenario.mice_bytes)
+                self._mouse(sender, len(made) * scenario.mice_per_sender + copy, scenario.mice_bytes)
                 for sender in range(scenario.senders)
                 for copy in range(scenario.mice_per_sender)
             ]
             self._random.shuffle(mice)
-            reports += self._volley(mice, scenario.round_timeout_s)
+            # Stolen time counts from here until the last mouse has ended. A span from the end of the round
+            # before would be nearly all pause: what is stolen there makes no mouse wait, and what is stolen
+            # from a volley of 30 ms would be lost in it.
+            cpu_before = machine.cpu_times()
+            reports = self._volley(mice, scenario.round_timeout_s)
+            time.sleep(STOLEN_LATE_S)
+            stolen_percent = machine.cpu_shares(cpu_before, machine.cpu_times())["stolen_percent"]
+            timeouts_before, timeouts = timeouts, self._read_counters()["rto_timeouts"]
+            made.append(_Round(reports, timeouts - timeouts_before, stolen_percent))
+            stolen.append(stolen_percent)
             next_start = max(next_start + scenario.round_interval_s, time.monotonic())
         # To the end of the last interval, so that every policy is measured over whole ones.
         time.sleep(max(0.0, next_start - time.monotonic()))
-        return reports
+        return made
 
-    def _no_rounds(self) -> list[dict[str, Any]]:
+    def _no_rounds(self) -> list[_Round]:
         """As long as the rounds would take, without mice."""
         scenario = self._scenario
         duration = scenario.rounds * scenario.round_interval_s
@@ -179,8 +210,9 @@ class Incast:
 
     # Time
 
-    def _part(self, elapsed: float) -> float:
-        return min(1.0, elapsed / max(self._scenario.expected_s, 0.001))
+    def _part(self, elapsed: float, further: float = 0.0) -> float:
+        """The part that is over after ``elapsed`` s, when ``further`` s are added to the plan."""
+        return min(1.0, elapsed / max(self._scenario.expected_s + further, 0.001))
 
     def _sleep(self, what: str, duration: float, before: float) -> None:
         """Let ``duration`` s pass, of which ``before`` s of the plan are over, and say so."""
@@ -188,3 +220,16 @@ class Incast:
         while (passed := time.monotonic() - began) < duration:
             self._progress(what, self._part(before + passed))
             time.sleep(min(0.5, duration - passed))
+
+
+def _mice(chosen: Sequence[_Round], servers: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The mice of the chosen rounds alone, at both ends; None without any."""
+    if not chosen:
+        return None
+    client = [mouse for each in chosen for mouse in each.mice]
+    ours = {mouse["id"] for mouse in client}
+    return result.mice_summary(
+        client,
+        [mouse for mouse in servers if mouse["id"] in ours],
+        sum(each.sender_timeouts for each in chosen),
+    )

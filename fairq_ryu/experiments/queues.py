@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import stats
 from fairq_ryu.experiments.workers import RunError
 from mininet_topos.commands import CommandError, run
@@ -28,13 +29,16 @@ class QueueReading(NamedTuple):
     """time in ns at each depth, see `stats.Histogram`"""
 
 
-def read_status(program: Sequence[str], bridge: str) -> dict[str, Any]:
-    """What ``fairq status`` says of the agent of ``bridge``. ``RunError`` when it cannot be asked."""
+def read_status(bridge: str) -> dict[str, Any]:
+    """What the agent of ``bridge`` says of itself. ``RunError`` when it cannot be asked."""
+    # Not by `fairq status`: its start takes a second of a processor, for each of up to 20 switches. Imported
+    # here: only a run needs it, and it takes half a second.
+    from fairq_ryu.switch.status import ask
+
     try:
-        status: dict[str, Any] = json.loads(run([*program, "status", "--bridge", bridge, "--json"]))
-    except (CommandError, json.JSONDecodeError) as error:
-        raise RunError(f"cannot read the status of the agent of {bridge}: {error}") from None
-    return status
+        return ask(bridge)
+    except UserError as error:
+        raise RunError(f"cannot read the status of the agent of {bridge}: {error.message}") from None
 
 
 def queue_of(status: Mapping[str, Any], port: str) -> QueueReading:

@@ -52,7 +52,7 @@ def write(whole: Mapping[str, Any], directory: Path) -> list[Path]:
     written: list[Path] = []
     embedded: list[tuple[str, str]] = []
     with matplotlib.rc_context(_STYLE):
-        for name, caption, draw in _PICTURES:
+        for name, caption, of_mice, draw in _PICTURES:
             picture = draw(policies, whole["scenario"])
             if picture is None:
                 continue
@@ -63,10 +63,24 @@ def write(whole: Mapping[str, Any], directory: Path) -> list[Path]:
                 written.append(path)
             buffer = io.BytesIO()
             picture.savefig(buffer, format="svg", metadata={"Date": None})
+            caption += _disturbed(policies, of_mice)
             embedded.append((caption, base64.b64encode(buffer.getvalue()).decode()))
     page = directory / "report.html"
     page.write_text(_page(whole, embedded), encoding="utf-8")
     return [page, *written]
+
+
+def _disturbed(policies: Sequence[Policy], of_mice: bool) -> str:
+    """What a caption adds where the host disturbed rounds: whether they are in the picture; else nothing."""
+    said = []
+    for policy in policies:
+        rounds = policy.get("rounds")  # none without mice, and in older results
+        if rounds and rounds["disturbed"]:
+            kept = rounds["counted_disturbed"] if of_mice else 0
+            but = f" ({kept} counted for want of better)" if kept else ""
+            said.append(f"{policy['policy']} {rounds['disturbed']} of {rounds['made']}{but}")
+    where = "left out" if of_mice else "included"
+    return f"; rounds that the host disturbed are {where}: {', '.join(said)}" if said else ""
 
 
 def _figure() -> tuple[Figure, Any]:
@@ -164,11 +178,12 @@ def _draw_goodput(policies: Sequence[Policy], _scenario: Mapping[str, Any]) -> F
     return figure
 
 
+# Name, caption, whether it is of the counted rounds' mice (or of the whole phase), what draws it.
 _PICTURES = [
-    ("fct_cdf", "Completion times of mice", _draw_cdf),
-    ("fct_p99", "Tail of the completion times", _draw_p99),
-    ("queue", "Time at each depth of the bottleneck's queue, during the rounds", _draw_queue),
-    ("goodput", "Goodput of the elephants", _draw_goodput),
+    ("fct_cdf", "Completion times of mice", True, _draw_cdf),
+    ("fct_p99", "Tail of the completion times", True, _draw_p99),
+    ("queue", "Time at each depth of the bottleneck's queue, during the rounds", False, _draw_queue),
+    ("goodput", "Goodput of the elephants", False, _draw_goodput),
 ]
 
 _CSS = """

@@ -6,7 +6,13 @@
     policies    one object a policy, in the order in which they ran:
       policy          its name
       failed          null, or why there are no figures (then nothing below is present)
-      mice            null without mice, otherwise
+      rounds          null without mice; results from before rounds were made again have no such key
+        wanted          rounds that the scenario asks for; the mice of so many are in `mice`
+        made            rounds made: one more for each disturbed one, at most twice `wanted`
+        disturbed       of these, rounds in whose volley the host took CPU time away, see `rounds.disturbed`
+        counted_disturbed  of these, rounds that had to be counted because the undisturbed ones were too few:
+                        the least disturbed
+      mice            of the counted rounds; null without mice, otherwise
         count           connections opened
         unfinished      of these, without all bytes at round_timeout_s, or ended by an error
         errors          {why: how many} of the unfinished
@@ -14,11 +20,14 @@
                         from connect() to the last byte, finished mice only; null when none finished
         fct_list_ms     each completion time, by round and then in the order of opening; null: unfinished
         rto_timeouts    retransmission timeouts of mice, both ends, handshake included
-        rto_source      "tcp_info" (exact), or "namespace": all timeouts of the senders, elephants' included,
-                        because the kernel is older than 6.7
+        rto_source      "tcp_info" (exact), or "namespace": all timeouts of the senders in these rounds, each
+                        from the end of the one before, elephants' included, because the kernel is older
+                        than 6.7
         segments_dropped   data segments sent by the servers less those that reached the client
         client_retransmissions  what clients sent again: a SYN, a SYN-ACK, a request or its ACK was lost
         retransmissions    segments sent again, both ends
+      mice_left_out   the same of the mice of all other rounds, so that one can see what was left out; null
+                      when every round counts. All that follows is of the whole phase, these rounds included.
       elephants       null without elephants, otherwise
         goodput_mbit    payload at the receiver during the rounds, Mbit/s, one number an elephant
         goodput_sum_mbit, jain
@@ -35,6 +44,10 @@
                       idle or much stolen, the machine was measured and not the network
       seconds         of the rounds
     comparison  {policy: ratios to the first policy}, see `compare`
+
+"During the rounds" and "of the rounds" mean the whole phase, from before the first round to the end of the
+last, all that were made. Totals of policies that made different numbers of rounds (retransmissions, timeouts,
+drops) are to be compared by the round.
 
 Rates are 10**6 bit/s of TCP payload, as the receiver took it.
 """
@@ -75,7 +88,8 @@ def mice_summary(
 ) -> dict[str, Any]:
     """The mice of a run, from the reports of both ends, which are matched by id.
 
-    ``namespace_timeouts`` stands in for the sockets' own counter on kernels that have none.
+    ``servers`` has no mice but the client's. ``namespace_timeouts`` stands in for the sockets' own counter on
+    kernels that have none.
     """
     by_id = {each["id"]: each for each in servers}
     both = [(each, by_id[each["id"]]) for each in client if each["id"] in by_id]
@@ -133,7 +147,8 @@ def goodputs(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[float]
 def compare(policies: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float | None]]:
     """Ratios of each later policy to the first; null where either has no figure or the divisor is 0.
 
-    ``*_times_lower`` is first / this (more is better); ``*_share`` is this / first.
+    ``*_times_lower`` is first / this (more is better); ``*_share`` is this / first. ``drops_share`` is of the
+    drops in each round made: the one that had more rounds disturbed was measured for longer.
     """
     if not policies:
         return {}
@@ -151,6 +166,9 @@ def _ratios(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, flo
     def ratio(over: float | None, under: float | None) -> float | None:
         return None if over is None or not under else over / under
 
+    def drops(result: Mapping[str, Any]) -> float | None:
+        return ratio(figure(result, "queue", "qdisc_drops"), figure(result, "rounds", "made") or 1.0)
+
     def lower(*path: str) -> float | None:
         return ratio(figure(first, *path), figure(other, *path))
 
@@ -167,7 +185,7 @@ def _ratios(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, flo
         "goodput_share": share("elephants", "goodput_sum_mbit"),
         "jain_share": share("elephants", "jain"),
         "queue_mean_share": share("queue", "rounds", "mean_bytes"),
-        "drops_share": share("queue", "qdisc_drops"),
+        "drops_share": ratio(drops(other), drops(first)),
     }
 
 

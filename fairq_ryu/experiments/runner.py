@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,6 +37,7 @@ def main(
     """
     chosen = scenarios.load(scenario, overrides)
     machine.check_policies(policies)
+    machine.check_loops(chosen, policies)
     if config_file is not None and not config_file.is_file():
         raise UserError(f"there is no configuration file {config_file}", "give the path of an existing one")
     if config_file is not None:
@@ -53,7 +53,7 @@ def main(
         print("fairq run: interrupted, everything is taken down", file=sys.stderr)
         return 130
     notes = machine.metadata(scenario, dict(overrides or {}), config_file)
-    whole = result.assemble(dataclasses.asdict(chosen), notes, measured)
+    whole = result.assemble(chosen.settings, notes, measured)
     path = result.save(whole, out)
     table.show(whole)
     print(f"result: {path}", file=sys.stderr)

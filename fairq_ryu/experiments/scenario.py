@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from fairq_ryu.errors import UserError
+from mininet_topos import shapes
 
 STORED = Path(__file__).parent / "scenarios"
 
@@ -20,17 +21,79 @@ def _setting(
     low: float | None = None,
     high: float | None = None,
     choices: tuple[str, ...] | None = None,
+    topologies: tuple[str, ...] | None = None,
 ) -> Any:
-    """A field of a scenario; ``low`` and ``high`` are both allowed values."""
-    return field(metadata={"help": help, "unit": unit, "low": low, "high": high, "choices": choices})
+    """A field of a scenario; ``low`` and ``high`` are both allowed values.
+
+    With ``topologies`` it is a setting of these only: required there, refused elsewhere, and then None here.
+    """
+    metadata = {
+        "help": help,
+        "unit": unit,
+        "low": low,
+        "high": high,
+        "choices": choices,
+        "topologies": topologies,
+    }
+    return field(metadata=metadata) if topologies is None else field(metadata=metadata, default=None)
+
+
+def _incast(scenario: Scenario) -> shapes.Shape:
+    return shapes.Incast(scenario.senders)
+
+
+def _dumbbell(scenario: Scenario) -> shapes.Shape:
+    return shapes.Dumbbell(scenario.senders, right=1)
+
+
+def _leaf_spine(scenario: Scenario) -> shapes.Shape:
+    assert scenario.leaves is not None
+    assert scenario.spines is not None
+    return shapes.LeafSpine.with_senders(scenario.leaves, scenario.spines, scenario.senders)
+
+
+def _fat_tree(scenario: Scenario) -> shapes.Shape:
+    assert scenario.k is not None
+    return shapes.FatTree(scenario.k)
+
+
+TOPOLOGIES: dict[str, Callable[[Scenario], shapes.Shape]] = {
+    "incast": _incast,
+    "dumbbell": _dumbbell,
+    "leafspine": _leaf_spine,
+    "fattree": _fat_tree,
+}
+"""What a scenario may name as its topology, and the shape that it then has."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """One experiment. Read with `load`; every setting must be given."""
+    """One experiment. Read with `load`; every setting must be given that its topology has."""
 
     title: str = _setting("one line for tables and pictures")
-    topology: str = _setting("which network", choices=("incast",))
+    topology: str = _setting("which network", choices=tuple(TOPOLOGIES))
+    leaves: int | None = _setting(
+        "leaf switches; the receiver is at the last",
+        low=shapes.LEAVES[0],
+        high=shapes.LEAVES[1],
+        topologies=("leafspine",),
+    )
+    spines: int | None = _setting(
+        "spine switches", low=shapes.SPINES[0], high=shapes.SPINES[1], topologies=("leafspine",)
+    )
+    k: int | None = _setting(
+        "pods, an even number; the receiver is in the last",
+        low=shapes.PODS[0],
+        high=shapes.PODS[1],
+        topologies=("fattree",),
+    )
+    uplink_mbit: float | None = _setting(
+        "rate of each link between switches, with the bottleneck's buffer; 0: as fast as it goes",
+        unit="Mbit/s",
+        low=0,
+        high=100_000,
+        topologies=("leafspine", "fattree"),
+    )
     senders: int = _setting("sending hosts", low=1, high=250)
     rate_mbit: float = _setting("rate of the bottleneck port", unit="Mbit/s", low=1, high=100_000)
     buffer_bytes: int = _setting("buffer of the bottleneck port", unit="bytes", low=1514, high=1 << 30)
@@ -53,6 +116,16 @@ class Scenario:
         "measured phase without mice; 0 leaves it out", unit="s", low=0, high=3600
     )
     seed: int = _setting("of everything that is random here", low=0, high=(1 << 31) - 1)
+
+    @property
+    def shape(self) -> shapes.Shape:
+        """Who sends, who receives, and where the bottleneck is."""
+        return TOPOLOGIES[self.topology](self)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting that its topology has, as `build` takes it."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if _belongs(each, self.topology)}
 
     @property
     def mice(self) -> int:
@@ -99,13 +172,35 @@ def build(values: Mapping[str, Any], where: str = "scenario") -> Scenario:
     for key in values:
         if key not in known:
             raise UserError(f"{where}: unknown setting {key!r}", "choose from " + ", ".join(known))
-    for key in known:
-        if key not in values:
-            raise UserError(f"{where}: setting {key!r} is missing", f"add it: {known[key].metadata['help']}")
-    scenario = Scenario(**{key: _checked(where, each, values[key]) for key, each in known.items()})
+    if "topology" in values:  # it says which settings there are
+        _checked(where, known["topology"], values["topology"])
+    for key, each in known.items():
+        belongs = _belongs(each, values.get("topology"))
+        if belongs and key not in values:
+            raise UserError(f"{where}: setting {key!r} is missing", f"add it: {each.metadata['help']}")
+        if not belongs and key in values:
+            raise UserError(
+                f"{where}: topology {values['topology']!r} has no setting {key!r}",
+                f"take it out, or choose a topology that has it: {', '.join(each.metadata['topologies'])}",
+            )
+    scenario = Scenario(**{key: _checked(where, known[key], value) for key, value in values.items()})
+    try:
+        scenario.shape.senders(scenario.senders)
+    except ValueError as error:
+        raise UserError(f"{where}: {error}", "change senders, or the settings of the network") from None
     if not scenario.elephants and not scenario.mice_per_sender:
         raise UserError(f"{where}: there is nothing to send", "raise elephants or mice_per_sender")
     return scenario
+
+
+def type_of(each: Any) -> str:
+    """The type of a field's value when it is given: ``str``, ``int`` or ``float``."""
+    return str(each.type).removesuffix(" | None")
+
+
+def _belongs(each: Any, topology: object) -> bool:
+    """Whether a topology has this setting; as long as it is not known, it has those that all have."""
+    return each.metadata["topologies"] is None or topology in each.metadata["topologies"]
 
 
 def _read_override(key: str, text: str) -> Any:
@@ -124,13 +219,14 @@ def _checked(where: str, each: Any, value: Any) -> Any:
     limits = each.metadata
     unit = f" {limits['unit']}" if limits["unit"] else ""
     wrong = f"{where}: {each.name} is {value!r}"
-    if each.type == "str":
+    kind = type_of(each)
+    if kind == "str":
         if not isinstance(value, str) or not value:
             raise UserError(f"{wrong}, must be a text", limits["help"])
         if limits["choices"] and value not in limits["choices"]:
             raise UserError(f"{wrong}, which is unknown", "choose one of: " + ", ".join(limits["choices"]))
         return value
-    whole = each.type == "int"
+    whole = kind == "int"
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         raise UserError(f"{wrong}, must be a {'whole ' if whole else ''}number{unit}", limits["help"])
     if not limits["low"] <= value <= limits["high"]:  # false for NaN too

@@ -13,6 +13,9 @@ Policy = Mapping[str, Any]
 
 # Label, unit, where the figure lies in a policy's result, how it is written.
 _ROWS: list[tuple[str, str, tuple[str, ...], str]] = [
+    ("rounds made", "", ("rounds", "made"), "d"),
+    ("rounds disturbed (host took CPU)", "", ("rounds", "disturbed"), "d"),
+    ("disturbed rounds counted", "", ("rounds", "counted_disturbed"), "d"),
     ("mice", "", ("mice", "count"), "d"),
     ("mice unfinished", "", ("mice", "unfinished"), "d"),
     ("mice FCT mean", "ms", ("mice", "fct_ms", "mean"), ".1f"),
@@ -39,6 +42,10 @@ _ROWS: list[tuple[str, str, tuple[str, ...], str]] = [
     ("alone: queue mean", "bytes", ("queue", "alone", "mean_bytes"), ".0f"),
     ("alone: queue p99", "bytes", ("queue", "alone", "p99_bytes"), ".0f"),
     ("alone: drops", "", ("queue", "alone", "drops"), "d"),
+    ("left out: mice", "", ("mice_left_out", "count"), "d"),
+    ("left out: mice unfinished", "", ("mice_left_out", "unfinished"), "d"),
+    ("left out: mice FCT p99", "ms", ("mice_left_out", "fct_ms", "p99"), ".1f"),
+    ("left out: mice RTO timeouts", "", ("mice_left_out", "rto_timeouts"), "d"),
 ]
 
 _RATIOS: list[tuple[str, str, Callable[[float], str]]] = [
@@ -114,3 +121,9 @@ def show(result: Mapping[str, Any], console: Console | None = None) -> None:
     for policy in result["policies"]:
         if policy["failed"]:
             console.out(f"{policy['policy']} failed: {policy['failed']}", highlight=False)
+        elif kept := figure(policy, ("rounds", "counted_disturbed")):
+            console.out(
+                f"{policy['policy']}: the host took CPU away in {kept} of the {policy['rounds']['wanted']}"
+                " rounds counted; its mice are not those of an undisturbed machine",
+                highlight=False,
+            )

@@ -18,6 +18,7 @@ from fairq_ryu.experiments.queues import read_status
 from fairq_ryu.experiments.scenario import Scenario
 from fairq_ryu.experiments.workers import RunError, Worker, end_all
 from mininet_topos.commands import CommandError, die_with_parent, end_process, run
+from mininet_topos.shapes import Dumbbell, FatTree, Incast, LeafSpine
 
 CONNECT_SECONDS = 30.0
 """From the start of the switches until all are connected to the controller."""
@@ -78,6 +79,7 @@ class Testbed:
         self.policy = policy
         self._logs = logs
         self._config_file = config_file
+        self._port = 0
         self._controller: subprocess.Popen[bytes] | None = None
         self._net: Any = None
         self.workers: list[Worker] = []
@@ -88,10 +90,10 @@ class Testbed:
     def start(self) -> None:
         """Controller, then network; returns when every switch and agent is connected. `RunError` when not."""
         self._logs.mkdir(parents=True, exist_ok=True)
-        port = free_port()
+        self._port = free_port()
         if self.has_agents:
-            self._start_controller(port)
-        self._start_network(port)
+            self._start_controller(self._port)
+        self._start_network(self._port)
         if self.has_agents:
             self._wait(self._connected, "switches and agents to connect to the controller")
         else:
@@ -163,10 +165,16 @@ class Testbed:
         for switch in self._net.switches:
             if not switch.agentRunning():
                 raise RunError(f"the agent of {switch.name} ended: see {self._logs}/agent-{switch.name}.log")
-            controllers = self.status(switch.name)["controllers"]
-            if not switch.connected() or not all(each["connected"] for each in controllers):
-                return False
-        return True
+        # One question for all bridges. Nobody else's has our controller's port.
+        target = f'target="tcp:127.0.0.1:{self._port}"'
+        found = run(["ovs-vsctl", "--bare", "--columns=is_connected", "find", "Controller", target]).split()
+        if found != ["true"] * len(self._net.switches):
+            return False
+        return all(
+            controller["connected"]
+            for switch in self._net.switches
+            for controller in self.status(switch.name)["controllers"]
+        )
 
     def _words(self) -> str:
         text = (self._logs / "controller.log").read_text(errors="replace").strip()
@@ -185,19 +193,18 @@ class Testbed:
 
     def status(self, switch: str) -> dict[str, Any]:
         """What the agent of ``switch`` says of itself."""
-        from mininet_topos.switch import fairq_program
-
-        return read_status(fairq_program(), switch)
+        return read_status(switch)
 
     def host(self, name: str) -> Any:
         """The Mininet host ``name``."""
         return self._net[name]
 
-    def port_towards(self, host: str) -> tuple[str, str]:
-        """The switch at which ``host`` hangs, and the name of the switch's interface there."""
-        link = self.host(host).defaultIntf().link
-        ours = link.intf2 if link.intf1.node.name == host else link.intf1
-        return ours.node.name, ours.name
+    def bottleneck(self) -> tuple[str, str]:
+        """The switch at which it gets narrow, and the name of the interface there."""
+        switch, behind = self.scenario.shape.bottleneck
+        (link,) = self._net.linksBetween(self._net[switch], self._net[behind])
+        ours = link.intf1 if link.intf1.node.name == switch else link.intf2
+        return switch, ours.name
 
     def worker(self, host: str, role: str, *arguments: str) -> Worker:
         """Start a role of the load generator in ``host``; it is ended with the testbed."""
@@ -224,6 +231,9 @@ class Testbed:
 
         attempt(lambda: end_all(self.workers))
         if self._net is not None:
+            from mininet_topos.switch import end_agents
+
+            attempt(lambda: end_agents(self._net.switches))
             for switch in self._net.switches:
                 attempt(lambda switch=switch: switch.stop(deleteIntfs=False))  # type: ignore[misc]
                 attempt(lambda switch=switch: remove_interfaces(switch.name))  # type: ignore[misc]
@@ -236,12 +246,23 @@ class Testbed:
 
 
 def make_topology(scenario: Scenario) -> Any:
-    """The Mininet topology that the scenario names."""
+    """The Mininet topology that the scenario names, with its queues."""
+    from mininet_topos.dumbbell import DumbbellTopo
+    from mininet_topos.fat_tree import FatTreeTopo
     from mininet_topos.incast import IncastTopo
+    from mininet_topos.leaf_spine import LeafSpineTopo
 
-    return IncastTopo(
-        n=scenario.senders, rate=scenario.rate_mbit, buffer=scenario.buffer_bytes, cc=scenario.cc
-    )
+    shape = scenario.shape
+    options = {"rate": scenario.rate_mbit, "buffer": scenario.buffer_bytes, "cc": scenario.cc}
+    if isinstance(shape, Incast):
+        return IncastTopo(n=shape.n, **options)
+    if isinstance(shape, Dumbbell):
+        return DumbbellTopo(n=shape.n, right=shape.right, **options)
+    options.update(uplink=scenario.uplink_mbit or None, only=shape.receiver)
+    if isinstance(shape, LeafSpine):
+        return LeafSpineTopo(leaves=shape.leaves, spines=shape.spines, hosts=shape.hosts, **options)
+    assert isinstance(shape, FatTree)
+    return FatTreeTopo(k=shape.k, **options)
 
 
 def remove_interfaces(switch: str) -> None:

@@ -83,6 +83,49 @@ def test_what_was_not_measured_is_left_out(directory, part, missing):
     assert drawn == {"fct_cdf", "fct_p99", "queue", "goodput"} - missing
 
 
+def test_disturbed_rounds_are_shown(directory):
+    def change(whole):
+        droptail, fairq = whole["policies"]
+        droptail["rounds"] = {"wanted": 2, "made": 3, "disturbed": 1, "counted_disturbed": 0}
+        fairq["rounds"] = {"wanted": 2, "made": 4, "disturbed": 3, "counted_disturbed": 1}
+        droptail["mice_left_out"], fairq["mice_left_out"] = droptail["mice"], None
+
+    rewrite(directory, change)
+    report.main(directory)
+    page = (directory / "report.html").read_text()
+    captions = re.findall("<figcaption>(.*?)</figcaption>", page)
+    told = "; rounds that the host disturbed are {}: droptail 1 of 3, fairq 3 of 4"
+    assert [told.format("left out") + " (1 counted for want of better)" in each for each in captions] == [
+        True, True, False, False,
+    ]  # fmt: skip
+    assert [each.endswith(told.format("included")) for each in captions] == [False, False, True, True]
+    shown = {line[0]: line[1:] for line in table.rows(result.load(directory))}
+    assert shown["rounds made"] == ["3", "4"]
+    assert shown["rounds disturbed (host took CPU)"] == ["1", "3"]
+    assert shown["disturbed rounds counted"] == ["0", "1"]
+    assert shown["left out: mice FCT p99 [ms]"] == [shown["mice FCT p99 [ms]"][0], "-"]
+    out = io.StringIO()
+    table.show(result.load(directory), Console(file=out))
+    assert "fairq: the host took CPU away in 1 of the 2 rounds counted" in out.getvalue()
+    assert "droptail: the host" not in out.getvalue()
+
+
+@pytest.mark.parametrize("rounds", [{"wanted": 2, "made": 2, "disturbed": 0, "counted_disturbed": 0}, None])
+def test_undisturbed_and_older_results_say_nothing_of_it(directory, rounds):
+    def change(whole):
+        for policy in whole["policies"]:
+            policy.pop("rounds", None)
+            if rounds is not None:
+                policy["rounds"] = rounds
+
+    rewrite(directory, change)
+    report.main(directory)
+    page = (directory / "report.html").read_text()
+    assert "that the host disturbed" not in page
+    assert "left out" not in page
+    assert ("disturbed rounds counted" in page) == (rounds is not None)
+
+
 def test_a_damaged_result_is_one_clear_line(directory):
     rewrite(directory, lambda whole: whole["policies"][0].pop("queue"))
     with pytest.raises(UserError) as caught:

@@ -216,3 +216,12 @@ def test_summary_has_every_figure():
     assert set(summary) == {"count", "mean", "sd", "p50", "p95", "p99", "max"}
     assert math.isclose(summary["sd"], 1.0)
     assert result.fct_summary([]) is None
+
+
+def test_drops_are_compared_by_the_round():
+    first, other = policy("droptail", 800, 400, 190), policy("fairq", 20, 2, 185)
+    assert result.compare([first, other])["fairq"]["drops_share"] == pytest.approx(1)  # an older result
+    first["rounds"], other["rounds"] = {"made": 30}, {"made": 60}
+    assert result.compare([first, other])["fairq"]["drops_share"] == pytest.approx(0.5)
+    first["rounds"] = other["rounds"] = None  # without mice
+    assert result.compare([first, other])["fairq"]["drops_share"] == pytest.approx(1)

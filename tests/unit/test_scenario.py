@@ -7,7 +7,7 @@ from fairq_ryu.experiments import scenario
 
 
 def values(**changes):
-    return {**dataclasses.asdict(scenario.load("incast")), **changes}
+    return {**scenario.load("incast").settings, **changes}
 
 
 @pytest.mark.parametrize("name", scenario.names())
@@ -50,6 +50,15 @@ def test_a_scenario_is_frozen():
         ({"rate_mbit": "inf"}, "rate_mbit is inf, out of bounds"),
         ({"buffer_bytes": "1000"}, "buffer_bytes is 1000, out of bounds"),
         ({"topology": "ring"}, "topology is 'ring', which is unknown"),
+        ({"topology": "3"}, "topology is 3, must be a text"),
+        ({"topology": "leafspine"}, "setting 'leaves' is missing"),
+        ({"topology": "fattree", "k": "4"}, "setting 'uplink_mbit' is missing"),
+        ({"topology": "fattree", "k": "4", "uplink_mbit": "0"}, "16 senders, but this topology has 1 to 12"),
+        ({"topology": "fattree", "k": "5", "uplink_mbit": "0"}, "k is 5, must be even"),
+        ({"topology": "fattree", "k": "0", "uplink_mbit": "0"}, "k is 0, out of bounds"),
+        ({"leaves": "3"}, "topology 'incast' has no setting 'leaves'"),
+        ({"k": "4", "topology": "dumbbell"}, "topology 'dumbbell' has no setting 'k'"),
+        ({"uplink_mbit": "0"}, "topology 'incast' has no setting 'uplink_mbit'"),
         ({"cc": "5"}, "cc is 5, must be a text"),
         ({"elephants": "0", "mice_per_sender": "0"}, "nothing to send"),
         ({"seed": "1\nrounds = 3"}, "seed is"),
@@ -68,6 +77,36 @@ def test_a_missing_setting_is_named():
     del incomplete["buffer_bytes"]
     with pytest.raises(UserError, match="'buffer_bytes' is missing"):
         scenario.build(incomplete)
+
+
+def test_a_missing_topology_is_named_and_not_what_it_would_need():
+    incomplete = values(leaves=3)
+    del incomplete["topology"]
+    with pytest.raises(UserError, match="'topology' is missing"):
+        scenario.build(incomplete)
+
+
+@pytest.mark.parametrize("name", scenario.names())
+def test_the_settings_of_a_scenario_build_it_again(name):
+    chosen = scenario.load(name)
+    assert scenario.build(chosen.settings) == chosen
+    assert None not in chosen.settings.values()
+
+
+def test_settings_of_other_topologies_are_none():
+    assert (scenario.load("incast").leaves, scenario.load("incast").uplink_mbit) == (None, None)
+    chosen = scenario.load("incast-leafspine", {"uplink_mbit": "300"})
+    assert (chosen.leaves, chosen.spines, chosen.uplink_mbit, chosen.k) == (3, 2, 300.0, None)
+    assert isinstance(chosen.uplink_mbit, float)
+
+
+def test_the_other_topologies_have_the_traffic_of_incast():
+    incast = scenario.load("incast").settings
+    for name in ("incast-dumbbell", "incast-leafspine", "incast-fattree"):
+        other = scenario.load(name).settings
+        differs = {key for key in incast if other[key] != incast[key]}
+        assert differs <= {"title", "topology", "senders"}
+    assert scenario.load("incast-fattree").senders == 12
 
 
 def test_an_unknown_scenario_lists_the_known_ones():

@@ -1,0 +1,63 @@
+"""Dumbbell: n hosts left, n right, a switch for each side; the link between the two is slow and shallow.
+
+mn --custom mininet_topos/dumbbell.py --topo dumbbell,8 --switch fairq --controller remote
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+# `mn --custom` runs this file by exec, with no package and no __file__ around it; the code object knows where
+# it came from.
+_ROOT = str(Path(sys._getframe().f_code.co_filename).resolve().parent.parent)
+if _ROOT not in sys.path:
+    sys.path.insert(0, _ROOT)
+
+from mininet.topo import Topo  # noqa: E402
+
+from mininet_topos.hosts import FairQHost  # noqa: E402
+from mininet_topos.links import ShallowLink, check_queue  # noqa: E402
+from mininet_topos.shapes import Dumbbell  # noqa: E402
+from mininet_topos.switch import FairQSwitch  # noqa: E402
+
+
+class DumbbellTopo(Topo):
+    """Hosts h1..hn on ports 1..n of switch left, the next ones on ports 1.. of right.
+
+    The last port of each switch leads to the other one; both ends are the bottleneck.
+    """
+
+    def build(
+        self,
+        n: int = 8,
+        rate: float = 200,
+        buffer: int = 125000,
+        right: int | None = None,
+        cc: str = "cubic",
+    ) -> None:
+        """The link between sends at ``rate`` Mbit/s from a ``buffer`` of bytes, both ways.
+
+        ``right`` hosts on the right, by default as many as on the left; ``cc`` on every host.
+        ``ValueError`` when a number of hosts or the queue makes no sense.
+        """
+        shape = Dumbbell(n, n if right is None else right)
+        check_queue(rate, buffer)
+        number = 0
+        for dpid, (switch, count) in enumerate((("left", shape.n), ("right", shape.right)), 1):
+            # One path only, no loops: without a controller they may go on as plain learning switches.
+            self.addSwitch(switch, dpid=f"{dpid:016x}", failMode="standalone")
+            for port in range(1, count + 1):
+                number += 1
+                host = self.addHost(f"h{number}", cls=FairQHost, cc=cc)
+                self.addLink(host, switch, port1=0, port2=port, cls=ShallowLink)
+        self.addLink(
+            "left", "right", port1=shape.n + 1, port2=shape.right + 1,
+            cls=ShallowLink, rate=rate, buffer=buffer,
+        )  # fmt: skip
+
+
+topos = {"dumbbell": DumbbellTopo}
+switches = {"fairq": FairQSwitch}
+hosts = {"fairq": FairQHost}
+links = {"shallow": ShallowLink}

@@ -1,0 +1,284 @@
+"""Topologies of several switches on a real Open vSwitch, each with its agents, up and down without a trace.
+
+No controller: what is checked here is the network itself.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import runner
+from fairq_ryu.switch import status
+
+pytestmark = pytest.mark.root
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SWITCHES = [
+    *("left", "right"),
+    *(f"{kind}{number}" for kind in ("leaf", "spine") for number in (1, 2, 3)),
+    *(f"{kind}{pod}_{place}" for kind in ("edge", "agg") for pod in (1, 2, 3, 4) for place in (1, 2)),
+    *(f"core{number}" for number in (1, 2, 3, 4)),
+]
+
+
+def output(*argv):
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+def traces():
+    """What these switches may leave on the machine; that of others is theirs."""
+    found = {name for name in os.listdir("/sys/class/net") if name.rpartition("-eth")[0] in SWITCHES}
+    found |= {f"bridge {name}" for name in output("ovs-vsctl", "list-br").split() if name in SWITCHES}
+    records = output("ovs-vsctl", "--bare", "--columns=external_ids", "list", "QoS").split()
+    found |= {f"QoS {record}" for record in records if record.rpartition("=")[2].strip('"') in SWITCHES}
+    for line in output("ps", "-eo", "args").splitlines():
+        words = line.split()
+        if "--bridge" in words[:-1] and words[words.index("--bridge") + 1] in SWITCHES:
+            found.add(f"process {line}")
+        found |= {f"shell {word}" for word in words if word.removeprefix("mininet:") in SWITCHES}
+    found |= {str(path) for path in status.run_directory().glob("*") if path.stem in SWITCHES}
+    found |= {str(path) for name in SWITCHES for path in Path("/tmp").glob(f"fairq-agent-{name}-*")}
+    return found
+
+
+@pytest.fixture
+def clean():
+    if left := traces():
+        pytest.fail(f"in use on this machine: {', '.join(sorted(left))}")
+    yield
+    assert traces() == set()
+
+
+@pytest.fixture
+def build(clean):
+    from mininet.log import setLogLevel
+    from mininet.net import Mininet
+
+    from mininet_topos.switch import FairQSwitch
+
+    setLogLevel("error")
+    nets = []
+
+    def make(topo, start=True):
+        net = Mininet(topo=topo, switch=FairQSwitch, controller=None, build=False)
+        nets.append(net)
+        net.build()
+        if start:
+            net.start()
+        return net
+
+    yield make
+    for net in nets:
+        net.stop()
+
+
+def dumbbell():
+    from mininet_topos.dumbbell import DumbbellTopo
+
+    return DumbbellTopo(n=2, rate=40, buffer=30_000)
+
+
+def leaf_spine():
+    from mininet_topos.leaf_spine import LeafSpineTopo
+
+    return LeafSpineTopo(leaves=3, spines=2, hosts=2, rate=40, buffer=30_000, oversubscription=2)
+
+
+def fat_tree():
+    from mininet_topos.fat_tree import FatTreeTopo
+
+    return FatTreeTopo(k=4, rate=40, buffer=30_000, only="h13")
+
+
+def interface_numbers(node, name):
+    """(own, its peer's) index; a veth pair knows the other end by it."""
+    shown = node.cmd(f"cat /sys/class/net/{name}/ifindex /sys/class/net/{name}/iflink").split()
+    return tuple(int(number) for number in shown)
+
+
+@pytest.mark.parametrize("make", [dumbbell, leaf_spine, fat_tree])
+def test_a_topology_comes_up_as_it_says_with_all_agents(build, make):
+    topo = make()
+    net = build(topo)
+    assert all(switch.agentRunning() for switch in net.switches)
+
+    for switch in net.switches:
+        info = topo.nodeInfo(switch.name)
+        shown = output("ovs-vsctl", "get", "Bridge", switch.name, "datapath_id", "fail_mode").split()
+        assert [each.strip('"') for each in shown] == [info["dpid"], info["failMode"]]
+        wanted = {f"{switch.name}-eth{port}": port for port in topo.ports[switch.name]}
+        assert set(output("ovs-vsctl", "list-ports", switch.name).split()) == set(wanted)
+        assert {
+            name: int(output("ovs-vsctl", "get", "Interface", name, "ofport")) for name in wanted
+        } == wanted
+        agent = status.ask(switch.name)
+        assert {port["name"]: port["ofport"] for port in agent["ports"]} == wanted
+        assert agent["unwatched"] == []
+
+    for one, other, info in topo.links(withInfo=True):
+        ends = [(info["node1"], info["port1"]), (info["node2"], info["port2"])]
+        (mine, its), (again, back) = (interface_numbers(net[n], f"{n}-eth{p}") for n, p in ends)
+        assert (its, back) == (again, mine), f"{one} and {other} are the ends of one link"
+        for node, port in ends:
+            if topo.isSwitch(node):
+                kinds = {
+                    each["kind"]: each["options"]
+                    for each in json.loads(output("tc", "-j", "qdisc", "show", "dev", f"{node}-eth{port}"))
+                }
+                (seen,) = (each for each in status.ask(node)["ports"] if each["ofport"] == port)
+                if "rate" in info:
+                    assert {"htb", "bfifo"} <= set(kinds)
+                    assert kinds["bfifo"]["limit"] == info["buffer"] == seen["queue"]["limit"]
+                    assert seen["queue"]["rate"] == info["rate"] * 1e6 / 8
+                else:
+                    assert not {"htb", "bfifo"} & set(kinds)
+
+
+def test_the_addresses_are_those_of_the_names(build):
+    net = build(leaf_spine(), start=False)
+    assert [host.IP() for host in net.hosts] == [f"10.0.0.{number}" for number in range(1, 7)]
+    assert [host.name for host in net.hosts] == [f"h{number}" for number in range(1, 7)]
+
+
+# The agents: scripts stand in for them where it is about when they start and how they fail.
+
+
+@pytest.fixture
+def agents(tmp_path, monkeypatch):
+    """Makes a script that is `fairq agent --bridge $3`."""
+
+    def write(body):
+        script = tmp_path / "fairq"
+        script.write_text(f"#!/bin/sh\ncd {tmp_path}\n{body}\n")
+        script.chmod(0o755)
+        monkeypatch.setenv("FAIRQ", str(script))
+
+    return write
+
+
+READY = 'echo "fairq agent: bridge $3 ready (0 ports)"\nexec sleep 1000'
+
+
+def test_agents_load_side_by_side(build, agents):
+    agents(f"touch $3.up\nwhile ! [ -e left.up ] || ! [ -e right.up ]; do sleep 0.05; done\n{READY}")
+    net = build(dumbbell())  # neither gets ready before the other one runs
+    assert all(switch.agentRunning() for switch in net.switches)
+
+
+def test_one_agent_that_ends_ends_all_and_is_named(build, agents):
+    from mininet_topos.switch import SwitchError
+
+    agents(f'if [ $3 = right ]; then echo "no BTF" >&2; exit 2; fi\n{READY}')
+    net = build(dumbbell(), start=False)
+    with pytest.raises(SwitchError, match="agent of right ended with exit code 2: no BTF"):
+        net.start()
+    assert not any(switch.agentRunning() for switch in net.switches)
+
+
+def test_one_agent_that_never_gets_ready_is_named(build, agents, monkeypatch):
+    import mininet_topos.switch
+
+    monkeypatch.setattr(mininet_topos.switch, "READY_SECONDS", 0.5)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    agents(f"if [ $3 = left ]; then echo loading; exec sleep 1000; fi\n{READY}")
+    net = build(dumbbell(), start=False)
+    # Two agents and one processor: twice the time.
+    with pytest.raises(
+        mininet_topos.switch.SwitchError, match="agent of left is not ready after 1 s: loading"
+    ):
+        net.start()
+    assert not any(switch.agentRunning() for switch in net.switches)
+
+
+def test_a_switch_that_is_started_again_waits_for_its_agent_by_itself(build, agents):
+    from mininet_topos.switch import SwitchError
+
+    agents(READY)
+    net = build(dumbbell())
+    net["left"].stop(deleteIntfs=False)  # as `switch left stop` and `switch left start` of Mininet's CLI
+    agents(f"sleep 0.5\n{READY}")
+    net["left"].start([])
+    assert net["left"].agentReady()
+    net["left"].stop(deleteIntfs=False)
+    agents("echo gone; exit 3")
+    with pytest.raises(SwitchError, match="agent of left ended with exit code 3: gone"):
+        net["left"].start([])
+    assert not net["left"].agentRunning()
+    assert net["right"].agentRunning()
+
+
+def test_a_single_switch_can_be_told_to_wait(clean, agents):
+    from mininet_topos.switch import FairQSwitch
+
+    agents(f"sleep 0.5\n{READY}")
+    switch = FairQSwitch("left", dpid="1", inNamespace=False, batch=False)
+    try:
+        switch.start([])
+        assert switch.agentReady()
+    finally:
+        switch.stop()
+        switch.terminate()
+
+
+@pytest.mark.parametrize(
+    ("file", "topology", "hosts", "test"),
+    [
+        # Two switches without loops go on alone: without a controller everybody reaches everybody.
+        ("dumbbell.py", "dumbbell,2,right=1", "h1 h2 h3", "pingall"),
+        ("leaf_spine.py", "leafspine,2,2,2,rate=40,buffer=30000", "h1 h2 h3 h4", "none"),
+        ("fat_tree.py", "fattree,4,uplink=40,buffer=30000", "h1 h2 h3 h4", "none"),
+    ],
+)
+def test_mn_takes_the_file_by_its_path(clean, agents, file, topology, hosts, test):
+    agents(READY)
+    done = subprocess.run(
+        ["mn", "--custom", f"mininet_topos/{file}", "--topo", topology, "--switch", "fairq",
+         "--controller", "none", "--test", test],
+        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = done.stdout + done.stderr
+    assert hosts in said
+    assert "Caught exception" not in said
+    if test == "pingall":
+        assert "0% dropped" in said
+
+
+# fairq run
+
+
+RUN = [
+    sys.executable, "-c",
+    "import sys\nfrom pathlib import Path\nfrom fairq_ryu.experiments import runner\n"
+    "sys.exit(runner.main(sys.argv[1], ['bare'], Path(sys.argv[2]),"
+    " dict(each.split('=') for each in sys.argv[3:])))",
+]  # fmt: skip
+
+
+def test_a_dumbbell_runs_bare(clean, tmp_path):
+    settings = ["senders=3", "elephants=2", "rate_mbit=50", "rounds=2", "round_interval_s=0.5"]
+    settings += ["warmup_s=1", "elephants_only_s=1"]
+    done = subprocess.run(
+        [*RUN, "incast-dumbbell", str(tmp_path), *settings],
+        cwd=ROOT, capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    whole = json.loads((tmp_path / "result.json").read_text())
+    (bare,) = whole["policies"]
+    assert bare["failed"] is None
+    assert bare["mice"]["unfinished"] == 0
+    assert bare["queue"]["port"] == "left-eth4"
+    assert 25 < bare["elephants"]["goodput_sum_mbit"] < 50
+    assert "leaves" not in whole["scenario"]
+
+
+def test_a_bare_network_with_loops_is_refused_before_anything_starts(clean, tmp_path):
+    for name in ("incast-leafspine", "incast-fattree"):
+        with pytest.raises(UserError, match="'bare' cannot run on topology"):
+            runner.main(name, ["bare"], tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
