@@ -23,6 +23,43 @@ def _config_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.1 <= value <= 3600:  # not a number is neither
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.1 to 3600")
+    return value
+
+
+def _show_command(show: argparse.ArgumentParser) -> None:
+    kinds = ["ports", "flows", "switches", "links"]
+    show.add_argument("what", nargs="?", choices=kinds, default="ports", help="default: %(default)s")
+    show.add_argument(
+        "--url",
+        default="http://127.0.0.1:8080",
+        help="the controller's REST interface (default: %(default)s)",
+    )
+    show.add_argument("--json", action="store_true", help="print JSON")
+    show.add_argument(
+        "--watch",
+        nargs="?",
+        type=_seconds,
+        const=2.0,
+        metavar="SECONDS",
+        help="show it again and again, until Ctrl-C (default: every %(const)g s)",
+    )
+    flows = show.add_argument_group("which flows", "checked by the controller")
+    flows.add_argument("--src", metavar="ADDRESS", help="IP address of the side that opened the connection")
+    flows.add_argument("--dst", metavar="ADDRESS", help="IP address of the other side")
+    flows.add_argument("--port", help="TCP port of either side, or DPID:PORT, a switch's port it leaves by")
+    flows.add_argument("--state", help="for example established")
+    flows.add_argument("--limit", metavar="N", help="at most so many (default 100, at most 1000)")
+    flows.add_argument("--offset", metavar="N", help="pass over so many first")
+    show.set_defaults(run=_show)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fairq", description="Fair shares and short queues for TCP, from the network alone."
@@ -54,6 +91,10 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("--bridge", help="the bridge (default: the only one with an agent)")
     status.add_argument("--json", action="store_true", help="print JSON, with histograms")
     status.set_defaults(run=_status)
+
+    _show_command(
+        commands.add_parser("show", help="what the controller knows: ports, flows, switches, links")
+    )
 
     run = commands.add_parser("run", help="run an experiment")
     run.add_argument("scenario", help="a scenario's name (incast) or a .toml file")
@@ -131,6 +172,14 @@ def _status(args: argparse.Namespace) -> int:
 
     print_status(about)
     return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from fairq_ryu import show
+
+    names = ("src", "dst", "port", "state", "limit", "offset")
+    filters = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    return show.main(args.what, args.url, filters, json_output=args.json, watch=args.watch)
 
 
 def _run(args: argparse.Namespace) -> int:

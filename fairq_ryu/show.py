@@ -1,0 +1,392 @@
+"""``fairq show``: what the controller's REST interface says, as tables or as JSON.
+
+Knows the interface by its documentation only (``docs/rest.md``) and imports nothing of the controller,
+so it also works from a machine without Ryu.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Column, Table
+from rich.text import Text
+
+from fairq_ryu.errors import UserError
+
+_TIMEOUT = 5.0
+# An answer beyond this many bytes is not the controller's: its lists are shorter.
+_MOST_BYTES = 64 << 20
+# The controller gives no more flows than this at once.
+_MOST_FLOWS = 1000
+# Tables are made to fit this many columns; a pipe has no width of its own.
+_WIDTH = 100
+_IPV4_ENDPOINT = len("255.255.255.255:65535")
+# Of another program's words, so many characters are repeated.
+_MOST_WORDS = 200
+
+Answer = Mapping[str, Any]
+
+
+# Asking
+
+
+def _base(url: str) -> str:
+    """The address to ask, without a slash at its end. Raises :class:`UserError` if it is none."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    # A query would come before the path, and blanks and line ends are not for HTTP.
+    usable = usable and not parts.query and not parts.fragment
+    if not usable or not url.isascii() or not url.isprintable() or " " in url:
+        raise UserError(f"--url {url!r} is no address", "write http://HOST:PORT")
+    return url.rstrip("/")
+
+
+def _not_ours(base: str, why: str) -> UserError:
+    return UserError(
+        f"{base} answers, but not as fairq_ryu's controller does: {why}",
+        "see whether --url names its REST interface (ryu-manager's --wsapi-port)",
+    )
+
+
+def _detail(error: urllib.error.HTTPError) -> str | None:
+    """What a problem document (RFC 9457) says; None if the answer is none."""
+    if error.headers.get_content_type() != "application/problem+json":
+        return None
+    with contextlib.suppress(OSError, ValueError, RecursionError, http.client.HTTPException):
+        document = json.loads(error.read(_MOST_BYTES))
+        if isinstance(document, dict) and isinstance(document.get("detail"), str):
+            return _plain(document["detail"])[:_MOST_WORDS]
+    return None
+
+
+def fetch(url: str, kind: str, filters: Mapping[str, str]) -> Answer:
+    """The controller's answer to ``GET /v1/KIND``. Raises :class:`UserError` if there is none."""
+    base = _base(url)
+    query = f"?{urlencode(filters)}" if filters else ""
+    # No proxy: the controller is on this machine or on the management network.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{base}/v1/{kind}{query}", timeout=_TIMEOUT) as response:
+            body = response.read(_MOST_BYTES + 1)
+    except urllib.error.HTTPError as error:
+        with error:
+            detail = _detail(error)
+        if detail is None:
+            raise _not_ours(base, f"HTTP status {error.code}") from None
+        if error.code == 400:
+            raise UserError(f"the controller refuses that: {detail}", "see fairq show --help") from None
+        remedy = "see the controller's log" if error.code >= 500 else "see whether it is of another version"
+        raise UserError(f"{base}/v1/{kind}: {error.code}, {detail}", remedy) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        # URLError has the reason in it; an end in the middle of the answer comes without.
+        reason = getattr(error, "reason", None) or error
+        why = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+        raise UserError(
+            f"no controller answers at {base}: {_plain(why)[:_MOST_WORDS]}",
+            "start it (ryu-manager fairq_ryu.apps.fairq), or say where it is with --url",
+        ) from None
+    if len(body) > _MOST_BYTES:
+        raise _not_ours(base, f"more than {_MOST_BYTES:,} bytes")
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        raise _not_ours(base, "no JSON") from None
+    rows = answer.get(kind) if isinstance(answer, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise _not_ours(base, f"no list of {kind}")
+    return dict(answer)
+
+
+# Words for numbers
+
+
+def _plain(text: object) -> str:
+    """Text from outside, without what a terminal would take for a command."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(text))
+
+
+def _port(dpid: str, number: int) -> str:
+    """A port of a switch: ``1:3``, the dpid without leading zeros."""
+    return f"{int(dpid, 16):x}:{number:d}"
+
+
+def _endpoint(address: str, port: int) -> str:
+    return f"[{address}]:{port:d}" if ":" in address else f"{address}:{port:d}"
+
+
+def _or_dash(number: int | None) -> str:
+    return "-" if number is None else f"{number:d}"
+
+
+def _size(count: int) -> str:
+    """Bytes in at most five characters: 999, 1.2k, 34.5M (powers of 1000)."""
+    if count < 1000:
+        return f"{count:d}"
+    value = float(count)
+    for unit in "kMGTPE":
+        value /= 1000
+        # Not 1000: 999.95 would be rounded to four digits.
+        if value < 99.95:
+            return f"{value:.1f}{unit}"
+        if value < 999.5:
+            return f"{value:.0f}{unit}"
+    return f"{value:.0f}{unit}"
+
+
+def _mbit(bps: float) -> str:
+    mbit = bps / 1e6
+    return f"{mbit:.0f}" if mbit >= 10 else f"{mbit:.2g}"
+
+
+def _span(seconds: float) -> str:
+    """A time in at most six characters: 0.3s, 59s, 12m03s, 5h07m, 12d."""
+    if seconds < 9.95:
+        return f"{max(seconds, 0.0):.1f}s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02}s"
+    if whole < 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02}m"
+    return f"{whole // 86400}d"
+
+
+def _windows(row: Answer) -> str:
+    """What stands for a port: ``pool 38747``, ``each 5840``, ``3 flows``, or two of these."""
+    said = []
+    if row["pool_bytes"] is not None:
+        said.append(f"pool {row['pool_bytes']:d}")
+    if row["window_bytes"] is not None:
+        said.append(f"each {row['window_bytes']:d}")
+    if row["flow_windows"]:
+        said.append(f"{row['flow_windows']:d} flow{'s' if row['flow_windows'] > 1 else ''}")
+    return ", ".join(said) or "-"
+
+
+# Tables
+
+
+# Titles and cells are Text, because what a plain string has in brackets would be taken for markup.
+
+
+def _number(title: str) -> Column:
+    return Column(Text(title), justify="right", no_wrap=True)
+
+
+def _word(title: str) -> Column:
+    return Column(Text(title), no_wrap=True)
+
+
+def _long(title: str) -> Column:
+    """What may go on in a second line where the terminal is too narrow."""
+    return Column(Text(title), overflow="fold")
+
+
+def _table(columns: list[Column], rows: list[list[str]]) -> Table:
+    table = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    for row in rows:
+        table.add_row(*(Text(_plain(cell)) for cell in row))
+    return table
+
+
+def _ports_table(answer: Answer) -> RenderableType:
+    rows = answer["ports"]
+    if not rows:
+        return Text("no ports: no switch has connected yet")
+    columns = [
+        _word("port"),
+        _long("name"),
+        _word("role"),
+        _number("flows"),
+        _number("active"),
+        _number("queue B"),
+        _number("peak B"),
+        _number("limit B"),
+        _number("Mbit/s"),
+        _number("drops"),
+        _long("window B"),
+    ]
+    cells = [
+        [
+            _port(row["dpid"], row["port"]),
+            row["name"],
+            row["role"],
+            f"{row['flows']:d}",
+            _or_dash(row["active"]),
+            f"{row['queue_bytes']:d}",
+            f"{row['peak_bytes']:d}",
+            f"{row['limit_bytes']:d}" if row["limit_bytes"] else "-",
+            _mbit(row["rate_bps"]) if row["rate_bps"] else "-",
+            f"{row['drops']:d}",
+            _windows(row),
+        ]
+        for row in rows
+    ]
+    policies = [str(row["policy"]) for row in rows]
+    if len(set(policies)) == 1:
+        return Group(_table(columns, cells), Text(_plain(f"policy {policies[0]}")))
+    cells = [[*line, policy] for line, policy in zip(cells, policies, strict=True)]
+    return _table([*columns, _long("policy")], cells)
+
+
+def _path(ports: list[list[Any]]) -> str:
+    return " ".join(_port(dpid, number) for dpid, number in ports) or "-"
+
+
+def _flows_table(answer: Answer) -> RenderableType:
+    rows, total = answer["flows"], answer["total"]
+    if answer["offset"]:
+        footer = f"showing {len(rows):,} of {total:,d}, after the first {answer['offset']:,d}"
+    elif len(rows) < total:
+        option = "--limit" if answer["limit"] < _MOST_FLOWS else "--offset"
+        footer = f"showing {len(rows):,} of {total:,d}: use {option}"
+    else:
+        footer = f"{total:,d} flow{'' if total == 1 else 's'}" if total else "no flows"
+    if not rows:
+        return Text(footer)
+    ends = [(_endpoint(row["src"], row["sport"]), _endpoint(row["dst"], row["dport"])) for row in rows]
+    # Paths rather go on in a second line than addresses, unless these are IPv6's.
+    end = _word if max(len(text) for pair in ends for text in pair) <= _IPV4_ENDPOINT else _long
+    columns = [
+        end("from"),
+        end("to"),
+        _word("state"),
+        _long("leaves by"),
+        _long("back by"),
+        _number("sent B"),
+        _number("back B"),
+        _number("age"),
+        _number("idle"),
+        _number("scale"),
+    ]
+    cells = [
+        [
+            *pair,
+            row["state"],
+            _path(row["ports"]),
+            _path(row["back_ports"]),
+            _size(row["bytes"]),
+            _size(row["back_bytes"]),
+            _span(row["age_s"]),
+            _span(row["idle_s"]),
+            f"{_or_dash(row['wscale'])}/{_or_dash(row['back_wscale'])}",
+        ]
+        for pair, row in zip(ends, rows, strict=True)
+    ]
+    if any(row["pinned"] for row in rows):
+        columns.append(_word("pinned"))
+        cells = [[*line, "yes" if row["pinned"] else "-"] for line, row in zip(cells, rows, strict=True)]
+    return Group(_table(columns, cells), Text(footer))
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "dpid":
+        return f"{int(value, 16):x}"
+    if isinstance(value, list):
+        return _port(*value)
+    return str(value)
+
+
+def _other_table(kind: str, empty: str) -> Callable[[Answer], RenderableType]:
+    """Switches and links have few fields and no sums: a column for each."""
+
+    def table(answer: Answer) -> RenderableType:
+        rows = answer[kind]
+        if not rows:
+            return Text(empty)
+        names = list(rows[0])
+        cells = [[_cell(name, row[name]) for name in names] for row in rows]
+        return _table([_long(_plain(name)) for name in names], cells)
+
+    return table
+
+
+_TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {
+    "ports": _ports_table,
+    "flows": _flows_table,
+    "switches": _other_table("switches", "no switches: none has connected yet"),
+    "links": _other_table("links", "no links between switches"),
+}
+
+
+def table(kind: str, answer: Answer, url: str) -> RenderableType:
+    """An answer for people. Raises :class:`UserError` if fields are missing or are something else."""
+    try:
+        return _TABLES[kind](answer)
+    except KeyError as error:
+        raise _not_ours(url, f"{kind} without {error}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise _not_ours(url, f"{kind} with fields that make no sense") from None
+
+
+# The command
+
+
+def main(
+    kind: str, url: str, filters: Mapping[str, str], json_output: bool = False, watch: float | None = None
+) -> int:
+    """Print what the controller knows; with ``watch``, again after so many seconds, until Ctrl-C.
+
+    ``filters`` are handed to the controller, which checks them. Returns 0, also after Ctrl-C while
+    watching. Raises :class:`UserError` if the controller does not answer, or not as it should.
+    """
+    if filters and kind != "flows":
+        given = ", ".join(f"--{name}" for name in filters)
+        raise UserError(f"{given}: there is nothing to choose among {kind}", "use it with fairq show flows")
+    if watch is not None:
+        with contextlib.suppress(KeyboardInterrupt):
+            _watch(kind, url, filters, json_output, watch)
+        return 0
+    answer = fetch(url, kind, filters)
+    if json_output:
+        print(json.dumps(answer))
+    else:
+        _console().print(table(kind, answer, url))
+    return 0
+
+
+def _console() -> Console:
+    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=_WIDTH)
+
+
+def _watch(kind: str, url: str, filters: Mapping[str, str], json_output: bool, seconds: float) -> None:
+    console = _console()
+    in_place = console.is_terminal and not console.is_dumb_terminal and not json_output
+    while not in_place:
+        answer = fetch(url, kind, filters)
+        if json_output:
+            print(json.dumps(answer), flush=True)
+        else:
+            console.print(table(kind, answer, url))
+        time.sleep(seconds)
+    # The first time, an error ends the command: there is nothing to watch yet.
+    shown = table(kind, fetch(url, kind, filters), url)
+    with Live(shown, console=console, auto_refresh=False) as live:
+        while True:
+            time.sleep(seconds)
+            try:
+                shown = table(kind, fetch(url, kind, filters), url)
+                live.update(shown, refresh=True)
+            except UserError as error:
+                # A controller that is started again comes back; until then, what was known last.
+                live.update(Group(shown, Text(str(error))), refresh=True)
