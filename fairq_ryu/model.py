@@ -11,6 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+# The hash of a flow's addresses and ports, by which it is given one of several paths. Bit i is the parity of
+# bit i of both addresses and bit i + HASH_PORT_SHIFT of both ports: Linux gives clients every second port.
+HASH_BITS = 4
+HASH_PORT_SHIFT = 1
+
 
 class FlowKey(NamedTuple):
     """One direction of a TCP connection: ``src`` is the one that sends the data."""
@@ -49,6 +54,22 @@ class PortKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.dpid:016x}:{self.port}"
+
+
+class FlowPath(NamedTuple):
+    """The way of a connection through the fabric.
+
+    ``forward``: the ports by which segments of the first direction leave, switch by switch, ending with
+    the receiver's host port; ``backward``: the same for the answers, ending with the sender's host port.
+    """
+
+    forward: tuple[PortKey, ...]
+    backward: tuple[PortKey, ...]
+
+    @property
+    def reversed(self) -> FlowPath:
+        """The same for the other direction."""
+        return FlowPath(self.backward, self.forward)
 
 
 class TcpSegment(NamedTuple):

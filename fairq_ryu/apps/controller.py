@@ -9,16 +9,21 @@ from __future__ import annotations
 import time
 from typing import Any, ClassVar
 
+from ryu.app.wsgi import WSGIApplication
 from ryu.base import app_manager
 from ryu.controller import ofp_event
 from ryu.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.topology.switches import LLDPPacket
 
-from fairq_ryu.apps import settings
-from fairq_ryu.fabric.flows import FlowEvent, FlowTable, SeenFlow
-from fairq_ryu.fabric.hosts import HostTable
-from fairq_ryu.model import PortKey, RuleChange
+from fairq_ryu.apps import rest, settings
+from fairq_ryu.apps.discovery import Discovery
+from fairq_ryu.apps.network import Network, PortState
+from fairq_ryu.apps.view import FabricView
+from fairq_ryu.fabric.flows import FlowEvent, FlowState, FlowTable, SeenFlow
+from fairq_ryu.fabric.paths import Assigned
+from fairq_ryu.model import FlowKey, PortKey, RuleChange, TcpSegment
 from fairq_ryu.openflow import depth, oxm, packets, records, rules
 from fairq_ryu.policies import base
 from fairq_ryu.policies.engine import PolicyEngine
@@ -30,8 +35,10 @@ _QUEUE_XID = 0xFA17
 _ALL_PORTS_INTERVAL = 0.25
 # An answer that does not come within this many seconds is no longer waited for.
 _ANSWER_TIMEOUT = 1.0
-# A host's rules are not repeated within this many seconds.
-_TELL_AGAIN = 1.0
+# Changes of the network that come within this many seconds are worked out together.
+_REFRESH_DELAY = 0.01
+_TICK = 0.25
+_LLDP_BYTES = rules.ETH_TYPE_LLDP.to_bytes(2, "big")
 
 
 class AgentLink:
@@ -75,45 +82,48 @@ class Controller(app_manager.RyuApp):
     """Base of the applications; each names its policy."""
 
     OFP_VERSIONS: ClassVar[list[int]] = [ofp.OFP_VERSION]
+    _CONTEXTS: ClassVar[dict[str, Any]] = {"discovery": Discovery, "wsgi": WSGIApplication}
     policy_name: ClassVar[str] = ""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, discovery: Discovery, wsgi: WSGIApplication, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._discovery = discovery
+        discovery.link_lost = self._link_lost
         self.config = settings.or_exit(settings.load)
         settings.or_exit(settings.check_port)
+        settings.or_exit(rest.check_port)
         policy_class = settings.or_exit(lambda: base.find(self.policy_name))
         policy = policy_class(self.config.section(self.policy_name))
         self.lease = int(self.config.number("fairq_ryu", "lease"))
         self.engine = PolicyEngine(policy, self.lease)
-        self.hosts = HostTable()
+        self.network = Network(self.config, self.logger)
         self.flows = FlowTable(self.config.number("fairq_ryu", "flow_idle_timeout"))
-        self.bridges: dict[int, Any] = {}
         self.agents: dict[int, AgentLink] = {}
+        self._holds = self.config.value("fairq_ryu", "syn") == "hold"
         self._unbuffered: set[PortKey] = set()
+        self._changed = hub.Event()
+        rest.register(wsgi, FabricView(self))
         hub.spawn(self._expire)
+        hub.spawn(self._tick)
+        hub.spawn(self._refresh)
 
     # Switches come and go
 
-    @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
-    def on_features(self, event: Any) -> None:
-        """A switch has connected."""
-        datapath = event.msg.datapath
-        if oxm.is_agent(datapath.id):
+    @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
+    def on_state(self, event: Any) -> None:
+        """A switch has connected, or its connection has ended."""
+        datapath: Any = event.datapath
+        if datapath is None or datapath.id is None:
+            return
+        if event.state == DEAD_DISPATCHER:
+            self._gone(datapath)
+        elif oxm.is_agent(datapath.id):
             self._agent_came(datapath)
         else:
-            self._bridge_came(datapath)
-
-    def _bridge_came(self, datapath: Any) -> None:
-        self.bridges[datapath.id] = datapath
-        # What it knew of hosts goes with its rules.
-        self.hosts.forget_switch(datapath.id)
-        rate = int(self.config.number("fairq_ryu", "packet_in_rate"))
-        messages = [rules.no_copy_limit(datapath)]
-        if rate:
-            messages.append(rules.copy_limit(datapath, rate))
-        for message in [*messages, *rules.pipeline(datapath)]:
-            datapath.send_msg(message)
-        self.logger.info("bridge %016x: connected", datapath.id)
+            ports = (_state(port) for port in datapath.ports.values() if port.port_no <= ofp.OFPP_MAX)
+            self.network.bridge_came(datapath, ports, time.monotonic())
+            self._network_changed()
+            self.logger.info("bridge %016x: connected", datapath.id)
 
     def _agent_came(self, datapath: Any) -> None:
         link = AgentLink(datapath, bool(self.config.number("fairq_ryu", "default_buffer")))
@@ -124,44 +134,54 @@ class Controller(app_manager.RyuApp):
         hub.spawn(self._watch, link)
         self.logger.info("agent of bridge %016x: connected", link.dpid)
 
-    @set_ev_cls(ofp_event.EventOFPStateChange, [DEAD_DISPATCHER])
-    def on_dead(self, event: Any) -> None:
-        """A switch's connection has ended."""
-        datapath: Any = event.datapath
-        if datapath is None or datapath.id is None:
+    def _gone(self, datapath: Any) -> None:
+        if not oxm.is_agent(datapath.id):
+            if self.network.bridge_gone(datapath):
+                self._network_changed()
+                self.logger.warning("bridge %016x: connection lost", datapath.id)
             return
-        link: AgentLink | None = None
-        if oxm.is_agent(datapath.id):
-            link = self.agents.get(oxm.bridge_dpid(datapath.id))
+        link = self.agents.get(oxm.bridge_dpid(datapath.id))
         if link is not None and link.datapath is datapath:
             del self.agents[link.dpid]
             link.wake.set()
             self.engine.switch_gone(link.dpid)
             self.logger.warning("agent of bridge %016x: connection lost", link.dpid)
-        elif datapath.id in self.bridges and self.bridges[datapath.id] is datapath:
-            del self.bridges[datapath.id]
-            self.logger.warning("bridge %016x: connection lost", datapath.id)
 
     @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def on_port_status(self, event: Any) -> None:
         """A port came, went or changed."""
         message = event.msg
-        datapath = message.datapath
-        if message.reason != ofp.OFPPR_DELETE:
-            return
+        datapath, number = message.datapath, message.desc.port_no
+        gone = message.reason == ofp.OFPPR_DELETE
         if oxm.is_agent(datapath.id):
-            key = PortKey(oxm.bridge_dpid(datapath.id), message.desc.port_no)
-            self.engine.port_gone(key)
-            link = self.agents.get(key.dpid)
-            if link is not None:
-                link.depths.pop(key.port, None)
-            self._unbuffered.discard(key)
+            if gone:
+                self._agent_port_gone(PortKey(oxm.bridge_dpid(datapath.id), number))
             return
-        key = PortKey(datapath.id, message.desc.port_no)
-        for host in self.hosts.forget_port(key):
-            datapath.send_msg(rules.forget_source(datapath, host.mac))
-            datapath.send_msg(rules.forget_destination(datapath, host.mac))
-        self._apply(self.flows.forget_port(key), time.monotonic())
+        if datapath.id not in self.network.bridges or number > ofp.OFPP_MAX:
+            return
+        key, now = PortKey(datapath.id, number), time.monotonic()
+        if gone:
+            self.network.port_gone(key)
+            self._apply(self.flows.forget_port(key), now)
+        else:
+            self.network.port_changed(datapath.id, _state(message.desc), now)
+        self._network_changed()
+
+    def _agent_port_gone(self, key: PortKey) -> None:
+        self.engine.port_gone(key)
+        link = self.agents.get(key.dpid)
+        if link is not None:
+            link.depths.pop(key.port, None)
+        self._unbuffered.discard(key)
+
+    def _link_lost(self, source: PortKey, target: PortKey) -> None:
+        self.network.topology.link_lost(source, target)
+        self._network_changed()
+
+    @set_ev_cls(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
+    def on_barrier(self, event: Any) -> None:
+        """A switch has done what it was told."""
+        self.network.barriers.answered((event.msg.datapath.id, event.msg.xid))
 
     @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def on_error(self, event: Any) -> None:
@@ -185,62 +205,104 @@ class Controller(app_manager.RyuApp):
 
     @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
     def on_packet_in(self, event: Any) -> None:
-        """A copy of a frame, or an ARP message."""
+        """A copy of a frame, an ARP question, a discovery frame, or a SYN that is held."""
         message = event.msg
         datapath = message.datapath
-        if datapath.id not in self.bridges:
+        if datapath.id not in self.network.bridges:
             return
-        frame = packets.parse(bytes(message.data))
+        data = bytes(message.data)
+        in_port = PortKey(datapath.id, message.match["in_port"])
+        if data[12:14] == _LLDP_BYTES:
+            self._on_lldp(event, data, in_port)
+            return
+        frame = packets.parse(data)
         if frame is None:
             return
-        in_port = PortKey(datapath.id, message.match["in_port"])
-        if message.cookie in (rules.COOKIE_SOURCE, rules.COOKIE_ARP):
-            self._host_seen(datapath, frame, in_port)
-        if message.cookie == rules.COOKIE_ARP:
-            self._answer_arp(datapath, frame, in_port, bytes(message.data))
-        elif message.cookie == rules.COOKIE_TCP and frame.tcp is not None:
-            now = time.monotonic()
-            destination = self.hosts.by_mac(frame.dst)
-            out_port = destination.port if destination is not None else None
-            if out_port is not None and out_port.dpid != datapath.id:
-                out_port = None
-            self._apply(self.flows.segment(frame.tcp, in_port, out_port, now), now)
+        now = time.monotonic()
+        cookie = message.cookie
+        if cookie in (rules.COOKIE_SOURCE, rules.COOKIE_ARP):
+            self.network.host_seen(datapath, frame, in_port, now)
+            self._network_changed()
+        if cookie == rules.COOKIE_ARP:
+            self.network.answer_arp(datapath, frame, in_port, data)
+        elif cookie == rules.COOKIE_TCP and frame.tcp is not None:
+            self._segment(frame, frame.tcp, in_port, now)
+        elif cookie == rules.COOKIE_HELD:
+            self._held(datapath, frame, data, in_port, now)
 
-    def _host_seen(self, datapath: Any, frame: packets.Frame, in_port: PortKey) -> None:
-        news = self.hosts.seen(frame.src, in_port, frame.ip)
-        host, now = self.hosts.by_mac(frame.src), time.monotonic()
-        # Said again even if it is no news: the switch asked, so its rule has gone; but not for every
-        # copy that was under way before the rule stood.
-        if host is not None and (news or now - host.told > _TELL_AGAIN):
-            host.told = now
-            timeout = int(self.config.number("fairq_ryu", "host_idle_timeout"))
-            for message in rules.host(datapath, frame.src, in_port.port, timeout):
-                datapath.send_msg(message)
+    def _on_lldp(self, event: Any, data: bytes, in_port: PortKey) -> None:
+        try:
+            dpid, number = LLDPPacket.lldp_parse(data)
+            self._discovery.lldp_packet_in_handler(event)
+        except Exception:  # Ryu's parsers raise all sorts, and anybody may send this
+            self.logger.debug("port %s: a discovery frame of somebody else's", in_port)
+            return
+        self.network.link_seen(PortKey(dpid, number), in_port)
+        self._network_changed()
 
-    def _answer_arp(self, datapath: Any, frame: packets.Frame, in_port: PortKey, data: bytes) -> None:
-        arp = frame.arp
-        if arp is None:
-            return
-        wanted = self.hosts.by_ip(arp.target_ip)
-        if arp.operation == packets.ARP_REQUEST and wanted is not None and arp.target_ip != arp.sender_ip:
-            if wanted.mac != frame.src:
-                reply = packets.arp_reply(arp, wanted.mac, frame.tags)
-                datapath.send_msg(rules.packet_out(datapath, reply, ofp.OFPP_CONTROLLER, in_port.port))
-            return
-        datapath.send_msg(rules.packet_out(datapath, data, in_port.port, ofp.OFPP_FLOOD))
+    def _segment(
+        self, frame: packets.Frame, segment: TcpSegment, in_port: PortKey, now: float
+    ) -> tuple[Assigned | None, list[Any]]:
+        """A SYN, FIN or RST: its connection is pinned and counted. Returns its path, and the agents that
+        were told of windows.
+        """
+        if segment.syn:
+            found = self.network.path(segment.key, in_port, frame.dst)
+        else:
+            found = self.network.paths.get(segment.key)
+        path = None if found is None else found.path
+        return found, self._apply(self.flows.segment(segment, in_port, path, now), now)
+
+    def _held(self, datapath: Any, frame: packets.Frame, data: bytes, in_port: PortKey, now: float) -> None:
+        """A SYN goes on when its path and its windows stand; nothing to wait for, and it goes at once."""
+        self.network.host_seen(datapath, frame, in_port, now)
+        found: Assigned | None = None
+        told: list[Any] = []
+        if frame.tcp is not None:
+            known = self.network.paths.get(frame.tcp.key)
+            found, told = self._segment(frame, frame.tcp, in_port, now)
+            if found is not None and found.pinned and found != known:
+                told = told + self.network.along(found)
+        self.network.after(told, lambda: self.network.let_go(datapath, data, in_port, found))
 
     @set_ev_cls(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)
     def on_flow_removed(self, event: Any) -> None:
-        """A host has been silent: forget where it is."""
+        """A rule has ended: a host has been silent, or a pinned flow."""
         message = event.msg
-        datapath = message.datapath
-        mac = message.match.get("eth_src")
-        if message.cookie != rules.COOKIE_SOURCE or mac is None or message.reason != ofp.OFPRR_IDLE_TIMEOUT:
+        if message.reason not in (ofp.OFPRR_IDLE_TIMEOUT, ofp.OFPRR_HARD_TIMEOUT):
             return
-        host = self.hosts.by_mac(mac)
-        if host is not None and host.port == PortKey(datapath.id, message.match.get("in_port")):
-            self.hosts.forget(mac)
-            datapath.send_msg(rules.forget_destination(datapath, mac))
+        if message.cookie == rules.COOKIE_SOURCE and message.match.get("eth_src") is not None:
+            port = PortKey(message.datapath.id, message.match.get("in_port"))
+            self.network.host_silent(port, message.match["eth_src"])
+        elif message.cookie == rules.COOKIE_PATH:
+            key = rules.flow_of(message.match)
+            if key is not None:
+                now = time.monotonic()
+                self._apply(self.flows.removed(key, now), now)
+
+    # Time
+
+    def _network_changed(self) -> None:
+        if self.network.stale:
+            self._changed.set()
+
+    def _refresh(self) -> None:
+        """Work out the ways anew when the network has changed; changes mostly come in company."""
+        while True:
+            self._changed.wait()
+            hub.sleep(_REFRESH_DELAY)
+            self._changed.clear()
+            if not self.network.stale:
+                continue
+            now = time.monotonic()
+            for move in self.network.refresh():
+                self._apply(self.flows.repath(move.new.key, move.new.path, now), now)
+
+    def _tick(self) -> None:
+        while True:
+            self.network.tick(time.monotonic())
+            self._network_changed()
+            hub.sleep(_TICK)
 
     def _expire(self) -> None:
         """Where no agent tells what is still alive, silence is all there is to go by."""
@@ -248,6 +310,9 @@ class Controller(app_manager.RyuApp):
             hub.sleep(self.flows.idle_timeout / 4)
             now = time.monotonic()
             self._apply(self.flows.expire(now), now)
+            for assigned in self.network.paths:
+                if self.flows.get(assigned.key) is None:
+                    self.network.release(assigned.key, closed=False)
 
     # Queues and windows
 
@@ -333,8 +398,8 @@ class Controller(app_manager.RyuApp):
         link.flows = []
         self._apply(self.flows.reconcile(link.dpid, seen, now), now)
 
-    def _apply(self, events: list[FlowEvent], now: float) -> None:
-        """Flows started or ended on ports: ask the policy, send what it wants."""
+    def _apply(self, events: list[FlowEvent], now: float) -> list[Any]:
+        """Flows started or ended on ports: ask the policy, send what it wants. Returns whom it told."""
         changes: list[RuleChange] = []
         # All is worked out before anything is sent: sending may let another greenlet in.
         for event in events:
@@ -346,10 +411,29 @@ class Controller(app_manager.RyuApp):
                 changes += self.engine.flow_started(event.port, event.flow, now)
             else:
                 changes += self.engine.flow_ended(event.port, event.flow.key, now)
-        self._send(changes)
+        told = self._send(changes)
+        for event in events:
+            if not event.started:
+                self._release_if_over(event.flow.key)
+        return told
 
-    def _send(self, changes: list[RuleChange]) -> None:
+    def _release_if_over(self, key: FlowKey) -> None:
+        """A connection that is counted nowhere any more needs no path."""
+        connection = self.flows.get(key)
+        if connection is None or connection.state is FlowState.CLOSED:
+            self.network.release(key, closed=connection is not None)
+
+    def _send(self, changes: list[RuleChange]) -> list[Any]:
+        """Say rule changes to the agents they are for; returns these."""
+        told: dict[int, Any] = {}
         for change in changes:
             link = self.agents.get(change.target.port.dpid)
             if link is not None:
+                told[link.dpid] = link.datapath
                 link.datapath.send_msg(rules.window_rule(link.datapath, change, self.lease))
+        return list(told.values())
+
+
+def _state(port: Any) -> PortState:
+    up = not (port.config & ofp.OFPPC_PORT_DOWN or port.state & ofp.OFPPS_LINK_DOWN)
+    return PortState(port.port_no, up, port.name.decode("utf-8", "replace").rstrip("\0"))

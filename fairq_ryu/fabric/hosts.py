@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fairq_ryu.model import PortKey
@@ -59,6 +60,9 @@ class HostTable:
                 self._by_ip.pop(oldest, None)
         return news
 
+    def __iter__(self) -> Iterator[Host]:
+        return iter(list(self._by_mac.values()))
+
     def by_mac(self, mac: str) -> Host | None:
         """The host of a MAC address."""
         return self._by_mac.get(mac)
@@ -82,7 +86,6 @@ class HostTable:
             self.forget(host.mac)
         return gone
 
-    def forget_switch(self, dpid: int) -> None:
-        """Forget the hosts behind a switch that has gone."""
-        for host in [h for h in self._by_mac.values() if h.port.dpid == dpid]:
-            self.forget(host.mac)
+    def behind(self, dpid: int) -> list[Host]:
+        """The hosts behind the ports of a switch."""
+        return [host for host in self._by_mac.values() if host.port.dpid == dpid]

@@ -3,38 +3,50 @@
 Functions return Ryu messages for a datapath; nothing is sent here. A bridge's pipeline:
 
 ====  ===========  ================================================================================
-0     TRACK        copies of TCP SYN, FIN and RST to the controller; ARP questions to all go there only
+0     TRACK        from host ports: copies of TCP SYN, FIN and RST to the controller (with ``syn =
+                   hold`` the SYN itself); ARP questions to all go there only; links skip to PATHS
 1     SOURCE       a frame whose source is not known at this port is copied to the controller
-2     PATHS        exact rules of single flows (none on a single switch); a miss goes on
-3     DESTINATION  by destination address; group and unknown addresses are flooded
+2     PATHS        exact rules of pinned flows; a miss goes on to as many tables of SHARES as count
+3-6   SHARES       each sets one bit of the hash of a TCP segment in the metadata
+7     DESTINATION  by destination address and share; group and unknown addresses are flooded
 ====  ===========  ================================================================================
 
-No frame waits for the controller: every copy goes on by itself. ARP questions to everybody alone are
-the controller's to answer; answers, and questions to one host, are forwarded like any frame, so that
-hosts that know each other keep doing so while there is no controller.
+No frame waits for the controller, except SYNs where that was asked for: every copy goes on by itself.
+ARP questions to everybody alone are the controller's to answer; answers, and questions to one host, are
+forwarded like any frame, so that hosts that know each other keep doing so while there is no controller.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.model import RuleChange
+from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey, RuleChange
 from fairq_ryu.openflow import depth, oxm, records
 from fairq_ryu.openflow.flowmod import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP, match_fields
 
-TRACK, SOURCE, PATHS, DESTINATION = range(4)
+TRACK, SOURCE, PATHS = 0, 1, 2
+DESTINATION = PATHS + HASH_BITS + 1
 # Cookies say what a packet-in is about, and which rules are ours.
 COOKIE_BASE = 0xFA17 << 48
 COOKIE_MASK = 0xFFFF << 48
-COOKIE_TCP, COOKIE_ARP, COOKIE_SOURCE, COOKIE_DESTINATION = (COOKIE_BASE | n for n in range(1, 5))
+COOKIE_TCP, COOKIE_ARP, COOKIE_SOURCE, COOKIE_DESTINATION, COOKIE_LLDP, COOKIE_HELD, COOKIE_PATH = (
+    COOKIE_BASE | n for n in range(1, 8)
+)
 # Ethernet, two VLAN tags, IPv6 with an extension header, TCP with all its options: nobody needs more.
 COPY_BYTES = 192
-_SYN, _FIN, _RST = 0x002, 0x001, 0x004
+_SYN, _FIN, _RST, _ACK = 0x002, 0x001, 0x004, 0x010
+ETH_TYPE_LLDP = 0x88CC
+_LLDP_ADDRESS = "01:80:c2:00:00:0e"
+# A pinned flow whose FIN or RST has passed keeps its rules for so long without a packet, seconds: the last
+# segments of both directions still take the same path.
+_CLOSED_IDLE = 5
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
-_GROUP_BIT = ("01:00:00:00:00:00", "01:00:00:00:00:00")
 
 Message = Any
 Datapath = Any
@@ -54,8 +66,12 @@ def _flow(
     cookie: int,
     idle_timeout: int = 0,
     flags: int = 0,
+    hard_timeout: int = 0,
+    metadata: tuple[int, int] | None = None,
 ) -> Message:
     instructions: list[Any] = []
+    if metadata is not None:
+        instructions.append(parser.OFPInstructionWriteMetadata(*metadata))
     if actions:
         instructions.append(parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions))
     if goto is not None:
@@ -68,6 +84,7 @@ def _flow(
         match=match,
         instructions=instructions,
         idle_timeout=idle_timeout,
+        hard_timeout=hard_timeout,
         flags=flags,
         out_port=ofp.OFPP_ANY,
         out_group=ofp.OFPG_ANY,
@@ -82,26 +99,122 @@ def pipeline(datapath: Datapath) -> list[Message]:
             # Masked: a SYN that sets up ECN carries two more flags (RFC 3168).
             match = parser.OFPMatch(eth_type=eth_type, ip_proto=IPPROTO_TCP, tcp_flags=(flag, flag))
             rules.append(_flow(datapath, TRACK, 100, match, [_to_controller(COPY_BYTES)], SOURCE, COOKIE_TCP))
-    rules.append(
-        _flow(
-            datapath,
-            TRACK,
-            100,
-            parser.OFPMatch(eth_type=0x0806, eth_dst=_BROADCAST),
-            [_to_controller(ofp.OFPCML_NO_BUFFER)],
-            None,
-            COOKIE_ARP,
-        )
-    )
+    arp_to_all = parser.OFPMatch(eth_type=0x0806, eth_dst=_BROADCAST)
+    whole = _to_controller(ofp.OFPCML_NO_BUFFER)
+    rules.append(_flow(datapath, TRACK, 100, arp_to_all, [whole], None, COOKIE_ARP))
+    # Ryu's topology service says the same, but perhaps before the tables were cleared.
+    lldp = parser.OFPMatch(eth_type=ETH_TYPE_LLDP, eth_dst=_LLDP_ADDRESS)
+    rules.append(_flow(datapath, TRACK, 0xFFFF, lldp, [whole], None, COOKIE_LLDP))
     any_frame = parser.OFPMatch()
     rules.append(_flow(datapath, TRACK, 0, any_frame, [], SOURCE, COOKIE_BASE))
     rules.append(_flow(datapath, SOURCE, 0, any_frame, [_to_controller(COPY_BYTES)], PATHS, COOKIE_SOURCE))
-    rules.append(_flow(datapath, PATHS, 0, any_frame, [], DESTINATION, COOKIE_BASE))
-    flood = [parser.OFPActionOutput(ofp.OFPP_FLOOD)]
-    rules.append(_flow(datapath, DESTINATION, 0, any_frame, flood, None, COOKIE_BASE))
-    group = parser.OFPMatch(eth_dst=_GROUP_BIT)
-    rules.append(_flow(datapath, DESTINATION, 10, group, flood, None, COOKIE_BASE))
     return rules
+
+
+def from_link(datapath: Datapath, port: int, there: bool) -> Message:
+    """What comes in by a link was copied, and learnt from, where it entered the network."""
+    match = parser.OFPMatch(in_port=port)
+    if not there:
+        return _remove(datapath, TRACK, 200, match)
+    return _flow(datapath, TRACK, 200, match, [], PATHS, COOKIE_BASE)
+
+
+def flood(datapath: Datapath, ports: Iterable[int]) -> Message:
+    """Where what is for everybody, or for nobody known, is sent; never back where it came from."""
+    actions = [parser.OFPActionOutput(port) for port in ports]
+    return _flow(datapath, DESTINATION, 0, parser.OFPMatch(), actions, None, COOKIE_BASE)
+
+
+def deliver(datapath: Datapath, mac: str, share: int, mask: int, port: int | None) -> Message:
+    """Frames to ``mac`` whose share equals ``share`` under ``mask`` leave by ``port``; None: no longer."""
+    match = parser.OFPMatch(eth_dst=mac, **({"metadata": (share, mask)} if mask else {}))
+    if port is None:
+        return _remove(datapath, DESTINATION, 20, match)
+    actions = [parser.OFPActionOutput(port)]
+    return _flow(datapath, DESTINATION, 20, match, actions, None, COOKIE_DESTINATION)
+
+
+def shares(datapath: Datapath, bits: int) -> list[Message]:
+    """So many bits of the hash of a TCP segment are worked out on the way to DESTINATION, one a table."""
+    # The way in is switched last, when the tables stand.
+    way_in = _flow(datapath, PATHS, 0, parser.OFPMatch(), [], DESTINATION - bits, COOKIE_BASE)
+    return [message for bit in range(bits) for message in _share_bit(datapath, bit)] + [way_in]
+
+
+def _share_bit(datapath: Datapath, bit: int) -> list[Message]:
+    table = DESTINATION - 1 - bit
+    address, port = 1 << bit, 1 << bit + HASH_PORT_SHIFT
+    messages = [_flow(datapath, table, 0, parser.OFPMatch(), [], table + 1, COOKIE_BASE)]
+    for odd in itertools.product((0, 1), repeat=4):
+        if sum(odd) % 2 == 0:
+            continue
+        ports = {"tcp_src": (odd[0] * port, port), "tcp_dst": (odd[1] * port, port)}
+        for eth_type, prefix, kind in (
+            (ETH_TYPE_IP, "ipv4", ipaddress.IPv4Address),
+            (ETH_TYPE_IPV6, "ipv6", ipaddress.IPv6Address),
+        ):
+            addresses = {
+                f"{prefix}_{end}": (str(kind(value * address)), str(kind(address)))
+                for end, value in (("src", odd[2]), ("dst", odd[3]))
+            }
+            match = parser.OFPMatch(eth_type=eth_type, ip_proto=IPPROTO_TCP, **ports, **addresses)
+            messages.append(
+                _flow(datapath, table, 100, match, [], table + 1, COOKIE_BASE, metadata=(1 << bit, 1 << bit))
+            )
+    return messages
+
+
+def hold(datapath: Datapath, lease: int) -> list[Message]:
+    """New connections' SYNs go to the controller and nowhere else, for ``lease`` seconds; without being
+    renewed this ends, and they go on by themselves again.
+    """
+    return [
+        _flow(
+            datapath,
+            TRACK,
+            110,
+            parser.OFPMatch(eth_type=eth_type, ip_proto=IPPROTO_TCP, tcp_flags=(_SYN, _SYN | _ACK)),
+            [_to_controller(ofp.OFPCML_NO_BUFFER)],
+            None,
+            COOKIE_HELD,
+            hard_timeout=lease,
+        )
+        for eth_type in (ETH_TYPE_IP, ETH_TYPE_IPV6)
+    ]
+
+
+def pin(datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, tell: bool) -> Message:
+    """Segments of one direction of a connection leave by a port. ``tell`` when the rule ends."""
+    return _flow(
+        datapath,
+        PATHS,
+        100,
+        parser.OFPMatch(**match_fields(flow)),
+        [parser.NXActionFinTimeout(_CLOSED_IDLE, 0), parser.OFPActionOutput(port)],
+        None,
+        COOKIE_PATH,
+        idle_timeout,
+        ofp.OFPFF_SEND_FLOW_REM if tell else 0,
+    )
+
+
+def unpin(datapath: Datapath, flow: FlowKey) -> Message:
+    """Segments of one direction of a connection have no rule of their own any more."""
+    return _remove(datapath, PATHS, 100, parser.OFPMatch(**match_fields(flow)))
+
+
+def flow_of(match: Any) -> FlowKey | None:
+    """The flow that a rule made by :func:`pin` is for; None if the match is another's."""
+    family = "ipv6" if "ipv6_src" in match else "ipv4"
+    try:
+        return FlowKey(match[f"{family}_src"], match[f"{family}_dst"], match["tcp_src"], match["tcp_dst"])
+    except KeyError:
+        return None
+
+
+def barrier(datapath: Datapath) -> Message:
+    """Answered once everything said before is done."""
+    return parser.OFPBarrierRequest(datapath)
 
 
 def clear(datapath: Datapath) -> Message:
@@ -134,8 +247,8 @@ def no_copy_limit(datapath: Datapath) -> Message:
     )
 
 
-def host(datapath: Datapath, mac: str, port: int, idle_timeout: int) -> list[Message]:
-    """A host is behind a port: frames from it there are no news, frames to it leave there."""
+def source(datapath: Datapath, mac: str, port: int, idle_timeout: int) -> list[Message]:
+    """A host is behind a port: frames from it there are no news."""
     return [
         forget_source(datapath, mac),
         _flow(
@@ -149,23 +262,16 @@ def host(datapath: Datapath, mac: str, port: int, idle_timeout: int) -> list[Mes
             idle_timeout,
             ofp.OFPFF_SEND_FLOW_REM,
         ),
-        _flow(
-            datapath,
-            DESTINATION,
-            20,
-            parser.OFPMatch(eth_dst=mac),
-            [parser.OFPActionOutput(port)],
-            None,
-            COOKIE_DESTINATION,
-        ),
     ]
 
 
-def _forget(datapath: Datapath, table: int, match: Any) -> Message:
+def _remove(datapath: Datapath, table: int, priority: int, match: Any) -> Message:
+    """Remove exactly one rule."""
     return parser.OFPFlowMod(
         datapath,
-        command=ofp.OFPFC_DELETE,
+        command=ofp.OFPFC_DELETE_STRICT,
         table_id=table,
+        priority=priority,
         out_port=ofp.OFPP_ANY,
         out_group=ofp.OFPG_ANY,
         match=match,
@@ -174,21 +280,23 @@ def _forget(datapath: Datapath, table: int, match: Any) -> Message:
 
 def forget_source(datapath: Datapath, mac: str) -> Message:
     """Forget at which port a host's frames come in."""
-    return _forget(datapath, SOURCE, parser.OFPMatch(eth_src=mac))
+    return parser.OFPFlowMod(
+        datapath,
+        command=ofp.OFPFC_DELETE,
+        table_id=SOURCE,
+        out_port=ofp.OFPP_ANY,
+        out_group=ofp.OFPG_ANY,
+        match=parser.OFPMatch(eth_src=mac),
+    )
 
 
-def forget_destination(datapath: Datapath, mac: str) -> Message:
-    """Forget by which port frames to a host leave."""
-    return _forget(datapath, DESTINATION, parser.OFPMatch(eth_dst=mac))
-
-
-def packet_out(datapath: Datapath, data: bytes, in_port: int, out_port: int) -> Message:
-    """Send a frame by a port, or by ``OFPP_FLOOD`` to all but ``in_port``."""
+def packet_out(datapath: Datapath, data: bytes, in_port: int, out_ports: Iterable[int]) -> Message:
+    """Send a frame by some ports; ``in_port`` is where it came from, and is left out."""
     return parser.OFPPacketOut(
         datapath,
         buffer_id=ofp.OFP_NO_BUFFER,
         in_port=in_port,
-        actions=[parser.OFPActionOutput(out_port)],
+        actions=[parser.OFPActionOutput(port) for port in out_ports],
         data=data,
     )
 

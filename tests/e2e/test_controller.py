@@ -142,6 +142,8 @@ def test_a_wrong_setting_ends_the_controller_with_one_line(tmp_path, config, wor
         MANAGER,
         "--ofp-tcp-listen-port",
         str(free_port()),
+        "--wsapi-port",
+        "0",
         "--config-file",
         str(path),
         "fairq_ryu.apps.fairq",
@@ -161,6 +163,8 @@ def test_a_busy_port_ends_the_controller_with_one_line(tmp_path):
             "127.0.0.1",
             "--ofp-tcp-listen-port",
             port,
+            "--wsapi-port",
+            "0",
             "fairq_ryu.apps.fairq",
         )
         assert manager.process.wait(20) == 2
@@ -176,6 +180,8 @@ def test_mn_with_the_custom_file_and_a_remote_controller(nothing_left, tmp_path)
         "127.0.0.1",
         "--ofp-tcp-listen-port",
         str(port),
+        "--wsapi-port",
+        "0",
         "fairq_ryu.apps.fairq",
     )
     try:

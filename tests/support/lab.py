@@ -123,7 +123,14 @@ class Lab:
     def controller(self, app="fairq", config="", port=None):
         """ryu-manager with one of our applications, and s1 pointed at it."""
         port = port or free_port()
-        arguments = ["--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(port)]
+        arguments = [
+            "--ofp-listen-host",
+            "127.0.0.1",
+            "--ofp-tcp-listen-port",
+            str(port),
+            "--wsapi-port",
+            "0",
+        ]
         if config:
             path = self.tmp_path / "fairq.conf"
             path.write_text(config)

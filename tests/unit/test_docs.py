@@ -56,6 +56,8 @@ def blocks(text: str, language: str) -> list[str]:
 def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
     return f"{value:g}" if isinstance(value, float) and value < 1000 else str(int(value))
 
 
@@ -275,15 +277,53 @@ def test_links_and_pictures_lead_somewhere() -> None:
 # Experiments
 
 
-def test_the_table_of_scenario_settings_is_the_code_s() -> None:
-    names = {f"`{each.name}`": each for each in fields(scenario.Scenario)}
-    found = {row[0]: row for row in rows(read("docs/experiments.md")) if row[0] in names and len(row) == 6}
-    assert list(found) == list(names)
+def test_the_tables_of_scenario_settings_are_the_code_s() -> None:
+    page = rows(read("docs/experiments.md"))
     words = {"str": "text", "int": "whole number", "float": "number"}
-    for name, row in found.items():
-        each = names[name]
-        bounds = ["" if each.metadata[end] is None else str(each.metadata[end]) for end in ("low", "high")]
-        assert row[1:] == [words[str(each.type)], each.metadata["unit"], *bounds, each.metadata["help"]]
+    for own, width in ((False, 6), (True, 7)):
+        wanted = [each for each in fields(scenario.Scenario) if bool(each.metadata["topologies"]) == own]
+        names = {f"`{each.name}`" for each in wanted}
+        expected = []
+        for each in wanted:
+            bounds = [
+                "" if each.metadata[end] is None else str(each.metadata[end]) for end in ("low", "high")
+            ]
+            row = [f"`{each.name}`", words[scenario.type_of(each)], each.metadata["unit"], *bounds]
+            topologies = [", ".join(f"`{name}`" for name in each.metadata["topologies"])] if own else []
+            expected.append([*row, each.metadata["help"], *topologies])
+        assert [row for row in page if row[0] in names and len(row) == width] == expected
+
+
+def test_every_stored_scenario_and_topology_is_described() -> None:
+    section = read("docs/experiments.md").split("## Scenarios\n")[1].split("\n## ")[0]
+    assert {f"`{name}`" for name in scenario.names()} <= {row[0] for row in rows(section)}
+    described = [row[0].strip("`") for row in rows(read("docs/topologies.md")) if len(row) == 6]
+    assert described[1:] == list(scenario.TOPOLOGIES)
+
+
+def test_the_arguments_of_topologies_are_the_code_s() -> None:
+    from mininet_topos.dumbbell import DumbbellTopo
+    from mininet_topos.fat_tree import FatTreeTopo
+    from mininet_topos.incast import IncastTopo
+    from mininet_topos.leaf_spine import LeafSpineTopo
+
+    sections = {
+        "Incast": IncastTopo,
+        "Dumbbell": DumbbellTopo,
+        "Leaf and spine": LeafSpineTopo,
+        "Fat tree": FatTreeTopo,
+    }
+    for heading, topology in sections.items():
+        section = read("docs/topologies.md").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+        found = {row[0].strip("`"): row[2] for row in rows(section) if len(row) == 4 and row[0] != "argument"}
+        arguments = dict(inspect.signature(topology.build).parameters)
+        wanted = {
+            name: each.default for name, each in arguments.items() if not name.startswith(("self", "_"))
+        }
+        assert list(found) == list(wanted)
+        for name, default in wanted.items():
+            # None is explained in words.
+            assert default is None or found[name] == str(default)
 
 
 def test_scenario_examples_are_accepted(tmp_path: Path) -> None:

@@ -66,11 +66,8 @@ def test_forgetting():
     assert [host.mac for host in hosts.forget_port(FIRST)] == [A]
     assert hosts.by_mac(A) is None
     assert hosts.by_ip("10.0.0.1") is None
-    hosts.forget_switch(1)
-    assert hosts.by_mac(B) is not None
-    hosts.forget_switch(2)
-    assert len(hosts) == 0
-    assert hosts.by_ip("10.0.0.2") is None
+    assert hosts.behind(1) == []
+    assert [host.mac for host in hosts.behind(2)] == [B] == [host.mac for host in hosts]
 
 
 MACS, PORTS = st.sampled_from([A, B, GROUP]), st.sampled_from([FIRST, SECOND, FAR])
@@ -80,7 +77,6 @@ ACTIONS = st.lists(
         st.tuples(st.just("seen"), MACS, PORTS, IPS),
         st.tuples(st.just("forget"), MACS),
         st.tuples(st.just("forget_port"), PORTS),
-        st.tuples(st.just("forget_switch"), st.integers(1, 2)),
     )
 )
 

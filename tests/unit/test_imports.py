@@ -28,7 +28,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"ryu", "webob"},
     ),
     "fairq_ryu/experiments": (
-        BELOW | {"fairq_ryu.config", "mininet_topos"},
+        BELOW | {"fairq_ryu.config", "fairq_ryu.switch.status", "mininet_topos"},
         {"mininet", "rich", "pyroute2"} | MATPLOTLIB,
     ),
     "mininet_topos": (set(), {"mininet"}),
@@ -97,6 +97,10 @@ def test_the_ground_stands_on_nothing(name, ours):
     assert strangers(ROOT / name, ours, set()) == set()
 
 
+def test_the_rest_client_knows_nothing_of_the_controller():
+    assert strangers(ROOT / "fairq_ryu/show.py", {"fairq_ryu.errors"}, {"rich"}) == set()
+
+
 def test_no_package_is_forgotten():
     packages = {
         str(path.parent.relative_to(ROOT)) for name in OURS for path in (ROOT / name).rglob("__init__.py")
@@ -112,7 +116,13 @@ def test_the_check_would_notice(tmp_path):
 
 @pytest.mark.parametrize(
     "module",
-    ["fairq_ryu.policies.fairq", "fairq_ryu.policies.engine", "fairq_ryu.fabric.flows", "fairq_ryu.config"],
+    [
+        "fairq_ryu.policies.fairq",
+        "fairq_ryu.policies.engine",
+        "fairq_ryu.fabric.flows",
+        "fairq_ryu.config",
+        "fairq_ryu.show",
+    ],
 )
 def test_the_pure_parts_load_without_the_rest(module):
     program = (

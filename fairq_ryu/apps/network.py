@@ -1,0 +1,341 @@
+"""The network as the controller runs it: bridges, links, hosts and paths; events in, rules out.
+
+What should stand is decided in :mod:`fairq_ryu.fabric`; this says it to the bridges.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.config import Config
+from fairq_ryu.fabric import forwarding
+from fairq_ryu.fabric.forwarding import Change, Deliver, Flood, Forwarding, FromLink
+from fairq_ryu.fabric.hosts import HostTable
+from fairq_ryu.fabric.paths import Assigned, Moved, PathChoice, PathTable
+from fairq_ryu.fabric.routing import Routes
+from fairq_ryu.fabric.topology import PortRole, Topology
+from fairq_ryu.model import FlowKey, PortKey
+from fairq_ryu.openflow import packets, rules
+from fairq_ryu.openflow.barriers import Barriers
+from fairq_ryu.openflow.rules import Datapath, Message
+
+# A host's rules are not repeated within this many seconds.
+_TELL_AGAIN = 1.0
+# A pinned rule outlives its flow in the flow table by this many seconds.
+_PIN_SLACK = 5
+# ARP questions remembered while it is not known which ports are hosts'.
+_MAX_ASKED = 1024
+# Waiting for a switch to confirm ends after this many seconds.
+_PATIENCE = 0.5
+
+
+class PortState(NamedTuple):
+    """A port as its bridge describes it."""
+
+    number: int
+    up: bool
+    name: str
+
+
+class Network:
+    """All bridges. Every method sends what its event asks for; ``now`` in seconds."""
+
+    def __init__(self, config: Config, log: logging.Logger) -> None:
+        self._log = log
+        self._packet_in_rate = int(config.number("fairq_ryu", "packet_in_rate"))
+        self._host_idle = int(config.number("fairq_ryu", "host_idle_timeout"))
+        self._pin_idle = min(0xFFFF, int(config.number("fairq_ryu", "flow_idle_timeout")) + _PIN_SLACK)
+        self._holds = config.value("fairq_ryu", "syn") == "hold"
+        self._hold_lease = int(config.number("fairq_ryu", "hold_lease"))
+        self._held_at: dict[int, float] = {}
+        self.bridges: dict[int, Datapath] = {}
+        self.names: dict[PortKey, str] = {}  # of interfaces, for display
+        self.topology = Topology(config.number("fairq_ryu", "discovery_time"))
+        self.hosts = HostTable()
+        choice = PathChoice(str(config.value("fairq_ryu", "path_choice")))
+        self.paths = PathTable(Routes(self.topology.graph(), ()), choice)
+        self.barriers = Barriers(_PATIENCE)
+        self._forwarding = Forwarding()
+        self._routed_version = self.topology.version
+        self._flood_turn = 0
+        self._decided: list[PortKey] = []  # hosts' ports since the last refresh
+        self._asked: dict[str, bytes] = {}  # ARP questions by wanted address, while ports are undecided
+
+    # Bridges, ports and links
+
+    def bridge_came(self, datapath: Datapath, ports: Iterable[PortState], now: float) -> None:
+        """A bridge has connected, with these ports. Its tables are ours."""
+        ports = list(ports)
+        self.bridges[datapath.id] = datapath
+        messages = [rules.no_copy_limit(datapath)]
+        if self._packet_in_rate:
+            messages.append(rules.copy_limit(datapath, self._packet_in_rate))
+        self._say(datapath, [*messages, *rules.pipeline(datapath)])
+        self._forwarding.bridge_came(datapath.id)
+        self.topology.add_switch(datapath.id, [(port.number, port.up) for port in ports], now)
+        self.names.update({PortKey(datapath.id, port.number): port.name for port in ports})
+        for host in self.hosts.behind(datapath.id):
+            self._say(datapath, rules.source(datapath, host.mac, host.port.port, self._host_idle))
+        for assigned in self.paths.through(datapath.id):
+            self._pin(assigned, only=datapath.id)
+        self._hold(now)
+
+    def bridge_gone(self, datapath: Datapath) -> bool:
+        """A connection has ended. Returns whether it was a bridge's present one."""
+        dpid = datapath.id
+        if self.bridges.get(dpid) is not datapath:
+            return False
+        del self.bridges[dpid]
+        self._held_at.pop(dpid, None)
+        self._forwarding.bridge_gone(dpid)
+        self.topology.remove_switch(dpid)
+        return True
+
+    def port_changed(self, dpid: int, state: PortState, now: float) -> None:
+        """A bridge's port came or changed."""
+        port = PortKey(dpid, state.number)
+        self.names[port] = state.name
+        self.topology.port_changed(port, state.up, now)
+
+    def port_gone(self, port: PortKey) -> None:
+        """A bridge's port has gone."""
+        self.names.pop(port, None)
+        self.topology.remove_port(port)
+        self._forget_hosts(port)
+
+    def link_seen(self, source: PortKey, target: PortKey) -> None:
+        """A discovery frame has come through a link."""
+        if self.topology.lldp_seen(source, target):
+            for port in (source, target):
+                self._forget_hosts(port)  # what was learnt there came through a switch
+
+    @property
+    def stale(self) -> bool:
+        """Whether the network has changed since :meth:`refresh`."""
+        return self.topology.version != self._routed_version
+
+    def refresh(self) -> list[Moved]:
+        """Work out the ways anew, and say what has changed. Returns the connections that go another way."""
+        self._routed_version = self.topology.version
+        routes = Routes(self.topology.graph(), self.topology.edge_switches())
+        moved = self.paths.reroute(routes)
+        changes = self._forwarding.update(self.topology, routes, self.hosts)
+        floods = [change for change in changes if isinstance(change.key, Flood)]
+        for change in changes:
+            self._say_change(change, forwarding.shrunk(change) if change in floods else change.value)
+        self._grow_floods(floods)
+        for old, new in moved:
+            self._repin(old, new)
+        # Questions asked before: whoever is wanted may be behind one of the new ports. These are flooded to
+        # by now, so that what follows the answer arrives as well.
+        for data in self._asked.values():
+            self._ask_hosts(data, self._decided)
+        self._decided.clear()
+        if self.topology.settled:
+            self._asked.clear()
+        return moved
+
+    def _grow_floods(self, floods: list[Change]) -> None:
+        """Flood rules get their new ports when every bridge has let go of its old ones."""
+        self._flood_turn += 1
+        turn = self._flood_turn
+        growing = [change for change in floods if change.value != forwarding.shrunk(change)]
+        if not growing:
+            return
+
+        def grow() -> None:
+            if turn != self._flood_turn:
+                return  # the network has changed again; that change sees to it
+            for change in growing:
+                self._say_change(change, self._forwarding.flood(change.dpid))
+
+        if len(self.bridges) == 1:
+            grow()  # nobody else's rules to wait for
+        else:
+            self.after([self.bridges[change.dpid] for change in floods if change.dpid in self.bridges], grow)
+
+    def _say_change(self, change: Change, value: forwarding.Value | None) -> None:
+        datapath = self.bridges.get(change.dpid)
+        if datapath is None:
+            return
+        match change.key:
+            case Deliver(mac, share, mask):
+                port = None if value is None else value[0]
+                self._say(datapath, [rules.deliver(datapath, mac, share, mask, port)])
+            case Flood():
+                self._say(datapath, [rules.flood(datapath, value or ())])
+            case FromLink(port):
+                self._say(datapath, [rules.from_link(datapath, port, value is not None)])
+            case _:
+                self._say(datapath, rules.shares(datapath, value[0] if value else 0))
+
+    # Hosts
+
+    def host_seen(self, datapath: Datapath, frame: packets.Frame, in_port: PortKey, now: float) -> None:
+        """A frame came in by a port, and its source was not known there."""
+        if not self.topology.frame_seen(in_port):
+            return
+        news = self.hosts.seen(frame.src, in_port, frame.ip)
+        host = self.hosts.by_mac(frame.src)
+        if host is None:
+            return
+        if news:
+            for change in self._forwarding.host(self.paths.routes, host.mac, host.port):
+                self._say_change(change, change.value)
+        # Said again even if it is no news: the switch asked, so its rule has gone; but not for every
+        # copy that was under way before the rule stood.
+        if news or now - host.told > _TELL_AGAIN:
+            host.told = now
+            self._say(datapath, rules.source(datapath, frame.src, in_port.port, self._host_idle))
+
+    def host_silent(self, port: PortKey, mac: str) -> None:
+        """A host has sent nothing for long."""
+        host = self.hosts.by_mac(mac)
+        if host is not None and host.port == port:
+            self.hosts.forget(mac)
+            self._undeliver(mac)
+
+    def answer_arp(self, datapath: Datapath, frame: packets.Frame, in_port: PortKey, data: bytes) -> None:
+        """An ARP question to everybody: answered if the answer is known, otherwise passed on to all hosts."""
+        arp = frame.arp
+        if arp is None:
+            return
+        wanted = self.hosts.by_ip(arp.target_ip)
+        if arp.operation == packets.ARP_REQUEST and wanted is not None and arp.target_ip != arp.sender_ip:
+            if wanted.mac != frame.src:
+                reply = packets.arp_reply(arp, wanted.mac, frame.tags)
+                self._say(datapath, [rules.packet_out(datapath, reply, ofp.OFPP_CONTROLLER, [in_port.port])])
+            return
+        hosts = (port for dpid in self.bridges for port in self.topology.host_ports(dpid) if port != in_port)
+        self._ask_hosts(data, hosts)
+        if not self.topology.settled and len(self._asked) < _MAX_ASKED:
+            self._asked[arp.target_ip] = data
+
+    def _ask_hosts(self, data: bytes, ports: Iterable[PortKey]) -> None:
+        """Send a frame out of ports of any bridges."""
+        numbers: dict[int, list[int]] = {}
+        for port in ports:
+            numbers.setdefault(port.dpid, []).append(port.port)
+        for dpid, out in numbers.items():
+            bridge = self.bridges.get(dpid)
+            if bridge is not None:
+                self._say(bridge, [rules.packet_out(bridge, data, ofp.OFPP_CONTROLLER, out)])
+
+    def _forget_hosts(self, port: PortKey) -> None:
+        datapath = self.bridges.get(port.dpid)
+        for host in self.hosts.forget_port(port):
+            if datapath is not None:
+                self._say(datapath, [rules.forget_source(datapath, host.mac)])
+            self._undeliver(host.mac)
+
+    def _undeliver(self, mac: str) -> None:
+        for change in self._forwarding.host(self.paths.routes, mac, None):
+            self._say_change(change, change.value)
+
+    # Paths
+
+    def path(self, key: FlowKey, in_port: PortKey, target_mac: str) -> Assigned | None:
+        """The path of a connection whose segment came in by a port; pinned now if it is new. None if the
+        other end is not known, or out of reach.
+        """
+        target = self.hosts.by_mac(target_mac)
+        if target is None or self.topology.role(in_port) is PortRole.LINK:
+            return None
+        before = self.paths.get(key)
+        found = self.paths.assign(key, in_port, target.port)
+        if found is not None and found != before:
+            if before is not None:
+                self._unpin(before, found)
+            self._pin(found)
+        return found
+
+    def along(self, path: Assigned) -> list[Datapath]:
+        """The bridges that a path passes."""
+        found = (self.bridges.get(port.dpid) for port in path.path.forward)
+        return [bridge for bridge in found if bridge is not None]
+
+    def release(self, key: FlowKey, closed: bool) -> None:
+        """A connection is over. If it was ``closed``, its FINs or RST have made its rules short-lived;
+        one that was never answered, or fell silent, leaves rules to take away.
+        """
+        known = self.paths.release(key)
+        if known is not None and not closed:
+            self._unpin(known)
+
+    def _repin(self, old: Assigned, new: Assigned) -> None:
+        self._log.info("flow %s: now by %s, was by %s", new.key, _names(new), _names(old))
+        self._pin(new)
+        self._unpin(old, new)
+
+    def _pin(self, assigned: Assigned, only: int | None = None) -> None:
+        if not assigned.pinned:
+            return
+        path = assigned.path
+        for key, ports in ((assigned.key, path.forward), (assigned.key.reversed, path.backward)):
+            # From the receiver's switch to the sender's: a segment meets no gap behind a rule that stands.
+            for port in reversed(ports):
+                datapath = self.bridges.get(port.dpid)
+                if datapath is not None and only in (None, port.dpid):
+                    tell = port.dpid == ports[0].dpid
+                    self._say(datapath, [rules.pin(datapath, key, port.port, self._pin_idle, tell)])
+
+    def _unpin(self, old: Assigned, new: Assigned | None = None) -> None:
+        """Take away the rules of an old path that those of the new one have not replaced."""
+        if not old.pinned:
+            return
+        replaced = {port.dpid for port in new.path.forward} if new is not None and new.pinned else set()
+        for dpid in {port.dpid for port in old.path.forward} - replaced:
+            datapath = self.bridges.get(dpid)
+            if datapath is not None:
+                self._say(datapath, [rules.unpin(datapath, key) for key in (old.key, old.key.reversed)])
+
+    # Held SYNs
+
+    def tick(self, now: float) -> None:
+        """What time alone brings about."""
+        self._decided += self.topology.decide(now)
+        self.barriers.overdue(now)
+        self._hold(now)
+
+    def _hold(self, now: float) -> None:
+        """Renew the rules that hold SYNs, if that is wanted: without this they end."""
+        if not self._holds:
+            return
+        for dpid, datapath in self.bridges.items():
+            if now - self._held_at.get(dpid, float("-inf")) >= self._hold_lease / 3:
+                self._held_at[dpid] = now
+                self._say(datapath, rules.hold(datapath, self._hold_lease))
+
+    def let_go(self, datapath: Datapath, data: bytes, in_port: PortKey, path: Assigned | None) -> None:
+        """Send a held SYN on its way: along its path, or where what is for nobody known goes."""
+        if path is not None:
+            ports: Iterable[int] = [path.path.forward[0].port]
+        else:
+            flooded = self._forwarding.flood(datapath.id) or ()
+            ports = [port for port in flooded if port != in_port.port]
+        self._say(datapath, [rules.packet_out(datapath, data, in_port.port, ports)])
+
+    def after(self, datapaths: Iterable[Datapath], action: Callable[[], None]) -> None:
+        """Do something once these switches have done what they were told."""
+        tickets = []
+        for datapath in datapaths:
+            message = rules.barrier(datapath)
+            datapath.set_xid(message)
+            tickets.append((datapath.id, message.xid))
+            datapath.send_msg(message)
+        self.barriers.wait(tickets, action, time.monotonic())
+
+    @staticmethod
+    def _say(datapath: Datapath, messages: Iterable[Message]) -> None:
+        for message in messages:
+            datapath.send_msg(message)
+
+
+def _names(assigned: Assigned) -> str:
+    """A path as people read it: the ports by which data leaves."""
+    return " ".join(str(port) for port in assigned.path.forward)

@@ -1,0 +1,152 @@
+"""The path of every connection, chosen once and kept.
+
+A connection between hosts of different switches is pinned: it keeps its path, with rules of its own on
+every hop and in both directions, until it ends or a link of the path goes. One within a switch is left to
+the rules that forward by destination. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from fairq_ryu.fabric.routing import Routes, Way, reverse
+from fairq_ryu.model import FlowKey, FlowPath, PortKey
+
+
+class PathChoice(StrEnum):
+    """How one of several shortest ways is chosen."""
+
+    HASH = "hash"
+    LEAST_LOADED = "least-loaded"
+
+
+class Assigned(NamedTuple):
+    """The path of a connection, for direction ``key``, between the host ports ``source`` and ``target``.
+
+    ``pinned``: it takes rules of its own; ``way`` are the links it passes.
+    """
+
+    key: FlowKey
+    source: PortKey
+    target: PortKey
+    way: Way
+    pinned: bool
+
+    @property
+    def path(self) -> FlowPath:
+        """The ports by which segments leave, switch by switch, there and back."""
+        return FlowPath(
+            (*(out for out, _ in self.way), self.target),
+            (*(out for out, _ in reverse(self.way)), self.source),
+        )
+
+    @property
+    def reversed(self) -> Assigned:
+        """The same for the other direction."""
+        return Assigned(self.key.reversed, self.target, self.source, reverse(self.way), self.pinned)
+
+
+class Moved(NamedTuple):
+    """A connection's path has changed."""
+
+    old: Assigned
+    new: Assigned
+
+
+class PathTable:
+    """The paths of all connections. Made with the routes of the moment; :meth:`reroute` brings new ones."""
+
+    def __init__(self, routes: Routes, choice: PathChoice = PathChoice.HASH) -> None:
+        self.routes = routes
+        self.choice = choice
+        self._assigned: dict[FlowKey, Assigned] = {}
+        self._load: Counter[PortKey] = Counter()  # pinned connections by port
+
+    def __len__(self) -> int:
+        return len(self._assigned)
+
+    def get(self, key: FlowKey) -> Assigned | None:
+        """The path of a connection, for direction ``key``."""
+        found = self._assigned.get(key.connection)
+        return found if found is None or found.key == key else found.reversed
+
+    def through(self, dpid: int) -> list[Assigned]:
+        """The pinned paths that pass a switch."""
+        return [each for each in self if each.pinned and any(p.dpid == dpid for p in each.path.forward)]
+
+    def __iter__(self) -> Iterator[Assigned]:
+        return iter(list(self._assigned.values()))
+
+    def assign(self, key: FlowKey, source: PortKey, target: PortKey) -> Assigned | None:
+        """The path of a connection between two host ports: the one it has, or a new one if it has none or
+        its ends have moved. None if there is no way.
+        """
+        known = self.get(key)
+        if known is not None:
+            if (known.source, known.target) == (source, target):
+                return known
+            self.release(key)
+        chosen = self._choose(key, source, target)
+        if chosen is not None:
+            self._keep(chosen)
+        return chosen
+
+    def release(self, key: FlowKey) -> Assigned | None:
+        """A connection has ended; returns what it had."""
+        known = self._assigned.pop(key.connection, None)
+        if known is not None and known.pinned:
+            self._count(known, -1)
+        return known
+
+    def reroute(self, routes: Routes) -> list[Moved]:
+        """The network has changed: find new paths for connections whose path is gone, or that are not
+        pinned and now go another way. A pinned path that still works is kept, whatever has come back.
+        """
+        self.routes = routes
+        moved: list[Moved] = []
+        for known in list(self._assigned.values()):
+            if known.pinned and routes.alive(known.way):
+                continue
+            self.release(known.key)
+            new = self._choose(known.key, known.source, known.target)
+            if new is None:
+                # No way at all: it keeps what it had, which works again as soon as the links do.
+                new = known
+            self._keep(new)
+            if new != known:
+                moved.append(Moved(known, new))
+        return moved
+
+    def _choose(self, key: FlowKey, source: PortKey, target: PortKey) -> Assigned | None:
+        routes = self.routes
+        candidates = routes.shortest(source.dpid, target.dpid)
+        if not candidates:
+            return None
+        way: Way | None
+        if self.choice is PathChoice.LEAST_LOADED and len(candidates) > 1:
+            way = min(candidates, key=self._heaviest)
+        else:
+            way = routes.way(source.dpid, target.dpid, key)
+        if way is None:
+            return None
+        # Where there is one way now there may be two tomorrow, and a flow should not notice.
+        return Assigned(key, source, target, way, pinned=bool(way))
+
+    def _heaviest(self, way: Way) -> list[int]:
+        """Connections pinned to the links of a way, the fullest link first."""
+        return sorted((self._load[out] for out, _ in way), reverse=True)
+
+    def _keep(self, chosen: Assigned) -> None:
+        self._assigned[chosen.key.connection] = chosen
+        if chosen.pinned:
+            self._count(chosen, 1)
+
+    def _count(self, chosen: Assigned, by: int) -> None:
+        # Both ends of each link: a way is weighed from either side.
+        for port in (port for hop in chosen.way for port in hop):
+            self._load[port] += by
+            if not self._load[port]:
+                del self._load[port]

@@ -1,0 +1,211 @@
+"""Ways through the fabric, the same there and back.
+
+Whatever has no rule of its own is forwarded along trees. A tree has exactly one way between any two
+switches, so data and ACKs share it, nothing loops and nothing comes twice, without a spanning-tree
+protocol. There is one tree for each root: the switches nearest to all that have hosts, which are the
+spines of a leaf-spine and the cores of a fat-tree, so that the trees together use every equal-cost path
+of these. Which tree a TCP segment takes is a hash over the unordered 5-tuple that switches can work out
+with plain matches: bit i of it is the parity of one bit of each address and each port.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from itertools import islice, pairwise, product
+from typing import TYPE_CHECKING
+
+import networkx as nx
+
+from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey, PortKey
+
+# Equal-cost paths looked at between two switches; a fat-tree of 16-port switches has 64.
+_MAX_PATHS = 64
+
+if TYPE_CHECKING:
+    Graph = nx.Graph[int]
+
+Hop = tuple[PortKey, PortKey]
+"""A link as it is passed: the port out of one switch, the port into the next."""
+Way = tuple[Hop, ...]
+
+
+def flow_hash(key: FlowKey) -> int:
+    """The hash of a flow, ``HASH_BITS`` bits; the same for both directions."""
+    mixed = (key.sport ^ key.dport) >> HASH_PORT_SHIFT
+    mixed ^= int(ipaddress.ip_address(key.src)) ^ int(ipaddress.ip_address(key.dst))
+    return mixed & ((1 << HASH_BITS) - 1)
+
+
+def reverse(way: Way) -> Way:
+    """The same links the other way round."""
+    return tuple((b, a) for a, b in reversed(way))
+
+
+class Routes:
+    """The ways through one state of the network. Never changes; a new state gets new routes.
+
+    ``bits`` of a flow's hash choose its tree; 0 if there is only one.
+    """
+
+    def __init__(self, graph: Graph, edge_switches: Iterable[int]) -> None:
+        """``graph`` as :meth:`Topology.graph` makes it; ``edge_switches`` are those with hosts."""
+        self._graph = graph
+        self._edges = frozenset(edge_switches) & frozenset(graph)
+        self._trees: dict[int, list[Graph]] = {}
+        self._hops: dict[tuple[int, int, int], dict[int, PortKey]] = {}
+        self._shortest: dict[tuple[int, int], tuple[Way, ...]] = {}
+        widest = 1
+        for component in nx.connected_components(graph):
+            trees = _trees(graph.subgraph(component), self._edges & component)
+            widest = max(widest, len(trees))
+            for dpid in component:
+                self._trees[dpid] = trees
+        # Three trees have 3, 3 and 2 of 8 shares, not 2, 1 and 1 of 4.
+        uneven = 1 if widest & (widest - 1) else 0
+        self.bits = min(HASH_BITS, (widest - 1).bit_length() + uneven)
+
+    @property
+    def switches(self) -> frozenset[int]:
+        """The switches, by dpid."""
+        return frozenset(self._trees)
+
+    @property
+    def shares(self) -> int:
+        """In how many shares the flows are divided: ``2 ** bits``."""
+        return 1 << self.bits
+
+    def share(self, key: FlowKey) -> int:
+        """The share that a flow belongs to."""
+        return flow_hash(key) & (self.shares - 1)
+
+    def next_hop(self, dpid: int, towards: int, share: int = 0) -> PortKey | None:
+        """The port by which a switch sends on a share's frames for another switch; None: no way."""
+        trees = self._trees.get(dpid, [])
+        if not trees or towards not in self._trees or self._trees[towards] is not trees:
+            return None
+        return self._towards(trees, towards, share % len(trees)).get(dpid)
+
+    def tree_way(self, source: int, target: int, share: int) -> Way | None:
+        """The way of a share from switch to switch along its tree; None if there is none."""
+        hops: list[Hop] = []
+        at = source
+        while at != target:
+            port = self.next_hop(at, target, share)
+            if port is None:
+                return None
+            far = self._far_end(at, port)
+            hops.append((port, far))
+            at = far.dpid
+        return tuple(hops)
+
+    def shortest(self, source: int, target: int) -> tuple[Way, ...]:
+        """All shortest ways between two switches, in an order that is the same from both ends."""
+        if source > target:
+            return tuple(reverse(way) for way in self.shortest(target, source))
+        found = self._shortest.get((source, target))
+        if found is None:
+            found = self._shortest[source, target] = tuple(self._find_shortest(source, target))
+        return found
+
+    def way(self, source: int, target: int, key: FlowKey) -> Way | None:
+        """The way that a flow's hash gives it among the shortest; None if there is none.
+
+        It is the way of its tree, which the flow's first segments took already, unless the trees are not
+        the shortest ways, or not all of them, as in networks that are no leaf-spine or fat-tree.
+        """
+        if source > target:
+            found = self.way(target, source, key)
+            return None if found is None else reverse(found)
+        candidates = self.shortest(source, target)
+        if not candidates:
+            return None
+        trees = {self.tree_way(source, target, share) for share in range(self.shares)}
+        if trees == set(candidates):
+            return self.tree_way(source, target, self.share(key))
+        return candidates[flow_hash(key) % len(candidates)]
+
+    def flood_ports(self, dpid: int) -> frozenset[PortKey]:
+        """The link ports of a switch by which what goes to everybody is sent on: those of one tree."""
+        trees = self._trees.get(dpid, [])
+        if not trees:
+            return frozenset()
+        return frozenset(trees[0].edges[edge]["port"][dpid] for edge in trees[0].edges(dpid))
+
+    def alive(self, way: Way) -> bool:
+        """Whether every link of a way is there."""
+        return all(
+            self._graph.has_edge(a.dpid, b.dpid)
+            and (min(a, b), max(a, b)) in self._graph.edges[a.dpid, b.dpid]["ports"]
+            for a, b in way
+        )
+
+    def _far_end(self, dpid: int, port: PortKey) -> PortKey:
+        ends: Iterable[Hop] = (
+            pair for other in self._graph[dpid] for pair in self._graph.edges[dpid, other]["ports"]
+        )
+        return next(b if port == a else a for a, b in ends if port in (a, b))
+
+    def _towards(self, trees: list[Graph], target: int, index: int) -> Mapping[int, PortKey]:
+        """For every switch, its port towards ``target`` on one tree."""
+        key = (id(trees), target, index)
+        found = self._hops.get(key)
+        if found is None:
+            tree = trees[index]
+            # Each edge of a search from the target leads from the nearer switch to the farther one.
+            found = self._hops[key] = {
+                far: tree.edges[near, far]["port"][far] for near, far in nx.bfs_edges(tree, target)
+            }
+        return found
+
+    def _find_shortest(self, source: int, target: int) -> list[Way]:
+        if source not in self._graph or target not in self._graph:
+            return []
+        if source == target:
+            return [()]
+        if self._trees[source] is not self._trees[target]:
+            return []
+        ways: list[Way] = []
+        nodes = islice(nx.all_shortest_paths(self._graph, source, target), _MAX_PATHS)
+        for path in nodes:
+            links = [
+                [pair if pair[0].dpid == a else pair[::-1] for pair in self._graph.edges[a, b]["ports"]]
+                for a, b in pairwise(path)
+            ]
+            ways += islice(product(*links), _MAX_PATHS - len(ways))
+        return sorted(ways)
+
+
+def _trees(graph: Graph, edges: frozenset[int]) -> list[Graph]:
+    """The trees of a connected network, each edge with attribute ``port``: by dpid, its port there."""
+    distances = dict(nx.all_pairs_shortest_path_length(graph))
+    wanted = edges or frozenset(graph)
+    reach = {dpid: max(distances[dpid][other] for other in wanted) for dpid in graph}
+    nearest = min(reach.values())
+    roots = sorted(dpid for dpid in graph if reach[dpid] == nearest)
+    parallel = max((len(graph.edges[edge]["ports"]) for edge in graph.edges), default=1)
+    trees: list[Graph] = []
+    seen: set[frozenset[tuple[PortKey, PortKey]]] = set()
+    for turn in range(min(len(roots) * parallel, 1 << HASH_BITS)):
+        root, link = roots[turn % len(roots)], turn // len(roots)
+        tree = _tree(graph, distances[root], root, turn, link)
+        used = frozenset(tree.edges[edge]["pair"] for edge in tree.edges)
+        if used not in seen:
+            seen.add(used)
+            trees.append(tree)
+    return trees
+
+
+def _tree(graph: Graph, distance: Mapping[int, int], root: int, turn: int, link: int) -> Graph:
+    """A shortest-path tree. Where several switches are equally near the root, ``turn`` decides."""
+    tree: Graph = nx.Graph()
+    tree.add_node(root)
+    for dpid in sorted(graph):
+        parents = sorted(near for near in graph[dpid] if distance[near] == distance[dpid] - 1)
+        if not parents:
+            continue
+        parent = parents[turn % len(parents)]
+        pairs = graph.edges[dpid, parent]["ports"]
+        a, b = pairs[link % len(pairs)]
+        tree.add_edge(dpid, parent, pair=(a, b), port={a.dpid: a, b.dpid: b})
+    return tree

@@ -1,0 +1,224 @@
+"""What the network is: switches, their ports and what these lead to, and the links between switches.
+
+Pure; time is an argument. A port leads to a host or to another switch, and which one it is only turns
+out with time: a port that no discovery frame (LLDP) came in by for a while is a host's. Until then
+nothing is flooded to it, because flooding along an undiscovered loop would never end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import networkx as nx
+
+from fairq_ryu.model import PortKey
+
+if TYPE_CHECKING:
+    Graph = nx.Graph[int]
+
+_Touches = Callable[[PortKey], bool]
+
+
+class PortRole(StrEnum):
+    """What a port leads to."""
+
+    UNDECIDED = "undecided"
+    HOST = "host"
+    LINK = "link"
+
+
+@dataclass(slots=True)
+class _Port:
+    role: PortRole = PortRole.UNDECIDED
+    up: bool = True
+    # When a port that no discovery frame came in by counts as a host's; None: not any more, or already.
+    decides_at: float | None = None
+
+
+class Topology:
+    """Switches, ports and links. ``settle``: seconds after which a port without LLDP is a host's.
+
+    ``version`` grows with every change that can alter a way through the network.
+    """
+
+    def __init__(self, settle: float) -> None:
+        self.settle = settle
+        self.version = 0
+        self._ports: dict[PortKey, _Port] = {}
+        self._switches: set[int] = set()
+        # LLDP goes one way: a link can be used once a frame has come through in each direction.
+        self._seen: set[tuple[PortKey, PortKey]] = set()
+
+    @property
+    def switches(self) -> frozenset[int]:
+        """The connected switches, by dpid."""
+        return frozenset(self._switches)
+
+    @property
+    def known_switches(self) -> frozenset[int]:
+        """The switches that are connected, or were and may come back."""
+        return self.switches | {port.dpid for port in self._ports}
+
+    def add_switch(self, dpid: int, ports: Iterable[tuple[int, bool]], now: float) -> None:
+        """A switch has connected, with its ports (number, and whether each is up).
+
+        A port that was known keeps its role: a switch that connects again has not been rewired.
+        """
+        numbers = dict(ports)
+        for port in self.ports(dpid):
+            if port.port not in numbers:
+                self.remove_port(port)
+        self._switches.add(dpid)
+        self.version += 1
+        for number, up in numbers.items():
+            key = PortKey(dpid, number)
+            if key in self._ports:
+                self.port_changed(key, up, now)
+            else:
+                self.add_port(key, up, now)
+
+    def remove_switch(self, dpid: int) -> None:
+        """A switch has gone, and its links with it. Its ports are remembered, should it come back."""
+        if dpid not in self._switches:
+            return
+        self._switches.discard(dpid)
+        self._forget_links(lambda port: port.dpid == dpid)
+        self.version += 1
+
+    def add_port(self, port: PortKey, up: bool, now: float) -> None:
+        """A port has come."""
+        self._ports[port] = _Port(up=up, decides_at=now + self.settle)
+        self.version += 1
+
+    def remove_port(self, port: PortKey) -> None:
+        """A port has gone."""
+        if self._ports.pop(port, None) is not None:
+            self._forget_links(lambda other: other == port)
+            self.version += 1
+
+    def port_changed(self, port: PortKey, up: bool, now: float) -> None:
+        """A port went up or down. One that comes up again may lead somewhere else now."""
+        state = self._ports.get(port)
+        if state is None:
+            self.add_port(port, up, now)
+            return
+        if state.up == up:
+            return
+        state.up = up
+        self.version += 1
+        if not up:
+            self._forget_links(lambda other: other == port)
+        elif state.role is not PortRole.HOST:
+            # A link's port stays one until the wait is over, so that nothing is flooded into it.
+            state.decides_at = now + self.settle
+
+    def frame_seen(self, port: PortKey) -> bool:
+        """A host's frame came in by a port. Returns whether the port is a host's: an undecided one is,
+        because switches send nothing out of ports that they do not know to be links.
+        """
+        state = self._ports.get(port)
+        if state is None or state.role is PortRole.LINK:
+            return False
+        if state.role is PortRole.UNDECIDED:
+            state.role, state.decides_at = PortRole.HOST, None
+            self.version += 1
+        return True
+
+    def lldp_seen(self, source: PortKey, target: PortKey) -> bool:
+        """A discovery frame sent from ``source`` came in by ``target``. Returns whether that is news."""
+        if (source, target) in self._seen or source.dpid not in self._switches:
+            return False
+        for port in (source, target):
+            state = self._ports.get(port)
+            if state is None or not state.up:
+                return False
+        for port in (source, target):
+            self._ports[port].role, self._ports[port].decides_at = PortRole.LINK, None
+        # A port has one other end: whatever was at its place before is not there any more.
+        self._seen = {
+            (a, b) for a, b in self._seen if (a, b) == (target, source) or not {a, b} & {source, target}
+        }
+        self._seen.add((source, target))
+        self.version += 1
+        return True
+
+    def link_lost(self, source: PortKey, target: PortKey) -> None:
+        """Discovery frames from ``source`` to ``target`` come no more."""
+        if (source, target) in self._seen:
+            self._seen.discard((source, target))
+            self.version += 1
+
+    def decide(self, now: float) -> list[PortKey]:
+        """Settle what waiting settles: ports that no discovery frame came in by are hosts'. Returns these."""
+        decided = []
+        for port, state in self._ports.items():
+            if state.decides_at is not None and state.up and now >= state.decides_at:
+                state.role, state.decides_at = PortRole.HOST, None
+                self.version += 1
+                decided.append(port)
+        return decided
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known of every port that is up what it leads to."""
+        return not any(state.up and state.decides_at is not None for state in self._ports.values())
+
+    def role(self, port: PortKey) -> PortRole:
+        """What a port leads to; a port that is not known leads nowhere anybody knows."""
+        state = self._ports.get(port)
+        return PortRole.UNDECIDED if state is None else state.role
+
+    def is_up(self, port: PortKey) -> bool:
+        """Whether a port is there and has carrier."""
+        state = self._ports.get(port)
+        return state is not None and state.up
+
+    def ports(self, dpid: int) -> list[PortKey]:
+        """All ports of a switch, in order."""
+        return sorted(port for port in self._ports if port.dpid == dpid)
+
+    def host_ports(self, dpid: int) -> list[PortKey]:
+        """The ports of a switch that lead to hosts and are up, in order."""
+        return [
+            port
+            for port in self.ports(dpid)
+            if self._ports[port].role is PortRole.HOST and self._ports[port].up
+        ]
+
+    def link_ports(self, dpid: int) -> list[PortKey]:
+        """The ports of a switch that lead to other switches, in order, up or not."""
+        return [port for port in self.ports(dpid) if self._ports[port].role is PortRole.LINK]
+
+    def links(self) -> Iterator[tuple[PortKey, PortKey]]:
+        """The links that work in both directions, the end that sorts first first, in order."""
+        return (
+            (a, b)
+            for a, b in sorted(self._seen)
+            if a < b and (b, a) in self._seen and a.dpid in self._switches and b.dpid in self._switches
+        )
+
+    def graph(self) -> Graph:
+        """A graph of dpids. Edge attribute ``ports``: a tuple of pairs of :class:`PortKey`, one pair for
+        each parallel link, each pair sorted.
+        """
+        graph: Graph = nx.Graph()
+        graph.add_nodes_from(sorted(self._switches))
+        for a, b in self.links():
+            if a.dpid != b.dpid:
+                known = graph.edges[a.dpid, b.dpid]["ports"] if graph.has_edge(a.dpid, b.dpid) else ()
+                graph.add_edge(a.dpid, b.dpid, ports=(*known, (a, b)))
+        return graph
+
+    def edge_switches(self) -> frozenset[int]:
+        """The switches that have hosts."""
+        return frozenset(
+            port.dpid
+            for port, state in self._ports.items()
+            if state.role is PortRole.HOST and port.dpid in self._switches
+        )
+
+    def _forget_links(self, touches: _Touches) -> None:
+        self._seen = {(a, b) for a, b in self._seen if not touches(a) and not touches(b)}
