@@ -67,11 +67,16 @@ class AgentLink:
             request = self._requests[port] = bytes(message.buf)
         self.datapath.send(request)
 
+    @property
+    def governed(self) -> list[int]:
+        """The ports with a queue to govern."""
+        return [number for number, record in self.depths.items() if record.limit or self.govern_all]
+
     def port_to_ask(self, now: float) -> int:
         """The one port with a queue to govern, if there is just one; all ports otherwise, and now and
         then in any case, because queues come and go.
         """
-        governed = [number for number, record in self.depths.items() if record.limit or self.govern_all]
+        governed = self.governed
         if len(governed) == 1 and now - self.all_asked_at < _ALL_PORTS_INTERVAL:
             return governed[0]
         self.all_asked_at = now
@@ -317,7 +322,7 @@ class Controller(app_manager.RyuApp):
     # Queues and windows
 
     def _watch(self, link: AgentLink) -> None:
-        """Ask one agent for its queues, every interval while its bridge has flows."""
+        """Ask one agent for its queues, every interval while a governed port has flows."""
         interval = self.engine.policy.interval
         poll = self.config.number("fairq_ryu", "flow_poll_interval")
         idle_ms = int(self.flows.idle_timeout * 1000)
@@ -329,7 +334,7 @@ class Controller(app_manager.RyuApp):
             if link.asked_at is None or now - link.asked_at > _ANSWER_TIMEOUT:
                 link.asked_at = now
                 link.ask_queues(now)
-            if self.engine.busy(link.dpid):
+            if any(self.engine.busy(PortKey(link.dpid, port)) for port in link.governed):
                 hub.sleep(max(0.0, interval - (time.monotonic() - now)))
             else:
                 link.wake.clear()
@@ -404,10 +409,7 @@ class Controller(app_manager.RyuApp):
         # All is worked out before anything is sent: sending may let another greenlet in.
         for event in events:
             if event.started:
-                link = self.agents.get(event.port.dpid)
-                if link is not None and not self.engine.busy(event.port.dpid):
-                    # Its queue has not been read lately: do so now, so that the first ACK meets a window.
-                    link.wake.set()
+                self._wake(event.port)
                 changes += self.engine.flow_started(event.port, event.flow, now)
             else:
                 changes += self.engine.flow_ended(event.port, event.flow.key, now)
@@ -416,6 +418,16 @@ class Controller(app_manager.RyuApp):
             if not event.started:
                 self._release_if_over(event.flow.key)
         return told
+
+    def _wake(self, port: PortKey) -> None:
+        """A flow starts on a port. If its queue has not been read lately, that is done now, so that the
+        first ACK meets a window.
+        """
+        link = self.agents.get(port.dpid)
+        if link is not None and not self.engine.busy(port):
+            record = link.depths.get(port.port)
+            if record is None or record.limit or link.govern_all:
+                link.wake.set()
 
     def _release_if_over(self, key: FlowKey) -> None:
         """A connection that is counted nowhere any more needs no path."""

@@ -89,9 +89,10 @@ class PolicyEngine:
             if key.dpid == dpid:
                 port.standing.clear()
 
-    def busy(self, dpid: int) -> bool:
-        """Has any port of this bridge flows or windows?"""
-        return any(key.dpid == dpid and (p.flows or p.standing) for key, p in self._ports.items())
+    def busy(self, key: PortKey) -> bool:
+        """Has the port flows or windows?"""
+        port = self._ports.get(key)
+        return port is not None and bool(port.flows or port.standing)
 
     def view(self) -> Mapping[PortKey, tuple[int, WindowPlan, QueueSample | None]]:
         """For display: flows, plan and last sample of every port."""

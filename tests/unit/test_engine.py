@@ -205,16 +205,16 @@ def test_a_port_that_has_gone_is_forgotten(engine, policy):
 
 
 def test_busy_while_a_port_has_flows_or_windows(engine, policy):
-    assert not engine.busy(1)
+    assert not engine.busy(PORT)
     engine.flow_started(PORT, info(FLOW), 0.0)
-    assert engine.busy(1)
-    assert not engine.busy(2)
+    assert engine.busy(PORT)
+    assert not engine.busy(OTHER)
     policy.answers[PORT] = WindowPlan(pool=9)
     engine.flow_ended(PORT, FLOW, 0.0)
-    assert engine.busy(1)
+    assert engine.busy(PORT)
     policy.answers[PORT] = NO_WINDOWS
     engine.sampled(PORT, SAMPLE, 0.0)
-    assert not engine.busy(1)
+    assert not engine.busy(PORT)
 
 
 def test_a_port_with_nothing_to_govern_costs_nothing(engine, policy):
