@@ -106,6 +106,7 @@ class Controller(app_manager.RyuApp):
         self.agents: dict[int, AgentLink] = {}
         self._holds = self.config.value("fairq_ryu", "syn") == "hold"
         self._unbuffered: set[PortKey] = set()
+        self._joining: dict[int, tuple[Any, list[Any]]] = {}  # bridges, and the rules they have told of
         self._changed = hub.Event()
         rest.register(wsgi, FabricView(self))
         hub.spawn(self._expire)
@@ -125,10 +126,25 @@ class Controller(app_manager.RyuApp):
         elif oxm.is_agent(datapath.id):
             self._agent_came(datapath)
         else:
-            ports = (_state(port) for port in datapath.ports.values() if port.port_no <= ofp.OFPP_MAX)
-            self.network.bridge_came(datapath, ports, time.monotonic())
-            self._network_changed()
-            self.logger.info("bridge %016x: connected", datapath.id)
+            self._joining[datapath.id] = (datapath, [])
+            datapath.send_msg(rules.ask_rules(datapath))
+
+    @set_ev_cls(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
+    def on_rules(self, event: Any) -> None:
+        """A bridge that has just connected says what stands in its tables."""
+        message = event.msg
+        datapath = message.datapath
+        joining, stats = self._joining.get(datapath.id, (None, []))
+        if joining is not datapath:
+            return
+        stats += message.body
+        if message.flags & ofp.OFPMPF_REPLY_MORE:
+            return
+        del self._joining[datapath.id]
+        ports = (_state(port) for port in datapath.ports.values() if port.port_no <= ofp.OFPP_MAX)
+        self.network.bridge_came(datapath, ports, stats, time.monotonic())
+        self._network_changed()
+        self.logger.info("bridge %016x: connected", datapath.id)
 
     def _agent_came(self, datapath: Any) -> None:
         link = AgentLink(datapath, bool(self.config.number("fairq_ryu", "default_buffer")))

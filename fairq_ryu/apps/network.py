@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from fairq_ryu.apps import adoption
 from fairq_ryu.config import Config
 from fairq_ryu.fabric import forwarding
 from fairq_ryu.fabric.forwarding import Change, Deliver, Flood, Forwarding, FromLink
@@ -30,6 +31,7 @@ _TELL_AGAIN = 1.0
 _PIN_SLACK = 5
 # ARP questions remembered while it is not known which ports are hosts'.
 _MAX_ASKED = 1024
+_NEVER = -1
 # Waiting for a switch to confirm ends after this many seconds.
 _PATIENCE = 0.5
 
@@ -63,27 +65,48 @@ class Network:
         self._forwarding = Forwarding()
         self._routed_version = self.topology.version
         self._flood_turn = 0
+        self._old_pins: dict[int, list[FlowKey]] = {}  # an earlier controller's, by bridge
         self._decided: list[PortKey] = []  # hosts' ports since the last refresh
         self._asked: dict[str, bytes] = {}  # ARP questions by wanted address, while ports are undecided
 
     # Bridges, ports and links
 
-    def bridge_came(self, datapath: Datapath, ports: Iterable[PortState], now: float) -> None:
-        """A bridge has connected, with these ports. Its tables are ours."""
+    def bridge_came(
+        self, datapath: Datapath, ports: Iterable[PortState], stats: Iterable[Any], now: float
+    ) -> None:
+        """A bridge has connected, with these ports and rules (flow statistics). Its tables are ours: what an
+        earlier controller of this kind has left there stays in force until the network is known again.
+        """
         ports = list(ports)
         self.bridges[datapath.id] = datapath
+        adopted = adoption.read(stats)
+        if adopted is None:
+            self._say(datapath, [rules.clear(datapath)])
         messages = [rules.no_copy_limit(datapath)]
         if self._packet_in_rate:
             messages.append(rules.copy_limit(datapath, self._packet_in_rate))
         self._say(datapath, [*messages, *rules.pipeline(datapath)])
-        self._forwarding.bridge_came(datapath.id)
+        self._forwarding.bridge_came(datapath.id, None if adopted is None else adopted.standing)
         self.topology.add_switch(datapath.id, [(port.number, port.up) for port in ports], now)
+        if adopted is not None:
+            self._adopt(datapath.id, adopted, now)
         self.names.update({PortKey(datapath.id, port.number): port.name for port in ports})
         for host in self.hosts.behind(datapath.id):
             self._say(datapath, rules.source(datapath, host.mac, host.port.port, self._host_idle))
         for assigned in self.paths.through(datapath.id):
             self._pin(assigned, only=datapath.id)
         self._hold(now)
+
+    def _adopt(self, dpid: int, adopted: adoption.Adopted, now: float) -> None:
+        for key in adopted.standing:
+            if isinstance(key, FromLink):
+                self.topology.assume_link(PortKey(dpid, key.port), now)
+        self._old_pins[dpid] = adopted.pins
+        for mac, number in adopted.hosts:
+            port = PortKey(dpid, number)
+            # What this controller has seen itself is newer.
+            if self.hosts.by_mac(mac) is None and self.topology.frame_seen(port):
+                self.hosts.seen(mac, port)
 
     def bridge_gone(self, datapath: Datapath) -> bool:
         """A connection has ended. Returns whether it was a bridge's present one."""
@@ -299,6 +322,9 @@ class Network:
     def tick(self, now: float) -> None:
         """What time alone brings about."""
         self._decided += self.topology.decide(now)
+        if self.topology.settled and self._forwarding.take_over():
+            self._routed_version = _NEVER
+            self._drop_old_pins()
         self.barriers.overdue(now)
         self._hold(now)
 
@@ -310,6 +336,16 @@ class Network:
             if now - self._held_at.get(dpid, float("-inf")) >= self._hold_lease / 3:
                 self._held_at[dpid] = now
                 self._say(datapath, rules.hold(datapath, self._hold_lease))
+
+    def _drop_old_pins(self) -> None:
+        """Flows that an earlier controller had pinned go where their hash leads them, which mostly is where
+        they went: pinned by nobody who watches, they would stay on a link that has died.
+        """
+        for dpid, keys in self._old_pins.items():
+            datapath = self.bridges.get(dpid)
+            if datapath is not None:
+                self._say(datapath, [rules.unpin(datapath, key) for key in keys if not self.paths.get(key)])
+        self._old_pins.clear()
 
     def let_go(self, datapath: Datapath, data: bytes, in_port: PortKey, path: Assigned | None) -> None:
         """Send a held SYN on its way: along its path, or where what is for nobody known goes."""

@@ -7,7 +7,7 @@ SYN the controller has not handled. Pure: the bridges' rules are plain values he
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -62,10 +62,24 @@ class Forwarding:
 
     def __init__(self) -> None:
         self._standing: dict[int, dict[RuleKey, Value]] = {}
+        self._left: set[int] = set()
 
-    def bridge_came(self, dpid: int) -> None:
-        """A bridge has connected, and has none of these rules."""
-        self._standing[dpid] = {}
+    def bridge_came(self, dpid: int, standing: Mapping[RuleKey, Value] | None = None) -> None:
+        """A bridge has connected, and has none of these rules; or those of an earlier controller, which are
+        left as they are until :meth:`take_over`: what they rest on is not known yet.
+        """
+        self._standing[dpid] = dict(standing or {})
+        self._left.discard(dpid)
+        if standing is not None:
+            self._left.add(dpid)
+
+    def take_over(self) -> bool:
+        """The network is known: from now on every bridge gets what it should have. Returns whether that
+        is news for any.
+        """
+        news = bool(self._left)
+        self._left.clear()
+        return news
 
     def flood(self, dpid: int) -> Value | None:
         """The ports that a bridge should flood to; None if it is not connected."""
@@ -74,10 +88,11 @@ class Forwarding:
     def bridge_gone(self, dpid: int) -> None:
         """A bridge has gone; nothing is said to it."""
         self._standing.pop(dpid, None)
+        self._left.discard(dpid)
 
     def update(self, topology: Topology, routes: Routes, hosts: Iterable[Host]) -> list[Change]:
         """Everything that must change for all bridges to be as they should."""
-        wanted: dict[int, dict[RuleKey, Value]] = {dpid: {} for dpid in self._standing}
+        wanted: dict[int, dict[RuleKey, Value]] = {d: {} for d in self._standing if d not in self._left}
         for dpid, rules in wanted.items():
             ports = {port.port for port in topology.host_ports(dpid)}
             ports |= {port.port for port in routes.flood_ports(dpid)}
@@ -94,6 +109,8 @@ class Forwarding:
         """A host is behind a port now; None: it is forgotten."""
         changes: list[Change] = []
         for dpid, standing in self._standing.items():
+            if dpid in self._left:
+                continue
             rules = {key: value for key, value in standing.items() if not _is_for(key, mac)}
             if port is not None:
                 rules.update(deliveries(routes, dpid, mac, port))

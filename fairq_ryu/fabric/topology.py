@@ -145,6 +145,13 @@ class Topology:
         self.version += 1
         return True
 
+    def assume_link(self, port: PortKey, now: float) -> None:
+        """A port was a link when it was last known: it is one until discovery has had its time."""
+        state = self._ports.get(port)
+        if state is not None and state.role is PortRole.UNDECIDED:
+            state.role, state.decides_at = PortRole.LINK, now + self.settle
+            self.version += 1
+
     def link_lost(self, source: PortKey, target: PortKey) -> None:
         """Discovery frames from ``source`` to ``target`` come no more."""
         if (source, target) in self._seen:

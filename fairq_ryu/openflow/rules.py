@@ -32,9 +32,9 @@ from fairq_ryu.openflow.flowmod import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP, 
 
 TRACK, SOURCE, PATHS = 0, 1, 2
 DESTINATION = PATHS + HASH_BITS + 1
-# Cookies say what a packet-in is about, and which rules are ours.
-COOKIE_BASE = 0xFA17 << 48
-COOKIE_MASK = 0xFFFF << 48
+# Cookies say what a packet-in is about, and which rules are ours: with another layout of the tables, none.
+_LAYOUT = 2
+COOKIE_BASE = 0xFA17 << 48 | _LAYOUT << 32
 COOKIE_TCP, COOKIE_ARP, COOKIE_SOURCE, COOKIE_DESTINATION, COOKIE_LLDP, COOKIE_HELD, COOKIE_PATH = (
     COOKIE_BASE | n for n in range(1, 8)
 )
@@ -47,6 +47,9 @@ _LLDP_ADDRESS = "01:80:c2:00:00:0e"
 # segments of both directions still take the same path.
 _CLOSED_IDLE = 5
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
+
+# Priority of the rules in TRACK for what comes in by links.
+FROM_LINK = 200
 
 Message = Any
 Datapath = Any
@@ -91,9 +94,19 @@ def _flow(
     )
 
 
+def is_ours(cookie: int) -> bool:
+    """Whether a rule was installed by this controller, or one that divides its tables as this one does."""
+    return cookie >> 32 == COOKIE_BASE >> 32
+
+
+def ask_rules(datapath: Datapath) -> Message:
+    """Ask a bridge for all its rules."""
+    return parser.OFPFlowStatsRequest(datapath)
+
+
 def pipeline(datapath: Datapath) -> list[Message]:
-    """The rules that every bridge has, after its old ones are gone."""
-    rules: list[Message] = [clear(datapath)]
+    """The rules that every bridge has."""
+    rules: list[Message] = []
     for eth_type in (ETH_TYPE_IP, ETH_TYPE_IPV6):
         for flag in (_SYN, _FIN, _RST):
             # Masked: a SYN that sets up ECN carries two more flags (RFC 3168).
@@ -115,8 +128,8 @@ def from_link(datapath: Datapath, port: int, there: bool) -> Message:
     """What comes in by a link was copied, and learnt from, where it entered the network."""
     match = parser.OFPMatch(in_port=port)
     if not there:
-        return _remove(datapath, TRACK, 200, match)
-    return _flow(datapath, TRACK, 200, match, [], PATHS, COOKIE_BASE)
+        return _remove(datapath, TRACK, FROM_LINK, match)
+    return _flow(datapath, TRACK, FROM_LINK, match, [], PATHS, COOKIE_BASE)
 
 
 def flood(datapath: Datapath, ports: Iterable[int]) -> Message:

@@ -151,10 +151,10 @@ def test_a_port_that_goes_leaves_the_rest_of_the_path(net):
         (False, gone, KEY._replace(sport=5)),
     }
     assert net.replay(net.table.forget_port(PortKey(9, 9))) == []
-    # It is there again, or the connection is given another way.
-    net.tell(OVER3, 5.0)
-    assert net.counted >= on(OVER3)
+    # The connection is given another way, or the port is there again.
     net.replay(net.table.repath(KEY._replace(sport=5), OVER4, 2.0))
+    net.tell(OVER3, 3.0)
+    assert net.counted >= on(OVER3)
     assert net.table.get(KEY._replace(sport=5)).directions[KEY._replace(sport=5)].ports == OVER4.forward
 
 
