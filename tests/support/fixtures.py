@@ -14,7 +14,8 @@ def nothing_left():
     yield
     # What was there before may go meanwhile: the kernel frees programs when it sees fit.
     lab_module.until(lambda: lab_module.traces() <= before, 5)
-    assert lab_module.traces() - before == set()
+    left = lab_module.traces() - before
+    assert not left, sorted(left)
 
 
 @pytest.fixture
