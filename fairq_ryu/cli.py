@@ -34,7 +34,7 @@ def _seconds(text: str) -> float:
 
 
 def _show_command(show: argparse.ArgumentParser) -> None:
-    kinds = ["ports", "flows", "switches", "links"]
+    kinds = ["ports", "flows", "switches", "hosts", "links"]
     show.add_argument("what", nargs="?", choices=kinds, default="ports", help="default: %(default)s")
     show.add_argument(
         "--url",
@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     status.set_defaults(run=_status)
 
     _show_command(
-        commands.add_parser("show", help="what the controller knows: ports, flows, switches, links")
+        commands.add_parser("show", help="what the controller knows: ports, flows, switches, hosts, links")
     )
 
     run = commands.add_parser("run", help="run an experiment")

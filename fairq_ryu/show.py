@@ -302,13 +302,15 @@ def _cell(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if name == "dpid":
         return f"{int(value, 16):x}"
+    if name == "addresses":
+        return " ".join(value)
     if isinstance(value, list):
         return _port(*value)
     return str(value)
 
 
 def _other_table(kind: str, empty: str) -> Callable[[Answer], RenderableType]:
-    """Switches and links have few fields and no sums: a column for each."""
+    """Switches, hosts and links have few fields and no sums: a column for each."""
 
     def table(answer: Answer) -> RenderableType:
         rows = answer[kind]
@@ -325,6 +327,7 @@ _TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {
     "ports": _ports_table,
     "flows": _flows_table,
     "switches": _other_table("switches", "no switches: none has connected yet"),
+    "hosts": _other_table("hosts", "no hosts: none has sent anything yet"),
     "links": _other_table("links", "no links between switches"),
 }
 

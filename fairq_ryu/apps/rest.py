@@ -73,6 +73,9 @@ class View(Protocol):
     def switches(self) -> list[dict[str, Any]]:
         """The switches: ``dpid``, ``connected``, ``agent``, ``ports``."""
 
+    def hosts(self) -> list[dict[str, Any]]:
+        """The hosts that are known: ``mac``, ``at``, ``addresses``."""
+
     def links(self) -> list[dict[str, Any]]:
         """The links between switches, each once: ``a`` and ``b``, its two ports."""
 
@@ -217,6 +220,7 @@ RESOURCES: tuple[Resource, ...] = (
         ),
     ),
     Resource(f"{ROOT}/switches", "the switches", lambda view, _: {"switches": view.switches()}),
+    Resource(f"{ROOT}/hosts", "the hosts, and where they are", lambda view, _: {"hosts": view.hosts()}),
     Resource(f"{ROOT}/links", "the links between switches", lambda view, _: {"links": view.links()}),
 )
 _BY_PATH = {resource.path: resource for resource in RESOURCES}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fairq_ryu.fabric.connection import Connection
+from fairq_ryu.fabric.topology import with_hosts
 from fairq_ryu.model import PortKey
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ class FabricView:
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
+
+    def _graph(self) -> Any:
+        network = self._controller.network
+        return with_hosts(network.topology.graph(), network.hosts)
 
     def ports(self) -> list[dict[str, Any]]:
         """The ports of all bridges. What only an agent can tell is None without one, or before it has."""
@@ -75,9 +80,20 @@ class FabricView:
             for dpid in sorted(network.topology.known_switches | set(self._controller.agents))
         ]
 
+    def hosts(self) -> list[dict[str, Any]]:
+        """The hosts that are known."""
+        graph = self._graph()
+        return [
+            {"mac": mac, "at": _port(at), "addresses": sorted(graph.nodes[mac]["addresses"])}
+            for mac, at in sorted(graph.nodes(data="at"))
+            if at is not None
+        ]
+
     def links(self) -> list[dict[str, Any]]:
         """The links that work."""
-        return [{"a": _port(a), "b": _port(b)} for a, b in self._controller.network.topology.links()]
+        graph = self._graph()
+        pairs = (pair for edge in graph.edges for pair in graph.edges[edge].get("ports", ()))
+        return [{"a": _port(a), "b": _port(b)} for a, b in sorted(pairs)]
 
 
 class _Flows:

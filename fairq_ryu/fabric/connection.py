@@ -69,17 +69,30 @@ class Direction:
     wscale: int | None = None
     mss: int = 0
     bytes: int = 0
-    # FIN was seen, or either side has reset the connection (then: the last time it did).
+    # FIN was seen (the last time), or, unless it was, either side has reset the connection.
     closed: bool = False
-    reset_at: float | None = None
-    # A switch has seen it alive after a reset: what the switches' flags say of its end counts no more.
-    disputed: bool = False
+    closed_at: float = _NEVER
+    reset: bool = False
+    # No copy has said so, but the switches: it may have been either.
+    told: bool = False
+    # When a switch has seen it alive after a reset; the switches that have called it open since, and those
+    # that went on calling it closed, as that reset made them.
+    revived_at: float = _NEVER
+    cleared: frozenset[int] = frozenset()
+    mistaken: frozenset[int] = frozenset()
+    # The switches on its way that say it has ended.
+    ended_by: frozenset[int] = frozenset()
     hops: tuple[PortKey, ...] = ()
     ports: tuple[PortKey, ...] = ()
     # The last segment that any switch has told of.
     moved_at: float = _NEVER
     # When a rule of its own was last said to have ended in silence.
     silent_at: float = _NEVER
+
+    @property
+    def edge(self) -> int | None:
+        """The receiver's switch, if it is known."""
+        return self.hops[-1].dpid if self.hops else None
 
     def announce(self, syn: TcpSegment) -> None:
         """Its SYN or SYN-ACK was seen."""

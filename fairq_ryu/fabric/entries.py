@@ -27,6 +27,8 @@ class Entries:
         # Those waiting for an answer to their SYN and those closed, each longest first, by forward direction.
         self._waiting: dict[FlowKey, Connection] = {}
         self._closed: dict[FlowKey, float] = {}
+        # The switches that tell records.
+        self.telling: set[int] = set()
 
     @property
     def open(self) -> int:
@@ -78,9 +80,14 @@ class Entries:
         if connection.state is FlowState.SYN_SEEN:
             self.set_state(connection, FlowState.SYN_SEEN)  # the last to make room
 
-    def finish(self, connection: Connection, flow: FlowKey, now: float) -> list[FlowEvent]:
-        """A direction has sent its FIN."""
+    def finish(
+        self, connection: Connection, flow: FlowKey, now: float, told: bool = False
+    ) -> list[FlowEvent]:
+        """A direction has sent its FIN. That is the end of it, whatever becomes of a reset; unless it was
+        only ``told`` by switches, which do not tell FIN from reset.
+        """
         direction = connection.directions[flow]
+        direction.reset, direction.told, direction.closed_at = False, told, now
         if direction.closed:
             return []
         direction.closed = True
@@ -94,13 +101,16 @@ class Entries:
         ended_by_fins = True
         for direction in connection.directions.values():
             # A direction that FIN has ended stays so, and its flags in the switches mean what they say.
-            if not direction.closed or direction.reset_at is not None:
-                direction.closed, direction.reset_at = True, now
+            if not direction.closed or direction.reset:
+                direction.closed, direction.reset, direction.closed_at = True, True, now
                 ended_by_fins = False
         return [] if ended_by_fins else self.close(connection, now)
 
     def close(self, connection: Connection, now: float) -> list[FlowEvent]:
-        """Both directions have ended."""
+        """Both directions have ended. What was only told may have been ended by a reset."""
+        for direction in connection.directions.values():
+            if direction.told:
+                direction.reset, direction.closed_at = True, now
         self.set_state(connection, FlowState.CLOSED)
         self._closed[connection.forward] = now
         return self.placement.leave_all(connection)
@@ -108,7 +118,7 @@ class Entries:
     def revive(self, connection: Connection, flow: FlowKey, now: float) -> list[FlowEvent]:
         """A direction has not ended after all."""
         direction = connection.directions[flow]
-        direction.closed, direction.reset_at = False, None
+        direction.closed = direction.reset = direction.told = False
         ended = connection.directions[flow.reversed].closed
         self.set_state(connection, FlowState.HALF_CLOSED if ended else FlowState.ESTABLISHED)
         return [event for hop in direction.hops for event in self.placement.enter(connection, flow, hop, now)]

@@ -122,7 +122,7 @@ class FlowTable:
             if own.isn == segment.seq:
                 return []  # late
             # RFC 6191: a newer number ends TIME-WAIT; a reset connection has none. Others must be answered.
-            if own.isn is None or own.reset_at is not None or is_after(segment.seq, own.isn):
+            if own.isn is None or own.reset or is_after(segment.seq, own.isn):
                 return self._open_again(connection, arrival, now)
         elif own.isn is None and _awaits_syn(connection, now):
             own.announce(segment)
@@ -165,7 +165,7 @@ class FlowTable:
             self._early.keep(arrival, now)
             return events
         if connection.state is FlowState.CLOSED:
-            if own.isn is not None or own.reset_at is None:
+            if own.isn is not None or not own.reset:
                 return []  # late
             # It was never refused: the reset was forged.
             for flow in connection.directions:
@@ -181,7 +181,8 @@ class FlowTable:
         connection = self.get(segment.key)
         if connection is None or connection.state is FlowState.CLOSED:
             self._early.keep(arrival, now)
-            return []
+            # After a reset, which may have been forged, it is the end of its direction all the same.
+            return [] if connection is None else self._entries.finish(connection, segment.key, now)
         if self._is_of_before(connection, segment, now):
             return []
         connection.last_seen = now
@@ -278,6 +279,7 @@ class FlowTable:
 
     def forget_switch(self, dpid: int) -> list[FlowEvent]:
         """A switch has gone, and all its ports with it."""
+        self._entries.telling.discard(dpid)
         return self._forget(dpid, lambda port: port.dpid == dpid)
 
     def _forget(self, dpid: int, gone: Callable[[PortKey], bool]) -> list[FlowEvent]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairq_ryu.fabric.connection import Connection, FlowEvent, FlowState, SeenFlow
+from fairq_ryu.fabric.connection import Connection, Direction, FlowEvent, FlowState, SeenFlow
 from fairq_ryu.fabric.entries import Entries
 
 # Copies may be ahead of the records, and segments behind the rules that move them: for so long after a
@@ -23,30 +23,33 @@ def reconcile(
     entries: Entries, dpid: int, seen: Iterable[SeenFlow], idle_timeout: float, now: float
 ) -> list[FlowEvent]:
     """Make the entries agree with what a switch has told; see :meth:`FlowTable.reconcile`."""
+    entries.telling.add(dpid)
     events: list[FlowEvent] = []
     records = [record for record in seen if record.idle <= idle_timeout]
     for record in records:
-        if record.key not in entries.by_flow:
-            events += _adopt(entries, record, now)
-    alive: list[tuple[Connection, SeenFlow]] = []
+        events += _adopt(entries, record, now)
+    moving: list[tuple[Connection, SeenFlow, bool]] = []
     for record in records:
         connection = entries.by_flow.get(record.key)
         if connection is None:
             continue
         entries.placement.listed(record.key, dpid, now)
-        if connection.directions[record.key].closed:
-            revived = _revive(entries, connection, record, now)
-            if revived is None:
-                continue
-            events += revived
-        elif record.closed and not connection.directions[record.key].disputed:
+        direction = connection.directions[record.key]
+        if direction.closed:
+            events += _revive(entries, connection, record, now)
+        ended = _says_ended(direction, record, now)
+        if ended and not direction.closed:
             events += _end(entries, connection, record, now)
+        if direction.closed:
             continue
-        _note(entries, connection, record, now)
-        alive.append((connection, record))
+        if not ended:
+            _note(entries, connection, record, now)
+        moving.append((connection, record, ended))
     # Both directions are noted by now: what is told of one is what the other has announced.
-    for connection, record in alive:
-        events += _locate(entries, connection, record, now)
+    for connection, record, ended in moving:
+        # Of what has ended here and goes on elsewhere, this switch only says by where it leaves.
+        if not ended or connection.directions[record.key].ports:
+            events += _locate(entries, connection, record, now)
     return events + _leave_unlisted(entries, dpid, now)
 
 
@@ -58,43 +61,96 @@ def _adopt(entries: Entries, record: SeenFlow, now: float) -> list[FlowEvent]:
     time cannot be of a connection that has ended. One that is merely silent is adopted when it moves
     again; until then it counts for nothing anyway.
     """
+    connection = entries.by_flow.get(record.key)
+    if connection is not None and not _is_another(connection, record, now):
+        return []
     if record.closed or record.idle >= entries.closed_timeout - LAG:
         return []
-    return entries.add(Connection.new(record.key, FlowState.ESTABLISHED, now, now - record.idle)) or []
+    events = [] if connection is None else entries.remove(connection)
+    new = Connection.new(record.key, FlowState.ESTABLISHED, now, now - record.idle)
+    return events + (entries.add(new) or [])
 
 
-def _revive(entries: Entries, connection: Connection, record: SeenFlow, now: float) -> list[FlowEvent] | None:
-    """A record of a direction that has ended; None if it may have.
+def _is_another(connection: Connection, record: SeenFlow, now: float) -> bool:
+    """Is it a record of a connection that took the ports of one that is listed here as ended?
+
+    What FIN has ended, and moves without being flagged, has seen another handshake. That is certain when
+    both directions had ended, or at the receiver's switch, which no segment misses; where that is not
+    known, no switch on the way must say otherwise. ``GRACE``, because a FIN may be lost on its way, too.
+    """
+    direction = connection.directions[record.key]
+    if not direction.closed or direction.reset or record.closed:
+        return False
+    since = max(each.closed_at for each in connection.directions.values())
+    if connection.state is FlowState.CLOSED:
+        return now - record.idle > since + LAG
+    certain = direction.edge == record.port.dpid if direction.hops else not direction.ended_by
+    return certain and now - record.idle > direction.closed_at + GRACE
+
+
+def _revive(entries: Entries, connection: Connection, record: SeenFlow, now: float) -> list[FlowEvent]:
+    """A record of a direction that has ended.
 
     A forged reset does not end a connection: what moves well after it is alive. The switches' flags do not
     tell, for the reset has set them, too. After a FIN a direction still moves, with the acknowledgements
     of what the other side has left to send.
     """
     direction = connection.directions[record.key]
-    if direction.reset_at is None or now - record.idle <= direction.reset_at + LAG:
-        return None
-    # From now on only copies end it: other switches' flags would do so again at every turn.
-    direction.disputed = True
+    if not direction.reset or now - record.idle <= direction.closed_at + LAG:
+        return []
+    direction.revived_at, direction.cleared = now, frozenset()
     return entries.revive(connection, record.key, now)
+
+
+def _says_ended(direction: Direction, record: SeenFlow, now: float) -> bool:
+    """Does a switch say that a direction has ended? What it calls closed soon after that turned out not to
+    be, it calls so because of the reset, and will for ever.
+    """
+    dpid, moved_at = record.port.dpid, now - record.idle
+    direction.moved_at = max(direction.moved_at, moved_at)
+    if not record.closed:
+        direction.mistaken -= {dpid}
+        if now - direction.revived_at <= GRACE:
+            direction.cleared |= {dpid}
+    elif now - direction.revived_at <= GRACE and dpid not in direction.cleared:
+        direction.mistaken |= {dpid}
+    ended = record.closed and dpid not in direction.mistaken
+    # A switch that the direction passes by by now has no say.
+    if ended and moved_at >= direction.moved_at - GRACE:
+        direction.ended_by |= {dpid}
+    else:
+        direction.ended_by -= {dpid}
+    return ended
 
 
 def _end(entries: Entries, connection: Connection, record: SeenFlow, now: float) -> list[FlowEvent]:
     """A switch has seen the end of a direction that goes on as far as copies say.
 
-    Soon after a handshake that may be of the last connection of these ports, and so may a record whose
-    last segment is older than that. Before the answer to its SYN, a connection has no records.
+    The last word is the receiver's switch's, which neither handshake nor FIN can miss. Elsewhere flags may
+    be wrong: nothing but a handshake takes one away, so it stays where the last connection of these ports
+    came by, if this one was moved there later; and where a connection was moved to after its FIN, it has
+    none. Where that switch is not known or tells nothing, all that count the direction must agree.
+
+    Soon after its handshake, a connection may be told of as its predecessor; before that, it has no
+    records.
     """
+    direction, dpid = connection.directions[record.key], record.port.dpid
     young = now - connection.heard_at <= GRACE or now - record.idle < connection.heard_at - LAG
     if young or connection.state is FlowState.SYN_SEEN:
         return []
-    return entries.finish(connection, record.key, now)
+    # One that had ended before the connection was adopted is counted nowhere: then where the other one is.
+    ports = direction.ports or connection.directions[record.key.reversed].ports
+    counted = {port.dpid for port in ports} & entries.telling
+    deciding = {direction.edge} & counted or counted
+    if dpid in deciding and deciding <= direction.ended_by:
+        return entries.finish(connection, record.key, now, told=True)
+    return []
 
 
 def _note(entries: Entries, connection: Connection, record: SeenFlow, now: float) -> None:
     """Note what is told of a direction that is alive."""
     direction, moved_at = connection.directions[record.key], now - record.idle
     connection.listed_at = now
-    direction.moved_at = max(direction.moved_at, moved_at)
     if moved_at > connection.heard_at:
         # Each switch counts what has left by it; the one that has seen most has seen all.
         direction.bytes = max(direction.bytes, record.bytes)
@@ -136,6 +192,8 @@ def _leave_unlisted(entries: Entries, dpid: int, now: float) -> list[FlowEvent]:
             continue
         if connection.state is FlowState.SYN_SEEN:
             continue  # a switch lists what was answered
+        for direction in connection.directions.values():
+            direction.ended_by -= {dpid}
         ports = connection.directions[flow].ports
         events += entries.placement.leave(connection, flow, [port for port in ports if port.dpid == dpid])
         if not connection.counted:

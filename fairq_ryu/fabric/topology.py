@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 import networkx as nx
 
+from fairq_ryu.fabric.hosts import Host
 from fairq_ryu.model import PortKey
 
 if TYPE_CHECKING:
     Graph = nx.Graph[int]
+    Whole = nx.Graph[int | str]
 
 _Touches = Callable[[PortKey], bool]
 
@@ -229,3 +231,16 @@ class Topology:
 
     def _forget_links(self, touches: _Touches) -> None:
         self._seen = {(a, b) for a, b in self._seen if not touches(a) and not touches(b)}
+
+
+def with_hosts(graph: Graph, hosts: Iterable[Host]) -> Whole:
+    """The whole network: dpids, and the MAC addresses of hosts. A host's node has the attributes ``at``, the
+    port it is behind, and ``addresses``; links between switches keep theirs.
+    """
+    whole: Whole = nx.Graph()
+    whole.update(graph.edges(data=True), graph.nodes)
+    for host in hosts:
+        whole.add_node(host.mac, at=host.port, addresses=tuple(host.addresses))
+        if host.port.dpid in graph:
+            whole.add_edge(host.mac, host.port.dpid)
+    return whole

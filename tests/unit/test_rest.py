@@ -83,6 +83,9 @@ class FakeView:
     def switches(self) -> list[dict[str, Any]]:
         return [{"dpid": S1, "connected": True, "agent": False, "ports": 2}]
 
+    def hosts(self) -> list[dict[str, Any]]:
+        return [{"mac": "02:00:00:00:00:01", "at": [S1, 1], "addresses": ["10.0.0.1"]}]
+
     def links(self) -> list[dict[str, Any]]:
         return [{"a": [S1, 9], "b": [S2, 3]}]
 
@@ -144,8 +147,8 @@ def test_lists_are_the_view_s(app):
 
 
 def test_lists_may_be_empty():
-    app = serve(SimpleNamespace(ports=list, flows=lambda: iter(()), switches=list, links=list))
-    for name in ("ports", "flows", "switches", "links"):
+    app = serve(SimpleNamespace(ports=list, flows=lambda: iter(()), switches=list, hosts=list, links=list))
+    for name in ("ports", "flows", "switches", "hosts", "links"):
         assert get(app, f"/v1/{name}")[name] == []
 
 
@@ -534,7 +537,7 @@ def test_the_page_lists_every_resource_and_parameter():
 
 def test_the_page_and_the_protocol_list_every_field():
     view, tables = FakeView(FLOWS), page_tables()
-    for name in ("ports", "flows", "switches", "links"):
+    for name in ("ports", "flows", "switches", "hosts", "links"):
         (row, *_) = getattr(view, name)()
         assert [cells[0].strip("`") for cells in tables[f"Fields of {name}"]] == list(row)
         described = re.findall(r"``(\w+)``", str(getattr(rest.View, name).__doc__))

@@ -67,6 +67,7 @@ FLOW = {
     "pinned": False,
 }
 SWITCHES = {"switches": [{"dpid": S2, "connected": True, "agent": False, "ports": 12}]}
+HOSTS = {"hosts": [{"mac": "02:00:00:00:00:01", "at": [S1, 9], "addresses": ["10.0.0.1", "fe80::1"]}]}
 LINKS = {"links": [{"a": [S1, 9], "b": [S2, 3]}]}
 
 
@@ -251,16 +252,19 @@ def test_the_footer_says_how_many_there_are(controller, lines, answer, footer):
     assert lines("flows")[-1] == footer
 
 
-def test_switches_and_links(controller, lines):
+def test_switches_links_and_hosts(controller, lines):
     controller.say(SWITCHES)
     controller.say(LINKS)
+    controller.say(HOSTS)
     header, _, row = lines("switches")
     assert (words(header), words(row)) == ("dpid connected agent ports", "a2b4c6d8e0f1 yes no 12")
     header, _, row = lines("links")
     assert (words(header), words(row)) == ("a b", "1:9 a2b4c6d8e0f1:3")
+    header, _, row = lines("hosts")
+    assert (words(header), words(row)) == ("mac at addresses", "02:00:00:00:00:01 1:9 10.0.0.1 fe80::1")
 
 
-@pytest.mark.parametrize("kind", ["ports", "flows", "switches", "links"])
+@pytest.mark.parametrize("kind", ["ports", "flows", "switches", "hosts", "links"])
 def test_nothing_to_show(controller, lines, kind):
     controller.say(flows() if kind == "flows" else {kind: []})
     (line,) = lines(kind)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fairq_ryu.fabric.topology import PortRole, Topology
+from fairq_ryu.fabric.hosts import HostTable
+from fairq_ryu.fabric.topology import PortRole, Topology, with_hosts
 from fairq_ryu.model import PortKey
 
 A1, A2, B1, B2 = PortKey(1, 1), PortKey(1, 2), PortKey(2, 1), PortKey(2, 2)
@@ -115,3 +116,13 @@ def test_every_change_of_a_way_raises_the_version(topology):
     topology.decide(10.0)
     topology.link_lost(A2, B2)
     assert topology.version == before
+
+
+def test_the_whole_network_has_its_hosts(topology):
+    hosts = HostTable()
+    hosts.seen("02:00:00:00:00:01", A1, "10.0.0.1")
+    whole = with_hosts(linked(topology).graph(), hosts)
+    assert whole.nodes["02:00:00:00:00:01"] == {"at": A1, "addresses": ("10.0.0.1",)}
+    assert set(whole["02:00:00:00:00:01"]) == {1} and whole.edges[1, 2]["ports"] == ((A2, B2),)
+    hosts.forget("02:00:00:00:00:01")
+    assert set(with_hosts(topology.graph(), hosts)) == {1, 2}
