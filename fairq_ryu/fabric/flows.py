@@ -195,8 +195,6 @@ class FlowTable:
         if connection is None or not self._may_reset(connection, segment, now):
             self._early.keep(arrival, now)
             return []
-        if connection.state is not FlowState.CLOSED:
-            connection.pending = None
         return self._entries.reset(connection, now)
 
     def _may_reset(self, connection: Connection, segment: TcpSegment, now: float) -> bool:

@@ -27,14 +27,16 @@ def reconcile(
     events: list[FlowEvent] = []
     records = [record for record in seen if record.idle <= idle_timeout]
     for record in records:
-        events += _adopt(entries, record, now)
+        connection = entries.by_flow.get(record.key)
+        if connection is None or connection.directions[record.key].closed:
+            events += _adopt(entries, connection, record, now)
     moving: list[tuple[Connection, SeenFlow, bool]] = []
     for record in records:
         connection = entries.by_flow.get(record.key)
         if connection is None:
             continue
-        entries.placement.listed(record.key, dpid, now)
         direction = connection.directions[record.key]
+        direction.moved_at = max(direction.moved_at, now - record.idle)
         if direction.closed:
             events += _revive(entries, connection, record, now)
         ended = _says_ended(direction, record, now)
@@ -53,18 +55,17 @@ def reconcile(
     return events + _leave_unlisted(entries, dpid, now)
 
 
-def _adopt(entries: Entries, record: SeenFlow, now: float) -> list[FlowEvent]:
-    """A record of an unknown connection: it is one only if it moves.
+def _adopt(entries: Entries, connection: Connection | None, record: SeenFlow, now: float) -> list[FlowEvent]:
+    """A record of no connection that is known, or of one whose direction has ended. It is one if it moves.
 
     A switch that has missed the end of a connection lists it, ever more idle, long after the entry is
     gone. While the entry is kept such a record is known for what it is; so one that has moved within that
     time cannot be of a connection that has ended. One that is merely silent is adopted when it moves
     again; until then it counts for nothing anyway.
     """
-    connection = entries.by_flow.get(record.key)
-    if connection is not None and not _is_another(connection, record, now):
-        return []
     if record.closed or record.idle >= entries.closed_timeout - LAG:
+        return []
+    if connection is not None and not _is_another(connection, record, now):
         return []
     events = [] if connection is None else entries.remove(connection)
     new = Connection.new(record.key, FlowState.ESTABLISHED, now, now - record.idle)
@@ -79,8 +80,8 @@ def _is_another(connection: Connection, record: SeenFlow, now: float) -> bool:
     known, no switch on the way must say otherwise. ``GRACE``, because a FIN may be lost on its way, too.
     """
     direction = connection.directions[record.key]
-    if not direction.closed or direction.reset or record.closed:
-        return False
+    if direction.reset:
+        return False  # it may be alive itself
     since = max(each.closed_at for each in connection.directions.values())
     if connection.state is FlowState.CLOSED:
         return now - record.idle > since + LAG
@@ -106,17 +107,19 @@ def _says_ended(direction: Direction, record: SeenFlow, now: float) -> bool:
     """Does a switch say that a direction has ended? What it calls closed soon after that turned out not to
     be, it calls so because of the reset, and will for ever.
     """
-    dpid, moved_at = record.port.dpid, now - record.idle
-    direction.moved_at = max(direction.moved_at, moved_at)
+    dpid, just_revived = record.port.dpid, now - direction.revived_at <= GRACE
     if not record.closed:
-        direction.mistaken -= {dpid}
-        if now - direction.revived_at <= GRACE:
+        if just_revived:
             direction.cleared |= {dpid}
-    elif now - direction.revived_at <= GRACE and dpid not in direction.cleared:
+        if direction.mistaken or direction.ended_by:
+            direction.mistaken -= {dpid}
+            direction.ended_by -= {dpid}
+        return False
+    if just_revived and dpid not in direction.cleared:
         direction.mistaken |= {dpid}
-    ended = record.closed and dpid not in direction.mistaken
+    ended = dpid not in direction.mistaken
     # A switch that the direction passes by by now has no say.
-    if ended and moved_at >= direction.moved_at - GRACE:
+    if ended and now - record.idle >= direction.moved_at - GRACE:
         direction.ended_by |= {dpid}
     else:
         direction.ended_by -= {dpid}
@@ -135,8 +138,7 @@ def _end(entries: Entries, connection: Connection, record: SeenFlow, now: float)
     records.
     """
     direction, dpid = connection.directions[record.key], record.port.dpid
-    young = now - connection.heard_at <= GRACE or now - record.idle < connection.heard_at - LAG
-    if young or connection.state is FlowState.SYN_SEEN:
+    if now - connection.heard_at <= GRACE or connection.state is FlowState.SYN_SEEN:
         return []
     # One that had ended before the connection was adopted is counted nowhere: then where the other one is.
     ports = direction.ports or connection.directions[record.key.reversed].ports
@@ -179,6 +181,7 @@ def _locate(entries: Entries, connection: Connection, record: SeenFlow, now: flo
         here = [other for other in direction.ports if other.dpid == port.dpid]
         return entries.placement.leave(connection, flow, here)
     if port not in direction.hops and (moved_at <= settled_at or moved_at < connection.heard_at - LAG):
+        entries.placement.listed(flow, port.dpid, now)
         return []
     return entries.placement.enter(connection, flow, port, now)
 

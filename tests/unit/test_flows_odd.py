@@ -126,6 +126,13 @@ def test_after_a_reset_any_syn_opens(net):
     assert len(net.send("S", seq=4000, now=1.1)) == 2
 
 
+def test_who_sent_the_second_syn_does_not_answer_it(net):
+    net.open()
+    net.send("S", seq=5000)
+    assert net.send("SA", seq=PEER_ISN, ack=5001) == []
+    assert net.entry.directions[KEY].isn == ISN
+
+
 def test_ports_used_again_while_the_old_connection_was_thought_alive(net):
     """RFC 5961 section 4: until the new SYN is answered, the old connection may be alive."""
     net.open()
@@ -166,6 +173,13 @@ def test_the_end_of_the_old_connection_is_not_the_end_of_the_new(net, flags):
     assert net.send(flags, BACK, seq=PEER_ISN + 1, now=1.3) == []
     assert net.counted == on(LOCAL)
     assert net.send(flags, seq=5001, now=1.4) != []
+
+
+def test_after_two_gibibytes_numbers_say_nothing(net):
+    net.open()
+    net.close(now=1.0)
+    net.open(now=1.2, isn=5000, peer_isn=6000)
+    assert net.send("FA", seq=5000 + 3 * 2**30, now=9.0) == [(False, B, KEY)]
 
 
 def test_used_again_where_no_paths_are_known_it_is_at_its_own_ports(net):

@@ -44,6 +44,7 @@ class Talk:
     isn: int = 0
     ended: set[FlowKey] = field(default_factory=set)
     forged: bool = False
+    since: float = 0.0
     paused_until: float = 0.0
 
 
@@ -123,7 +124,7 @@ class Fabric:
         if self.now > CHANGES:
             return
         talk.path = self.random.choice(PATHS)
-        talk.ended, talk.forged = set(), False
+        talk.ended, talk.forged, talk.since = set(), False, self.now
         talk.isn = (talk.isn + self.random.randint(10**6, 10**8)) % 2**32
         self.send(talk, talk.key, "S", talk.isn)
         self.send(talk, talk.key.reversed, "SA", 77, (talk.isn + 1) % 2**32)
@@ -166,6 +167,8 @@ class Fabric:
     def move(self, talk: Talk) -> None:
         """Another path: the controller knows at once, the switches a little later."""
         path = self.random.choice(PATHS)
+        if talk.ended and not self.paths_known:
+            return  # what then comes by another switch is acknowledgements only, and nobody can tell
 
         def done() -> None:
             if talk.path is not None:
@@ -176,7 +179,7 @@ class Fabric:
             self.replay(self.net.table.repath(talk.key, path, self.now))
 
     def forge(self, talk: Talk) -> None:
-        if not talk.ended and self.now >= talk.paused_until:
+        if not talk.ended and self.now > max(talk.paused_until, talk.since + 3):
             talk.forged = True
             self.send(talk, talk.key, "R", self.random.getrandbits(32))
 
@@ -225,6 +228,8 @@ class Fabric:
         }
 
 
+# Where every single copy is lost, one play in a hundred ends with a connection too many: one that was reset,
+# whose ports were used again at once, and which then sent its FIN, all between two looks of a switch.
 @pytest.mark.parametrize("loss", [0.0, 0.3, 1.0])
 def test_when_it_is_calm_the_table_is_right(loss):
     for seed in range(40):
