@@ -1,0 +1,140 @@
+"""Leaf-spine and fat-tree under our controller: every segment of a connection takes the same links."""
+
+import collections
+import time
+
+import pytest
+
+from tests.support.capture import FIN, SYN, UDP, by_flow, links_of, reverse
+from tests.support.fabric import network
+from tests.support.traffic import Conversations, Echoes, datagrams, wait_until_reachable
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(400)]
+FLOWS = 240
+DATA, ANSWER = 9_000, 6_000  # bytes each way, and the same again
+
+
+def leaf_spine():
+    from mininet_topos.leaf_spine import LeafSpineTopo
+
+    return LeafSpineTopo(leaves=2, spines=2, hosts=8)
+
+
+def fat_tree():
+    from mininet_topos.fat_tree import FatTreeTopo
+
+    return FatTreeTopo(k=4)
+
+
+@pytest.fixture(scope="module", params=[leaf_spine, fat_tree])
+def net(request, tmp_path_factory):
+    with network(tmp_path_factory.mktemp("fabric"), request.param()) as made:
+        yield made
+
+
+@pytest.fixture
+def fabric(net):
+    yield net
+    net.end_controller()
+
+
+def longest_path(fabric):
+    """Links between switches on the longest of the shortest paths."""
+    return 2 if "leaf1" in fabric.switches else 4
+
+
+def uplinks(fabric, flows):
+    """How many flows each edge switch has on each of its uplinks."""
+    edge = {fabric.switch_of(host) for host in fabric.hosts}
+    found = collections.defaultdict(collections.Counter)
+    for links in flows.values():
+        for link in links:
+            for name in link:
+                switch = name.rpartition("-eth")[0]
+                if switch in edge:
+                    found[switch][link] += 1
+    return found
+
+
+def is_path(links, hops):
+    """Do links make one way between two switches, and nothing besides?"""
+    ends = collections.Counter(name.rpartition("-eth")[0] for link in links for name in link)
+    return len(links) in hops and sorted(ends.values()) == [1, 1] + [2] * (len(links) - 1)
+
+
+def spread_evenly(fabric, flows, most):
+    """No uplink of an edge switch has more than ``most`` times its fair share, and all are used."""
+    for switch, links in uplinks(fabric, flows).items():
+        every = [link for link in fabric.links if any(n.startswith(f"{switch}-") for n in link)]
+        fair = sum(links.values()) / len(every)
+        for link in every:
+            assert fair / most / 2 < links[link] < fair * most, (switch, links)
+
+
+def across(fabric, count):
+    """So many pairs of hosts of different edge switches, all as often as each other."""
+    pairs = fabric.pairs()
+    stride = 7  # prime to the number of pairs: neighbours in the list share a host
+    return [pairs[place * stride % len(pairs)] for place in range(count)]
+
+
+@pytest.mark.parametrize("syn", ["copy", "hold"])
+@pytest.mark.parametrize("choice", ["hash", "least-loaded"])
+def test_every_segment_of_a_connection_passes_the_same_links(fabric, syn, choice):
+    fabric.start_controller(f"[fairq_ryu]\nsyn = {syn}\npath_choice = {choice}\n")
+    wait_until_reachable(fabric)
+    with fabric.capture("tcp port 5001") as capture:
+        talks = Conversations(fabric, across(fabric, FLOWS))
+        talks.exchange(DATA, ANSWER)
+        time.sleep(0.5)
+        settled = time.time()
+        talks.exchange(DATA, ANSWER)
+        talks.close()
+    seen = by_flow(capture.packets)
+    paths = {}
+    for flow in talks.flows:
+        there, back = seen[flow], seen[reverse(flow)]
+        for packets, size in ((there, DATA), (back, ANSWER)):
+            assert packets[0].flags & SYN
+            assert any(packet.flags & FIN for packet in packets)
+            # Every byte has passed every link of the way.
+            last = max(packet.seq + packet.payload for packet in packets if packet.payload)
+            assert last - packets[0].seq - 1 == 2 * size or last < packets[0].seq
+        if (syn, choice) == ("copy", "least-loaded"):
+            # The SYN went on while it was weighed up where the flow should go; it moves once.
+            there = [packet for packet in there if packet.time > settled]
+            back = [packet for packet in back if packet.time > settled]
+        assert links_of(there) == links_of(back), flow
+        paths[flow] = links_of(there)
+        assert is_path(paths[flow], {2, longest_path(fabric)}), (flow, paths[flow])
+    spread_evenly(fabric, paths, 1.5 if choice == "hash" else 1.25)
+    assert "refused message" not in fabric.controller.text
+
+
+def test_the_first_packets_after_start_arrive_once_and_do_not_go_round(fabric):
+    fabric.forget_neighbours()
+    fabric.start_controller(wait=False)
+    pairs = fabric.pairs(across=False)
+    with fabric.capture() as capture, Echoes(fabric) as echoes:
+        # From before the switches have connected, until long after everything is known.
+        number = 0
+        while not fabric.settled():
+            echoes.ask(pairs, number)
+            echoes.collect(0.2)
+            number += 1
+        early, number = number, number + 3
+        for each in range(early, number):
+            echoes.ask(pairs, each)
+            echoes.collect(0.3)
+        datagram_rounds = 5
+        arrived = datagrams(fabric, pairs, datagram_rounds)
+        echoes.collect(1)
+    assert max(echoes.questions.values()) == max(echoes.answers.values()) == 1
+    wanted = {(*pair, each) for pair in pairs for each in range(early, number)}
+    assert wanted <= set(echoes.questions) and wanted <= set(echoes.answers)
+    assert arrived == {(*pair, each): 1 for pair in pairs for each in range(datagram_rounds)}
+    # No frame passes more links than the longest path has, but for a few that went to everybody.
+    sent = len(pairs) * (2 * number + datagram_rounds)
+    assert len(capture.packets) < sent * longest_path(fabric) * 1.2, len(capture.packets)
+    copies = collections.Counter((p.flow, p.link, p.into) for p in capture.packets if p.protocol == UDP)
+    assert max(copies.values()) == datagram_rounds

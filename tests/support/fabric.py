@@ -1,0 +1,265 @@
+"""A network of several switches for tests: agents, a controller, sockets in hosts, and no trace after it."""
+
+import contextlib
+import ctypes
+import functools
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+from fairq_ryu.switch import status
+from tests.support.capture import Capture
+from tests.support.lab import BIN, Process, end, free_port, output, until
+
+AGENT = "[agent]\nreconnect_max = 0.5\n"
+_NEW_NETWORK = 0x40000000  # CLONE_NEWNET
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def traces(switches):
+    """What these switches may leave on the machine; that of others is theirs."""
+    found = {name for name in os.listdir("/sys/class/net") if name.rpartition("-eth")[0] in switches}
+    found |= {f"bridge {name}" for name in output("ovs-vsctl", "list-br").split() if name in switches}
+    records = output("ovs-vsctl", "--bare", "--columns=external_ids", "list", "QoS").split()
+    found |= {f"QoS {record}" for record in records if record.rpartition("=")[2].strip('"') in switches}
+    for line in output("ps", "-eo", "args").splitlines():
+        words = line.split()
+        if "--bridge" in words[:-1] and words[words.index("--bridge") + 1] in switches:
+            found.add(f"process {line}")
+        found |= {f"shell {word}" for word in words if word.removeprefix("mininet:") in switches}
+    return found
+
+
+def run_files(switches):
+    """An agent that was killed leaves these, and the next one takes them over."""
+    return {str(path) for path in status.run_directory().glob("*") if path.stem in switches}
+
+
+@contextlib.contextmanager
+def network(directory, topo, agent=AGENT):
+    """A :class:`Fabric`; waits while others on this machine use the names that it needs."""
+    names = set(topo.switches())
+    assert until(lambda: not traces(names), 120, 1), f"in use on this machine: {traces(names)}"
+    made = Fabric(directory, topo, agent)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.close()
+    left = lambda: traces(names) | run_files(names)  # noqa: E731
+    assert until(lambda: not left(), 10), left()
+
+
+class Fabric:
+    """Switches with agents, and hosts, in Mininet. Controllers come and go: they are given one port."""
+
+    def __init__(self, directory, topo, agent):
+        from mininet.log import setLogLevel
+        from mininet.net import Mininet
+
+        from mininet_topos.switch import FairQSwitch
+
+        setLogLevel("error")
+        self.directory = Path(directory)
+        config = self.directory / "agent.conf"
+        config.write_text(agent)
+        self.port, self.rest_port = free_port(), free_port()
+        self.controller = None
+        self._managers = 0
+        self._captures = 0
+        self.stack = contextlib.ExitStack()
+        self.net = Mininet(
+            topo=topo,
+            switch=functools.partial(
+                FairQSwitch,
+                agentArgs=["--config-file", str(config), "--controller", f"tcp:127.0.0.1:{self.port}"],
+            ),
+            controller=None,
+            autoSetMacs=True,
+            build=False,
+        )
+        self.links = []
+
+    def start(self):
+        self.net.build()
+        self.net.start()
+        self.switches = [switch.name for switch in self.net.switches]
+        self.hosts = [host.name for host in self.net.hosts]
+        ends = [(link.intf1, link.intf2) for link in self.net.links]
+        self.links = [
+            (one.name, other.name)
+            for one, other in ends
+            if one.node.name in self.switches and other.node.name in self.switches
+        ]
+        self._switch_of = {
+            host.node.name: switch.node.name
+            for pair in ends
+            for host, switch in (pair, pair[::-1])
+            if host.node.name in self.hosts
+        }
+        self.dpids = {switch.name: int(switch.dpid, 16) for switch in self.net.switches}
+
+    def close(self):
+        try:
+            self.stack.close()
+            self.end_controller()
+        finally:
+            self.net.stop()
+
+    def __getitem__(self, name):
+        return self.net[name]
+
+    def address(self, host):
+        return self.net[host].IP()
+
+    def switch_of(self, host):
+        return self._switch_of[host]
+
+    def pairs(self, across=True):
+        """All ordered pairs of hosts; with ``across``, of different switches."""
+        return [
+            (one, other)
+            for one in self.hosts
+            for other in self.hosts
+            if one != other and not (across and self.switch_of(one) == self.switch_of(other))
+        ]
+
+    # The controller
+
+    def start_controller(self, config="", app="fairq", wait=True):
+        """ryu-manager; with ``wait``, until it knows every link and what every port leads to."""
+        self._managers += 1
+        path = self.directory / f"fairq-{self._managers}.conf"
+        path.write_text(config)
+        self.controller = Process(
+            self.directory / f"ryu-{self._managers}.log",
+            *(str(BIN / "ryu-manager"), "--config-file", str(path)),
+            *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(self.port)),
+            *("--wsapi-port", str(self.rest_port), f"fairq_ryu.apps.{app}"),
+        )
+        assert until(self._listening, 15), self.controller_says()
+        # Anew, because a bridge that has tried in vain waits for up to eight seconds; it starts without rules.
+        for name in self.switches[:2]:
+            output("ovs-vsctl", "set-controller", name, f"tcp:127.0.0.1:{self.port}")
+        self._bridges("set-controller", f"tcp:127.0.0.1:{self.port}")
+        if wait:
+            self.wait_until_settled()
+        return self.controller
+
+    def _listening(self):
+        with contextlib.suppress(OSError):
+            self.rest("links")
+            return True
+        return False
+
+    def _bridges(self, command, *words):
+        output("ovs-vsctl", *(word for name in self.switches for word in ("--", command, name, *words)))
+
+    def wait_until_settled(self, seconds=20):
+        assert until(self.settled, seconds, 0.1), f"{self.controller_says()}\n{self.rest('links')}"
+
+    def controller_says(self):
+        """The controller's log, but for what it says of those who ask it by REST."""
+        lines = self.controller.text.splitlines()
+        return "\n".join(line for line in lines if "GET /v1" not in line and "accepted (" not in line)
+
+    def settled(self):
+        try:
+            switches = self.rest("switches")
+            return (
+                len(switches) == len(self.switches)
+                and all(each["connected"] and each["agent"] for each in switches)
+                and len(self.rest("links")) == len(self.links)
+                and all(port["role"] != "undecided" for port in self.rest("ports"))
+            )
+        except OSError:
+            return False
+
+    def kill_controller(self):
+        """The bridges keep their rules, and look for it."""
+        self.controller.end(signal.SIGKILL)
+
+    def moves(self):
+        """What the controller's log says of connections that go another way: (flow, new path) each."""
+        found = re.findall(r"flow (\S+):(\d+) -> (\S+):(\d+): now by (.*), was", self.controller.text)
+        return [((a, int(b), c, int(d)), path) for a, b, c, d, path in found]
+
+    def end_controller(self):
+        """End it, and leave the bridges without one."""
+        if self.controller is not None:
+            self.controller.end()
+            self.controller = None
+            self._bridges("del-controller")
+
+    def rest(self, what, **query):
+        words = "&".join(f"{name}={value}" for name, value in query.items())
+        url = f"http://127.0.0.1:{self.rest_port}/v1/{what}?{words}"
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            found = json.load(answer)
+        assert found.get("total", 0) <= found.get("limit", 0), "ask for more"
+        return found[what]
+
+    # Switches
+
+    def agent(self, switch):
+        return status.ask(switch)
+
+    def agent_port(self, switch, port):
+        return next(each for each in self.agent(switch)["ports"] if each["ofport"] == port)
+
+    def rules(self, switch, table):
+        shown = output("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", switch, f"table={table}")
+        return [line.strip() for line in shown.splitlines() if "table=" in line]
+
+    def pinned(self):
+        return [rule for switch in self.switches for rule in self.rules(switch, 2) if "tcp" in rule]
+
+    # Hosts
+
+    @contextlib.contextmanager
+    def inside(self, host):
+        """This thread is in the host's network; sockets made now stay there."""
+        before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        there = os.open(f"/proc/{self.net[host].pid}/ns/net", os.O_RDONLY)
+        try:
+            _enter(there)
+            yield
+        finally:
+            _enter(before)
+            os.close(there)
+            os.close(before)
+
+    def socket(self, host, kind=socket.SOCK_STREAM, protocol=0):
+        with self.inside(host):
+            return socket.socket(socket.AF_INET, kind, protocol)
+
+    def run(self, host, code, *words, **options):
+        """A Python program in a host, ended at the end of the test at the latest."""
+        process = self.net[host].popen([sys.executable, "-c", code, *map(str, words)], **options)
+        self.stack.callback(end, process)
+        return process
+
+    def forget_neighbours(self):
+        for host in self.hosts:
+            self.net[host].cmd("ip neigh flush all")
+
+    def capture(self, expression="", links=None):
+        """Capture on these links, by default on all between switches."""
+        self._captures += 1
+        path = self.directory / f"links-{self._captures}.pcap"
+        return Capture(path, links or self.links, expression)
+
+
+def _enter(namespace):
+    if _LIBC.setns(namespace, _NEW_NETWORK):
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+def carrier(interface, up):
+    subprocess.run(["ip", "link", "set", interface, "up" if up else "down"], check=True)
