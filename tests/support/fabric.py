@@ -144,9 +144,7 @@ class Fabric:
             *("--wsapi-port", str(self.rest_port), f"fairq_ryu.apps.{app}"),
         )
         assert until(self._listening, 15), self.controller_says()
-        # Anew, because a bridge that has tried in vain waits for up to eight seconds; it starts without rules.
-        for name in self.switches[:2]:
-            output("ovs-vsctl", "set-controller", name, f"tcp:127.0.0.1:{self.port}")
+        # Anew, because a bridge that has tried in vain waits for up to eight seconds.
         self._bridges("set-controller", f"tcp:127.0.0.1:{self.port}")
         if wait:
             self.wait_until_settled()
