@@ -7,13 +7,14 @@ import os
 import sys
 from collections.abc import Callable
 
-from bench import idle, program, rules, step
+from bench import connections, idle, program, rules, step
 
 BENCHES: dict[str, Callable[[], None]] = {
     "program": program.main,
     "rules": rules.main,
     "step": step.main,
     "idle": idle.main,
+    "connections": connections.main,
 }
 
 

@@ -1,0 +1,1 @@
+"""Controllers to compare with: what ``ryu-manager`` loads for the benchmark of new connections."""

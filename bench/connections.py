@@ -1,0 +1,141 @@
+"""How many new TCP connections a second go through one bridge, by what its controller does with them.
+
+All rows are measured in turn, again and again, so that whatever else the machine does hits all alike.
+Every row keeps both ends of the load, the switch and the controller busy on the same processors: the
+figures say what a connection costs all of them together, and only their ratios mean anything elsewhere.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench import figures
+from bench.network import Measurement, Network
+from fairq_ryu import config
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.testbed import Interrupted, Interrupts
+from fairq_ryu.experiments.workers import RunError
+from mininet_topos.commands import CommandError
+
+ROUNDS = 3
+SECONDS, WARM_UP = 3.0, 0.4
+FLIGHT = 48
+FAIRQ = "fairq_ryu.apps.fairq"
+
+
+@dataclass(slots=True)
+class Row:
+    """One way to treat new connections, and what was measured of it."""
+
+    name: str
+    app: str | None = None  # None: the bridge forwards by itself
+    settings: str = ""  # of the controller's configuration file
+    agent: bool = False
+    copies: int = 0  # of each connection's segments, made for the controller
+    base: str = ""  # the row to compare with
+    wanted: float = 0.0  # the ratio to it should be no less
+    controller: str | None = None  # the running one, as `Network` knows it
+    results: list[Measurement] = field(default_factory=list)
+
+
+def rows() -> list[Row]:
+    """What is measured, in order."""
+    return [
+        Row("bridge alone"),
+        Row("copies discarded", "bench.apps.discard", copies=2, base="bridge alone"),
+        Row("fairq, syn = copy", FAIRQ, agent=True, copies=4, base="copies discarded", wanted=0.8),
+        Row("reactive rules", "bench.apps.reactive", base="bridge alone"),
+        Row(
+            "fairq, syn = hold",
+            FAIRQ,
+            "[fairq_ryu]\nsyn = hold\n",
+            agent=True,
+            base="reactive rules",
+            wanted=1.0,
+        ),
+    ]
+
+
+def main() -> None:
+    """Print the figures."""
+    try:
+        with Interrupts() as interrupts, tempfile.TemporaryDirectory() as directory:
+            network = Network(Path(directory))
+            try:
+                with interrupts.held():
+                    network.start(FLIGHT)
+                    measured = [row for row in rows() if _start(network, row, Path(directory))]
+                for number in range(ROUNDS):
+                    # There and back, so that what drifts meanwhile cancels out.
+                    for row in measured if number % 2 == 0 else reversed(measured):
+                        _measure(network, row)
+            finally:
+                with interrupts.held():
+                    network.stop()
+    except Interrupted:
+        print("bench: interrupted", file=sys.stderr)
+        raise SystemExit(130) from None
+    except (CommandError, RunError, UserError) as error:
+        raise SystemExit(f"bench: {error}") from None
+    for row in measured:
+        print(describe(row, measured))
+
+
+def _start(network: Network, row: Row, directory: Path) -> bool:
+    """Start the controller of a row. Says so if this version has not got it."""
+    if row.app is None:
+        return True
+    arguments = []
+    if row.settings:
+        file = directory / "controller.conf"
+        file.write_text(row.settings)
+        try:
+            config.load([file])
+        except UserError as error:
+            print(f"new connections, {row.name:18} not available: {error.message.removeprefix(f'{file}: ')}")
+            return False
+        arguments = ["--config-file", str(file)]
+    row.controller = network.controller(row.app, *arguments)
+    return True
+
+
+def _measure(network: Network, row: Row) -> None:
+    try:
+        _measure_once(network, row)
+    except RunError as error:
+        raise RunError(f"{row.name}: {error}") from error
+
+
+def _measure_once(network: Network, row: Row) -> None:
+    network.clear()
+    if row.controller is None:
+        network.forward()
+    else:
+        network.give_to(row.controller)
+        if row.agent:
+            network.agent(row.controller)
+    row.results.append(network.measure(WARM_UP, SECONDS))
+
+
+def describe(row: Row, measured: Sequence[Row]) -> str:
+    """The line of a row."""
+    rates = [each.rate for each in row.results]
+    text = f"new connections, {row.name:18} {figures.spread(rates, '.0f')} a second"
+    for base in measured:
+        if base.name == row.base:
+            found = figures.ratios(rates, [each.rate for each in base.results])
+            text += f", ratio to {base.name} {figures.spread(found, '.2f')}"
+            text += f", wanted {row.wanted:.2f}" if row.wanted else ""
+    costs = [each.processor / each.connections for each in row.results]
+    text += f", processors {statistics.median(costs) * 1e6:.0f} µs each"
+    if row.copies:
+        made = row.copies * sum(each.connections for each in row.results)
+        text += f", copies lost {figures.share(sum(each.dropped for each in row.results), made)}"
+    if repeated := sum(each.repeated for each in row.results):
+        text += f", segments sent again {repeated}"
+    return text
