@@ -32,6 +32,8 @@ _PIN_SLACK = 5
 # ARP questions remembered while it is not known which ports are hosts'.
 _MAX_ASKED = 1024
 _NEVER = -1
+# Within so many seconds all bridges have found a controller that starts anew: they try every eight at least.
+_RETURN = 15.0
 # Waiting for a switch to confirm ends after this many seconds.
 _PATIENCE = 0.5
 
@@ -65,6 +67,7 @@ class Network:
         self._forwarding = Forwarding()
         self._routed_version = self.topology.version
         self._flood_turn = 0
+        self._take_over_at = 0.0  # at the latest
         self._old_pins: dict[int, list[FlowKey]] = {}  # an earlier controller's, by bridge
         self._decided: list[PortKey] = []  # hosts' ports since the last refresh
         self._asked: dict[str, bytes] = {}  # ARP questions by wanted address, while ports are undecided
@@ -98,9 +101,10 @@ class Network:
         self._hold(now)
 
     def _adopt(self, dpid: int, adopted: adoption.Adopted, now: float) -> None:
+        self._take_over_at = now + _RETURN
         for key in adopted.standing:
             if isinstance(key, FromLink):
-                self.topology.assume_link(PortKey(dpid, key.port), now)
+                self.topology.assume_link(PortKey(dpid, key.port), now + _RETURN)
         self._old_pins[dpid] = adopted.pins
         for mac, number in adopted.hosts:
             port = PortKey(dpid, number)
@@ -322,7 +326,8 @@ class Network:
     def tick(self, now: float) -> None:
         """What time alone brings about."""
         self._decided += self.topology.decide(now)
-        if self.topology.settled and self._forwarding.take_over():
+        known = self.topology.settled or now >= self._take_over_at
+        if known and self._forwarding.take_over():
             self._routed_version = _NEVER
             self._drop_old_pins()
         self.barriers.overdue(now)

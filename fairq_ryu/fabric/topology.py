@@ -147,11 +147,11 @@ class Topology:
         self.version += 1
         return True
 
-    def assume_link(self, port: PortKey, now: float) -> None:
-        """A port was a link when it was last known: it is one until discovery has had its time."""
+    def assume_link(self, port: PortKey, until: float) -> None:
+        """A port was a link when it was last known: it is one until then, whether or not LLDP comes."""
         state = self._ports.get(port)
         if state is not None and state.role is PortRole.UNDECIDED:
-            state.role, state.decides_at = PortRole.LINK, now + self.settle
+            state.role, state.decides_at = PortRole.LINK, until
             self.version += 1
 
     def link_lost(self, source: PortKey, target: PortKey) -> None:
@@ -172,8 +172,9 @@ class Topology:
 
     @property
     def settled(self) -> bool:
-        """Whether it is known of every port that is up what it leads to."""
-        return not any(state.up and state.decides_at is not None for state in self._ports.values())
+        """Whether it is known of every port that is up what it leads to, and of links both directions."""
+        waiting = any(state.up and state.decides_at is not None for state in self._ports.values())
+        return not waiting and all((b, a) in self._seen for a, b in self._seen)
 
     def role(self, port: PortKey) -> PortRole:
         """What a port leads to; a port that is not known leads nowhere anybody knows."""

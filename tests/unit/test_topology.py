@@ -126,3 +126,15 @@ def test_the_whole_network_has_its_hosts(topology):
     assert set(whole["02:00:00:00:00:01"]) == {1} and whole.edges[1, 2]["ports"] == ((A2, B2),)
     hosts.forget("02:00:00:00:00:01")
     assert set(with_hosts(topology.graph(), hosts)) == {1, 2}
+
+
+def test_a_link_of_an_earlier_controller_is_one_until_its_other_end_has_had_time_to_come(topology):
+    topology.assume_link(A2, until=15.0)
+    topology.decide(2.0)
+    assert topology.role(A2) is PortRole.LINK and not topology.settled
+    topology.lldp_seen(A2, B2)
+    assert not topology.settled  # the other direction is missing
+    topology.lldp_seen(B2, A2)
+    assert topology.settled
+    topology.assume_link(A1, until=15.0)
+    assert topology.role(A1) is PortRole.HOST
