@@ -7,17 +7,27 @@ and tells it of links that are lost.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 from ryu import cfg
 from ryu.controller import ofp_event
 from ryu.controller.handler import DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
+from ryu.lib import hub
 from ryu.topology import event as topology_event
 from ryu.topology import switches
 
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import oxm
+
+
+class _SteadyClock:
+    """What the service takes for the time of day. That may be set: forwards, and every link would be
+    taken for lost; backwards, and no frame would be sent until it has caught up.
+    """
+
+    time = staticmethod(time.monotonic)
 
 
 class Discovery(switches.Switches):
@@ -32,7 +42,17 @@ class Discovery(switches.Switches):
         # As --observe-links would; without links there are no paths.
         cfg.CONF.set_override("observe_links", True)
         self.link_lost: Callable[[PortKey, PortKey], None] = lambda _source, _target: None
+        switches.time = _SteadyClock
         super().__init__(*args, **kwargs)
+        self.threads.append(hub.spawn(self._wake))
+
+    def _wake(self) -> None:
+        """The service's loop sleeps until it is woken if all ports were new when it last looked: if all bridges
+        connect at one moment, they send one frame each, before their rules stand, and then none.
+        """
+        while self.is_active:
+            hub.sleep(self.LLDP_SEND_PERIOD_PER_PORT)
+            self.lldp_event.set()
 
     @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def state_change_handler(self, event: Any) -> None:
