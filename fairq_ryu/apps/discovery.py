@@ -47,7 +47,7 @@ class Discovery(switches.Switches):
         self.threads.append(hub.spawn(self._wake))
 
     def _wake(self) -> None:
-        """The service's loop sleeps until it is woken if all ports were new when it last looked: if all bridges
+        """The service's loop sleeps until woken if all ports were new when it last looked: if all bridges
         connect at one moment, they send one frame each, before their rules stand, and then none.
         """
         while self.is_active:

@@ -14,6 +14,8 @@ import pytest
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import runner
 from fairq_ryu.switch import status
+from tests.support.fabric import run_files, traces
+from tests.support.lab import output
 
 pytestmark = pytest.mark.root
 
@@ -26,32 +28,17 @@ SWITCHES = [
 ]
 
 
-def output(*argv):
-    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-
-
-def traces():
-    """What these switches may leave on the machine; that of others is theirs."""
-    found = {name for name in os.listdir("/sys/class/net") if name.rpartition("-eth")[0] in SWITCHES}
-    found |= {f"bridge {name}" for name in output("ovs-vsctl", "list-br").split() if name in SWITCHES}
-    records = output("ovs-vsctl", "--bare", "--columns=external_ids", "list", "QoS").split()
-    found |= {f"QoS {record}" for record in records if record.rpartition("=")[2].strip('"') in SWITCHES}
-    for line in output("ps", "-eo", "args").splitlines():
-        words = line.split()
-        if "--bridge" in words[:-1] and words[words.index("--bridge") + 1] in SWITCHES:
-            found.add(f"process {line}")
-        found |= {f"shell {word}" for word in words if word.removeprefix("mininet:") in SWITCHES}
-    found |= {str(path) for path in status.run_directory().glob("*") if path.stem in SWITCHES}
-    found |= {str(path) for name in SWITCHES for path in Path("/tmp").glob(f"fairq-agent-{name}-*")}
-    return found
+def logs():
+    return {str(path) for name in SWITCHES for path in Path("/tmp").glob(f"fairq-agent-{name}-*")}
 
 
 @pytest.fixture
 def clean():
-    if left := traces():
+    if left := traces(SWITCHES):
         pytest.fail(f"in use on this machine: {', '.join(sorted(left))}")
+    before = logs()  # of programs that were killed
     yield
-    assert traces() == set()
+    assert traces(SWITCHES) | run_files(SWITCHES) | (logs() - before) == set()
 
 
 @pytest.fixture

@@ -143,11 +143,15 @@ class Fabric:
             *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(self.port)),
             *("--wsapi-port", str(self.rest_port), f"fairq_ryu.apps.{app}"),
         )
-        assert until(self._listening, 15), self.controller_says()
-        # Anew, because a bridge that has tried in vain waits for up to eight seconds.
-        self._bridges("set-controller", f"tcp:127.0.0.1:{self.port}")
-        if wait:
-            self.wait_until_settled()
+        try:
+            assert until(self._listening, 15), self.controller_says()
+            # Anew, because a bridge that has tried in vain waits for up to eight seconds.
+            self._bridges("set-controller", f"tcp:127.0.0.1:{self.port}")
+            if wait:
+                self.wait_until_settled()
+        except BaseException:
+            self.end_controller()  # it would be in the next test's way
+            raise
         return self.controller
 
     def _listening(self):

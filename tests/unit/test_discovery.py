@@ -48,6 +48,8 @@ print(len(sent) - before)
 
 @pytest.mark.parametrize("trouble", ["all ports new at once", "clock"])
 def test_frames_are_sent_again_and_again(trouble):
-    done = subprocess.run([sys.executable, "-c", PROGRAM, trouble], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, trouble], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 2 * 5
