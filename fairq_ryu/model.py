@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 # The hash of a flow's addresses and ports, by which it is given one of several paths. Bit i is the parity of
@@ -107,19 +108,60 @@ class QueueSample(NamedTuple):
     mean: float
 
 
+class Congestion(StrEnum):
+    """Whether a port's queue is congested: CNG from one threshold up, NOM from a lower one down."""
+
+    NOM = "NOM"
+    CNG = "CNG"
+
+
+class Thresholds(NamedTuple):
+    """When a switch is to say that a port is congested: ``cng`` and ``nom`` are the depths, bytes, at which it
+    becomes so and ceases to be (``nom < cng``); 0 and 0: never. ``drops``: packets that the queue drops are
+    handed to the controller.
+    """
+
+    cng: int
+    nom: int
+    drops: bool = False
+
+
+class Announcement(NamedTuple):
+    """What an application has said of a flow: ``size`` in bytes (None: without end), ``deadline`` in seconds
+    of the clock that ``now`` is of (None: none).
+    """
+
+    size: int | None
+    deadline: float | None
+
+
+class FlowProgress(NamedTuple):
+    """How far a flow is by the switch's count: ``acked`` bytes that its receiver has acknowledged, ``sent``
+    payload bytes that have left by the port (sent again, counted again), ``rtt`` its round-trip time in
+    seconds as its handshake showed it (0: not seen), ``established`` whether the handshake is complete.
+    """
+
+    acked: int
+    sent: int
+    rtt: float
+    established: bool
+
+
 @dataclass(frozen=True, slots=True)
 class FlowInfo:
     """What a policy is told of a flow: one direction, on one port.
 
     ``mss`` is what the receiver of the data announced (bytes), ``step`` the granularity of the window
     it advertises (``1 << wscale`` bytes; 1 without scaling), ``owner`` the host, VM or tenant that
-    sends (its address unless something better is known).
+    sends (its address unless something better is known); ``opener`` the port by which the first SYN of the
+    connection came into the network (None: not known).
     """
 
     key: FlowKey
     mss: int
     step: int
     owner: str
+    opener: PortKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +200,11 @@ class RuleTarget(NamedTuple):
 
 
 class RuleChange(NamedTuple):
-    """``bytes`` None: the rule is to go. ``pool``: divide the bytes among the port's active flows."""
+    """``bytes`` None: the rule is to go. ``pool``: divide the bytes among the port's active flows. ``wake``: the
+    flow was paused and is not any more; its sender must be told, or it would wait for its persist timer.
+    """
 
     target: RuleTarget
     bytes: int | None
     pool: bool = False
+    wake: bool = False

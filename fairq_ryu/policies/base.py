@@ -13,23 +13,59 @@ from importlib.metadata import entry_points
 from typing import ClassVar, Protocol
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.model import FlowInfo, PortKey, QueueSample, WindowPlan
+from fairq_ryu.model import (
+    Announcement,
+    Congestion,
+    FlowInfo,
+    FlowKey,
+    FlowProgress,
+    PortKey,
+    QueueSample,
+    Thresholds,
+    WindowPlan,
+)
 
 ENTRY_POINT_GROUP = "fairq_ryu.policies"
 Parameters = Mapping[str, int | float | bool | str]
 
 
-class PortLaw(Protocol):
-    """A policy on one port. Each answer replaces the plan before it; None leaves it as it is."""
+class PortLaw:
+    """A policy on one port. Each answer replaces the plan before it; None leaves it as it is.
+
+    A law overrides what it wants to know of; the rest does nothing.
+    """
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """A flow's data will leave by this port; ``flows`` counts it already. ``now`` in seconds."""
+        return None
 
     def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """A flow has ended; ``flows`` are left."""
+        return None
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
         """The queue now. ``flows`` as the controller counts them, ``sample.active`` as the switch does."""
+        return None
+
+    def congestion(self, state: Congestion, backlog: int, now: float) -> WindowPlan | None:
+        """The switch says that the queue has crossed a threshold; ``backlog`` in bytes."""
+        return None
+
+    def announced(self, flow: FlowKey, announcement: Announcement | None, now: float) -> WindowPlan | None:
+        """An application has announced a flow of this port (or taken that back: None). The flow is known."""
+        return None
+
+    def progressed(self, flows: Mapping[FlowKey, FlowProgress], now: float) -> WindowPlan | None:
+        """How far flows of this port are; asked for by :meth:`wants_progress`."""
+        return None
+
+    def wants_progress(self) -> bool:
+        """Is :meth:`progressed` to be told with every sample of the queue?"""
+        return False
+
+    def thresholds(self) -> Thresholds | None:
+        """When the switch is to call :meth:`congestion`; asked after each sample. None: never."""
+        return None
 
 
 class Policy(Protocol):
