@@ -314,10 +314,10 @@ def test_the_bottleneck_of_a_stored_scenario_is_its_only_queue(name):
 def test_uplinks_of_a_scenario_have_their_rate_and_the_same_buffer():
     chosen = scenario.load("incast-leafspine", {"uplink_mbit": "400"})
     found = Counter(queues(make_topology(chosen)).values())
-    assert found == {(200, 125_000): 1, (400, 125_000): 12}
+    assert found == {(50, 125_000): 1, (400, 125_000): 12}
     chosen = scenario.load("incast-fattree", {"uplink_mbit": "400"})
     found = Counter(queues(make_topology(chosen)).values())
-    assert found == {(200, 125_000): 1, (400, 125_000): 64}
+    assert found == {(50, 125_000): 1, (400, 125_000): 64}
 
 
 @pytest.mark.parametrize(
