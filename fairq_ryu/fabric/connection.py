@@ -122,6 +122,8 @@ class Connection:
     listed_at: float = _NEVER
     # These ports had a connection before, of which late segments may still come.
     again: bool = False
+    # Where its first SYN came into the network; None if that was not seen.
+    opener: PortKey | None = None
     # Another SYN, and where it came from: the connection counts until that SYN is answered (RFC 5961).
     pending: Arrival | None = None
 
@@ -142,7 +144,8 @@ class Connection:
     def info(self, flow: FlowKey) -> FlowInfo:
         """What a policy is told of a direction: the sender may send what the receiver announced."""
         receiver = self.directions[flow.reversed]
-        return FlowInfo(flow, receiver.mss or DEFAULT_MSS, 1 << (receiver.wscale or 0), flow.src)
+        step = 1 << (receiver.wscale or 0)
+        return FlowInfo(flow, receiver.mss or DEFAULT_MSS, step, flow.src, self.opener)
 
 
 def answers(segment: TcpSegment, isn: int) -> bool:

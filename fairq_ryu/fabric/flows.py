@@ -140,6 +140,7 @@ class FlowTable:
     def _open(self, arrival: Arrival, now: float, again: bool = False) -> list[FlowEvent]:
         key = arrival.segment.key
         connection = Connection.new(key, FlowState.SYN_SEEN, now, now)
+        connection.opener = arrival.in_port
         connection.heard_at, connection.again = now, again
         connection.directions[key].announce(arrival.segment)
         events = self._entries.add(connection)
