@@ -15,7 +15,7 @@ Sections = dict[str, dict[str, str]]
 
 class _Parser(configparser.ConfigParser):
     # A line that only begins with a bracket is a line: a shell pattern may.
-    SECTCRE: ClassVar[Pattern[str]] = re.compile(r"\[(?P<header>[^]]+)\]$")
+    SECTCRE = re.compile(r"\[(?P<header>[^]]+)\]$")
     # The colon of role:host is part of the name; elsewhere it stands for the equals sign, as ever.
     OPTCRE: ClassVar[Pattern[str]] = re.compile(
         r"(?P<option>(?:role:(?:host|link)\b)?.*?)\s*(?:(?P<vi>=|:)\s*(?P<value>.*))$"
