@@ -59,6 +59,9 @@ setup(
             "fairq = fairq_ryu.policies.fairq:FairQ",
             "droptail = fairq_ryu.policies.droptail:DropTail",
             "fixed = fairq_ryu.policies.fixed:Fixed",
+            "iqm = fairq_ryu.policies.iqm:Iqm",
+            "sed = fairq_ryu.policies.sed:Sed",
+            "rsed = fairq_ryu.policies.rsed:Rsed",
         ],
     },
     classifiers=[

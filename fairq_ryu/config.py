@@ -2,67 +2,134 @@
 
 The file is the one that ``ryu-manager --config-file`` reads (INI, as oslo.config has it); our
 sections stand beside Ryu's own ``[DEFAULT]``. Unknown keys and values out of bounds are refused with
-one line that says where; nothing is guessed.
+one line that says where; nothing is guessed. A policy of another package declares the settings of its
+section itself, as its attribute ``settings``.
 """
 
 from __future__ import annotations
 
-import configparser
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from fairq_ryu import inifile
 from fairq_ryu.errors import UserError
+from fairq_ryu.model import Service
+from fairq_ryu.policies.base import available, find
+from fairq_ryu.services import PORTS, SERVICE, SERVICE_SETTINGS, read_ports, read_service
+from fairq_ryu.setting import Setting, Value, closest, read_value
 
-Value = int | float | bool | str
+__all__ = ["SECTIONS", "SERVICE_SETTINGS", "SETTINGS", "Config", "Setting", "Value", "load", "settings_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting. ``minimum`` and ``maximum`` are inclusive; ``choices`` limits a text."""
-
-    section: str
-    name: str
-    default: Value
-    unit: str
-    help: str
-    minimum: float | None = None
-    maximum: float | None = None
-    choices: tuple[str, ...] = ()
-
-    @property
-    def type_name(self) -> str:
-        """The type in words."""
-        return {int: "whole number", float: "number", bool: "yes or no", str: "text"}[type(self.default)]
-
-    def parse(self, text: str) -> Value:
-        """The value of ``text``. Raises ValueError, saying what is wrong with it."""
-        text = text.strip()
-        value: Value
-        if isinstance(self.default, bool):
-            words = {"true": True, "yes": True, "on": True, "1": True}
-            words |= {"false": False, "no": False, "off": False, "0": False}
-            if text.lower() not in words:
-                raise ValueError(f"{text!r} is not yes or no")
-            return words[text.lower()]
-        if isinstance(self.default, str):
-            if self.choices and text not in self.choices:
-                raise ValueError(f"{text!r} is none of {', '.join(self.choices)}")
-            return text
-        try:
-            value = int(text) if isinstance(self.default, int) else float(text)
-        except ValueError:
-            raise ValueError(f"{text!r} is not a {self.type_name}") from None
-        if value != value or (self.minimum is not None and value < self.minimum):
-            raise ValueError(f"{text} is less than {self.minimum:g} {self.unit}".rstrip())
-        if self.maximum is not None and value > self.maximum:
-            raise ValueError(f"{text} is more than {self.maximum:g} {self.unit}".rstrip())
-        return value
+def _deadline_settings(section: str) -> tuple[Setting, ...]:
+    """What SED and RSED have in common, which is all of SED."""
+    return (
+        Setting(section, "interval", 0.01, "s", "T: how often windows are worked out anew.", 0.0005, 10),
+        Setting(
+            section, "threshold", 0.25, "", "K: a queue of this part of the buffer is congested.", 0.01, 1
+        ),
+        Setting(section, "nom", 0.2, "", "It ceases to be at this part of K.", 0, 0.95),
+        Setting(
+            section,
+            "base_rtt",
+            0.001,
+            "s",
+            "Round-trip time with empty queues, until flows of the port have shown theirs.",
+            0.00001,
+            10,
+        ),
+        Setting(
+            section, "base_segments", 1, "segments", "Window that every flow without deadline gets.", 1, 10
+        ),
+        Setting(
+            section,
+            "margin",
+            0.9,
+            "",
+            "Flows are planned to end after this part of the time to their deadline (1: at the deadline).",
+            0.1,
+            1,
+        ),
+        Setting(
+            section,
+            "missed",
+            "demote",
+            "",
+            "A flow whose deadline has passed: demote (it has none any more) or pause (it gets nothing).",
+            choices=("demote", "pause"),
+        ),
+        Setting(
+            section,
+            "partial",
+            False,
+            "",
+            "A deadline flow that needs more than is left gets what is left, and not nothing.",
+        ),
+        Setting(
+            section,
+            "keep",
+            0.5,
+            "",
+            "A flow that sends already is not paused while this part of its need is left (1: it is).",
+            0,
+            1,
+        ),
+        Setting(
+            section,
+            "settle",
+            0.004,
+            "s",
+            "Flows that come or go within this time are worked out together.",
+            0,
+            1,
+        ),
+        Setting(
+            section,
+            "anticipate",
+            True,
+            "",
+            "Windows stand as soon as the first windows of new flows would overflow the buffer.",
+        ),
+        Setting(
+            section,
+            "initial_window",
+            10,
+            "segments",
+            "What a new flow of these hosts sends at once.",
+            1,
+            1000,
+        ),
+        Setting(
+            section,
+            "idle_after",
+            0.2,
+            "s",
+            "A flow that has sent nothing for this long takes no share (0: it takes its share always).",
+            0,
+            3600,
+        ),
+        Setting(
+            section,
+            "syn_allowance",
+            256,
+            "flows",
+            "Of those who open connections on one port, so many that nobody has answered yet count.",
+            1,
+            1_000_000,
+        ),
+    )
 
 
 SETTINGS: tuple[Setting, ...] = (
     # The controller, whatever its policy.
+    Setting(
+        "fairq_ryu",
+        "policy",
+        "",
+        "",
+        "The policy of ports that section [ports] does not name (empty: the one in the application's name).",
+    ),
     Setting("fairq_ryu", "lease", 2, "s", "How long a window rule stands without being renewed.", 1, 60),
     Setting(
         "fairq_ryu",
@@ -186,6 +253,44 @@ SETTINGS: tuple[Setting, ...] = (
         0.0005,
         10,
     ),
+    # IQM.
+    Setting("iqm", "interval", 0.01, "s", "T_i: new flows are counted over this long.", 0.0005, 10),
+    Setting(
+        "iqm", "alpha", 0.2, "", "Incast has passed when the queue is below this part of the buffer.", 0, 1
+    ),
+    Setting(
+        "iqm", "initial_window", 10, "segments", "What a new flow of these hosts sends at once.", 1, 1000
+    ),
+    Setting(
+        "iqm",
+        "syn_allowance",
+        256,
+        "flows",
+        "Of those who open connections on one port, so many that nobody has answered yet count.",
+        1,
+        1_000_000,
+    ),
+    # SED, and RSED, which has all of it.
+    *_deadline_settings("sed"),
+    *_deadline_settings("rsed"),
+    Setting(
+        "rsed",
+        "recovery",
+        "dupack",
+        "",
+        "What is done about a dropped segment: dupack, reinject, both or none.",
+        choices=("dupack", "reinject", "both", "none"),
+    ),
+    Setting(
+        "rsed",
+        "recovery_bytes",
+        1 << 20,
+        "bytes",
+        "So much of dropped segments is remembered for each port.",
+        0,
+        1 << 31,
+    ),
+    Setting("rsed", "recovery_age", 1.0, "s", "A dropped segment is given up after this.", 0.001, 60),
     # The agent.
     Setting("agent", "flows", 65536, "", "Connections remembered per bridge.", 64, 16_777_216),
     Setting("agent", "rules", 4096, "", "Rules for single flows per bridge.", 1, 1_048_576),
@@ -222,16 +327,46 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = MappingProxyType(
 )
 
 
+def settings_of(section: str) -> Mapping[str, Setting]:
+    """The settings of a section by name: of the list above, or else those that the policy of that name
+    declares. Empty for a section that is nobody's. Raises :class:`UserError` if the policy cannot be loaded,
+    or what it declares are not settings of its own section.
+    """
+    if section in SECTIONS:
+        return SECTIONS[section]
+    if section not in available():
+        return {}
+    declared = tuple(getattr(find(section), "settings", ()))
+    for setting in declared:
+        if not isinstance(setting, Setting) or setting.section != section:
+            raise UserError(
+                f"policy {section} declares {setting!r}, which is no setting of section [{section}]",
+                "correct the package it comes from",
+            )
+    return {setting.name: setting for setting in declared}
+
+
 class Config:
     """The settings in force. Frozen; ``config.value("fairq", "alpha")`` or ``config.section("fairq")``."""
 
-    def __init__(self, values: Mapping[tuple[str, str], Value] | None = None) -> None:
+    def __init__(
+        self,
+        values: Mapping[tuple[str, str], Value] | None = None,
+        ports: tuple[tuple[str, str], ...] = (),
+        services: tuple[Service, ...] = (),
+    ) -> None:
+        """``values`` are those that differ from the defaults. KeyError if there is no such setting."""
         given = dict(values or {})
+        sections = [*SECTIONS, *dict.fromkeys(section for section, _ in given if section not in SECTIONS)]
         self._values: dict[tuple[str, str], Value] = {
-            (s.section, s.name): given.pop((s.section, s.name), s.default) for s in SETTINGS
+            (section, name): given.pop((section, name), setting.default)
+            for section in sections
+            for name, setting in settings_of(section).items()
         }
         if given:
             raise KeyError(f"no such settings: {sorted(given)}")
+        self._ports = ports
+        self._services = services
 
     def value(self, section: str, name: str) -> Value:
         """One setting. KeyError if there is no such."""
@@ -244,23 +379,59 @@ class Config:
         return float(value)
 
     def section(self, section: str) -> dict[str, Value]:
-        """All settings of a section, by name."""
-        return {name: value for (where, name), value in self._values.items() if where == section}
+        """All settings of a section, by name. Raises :class:`UserError` as :func:`settings_of` does."""
+        return {
+            name: self._values.get((section, name), setting.default)
+            for name, setting in settings_of(section).items()
+        }
+
+    def policy(self) -> str:
+        """The policy that the file names for all ports; "" if it leaves that to the application."""
+        return str(self.value("fairq_ryu", "policy"))
+
+    def port_policies(self) -> tuple[tuple[str, str], ...]:
+        """Patterns on ports and the policies of these, in the order in which they are tried."""
+        return self._ports
+
+    def services(self) -> tuple[Service, ...]:
+        """What is known beforehand of the flows of services; the first that covers a flow holds."""
+        return self._services
 
     def as_dict(self) -> dict[str, dict[str, Value]]:
         """Everything, by section and name."""
-        return {section: self.section(section) for section in SECTIONS}
+        sections = dict.fromkeys(section for section, _ in self._values)
+        found = {section: self.section(section) for section in sections}
+        if self._ports:
+            found[PORTS] = dict(self._ports)
+        for service in self._services:
+            found[f"{SERVICE}{service.name}"] = {
+                "port": service.port,
+                "host": service.host,
+                "size": service.size or 0,
+                "deadline": service.deadline or 0.0,
+                "direction": "to-server" if service.to_server else "to-client",
+            }
+        return found
 
 
 def load(paths: Iterable[str | Path]) -> Config:
     """Read files in order, later ones winning. Raises :class:`UserError` naming the first thing wrong.
 
-    Sections that are not ours (``[DEFAULT]``, Ryu's and other applications') are passed over.
+    Sections that are not ours (``[DEFAULT]``, Ryu's and other applications') are passed over. Of ``[ports]``
+    and of each ``[service.NAME]`` the last file's holds as a whole: their lines mean something together.
     """
     values: dict[tuple[str, str], Value] = {}
+    ports: tuple[tuple[str, str], ...] = ()
+    services: dict[str, Service] = {}
     for path in paths:
-        values.update(_read(Path(path)))
-    config = Config(values)
+        for section, lines in inifile.read(Path(path)).items():
+            if section == PORTS:
+                ports = read_ports(str(path), lines, available())
+            elif section.startswith(SERVICE):
+                services[section] = read_service(str(path), section, lines)
+            else:
+                values.update(_read(str(path), section, lines))
+    config = Config(values, ports, tuple(services.values()))
     _check_together(config)
     return config
 
@@ -268,59 +439,35 @@ def load(paths: Iterable[str | Path]) -> Config:
 def _check_together(config: Config) -> None:
     """What single bounds cannot say. Raises :class:`UserError`."""
     lease = config.number("fairq_ryu", "lease")
-    for section in SECTIONS:
-        interval = config.section(section).get("interval")
+    for section, values in config.as_dict().items():
+        interval = values.get("interval")
         if isinstance(interval, float) and interval > lease / 4:
             raise UserError(
                 f"[{section}] interval = {interval:g} s is too long for [fairq_ryu] lease = {lease:g} s: "
                 "rules would end before they are renewed",
                 "make the interval at most a quarter of the lease",
             )
+    # Those that are named must be there to be loaded, too.
+    for _, policy in config.port_policies():
+        find(policy)
 
 
-def _read(path: Path) -> dict[tuple[str, str], Value]:
-    # No interpolation and no DEFAULT section: what oslo.config puts there is not ours.
-    parser = configparser.ConfigParser(
-        interpolation=None, default_section="\0", strict=True, comment_prefixes=("#", ";")
-    )
-    parser.optionxform = str  # type: ignore[assignment, method-assign]
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UserError(f"cannot read {path}: {reason}", "check the path and its permissions") from None
-    try:
-        parser.read_string(text, str(path))
-    except configparser.Error as error:
-        first = str(error).splitlines()[0]
-        raise UserError(f"{path}: {first}", "write it as [section] and name = value lines") from None
-    values: dict[tuple[str, str], Value] = {}
-    for section in parser.sections():
-        known = SECTIONS.get(section)
-        if known is None:
-            close = _closest(section, SECTIONS)
-            if close:
-                raise UserError(f"{path}: unknown section [{section}]", f"did you mean [{close}]?")
-            continue
-        for name, text in parser.items(section, raw=True):
-            setting = known.get(name)
-            if setting is None:
-                close = _closest(name, known)
-                remedy = f"did you mean {close}?" if close else f"known are {', '.join(known)}"
-                raise UserError(f"{path}: [{section}] has no setting {name}", remedy)
-            try:
-                values[section, name] = setting.parse(text)
-            except ValueError as error:
-                unit = f", in {setting.unit}" if setting.unit else ""
-                raise UserError(
-                    f"{path}: [{section}] {name}: {error}",
-                    f"give a {setting.type_name}{unit}; the default is {setting.default}",
-                ) from None
+def _read(where: str, section: str, lines: Mapping[str, str]) -> dict[tuple[str, str], Value]:
+    known = settings_of(section)
+    if not known:
+        if section in available():
+            raise UserError(f"{where}: policy {section} has no settings", f"take section [{section}] out")
+        names = [*SECTIONS, PORTS, *available()]
+        close = f"{SERVICE}NAME" if section in ("service", "services") else closest(section, names)
+        if close:
+            raise UserError(f"{where}: unknown section [{section}]", f"did you mean [{close}]?")
+        return {}
+    values = {}
+    for name, text in lines.items():
+        value = values[section, name] = read_value(where, known, section, name, text)
+        if (section, name) == ("fairq_ryu", "policy") and value and value not in available():
+            raise UserError(
+                f"{where}: [{section}] policy: there is no policy {str(value)!r}",
+                f"known are {', '.join(available())}",
+            )
     return values
-
-
-def _closest(name: str, known: Iterable[str]) -> str | None:
-    import difflib
-
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return found[0] if found else None

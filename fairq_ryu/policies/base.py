@@ -9,8 +9,9 @@ unit tests. Register a policy under the entry point group ``fairq_ryu.policies``
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import (
@@ -81,6 +82,40 @@ class Policy(Protocol):
 
     def port_law(self, port: PortKey) -> PortLaw:
         """The law for one port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What is to be done about segments that a port's queue has dropped. ``dupack``: three duplicate ACKs go
+    to the source; ``reinject``: the segment is put back. ``bytes`` of lost packets are kept for each port at
+    most, and none for longer than ``age`` seconds.
+    """
+
+    dupack: bool
+    reinject: bool
+    bytes: int
+    age: float
+
+
+def recovery_of(policy: Policy) -> Recovery | None:
+    """What a policy wants done about losses: its attribute ``recovery``; None if it has none."""
+    found: Recovery | None = getattr(policy, "recovery", None)
+    return found
+
+
+def same(one: Policy, other: Policy) -> bool:
+    """Would it make no difference which of the two governs a port? By their attribute ``parameters``; without
+    that only one and the same object is the same policy.
+    """
+    if one is other:
+        return True
+    parameters: Any = getattr(one, "parameters", None)
+    return (
+        type(one) is type(other)
+        and parameters is not None
+        and bool(parameters == getattr(other, "parameters", None))
+        and recovery_of(one) == recovery_of(other)
+    )
 
 
 def available() -> list[str]:

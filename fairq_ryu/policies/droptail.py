@@ -4,26 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fairq_ryu.model import FlowInfo, PortKey, QueueSample, WindowPlan
-from fairq_ryu.policies.base import Parameters
+from fairq_ryu.model import PortKey
+from fairq_ryu.policies.base import Parameters, PortLaw
 
 _INTERVAL = 0.25
-
-
-class DropTailPort:
-    """Sets nothing."""
-
-    def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        """Nothing."""
-        return None
-
-    def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        """Nothing."""
-        return None
-
-    def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
-        """Nothing."""
-        return None
 
 
 class DropTail:
@@ -33,7 +17,8 @@ class DropTail:
 
     def __init__(self, parameters: Parameters) -> None:
         self.interval = _INTERVAL
+        self.parameters = ()
 
-    def port_law(self, port: PortKey) -> DropTailPort:
-        """The law for one port."""
-        return DropTailPort()
+    def port_law(self, port: PortKey) -> PortLaw:
+        """The law for one port: it answers nothing."""
+        return PortLaw()

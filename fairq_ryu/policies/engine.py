@@ -1,83 +1,184 @@
-"""Runs a policy on every port, and keeps the windows in the switches as the policy's plans say.
+"""Runs the policies, one law on every port, and keeps the windows in the switches as their plans say.
 
 Pure: returns rule changes, sends nothing. A port law that fails takes its own windows down and
-rests; the other ports do not notice.
+rests; the other ports do not notice. A fresh law (after a failure, or a change of policy) is told of
+all that its port has: the last sample of the queue, flows, announcements, congestion.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from fairq_ryu.fabric.gif import GifRow, GifTable
 from fairq_ryu.model import (
     NO_WINDOWS,
+    Announcement,
+    Congestion,
     FlowInfo,
     FlowKey,
+    FlowProgress,
     PortKey,
     QueueSample,
     RuleChange,
-    RuleTarget,
+    Thresholds,
     WindowPlan,
 )
-from fairq_ryu.policies.base import Policy, PortLaw
+from fairq_ryu.policies.base import Policy, PortLaw, Recovery, recovery_of, same
+from fairq_ryu.policies.choice import PolicyChoice
+from fairq_ryu.policies.sampling import Sampling
+from fairq_ryu.policies.standing import StandingRules
 
 log = logging.getLogger(__name__)
 # After a failure a port's law rests this long, seconds, and starts afresh.
 REST_AFTER_FAILURE = 10.0
-_Question = Callable[[PortLaw], WindowPlan | None]
-
-
-@dataclass(slots=True)
-class _Standing:
-    bytes: int
-    pool: bool
-    since: float
+NO_THRESHOLDS = Thresholds(0, 0)
 
 
 @dataclass(slots=True)
 class _Port:
-    law: PortLaw | None
+    policy: Policy
+    standing: StandingRules
+    law: PortLaw | None = None
     flows: dict[FlowKey, FlowInfo] = field(default_factory=dict)
+    announcements: dict[FlowKey, Announcement] = field(default_factory=dict)
+    state: tuple[Congestion, int] | None = None
     plan: WindowPlan = NO_WINDOWS
-    standing: dict[FlowKey | None, _Standing] = field(default_factory=dict)
     rests_until: float = 0.0
+    heard_at: float = 0.0
     last: QueueSample | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    thresholds_set: bool = False
 
 
 class PolicyEngine:
-    """The policy on all ports. Times in seconds of any monotonic clock."""
+    """The policies on all ports. Times in seconds of any monotonic clock."""
 
-    def __init__(self, policy: Policy, lease: float) -> None:
+    def __init__(self, choice: PolicyChoice | Policy, lease: float) -> None:
         """``lease``: seconds a rule stands; rules are renewed when a quarter of it has passed."""
-        self.policy = policy
+        self.choice = choice if isinstance(choice, PolicyChoice) else PolicyChoice(choice)
         self.renew_after = lease / 4
         self._ports: dict[PortKey, _Port] = {}
+        self._names: dict[PortKey, tuple[str, str]] = {}
         self.failures = 0
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of ports that no pattern names."""
+        return self.choice.default
+
+    def policy_of(self, key: PortKey) -> Policy:
+        """The policy that governs a port, or would."""
+        port = self._ports.get(key)
+        return port.policy if port is not None else self._chosen(key)
+
+    def recovery(self, key: PortKey) -> Recovery | None:
+        """What is to be done about the port's losses; None: nothing."""
+        return recovery_of(self.policy_of(key))
+
+    def interval(self, key: PortKey) -> float:
+        """How often the port's queue is to be read, seconds."""
+        return self.policy_of(key).interval
+
+    def poll_interval(self, keys: Iterable[PortKey]) -> float:
+        """How often queues are to be read for these ports, seconds; the default's if there are none."""
+        return min((self.interval(key) for key in keys), default=self.policy.interval)
+
+    # Which policy where
+
+    def named(self, key: PortKey, name: str, role: str, now: float) -> list[RuleChange]:
+        """What a port is called, and what it leads to ("host", "link"; "": not known). Its policy may change
+        with that.
+        """
+        self._names[key] = (name, role)
+        return self._govern(key, now)
+
+    def use(self, choice: PolicyChoice | Policy, now: float) -> list[RuleChange]:
+        """Change the policies. Ports whose policy is the same as before (see
+        :func:`~fairq_ryu.policies.base.same`) go on undisturbed; no rule of another old policy stays.
+        """
+        self.choice = choice if isinstance(choice, PolicyChoice) else PolicyChoice(choice)
+        return [change for key in list(self._ports) for change in self._govern(key, now)]
+
+    def _chosen(self, key: PortKey) -> Policy:
+        return self.choice.policy(key, *self._names.get(key, ("", "")))
+
+    def _govern(self, key: PortKey, now: float) -> list[RuleChange]:
+        port = self._ports.get(key)
+        chosen = self._chosen(key)
+        if port is None or same(port.policy, chosen):
+            return []
+        port.policy, port.law, port.plan, port.rests_until = chosen, None, NO_WINDOWS, 0.0
+        self._ready(key, port, now)
+        return self._changes(port, now)
+
+    # What happens on ports
 
     def flow_started(self, key: PortKey, flow: FlowInfo, now: float) -> list[RuleChange]:
         """A flow's data will leave by the port. A flow that is known already changes nothing."""
         port = self._port(key)
         if flow.key in port.flows:
             return []
+        self._ready(key, port, now)
         port.flows[flow.key] = flow
-        return self._ask(key, port, now, lambda law: law.flow_started(flow, len(port.flows), now))
+        return self._ask(key, port, now, "flow_started", flow, len(port.flows), now)
 
     def flow_ended(self, key: PortKey, flow: FlowKey, now: float) -> list[RuleChange]:
         """A flow has ended. A flow that is not known changes nothing."""
         port = self._ports.get(key)
-        info = port.flows.pop(flow, None) if port else None
-        if port is None or info is None:
+        if port is None or flow not in port.flows:
             return []
-        return self._ask(key, port, now, lambda law: law.flow_ended(info, len(port.flows), now))
+        self._ready(key, port, now)
+        info = port.flows.pop(flow)
+        port.announcements.pop(flow, None)
+        return self._ask(key, port, now, "flow_ended", info, len(port.flows), now)
+
+    def announced(
+        self, key: PortKey, flow: FlowKey, announcement: Announcement | None, now: float
+    ) -> list[RuleChange]:
+        """A flow's size and deadline have been announced, or that was taken back (None). A flow that is not
+        known on the port changes nothing.
+        """
+        port = self._ports.get(key)
+        if port is None or flow not in port.flows or port.announcements.get(flow) == announcement:
+            return []
+        self._ready(key, port, now)
+        if announcement is None:
+            del port.announcements[flow]
+        else:
+            port.announcements[flow] = announcement
+        return self._ask(key, port, now, "announced", flow, announcement, now)
+
+    def congestion(self, key: PortKey, state: Congestion, backlog: int, now: float) -> list[RuleChange]:
+        """The switch says that the port's queue has crossed a threshold."""
+        port = self._port(key)
+        self._ready(key, port, now)
+        port.state = (state, backlog)
+        return self._ask(key, port, now, "congestion", state, backlog, now)
+
+    def progressed(self, key: PortKey, flows: Mapping[FlowKey, FlowProgress], now: float) -> list[RuleChange]:
+        """How far flows of the port are. A port that is not known changes nothing."""
+        port = self._ports.get(key)
+        if port is None:
+            return []
+        self._ready(key, port, now)
+        return self._ask(key, port, now, "progressed", flows, now)
 
     def sampled(self, key: PortKey, sample: QueueSample, now: float) -> list[RuleChange]:
-        """The port's queue was read."""
+        """The port's queue was read. A law is shown it no more often than its policy's interval; what it is
+        not shown is in the ``peak`` and ``mean`` of the next that it is.
+        """
         if key not in self._ports and not sample.active and not sample.limit:
             return []  # nothing to govern, and nothing there
         port = self._port(key)
         port.last = sample
-        return self._ask(key, port, now, lambda law: law.queue_sampled(sample, len(port.flows), now))
+        self._ready(key, port, now)
+        due = port.sampling.due(sample, port.policy.interval, now)
+        if due is None:
+            return self._changes(port, now)
+        return self._ask(key, port, now, "queue_sampled", due, len(port.flows), now)
 
     def port_gone(self, key: PortKey) -> None:
         """The port has gone, and its rules with it."""
@@ -88,6 +189,25 @@ class PolicyEngine:
         for key, port in self._ports.items():
             if key.dpid == dpid:
                 port.standing.clear()
+                port.state = None
+
+    # What the laws want
+
+    def wants_progress(self, key: PortKey) -> bool:
+        """Is :meth:`progressed` to be called with the port's samples? ``False`` if the law cannot say."""
+        port = self._ports.get(key)
+        return port is not None and bool(self._query(key, port, "wants_progress"))
+
+    def thresholds(self, key: PortKey) -> Thresholds | None:
+        """The thresholds that should stand in the switch now; None: none, and none ever stood."""
+        port = self._ports.get(key)
+        if port is None:
+            return None
+        wanted = self._query(key, port, "thresholds")
+        if isinstance(wanted, Thresholds):
+            port.thresholds_set = True
+            return wanted
+        return NO_THRESHOLDS if port.thresholds_set else None
 
     def busy(self, key: PortKey) -> bool:
         """Has the port flows or windows?"""
@@ -98,55 +218,80 @@ class PolicyEngine:
         """For display: flows, plan and last sample of every port."""
         return {key: (len(p.flows), p.plan, p.last) for key, p in self._ports.items()}
 
+    def gif(self, now: float) -> Mapping[PortKey, list[GifRow]]:
+        """For display: the tables of announced flows, of the ports whose law keeps one as ``gif``."""
+        tables = ((key, getattr(port.law, "gif", None)) for key, port in self._ports.items())
+        return {key: table.rows(now) for key, table in tables if isinstance(table, GifTable)}
+
+    # Laws
+
     def _port(self, key: PortKey) -> _Port:
         port = self._ports.get(key)
         if port is None:
-            port = self._ports[key] = _Port(None)
+            standing = StandingRules(key, self.renew_after)
+            port = self._ports[key] = _Port(self._chosen(key), standing)
         return port
 
-    def _ask(self, key: PortKey, port: _Port, now: float, question: _Question) -> list[RuleChange]:
-        if now < port.rests_until:
-            return self._changes(key, port, now)
+    def _ready(self, key: PortKey, port: _Port, now: float) -> None:
+        """See that the port has a law, unless it rests, and that the law knows what the port has."""
+        port.heard_at = now
+        if port.law is not None or now < port.rests_until:
+            return
         try:
-            if port.law is None:
-                port.law = self.policy.port_law(key)
-            plan = question(port.law)
+            port.law = port.policy.port_law(key)
+        except Exception:
+            self._failed(key, port, now)
+            return
+        # In this order: the buffer decides what a flow means.
+        if port.last is not None:
+            port.sampling.restart(now)
+            self._take(key, port, now, "queue_sampled", port.last, len(port.flows), now)
+        for count, flow in enumerate(port.flows.values(), 1):
+            self._take(key, port, now, "flow_started", flow, count, now)
+        for known, announcement in port.announcements.items():
+            self._take(key, port, now, "announced", known, announcement, now)
+        if port.state is not None:
+            self._take(key, port, now, "congestion", *port.state, now)
+
+    def _ask(self, key: PortKey, port: _Port, now: float, what: str, *about: Any) -> list[RuleChange]:
+        self._take(key, port, now, what, *about)
+        return self._changes(port, now)
+
+    def _take(self, key: PortKey, port: _Port, now: float, what: str, *about: Any) -> None:
+        """Tell a law something, and take over its plan. A law need not know of everything."""
+        if port.law is None:
+            return
+        try:
+            question = getattr(port.law, what, None)
+            plan = None if question is None else question(*about)
             if plan is not None:
                 if not isinstance(plan, WindowPlan) or not all(isinstance(f, FlowKey) for f in plan.flows):
                     raise TypeError(f"a port law answers with a WindowPlan or None, not {plan!r}")
                 port.plan = plan
         except Exception:
-            log.exception(
-                "policy %s failed on port %s: its windows are taken down for %.0f s",
-                self.policy.name,
-                key,
-                REST_AFTER_FAILURE,
-            )
-            self.failures += 1
-            port.law, port.plan = None, NO_WINDOWS
-            port.rests_until = now + REST_AFTER_FAILURE
-        return self._changes(key, port, now)
+            self._failed(key, port, now)
 
-    def _changes(self, key: PortKey, port: _Port, now: float) -> list[RuleChange]:
-        """What must be said for the switch to do what the plan says."""
-        plan = port.plan
-        wanted: dict[FlowKey | None, tuple[int, bool]] = {f: (size, False) for f, size in plan.flows.items()}
-        if plan.pool is not None:
-            wanted[None] = (plan.pool, True)
-        elif plan.window is not None:
-            wanted[None] = (plan.window, False)
-        changes = []
-        for flow in list(port.standing):
-            if flow not in wanted:
-                del port.standing[flow]
-                changes.append(RuleChange(RuleTarget(key, flow), None))
-        for flow, (size, pool) in wanted.items():
-            standing = port.standing.get(flow)
-            if (
-                standing is None
-                or (standing.bytes, standing.pool) != (size, pool)
-                or now - standing.since >= self.renew_after
-            ):
-                port.standing[flow] = _Standing(size, pool, now)
-                changes.append(RuleChange(RuleTarget(key, flow), size, pool))
-        return changes
+    def _query(self, key: PortKey, port: _Port, what: str) -> Any:
+        """Ask a law for what it wants; None if it cannot say."""
+        question = getattr(port.law, what, None)
+        if question is None:
+            return None
+        try:
+            return question()
+        except Exception:
+            self._failed(key, port, port.heard_at)
+            return None
+
+    def _failed(self, key: PortKey, port: _Port, now: float) -> None:
+        log.exception(
+            "policy %s failed on port %s: its windows are taken down for %.0f s",
+            port.policy.name,
+            key,
+            REST_AFTER_FAILURE,
+        )
+        self.failures += 1
+        port.law, port.plan = None, NO_WINDOWS
+        port.rests_until = now + REST_AFTER_FAILURE
+
+    def _changes(self, port: _Port, now: float) -> list[RuleChange]:
+        return port.standing.changes(port.plan, port.flows, now)

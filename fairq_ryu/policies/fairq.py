@@ -14,14 +14,13 @@ the law itself would take hundreds of milliseconds.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
-from fairq_ryu.policies.base import Parameters
+from fairq_ryu.policies.base import Parameters, PortLaw
+from fairq_ryu.policies.shapes import Shapes
 
-DEFAULT_SEGMENT = 1460
 # The largest window TCP can say: 65535 << 14 (RFC 7323), for each flow.
 LARGEST_WINDOW = 65535 << 14
 # Between updates a higher floor is told only when it is higher by this factor.
@@ -43,13 +42,12 @@ class FairQParameters:
     floor_segments: int = 2
 
 
-class FairQPort:
+class FairQPort(PortLaw):
     """FairQ on one port. ``pool`` is the paper's ``n * w`` in bytes."""
 
     def __init__(self, parameters: FairQParameters) -> None:
         self.parameters = parameters
-        # Segment size and window step of the flows, and how many have them.
-        self.shapes: Counter[tuple[int, int]] = Counter()
+        self.shapes = Shapes()
         self.active = 0
         self.limit = 0
         self.rate = 0
@@ -74,7 +72,7 @@ class FairQPort:
         """The first flow of a port gets its pool at once. Later ones leave it as it is, but for the
         floor: a volley's first windows decide how large its segments are.
         """
-        self.shapes[flow.mss, flow.step] += 1
+        self.shapes.started(flow)
         self.empty_since = None
         self.active += 1
         if self.limit <= 0:
@@ -88,8 +86,7 @@ class FairQPort:
 
     def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """Nothing yet: the next volley may come at once, and should meet the pool."""
-        self.shapes[flow.mss, flow.step] -= 1
-        self.shapes = +self.shapes  # those of no flow go
+        self.shapes.ended(flow)
         return None
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
@@ -145,13 +142,10 @@ class FairQPort:
         return max(min(flows * window, self.limit), flows * segment)
 
     def _typical(self) -> tuple[int, int]:
-        """Segment size and window step of most flows, bytes: an odd one must not set the measure. The
-        switch sees to each flow's own least window.
+        """Segment size and window step of most flows, bytes. The switch sees to each flow's own least
+        window.
         """
-        if not self.shapes:
-            return DEFAULT_SEGMENT, 1
-        shape, _ = max(self.shapes.items(), key=lambda item: (item[1], item[0]))
-        return shape
+        return self.shapes.typical()
 
     def _plan(self) -> WindowPlan:
         assert self.pool is not None

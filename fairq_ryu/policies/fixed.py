@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
-from fairq_ryu.policies.base import Parameters
+from fairq_ryu.policies.base import Parameters, PortLaw
 
 
-class FixedPort:
+class FixedPort(PortLaw):
     """The same pool on every port that has a queue and flows."""
 
     def __init__(self, pool: int) -> None:
@@ -38,6 +38,7 @@ class Fixed:
         """``parameters`` are the settings of section ``[fixed]``."""
         self.pool = int(parameters["pool"])
         self.interval = float(parameters["interval"])
+        self.parameters = (self.pool, self.interval)
 
     def port_law(self, port: PortKey) -> FixedPort:
         """The law for one port."""

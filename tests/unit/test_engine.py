@@ -171,7 +171,7 @@ def test_a_law_that_fails_takes_its_own_windows_down_only(engine, policy, caplog
     # Then a new law starts, and hears of all flows there are by now.
     assert engine.sampled(PORT, SAMPLE, 1.0 + REST_AFTER_FAILURE) == [pool(5)]
     assert len(policy.laws[PORT]) == 2
-    assert policy.laws[PORT][1].told == [("sampled", 2)]
+    assert policy.laws[PORT][1].told == [("sampled", 2), ("started", 1), ("started", 2)]
 
 
 def test_a_policy_that_cannot_make_a_law_is_a_failure_as_well(engine, policy, monkeypatch):

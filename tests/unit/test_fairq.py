@@ -126,7 +126,7 @@ def test_one_odd_flow_does_not_set_the_measure():
     law.flow_started(odd, 41, 0.0)
     assert law.queue_sampled(sample(0, 41), 41, 0.0).pool <= LIMIT
     law.flow_ended(odd, 40, 0.0)
-    assert law.shapes == {(1460, 512): 40}
+    assert law.shapes.counts == {(1460, 512): 40}
 
 
 def test_the_mean_counts_where_it_is_above_the_moment():
@@ -284,11 +284,13 @@ def test_each_new_plan_is_between_floor_and_ceiling(parameters, shape, history):
 
 @given(PARAMETERS, SHAPES, HISTORY)
 def test_the_state_is_never_less_than_a_segment(parameters, shape, history):
-    """A state below that would only delay the way back up."""
+    """A state below that would only delay the way back up. Flows that have come since the last update may
+    have larger segments; they are worth an update when it is by 15 %.
+    """
     port = Port(parameters, shape)
     port.replay(history)
     if port.law.pool is not None and port.law.said:
-        assert port.law.pool >= port.segment
+        assert port.law.pool * 1.16 >= port.segment
 
 
 @given(PARAMETERS, SHAPES, HISTORY, READING, st.integers(0, 200_000))

@@ -16,7 +16,7 @@ MATPLOTLIB = {"matplotlib", "numpy"}
 
 # Package -> what it may import of ours, besides itself and the version; and of others, besides Python's own.
 LAYERS: dict[str, tuple[set[str], set[str]]] = {
-    "fairq_ryu/policies": (BELOW, set()),
+    "fairq_ryu/policies": (BELOW | {"fairq_ryu.fabric.gif"}, set()),
     "fairq_ryu/fabric": (BELOW, {"networkx"}),
     "fairq_ryu/openflow": (BELOW, {"ryu"}),
     "fairq_ryu/switch": (
@@ -37,7 +37,18 @@ MODULES: dict[str, set[str]] = {
     "fairq_ryu/__init__.py": set(),
     "fairq_ryu/errors.py": set(),
     "fairq_ryu/model.py": set(),
-    "fairq_ryu/config.py": {"fairq_ryu.errors"},
+    "fairq_ryu/setting.py": {"fairq_ryu.errors"},
+    "fairq_ryu/inifile.py": {"fairq_ryu.errors"},
+    "fairq_ryu/services.py": {"fairq_ryu.errors", "fairq_ryu.model", "fairq_ryu.setting"},
+    # It asks which policies there are, and what settings those of other packages declare.
+    "fairq_ryu/config.py": {
+        "fairq_ryu.errors",
+        "fairq_ryu.inifile",
+        "fairq_ryu.model",
+        "fairq_ryu.policies.base",
+        "fairq_ryu.services",
+        "fairq_ryu.setting",
+    },
 }
 
 

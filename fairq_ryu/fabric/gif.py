@@ -1,0 +1,137 @@
+"""The GIF table of a port (global information of flows): what each flow still has to send, and by when.
+
+Lu, "SED: An SDN-Based Explicit-Deadline-Aware TCP for Cloud Data Center Networks" (Tsinghua Science
+and Technology 21(5), 2016), section 3.5. Rows are in the order of the earliest deadline (EDF). Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from fairq_ryu.model import Announcement, FlowInfo, FlowKey, FlowProgress
+
+
+@dataclass(slots=True)
+class GifEntry:
+    """A flow as the table knows it. Times in seconds of the clock that ``now`` is of, sizes in bytes.
+
+    ``known`` is when ``deadline`` was announced; ``moved`` when the switch last told of more bytes sent (or
+    of the end of the handshake); ``progress`` None: the switch has told nothing of it yet.
+    """
+
+    flow: FlowInfo
+    start: float
+    size: int | None = None
+    deadline: float | None = None
+    known: float = 0.0
+    progress: FlowProgress | None = None
+    moved: float = -math.inf
+
+    @property
+    def remaining(self) -> int | None:
+        """Bytes that its receiver has not acknowledged yet; None: the size is not known."""
+        if self.size is None:
+            return None
+        return max(0, self.size - (self.progress.acked if self.progress else 0))
+
+    def urgent(self, now: float) -> bool:
+        """Has it bytes to send, and a deadline that has not passed?"""
+        return self.deadline is not None and self.deadline > now and bool(self.remaining)
+
+    def missed(self, now: float) -> bool:
+        """Has its deadline passed with bytes still to send?"""
+        return self.deadline is not None and self.deadline <= now and bool(self.remaining)
+
+
+class GifRow(NamedTuple):
+    """A row for display: ``deadline`` and ``start`` by the table's clock, ``remaining_time`` in seconds
+    (negative: missed), sizes in bytes; None where nothing was announced. ``priority`` 1 is served first.
+    """
+
+    flow: FlowKey
+    src: str
+    dst: str
+    start: float
+    deadline: float | None
+    size: int | None
+    remaining_time: float | None
+    remaining_size: int | None
+    priority: int
+
+
+class GifTable:
+    """All flows of one port."""
+
+    def __init__(self) -> None:
+        self._entries: dict[FlowKey, GifEntry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[GifEntry]:
+        return iter(self._entries.values())
+
+    def get(self, flow: FlowKey) -> GifEntry | None:
+        """A flow's entry."""
+        return self._entries.get(flow)
+
+    def add(self, flow: FlowInfo, now: float, announcement: Announcement | None = None) -> GifEntry:
+        """A flow has started at ``now``; its announcement, if it came before it."""
+        entry = self._entries[flow.key] = GifEntry(flow, now)
+        if announcement is not None:
+            self.announce(flow.key, announcement, now)
+        return entry
+
+    def remove(self, flow: FlowKey) -> None:
+        """A flow has ended. One that is not there changes nothing."""
+        self._entries.pop(flow, None)
+
+    def announce(self, flow: FlowKey, announcement: Announcement | None, now: float) -> None:
+        """What an application says of a flow; None takes it back. One that is not there changes nothing."""
+        entry = self._entries.get(flow)
+        if entry is not None:
+            entry.size, entry.deadline = announcement or (None, None)
+            entry.known = now
+
+    def progressed(self, flow: FlowKey, progress: FlowProgress, now: float) -> None:
+        """What the switch has counted of a flow. One that is not there changes nothing."""
+        entry = self._entries.get(flow)
+        if entry is None:
+            return
+        before = entry.progress
+        news = before is None or not before.established or progress.sent != before.sent
+        if progress.established and news:
+            entry.moved = now
+        entry.progress = progress
+
+    def ordered(self, now: float) -> list[GifEntry]:
+        """Flows that must still meet a deadline, the earliest first, then all others by their start. Ties go
+        by the flow's name, so that the order does not change from one time to the next.
+        """
+
+        def rank(entry: GifEntry) -> tuple[bool, float, FlowKey]:
+            urgent = entry.urgent(now)
+            time = entry.deadline if urgent and entry.deadline is not None else entry.start
+            return not urgent, time, entry.flow.key
+
+        return sorted(self._entries.values(), key=rank)
+
+    def rows(self, now: float) -> list[GifRow]:
+        """The table in the order of :meth:`ordered`, for display."""
+        return [
+            GifRow(
+                flow=entry.flow.key,
+                src=entry.flow.key.src,
+                dst=entry.flow.key.dst,
+                start=entry.start,
+                deadline=entry.deadline,
+                size=entry.size,
+                remaining_time=None if entry.deadline is None else entry.deadline - now,
+                remaining_size=entry.remaining,
+                priority=priority,
+            )
+            for priority, entry in enumerate(self.ordered(now), 1)
+        ]

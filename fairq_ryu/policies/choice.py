@@ -1,0 +1,108 @@
+"""Which policy governs which port: by a pattern on the interface's name, or by what the port leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.model import PortKey
+from fairq_ryu.policies.base import Parameters, Policy, find
+
+ROLE = "role:"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChoice:
+    """``rules`` are tried in their order; the first whose pattern holds decides, else ``default``.
+
+    A pattern is a shell pattern on the interface's name (``leaf1-eth*``), or ``role:host`` or
+    ``role:link``. A port whose name or role is not known matches no pattern of that kind, but ``*``
+    matches all ports.
+    """
+
+    default: Policy
+    rules: tuple[tuple[str, Policy], ...] = ()
+
+    def policy(self, port: PortKey, name: str, role: str) -> Policy:
+        """The policy for a port: its interface's ``name``, and its ``role`` ("host", "link" or "")."""
+        for pattern, policy in self.rules:
+            if _holds(pattern, name, role):
+                return policy
+        return self.default
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """All that may come to govern a port, the default first."""
+        return tuple({id(p): p for p in (self.default, *(policy for _, policy in self.rules))}.values())
+
+
+def _holds(pattern: str, name: str, role: str) -> bool:
+    if pattern.startswith(ROLE):
+        return role == pattern.removeprefix(ROLE)
+    return fnmatchcase(name, pattern)
+
+
+class Settings(Protocol):
+    """What :func:`choose` asks of the configuration (:class:`fairq_ryu.config.Config` has it)."""
+
+    def number(self, section: str, name: str) -> float: ...
+
+    def section(self, section: str) -> Parameters: ...
+
+    def port_policies(self) -> Sequence[tuple[str, str]]: ...
+
+    def policy(self) -> str: ...
+
+
+def choose(app: str, settings: Settings) -> PolicyChoice:
+    """The policies that an application and a configuration ask for, made from their settings.
+
+    ``app`` is the policy that the application bears in its name, "" if none. Raises :class:`UserError` if
+    the two contradict each other, no policy is named, one cannot be found or loaded, or it wants the queue
+    read too seldom for the lease of its windows.
+    """
+    named = settings.policy()
+    if app and named and named != app:
+        raise UserError(
+            f"the application is fairq_ryu.apps.{app}, but [fairq_ryu] policy = {named}",
+            f"start fairq_ryu.apps.{named}, or take that line out",
+        )
+    if not app and not named:
+        raise UserError(
+            "no policy is named", "start an application that has one, or set [fairq_ryu] policy = NAME"
+        )
+    made: dict[str, Policy] = {}
+
+    def policy(name: str) -> Policy:
+        if name not in made:
+            made[name] = make(name, settings)
+        return made[name]
+
+    rules = tuple((pattern, policy(name)) for pattern, name in settings.port_policies())
+    return PolicyChoice(policy(named or app), rules)
+
+
+def make(name: str, settings: Settings) -> Policy:
+    """The policy of that name with its settings. Raises :class:`UserError` as :func:`choose` does."""
+    policy_class = find(name)
+    try:
+        policy = policy_class(settings.section(name))
+        interval = float(policy.interval)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"policy {name} cannot be made: {type(error).__name__}: {error}",
+            f"correct section [{name}], or the policy",
+        ) from error
+    lease = settings.number("fairq_ryu", "lease")
+    if not 0 < interval <= lease / 4:
+        raise UserError(
+            f"policy {name} wants the queue every {interval:g} s; with [fairq_ryu] lease = {lease:g} s "
+            "its rules would end before they are renewed",
+            "make the interval at most a quarter of the lease, and more than 0",
+        )
+    return policy

@@ -1,0 +1,116 @@
+"""IQM: when a volley of new flows is about to overflow the queue, every flow gets one segment for the moment.
+
+Abdelmoniem and Bensaou, "Incast-Aware Switch-Assisted TCP Congestion Control for Data Centers"
+(IEEE GLOBECOM 2015), section III. Each new flow is expected to add its initial window to the queue;
+when that is more than the buffer holds, all flows of the port are held at one segment until the
+queue has drained.
+
+What is ours: the prediction is made at every flow start as well, and not only when the interval
+ends, so that the first ACK of the volley meets the small window; and connections that nobody answers
+count only so far for each port that they come from, so that a flood of SYNs cannot hold the mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairq_ryu.model import NO_WINDOWS, FlowInfo, FlowKey, FlowProgress, PortKey, QueueSample, WindowPlan
+from fairq_ryu.policies.base import Parameters, PortLaw
+from fairq_ryu.policies.openers import Openers
+from fairq_ryu.policies.shapes import Shapes
+
+
+@dataclass(frozen=True, slots=True)
+class IqmParameters:
+    """``interval`` T_i in s, ``alpha`` a fraction of the buffer, ``initial_window`` x in segments,
+    ``syn_allowance`` in flows.
+    """
+
+    interval: float = 0.01
+    alpha: float = 0.2
+    initial_window: int = 10
+    syn_allowance: int = 256
+
+
+class IqmPort(PortLaw):
+    """IQM on one port. ``beta`` counts the flows that have started in this interval, less those that have
+    ended; ``incast`` is the mode.
+    """
+
+    def __init__(self, parameters: IqmParameters) -> None:
+        self.parameters = parameters
+        self.openers = Openers(parameters.syn_allowance)
+        self.shapes = Shapes()
+        self.beta = 0
+        self.incast = False
+        self.queue = 0
+        self.limit = 0
+
+    def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
+        """The paper's SYN. The queue is that of the last sample."""
+        self.shapes.started(flow)
+        if self.openers.started(flow, now):
+            self.beta += 1
+            self._predict()
+        return self._plan() if self.incast else None
+
+    def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
+        """The paper's FIN."""
+        self.shapes.ended(flow)
+        self.openers.over(flow.key)
+        self.beta = max(0, self.beta - 1)
+        return None
+
+    def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
+        """The end of an interval."""
+        self.queue, self.limit = sample.backlog, sample.limit
+        if self.queue < self.parameters.alpha * self.limit or self.limit <= 0:
+            self.incast = False
+        self._predict()
+        self.beta = 0
+        self.openers.forget(now)
+        return self._plan()
+
+    def progressed(self, flows: Mapping[FlowKey, FlowProgress], now: float) -> WindowPlan | None:
+        """Which flows have been answered."""
+        self.openers.progressed(flows, now)
+        return None
+
+    def wants_progress(self) -> bool:
+        """While there are flows that have not been answered."""
+        return len(self.openers) > 0
+
+    def _predict(self) -> None:
+        segment, _ = self.shapes.typical()
+        expected = self.beta * self.parameters.initial_window * segment + self.queue
+        if 0 < self.limit < expected:
+            self.incast = True
+
+    def _plan(self) -> WindowPlan:
+        return WindowPlan(window=self.shapes.typical()[0]) if self.incast else NO_WINDOWS
+
+
+class Iqm:
+    """The IQM policy."""
+
+    name: ClassVar[str] = "iqm"
+
+    def __init__(self, parameters: Parameters) -> None:
+        """``parameters`` are the settings of section ``[iqm]``."""
+        self.parameters = IqmParameters(
+            interval=float(parameters["interval"]),
+            alpha=float(parameters["alpha"]),
+            initial_window=int(parameters["initial_window"]),
+            syn_allowance=int(parameters["syn_allowance"]),
+        )
+
+    @property
+    def interval(self) -> float:
+        """T_i, seconds."""
+        return self.parameters.interval
+
+    def port_law(self, port: PortKey) -> IqmPort:
+        """The law for one port."""
+        return IqmPort(self.parameters)

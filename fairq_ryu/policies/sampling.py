@@ -1,0 +1,44 @@
+"""Samples of a queue that is read more often than its policy wants, put together for it."""
+
+from __future__ import annotations
+
+from fairq_ryu.model import QueueSample
+
+# A sample this much early, as a part of the interval, is passed on: pollers do not keep time exactly.
+_EARLY = 0.1
+
+
+class Sampling:
+    """Of one port."""
+
+    def __init__(self) -> None:
+        self._passed_at: float | None = None
+        self._read_at = 0.0
+        self._peak = 0
+        # Bytes times seconds, and seconds, since the last sample that was passed on.
+        self._area = 0.0
+        self._span = 0.0
+
+    def restart(self, now: float) -> None:
+        """A sample was passed on by other ways."""
+        self._passed_at = self._read_at = now
+        self._peak, self._area, self._span = 0, 0.0, 0.0
+
+    def due(self, sample: QueueSample, interval: float, now: float) -> QueueSample | None:
+        """The sample to pass on: None before ``interval`` (seconds) has passed since the last. ``peak`` and
+        ``mean`` are of the whole time since then.
+        """
+        if self._passed_at is None:
+            self.restart(now)
+            return sample
+        passed = now - self._read_at
+        self._read_at = now
+        self._area += sample.mean * passed
+        self._span += passed
+        self._peak = max(self._peak, sample.peak)
+        if now - self._passed_at < (1 - _EARLY) * interval:
+            return None
+        mean = self._area / self._span if self._span else sample.mean
+        due = sample._replace(peak=self._peak, mean=mean)
+        self.restart(now)
+        return due

@@ -1,0 +1,55 @@
+"""The rules that stand in a switch for one port, and what must be said for them to be what a plan says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowPlan
+
+
+@dataclass(slots=True)
+class _Rule:
+    bytes: int
+    pool: bool
+    since: float
+
+
+class StandingRules:
+    """The rules of one port, by flow; None is the rule for all flows of the port."""
+
+    def __init__(self, port: PortKey, renew_after: float) -> None:
+        """``renew_after``: a rule that has not changed is said again after so many seconds."""
+        self.port = port
+        self.renew_after = renew_after
+        self._rules: dict[FlowKey | None, _Rule] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._rules)
+
+    def clear(self) -> None:
+        """The switch has lost them."""
+        self._rules.clear()
+
+    def changes(self, plan: WindowPlan, flows: Collection[FlowKey], now: float) -> list[RuleChange]:
+        """What is to be said now. ``flows`` are those that there are: one that has ended is not woken."""
+        wanted: dict[FlowKey | None, tuple[int, bool]] = {f: (size, False) for f, size in plan.flows.items()}
+        if plan.pool is not None:
+            wanted[None] = (plan.pool, True)
+        elif plan.window is not None:
+            wanted[None] = (plan.window, False)
+        changes = []
+        for flow in [flow for flow in self._rules if flow not in wanted]:
+            paused = self._rules.pop(flow).bytes == 0 and flow in flows
+            changes.append(RuleChange(RuleTarget(self.port, flow), None, wake=paused))
+        for flow, (size, pool) in wanted.items():
+            rule = self._rules.get(flow)
+            if (
+                rule is None
+                or (rule.bytes, rule.pool) != (size, pool)
+                or now - rule.since >= self.renew_after
+            ):
+                woken = rule is not None and rule.bytes == 0 and size > 0 and flow in flows
+                self._rules[flow] = _Rule(size, pool, now)
+                changes.append(RuleChange(RuleTarget(self.port, flow), size, pool, woken))
+        return changes

@@ -1,0 +1,85 @@
+"""The sections of a configuration file that are not one line a setting: services, and policies of ports."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Mapping
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.model import Service
+from fairq_ryu.setting import Setting, Value, read_value
+
+PORTS = "ports"
+SERVICE = "service."
+ROLES = ("role:host", "role:link")
+
+SERVICE_SETTINGS: tuple[Setting, ...] = (
+    Setting("service.NAME", "port", 0, "", "The server's TCP port (0: any; then give a host).", 0, 65535),
+    Setting("service.NAME", "host", "", "", "The server's IP address (empty: any)."),
+    Setting("service.NAME", "size", 0, "bytes", "Bytes of a flow (0: not known).", 0, 1 << 50),
+    Setting(
+        "service.NAME",
+        "deadline",
+        0.0,
+        "s",
+        "When the last byte must be there, counted from the flow's start (0: no deadline).",
+        0,
+        86400,
+    ),
+    Setting(
+        "service.NAME",
+        "direction",
+        "to-client",
+        "",
+        "Which way the data goes: to-client or to-server.",
+        choices=("to-client", "to-server"),
+    ),
+)
+_BY_NAME = {setting.name: setting for setting in SERVICE_SETTINGS}
+
+
+def read_service(where: str, section: str, lines: Mapping[str, str]) -> Service:
+    """The service of a section ``[service.NAME]``. Raises :class:`UserError`."""
+    values: dict[str, Value] = {name: setting.default for name, setting in _BY_NAME.items()}
+    values |= {name: read_value(where, _BY_NAME, section, name, text) for name, text in lines.items()}
+    if not section.removeprefix(SERVICE):
+        raise UserError(f"{where}: [{section}] has no name", "write [service.NAME]")
+    host = str(values["host"])
+    if host:
+        try:
+            host = str(ipaddress.ip_address(host))
+        except ValueError:
+            raise UserError(
+                f"{where}: [{section}] host: {host!r} is not an IP address", "give one, without a mask"
+            ) from None
+    if not host and not values["port"]:
+        raise UserError(f"{where}: [{section}] covers every flow there is", "give it a port or a host")
+    size, deadline = int(values["size"]), float(values["deadline"])
+    if not size and not deadline:
+        raise UserError(f"{where}: [{section}] says nothing of its flows", "give it a size or a deadline")
+    return Service(
+        name=section.removeprefix(SERVICE),
+        port=int(values["port"]),
+        host=host,
+        size=size or None,
+        deadline=deadline or None,
+        to_server=values["direction"] == "to-server",
+    )
+
+
+def read_ports(
+    where: str, lines: Mapping[str, str], policies: Collection[str]
+) -> tuple[tuple[str, str], ...]:
+    """The ``pattern = policy`` lines of section ``[ports]``, in order. Raises :class:`UserError`."""
+    for pattern, policy in lines.items():
+        if pattern.partition(":")[0] == "role" and pattern not in ROLES:
+            raise UserError(
+                f"{where}: [ports] {pattern} = {policy}: there is no such role",
+                f"write {' or '.join(ROLES)}, or a pattern on the interface's name",
+            )
+        if policy not in policies:
+            raise UserError(
+                f"{where}: [ports] {pattern}: there is no policy {policy!r}",
+                f"known are {', '.join(policies)}",
+            )
+    return tuple(lines.items())
