@@ -345,8 +345,10 @@ def ask_queues(datapath: Datapath, port: int = ofp.OFPP_ANY) -> Message:
     )
 
 
-def ask_flows(datapath: Datapath, idle_ms: int) -> Message:
-    """Ask an agent for its records of the flows that were not silent for so long."""
+def ask_flows(datapath: Datapath, idle_ms: int, port: int = ofp.OFPP_ANY) -> Message:
+    """Ask an agent for its records of the flows that were not silent for so long: those that leave by a
+    port, or all.
+    """
     return parser.OFPExperimenterStatsRequest(
-        datapath, 0, oxm.EXPERIMENTER_ID, records.EXP_TYPE_FLOW_RECORDS, records.encode_request(idle_ms)
+        datapath, 0, oxm.EXPERIMENTER_ID, records.EXP_TYPE_FLOW_RECORDS, records.encode_request(idle_ms, port)
     )

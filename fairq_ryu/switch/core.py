@@ -48,8 +48,10 @@ class BridgeData(RuleSink, Protocol):
     def restart_peaks(self) -> None:
         """Let the peaks start again."""
 
-    def flow_records(self, idle_ms: int) -> list[bytes]:
-        """What is known of the flows: encoded records, in parts that fit in a message."""
+    def flow_records(self, idle_ms: int, ports: list[BridgePort]) -> list[bytes]:
+        """What is known of the flows that leave by some ports: encoded records, in parts that fit in a
+        message.
+        """
 
 
 class Switch:
@@ -373,7 +375,8 @@ class Channel:
                 ports = self._ports_asked(depth.decode_request(body))
                 parts = [depth.encode_reply([r]) for r in self._switch.queue_depths(self, ports)]
             elif exp_type == records.EXP_TYPE_FLOW_RECORDS:
-                parts = self._switch.data.flow_records(records.decode_request(body))
+                asked = records.decode_request(body)
+                parts = self._switch.data.flow_records(asked.idle_ms, self._ports_asked(asked.port))
             else:
                 raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE, f"type {exp_type}")
         except ValueError as error:

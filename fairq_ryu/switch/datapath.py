@@ -343,11 +343,11 @@ class Datapath:
         shape = self.shapes.get(port.ifindex)
         return shape is not None and shape.kind == "noqueue"
 
-    def flow_records(self, idle_ms: int) -> list[bytes]:
-        """What is known of every flow not silent for ``idle_ms`` (0: of every flow), encoded as the
-        channel wants it, in parts that fit in a message each.
+    def flow_records(self, idle_ms: int, ports: list[BridgePort]) -> list[bytes]:
+        """What is known of every flow that leaves by ``ports`` and was not silent for ``idle_ms`` (0: of
+        every such flow), encoded as the channel wants it, in parts that fit in a message each.
         """
-        ofports = {port.ifindex: ofport for ofport, port in self._ports.items()}
+        ofports = {port.ifindex: port.ofport for port in ports}
         return FlowMap(self.flows).records(time.monotonic_ns(), idle_ms, ofports)
 
     def sweep(self, idle_ns: int, closed_ns: int) -> tuple[int, int]:

@@ -35,8 +35,9 @@ RECORD = np.dtype(
         ("bytes", ">u8"),
         ("packets", ">u8"),
         ("rewritten", ">u8"),
+        ("acked", ">u8"),
         ("idle_ms", ">u4"),
-        ("pad", ">u4"),
+        ("rtt_us", ">u4"),
     ]
 )
 
@@ -111,7 +112,12 @@ def _encode(keys: Rows, flows: Rows, side: int, now_ns: int, ofports: dict[int, 
     """One direction of every connection: ``side`` 0 is lo to hi."""
     own = flows["dir"][:, side]
     here = np.isin(own["ifindex"], np.array(list(ofports), dtype=np.uint32))
-    keys, own = keys[here], own[here]
+    keys, own, both = keys[here], own[here], flows["dir"][here]
+    # Only who has answered the other's SYN, or its SYN-ACK, has acknowledged anything.
+    established = (both["flags"] & _C["FQ_ACK"]).all(axis=1) | both["packets"].any(axis=1)
+    # Each direction knows its own part: from what it answers to its answer.
+    parts = both["rtt_ns"].astype(np.uint64)
+    rtt_us = np.where(parts.all(axis=1), np.maximum(parts.sum(axis=1) // 1000, 1), 0)
     out = np.zeros(len(keys), dtype=RECORD)
     ends = ("lo", "hi") if side == 0 else ("hi", "lo")
     v4 = keys["family"] == 4
@@ -131,8 +137,10 @@ def _encode(keys: Rows, flows: Rows, side: int, now_ns: int, ofports: dict[int, 
         np.where(bits & _C["FQ_KNOWN"], records.KNOWN, 0)
         | np.where(bits & (_C["FQ_FIN"] | _C["FQ_RST"]), records.CLOSED, 0)
         | np.where(own["ruled_until"] > now_ns, records.RULED, 0)
+        | np.where(established, records.ESTABLISHED, 0)
     )
-    for name in ("bytes", "packets", "rewritten"):
+    out["rtt_us"] = rtt_us
+    for name in ("bytes", "packets", "rewritten", "acked"):
         out[name] = own[name]
     idle = np.maximum(now_ns - own["last_ns"].astype(np.int64), 0) // 1_000_000
     out["idle_ms"] = np.minimum(idle, 0xFFFFFFFF)

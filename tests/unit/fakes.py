@@ -77,7 +77,7 @@ class FakeDatapath:
         self.active: dict[int, int] = {}
         self.peaks_restarted = 0
         self.records: list[FlowRecord] = []
-        self.idle_asked: list[int] = []
+        self.flows_asked: list[tuple[int, list[int]]] = []
 
     @property
     def ports(self) -> dict[int, BridgePort]:
@@ -116,6 +116,6 @@ class FakeDatapath:
         self.peaks_restarted += 1
         self.queues = {n: q._replace(peak=q.backlog) for n, q in self.queues.items()}
 
-    def flow_records(self, idle_ms: int) -> list[bytes]:
-        self.idle_asked.append(idle_ms)
+    def flow_records(self, idle_ms: int, ports: list[BridgePort]) -> list[bytes]:
+        self.flows_asked.append((idle_ms, [port.ofport for port in ports]))
         return [encode_reply([record]) for record in self.records]

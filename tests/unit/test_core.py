@@ -550,12 +550,12 @@ def flow_records(count: int) -> Iterator[records.FlowRecord]:
         yield records.FlowRecord(key, 1, records.KNOWN, 7, 1460, n, n, n, 0)
 
 
-@pytest.mark.parametrize("count", [0, 1, 749, 750, 5000])
+@pytest.mark.parametrize("count", [0, 1, 681, 682, 5000])
 def test_flow_records_in_as_many_messages_as_it_takes(peer, data, count):
     data.records = list(flow_records(count))
     answers = peer.ask(rules.ask_flows(DATAPATH, 4321))
-    assert data.idle_asked == [4321]
-    assert len(answers) == max(1, -(-count * 80 // (60_000 - 8)))
+    assert data.flows_asked == [(4321, [1, 2])]
+    assert len(answers) == max(1, -(-count // ((60_000 - 8) // 88)))
     found = []
     for n, answer in enumerate(answers):
         assert answer.flags == (ofp.OFPMPF_REPLY_MORE if n + 1 < len(answers) else 0)
@@ -564,6 +564,13 @@ def test_flow_records_in_as_many_messages_as_it_takes(peer, data, count):
         assert (body.experimenter, body.exp_type) == (oxm.EXPERIMENTER_ID, records.EXP_TYPE_FLOW_RECORDS)
         found += records.decode_reply(bytes(body.data))
     assert found == data.records
+
+
+def test_flow_records_of_one_port(peer, data):
+    (answer,) = peer.ask(rules.ask_flows(DATAPATH, 5, 2))
+    assert data.flows_asked == [(5, [2])]
+    assert records.decode_reply(bytes(answer.body.data)) == []
+    assert peer.refusal(rules.ask_flows(DATAPATH, 5, 9)) == bad_request("BAD_PORT")
 
 
 def test_many_rules_are_reported_in_several_messages(data):
