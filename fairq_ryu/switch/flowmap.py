@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairq_ryu.model import FlowKey
 from fairq_ryu.openflow import records
+from fairq_ryu.openflow.segments import SegmentState
 from fairq_ryu.switch import layout
 from fairq_ryu.switch.libbpf import Map
 
@@ -42,6 +44,7 @@ RECORD = np.dtype(
 )
 
 Rows = NDArray[Any]
+_COMPLETE = _C["FQ_SEQ"] | _C["FQ_ACK"]
 
 
 class FlowMap:
@@ -92,6 +95,34 @@ class FlowMap:
         encoded = b"".join(_encode(keys, flows, side, now_ns, ofports) for side in (0, 1))
         size = _PART * RECORD.itemsize
         return [encoded[at : at + size] for at in range(0, len(encoded), size)]
+
+
+def segment_state(key: FlowKey, own: Any, peer: Any, ofports: dict[int, int], now_ns: int) -> SegmentState:
+    """What ``own`` (an ``fq_dir``, the segments that ``key.src`` sends) said last; ``peer`` is the other
+    direction, ``ofports`` the bridge's ports by ifindex.
+    """
+    flags = own.flags
+    if own.ifindex not in ofports or flags & _COMPLETE != _COMPLETE:
+        return SegmentState(key, False)
+    scaled = flags & peer.flags & _C["FQ_WS"]
+    timestamps: bool | None = bool(flags & _C["FQ_TS"])
+    if flags & _C["FQ_TS_DUE"] and not timestamps:
+        timestamps = None
+    return SegmentState(
+        key=key,
+        found=True,
+        port=ofports[own.ifindex],
+        seq_next=own.seq_next,
+        ack=own.ack,
+        window=own.window,
+        wscale=None if not flags & _C["FQ_KNOWN"] else own.wscale if scaled else 0,
+        tsval=own.tsval if timestamps else 0,
+        tsecr=own.tsecr if timestamps else 0,
+        has_timestamps=timestamps,
+        idle_ms=min(max(0, now_ns - own.last_ns) // 1_000_000, 0xFFFFFFFF),
+        fin=bool(flags & _C["FQ_FIN"]),
+        rst=bool(flags & _C["FQ_RST"]),
+    )
 
 
 def _quiet(flows: Rows, now_ns: int) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fairq_ryu.openflow import records
+from fairq_ryu.openflow.segments import SegmentState
 from fairq_ryu.switch import layout
 from tests.switch import packets
 from tests.switch.packets import NOP, padded, timestamps
@@ -310,3 +311,49 @@ def test_records_of_one_port(switch: Switch) -> None:
     flow = Connection(switch).open()
     parts = switch.datapath.flow_records(0, [switch.ports[2]])
     assert [r.key for part in parts for r in records.decode_reply(part)] == [flow.data_key]
+
+
+# As the channel tells it
+
+
+def test_what_the_channel_is_told(switch: Switch) -> None:
+    flow = timed(switch)
+    final_ack(flow, options=TS)
+    flow.data(1000, options=TS)
+    switch.rule(2, 12_800)
+    flow.ack(ack=flow.client_isn + 1001, window=50_000, payload=b"x" * 10, options=TS)
+    told = switch.datapath.segment_state(flow.ack_key)
+    assert told == SegmentState(
+        key=flow.ack_key,
+        found=True,
+        port=1,
+        seq_next=flow.server_isn + 11,
+        ack=flow.client_isn + 1001,
+        window=50_000,
+        wscale=7,
+        tsval=100,
+        tsecr=200,
+        has_timestamps=True,
+        idle_ms=told.idle_ms,
+    )
+    other = switch.datapath.segment_state(flow.data_key)
+    assert (other.port, other.seq_next, other.ack) == (2, flow.client_isn + 1001, flow.server_isn + 1)
+    flow.ack(flags="FA", options=b"")
+    told = switch.datapath.segment_state(flow.ack_key)
+    assert (told.fin, told.rst, told.has_timestamps) == (True, False, None)
+    final_ack(flow, flags="R")
+    assert switch.datapath.segment_state(flow.data_key).rst
+
+
+def test_what_no_ack_can_be_made_of_is_not_found(switch: Switch) -> None:
+    flow = Connection(switch, server_scale=None)
+    assert not switch.datapath.segment_state(flow.ack_key).found
+    flow.syn()
+    flow.syn_ack()
+    assert not switch.datapath.segment_state(flow.data_key).found, "it has acknowledged nothing"
+    assert switch.datapath.segment_state(flow.ack_key).wscale == 0
+    older = Connection(switch)
+    older.data()
+    older.ack()
+    told = switch.datapath.segment_state(older.ack_key)
+    assert told.found and told.wscale is None

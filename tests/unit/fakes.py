@@ -12,6 +12,7 @@ import fairq_ryu.openflow  # noqa: F401  (registers the window fields)
 from fairq_ryu.model import FlowInfo, FlowKey
 from fairq_ryu.openflow.flowmod import WindowSetting
 from fairq_ryu.openflow.records import FlowRecord, encode_reply
+from fairq_ryu.openflow.segments import SegmentState
 from fairq_ryu.switch.datapath import QueueState
 from fairq_ryu.switch.ovsdb import BridgePort
 from fairq_ryu.switch.qdisc import Shape
@@ -77,6 +78,7 @@ class FakeDatapath:
         self.active: dict[int, int] = {}
         self.peaks_restarted = 0
         self.records: list[FlowRecord] = []
+        self.segments: dict[FlowKey, SegmentState] = {}
         self.flows_asked: list[tuple[int, list[int]]] = []
 
     @property
@@ -119,3 +121,6 @@ class FakeDatapath:
     def flow_records(self, idle_ms: int, ports: list[BridgePort]) -> list[bytes]:
         self.flows_asked.append((idle_ms, [port.ofport for port in ports]))
         return [encode_reply([record]) for record in self.records]
+
+    def segment_state(self, key: FlowKey) -> SegmentState:
+        return self.segments.get(key, SegmentState(key, False))
