@@ -1,7 +1,8 @@
 """The flow-record multipart: what a switch's agent knows of the flows that cross its bridge.
 
-Request body (8 bytes): idle limit in milliseconds (flows silent for longer are left out; 0: all),
-padding. Reply body: one 80-byte record a direction of a connection. Network byte order.
+Request body (8 bytes): idle limit in milliseconds (flows silent for longer are left out; 0: all), and the
+port whose flows are wanted (``OFPP_ANY`` for all). Reply body: one 88-byte record a direction of a
+connection. Network byte order.
 """
 
 from __future__ import annotations
@@ -11,18 +12,21 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ryu.ofproto import ofproto_v1_3 as ofp
+
 from fairq_ryu.model import FlowKey
 
 EXP_TYPE_FLOW_RECORDS = 2
 
-_REQUEST = struct.Struct("!I4x")
-_RECORD = struct.Struct("!16s16sHHBBHIIQQQII")
+_REQUEST = struct.Struct("!II")
+_RECORD = struct.Struct("!16s16sHHBBHIIQQQQII")
 REQUEST_SIZE = _REQUEST.size
 RECORD_SIZE = _RECORD.size
 
 KNOWN = 1  # the handshake was seen: the scale is known
 CLOSED = 2  # this direction has sent FIN, or the connection was reset
 RULED = 4  # a rule of its own holds for it
+ESTABLISHED = 8  # the handshake is complete: both ends have acknowledged something, or data has passed
 UNSCALED = 0xFF
 
 
@@ -32,7 +36,9 @@ class FlowRecord(NamedTuple):
     ``port`` is the OpenFlow port by which they leave; ``wscale`` what the *sender* announced (None:
     no option); ``mss`` what it announced, bytes; ``idle_ms`` the time since its last segment;
     ``bytes`` payload, ``packets`` data segments; ``rewritten`` the number of its segments whose
-    window was lowered.
+    window was lowered; ``acked`` the payload bytes that the *other* end has sent and this one has
+    acknowledged (so a flow's progress stands in the record of its ACKs: in ``key.reversed``'s); ``rtt_us``
+    the round-trip time of the connection in microseconds, as its handshake showed it (0: not known).
     """
 
     key: FlowKey
@@ -44,18 +50,29 @@ class FlowRecord(NamedTuple):
     bytes: int
     packets: int
     rewritten: int
+    acked: int = 0
+    rtt_us: int = 0
 
 
-def encode_request(idle_ms: int) -> bytes:
+class RecordRequest(NamedTuple):
+    """Whose records are wanted: flows not silent for longer than ``idle_ms`` (0: all) that leave by ``port``
+    (``OFPP_ANY``: by any).
+    """
+
+    idle_ms: int
+    port: int
+
+
+def encode_request(idle_ms: int, port: int = ofp.OFPP_ANY) -> bytes:
     """The request's body."""
-    return _REQUEST.pack(idle_ms)
+    return _REQUEST.pack(idle_ms, port)
 
 
-def decode_request(data: bytes) -> int:
-    """The idle limit asked for, ms. Raises ValueError on a wrong length."""
+def decode_request(data: bytes) -> RecordRequest:
+    """What is asked for. Raises ValueError on a wrong length."""
     if len(data) != REQUEST_SIZE:
         raise ValueError(f"a flow-record request is {REQUEST_SIZE} bytes, not {len(data)}")
-    return int(_REQUEST.unpack(data)[0])
+    return RecordRequest._make(_REQUEST.unpack(data))
 
 
 def encode_reply(records: Iterable[FlowRecord]) -> bytes:
@@ -74,8 +91,9 @@ def encode_reply(records: Iterable[FlowRecord]) -> bytes:
             r.bytes,
             r.packets,
             r.rewritten,
+            r.acked,
             r.idle_ms,
-            0,
+            r.rtt_us,
         )
         for r in records
     )
@@ -99,8 +117,9 @@ def decode_reply(data: bytes) -> list[FlowRecord]:
         size,
         packets,
         rewritten,
+        acked,
         idle,
-        _,
+        rtt,
     ) in _RECORD.iter_unpack(data):
         if version not in (4, 6):
             raise ValueError(f"a flow record of IP version {version}")
@@ -109,5 +128,5 @@ def decode_reply(data: bytes) -> list[FlowRecord]:
             str(ipaddress.ip_address(src[:length])), str(ipaddress.ip_address(dst[:length])), sport, dport
         )
         scale = None if wscale == UNSCALED else wscale
-        records.append(FlowRecord(key, port, flags, scale, mss, idle, size, packets, rewritten))
+        records.append(FlowRecord(key, port, flags, scale, mss, idle, size, packets, rewritten, acked, rtt))
     return records

@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey, RuleChange
-from fairq_ryu.openflow import depth, oxm, records
+from fairq_ryu.openflow import depth, oxm, records, segments
 from fairq_ryu.openflow.flowmod import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP, match_fields
 
 TRACK, SOURCE, PATHS = 0, 1, 2
@@ -345,8 +345,17 @@ def ask_queues(datapath: Datapath, port: int = ofp.OFPP_ANY) -> Message:
     )
 
 
-def ask_flows(datapath: Datapath, idle_ms: int) -> Message:
-    """Ask an agent for its records of the flows that were not silent for so long."""
+def ask_flows(datapath: Datapath, idle_ms: int, port: int = ofp.OFPP_ANY) -> Message:
+    """Ask an agent for its records of the flows that were not silent for so long: those that leave by a
+    port, or all.
+    """
     return parser.OFPExperimenterStatsRequest(
-        datapath, 0, oxm.EXPERIMENTER_ID, records.EXP_TYPE_FLOW_RECORDS, records.encode_request(idle_ms)
+        datapath, 0, oxm.EXPERIMENTER_ID, records.EXP_TYPE_FLOW_RECORDS, records.encode_request(idle_ms, port)
+    )
+
+
+def ask_segments(datapath: Datapath, keys: Sequence[FlowKey]) -> Message:
+    """Ask an agent for the last segment of single directions. Raises ValueError for too many."""
+    return parser.OFPExperimenterStatsRequest(
+        datapath, 0, oxm.EXPERIMENTER_ID, segments.EXP_TYPE_SEGMENTS, segments.encode_request(keys)
     )

@@ -13,8 +13,10 @@ from typing import Protocol
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.openflow import depth, oxm, records
+from fairq_ryu.model import FlowKey
+from fairq_ryu.openflow import depth, oxm, records, segments
 from fairq_ryu.openflow.flowmod import OpenFlowError, decode_flow_mod, decode_match
+from fairq_ryu.openflow.segments import SegmentState
 from fairq_ryu.switch import messages
 from fairq_ryu.switch.datapath import QueueState
 from fairq_ryu.switch.libbpf import BpfError
@@ -48,8 +50,13 @@ class BridgeData(RuleSink, Protocol):
     def restart_peaks(self) -> None:
         """Let the peaks start again."""
 
-    def flow_records(self, idle_ms: int) -> list[bytes]:
-        """What is known of the flows: encoded records, in parts that fit in a message."""
+    def flow_records(self, idle_ms: int, ports: list[BridgePort]) -> list[bytes]:
+        """What is known of the flows that leave by some ports: encoded records, in parts that fit in a
+        message.
+        """
+
+    def segment_state(self, key: FlowKey) -> SegmentState:
+        """The last segment of one direction of a flow."""
 
 
 class Switch:
@@ -373,7 +380,11 @@ class Channel:
                 ports = self._ports_asked(depth.decode_request(body))
                 parts = [depth.encode_reply([r]) for r in self._switch.queue_depths(self, ports)]
             elif exp_type == records.EXP_TYPE_FLOW_RECORDS:
-                parts = self._switch.data.flow_records(records.decode_request(body))
+                asked = records.decode_request(body)
+                parts = self._switch.data.flow_records(asked.idle_ms, self._ports_asked(asked.port))
+            elif exp_type == segments.EXP_TYPE_SEGMENTS:
+                states = map(self._switch.data.segment_state, segments.decode_request(body))
+                parts = [segments.encode_state(state) for state in states]
             else:
                 raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE, f"type {exp_type}")
         except ValueError as error:

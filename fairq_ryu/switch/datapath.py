@@ -21,8 +21,9 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.model import FlowKey
 from fairq_ryu.openflow import oxm
 from fairq_ryu.openflow.flowmod import WindowSetting
+from fairq_ryu.openflow.segments import SegmentState
 from fairq_ryu.switch import layout
-from fairq_ryu.switch.flowmap import FlowMap
+from fairq_ryu.switch.flowmap import FlowMap, segment_state
 from fairq_ryu.switch.libbpf import BpfError, BpfObject, Map, TcFilter, load_library, program_maps
 from fairq_ryu.switch.ovsdb import BridgePort
 from fairq_ryu.switch.qdisc import NO_SHAPE, Shape, has_filters
@@ -343,12 +344,21 @@ class Datapath:
         shape = self.shapes.get(port.ifindex)
         return shape is not None and shape.kind == "noqueue"
 
-    def flow_records(self, idle_ms: int) -> list[bytes]:
-        """What is known of every flow not silent for ``idle_ms`` (0: of every flow), encoded as the
-        channel wants it, in parts that fit in a message each.
+    def flow_records(self, idle_ms: int, ports: list[BridgePort]) -> list[bytes]:
+        """What is known of every flow that leaves by ``ports`` and was not silent for ``idle_ms`` (0: of
+        every such flow), encoded as the channel wants it, in parts that fit in a message each.
         """
-        ofports = {port.ifindex: ofport for ofport, port in self._ports.items()}
+        ofports = {port.ifindex: port.ofport for port in ports}
         return FlowMap(self.flows).records(time.monotonic_ns(), idle_ms, ofports)
+
+    def segment_state(self, key: FlowKey) -> SegmentState:
+        """The last segment of one direction of a flow."""
+        flow = self.flows.get(flow_key(key))
+        if flow is None:
+            return SegmentState(key, False)
+        direction = flow_key(key, directed=True).dir
+        ofports = {port.ifindex: port.ofport for port in self._ports.values()}
+        return segment_state(key, flow.dir[direction], flow.dir[1 - direction], ofports, time.monotonic_ns())
 
     def sweep(self, idle_ns: int, closed_ns: int) -> tuple[int, int]:
         """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``.

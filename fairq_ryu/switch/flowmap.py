@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairq_ryu.model import FlowKey
 from fairq_ryu.openflow import records
+from fairq_ryu.openflow.segments import SegmentState
 from fairq_ryu.switch import layout
 from fairq_ryu.switch.libbpf import Map
 
@@ -35,12 +37,14 @@ RECORD = np.dtype(
         ("bytes", ">u8"),
         ("packets", ">u8"),
         ("rewritten", ">u8"),
+        ("acked", ">u8"),
         ("idle_ms", ">u4"),
-        ("pad", ">u4"),
+        ("rtt_us", ">u4"),
     ]
 )
 
 Rows = NDArray[Any]
+_COMPLETE = _C["FQ_SEQ"] | _C["FQ_ACK"]
 
 
 class FlowMap:
@@ -93,6 +97,34 @@ class FlowMap:
         return [encoded[at : at + size] for at in range(0, len(encoded), size)]
 
 
+def segment_state(key: FlowKey, own: Any, peer: Any, ofports: dict[int, int], now_ns: int) -> SegmentState:
+    """What ``own`` (an ``fq_dir``, the segments that ``key.src`` sends) said last; ``peer`` is the other
+    direction, ``ofports`` the bridge's ports by ifindex.
+    """
+    flags = own.flags
+    if own.ifindex not in ofports or flags & _COMPLETE != _COMPLETE:
+        return SegmentState(key, False)
+    scaled = flags & peer.flags & _C["FQ_WS"]
+    timestamps: bool | None = bool(flags & _C["FQ_TS"])
+    if flags & _C["FQ_TS_DUE"] and not timestamps:
+        timestamps = None
+    return SegmentState(
+        key=key,
+        found=True,
+        port=ofports[own.ifindex],
+        seq_next=own.seq_next,
+        ack=own.ack,
+        window=own.window,
+        wscale=None if not flags & _C["FQ_KNOWN"] else own.wscale if scaled else 0,
+        tsval=own.tsval if timestamps else 0,
+        tsecr=own.tsecr if timestamps else 0,
+        has_timestamps=timestamps,
+        idle_ms=min(max(0, now_ns - own.last_ns) // 1_000_000, 0xFFFFFFFF),
+        fin=bool(flags & _C["FQ_FIN"]),
+        rst=bool(flags & _C["FQ_RST"]),
+    )
+
+
 def _quiet(flows: Rows, now_ns: int) -> NDArray[np.int64]:
     """Time since the last segment of either direction, ns."""
     last = flows["dir"]["last_ns"].max(axis=1).astype(np.int64)
@@ -111,7 +143,12 @@ def _encode(keys: Rows, flows: Rows, side: int, now_ns: int, ofports: dict[int, 
     """One direction of every connection: ``side`` 0 is lo to hi."""
     own = flows["dir"][:, side]
     here = np.isin(own["ifindex"], np.array(list(ofports), dtype=np.uint32))
-    keys, own = keys[here], own[here]
+    keys, own, both = keys[here], own[here], flows["dir"][here]
+    # Only who has answered the other's SYN, or its SYN-ACK, has acknowledged anything.
+    established = (both["flags"] & _C["FQ_ACK"]).all(axis=1) | both["packets"].any(axis=1)
+    # Each direction knows its own part: from what it answers to its answer.
+    parts = both["rtt_ns"].astype(np.uint64)
+    rtt_us = np.where(parts.all(axis=1), np.maximum(parts.sum(axis=1) // 1000, 1), 0)
     out = np.zeros(len(keys), dtype=RECORD)
     ends = ("lo", "hi") if side == 0 else ("hi", "lo")
     v4 = keys["family"] == 4
@@ -131,8 +168,10 @@ def _encode(keys: Rows, flows: Rows, side: int, now_ns: int, ofports: dict[int, 
         np.where(bits & _C["FQ_KNOWN"], records.KNOWN, 0)
         | np.where(bits & (_C["FQ_FIN"] | _C["FQ_RST"]), records.CLOSED, 0)
         | np.where(own["ruled_until"] > now_ns, records.RULED, 0)
+        | np.where(established, records.ESTABLISHED, 0)
     )
-    for name in ("bytes", "packets", "rewritten"):
+    out["rtt_us"] = rtt_us
+    for name in ("bytes", "packets", "rewritten", "acked"):
         out[name] = own[name]
     idle = np.maximum(now_ns - own["last_ns"].astype(np.int64), 0) // 1_000_000
     out["idle_ms"] = np.minimum(idle, 0xFFFFFFFF)

@@ -12,6 +12,7 @@ import fairq_ryu.openflow  # noqa: F401  (registers the window fields)
 from fairq_ryu.model import FlowInfo, FlowKey
 from fairq_ryu.openflow.flowmod import WindowSetting
 from fairq_ryu.openflow.records import FlowRecord, encode_reply
+from fairq_ryu.openflow.segments import SegmentState
 from fairq_ryu.switch.datapath import QueueState
 from fairq_ryu.switch.ovsdb import BridgePort
 from fairq_ryu.switch.qdisc import Shape
@@ -77,7 +78,8 @@ class FakeDatapath:
         self.active: dict[int, int] = {}
         self.peaks_restarted = 0
         self.records: list[FlowRecord] = []
-        self.idle_asked: list[int] = []
+        self.segments: dict[FlowKey, SegmentState] = {}
+        self.flows_asked: list[tuple[int, list[int]]] = []
 
     @property
     def ports(self) -> dict[int, BridgePort]:
@@ -116,6 +118,9 @@ class FakeDatapath:
         self.peaks_restarted += 1
         self.queues = {n: q._replace(peak=q.backlog) for n, q in self.queues.items()}
 
-    def flow_records(self, idle_ms: int) -> list[bytes]:
-        self.idle_asked.append(idle_ms)
+    def flow_records(self, idle_ms: int, ports: list[BridgePort]) -> list[bytes]:
+        self.flows_asked.append((idle_ms, [port.ofport for port in ports]))
         return [encode_reply([record]) for record in self.records]
+
+    def segment_state(self, key: FlowKey) -> SegmentState:
+        return self.segments.get(key, SegmentState(key, False))

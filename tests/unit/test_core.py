@@ -13,7 +13,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget
-from fairq_ryu.openflow import depth, oxm, records, rules
+from fairq_ryu.openflow import depth, oxm, records, rules, segments
 from fairq_ryu.switch.core import Channel, Switch
 from fairq_ryu.switch.datapath import QueueState
 from fairq_ryu.switch.libbpf import BpfError
@@ -494,6 +494,8 @@ def test_statistics_of_what_is_not_there(peer):
         (multipart(ofp.OFPMP_EXPERIMENTER, struct.pack("!II", oxm.EXPERIMENTER_ID, 1)), "BAD_LEN"),
         (multipart(ofp.OFPMP_EXPERIMENTER, struct.pack("!III", oxm.EXPERIMENTER_ID, 2, 0)), "BAD_LEN"),
         (multipart(ofp.OFPMP_EXPERIMENTER, struct.pack("!IIII", oxm.EXPERIMENTER_ID, 1, 9, 0)), "BAD_PORT"),
+        (multipart(ofp.OFPMP_EXPERIMENTER, struct.pack("!III", oxm.EXPERIMENTER_ID, 3, 0)), "BAD_LEN"),
+        (multipart(ofp.OFPMP_EXPERIMENTER, struct.pack("!II40x", oxm.EXPERIMENTER_ID, 3)), "BAD_LEN"),
     ],
 )
 def test_wrong_multipart_requests(peer, request_, code):
@@ -550,12 +552,12 @@ def flow_records(count: int) -> Iterator[records.FlowRecord]:
         yield records.FlowRecord(key, 1, records.KNOWN, 7, 1460, n, n, n, 0)
 
 
-@pytest.mark.parametrize("count", [0, 1, 749, 750, 5000])
+@pytest.mark.parametrize("count", [0, 1, 681, 682, 5000])
 def test_flow_records_in_as_many_messages_as_it_takes(peer, data, count):
     data.records = list(flow_records(count))
     answers = peer.ask(rules.ask_flows(DATAPATH, 4321))
-    assert data.idle_asked == [4321]
-    assert len(answers) == max(1, -(-count * 80 // (60_000 - 8)))
+    assert data.flows_asked == [(4321, [1, 2])]
+    assert len(answers) == max(1, -(-count // ((60_000 - 8) // 88)))
     found = []
     for n, answer in enumerate(answers):
         assert answer.flags == (ofp.OFPMPF_REPLY_MORE if n + 1 < len(answers) else 0)
@@ -564,6 +566,27 @@ def test_flow_records_in_as_many_messages_as_it_takes(peer, data, count):
         assert (body.experimenter, body.exp_type) == (oxm.EXPERIMENTER_ID, records.EXP_TYPE_FLOW_RECORDS)
         found += records.decode_reply(bytes(body.data))
     assert found == data.records
+
+
+def test_flow_records_of_one_port(peer, data):
+    (answer,) = peer.ask(rules.ask_flows(DATAPATH, 5, 2))
+    assert data.flows_asked == [(5, [2])]
+    assert records.decode_reply(bytes(answer.body.data)) == []
+    assert peer.refusal(rules.ask_flows(DATAPATH, 5, 9)) == bad_request("BAD_PORT")
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, segments.MAX_KEYS])
+def test_segment_states(peer, data, count):
+    keys = [FLOW._replace(sport=n) for n in range(count)]
+    data.segments = {key: segments.SegmentState(key, True, port=1, ack=key.sport) for key in keys[1:]}
+    answers = peer.ask(rules.ask_segments(DATAPATH, keys))
+    found = []
+    for answer in answers:
+        assert (answer.body.experimenter, answer.body.exp_type) == (oxm.EXPERIMENTER_ID, 3)
+        found += segments.decode_reply(bytes(answer.body.data))
+    assert [(state.key, state.found, state.ack) for state in found] == [
+        (key, key.sport > 0, key.sport) for key in keys
+    ]
 
 
 def test_many_rules_are_reported_in_several_messages(data):

@@ -22,7 +22,7 @@ from fairq_ryu import cli, config
 from fairq_ryu.experiments import machine, result, scenario, table
 from fairq_ryu.fabric import hosts
 from fairq_ryu.model import FlowInfo, FlowKey, PortKey, QueueSample, RuleChange, RuleTarget
-from fairq_ryu.openflow import depth, oxm, records, rules
+from fairq_ryu.openflow import depth, oxm, records, rules, segments
 from fairq_ryu.policies import base, engine
 from fairq_ryu.switch import agent, datapath, flowmap, messages
 
@@ -101,6 +101,9 @@ def test_the_numbers_of_the_channel_are_the_code_s() -> None:
         "OXM field `tcp_window_pool`": str(oxm.OXM_FIELD_TCP_WINDOW_POOL),
         "multipart type queue depth": str(depth.EXP_TYPE_QUEUE_DEPTH),
         "multipart type flow records": str(records.EXP_TYPE_FLOW_RECORDS),
+        "multipart type segment states": str(segments.EXP_TYPE_SEGMENTS),
+        "segment-state key": f"{segments.KEY_SIZE} bytes",
+        "segment state": f"{segments.RECORD_SIZE} bytes",
         "queue-depth request body": f"{depth.REQUEST_SIZE} bytes",
         "queue-depth record": f"{depth.RECORD_SIZE} bytes",
         "flow-record request body": f"{records.REQUEST_SIZE} bytes",
@@ -120,7 +123,12 @@ def layout(heading: str) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("heading", "size"), [("Queue depth", depth.RECORD_SIZE), ("Flow records", records.RECORD_SIZE)]
+    ("heading", "size"),
+    [
+        ("Queue depth", depth.RECORD_SIZE),
+        ("Flow records", records.RECORD_SIZE),
+        ("Segment states", segments.RECORD_SIZE),
+    ],
 )
 def test_record_layouts_have_no_gaps_and_the_right_size(heading: str, size: int) -> None:
     end = 0

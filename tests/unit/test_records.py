@@ -16,7 +16,9 @@ U16, U32, U64 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1), st.integer
 KEYS = st.one_of(
     *(st.builds(FlowKey, *[st.ip_addresses(v=version).map(str)] * 2, U16, U16) for version in (4, 6))
 )
-RECORDS = st.builds(FlowRecord, KEYS, U32, U32, st.none() | st.integers(0, 14), U16, U32, U64, U64, U64)
+RECORDS = st.builds(
+    FlowRecord, KEYS, U32, U32, st.none() | st.integers(0, 14), U16, U32, U64, U64, U64, U64, U32
+)
 FIRST = FlowRecord(
     key=FlowKey("10.0.0.1", "10.0.0.2", 0x1234, 80),
     port=3,
@@ -27,15 +29,17 @@ FIRST = FlowRecord(
     bytes=9,
     packets=10,
     rewritten=11,
+    acked=12,
+    rtt_us=13,
 )
 
 
 def test_a_record_on_the_wire():
     data = records.encode_reply([FIRST])
-    assert len(data) == records.RECORD_SIZE == 80
+    assert len(data) == records.RECORD_SIZE == 88
     addresses = bytes([10, 0, 0, 1]) + bytes(12) + bytes([10, 0, 0, 2]) + bytes(12)
     ends = struct.pack("!2H2BH2I", 0x1234, 80, 4, 0xFF, 1460, 3, 5)
-    assert data == addresses + ends + struct.pack("!3Q2I", 9, 10, 11, 8, 0)
+    assert data == addresses + ends + struct.pack("!4Q2I", 9, 10, 11, 12, 8, 13)
 
 
 @given(st.lists(RECORDS, max_size=5))
@@ -43,9 +47,13 @@ def test_records_come_back(found):
     assert records.decode_reply(records.encode_reply(found)) == found
 
 
-@given(U32)
-def test_requests_come_back(idle):
-    assert records.decode_request(records.encode_request(idle)) == idle
+@given(U32, U32)
+def test_requests_come_back(idle, port):
+    assert records.decode_request(records.encode_request(idle, port)) == (idle, port)
+
+
+def test_a_request_is_for_all_ports_unless_it_names_one():
+    assert records.encode_request(7) == struct.pack("!II", 7, 0xFFFFFFFF)
 
 
 @given(st.binary(max_size=200))
@@ -53,8 +61,8 @@ def test_wrong_lengths_are_refused(data):
     if len(data) != 8:
         with pytest.raises(ValueError, match="8 bytes"):
             records.decode_request(data)
-    if len(data) % 80:
-        with pytest.raises(ValueError, match="multiple of 80"):
+    if len(data) % 88:
+        with pytest.raises(ValueError, match="multiple of 88"):
             records.decode_reply(data)
 
 
@@ -66,7 +74,7 @@ def test_other_versions_of_ip_are_refused(version):
         records.decode_reply(bytes(data))
 
 
-@given(st.binary(min_size=80, max_size=80))
+@given(st.binary(min_size=88, max_size=88))
 def test_any_bytes_are_a_record_or_refused(data):
     try:
         (record,) = records.decode_reply(data)

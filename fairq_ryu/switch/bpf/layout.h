@@ -10,7 +10,7 @@
 #ifndef FAIRQ_LAYOUT_H
 #define FAIRQ_LAYOUT_H
 
-#define FQ_LAYOUT_VERSION 1
+#define FQ_LAYOUT_VERSION 2
 
 /* Activity is counted in this many time buckets; together they span the activity timeout. */
 #define FQ_BUCKETS   8
@@ -21,12 +21,17 @@
 #define FQ_RULE_POOL   2
 
 /* fq_dir.flags */
-#define FQ_SYN_SEEN 1  /* isn, new_wscale, new_mss are those of a SYN that nobody answered yet */
-#define FQ_NEW_WS   2  /* that SYN carried the window scale option */
-#define FQ_WS       4  /* the SYN of the established connection carried it */
-#define FQ_KNOWN    8  /* both SYNs of the connection were seen: its scale is known */
-#define FQ_FIN      16 /* this direction has sent FIN */
-#define FQ_RST      32 /* either side has reset the connection */
+#define FQ_SYN_SEEN 1   /* isn, new_wscale, new_mss are those of a SYN that nobody answered yet */
+#define FQ_NEW_WS   2   /* that SYN carried the window scale option */
+#define FQ_WS       4   /* the SYN of the established connection carried it */
+#define FQ_KNOWN    8   /* both SYNs of the connection were seen: its scale is known */
+#define FQ_FIN      16  /* this direction has sent FIN */
+#define FQ_RST      32  /* either side has reset the connection */
+#define FQ_NEW_TS   64  /* the SYN that nobody answered yet carried the timestamps option */
+#define FQ_TS_DUE   128 /* segments carry timestamps: both SYNs did, or without them the last may */
+#define FQ_TS       256 /* tsval and tsecr are those of the last segment; due and not there: unknown */
+#define FQ_SEQ      512  /* seq_next is known */
+#define FQ_ACK      1024 /* ack, window and timestamps are known: it has acknowledged something */
 
 /* The agent's word to the programs; one entry, index 0. */
 struct fq_config {
@@ -59,15 +64,23 @@ struct fq_dir {
 	__u64 packets;     /* data segments that left */
 	__u64 rewritten;   /* segments of this direction whose window was lowered */
 	__u64 ruled_until; /* it has a rule of its own until then and takes nothing from the pool */
+	__u64 acked;       /* payload bytes of the other direction that it has acknowledged */
+	__u64 syn_ns;      /* its SYN or SYN-ACK; 0: sent again, so its answer tells no time */
 	__u32 ifindex;     /* port by which it leaves; 0: not seen */
 	__u32 epoch;       /* time bucket it is counted in; 0: not counted */
-	__u32 isn;         /* initial sequence number, host byte order */
-	__u16 mss;         /* announced by the sender of this direction, bytes; 0: no option */
+	__u32 isn;         /* initial sequence number, host byte order, as all such numbers here */
+	__u32 seq_next;    /* behind the last byte, SYN or FIN that it has sent */
+	__u32 ack;         /* last acknowledgement number */
+	__u32 tsval;       /* timestamps of the last segment that acknowledged no less than ack */
+	__u32 tsecr;
+	__u32 rtt_ns; /* from the other's SYN at the switch to its answer there; 0: not known */
+	__u16 mss;    /* announced by the sender of this direction, bytes; 0: no option */
 	__u16 new_mss;
+	__u16 window; /* as the sender of this direction advertised it last, in steps of its scale */
+	__u16 flags;
 	__u8 wscale; /* announced by the sender of this direction, 0 to 14 */
 	__u8 new_wscale;
-	__u8 flags;
-	__u8 pad[5];
+	__u8 pad[6];
 };
 
 struct fq_flow {

@@ -5,7 +5,8 @@
  * Every TCP segment that leaves a port teaches where its flow leaves; handshakes teach the window
  * scales (RFC 7323) and the MSS; ACKs whose data leaves by a port with a rule get their receive
  * window lowered. Windows are only ever lowered, never below one MSS (rounded up to a step of the
- * scale) unless a rule says 0, and never touched when the scale was not seen.
+ * scale) unless a rule says 0, and never touched when the scale was not seen. How far each direction
+ * has come, and what it said in its last segment, is remembered for who asks.
  *
  * Nothing here knows of a policy. Packets are never dropped or redirected: every path ends in
  * TC_ACT_UNSPEC, which lets the filters of others run.
@@ -35,7 +36,11 @@
 #define TCP_OPT_NOP     1
 #define TCP_OPT_MSS     2
 #define TCP_OPT_WSCALE  3
-#define IP_FRAGMENT     0x3FFF /* more fragments, or an offset */
+#define TCP_OPT_TS      8
+#define TCP_OPT_TS_LEN  10
+#define TS_ROOM         12 /* the timestamps option and two NOPs, as nearly everybody sends it */
+#define IP_FRAGMENT     0x3FFF    /* more fragments, or an offset */
+#define MAX_WINDOW      (1 << 30) /* RFC 7323: numbers further apart are of no one window */
 
 /* Sizes of these maps are set by the agent before it loads. */
 struct {
@@ -80,6 +85,9 @@ struct {
 	__type(value, struct fq_counter);
 } counters SEC(".maps");
 
+/* Too large for the stack. */
+static const struct fq_flow new_flow;
+
 /* One TCP segment as far as it concerns us. */
 struct segment {
 	struct fq_flow_key key;
@@ -90,9 +98,14 @@ struct segment {
 	__u32 tcp_off; /* of the TCP header in the packet */
 	__u32 options; /* length of the TCP options, bytes */
 	__u32 epoch;
+	__u32 tsval;
+	__u32 tsecr;
 	__u16 window; /* host byte order, as on the wire */
+	__u16 mss;    /* in a SYN; 0: no option */
+	__u16 offers; /* in a SYN: FQ_NEW_WS, FQ_NEW_TS */
+	__u8 wscale;  /* in a SYN */
 	__u8 dir;     /* 0: from lo to hi */
-	bool syn, ack, fin, rst;
+	bool syn, ack, fin, rst, ts;
 };
 
 #define ADD(counter, n) __sync_fetch_and_add(&(counter), (n))
@@ -133,7 +146,32 @@ struct common_headers {
 	__be16 proto;
 	struct iphdr ip;
 	struct tcphdr tcp;
+	__u8 options[TS_ROOM]; /* if the segment has any */
 };
+
+/*
+ * The timestamps option (RFC 7323) where the RFC recommends it: first, with or without two NOPs
+ * before it. Elsewhere it is not looked for.
+ */
+static __always_inline void read_timestamps(struct segment *s, const __u8 *options)
+{
+	__be32 value, echo;
+
+	/* Twice the same: the verifier wants to see constant offsets. */
+	if (options[0] == TCP_OPT_NOP && options[1] == TCP_OPT_NOP && options[2] == TCP_OPT_TS &&
+	    options[3] == TCP_OPT_TS_LEN) {
+		__builtin_memcpy(&value, options + 4, sizeof(value));
+		__builtin_memcpy(&echo, options + 8, sizeof(echo));
+	} else if (options[0] == TCP_OPT_TS && options[1] == TCP_OPT_TS_LEN) {
+		__builtin_memcpy(&value, options + 2, sizeof(value));
+		__builtin_memcpy(&echo, options + 6, sizeof(echo));
+	} else {
+		return;
+	}
+	s->tsval = bpf_ntohl(value);
+	s->tsecr = bpf_ntohl(echo);
+	s->ts = true;
+}
 
 /* The TCP header at `off` of a packet whose IP payload ends at `end`. */
 static __always_inline enum parsed parse_tcp(struct __sk_buff *skb, struct segment *s,
@@ -174,14 +212,21 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 	if (!s)
 		return NOT_TCP;
 
-	/* Most packets by far: one call in place of three. */
-	if (!bpf_skb_load_bytes(skb, COMMON_HEADERS, &head, sizeof(head)) &&
+	/* Most packets by far: one call in place of three. Without options they may be shorter. */
+	if (!(skb->len >= COMMON_HEADERS + sizeof(head)
+		      ? bpf_skb_load_bytes(skb, COMMON_HEADERS, &head, sizeof(head))
+		      : bpf_skb_load_bytes(skb, COMMON_HEADERS, &head, sizeof(head) - TS_ROOM)) &&
 	    head.proto == bpf_htons(ETH_P_IP) && head.ip.version == 4 && head.ip.ihl == 5 &&
 	    head.ip.protocol == IPPROTO_TCP && !(head.ip.frag_off & bpf_htons(IP_FRAGMENT))) {
+		enum parsed parsed;
+
 		set_key_v4(s, head.ip.saddr, head.ip.daddr);
-		return parse_tcp(skb, s, &head.tcp, ETH_HLEN + sizeof(struct iphdr),
-				 ETH_HLEN + bpf_ntohs(head.ip.tot_len),
-				 head.ip.saddr == head.ip.daddr);
+		parsed = parse_tcp(skb, s, &head.tcp, ETH_HLEN + sizeof(struct iphdr),
+				   ETH_HLEN + bpf_ntohs(head.ip.tot_len),
+				   head.ip.saddr == head.ip.daddr);
+		if (parsed == OK && s->options >= TS_ROOM)
+			read_timestamps(s, head.options);
+		return parsed;
 	}
 
 	if (bpf_skb_load_bytes(skb, offsetof(struct ethhdr, h_proto), &proto, sizeof(proto)))
@@ -247,20 +292,29 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 		return NOT_TCP;
 	}
 
-	if (bpf_skb_load_bytes(skb, off, &tcp, sizeof(tcp)))
+	if (bpf_skb_load_bytes(skb, off, &tcp, sizeof(tcp)) ||
+	    parse_tcp(skb, s, &tcp, off, end, same) != OK)
 		return MALFORMED;
-	return parse_tcp(skb, s, &tcp, off, end, same);
+	if (s->options >= TS_ROOM &&
+	    !bpf_skb_load_bytes(skb, off + sizeof(tcp), head.options, TS_ROOM))
+		read_timestamps(s, head.options);
+	return OK;
 }
 
 /*
- * The options of a SYN: MSS << 16 | (option present ? FQ_NEW_WS : 0) << 8 | scale. Malformed
- * options end the walk; what came before them counts. `len` bytes of options stand at `at`.
+ * The options of a SYN into the segment. Malformed options end the walk; what came before them
+ * counts. `at` is where they stand in the packet, `len` their length in bytes.
  */
-__noinline __u32 syn_options(struct __sk_buff *skb, __u32 at, __u32 len)
+__noinline int syn_options(struct __sk_buff *skb, struct segment *s, __u32 at, __u32 len)
 {
 	__u8 opt[MAX_TCP_OPTIONS + 3] = {}; /* a look past the end meets zeros */
-	__u32 next = 0, mss = 0, wscale = 0, flag = 0;
+	__u32 next = 0, ts_at = 0;
+	__be32 ts[2];
 
+	if (!s)
+		return 0;
+	s->mss = s->offers = s->wscale = 0;
+	s->ts = false;
 	/* Spelt out for the verifier: 1 to 40 bytes into 40 bytes. */
 	if (len < 1 || len > MAX_TCP_OPTIONS || bpf_skb_load_bytes(skb, at, opt, len))
 		return 0;
@@ -279,14 +333,22 @@ __noinline __u32 syn_options(struct __sk_buff *skb, __u32 at, __u32 len)
 		if (size < 2 || i + size > len)
 			break;
 		if (kind == TCP_OPT_MSS && size == 4)
-			mss = opt[i + 2] << 8 | opt[i + 3];
+			s->mss = opt[i + 2] << 8 | opt[i + 3];
 		if (kind == TCP_OPT_WSCALE && size == 3) {
-			wscale = opt[i + 2] < MAX_WSCALE ? opt[i + 2] : MAX_WSCALE;
-			flag = FQ_NEW_WS;
+			s->wscale = opt[i + 2] < MAX_WSCALE ? opt[i + 2] : MAX_WSCALE;
+			s->offers |= FQ_NEW_WS;
 		}
+		if (kind == TCP_OPT_TS && size == TCP_OPT_TS_LEN)
+			ts_at = at + i + 2;
 		next = i + size;
 	}
-	return mss << 16 | flag << 8 | wscale;
+	if (ts_at && !bpf_skb_load_bytes(skb, ts_at, ts, sizeof(ts))) {
+		s->tsval = bpf_ntohl(ts[0]);
+		s->tsecr = bpf_ntohl(ts[1]);
+		s->ts = true;
+		s->offers |= FQ_NEW_TS;
+	}
+	return 0;
 }
 
 /* Is a bucket of that epoch within the activity timeout? */
@@ -370,45 +432,128 @@ static __always_inline __u32 active_flows(const struct fq_port *port, __u32 epoc
 	return n;
 }
 
-static __always_inline void remember_syn(struct __sk_buff *skb, const struct segment *s,
-					 struct fq_dir *d)
+static __always_inline void remember_syn(struct __sk_buff *skb, struct segment *s, struct fq_dir *d)
 {
-	__u32 options = syn_options(skb, s->tcp_off + sizeof(struct tcphdr), s->options);
+	/* Karn: whose SYN came twice cannot tell which of them is answered. */
+	bool again = d->flags & (FQ_SYN_SEEN | FQ_KNOWN) && d->isn == s->seq;
 
+	syn_options(skb, s, s->tcp_off + sizeof(struct tcphdr), s->options);
+	d->syn_ns = again ? 0 : s->now;
 	d->isn = s->seq;
-	d->new_mss = options >> 16;
-	d->new_wscale = options & 15;
-	d->flags = (d->flags & ~FQ_NEW_WS) | FQ_SYN_SEEN | (options >> 8 & FQ_NEW_WS);
+	d->new_mss = s->mss;
+	d->new_wscale = s->wscale;
+	d->flags = (d->flags & ~(FQ_NEW_WS | FQ_NEW_TS)) | FQ_SYN_SEEN | s->offers;
 }
 
-static __always_inline void commit_syn(struct fq_dir *d)
+/* `ack` is what it acknowledges before any data. */
+static __always_inline void commit_syn(struct fq_dir *d, __u32 ack, bool timestamps)
 {
 	d->wscale = d->new_wscale;
 	d->mss = d->new_mss;
-	d->flags = FQ_KNOWN | (d->flags & FQ_NEW_WS ? FQ_WS : 0);
+	d->flags = FQ_KNOWN | FQ_SEQ | (d->flags & FQ_NEW_WS ? FQ_WS : 0) |
+		   (timestamps ? FQ_TS_DUE : 0);
 	d->bytes = 0;
 	d->packets = 0;
 	d->rewritten = 0;
 	d->ruled_until = 0;
+	d->acked = 0;
+	d->seq_next = d->isn + 1;
+	d->ack = ack;
+}
+
+static __always_inline __u32 time_since(const struct segment *s, __u64 then)
+{
+	__u64 spent = s->now - then;
+
+	if (!then || s->now <= then)
+		return 0;
+	return spent < 0xFFFFFFFF ? spent : 0xFFFFFFFF;
+}
+
+/* What a segment that acknowledges says besides: the latest word of this direction. */
+static __always_inline void note_word(const struct segment *s, struct fq_dir *own, __u16 window)
+{
+	__u16 flags = (own->flags & ~FQ_TS) | FQ_ACK;
+
+	/* Where nobody has said whether timestamps belong, room for them is a maybe. */
+	if (!(flags & FQ_KNOWN))
+		flags = (flags & ~FQ_TS_DUE) | (s->options >= TS_ROOM ? FQ_TS_DUE : 0);
+	if (s->ts && flags & FQ_TS_DUE) {
+		own->tsval = s->tsval;
+		own->tsecr = s->tsecr;
+		flags |= FQ_TS;
+	}
+	own->ack = s->ack_seq;
+	own->window = window;
+	own->flags = flags;
 }
 
 /*
  * A SYN-ACK settles the scales of both sides, but only when it answers the SYN that was seen: a
  * stray SYN on a live connection (RFC 5961) is answered by a plain ACK, and so changes nothing.
  * Returns whether this SYN-ACK opened the connection; a repeated one does not, unless its SYN was
- * repeated as well (the first SYN-ACK was lost further on).
+ * repeated as well (the first SYN-ACK was lost further on). `again`: it did open it before.
  */
-static __always_inline bool open_connection(struct __sk_buff *skb, const struct segment *s,
-					    struct fq_dir *own, struct fq_dir *peer)
+static __always_inline bool open_connection(struct __sk_buff *skb, struct segment *s,
+					    struct fq_dir *own, struct fq_dir *peer, bool again)
 {
+	bool timestamps;
+	__u16 window = s->window;
+
 	if (!(peer->flags & FQ_SYN_SEEN) || s->ack_seq != peer->isn + 1)
 		return false;
 	uncount(own, s->epoch);
 	uncount(peer, s->epoch);
 	remember_syn(skb, s, own);
-	commit_syn(own);
-	commit_syn(peer);
+	timestamps = own->flags & peer->flags & FQ_NEW_TS;
+	commit_syn(own, s->ack_seq, timestamps);
+	commit_syn(peer, own->isn + 1, timestamps);
+	if (!again) {
+		own->rtt_ns = time_since(s, peer->syn_ns);
+		peer->rtt_ns = 0;
+	}
+	/* The window of a SYN is not scaled; remembered it is as later segments would say it. */
+	if (own->flags & peer->flags & FQ_WS)
+		window >>= own->wscale & 15;
+	note_word(s, own, window);
 	return true;
+}
+
+/*
+ * How far its sender is, and what it has acknowledged. Numbers move forward only, so that a segment
+ * that was overtaken takes nothing back; those out of any window of each other start anew.
+ */
+__noinline int follow(const struct segment *s, struct fq_dir *own, const struct fq_dir *peer)
+{
+	__s32 ahead, moved;
+	__u32 end;
+
+	if (!s || !own || !peer)
+		return 0;
+	end = s->seq + s->payload + s->fin;
+	ahead = end - own->seq_next;
+	moved = s->ack_seq - own->ack;
+	if (!(own->flags & FQ_SEQ) || ahead > 0 || ahead < -MAX_WINDOW) {
+		own->seq_next = end;
+		own->flags |= FQ_SEQ;
+	}
+	/* RFC 9293 section 3.10.7.4: what was never sent cannot be acknowledged. */
+	if (!s->ack || (peer->flags & FQ_SEQ && (__s32)(s->ack_seq - peer->seq_next) > 0))
+		return 0;
+	if (own->flags & (FQ_ACK | FQ_KNOWN)) {
+		if (moved < 0 && moved >= -MAX_WINDOW)
+			return 0;
+		if (moved > 0 && moved <= MAX_WINDOW) {
+			own->acked += moved;
+			if (peer->flags & FQ_FIN && s->ack_seq == peer->seq_next)
+				own->acked--; /* the FIN */
+		}
+		/* The handshake's last segment. Whoever sent the SYN-ACK has acknowledged before. */
+		if (!(own->flags & FQ_ACK) && !moved)
+			own->rtt_ns = time_since(s, peer->syn_ns);
+	}
+	note_word(s, own, s->window);
+	return 0;
 }
 
 /*
@@ -552,13 +697,11 @@ int fq_egress(struct __sk_buff *skb)
 
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (!flow) {
-		struct fq_flow fresh = {};
-
 		/* A bare ACK or the end of an unknown flow is not worth an entry. */
 		if (!s.payload && !s.syn)
 			return TC_ACT_UNSPEC;
 		port = bpf_map_lookup_elem(&ports, &ifindex);
-		if (!bpf_map_update_elem(&flows, &s.key, &fresh, BPF_NOEXIST) && port)
+		if (!bpf_map_update_elem(&flows, &s.key, &new_flow, BPF_NOEXIST) && port)
 			ADD(port->created, 1);
 		flow = bpf_map_lookup_elem(&flows, &s.key);
 		if (!flow)
@@ -573,7 +716,9 @@ int fq_egress(struct __sk_buff *skb)
 		remember_syn(skb, &s, own);
 		return TC_ACT_UNSPEC;
 	}
-	if (s.syn && open_connection(skb, &s, own, peer)) {
+	if (s.syn && opened)
+		own->syn_ns = 0; /* sent again: the answer tells no time */
+	if (s.syn && open_connection(skb, &s, own, peer, opened)) {
 		port = bpf_map_lookup_elem(&ports, &ifindex);
 		if (port && !opened)
 			ADD(port->handshakes, 1);
@@ -587,6 +732,8 @@ int fq_egress(struct __sk_buff *skb)
 		peer->flags |= FQ_RST;
 		return TC_ACT_UNSPEC;
 	}
+	if (!s.syn)
+		follow(&s, own, peer);
 	if (s.fin) {
 		uncount(own, s.epoch);
 		own->flags |= FQ_FIN;
