@@ -1,4 +1,5 @@
-"""Packets that reach the controller: the headers that flow and host tracking need, and ARP replies.
+"""Packets that reach the controller: the headers that flow tracking, host tracking and recovery need, and ARP
+replies. What is forged for TCP is in :mod:`~fairq_ryu.openflow.forge`.
 
 Copies are cut short by the switch and come from anybody, so everything is bounds-checked; what
 cannot be read is None, never an exception.
@@ -34,7 +35,11 @@ class Arp:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a frame says: addresses, VLAN tags (TCI, outermost first), and one of ARP or TCP if it is."""
+    """What a frame says: addresses, VLAN tags (TCI, outermost first), and one of ARP or TCP if it is.
+
+    ``payload``: bytes of TCP data, by the lengths in the headers, which hold when the copy is cut short too
+    (None: no TCP, or lengths that contradict each other).
+    """
 
     src: str
     dst: str
@@ -42,6 +47,7 @@ class Frame:
     ip: str | None = None
     arp: Arp | None = None
     tcp: TcpSegment | None = None
+    payload: int | None = None
 
 
 def mac_text(raw: bytes) -> str:
@@ -90,10 +96,11 @@ def _parse_ipv4(frame: Frame, data: bytes) -> Frame:
     length = (data[0] & 15) * 4
     src, dst = (str(ipaddress.IPv4Address(data[at : at + 4])) for at in (12, 16))
     fragment = int.from_bytes(data[6:8], "big") & 0x3FFF
-    tcp = None
+    tcp, payload = None, None
     if data[9] == 6 and not fragment and length >= 20:
         tcp = _parse_tcp(src, dst, data[length:])
-    return Frame(frame.src, frame.dst, frame.tags, src, None, tcp)
+        payload = _payload(data, length, int.from_bytes(data[2:4], "big"))
+    return Frame(frame.src, frame.dst, frame.tags, src, None, tcp, payload if tcp else None)
 
 
 def _parse_ipv6(frame: Frame, data: bytes) -> Frame:
@@ -105,8 +112,19 @@ def _parse_ipv6(frame: Frame, data: bytes) -> Frame:
         if kind not in _IPV6_EXTENSIONS or len(data) < offset + 2:
             break
         kind, offset = data[offset], offset + (data[offset + 1] + 1) * 8
-    tcp = _parse_tcp(src, dst, data[offset:]) if kind == 6 else None
-    return Frame(frame.src, frame.dst, frame.tags, src, None, tcp)
+    tcp, payload = None, None
+    if kind == 6:
+        tcp = _parse_tcp(src, dst, data[offset:])
+        payload = _payload(data, offset, 40 + int.from_bytes(data[4:6], "big"))
+    return Frame(frame.src, frame.dst, frame.tags, src, None, tcp, payload if tcp else None)
+
+
+def _payload(data: bytes, at: int, total: int) -> int | None:
+    """Bytes of data behind the TCP header at ``at`` in an IP packet of ``total`` bytes."""
+    if len(data) < at + _TCP.size:
+        return None
+    rest = total - at - (data[at + 12] >> 4) * 4
+    return rest if rest >= 0 else None
 
 
 def _parse_tcp(src: str, dst: str, data: bytes) -> TcpSegment | None:

@@ -262,3 +262,49 @@ def test_arp_of_other_kinds_is_not_read(wrong):
     body = packets._ARP.pack(*head.values(), 1, bytes(6), bytes(4), bytes(6), bytes(4))
     frame = packets.parse(build(*ether(0x0806)) + body)
     assert (frame.arp, frame.ip) == (None, None)
+
+
+# How much data a segment has, as its headers say it: recovery must know what was lost.
+
+
+def with_data(size: int, version: int = 4, options: list[Any] | None = None) -> bytes:
+    over = over4 if version == 4 else over6
+    return over(segment(tcp.TCP_ACK, options), b"x" * size)
+
+
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("size", [0, 1, 1448])
+@pytest.mark.parametrize("options", [None, [tcp.TCPOptionTimestamps(ts_val=1, ts_ecr=2)]])
+def test_the_data_of_a_segment(version, size, options):
+    data = with_data(size, version, options)
+    for padded in (data, data + b"\0" * 6):
+        frame = packets.parse(padded)
+        assert frame is not None
+        assert frame.payload == size
+
+
+def test_the_data_of_a_copy_that_was_cut_short():
+    frame = packets.parse(with_data(1448)[:54])
+    assert frame is not None and frame.tcp is not None
+    assert frame.payload == 1448
+
+
+def test_the_data_behind_an_ipv6_extension():
+    extension = ipv6.hop_opts(nxt=6, data=[ipv6.option(type_=1, len_=4, data=b"\0\0\0\0")])
+    frame = packets.parse(over6(segment(tcp.TCP_ACK), b"x" * 99, nxt=0, extensions=[extension]))
+    assert frame is not None
+    assert frame.payload == 99
+
+
+def test_lengths_that_contradict_each_other_are_no_length():
+    data = bytearray(with_data(0))
+    data[16:18] = (39).to_bytes(2, "big")
+    frame = packets.parse(bytes(data))
+    assert frame is not None and frame.tcp is not None
+    assert frame.payload is None
+
+
+def test_what_is_no_tcp_has_no_data():
+    frame = packets.parse(build(*ether(0x0800), ipv4.ipv4(proto=17), udp.udp(1, 2), b"x" * 50))
+    assert frame is not None
+    assert frame.payload is None

@@ -1,0 +1,86 @@
+"""What an application may say of a flow, and what is refused as nonsense. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from dataclasses import dataclass
+
+DEFAULT_TTL = 60.0
+MOST_SIZE = 1 << 62
+MOST_SECONDS = 86400.0
+MOST_COUNT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an application says; made by :func:`request`, which checks it."""
+
+    src: str
+    dst: str
+    sport: int | None
+    dport: int
+    size: int | None
+    deadline: float | None
+    ttl: float
+    count: int
+
+
+def request(
+    src: str,
+    dst: str,
+    dport: int,
+    *,
+    sport: int | None = None,
+    size: int | None = None,
+    deadline: float | None = None,
+    ttl: float = DEFAULT_TTL,
+    count: int = 1,
+) -> Request:
+    """Check what an application says. ``size`` in bytes, ``deadline`` in seconds after the flow's start,
+    ``ttl`` in seconds. Raises ValueError, saying what is wrong.
+    """
+    ends = [_address("src", src), _address("dst", dst)]
+    if ends[0].version != ends[1].version:
+        raise ValueError("src and dst are not of the same IP version")
+    if ends[0] == ends[1]:
+        raise ValueError("src and dst are the same: such a flow does not leave its host")
+    _whole("dport", dport, 65535)
+    if sport is not None:
+        _whole("sport", sport, 65535)
+    if size is None and deadline is None:
+        raise ValueError("neither size nor deadline is given: there is nothing to announce")
+    if size is not None:
+        _whole("size", size, MOST_SIZE)
+    if deadline is not None:
+        _seconds("deadline", deadline)
+    _seconds("ttl", ttl)
+    _whole("count", count, MOST_COUNT)
+    if sport is not None and count != 1:
+        raise ValueError("count is for announcements without sport: with one there is just one flow")
+    return Request(str(ends[0]), str(ends[1]), sport, dport, size, deadline, ttl, count)
+
+
+def _address(name: str, text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    try:
+        if not isinstance(text, str) or "%" in text:  # numbers would be taken, too
+            raise ValueError
+        return ipaddress.ip_address(text)
+    except ValueError:
+        shown = repr(text)
+        shown = shown if len(shown) <= 60 else shown[:60] + "..."
+        raise ValueError(f"{name}: {shown} is not an IP address") from None
+
+
+def _whole(name: str, number: int, most: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise ValueError(f"{name}: not a whole number")
+    if not 1 <= number <= most:
+        raise ValueError(f"{name}: not a number from 1 to {most}")
+
+
+def _seconds(name: str, number: float) -> None:
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise ValueError(f"{name}: not a number of seconds")
+    if not (0 < number <= MOST_SECONDS and math.isfinite(number)):
+        raise ValueError(f"{name}: not more than 0 and at most {MOST_SECONDS:g} seconds")
