@@ -18,69 +18,23 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.topology.switches import LLDPPacket
 
 from fairq_ryu.apps import rest, settings
+from fairq_ryu.apps.agents import AgentLink
 from fairq_ryu.apps.discovery import Discovery
 from fairq_ryu.apps.network import Network, PortState
 from fairq_ryu.apps.view import FabricView
+from fairq_ryu.apps.windows import Windows
 from fairq_ryu.fabric.flows import FlowEvent, FlowState, FlowTable, SeenFlow
 from fairq_ryu.fabric.paths import Assigned
-from fairq_ryu.model import FlowKey, PortKey, RuleChange, TcpSegment
-from fairq_ryu.openflow import depth, oxm, packets, records, rules
-from fairq_ryu.policies import base
-from fairq_ryu.policies.engine import PolicyEngine
+from fairq_ryu.model import FlowKey, PortKey, TcpSegment
+from fairq_ryu.openflow import congestion, depth, oxm, packets, records, rules, segments
+from fairq_ryu.policies.choice import choose
 
 # A bridge without flows is looked at this often, seconds: its first flow is told by a SYN copy anyway.
 _IDLE_INTERVAL = 0.25
-_QUEUE_XID = 0xFA17
-# All ports of a switch are looked at no more seldom than this, seconds.
-_ALL_PORTS_INTERVAL = 0.25
-# An answer that does not come within this many seconds is no longer waited for.
-_ANSWER_TIMEOUT = 1.0
 # Changes of the network that come within this many seconds are worked out together.
 _REFRESH_DELAY = 0.01
 _TICK = 0.25
 _LLDP_BYTES = rules.ETH_TYPE_LLDP.to_bytes(2, "big")
-
-
-class AgentLink:
-    """A connected agent: its datapath, and what was asked and answered."""
-
-    def __init__(self, datapath: Any, govern_all: bool) -> None:
-        self.datapath = datapath
-        self.govern_all = govern_all  # ports whose queue does not say its size are governed, too
-        self.dpid = oxm.bridge_dpid(datapath.id)
-        self.asked_at: float | None = None
-        self.depths: dict[int, depth.QueueDepth] = {}
-        self.flows: list[records.FlowRecord] = []
-        self.flows_asked_at = 0.0
-        self.all_asked_at = 0.0
-        self._requests: dict[int, bytes] = {}
-        self.wake = hub.Event()
-
-    def ask_queues(self, now: float) -> None:
-        """Ask for queue depths. The request is always the same, and is packed once."""
-        port = self.port_to_ask(now)
-        request = self._requests.get(port)
-        if request is None:
-            message = rules.ask_queues(self.datapath, port)
-            message.set_xid(_QUEUE_XID)
-            message.serialize()
-            request = self._requests[port] = bytes(message.buf)
-        self.datapath.send(request)
-
-    @property
-    def governed(self) -> list[int]:
-        """The ports with a queue to govern."""
-        return [number for number, record in self.depths.items() if record.limit or self.govern_all]
-
-    def port_to_ask(self, now: float) -> int:
-        """The one port with a queue to govern, if there is just one; all ports otherwise, and now and
-        then in any case, because queues come and go.
-        """
-        governed = self.governed
-        if len(governed) == 1 and now - self.all_asked_at < _ALL_PORTS_INTERVAL:
-            return governed[0]
-        self.all_asked_at = now
-        return int(ofp.OFPP_ANY)
 
 
 class Controller(app_manager.RyuApp):
@@ -97,15 +51,11 @@ class Controller(app_manager.RyuApp):
         self.config = settings.or_exit(settings.load)
         settings.or_exit(settings.check_port)
         settings.or_exit(rest.check_port)
-        policy_class = settings.or_exit(lambda: base.find(self.policy_name))
-        policy = policy_class(self.config.section(self.policy_name))
-        self.lease = int(self.config.number("fairq_ryu", "lease"))
-        self.engine = PolicyEngine(policy, self.lease)
+        choice = settings.or_exit(lambda: choose(self.policy_name, self.config))
         self.network = Network(self.config, self.logger)
         self.flows = FlowTable(self.config.number("fairq_ryu", "flow_idle_timeout"))
-        self.agents: dict[int, AgentLink] = {}
+        self.windows = Windows(choice, self.config, self.network, self.flows, self.logger)
         self._holds = self.config.value("fairq_ryu", "syn") == "hold"
-        self._unbuffered: set[PortKey] = set()
         self._joining: dict[int, tuple[Any, list[Any]]] = {}  # bridges, and the rules they have told of
         self._changed = hub.Event()
         rest.register(wsgi, FabricView(self))
@@ -147,11 +97,7 @@ class Controller(app_manager.RyuApp):
         self.logger.info("bridge %016x: connected", datapath.id)
 
     def _agent_came(self, datapath: Any) -> None:
-        link = AgentLink(datapath, bool(self.config.number("fairq_ryu", "default_buffer")))
-        self.agents[link.dpid] = link
-        # Whatever stands there is of another life; what should stand is set with the next sample.
-        datapath.send_msg(rules.clear(datapath))
-        self.engine.switch_gone(link.dpid)
+        link = self.windows.agent_came(datapath)
         hub.spawn(self._watch, link)
         self.logger.info("agent of bridge %016x: connected", link.dpid)
 
@@ -161,12 +107,15 @@ class Controller(app_manager.RyuApp):
                 self._network_changed()
                 self.logger.warning("bridge %016x: connection lost", datapath.id)
             return
-        link = self.agents.get(oxm.bridge_dpid(datapath.id))
-        if link is not None and link.datapath is datapath:
-            del self.agents[link.dpid]
-            link.wake.set()
-            self.engine.switch_gone(link.dpid)
+        link = self._link(datapath)
+        if link is not None:
+            self.windows.agent_gone(link)
             self.logger.warning("agent of bridge %016x: connection lost", link.dpid)
+
+    def _link(self, datapath: Any) -> AgentLink | None:
+        """The agent whose present connection this is."""
+        link = self.windows.links.get(oxm.bridge_dpid(datapath.id or 0))
+        return link if link is not None and link.datapath is datapath else None
 
     @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def on_port_status(self, event: Any) -> None:
@@ -176,7 +125,7 @@ class Controller(app_manager.RyuApp):
         gone = message.reason == ofp.OFPPR_DELETE
         if oxm.is_agent(datapath.id):
             if gone:
-                self._agent_port_gone(PortKey(oxm.bridge_dpid(datapath.id), number))
+                self.windows.port_gone(PortKey(oxm.bridge_dpid(datapath.id), number))
             return
         if datapath.id not in self.network.bridges or number > ofp.OFPP_MAX:
             return
@@ -187,13 +136,6 @@ class Controller(app_manager.RyuApp):
         else:
             self.network.port_changed(datapath.id, _state(message.desc), now)
         self._network_changed()
-
-    def _agent_port_gone(self, key: PortKey) -> None:
-        self.engine.port_gone(key)
-        link = self.agents.get(key.dpid)
-        if link is not None:
-            link.depths.pop(key.port, None)
-        self._unbuffered.discard(key)
 
     def _link_lost(self, source: PortKey, target: PortKey) -> None:
         self.network.topology.link_lost(source, target)
@@ -230,6 +172,7 @@ class Controller(app_manager.RyuApp):
         message = event.msg
         datapath = message.datapath
         if datapath.id not in self.network.bridges:
+            self._on_lost(message)
             return
         data = bytes(message.data)
         in_port = PortKey(datapath.id, message.match["in_port"])
@@ -251,6 +194,13 @@ class Controller(app_manager.RyuApp):
         elif cookie == rules.COOKIE_HELD:
             self._held(datapath, frame, data, in_port, now)
 
+    def _on_lost(self, message: Any) -> None:
+        """An agent hands over a packet that a queue has dropped."""
+        link = self._link(message.datapath)
+        if link is not None and message.cookie == congestion.COOKIE_DROPPED:
+            key = PortKey(link.dpid, message.match["in_port"])
+            self.windows.lost(key, bytes(message.data), message.total_len, time.monotonic())
+
     def _on_lldp(self, event: Any, data: bytes, in_port: PortKey) -> None:
         try:
             dpid, number = LLDPPacket.lldp_parse(data)
@@ -268,6 +218,7 @@ class Controller(app_manager.RyuApp):
         were told of windows.
         """
         if segment.syn:
+            self.windows.syn(frame)
             found = self.network.path(segment.key, in_port, frame.dst)
         else:
             found = self.network.paths.get(segment.key)
@@ -316,6 +267,7 @@ class Controller(app_manager.RyuApp):
             if not self.network.stale:
                 continue
             now = time.monotonic()
+            self.windows.name_ports(now)
             for move in self.network.refresh():
                 self._apply(self.flows.repath(move.new.key, move.new.path, now), now)
 
@@ -331,6 +283,7 @@ class Controller(app_manager.RyuApp):
             hub.sleep(self.flows.idle_timeout / 4)
             now = time.monotonic()
             self._apply(self.flows.expire(now), now)
+            self.windows.speaker.prune()
             for assigned in self.network.paths:
                 if self.flows.get(assigned.key) is None:
                     self.network.release(assigned.key, closed=False)
@@ -338,72 +291,67 @@ class Controller(app_manager.RyuApp):
     # Queues and windows
 
     def _watch(self, link: AgentLink) -> None:
-        """Ask one agent for its queues, every interval while a governed port has flows."""
-        interval = self.engine.policy.interval
+        """Ask one agent for its queues, as often as policies want them while governed ports have flows."""
         poll = self.config.number("fairq_ryu", "flow_poll_interval")
         idle_ms = int(self.flows.idle_timeout * 1000)
-        while self.agents.get(link.dpid) is link:
+        while self.windows.links.get(link.dpid) is link:
             now = time.monotonic()
-            if now - link.flows_asked_at >= poll:
-                link.flows_asked_at = now
-                link.datapath.send_msg(rules.ask_flows(link.datapath, idle_ms))
-            if link.asked_at is None or now - link.asked_at > _ANSWER_TIMEOUT:
-                link.asked_at = now
-                link.ask_queues(now)
-            if any(self.engine.busy(PortKey(link.dpid, port)) for port in link.governed):
+            link.ask_records(poll, idle_ms, now)
+            link.ask_queues(now)
+            interval = self.windows.interval(link)
+            if interval is not None:
                 hub.sleep(max(0.0, interval - (time.monotonic() - now)))
             else:
                 link.wake.clear()
-                link.wake.wait(max(interval, _IDLE_INTERVAL))
+                link.wake.wait(_IDLE_INTERVAL)
 
     @set_ev_cls(ofp_event.EventOFPExperimenterStatsReply, MAIN_DISPATCHER)
     def on_experimenter_reply(self, event: Any) -> None:
-        """An agent's answer: queue depths or flow records."""
+        """An agent's answer: queue depths, flow records or segments."""
         message = event.msg
         body = message.body
-        link = self.agents.get(oxm.bridge_dpid(message.datapath.id))
-        if link is None or link.datapath is not message.datapath or body.experimenter != oxm.EXPERIMENTER_ID:
+        link = self._link(message.datapath)
+        if link is None or body.experimenter != oxm.EXPERIMENTER_ID:
             return
+        data, now = bytes(body.data), time.monotonic()
         more = bool(message.flags & ofp.OFPMPF_REPLY_MORE)
         try:
             if body.exp_type == depth.EXP_TYPE_QUEUE_DEPTH:
-                self._on_depths(link, depth.decode_reply(bytes(body.data)), more)
-            elif body.exp_type == records.EXP_TYPE_FLOW_RECORDS:
-                link.flows += records.decode_reply(bytes(body.data))
                 if not more:
-                    self._on_records(link)
+                    link.queues_answered()
+                self.windows.depths(link, depth.decode_reply(data), now)
+            elif body.exp_type == records.EXP_TYPE_FLOW_RECORDS:
+                whole = link.records(message.xid, records.decode_reply(data), more)
+                if whole is not None:
+                    self._on_records(link, *whole, now)
+            elif body.exp_type == segments.EXP_TYPE_SEGMENTS:
+                self.windows.segments(segments.decode_reply(data), now)
         except ValueError as error:
-            self.logger.warning("agent of bridge %016x talks nonsense: %s", link.dpid, error)
+            self._nonsense(link, error)
 
-    def _on_depths(self, link: AgentLink, found: list[depth.QueueDepth], more: bool) -> None:
-        now = time.monotonic()
-        if not more:
-            link.asked_at = None
-        default = int(self.config.number("fairq_ryu", "default_buffer"))
-        for record in found:
-            before = link.depths.get(record.port)
-            link.depths[record.port] = record
-            key = PortKey(link.dpid, record.port)
-            if not record.limit and not default and not (before and before.limit):
-                self._leave_alone(key, record)
-                continue
-            sample = depth.sample(record, before)
-            if not sample.limit:
-                sample = sample._replace(limit=default)
-            self._send(self.engine.sampled(key, sample, now))
+    @set_ev_cls(ofp_event.EventOFPExperimenter, MAIN_DISPATCHER)
+    def on_experimenter(self, event: Any) -> None:
+        """An agent says that a queue has crossed a threshold."""
+        message = event.msg
+        link = self._link(message.datapath)
+        if link is None or message.experimenter != oxm.EXPERIMENTER_ID:
+            return
+        try:
+            if message.exp_type == congestion.EXP_TYPE_CONGESTION:
+                told = congestion.decode_congestion(bytes(message.data))
+                self.windows.congestion(link, told, time.monotonic())
+        except ValueError as error:
+            self._nonsense(link, error)
 
-    def _leave_alone(self, key: PortKey, record: depth.QueueDepth) -> None:
-        """Most ports have no queue to govern, and cost no more than this."""
-        if record.backlog and key not in self._unbuffered:
-            self._unbuffered.add(key)
-            self.logger.warning(
-                "port %s has a queue, but its discipline does not say how many bytes it holds: left alone. "
-                "Set [fairq_ryu] default_buffer to govern it",
-                key,
-            )
+    def _nonsense(self, link: AgentLink, error: ValueError) -> None:
+        self.logger.warning("agent of bridge %016x talks nonsense: %s", link.dpid, error)
 
-    def _on_records(self, link: AgentLink) -> None:
-        now = time.monotonic()
+    def _on_records(
+        self, link: AgentLink, port: int | None, found: list[records.FlowRecord], now: float
+    ) -> None:
+        if port is not None:
+            self.windows.progress(link, port, found, now)
+            return
         seen = [
             SeenFlow(
                 key=record.key,
@@ -414,52 +362,24 @@ class Controller(app_manager.RyuApp):
                 wscale=record.wscale,
                 mss=record.mss,
             )
-            for record in link.flows
+            for record in found
         ]
-        link.flows = []
         self._apply(self.flows.reconcile(link.dpid, seen, now), now)
 
     def _apply(self, events: list[FlowEvent], now: float) -> list[Any]:
-        """Flows started or ended on ports: ask the policy, send what it wants. Returns whom it told."""
-        changes: list[RuleChange] = []
-        # All is worked out before anything is sent: sending may let another greenlet in.
-        for event in events:
-            if event.started:
-                self._wake(event.port)
-                changes += self.engine.flow_started(event.port, event.flow, now)
-            else:
-                changes += self.engine.flow_ended(event.port, event.flow.key, now)
-        told = self._send(changes)
+        """Flows started or ended on ports: windows follow. Returns the agents that were told."""
+        told = self.windows.apply(events, now)
         for event in events:
             if not event.started:
                 self._release_if_over(event.flow.key)
         return told
-
-    def _wake(self, port: PortKey) -> None:
-        """A flow starts on a port. If its queue has not been read lately, that is done now, so that the
-        first ACK meets a window.
-        """
-        link = self.agents.get(port.dpid)
-        if link is not None and not self.engine.busy(port):
-            record = link.depths.get(port.port)
-            if record is None or record.limit or link.govern_all:
-                link.wake.set()
 
     def _release_if_over(self, key: FlowKey) -> None:
         """A connection that is counted nowhere any more needs no path."""
         connection = self.flows.get(key)
         if connection is None or connection.state is FlowState.CLOSED:
             self.network.release(key, closed=connection is not None)
-
-    def _send(self, changes: list[RuleChange]) -> list[Any]:
-        """Say rule changes to the agents they are for; returns these."""
-        told: dict[int, Any] = {}
-        for change in changes:
-            link = self.agents.get(change.target.port.dpid)
-            if link is not None:
-                told[link.dpid] = link.datapath
-                link.datapath.send_msg(rules.window_rule(link.datapath, change, self.lease))
-        return list(told.values())
+            self.windows.flow_over(key)
 
 
 def _state(port: Any) -> PortState:

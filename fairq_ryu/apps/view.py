@@ -34,13 +34,13 @@ class FabricView:
 
     def ports(self) -> list[dict[str, Any]]:
         """The ports of all bridges. What only an agent can tell is None without one, or before it has."""
-        network, engine = self._controller.network, self._controller.engine
+        network, engine = self._controller.network, self._controller.windows.engine
         governed = engine.view()
         rows = []
         for dpid in sorted(network.topology.switches):
             for port in network.topology.ports(dpid):
                 flows, plan, sample = governed.get(port, (0, None, None))
-                link = self._controller.agents.get(dpid)
+                link = self._controller.windows.links.get(dpid)
                 depth = link.depths.get(port.port) if link is not None else None
                 rows.append(
                     {
@@ -74,10 +74,10 @@ class FabricView:
             {
                 "dpid": _dpid(dpid),
                 "connected": dpid in network.bridges,
-                "agent": dpid in self._controller.agents,
+                "agent": dpid in self._controller.windows.links,
                 "ports": len(network.topology.ports(dpid)),
             }
-            for dpid in sorted(network.topology.known_switches | set(self._controller.agents))
+            for dpid in sorted(network.topology.known_switches | set(self._controller.windows.links))
         ]
 
     def hosts(self) -> list[dict[str, Any]]:

@@ -1,0 +1,9 @@
+"""``ryu-manager fairq_ryu.apps.policy``: the controller with the policy that the configuration names."""
+
+from __future__ import annotations
+
+from fairq_ryu.apps.controller import Controller
+
+
+class PolicyApp(Controller):
+    """``[fairq_ryu] policy`` says which (:mod:`fairq_ryu.policies`)."""

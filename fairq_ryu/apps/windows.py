@@ -1,0 +1,278 @@
+"""The policies at work: flows, queues, congestion and losses in; window rules and recovery out."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from fairq_ryu.apps.agents import AgentLink
+from fairq_ryu.apps.network import Network
+from fairq_ryu.apps.speaker import Speaker
+from fairq_ryu.config import Config
+from fairq_ryu.fabric import recovery
+from fairq_ryu.fabric.announce_request import Request
+from fairq_ryu.fabric.announcements import Announcements, Change, Entry
+from fairq_ryu.fabric.flows import FlowEvent, FlowTable
+from fairq_ryu.model import FlowKey, FlowProgress, PortKey, RuleChange
+from fairq_ryu.openflow import congestion, depth, packets, records, rules
+from fairq_ryu.openflow.segments import SegmentState
+from fairq_ryu.policies import base
+from fairq_ryu.policies.choice import PolicyChoice
+from fairq_ryu.policies.engine import PolicyEngine
+
+# While there are losses to mend, queues are read this often, seconds: room in them must not go to waste.
+_RECOVERY_INTERVAL = 0.001
+
+
+class Windows:
+    """All agents and what they are told. Every method sends what its event asks for; ``now`` in seconds."""
+
+    def __init__(
+        self, choice: PolicyChoice, config: Config, network: Network, flows: FlowTable, log: logging.Logger
+    ) -> None:
+        self._log = log
+        self._network = network
+        self._flows = flows
+        self._default_buffer = int(config.number("fairq_ryu", "default_buffer"))
+        self.lease = int(config.number("fairq_ryu", "lease"))
+        self.engine = PolicyEngine(choice, self.lease)
+        self.links: dict[int, AgentLink] = {}
+        self.announcements = Announcements(config.services())
+        self.speaker = Speaker(network, flows, self.links)
+        self._recoveries: dict[base.Recovery, recovery.Recovery] = {}
+        self._named: dict[PortKey, tuple[str, str]] = {}
+        self._unbuffered: set[PortKey] = set()
+
+    # Agents
+
+    def agent_came(self, datapath: Any) -> AgentLink:
+        """An agent has connected. Whatever stands there is of another life; what should stand is set with
+        the next sample.
+        """
+        link = AgentLink(datapath, bool(self._default_buffer))
+        self.links[link.dpid] = link
+        datapath.send_msg(rules.clear(datapath))
+        self.engine.switch_gone(link.dpid)
+        return link
+
+    def agent_gone(self, link: AgentLink) -> None:
+        """An agent's connection has ended."""
+        del self.links[link.dpid]
+        link.wake.set()
+        self.engine.switch_gone(link.dpid)
+
+    def port_gone(self, key: PortKey) -> None:
+        """An agent does not watch a port any more."""
+        self.engine.port_gone(key)
+        link = self.links.get(key.dpid)
+        if link is not None:
+            link.port_gone(key.port)
+        for each in self._recoveries.values():
+            each.forget_port(key)
+        self._unbuffered.discard(key)
+        self._named.pop(key, None)
+
+    def name_ports(self, now: float) -> None:
+        """Say what ports are called and lead to, where that has changed: it may decide on their policy."""
+        topology = self._network.topology
+        for dpid in topology.switches:
+            for key in topology.ports(dpid):
+                role = str(topology.role(key))
+                about = self._network.names.get(key, ""), role if role in ("host", "link") else ""
+                if self._named.get(key) != about:
+                    self._named[key] = about
+                    self._send(self.engine.named(key, *about, now), now)
+
+    def interval(self, link: AgentLink) -> float | None:
+        """How soon the queues of a switch are to be read again, seconds; None: nothing calls for it."""
+        busy = [key for key in link.governed if self.engine.busy(key)]
+        if any(each.used(key) or len(each) for each in self._recoveries.values() for key in busy):
+            return _RECOVERY_INTERVAL
+        return self.engine.poll_interval(busy) if busy else None
+
+    # Flows
+
+    def apply(self, events: list[FlowEvent], now: float) -> list[Any]:
+        """Flows start or end on ports: ask the policies, send what they want. Returns whom that told."""
+        changes: list[RuleChange] = []
+        # All is worked out before anything is sent: sending may let another greenlet in.
+        for event in events:
+            if event.started:
+                changes += self._started(event, now)
+            else:
+                changes += self.engine.flow_ended(event.port, event.flow.key, now)
+        return self._send(changes, now)
+
+    def _started(self, event: FlowEvent, now: float) -> list[RuleChange]:
+        key = event.flow.key
+        link = self.links.get(event.port.dpid)
+        # If the queue has not been read lately, that is done now, so that the first ACK meets a window.
+        if link is not None and not self.engine.busy(event.port):
+            if link.governs(link.depths.get(event.port.port)):
+                link.wake.set()
+        changes = self.engine.flow_started(event.port, event.flow, now)
+        connection = self._flows.get(key)
+        opener = None if connection is None or connection.opener is None else connection.forward
+        since = now if connection is None else connection.since
+        announced = self.announcements.flow_started(key, opener, since, now)
+        if announced is not None:
+            changes += self.engine.announced(event.port, key, announced, now)
+        return changes
+
+    def flow_over(self, flow: FlowKey) -> None:
+        """A connection has ended, or is not counted any more."""
+        for key in (flow, flow.reversed):
+            self.announcements.flow_ended(key)
+        self.speaker.forget(flow)
+
+    def syn(self, frame: packets.Frame) -> None:
+        """A SYN was copied."""
+        self.speaker.learn(frame)
+        if frame.tcp is not None:
+            for each in self._recoveries.values():
+                each.forget(frame.tcp.key)
+                each.forget(frame.tcp.key.reversed)
+
+    # Announcements
+
+    def announce(self, wanted: Request, now: float) -> Entry:
+        """An application announces a flow. Raises :class:`fairq_ryu.fabric.announcements.Full`."""
+        entry, changes = self.announcements.add(wanted, now)
+        self._announced(changes, now)
+        return entry
+
+    def withdraw(self, number: int, now: float) -> None:
+        """An announcement is taken back. KeyError if there is no such."""
+        self._announced(self.announcements.withdraw(number, now), now)
+
+    def _announced(self, changes: Iterable[Change], now: float) -> None:
+        for flow, announcement in changes:
+            connection = self._flows.get(flow)
+            if connection is not None:
+                for port in connection.directions[flow].ports:
+                    self._send(self.engine.announced(port, flow, announcement, now), now)
+
+    # What agents tell
+
+    def depths(self, link: AgentLink, found: Iterable[depth.QueueDepth], now: float) -> None:
+        """Queues were read."""
+        for record in found:
+            before = link.depths.get(record.port)
+            link.depths[record.port] = record
+            key = PortKey(link.dpid, record.port)
+            if not link.governs(record) and not (before and before.limit):
+                self._leave_alone(key, record)
+                continue
+            sample = depth.sample(record, before)
+            if not sample.limit:
+                sample = sample._replace(limit=self._default_buffer)
+            self._send(self.engine.sampled(key, sample, now), now)
+            link.tell_thresholds(record.port, self.engine.thresholds(key))
+            if self.engine.wants_progress(key):
+                link.ask_progress(record.port, 0.9 * self.engine.interval(key), now)
+            self._recover(key, sample.backlog, now)
+
+    def _leave_alone(self, key: PortKey, record: depth.QueueDepth) -> None:
+        """Most ports have no queue to govern, and cost no more than this."""
+        if record.backlog and key not in self._unbuffered:
+            self._unbuffered.add(key)
+            self._log.warning(
+                "port %s has a queue, but its discipline does not say how many bytes it holds: left alone. "
+                "Set [fairq_ryu] default_buffer to govern it",
+                key,
+            )
+
+    def congestion(self, link: AgentLink, told: congestion.Congested, now: float) -> None:
+        """A queue has crossed a threshold."""
+        key = PortKey(link.dpid, told.port)
+        self._send(self.engine.congestion(key, told.state, told.backlog, now), now)
+        self._recover(key, told.backlog, now)
+
+    def progress(self, link: AgentLink, port: int, found: Iterable[records.FlowRecord], now: float) -> None:
+        """How far the flows of a port are."""
+        flows = {
+            record.key: FlowProgress(
+                record.acked, record.bytes, record.rtt_us / 1e6, bool(record.flags & records.ESTABLISHED)
+            )
+            for record in found
+            if record.port == port
+        }
+        self._send(self.engine.progressed(PortKey(link.dpid, port), flows, now), now)
+
+    def segments(self, states: list[SegmentState], now: float) -> None:
+        """The last segments of receivers."""
+        self.speaker.states(states, now)
+        for each in self._recoveries.values():
+            self._act(each.states(states, now))
+
+    # Losses
+
+    def lost(self, key: PortKey, frame: bytes, total_len: int, now: float) -> None:
+        """A queue has dropped a frame."""
+        each = self._recovery(key)
+        if each is None:
+            return
+        read = packets.parse(frame)
+        segment, payload = (None, None) if read is None else (read.tcp, read.payload)
+        self._act(each.lost(key, frame, total_len, segment, payload, now))
+        link = self.links.get(key.dpid)
+        if link is not None:
+            link.wake.set()
+
+    def _recovery(self, key: PortKey) -> recovery.Recovery | None:
+        wanted = self.engine.recovery(key)
+        if wanted is None:
+            return None
+        if wanted not in self._recoveries:
+            mode = {(True, False): "dupack", (False, True): "reinject", (True, True): "both"}
+            self._recoveries[wanted] = recovery.Recovery(
+                mode[wanted.dupack, wanted.reinject], wanted.bytes, wanted.age
+            )
+        return self._recoveries[wanted]
+
+    def _recover(self, key: PortKey, backlog: int, now: float) -> None:
+        each = self._recovery(key) if self._recoveries else None
+        thresholds = self.engine.thresholds(key) if each is not None and len(each) else None
+        if each is not None and thresholds is not None:
+            self._act(each.queue(key, backlog, thresholds.cng, now))
+            self._act(each.due(now))
+
+    def _act(self, actions: Iterable[recovery.Action]) -> None:
+        for action in actions:
+            match action:
+                case recovery.SendDuplicates(flow, state):
+                    assert isinstance(state, SegmentState)
+                    self.speaker.duplicates(flow, state)
+                case recovery.Reinject(port, frame):
+                    self.speaker.put_back(port, frame)
+                case recovery.Ask(dpid, keys):
+                    link = self.links.get(dpid)
+                    if link is not None:
+                        link.ask_segments(keys)
+
+    @property
+    def recoveries(self) -> list[recovery.Recovery]:
+        """For display."""
+        return list(self._recoveries.values())
+
+    # Rules
+
+    def _send(self, changes: list[RuleChange], now: float) -> list[Any]:
+        """Say rule changes to the agents they are for; returns these."""
+        told: dict[int, Any] = {}
+        for change in changes:
+            link = self.links.get(change.target.port.dpid)
+            if link is not None:
+                told[link.dpid] = link.datapath
+                link.datapath.send_msg(rules.window_rule(link.datapath, change, self.lease))
+        awake = [c.target.flow for c in changes if c.wake and c.target.flow is not None]
+        if awake:
+            self.speaker.wake(awake, told.values(), now)
+        return list(told.values())
+
+    def use(self, choice: PolicyChoice) -> None:
+        """Change the policies of a running controller."""
+        now = time.monotonic()
+        self._send(self.engine.use(choice, now), now)
