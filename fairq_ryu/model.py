@@ -116,9 +116,9 @@ class Congestion(StrEnum):
 
 
 class Thresholds(NamedTuple):
-    """When a switch is to say that a port is congested: ``cng`` and ``nom`` are the depths, bytes, at which it
-    becomes so and ceases to be (``nom < cng``); 0 and 0: never. ``drops``: packets that the queue drops are
-    handed to the controller.
+    """When a switch is to say that a port is congested: ``cng`` and ``nom`` are the depths, bytes, at which
+    it becomes so and ceases to be (``nom < cng``); 0 and 0: never. ``drops``: packets that the queue drops
+    are handed to the controller.
     """
 
     cng: int
@@ -200,8 +200,8 @@ class RuleTarget(NamedTuple):
 
 
 class RuleChange(NamedTuple):
-    """``bytes`` None: the rule is to go. ``pool``: divide the bytes among the port's active flows. ``wake``: the
-    flow was paused and is not any more; its sender must be told, or it would wait for its persist timer.
+    """``bytes`` None: the rule is to go. ``pool``: divide the bytes among the port's active flows. ``wake``:
+    the flow was paused and is not any more; its sender must be told, or it would wait for its persist timer.
     """
 
     target: RuleTarget

@@ -338,7 +338,7 @@ class Controller(app_manager.RyuApp):
             return
         try:
             if message.exp_type == congestion.EXP_TYPE_CONGESTION:
-                told = congestion.decode_congestion(bytes(message.data))
+                told = congestion.decode_notice(bytes(message.data))
                 self.windows.congestion(link, told, time.monotonic())
         except ValueError as error:
             self._nonsense(link, error)

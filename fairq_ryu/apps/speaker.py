@@ -19,12 +19,12 @@ from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import forge, packets, rules
 from fairq_ryu.openflow.segments import MAX_KEYS, SegmentState
 
-# A sender that is to be woken, and whose receiver's numbers do not come within so many seconds, wakes by itself.
+# A paused sender whose receiver's numbers do not come within so many seconds wakes by itself.
 _WAKE_PATIENCE = 0.5
 
 
 class Speaker:
-    """Sends what :mod:`fairq_ryu.openflow.forge` makes. ``said`` counts what was sent, and why something was not."""
+    """Sends what :mod:`fairq_ryu.openflow.forge` makes. ``said`` counts that, and why something was not sent."""
 
     def __init__(self, network: Network, flows: FlowTable, links: Mapping[int, AgentLink]) -> None:
         self._network = network
@@ -54,8 +54,8 @@ class Speaker:
     # Waking
 
     def wake(self, flows: Iterable[FlowKey], told: Iterable[Any], now: float) -> None:
-        """These flows were paused and are not any more: when the switches ``told`` have got their rules, their
-        receivers' numbers are asked for, and then their senders are told.
+        """These flows were paused and are not any more: when the switches ``told`` have got their rules,
+        their receivers' numbers are asked for, and then their senders are told.
         """
         asked: dict[int, list[FlowKey]] = {}
         for flow in flows:
@@ -103,7 +103,9 @@ class Speaker:
         receiver = self._receiver(flow)
         bridge = None if receiver is None else self._network.bridges.get(receiver.dpid)
         if isinstance(made, forge.Refusal) or receiver is None or bridge is None:
-            self.said[f"{what}: {made if isinstance(made, forge.Refusal) else 'the receiver is not known'}"] += 1
+            self.said[
+                f"{what}: {made if isinstance(made, forge.Refusal) else 'the receiver is not known'}"
+            ] += 1
             return
         self.said[what] += 1
         for segment in made:

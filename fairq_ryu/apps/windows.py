@@ -109,9 +109,9 @@ class Windows:
         key = event.flow.key
         link = self.links.get(event.port.dpid)
         # If the queue has not been read lately, that is done now, so that the first ACK meets a window.
-        if link is not None and not self.engine.busy(event.port):
-            if link.governs(link.depths.get(event.port.port)):
-                link.wake.set()
+        lately = link is None or self.engine.busy(event.port)
+        if link is not None and not lately and link.governs(link.depths.get(event.port.port)):
+            link.wake.set()
         changes = self.engine.flow_started(event.port, event.flow, now)
         connection = self._flows.get(key)
         opener = None if connection is None or connection.opener is None else connection.forward
@@ -184,7 +184,7 @@ class Windows:
                 key,
             )
 
-    def congestion(self, link: AgentLink, told: congestion.Congested, now: float) -> None:
+    def congestion(self, link: AgentLink, told: congestion.CongestionNotice, now: float) -> None:
         """A queue has crossed a threshold."""
         key = PortKey(link.dpid, told.port)
         self._send(self.engine.congestion(key, told.state, told.backlog, now), now)
