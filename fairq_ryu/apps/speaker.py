@@ -24,7 +24,7 @@ _WAKE_PATIENCE = 0.5
 
 
 class Speaker:
-    """Sends what :mod:`fairq_ryu.openflow.forge` makes. ``said`` counts that, and why something was not sent."""
+    """Sends what :mod:`~fairq_ryu.openflow.forge` makes. ``said`` counts that, and what was not sent."""
 
     def __init__(self, network: Network, flows: FlowTable, links: Mapping[int, AgentLink]) -> None:
         self._network = network
