@@ -74,11 +74,23 @@ def test_the_table_of_every_setting_is_the_code_s() -> None:
     assert found == [[f"`{s.section}`", *setting_row(s)] for s in config.SETTINGS]
 
 
-@pytest.mark.parametrize("policy", ["fairq", "fixed"])
+@pytest.mark.parametrize("policy", ["fairq", "fixed", "iqm", "sed"])
 def test_the_table_of_a_policy_s_settings_is_the_code_s(policy: str) -> None:
     names = {f"`{name}`" for name in config.SECTIONS[policy]}
     found = [row for row in rows(read(f"docs/policies/{policy}.md")) if row[0] in names]
     assert found == [setting_row(s) for s in config.SECTIONS[policy].values()]
+
+
+def test_the_table_of_rsed_s_own_settings_is_the_code_s() -> None:
+    """The others are SED's, and on SED's page."""
+    own = {name: s for name, s in config.SECTIONS["rsed"].items() if name not in config.SECTIONS["sed"]}
+    found = [row for row in rows(read("docs/policies/rsed.md")) if len(row) == 6 and row[0] != "setting"]
+    assert found == [setting_row(setting) for setting in own.values()]
+
+
+def test_the_table_of_a_service_s_settings_is_the_code_s() -> None:
+    section = read("docs/policies/sed.md").split("## Saying what flows need\n")[1].split("\n## ")[0]
+    assert rows(section)[1:] == [setting_row(setting) for setting in config.SERVICE_SETTINGS]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
