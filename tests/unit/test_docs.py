@@ -21,7 +21,17 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu import cli, config
 from fairq_ryu.experiments import machine, result, scenario, table
 from fairq_ryu.fabric import hosts
-from fairq_ryu.model import FlowInfo, FlowKey, PortKey, QueueSample, RuleChange, RuleTarget
+from fairq_ryu.model import (
+    Announcement,
+    FlowInfo,
+    FlowKey,
+    FlowProgress,
+    PortKey,
+    QueueSample,
+    RuleChange,
+    RuleTarget,
+    Thresholds,
+)
 from fairq_ryu.openflow import depth, oxm, records, rules
 from fairq_ryu.policies import base, engine
 from fairq_ryu.switch import agent, datapath, flowmap, messages
@@ -379,7 +389,7 @@ def test_the_policy_in_writing_a_policy_works() -> None:
     source = blocks(read("docs/writing-a-policy.md"), "python")[0]
     space: dict[str, Any] = {"__name__": "buffershare"}
     exec(compile(source, "writing-a-policy.md", "exec"), space)
-    policy = space["BufferShare"]({})
+    policy = space["BufferShare"]({"share": 0.5})
     run = engine.PolicyEngine(policy, lease=2)
     port = PortKey(1, 17)
     sample = QueueSample(0, 0, 125000, 25_000_000, 0, 0, 0.0)
@@ -417,7 +427,8 @@ def test_the_interface_in_writing_a_policy_is_the_code_s() -> None:
             if inspect.isfunction(member) and not name.startswith("_"):
                 arguments = ", ".join(list(inspect.signature(member).parameters)[1:])
                 assert f"`{name}({arguments})`" in listed
-    for shown_type in (QueueSample._fields, FlowInfo.__slots__):
+    fields_of = (QueueSample._fields, FlowInfo.__slots__, Announcement._fields, FlowProgress._fields)
+    for shown_type in (*fields_of, Thresholds._fields):
         assert {f"`{name}`" for name in shown_type} <= listed
 
 
