@@ -18,8 +18,8 @@ from fairq_ryu.model import Announcement, FlowInfo, FlowKey, FlowProgress
 class GifEntry:
     """A flow as the table knows it. Times in seconds of the clock that ``now`` is of, sizes in bytes.
 
-    ``known`` is when ``deadline`` was announced; ``moved`` when the switch last told of more bytes sent (or
-    of the end of the handshake); ``progress`` None: the switch has told nothing of it yet.
+    ``known`` is when ``deadline`` was announced; ``moved`` when the switch last told of more bytes sent, or
+    of the end of the handshake; ``progress`` None: the switch has told nothing of it yet.
     """
 
     flow: FlowInfo
@@ -29,6 +29,11 @@ class GifEntry:
     known: float = 0.0
     progress: FlowProgress | None = None
     moved: float = -math.inf
+
+    @property
+    def answered(self) -> bool:
+        """Has the switch told that it is more than a SYN? Of a flow older than its agent, bytes tell."""
+        return self.progress is not None and (self.progress.established or self.progress.sent > 0)
 
     @property
     def remaining(self) -> int | None:
@@ -101,11 +106,10 @@ class GifTable:
         entry = self._entries.get(flow)
         if entry is None:
             return
-        before = entry.progress
-        news = before is None or not before.established or progress.sent != before.sent
-        if progress.established and news:
-            entry.moved = now
+        before = entry.progress.sent if entry.progress is not None and entry.answered else None
         entry.progress = progress
+        if entry.answered and progress.sent != before:
+            entry.moved = now
 
     def ordered(self, now: float) -> list[GifEntry]:
         """Flows that must still meet a deadline, the earliest first, then all others by their start. Ties go

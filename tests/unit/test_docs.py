@@ -21,7 +21,17 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu import cli, config
 from fairq_ryu.experiments import machine, result, scenario, table
 from fairq_ryu.fabric import hosts
-from fairq_ryu.model import FlowInfo, FlowKey, PortKey, QueueSample, RuleChange, RuleTarget
+from fairq_ryu.model import (
+    Announcement,
+    FlowInfo,
+    FlowKey,
+    FlowProgress,
+    PortKey,
+    QueueSample,
+    RuleChange,
+    RuleTarget,
+    Thresholds,
+)
 from fairq_ryu.openflow import depth, oxm, records, rules, segments
 from fairq_ryu.policies import base, engine
 from fairq_ryu.switch import agent, datapath, flowmap, messages
@@ -74,11 +84,23 @@ def test_the_table_of_every_setting_is_the_code_s() -> None:
     assert found == [[f"`{s.section}`", *setting_row(s)] for s in config.SETTINGS]
 
 
-@pytest.mark.parametrize("policy", ["fairq", "fixed"])
+@pytest.mark.parametrize("policy", ["fairq", "fixed", "iqm", "sed"])
 def test_the_table_of_a_policy_s_settings_is_the_code_s(policy: str) -> None:
     names = {f"`{name}`" for name in config.SECTIONS[policy]}
     found = [row for row in rows(read(f"docs/policies/{policy}.md")) if row[0] in names]
     assert found == [setting_row(s) for s in config.SECTIONS[policy].values()]
+
+
+def test_the_table_of_rsed_s_own_settings_is_the_code_s() -> None:
+    """The others are SED's, and on SED's page."""
+    own = {name: s for name, s in config.SECTIONS["rsed"].items() if name not in config.SECTIONS["sed"]}
+    found = [row for row in rows(read("docs/policies/rsed.md")) if len(row) == 6 and row[0] != "setting"]
+    assert found == [setting_row(setting) for setting in own.values()]
+
+
+def test_the_table_of_a_service_s_settings_is_the_code_s() -> None:
+    section = read("docs/policies/sed.md").split("## Saying what flows need\n")[1].split("\n## ")[0]
+    assert rows(section)[1:] == [setting_row(setting) for setting in config.SERVICE_SETTINGS]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -375,7 +397,7 @@ def test_the_policy_in_writing_a_policy_works() -> None:
     source = blocks(read("docs/writing-a-policy.md"), "python")[0]
     space: dict[str, Any] = {"__name__": "buffershare"}
     exec(compile(source, "writing-a-policy.md", "exec"), space)
-    policy = space["BufferShare"]({})
+    policy = space["BufferShare"]({"share": 0.5})
     run = engine.PolicyEngine(policy, lease=2)
     port = PortKey(1, 17)
     sample = QueueSample(0, 0, 125000, 25_000_000, 0, 0, 0.0)
@@ -413,7 +435,8 @@ def test_the_interface_in_writing_a_policy_is_the_code_s() -> None:
             if inspect.isfunction(member) and not name.startswith("_"):
                 arguments = ", ".join(list(inspect.signature(member).parameters)[1:])
                 assert f"`{name}({arguments})`" in listed
-    for shown_type in (QueueSample._fields, FlowInfo.__slots__):
+    fields_of = (QueueSample._fields, FlowInfo.__slots__, Announcement._fields, FlowProgress._fields)
+    for shown_type in (*fields_of, Thresholds._fields):
         assert {f"`{name}`" for name in shown_type} <= listed
 
 

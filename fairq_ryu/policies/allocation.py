@@ -1,0 +1,86 @@
+"""SED's division of a total window among flows (Lu 2016, Algorithm 2). Pure arithmetic, in bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fairq_ryu.model import FlowKey
+
+# The largest window TCP can say: 65535 << 14 (RFC 7323).
+LARGEST_WINDOW = 65535 << 14
+
+
+class Demand(NamedTuple):
+    """A deadline flow: ``need`` is the window with which it is in time; ``sending``: it is not paused now."""
+
+    flow: FlowKey
+    need: float
+    mss: int
+    step: int
+    sending: bool = False
+
+
+class Share(NamedTuple):
+    """A flow without deadline."""
+
+    flow: FlowKey
+    mss: int
+    step: int
+
+
+class Rules(NamedTuple):
+    """``base`` is every share's part, in segments; ``partial``: a demand that exceeds what is left gets what
+    is left; ``keep``: one that sends already gets it when it is at least this part of its need (1: never).
+    """
+
+    base: int = 1
+    partial: bool = False
+    keep: float = 1.0
+
+
+def round_up(size: float, step: int) -> int:
+    """The least window that can be said and is not less."""
+    return math.ceil(size / step) * step
+
+
+def base_window(mss: int, step: int, segments: int) -> int:
+    """The window of so many segments, as it can be said."""
+    return round_up(mss * segments, step)
+
+
+def allocate(
+    total: float, demands: Sequence[Demand], shares: Sequence[Share], rules: Rules
+) -> dict[FlowKey, int]:
+    """A window for each flow; 0 pauses it, any other is at least a segment. ``demands`` in EDF order.
+
+    The paper's steps 2 to 4: base windows for all shares; then each demand in turn its need, if that is
+    not more than what is left, or else nothing; what is left in the end goes to the shares in equal
+    parts. A demand that is not met in full gets nothing when an earlier one, of no more need, was refused.
+    """
+    bases = {share.flow: base_window(share.mss, share.step, rules.base) for share in shares}
+    left = max(0.0, total - sum(bases.values()))
+    windows: dict[FlowKey, int] = {}
+    least_refused = math.inf
+    for demand in demands:
+        granted = 0.0
+        if demand.need <= left:
+            granted = demand.need
+        elif demand.need < least_refused and (
+            (rules.partial and left >= demand.mss)
+            or (demand.sending and rules.keep < 1 and left > 0 and left >= rules.keep * demand.need)
+        ):
+            granted = left
+        else:
+            least_refused = min(least_refused, demand.need)
+            windows[demand.flow] = 0
+            continue
+        left -= granted
+        window = round_up(max(granted, demand.mss), demand.step)
+        windows[demand.flow] = min(window, LARGEST_WINDOW)
+    extra = left / len(shares) if shares else 0.0
+    for share in shares:
+        window = bases[share.flow] + math.floor(extra / share.step) * share.step
+        windows[share.flow] = min(window, LARGEST_WINDOW)
+    return windows
