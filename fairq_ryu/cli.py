@@ -33,8 +33,32 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _announce_command(announce: argparse.ArgumentParser) -> None:
+    from fairq_ryu.announcing import byte_count, seconds
+
+    announce.add_argument("--src", required=True, metavar="ADDRESS", help="IP address that sends the data")
+    announce.add_argument("--dst", required=True, metavar="ADDRESS", help="IP address that receives it")
+    announce.add_argument("--sport", type=int, metavar="PORT", help="TCP port of --src (default: any)")
+    announce.add_argument("--dport", type=int, required=True, metavar="PORT", help="TCP port of --dst")
+    announce.add_argument("--size", type=byte_count, metavar="BYTES", help="for example 12MB, or 64KiB")
+    announce.add_argument(
+        "--deadline", type=seconds, metavar="SECONDS", help="from the flow's start; also 300ms"
+    )
+    announce.add_argument(
+        "--ttl", type=seconds, metavar="SECONDS", help="for a flow that starts within this time (default: 60)"
+    )
+    announce.add_argument("--count", type=int, metavar="N", help="without --sport: for so many flows")
+    announce.add_argument(
+        "--url",
+        default="http://127.0.0.1:8080",
+        help="the controller's REST interface (default: %(default)s)",
+    )
+    announce.add_argument("--json", action="store_true", help="print JSON")
+    announce.set_defaults(run=_announce)
+
+
 def _show_command(show: argparse.ArgumentParser) -> None:
-    kinds = ["ports", "flows", "switches", "hosts", "links"]
+    kinds = ["ports", "flows", "gif", "announcements", "switches", "hosts", "links"]
     show.add_argument("what", nargs="?", choices=kinds, default="ports", help="default: %(default)s")
     show.add_argument(
         "--url",
@@ -93,7 +117,12 @@ def _parser() -> argparse.ArgumentParser:
     status.set_defaults(run=_status)
 
     _show_command(
-        commands.add_parser("show", help="what the controller knows: ports, flows, switches, hosts, links")
+        commands.add_parser(
+            "show", help="what the controller knows: ports, flows, gif, announcements, switches, hosts, links"
+        )
+    )
+    _announce_command(
+        commands.add_parser("announce", help="tell the controller of a flow: its size, its deadline")
     )
 
     run = commands.add_parser("run", help="run an experiment")
@@ -180,6 +209,13 @@ def _show(args: argparse.Namespace) -> int:
     names = ("src", "dst", "port", "state", "limit", "offset")
     filters = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     return show.main(args.what, args.url, filters, json_output=args.json, watch=args.watch)
+
+
+def _announce(args: argparse.Namespace) -> int:
+    from fairq_ryu import announcing
+
+    names = ("src", "dst", "sport", "dport", "size", "deadline", "ttl", "count")
+    return announcing.main({name: getattr(args, name) for name in names}, args.url, json_output=args.json)
 
 
 def _run(args: argparse.Namespace) -> int:

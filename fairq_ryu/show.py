@@ -7,15 +7,12 @@ so it also works from a machine without Ryu.
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -23,18 +20,15 @@ from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
 
+from fairq_ryu import client
+from fairq_ryu.client import plain
 from fairq_ryu.errors import UserError
 
-_TIMEOUT = 5.0
-# An answer beyond this many bytes is not the controller's: its lists are shorter.
-_MOST_BYTES = 64 << 20
 # The controller gives no more flows than this at once.
 _MOST_FLOWS = 1000
 # Tables are made to fit this many columns; a pipe has no width of its own.
 _WIDTH = 100
 _IPV4_ENDPOINT = len("255.255.255.255:65535")
-# Of another program's words, so many characters are repeated.
-_MOST_WORDS = 200
 
 Answer = Mapping[str, Any]
 
@@ -42,82 +36,17 @@ Answer = Mapping[str, Any]
 # Asking
 
 
-def _base(url: str) -> str:
-    """The address to ask, without a slash at its end. Raises :class:`UserError` if it is none."""
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    # A query would come before the path, and blanks and line ends are not for HTTP.
-    usable = usable and not parts.query and not parts.fragment
-    if not usable or not url.isascii() or not url.isprintable() or " " in url:
-        raise UserError(f"--url {url!r} is no address", "write http://HOST:PORT")
-    return url.rstrip("/")
-
-
-def _not_ours(base: str, why: str) -> UserError:
-    return UserError(
-        f"{base} answers, but not as fairq_ryu's controller does: {why}",
-        "see whether --url names its REST interface (ryu-manager's --wsapi-port)",
-    )
-
-
-def _detail(error: urllib.error.HTTPError) -> str | None:
-    """What a problem document (RFC 9457) says; None if the answer is none."""
-    if error.headers.get_content_type() != "application/problem+json":
-        return None
-    with contextlib.suppress(OSError, ValueError, RecursionError, http.client.HTTPException):
-        document = json.loads(error.read(_MOST_BYTES))
-        if isinstance(document, dict) and isinstance(document.get("detail"), str):
-            return _plain(document["detail"])[:_MOST_WORDS]
-    return None
-
-
 def fetch(url: str, kind: str, filters: Mapping[str, str]) -> Answer:
     """The controller's answer to ``GET /v1/KIND``. Raises :class:`UserError` if there is none."""
-    base = _base(url)
     query = f"?{urlencode(filters)}" if filters else ""
-    # No proxy: the controller is on this machine or on the management network.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"{base}/v1/{kind}{query}", timeout=_TIMEOUT) as response:
-            body = response.read(_MOST_BYTES + 1)
-    except urllib.error.HTTPError as error:
-        with error:
-            detail = _detail(error)
-        if detail is None:
-            raise _not_ours(base, f"HTTP status {error.code}") from None
-        if error.code == 400:
-            raise UserError(f"the controller refuses that: {detail}", "see fairq show --help") from None
-        remedy = "see the controller's log" if error.code >= 500 else "see whether it is of another version"
-        raise UserError(f"{base}/v1/{kind}: {error.code}, {detail}", remedy) from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        # URLError has the reason in it; an end in the middle of the answer comes without.
-        reason = getattr(error, "reason", None) or error
-        why = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-        raise UserError(
-            f"no controller answers at {base}: {_plain(why)[:_MOST_WORDS]}",
-            "start it (ryu-manager fairq_ryu.apps.fairq), or say where it is with --url",
-        ) from None
-    if len(body) > _MOST_BYTES:
-        raise _not_ours(base, f"more than {_MOST_BYTES:,} bytes")
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
-        raise _not_ours(base, "no JSON") from None
-    rows = answer.get(kind) if isinstance(answer, dict) else None
+    answer = client.ask(url, "GET", f"/v1/{kind}{query}", usage="see fairq show --help")
+    rows = answer.get(kind)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise _not_ours(base, f"no list of {kind}")
-    return dict(answer)
+        raise client.not_ours(url, f"no list of {kind}")
+    return answer
 
 
 # Words for numbers
-
-
-def _plain(text: object) -> str:
-    """Text from outside, without what a terminal would take for a command."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(text))
 
 
 def _port(dpid: str, number: int) -> str:
@@ -201,7 +130,7 @@ def _long(title: str) -> Column:
 def _table(columns: list[Column], rows: list[list[str]]) -> Table:
     table = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     for row in rows:
-        table.add_row(*(Text(_plain(cell)) for cell in row))
+        table.add_row(*(Text(plain(cell)) for cell in row))
     return table
 
 
@@ -240,7 +169,7 @@ def _ports_table(answer: Answer) -> RenderableType:
     ]
     policies = [str(row["policy"]) for row in rows]
     if len(set(policies)) == 1:
-        return Group(_table(columns, cells), Text(_plain(f"policy {policies[0]}")))
+        return Group(_table(columns, cells), Text(plain(f"policy {policies[0]}")))
     cells = [[*line, policy] for line, policy in zip(cells, policies, strict=True)]
     return _table([*columns, _long("policy")], cells)
 
@@ -295,6 +224,40 @@ def _flows_table(answer: Answer) -> RenderableType:
     return Group(_table(columns, cells), Text(footer))
 
 
+def _gif_table(answer: Answer) -> RenderableType:
+    rows = answer["gif"]
+    if not rows:
+        return Text("no gif rows: no port with flows has a policy that knows deadlines")
+    numbers = [_number(title) for title in ("age", "size", "left", "due in", "deadline")]
+    columns = [_word("port"), _number("#"), _long("from"), _long("to"), *numbers, _word("state")]
+    cells = [
+        [
+            _port(row["dpid"], row["port"]),
+            f"{row['priority']:d}",
+            _endpoint(row["src"], row["sport"]),
+            _endpoint(row["dst"], row["dport"]),
+            _span(row["age_s"]),
+            *("-" if row[name] is None else _size(row[name]) for name in ("size_bytes", "remaining_bytes")),
+            _due(row["remaining_s"]),
+            "-" if row["deadline_s"] is None else _time(row["deadline_s"]),
+            _cell("state", row["state"]),
+        ]
+        for row in rows
+    ]
+    return _table(columns, cells)
+
+
+def _time(seconds: float) -> str:
+    """A deadline, also a short one: 0.8s, 25ms."""
+    return f"{seconds * 1000:.3g}ms" if seconds < 0.1 else _span(seconds)
+
+
+def _due(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return f"-{_span(-seconds)}" if seconds < 0 else _span(seconds)
+
+
 def _cell(name: str, value: Any) -> str:
     if value is None:
         return "-"
@@ -302,8 +265,8 @@ def _cell(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if name == "dpid":
         return f"{int(value, 16):x}"
-    if name == "addresses":
-        return " ".join(value)
+    if name in ("addresses", "flows"):
+        return " ".join(map(str, value)) or "-"
     if isinstance(value, list):
         return _port(*value)
     return str(value)
@@ -318,7 +281,7 @@ def _other_table(kind: str, empty: str) -> Callable[[Answer], RenderableType]:
             return Text(empty)
         names = list(rows[0])
         cells = [[_cell(name, row[name]) for name in names] for row in rows]
-        return _table([_long(_plain(name)) for name in names], cells)
+        return _table([_long(plain(name)) for name in names], cells)
 
     return table
 
@@ -326,6 +289,8 @@ def _other_table(kind: str, empty: str) -> Callable[[Answer], RenderableType]:
 _TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {
     "ports": _ports_table,
     "flows": _flows_table,
+    "gif": _gif_table,
+    "announcements": _other_table("announcements", "no announcements"),
     "switches": _other_table("switches", "no switches: none has connected yet"),
     "hosts": _other_table("hosts", "no hosts: none has sent anything yet"),
     "links": _other_table("links", "no links between switches"),
@@ -337,9 +302,9 @@ def table(kind: str, answer: Answer, url: str) -> RenderableType:
     try:
         return _TABLES[kind](answer)
     except KeyError as error:
-        raise _not_ours(url, f"{kind} without {error}") from None
+        raise client.not_ours(url, f"{kind} without {error}") from None
     except (TypeError, ValueError, OverflowError):
-        raise _not_ours(url, f"{kind} with fields that make no sense") from None
+        raise client.not_ours(url, f"{kind} with fields that make no sense") from None
 
 
 # The command

@@ -1,7 +1,8 @@
-"""The controller's REST interface: what it knows, as JSON. Read-only.
+"""The controller's REST interface: what it knows, as JSON, and announcements of flows, which can be written.
 
 Served by Ryu's own web server, in the controller's process. :data:`RESOURCES` is the one list of what
-there is: the routes, the checks of queries and the tables of ``docs/rest.md`` follow from it.
+there is: the routes, the checks of queries and the tables of ``docs/rest.md`` follow from it. What is
+written is in :mod:`~fairq_ryu.apps.announce_api`.
 
 Every error is a problem document (RFC 9457). What a user gets wrong is never a 5xx.
 
@@ -13,23 +14,23 @@ is asked who they are here.
 from __future__ import annotations
 
 import errno
-import ipaddress
-import json
 import logging
-import re
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sized
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, Protocol
-from urllib.parse import parse_qsl
 
 from ryu import cfg
-from ryu.app.wsgi import ControllerBase, Response, WSGIApplication
-from ryu.lib import hub, ip
+from ryu.app.wsgi import ControllerBase, WSGIApplication
+from ryu.lib import ip
 from ryu.ofproto import ofproto_common
 
+from fairq_ryu.apps import announce_api, rest_query
+from fairq_ryu.apps.announce_api import AnnouncingView, Call, Reply
+from fairq_ryu.apps.rest_answer import Answer, Refused, encode, in_turns, problem, response
+from fairq_ryu.apps.rest_query import Parameter, Query, TcpOrSwitchPort
 from fairq_ryu.errors import UserError
 from fairq_ryu.fabric.flows import FlowState
 
@@ -39,11 +40,6 @@ DEFAULT_HOST = "127.0.0.1"
 ROOT = "/v1"
 DEFAULT_LIMIT = 100
 MOST_LIMIT = 1000
-# After so many rows the control loop gets its turn: it reads queues every 2 ms and must not wait for
-# somebody who lists a million flows.
-_ROWS_AT_ONCE = 50
-# No name or value of a query that is longer is worth repeating in an answer.
-_QUOTED = 60
 
 # Not an override: what the user gave on the command line or in a file goes before a default.
 cfg.CONF.set_default("wsapi_host", DEFAULT_HOST)
@@ -80,71 +76,7 @@ class View(Protocol):
         """The links between switches, each once: ``a`` and ``b``, its two ports."""
 
 
-# Queries
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of a query. ``parse`` raises ValueError, saying what is wrong with a text;
-    ``default`` is the value without it (None: it is as if it were not there).
-    """
-
-    name: str
-    parse: Callable[[str], Any]
-    help: str
-    default: Any = None
-
-
-def _quoted(text: str) -> str:
-    return repr(text if len(text) <= _QUOTED else text[:_QUOTED] + "...")
-
-
-def _whole(least: int, most: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        # int() alone would take blanks, signs, underscores and the digits of other scripts.
-        if not re.fullmatch(r"[0-9]{1,12}", text):
-            raise ValueError(f"{_quoted(text)} is not a whole number from {least} to {most}")
-        value = int(text)
-        if value < least:
-            raise ValueError(f"{value} is less than {least}")
-        if value > most:
-            raise ValueError(f"{value} is more than {most}")
-        return value
-
-    return parse
-
-
-def _address(text: str) -> str:
-    try:
-        return str(ipaddress.ip_address(text))
-    except ValueError:
-        raise ValueError(f"{_quoted(text)} is not an IP address") from None
-
-
-def _state(text: str) -> str:
-    states = [str(state) for state in FlowState]
-    if text not in states:
-        raise ValueError(f"{_quoted(text)} is none of {', '.join(states)}")
-    return text
-
-
-_TcpOrSwitchPort = int | tuple[str, int]
-
-
-def _port(text: str) -> _TcpOrSwitchPort:
-    """A TCP port (``5001``) or a switch's (``1:3`` or ``0000000000000001:3``)."""
-    found = re.fullmatch(r"(?:([0-9a-fA-F]{1,16}):)?([0-9]{1,10})", text)
-    if found is None:
-        raise ValueError(f"{_quoted(text)} is neither a TCP port nor DPID:PORT")
-    dpid, number = found[1], int(found[2])
-    if dpid is not None:
-        return f"{int(dpid, 16):016x}", number
-    if number > 0xFFFF:
-        raise ValueError(f"{number} is more than 65535")
-    return number
-
-
-def _at_port(flow: Mapping[str, Any], wanted: _TcpOrSwitchPort) -> bool:
+def _at_port(flow: Mapping[str, Any], wanted: TcpOrSwitchPort) -> bool:
     if isinstance(wanted, int):
         return wanted in (flow["sport"], flow["dport"])
     return any(tuple(port) == wanted for path in ("ports", "back_ports") for port in flow[path])
@@ -159,30 +91,16 @@ _FILTERS: Mapping[str, Callable[[Mapping[str, Any], Any], bool]] = {
 }
 
 
-# Answers
-
-Query = Mapping[str, Any]
-Answer = dict[str, Any]
-
-
-def _in_turns(rows: Iterable[Any]) -> Iterator[Any]:
-    """The same rows, with a turn for the rest of the controller now and then."""
-    for count, row in enumerate(rows, 1):
-        yield row
-        if count % _ROWS_AT_ONCE == 0:
-            hub.sleep(0)
-
-
 def _flows(view: View, query: Query) -> Answer:
     limit, offset = query["limit"], query["offset"]
     filters = [(fits, query[name]) for name, fits in _FILTERS.items() if query[name] is not None]
     flows = view.flows()
     if not filters and isinstance(flows, Sized):
         total = len(flows)
-        page = list(islice(_in_turns(flows), offset, offset + limit))
+        page = list(islice(in_turns(flows), offset, offset + limit))
     else:
         total, page = 0, []
-        for flow in _in_turns(flows):
+        for flow in in_turns(flows):
             if all(fits(flow, wanted) for fits, wanted in filters):
                 if offset <= total < offset + limit:
                     page.append(flow)
@@ -200,7 +118,18 @@ class Resource:
     parameters: tuple[Parameter, ...] = ()
 
 
-RESOURCES: tuple[Resource, ...] = (
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """A resource of announcements. ``answer`` is to GET and HEAD, ``writes`` are by method."""
+
+    path: str
+    summary: str
+    answer: Callable[[Call], Answer]
+    writes: Mapping[str, Callable[[Call], Reply]] = field(default_factory=dict)
+    parameters: tuple[Parameter, ...] = ()
+
+
+RESOURCES: tuple[Resource | Announced, ...] = (
     Resource(
         f"{ROOT}/ports",
         "the ports of all switches, with queue and windows",
@@ -211,110 +140,97 @@ RESOURCES: tuple[Resource, ...] = (
         "the TCP connections, with the ports that they leave by",
         _flows,
         (
-            Parameter("limit", _whole(1, MOST_LIMIT), "at most so many flows", DEFAULT_LIMIT),
-            Parameter("offset", _whole(0, 10**9), "pass over so many flows first", 0),
-            Parameter("src", _address, "IP address of the side that opened the connection"),
-            Parameter("dst", _address, "IP address of the other side"),
-            Parameter("port", _port, "TCP port of either side, or `DPID:PORT`, a switch's port it leaves by"),
-            Parameter("state", _state, "one of " + ", ".join(f"`{state}`" for state in FlowState)),
+            Parameter("limit", rest_query.whole(1, MOST_LIMIT), "at most so many flows", DEFAULT_LIMIT),
+            Parameter("offset", rest_query.whole(0, 10**9), "pass over so many flows first", 0),
+            Parameter("src", rest_query.address, "IP address of the side that opened the connection"),
+            Parameter("dst", rest_query.address, "IP address of the other side"),
+            Parameter(
+                "port",
+                rest_query.port,
+                "TCP port of either side, or `DPID:PORT`, a switch's port it leaves by",
+            ),
+            Parameter("state", rest_query.state, "one of " + ", ".join(f"`{state}`" for state in FlowState)),
         ),
     ),
     Resource(f"{ROOT}/switches", "the switches", lambda view, _: {"switches": view.switches()}),
     Resource(f"{ROOT}/hosts", "the hosts, and where they are", lambda view, _: {"hosts": view.hosts()}),
     Resource(f"{ROOT}/links", "the links between switches", lambda view, _: {"links": view.links()}),
+    Announced(
+        f"{ROOT}/gif", "flows by priority, with what they have left to send and until when", announce_api.gif
+    ),
+    Announced(
+        f"{ROOT}/announcements",
+        "what applications have announced; `POST` announces a flow",
+        announce_api.listing,
+        {"POST": announce_api.announce},
+    ),
+    Announced(
+        f"{ROOT}/announcements/{{id}}",
+        "one announcement; `DELETE` withdraws it",
+        announce_api.one,
+        {"DELETE": announce_api.withdraw},
+    ),
 )
 _BY_PATH = {resource.path: resource for resource in RESOURCES}
-
-
-class _Refused(Exception):
-    """The request cannot be answered; ``str()`` is the detail for the problem document."""
-
-    def __init__(self, status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.headers = dict(headers or {})
-
-
-def _parse(resource: Resource, text: str) -> Query:
-    """The query string as the resource's parameters have it. Raises :class:`_Refused` with 400."""
-    known = {parameter.name: parameter for parameter in resource.parameters}
-    values = {name: parameter.default for name, parameter in known.items()}
-    given: set[str] = set()
-    try:
-        # One more than there can be: repeated ones get their own complaint, thousands get this one.
-        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=len(known) + 32)
-    except UnicodeDecodeError:
-        raise _Refused(HTTPStatus.BAD_REQUEST, "the query is not UTF-8") from None
-    except ValueError:
-        raise _Refused(HTTPStatus.BAD_REQUEST, "the query has too many parameters") from None
-    for name, value in pairs:
-        if name not in known:
-            there = f"known are {', '.join(known)}" if known else f"{resource.path} takes none"
-            raise _Refused(HTTPStatus.BAD_REQUEST, f"unknown parameter {_quoted(name)}: {there}")
-        if name in given:
-            raise _Refused(HTTPStatus.BAD_REQUEST, f"{name}: given more than once")
-        given.add(name)
-        try:
-            values[name] = known[name].parse(value)
-        except ValueError as error:
-            raise _Refused(HTTPStatus.BAD_REQUEST, f"{name}: {error}") from None
-    return values
-
-
-def _encode(answer: Answer) -> bytes:
-    """JSON, as ``json.dumps`` would have it; long lists in turns with the rest of the controller."""
-    fields = []
-    for name, value in answer.items():
-        if isinstance(value, list):
-            text = f"[{', '.join(json.dumps(row, allow_nan=False) for row in _in_turns(value))}]"
-        else:
-            text = json.dumps(value, allow_nan=False)
-        fields.append(f"{json.dumps(name)}: {text}")
-    return f"{{{', '.join(fields)}}}\n".encode()
-
-
-def _response(status: HTTPStatus, content_type: str, body: bytes, headers: Mapping[str, str]) -> Any:
-    response = Response(status=int(status), content_type=content_type, charset=None, body=body)
-    response.headers.update({"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **headers})
-    return response
-
-
-def _problem(status: HTTPStatus, detail: str, headers: Mapping[str, str]) -> Any:
-    document = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": detail}
-    return _response(status, "application/problem+json", _encode(document), headers)
 
 
 class FairqRest(ControllerBase):
     """Answers one request; Ryu makes one for each. ``resource`` is the path in :data:`RESOURCES`."""
 
-    def answer(self, req: Any, resource: str = "", **_parts: str) -> Any:
+    def answer(self, req: Any, resource: str = "", **parts: str) -> Any:
         """Called by Ryu for every path under :data:`ROOT`; an unknown one comes without a resource."""
         try:
-            return self._answer(req, _BY_PATH.get(resource))
-        except _Refused as refused:
-            return _problem(refused.status, str(refused), refused.headers)
+            return self._answer(req, _BY_PATH.get(resource), parts)
+        except Refused as refused:
+            return problem(refused.status, str(refused), refused.headers)
         except Exception:
             # Caught here, because Ryu's server would send the traceback to whoever asked.
             LOG.exception("REST: cannot answer %s", resource)
-            return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, "see the controller's log", {})
+            return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "see the controller's log", {})
 
-    def _answer(self, req: Any, resource: Resource | None) -> Any:
+    def _answer(self, req: Any, resource: Resource | Announced | None, parts: Mapping[str, str]) -> Any:
         if resource is None:
             there = ", ".join(_BY_PATH)
-            raise _Refused(HTTPStatus.NOT_FOUND, f"there is no such resource; there are {there}")
-        if req.environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            raise _Refused(
-                HTTPStatus.METHOD_NOT_ALLOWED, f"{resource.path} can only be read", {"Allow": "GET, HEAD"}
+            raise Refused(HTTPStatus.NOT_FOUND, f"there is no such resource; there are {there}")
+        method = req.environ["REQUEST_METHOD"]
+        writes = resource.writes if isinstance(resource, Announced) else {}
+        if method not in ("GET", "HEAD", *writes):
+            can = f"takes only {', '.join(('GET', 'HEAD', *writes))}" if writes else "can only be read"
+            raise Refused(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                f"{resource.path} {can}",
+                {"Allow": ", ".join(("GET", "HEAD", *writes))},
             )
-        query = _parse(resource, req.environ.get("QUERY_STRING", ""))
-        body = _encode(resource.answer(self.data["view"], query))
-        return _response(HTTPStatus.OK, "application/json", body, {})
+        query = rest_query.parse(resource.path, resource.parameters, req.environ.get("QUERY_STRING", ""))
+        if isinstance(resource, Resource):
+            return _json(Reply(HTTPStatus.OK, resource.answer(self.data["view"], query)))
+        call = Call(self.data["announcing"], req.environ, parts)
+        if method not in writes:
+            return _json(Reply(HTTPStatus.OK, resource.answer(call)))
+        announce_api.check_writer(req.environ, self.data["remote_writes"], cfg.CONF.wsapi_host)
+        return _json(writes[method](call))
 
 
-def register(wsgi: WSGIApplication, view: View) -> None:
-    """Serve ``view`` under :data:`ROOT` of Ryu's web application; other paths are left to others."""
+def _json(reply: Reply) -> Any:
+    if reply.answer is None:
+        return response(reply.status, None, b"", reply.headers)
+    return response(reply.status, "application/json", encode(reply.answer), reply.headers)
+
+
+def register(
+    wsgi: WSGIApplication, view: View, announcing: AnnouncingView | None = None, remote_writes: bool = False
+) -> None:
+    """Serve ``view`` under :data:`ROOT` of Ryu's web application; other paths are left to others.
+
+    ``announcing``: who takes announcements (None: nobody does). They are taken from this machine only, unless
+    ``remote_writes``.
+    """
     # In a dict, because Ryu takes an object that is false in itself for none.
-    wsgi.registory[FairqRest.__name__] = {"view": view}
+    wsgi.registory[FairqRest.__name__] = {
+        "view": view,
+        "announcing": announcing,
+        "remote_writes": remote_writes,
+    }
     for path in _BY_PATH:
         wsgi.mapper.connect(path, path, controller=FairqRest, action="answer", resource=path)
     # Routes tries them in this order. Without these, unknown paths would get Ryu's page in HTML.

@@ -34,7 +34,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "mininet_topos": (set(), {"mininet"}),
 }
 MODULES: dict[str, set[str]] = {
-    "fairq_ryu/__init__.py": set(),
+    "fairq_ryu/__init__.py": {"fairq_ryu.client"},
     "fairq_ryu/errors.py": set(),
     "fairq_ryu/model.py": set(),
     "fairq_ryu/setting.py": {"fairq_ryu.errors"},
@@ -108,8 +108,10 @@ def test_the_ground_stands_on_nothing(name, ours):
     assert strangers(ROOT / name, ours, set()) == set()
 
 
-def test_the_rest_client_knows_nothing_of_the_controller():
-    assert strangers(ROOT / "fairq_ryu/show.py", {"fairq_ryu.errors"}, {"rich"}) == set()
+@pytest.mark.parametrize(("name", "others"), [("client", set()), ("announcing", set()), ("show", {"rich"})])
+def test_the_rest_client_knows_nothing_of_the_controller(name, others):
+    ours = {"fairq_ryu.errors", "fairq_ryu.client"}
+    assert strangers(ROOT / f"fairq_ryu/{name}.py", ours, others) == set()
 
 
 def test_no_package_is_forgotten():
@@ -133,6 +135,9 @@ def test_the_check_would_notice(tmp_path):
         "fairq_ryu.fabric.flows",
         "fairq_ryu.config",
         "fairq_ryu.show",
+        "fairq_ryu.client",
+        "fairq_ryu.fabric.recovery",
+        "fairq_ryu.fabric.announcements",
     ],
 )
 def test_the_pure_parts_load_without_the_rest(module):

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from fairq_ryu import cli, show
+from fairq_ryu import cli, client, show
 from fairq_ryu.errors import UserError
 
 S1, S2 = f"{1:016x}", f"{0xA2B4C6D8E0F1:016x}"
@@ -264,7 +264,7 @@ def test_switches_links_and_hosts(controller, lines):
     assert (words(header), words(row)) == ("mac at addresses", "02:00:00:00:00:01 1:9 10.0.0.1 fe80::1")
 
 
-@pytest.mark.parametrize("kind", ["ports", "flows", "switches", "hosts", "links"])
+@pytest.mark.parametrize("kind", ["ports", "flows", "gif", "announcements", "switches", "hosts", "links"])
 def test_nothing_to_show(controller, lines, kind):
     controller.say(flows() if kind == "flows" else {kind: []})
     (line,) = lines(kind)
@@ -492,7 +492,7 @@ def test_something_that_speaks_otherwise(capsys, answer):
 
 
 def test_a_controller_that_never_answers(capsys, monkeypatch):
-    monkeypatch.setattr(show, "_TIMEOUT", 0.05)
+    monkeypatch.setattr(client, "_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert cli.main(["show", "--url", f"http://127.0.0.1:{server.getsockname()[1]}"]) == 2
     assert "timed out" in capsys.readouterr().err
@@ -529,7 +529,7 @@ def without(row: dict[str, Any], name: str) -> dict[str, Any]:
         ("ports", b"<html>", "no JSON"),
         ("ports", b"\xff", "no JSON"),
         ("ports", b"[" * 100_000, "no JSON"),
-        ("ports", [], "no list of ports"),
+        ("ports", [], "no JSON object"),
         ("ports", {}, "no list of ports"),
         ("ports", {"ports": {}}, "no list of ports"),
         ("ports", {"ports": [1]}, "no list of ports"),
@@ -553,7 +553,7 @@ def test_an_answer_that_is_none(controller, refused, kind, answer, why):
 
 
 def test_an_answer_without_end(controller, refused, monkeypatch):
-    monkeypatch.setattr(show, "_MOST_BYTES", 10)
+    monkeypatch.setattr(client, "_MOST_BYTES", 10)
     controller.say({"ports": []})
     assert "more than 10 bytes" in refused()
 
@@ -684,3 +684,43 @@ def test_pauses_that_are_none(seconds, capsys):
         cli.main(["show", f"--watch={seconds}"])
     assert ended.value.code == 2
     assert "is not a number of seconds" in capsys.readouterr().err
+
+
+# Deadlines
+
+GIF = {
+    "dpid": S1,
+    "port": 1,
+    "priority": 1,
+    "src": "10.0.0.2",
+    "dst": "10.0.0.1",
+    "sport": 40002,
+    "dport": 5001,
+    "age_s": 0.21,
+    "size_bytes": 12_000_000,
+    "remaining_bytes": 4_100_000,
+    "deadline_s": 0.8,
+    "remaining_s": 0.59,
+    "state": "open",
+}
+LATE = {**GIF, "priority": 2, "remaining_bytes": 0, "deadline_s": 0.025, "remaining_s": -61, "state": "ended"}
+ENDLESS = {**GIF, "priority": 3, "src": "fe80::2"}
+ENDLESS |= dict.fromkeys(["size_bytes", "remaining_bytes", "deadline_s", "remaining_s", "state"])
+
+
+def test_flows_by_deadline(controller, lines):
+    controller.say({"gif": [GIF, LATE, ENDLESS]})
+    header, _, first, late, endless = (words(line) for line in lines("gif"))
+    assert header == "port # from to age size left due in deadline state"
+    assert first == "1:1 1 10.0.0.2:40002 10.0.0.1:5001 0.2s 12.0M 4.1M 0.6s 0.8s open"
+    assert late == "1:1 2 10.0.0.2:40002 10.0.0.1:5001 0.2s 12.0M 0 -1m01s 25ms ended"
+    assert endless == "1:1 3 [fe80::2]:40002 10.0.0.1:5001 0.2s - - - - -"
+
+
+def test_announcements(controller, lines):
+    row = {"id": 3, "src": "10.0.0.2", "sport": None, "flows": [40002, 40004]}
+    controller.say({"announcements": [row, {**row, "flows": []}]})
+    header, _, first, second = lines("announcements")
+    assert header.split() == ["id", "src", "sport", "flows"]
+    assert first.split() == ["3", "10.0.0.2", "-", "40002", "40004"]
+    assert second.split()[-1] == "-"

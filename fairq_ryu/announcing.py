@@ -1,0 +1,65 @@
+"""``fairq announce``: tells the controller of a flow that is to come, or that runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from fairq_ryu import client
+from fairq_ryu.errors import UserError
+
+# As in everyday use: k is 1000, Ki is 1024.
+_UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
+_UNITS |= {f"{name}i": 1024**power for power, name in enumerate("kmgt", 1)}
+_NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
+
+
+def byte_count(text: str) -> int:
+    """A size such as ``12000000``, ``12MB`` (powers of 1000) or ``64KiB`` (of 1024), for argparse."""
+    found = re.fullmatch(_NUMBER + r"\s*((?:[kmgt]i?)?)b?", text.strip().lower(), re.ASCII)
+    size = Fraction(found[1]) * _UNITS[found[2]] if found else Fraction(0)
+    if size < 1 or size.denominator != 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of bytes, such as 12000000, 12MB or 64KiB"
+        )
+    return int(size)
+
+
+def seconds(text: str) -> float:
+    """A time such as ``0.3``, ``0.3s`` or ``300ms``, for argparse."""
+    found = re.fullmatch(_NUMBER + r"\s*(|s|ms)", text.strip().lower(), re.ASCII)
+    time = Fraction(found[1]) / (1000 if found[2] == "ms" else 1) if found else Fraction(0)
+    if not time:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time, such as 0.3 (seconds) or 300ms")
+    return float(time)
+
+
+def main(said: Mapping[str, Any], url: str, json_output: bool = False) -> int:
+    """Announce a flow and print what the controller has made of it. Returns 0; raises :class:`UserError` if
+    it does not answer, or refuses.
+    """
+    if said["size"] is None and said["deadline"] is None:
+        raise UserError("there is nothing to announce", "give --size, --deadline or both")
+    row = client.post(said, url)
+    print(json.dumps(row) if json_output else _sentence(row, said))
+    return 0
+
+
+def _sentence(row: Mapping[str, Any], said: Mapping[str, Any]) -> str:
+    """In words: ``announcement 3: 10.0.0.2:any -> 10.0.0.1:5001, 12,000,000 bytes, within 0.8 s; waits``."""
+    ends = [
+        f"[{said[end]}]:{port}" if ":" in str(said[end]) else f"{said[end]}:{port}"
+        for end, port in (("src", said["sport"] or "any"), ("dst", said["dport"]))
+    ]
+    parts = [" -> ".join(ends)]
+    if said["size"] is not None:
+        parts.append(f"{said['size']:,} bytes")
+    if said["deadline"] is not None:
+        parts.append(f"within {said['deadline']:g} s")
+    flows = row.get("flows")
+    has = "a flow that runs has it" if flows else "waits for the flow to start"
+    return f"announcement {row['id']}: {', '.join(parts)}; {has}"
