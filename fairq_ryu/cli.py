@@ -178,6 +178,8 @@ def _agent(args: argparse.Namespace) -> int:
         flow_idle_timeout=settings.number("agent", "flow_idle_timeout"),
         closed_timeout=settings.number("agent", "closed_timeout"),
         reconnect_max=settings.number("agent", "reconnect_max"),
+        congestion_gap=settings.number("agent", "congestion_gap"),
+        drop_rate=settings.number("agent", "drop_rate"),
         tls=agent.TlsFiles(args.private_key, args.certificate, args.ca_cert),
     )
     return agent.run(options)

@@ -315,6 +315,24 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("agent", "closed_timeout", 2.0, "s", "A closed flow is forgotten after this.", 0.1, 3600),
     Setting(
+        "agent",
+        "congestion_gap",
+        0.002,
+        "s",
+        "Controllers are told of a port's congestion at most once in this time; the last state always.",
+        0,
+        10,
+    ),
+    Setting(
+        "agent",
+        "drop_rate",
+        20000,
+        "packets/s",
+        "At most so many dropped packets are handed to controllers that asked for them.",
+        1,
+        1_000_000,
+    ),
+    Setting(
         "agent", "reconnect_max", 8.0, "s", "Longest pause between attempts to reach a controller.", 0.1, 300
     ),
 )

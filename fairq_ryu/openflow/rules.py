@@ -26,8 +26,8 @@ from typing import Any
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey, RuleChange
-from fairq_ryu.openflow import depth, oxm, records, segments
+from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey, RuleChange, Thresholds
+from fairq_ryu.openflow import congestion, depth, oxm, records, segments
 from fairq_ryu.openflow.flowmod import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP, match_fields
 
 TRACK, SOURCE, PATHS = 0, 1, 2
@@ -359,3 +359,9 @@ def ask_segments(datapath: Datapath, keys: Sequence[FlowKey]) -> Message:
     return parser.OFPExperimenterStatsRequest(
         datapath, 0, oxm.EXPERIMENTER_ID, segments.EXP_TYPE_SEGMENTS, segments.encode_request(keys)
     )
+
+
+def set_thresholds(datapath: Datapath, port: int, thresholds: Thresholds | None) -> Message:
+    """Tell an agent when a port is congested; None: it is to say nothing of it any more."""
+    body = congestion.encode_set(port, thresholds or Thresholds(0, 0))
+    return parser.OFPExperimenter(datapath, oxm.EXPERIMENTER_ID, congestion.EXP_TYPE_SET_THRESHOLDS, body)

@@ -45,6 +45,8 @@ _STEADY = 5.0
 _ECHO_INTERVAL = 5.0
 _SILENCE = 15.0
 _MAX_UNSENT = 8 << 20
+# Dropped packets handled before others have their turn.
+_DROPS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ class AgentOptions:
     flow_idle_timeout: float = 300.0
     closed_timeout: float = 2.0
     reconnect_max: float = 8.0
+    congestion_gap: float = 0.002
+    drop_rate: float = 20000
     tls: TlsFiles = TlsFiles()
 
 
@@ -157,6 +161,8 @@ class Agent:
         self._failed_ports: set[int] = set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._stop = asyncio.Event()
+        self._listening: list[int] = []
+        self._telling: asyncio.TimerHandle | None = None
 
     async def run(self, ready: Callable[[int], None]) -> None:
         """Serve until :meth:`stop`. ``ready`` is called with the number of ports once all is attached.
@@ -181,7 +187,12 @@ class Agent:
             view = self._view = watcher.start()
             try:
                 self.switch = Switch(
-                    options.bridge, view.dpid, self.data, options.limits.rules + options.limits.ports
+                    options.bridge,
+                    view.dpid,
+                    self.data,
+                    options.limits.rules + options.limits.ports,
+                    options.congestion_gap,
+                    options.drop_rate,
                 )
             except ValueError as error:
                 raise UserError(
@@ -193,6 +204,7 @@ class Agent:
             if inherited:
                 log.info("took over %d flows from an agent that died", inherited)
             self._sync_ports(view)
+            self._listen(loop)
             await self._read_shapes()
             server = await self._serve_status()
             jobs: list[Coroutine[Any, Any, None]] = [
@@ -215,6 +227,7 @@ class Agent:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             watcher.stop()
+            self._deafen(loop)
             if server is not None:
                 server.close()
                 with contextlib.suppress(OSError):
@@ -291,9 +304,46 @@ class Agent:
     def _drop_port(self, port: BridgePort) -> None:
         now = time.monotonic_ns()
         self.switch.rules_removed(self.switch.table.forget_port(port.ofport), ofp.OFPRR_DELETE, now)
+        self.switch.watch.forget_port(port.ofport)
         self.data.remove_port(port.ofport)
         log.info("port %d (%s): gone", port.ofport, port.name)
         self.switch.port_changed(ofp.OFPPR_DELETE, port)
+
+    # What the kernel tells unasked
+
+    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._listening = [self.data.doorbell_fd]
+        loop.add_reader(self.data.doorbell_fd, self._on_doorbell)
+        if self.data.drops_fd is not None:
+            self._listening.append(self.data.drops_fd)
+            loop.add_reader(self.data.drops_fd, self._on_drops)
+
+    def _deafen(self, loop: asyncio.AbstractEventLoop) -> None:
+        for fd in self._listening:
+            loop.remove_reader(fd)
+        self._listening.clear()
+        if self._telling is not None:
+            self._telling.cancel()
+
+    def _on_doorbell(self) -> None:
+        self.switch.watch.crossed(self.data.crossed())
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell of congestion what is due, and come back for what is not yet."""
+        now = time.monotonic_ns()
+        self.switch.watch.tell(now)
+        due = self.switch.watch.next_ns
+        if due is not None and self._telling is None:
+            loop = asyncio.get_running_loop()
+            self._telling = loop.call_later(max(0, due - now) / 1e9, self._tell_again)
+
+    def _tell_again(self) -> None:
+        self._telling = None
+        self._tell()
+
+    def _on_drops(self) -> None:
+        self.switch.watch.dropped(self.data.take_drops(_DROPS_AT_ONCE), time.monotonic_ns())
 
     # Things done now and then
 
@@ -366,7 +416,7 @@ class Agent:
 
     async def _talk(self, target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One connection, to its end. Returns whether the controller ever greeted us."""
-        channel = Channel(self.switch, writer.write)
+        channel = Channel(self.switch, writer.write, writer.transport.get_write_buffer_size)
         self._writers.add(writer)
         heard = [time.monotonic()]
         # A task beside the reader: a timeout around each of 500 reads a second costs more than the reads.
@@ -378,6 +428,7 @@ class Agent:
                     break
                 heard[0] = time.monotonic()
                 channel.receive(data)
+                self._tell()  # it may have set thresholds
                 if channel.greeted and not self._connected[target.text]:
                     self._connected[target.text] = True
                     log.info("controller %s: connected", target.text)
@@ -430,7 +481,7 @@ class Agent:
                 {"target": text, "connected": connected} for text, connected in self._connected.items()
             ],
             "unwatched": [{"name": name, "reason": reason} for name, reason in self._unwatched],
-            **status.snapshot(self.data, self.switch.table, self._flows, self._evicted),
+            **status.snapshot(self.data, self.switch.table, self.switch.watch, self._flows, self._evicted),
         }
         writer.write(json.dumps(about).encode())
         with contextlib.suppress(OSError):

@@ -14,7 +14,7 @@ from typing import Protocol
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.model import FlowKey
-from fairq_ryu.openflow import depth, oxm, records, segments
+from fairq_ryu.openflow import congestion, depth, oxm, records, segments
 from fairq_ryu.openflow.flowmod import OpenFlowError, decode_flow_mod, decode_match
 from fairq_ryu.openflow.segments import SegmentState
 from fairq_ryu.switch import messages
@@ -23,6 +23,7 @@ from fairq_ryu.switch.libbpf import BpfError
 from fairq_ryu.switch.ovsdb import BridgePort
 from fairq_ryu.switch.qdisc import Shape
 from fairq_ryu.switch.table import Rule, RuleSink, RuleTable
+from fairq_ryu.switch.watch import Queues, QueueWatch
 
 log = logging.getLogger(__name__)
 _HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
@@ -31,7 +32,11 @@ _MAX_PENDING = 1 << 20
 _EMPTY = (ofp.OFPT_FEATURES_REQUEST, ofp.OFPT_GET_CONFIG_REQUEST, ofp.OFPT_BARRIER_REQUEST)
 
 
-class BridgeData(RuleSink, Protocol):
+# A controller that has not read so much gets no dropped packets on top, bytes.
+_MAX_UNREAD = 1 << 20
+
+
+class BridgeData(RuleSink, Queues, Protocol):
     """What a switch asks of its datapath (:class:`fairq_ryu.switch.datapath.Datapath`, or a fake)."""
 
     @property
@@ -62,24 +67,48 @@ class BridgeData(RuleSink, Protocol):
 class Switch:
     """One bridge's window table and its controllers' channels."""
 
-    def __init__(self, bridge: str, dpid: int, data: BridgeData, rule_capacity: int) -> None:
-        """``dpid`` is the bridge's own. Raises ValueError if the marker does not fit in it."""
+    def __init__(
+        self,
+        bridge: str,
+        dpid: int,
+        data: BridgeData,
+        rule_capacity: int,
+        congestion_gap: float = 0.002,
+        drop_rate: float = 20000,
+    ) -> None:
+        """``dpid`` is the bridge's own; see :class:`QueueWatch` for the last two. Raises ValueError if the
+        marker does not fit in ``dpid``.
+        """
         self.bridge, self.data = bridge, data
         self.dpid = oxm.agent_dpid(dpid)
         self.table = RuleTable(data, rule_capacity)
         self.channels: list[Channel] = []
         self.master: Channel | None = None
         self.generation: int | None = None
+        self.watch = QueueWatch(data, self, congestion_gap, drop_rate)
         self._born_ns = time.monotonic_ns()
 
     def age_ns(self, now_ns: int) -> int:
         """Time since the switch came up."""
         return now_ns - self._born_ns
 
+    def tell_all(self, data: bytes) -> None:
+        """Send a message to every controller."""
+        for channel in self.channels:
+            channel.push(data)
+
+    def tell_ready(self, data: bytes) -> bool:
+        """Send a message to the controllers that are no slaves and read what they are sent. False if there
+        is none.
+        """
+        ready = [channel for channel in self.channels if channel.ready]
+        for channel in ready:
+            channel.push(data)
+        return bool(ready)
+
     def port_changed(self, reason: int, port: BridgePort) -> None:
         """Tell every controller that a port came, went or changed."""
-        for channel in self.channels:
-            channel.push(messages.port_status(reason, port))
+        self.tell_all(messages.port_status(reason, port))
 
     def rules_removed(self, rules: list[Rule], reason: int, now_ns: int) -> None:
         """Tell every controller of the removed rules that asked for it."""
@@ -118,8 +147,11 @@ class Switch:
 class Channel:
     """One controller's connection. ``send`` takes bytes to it; :meth:`receive` takes bytes from it."""
 
-    def __init__(self, switch: Switch, send: Callable[[bytes], None]) -> None:
-        self._switch, self._send = switch, send
+    def __init__(
+        self, switch: Switch, send: Callable[[bytes], None], unread: Callable[[], int] = lambda: 0
+    ) -> None:
+        """``unread`` tells how many bytes wait to be sent."""
+        self._switch, self._send, self._unread = switch, send, unread
         self._buffer = bytearray()
         self.greeted = False
         self._peaks: dict[int, int] = {}
@@ -135,6 +167,18 @@ class Channel:
             self._switch.channels.remove(self)
         if self._switch.master is self:
             self._switch.master = None
+        if not any(channel.greeted for channel in self._switch.channels):
+            self._switch.watch.clear()
+
+    @property
+    def ready(self) -> bool:
+        """May it be sent packets?"""
+        return (
+            self.greeted
+            and not self.closed
+            and self.role != ofp.OFPCR_ROLE_SLAVE
+            and self._unread() < _MAX_UNREAD
+        )
 
     def push(self, data: bytes) -> None:
         """Send a message that nobody asked for, once the greeting is done."""
@@ -197,7 +241,10 @@ class Channel:
             self._refuse(request, refusal.type, refusal.code)
         except BpfError as error:
             log.error("%s", error)
-            self._refuse(request, ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)
+            if kind == ofp.OFPT_FLOW_MOD:
+                self._refuse(request, ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)
+            else:
+                self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
         except Exception:
             # A fault of ours must not take the other controllers' windows along.
             log.exception("a message of type %d could not be answered", kind)
@@ -216,9 +263,18 @@ class Channel:
     def _experimenter(self, request: bytes, _xid: int) -> None:
         if len(request) < 16:
             raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "experimenter message too short")
-        experimenter, _ = struct.unpack_from("!II", request, _HEADER.size)
-        code = ofp.OFPBRC_BAD_EXP_TYPE if experimenter == oxm.EXPERIMENTER_ID else ofp.OFPBRC_BAD_EXPERIMENTER
-        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, code, f"experimenter {experimenter:#x}")
+        experimenter, exp_type = struct.unpack_from("!II", request, _HEADER.size)
+        if experimenter != oxm.EXPERIMENTER_ID:
+            raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXPERIMENTER, f"{experimenter:#x}")
+        if exp_type != congestion.EXP_TYPE_SET_THRESHOLDS:
+            raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE, f"type {exp_type}")
+        if self.role == ofp.OFPCR_ROLE_SLAVE:
+            raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE, "a slave may not set thresholds")
+        try:
+            wanted = congestion.decode_set(request[16:])
+        except ValueError as error:
+            raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, str(error)) from None
+        self._switch.watch.set(wanted, time.monotonic_ns())
 
     def _features(self, _request: bytes, xid: int) -> None:
         self._send(messages.features(xid, self._switch.dpid))

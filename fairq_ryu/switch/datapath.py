@@ -18,15 +18,18 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.model import FlowKey
+from fairq_ryu.model import Congestion, FlowKey, Thresholds
 from fairq_ryu.openflow import oxm
+from fairq_ryu.openflow.congestion import CongestionNotice
 from fairq_ryu.openflow.flowmod import WindowSetting
 from fairq_ryu.openflow.segments import SegmentState
 from fairq_ryu.switch import layout
+from fairq_ryu.switch.drops import DropReader, Frame
 from fairq_ryu.switch.flowmap import FlowMap, segment_state
 from fairq_ryu.switch.libbpf import BpfError, BpfObject, Map, TcFilter, load_library, program_maps
 from fairq_ryu.switch.ovsdb import BridgePort
 from fairq_ryu.switch.qdisc import NO_SHAPE, Shape, has_filters
+from fairq_ryu.switch.ringbuf import RingBuffer
 from fairq_ryu.switch.table import Target
 
 # Late in the chain, so that other people's filters see the packet first; also how a leftover of ours
@@ -35,6 +38,8 @@ TC_PRIORITY = 0xFA17
 _BTF = "/sys/kernel/btf/vmlinux"
 # The active flows of a port without a queue, where nobody acts on them, are counted this seldom.
 _ACTIVE_NS = 50_000_000
+# Doorbells answered in one go.
+_BELLS = 4096
 log = logging.getLogger(__name__)
 
 
@@ -86,6 +91,12 @@ class Datapath:
         self._window: BpfObject | None = None
         self._queue: BpfObject | None = None
         self._peak_epoch = 1
+        self._thresholds: dict[int, Thresholds] = {}
+        self._rung: set[int] = set()
+        self._bells_lost = 0
+        self._bells: RingBuffer | None = None
+        self.drops: DropReader | None = None
+        self._dropped: list[Frame] = []
         self._created = 0  # entries of the flow map that are no port's any more
         self._swept = 0
 
@@ -115,7 +126,7 @@ class Datapath:
             self._queue = BpfObject(
                 self._lib,
                 layout.BPF_DIR / "queue.bpf.o",
-                {"queues": limits.ports, "histograms": limits.ports},
+                {"queues": limits.ports, "histograms": limits.ports, "thresholds": limits.ports},
             )
         except BpfError as error:
             self.close()
@@ -133,6 +144,12 @@ class Datapath:
         self._queue_config = queue.map("queue_config", c_uint32, layout.fq_queue_config)
         self._queues = queue.map("queues", c_uint32, layout.fq_queue)
         self._histograms = queue.map("histograms", c_uint32, layout.fq_histogram)
+        self._threshold_map = queue.map("thresholds", c_uint32, layout.fq_threshold)
+        self._bell_count = queue.map("doorbell_count", c_uint32, layout.fq_ring_count)
+        doorbells = queue.map("doorbells", c_uint32, layout.fq_doorbell)
+        self._bells = RingBuffer(self._lib, doorbells, self._on_doorbell)
+        shared = {"queue_config": self._queue_config, "thresholds": self._threshold_map}
+        self.drops = DropReader(self._lib, shared, self._dropped.append)
         self._flow_rule_count = 0
         self._write_config()
         self._write_queue_config()
@@ -183,7 +200,11 @@ class Datapath:
     def _write_queue_config(self) -> None:
         self._queue_config.set(
             c_uint32(0),
-            layout.fq_queue_config(netns=os.stat("/proc/self/ns/net").st_ino, peak_epoch=self._peak_epoch),
+            layout.fq_queue_config(
+                netns=os.stat("/proc/self/ns/net").st_ino,
+                peak_epoch=self._peak_epoch,
+                thresholds=len(self._thresholds),
+            ),
         )
 
     # Ports
@@ -230,7 +251,9 @@ class Datapath:
 
     def _forget(self, port: BridgePort) -> None:
         index = c_uint32(port.ifindex)
-        for table in (self._port_rules, self._port_state, self._queues, self._histograms):
+        self.set_thresholds(port.ofport, None)
+        tables = (self._port_rules, self._port_state, self._queues, self._histograms, self._threshold_map)
+        for table in tables:
             table.delete(index)
         self._drop_base.pop(port.ofport, None)
         self.shapes.pop(port.ifindex, None)
@@ -240,6 +263,10 @@ class Datapath:
         """Detach from every port and free programs and maps. A second call does nothing."""
         for ofport in list(self._ports):
             self.remove_port(ofport)
+        for reader in (self.drops, self._bells):
+            if reader is not None:
+                reader.close()
+        self.drops = self._bells = None
         for loaded in (self._queue, self._window):
             if loaded is not None:
                 loaded.close()
@@ -279,6 +306,80 @@ class Datapath:
     def reset_counters(self, slot: int) -> None:
         """Start the counters of a slot at 0."""
         self._counters.set(c_uint32(slot), layout.fq_counter())
+
+    # Congestion
+
+    def set_thresholds(self, ofport: int, thresholds: Thresholds | None) -> None:
+        """When a port is congested, and whether its drops are reported; None: nothing is watched for.
+
+        Raises :class:`BpfError`.
+        """
+        if thresholds is None:
+            if self._thresholds.pop(ofport, None) is None:
+                return
+            if ofport in self._ports:  # else it went with its port
+                self._threshold_map.delete(c_uint32(self._ports[ofport].ifindex))
+        else:
+            flags = layout.CONSTANTS["FQ_REPORT_DROPS"] * thresholds.drops
+            limits = layout.fq_threshold(cng=thresholds.cng, nom=thresholds.nom, flags=flags)
+            self._threshold_map.set(c_uint32(self._ports[ofport].ifindex), limits)
+            self._thresholds[ofport] = thresholds
+        self._write_queue_config()
+        if self.drops is not None:
+            self.drops.watch(any(t.drops for t in self._thresholds.values()))
+
+    @property
+    def reports_drops(self) -> bool:
+        """Can this kernel tell of dropped packets?"""
+        return self.drops is not None and self.drops.available
+
+    def congestion(self, ofport: int) -> CongestionNotice:
+        """The state of a port now, by its thresholds: between them it is as it was."""
+        limits = self._thresholds.get(ofport, Thresholds(0, 0))
+        state = self._queues.get(c_uint32(self._ports[ofport].ifindex)) or layout.fq_queue()
+        # The program judges at packets only; thresholds may be newer than the last.
+        congested = state.state == layout.CONSTANTS["FQ_CNG"]
+        if not limits.cng or state.backlog <= limits.nom:
+            congested = False
+        elif state.backlog >= limits.cng:
+            congested = True
+        what = Congestion.CNG if congested else Congestion.NOM
+        return CongestionNotice(ofport, what, state.backlog, time.monotonic_ns())
+
+    @property
+    def doorbell_fd(self) -> int:
+        """Readable when a queue has crossed a threshold: then call :meth:`crossed`."""
+        assert self._bells is not None
+        return self._bells.fd
+
+    def _on_doorbell(self, address: int, size: int) -> None:
+        self._rung.add(layout.fq_doorbell.from_buffer_copy(ctypes.string_at(address, size)).ifindex)
+
+    def crossed(self) -> list[int]:
+        """The ports whose queues have crossed a threshold since this was last called, or may have."""
+        assert self._bells is not None
+        self._bells.read(_BELLS)
+        rung, self._rung = self._rung, set()
+        count = self._bell_count.get(c_uint32(0))
+        if count is not None and count.lost != self._bells_lost:
+            # There was no room to say for which ports.
+            self._bells_lost = count.lost
+            return list(self._thresholds)
+        return [ofport for ofport in self._thresholds if self._ports[ofport].ifindex in rung]
+
+    @property
+    def drops_fd(self) -> int | None:
+        """Readable when dropped packets have come: then call :meth:`take_drops`. None: they never do."""
+        return self.drops.fd if self.drops is not None else None
+
+    def take_drops(self, most: int) -> list[tuple[int, bytes, int]]:
+        """Dropped packets that have come, at most ``most``: port, the packet or its beginning, its length."""
+        if self.drops is None:
+            return []
+        self.drops.read(most)
+        taken, self._dropped[:] = list(self._dropped), []
+        ofports = {port.ifindex: ofport for ofport, port in self._ports.items()}
+        return [(ofports[index], frame, size) for index, frame, size in taken if index in ofports]
 
     # Reading
 

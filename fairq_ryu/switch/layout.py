@@ -80,6 +80,10 @@ fq_rule: Any = STRUCTS["fq_rule"]
 fq_counter: Any = STRUCTS["fq_counter"]
 fq_queue: Any = STRUCTS["fq_queue"]
 fq_histogram: Any = STRUCTS["fq_histogram"]
+fq_threshold: Any = STRUCTS["fq_threshold"]
+fq_doorbell: Any = STRUCTS["fq_doorbell"]
+fq_ring_count: Any = STRUCTS["fq_ring_count"]
+fq_drop: Any = STRUCTS["fq_drop"]
 
 LITTLE_ENDIAN = sys.byteorder == "little"
 BUCKETS = CONSTANTS["FQ_BUCKETS"]

@@ -260,11 +260,15 @@ class BpfObject:
             raise _fail(f"cannot attach eBPF program {name}", _code(-1))
         self._links.append(link)
 
-    def close(self) -> None:
-        """Detach tracing programs and let go of the object. A second call does nothing."""
+    def detach_all(self) -> None:
+        """Detach the tracing programs."""
         for link in self._links:
             self._lib.bpf_link__destroy(link)
         self._links.clear()
+
+    def close(self) -> None:
+        """Detach tracing programs and let go of the object. A second call does nothing."""
+        self.detach_all()
         if self._object:
             self._lib.bpf_object__close(self._object)
             self._object = None

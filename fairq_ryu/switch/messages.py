@@ -15,6 +15,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu import __version__
+from fairq_ryu.openflow import congestion, oxm
 from fairq_ryu.switch.ovsdb import BridgePort
 from fairq_ryu.switch.table import Rule
 
@@ -38,9 +39,14 @@ def hello(xid: int) -> bytes:
 
 
 def error(kind: int, code: int, request: bytes) -> bytes:
-    """ERROR in answer to a request, of which the first 64 bytes are quoted."""
+    """ERROR in answer to a request, of which the first 64 bytes are quoted. ``code`` is one of our own for
+    OFPET_EXPERIMENTER.
+    """
     xid = _HEADER.unpack_from(request)[3] if len(request) >= _HEADER.size else 0
-    return message(ofp.OFPT_ERROR, xid, struct.pack("!HH", kind, code) + request[:_ERROR_DATA])
+    head = struct.pack("!HH", kind, code)
+    if kind == ofp.OFPET_EXPERIMENTER:
+        head += struct.pack("!I", oxm.EXPERIMENTER_ID)
+    return message(ofp.OFPT_ERROR, xid, head + request[:_ERROR_DATA])
 
 
 def features(xid: int, dpid: int) -> bytes:
@@ -194,3 +200,23 @@ def flow_removed(rule: Rule, reason: int, matched: int, lowered: int, now_ns: in
         lowered,
     )
     return message(ofp.OFPT_FLOW_REMOVED, 0, body + match(rule))
+
+
+def congestion_notice(notice: congestion.CongestionNotice) -> bytes:
+    """EXPERIMENTER: a port is congested, or is not any more."""
+    head = struct.pack("!II", oxm.EXPERIMENTER_ID, congestion.EXP_TYPE_CONGESTION)
+    return message(ofp.OFPT_EXPERIMENTER, 0, head + congestion.encode_notice(notice))
+
+
+def dropped(ofport: int, frame: bytes, length: int) -> bytes:
+    """PACKET_IN: a frame of ``length`` bytes that the queue of a port refused, or its beginning."""
+    head = struct.pack(
+        ofp.OFP_PACKET_IN_PACK_STR,
+        ofp.OFP_NO_BUFFER,
+        min(length, 0xFFFF),
+        ofp.OFPR_ACTION,
+        0,
+        congestion.COOKIE_DROPPED,
+    )
+    in_port = _serialized(parser.OFPMatch(in_port=ofport))
+    return message(ofp.OFPT_PACKET_IN, 0, head + in_port + bytes(2) + frame)

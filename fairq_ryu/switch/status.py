@@ -17,6 +17,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.switch import layout
 from fairq_ryu.switch.datapath import Datapath
 from fairq_ryu.switch.table import Rule, RuleTable
+from fairq_ryu.switch.watch import QueueWatch
 
 _TIMEOUT = 5.0
 
@@ -41,7 +42,16 @@ def _rule(rule: Rule | None, now_ns: int) -> dict[str, Any] | None:
     }
 
 
-def snapshot(datapath: Datapath, table: RuleTable, flows: int, evicted: int) -> dict[str, Any]:
+def _congestion(datapath: Datapath, watch: QueueWatch, ofport: int) -> dict[str, Any] | None:
+    thresholds = watch.thresholds.get(ofport)
+    if thresholds is None:
+        return None
+    return {**thresholds._asdict(), "state": datapath.congestion(ofport).state.value}
+
+
+def snapshot(
+    datapath: Datapath, table: RuleTable, watch: QueueWatch, flows: int, evicted: int
+) -> dict[str, Any]:
     """Ports with their queues, counters and rules.
 
     ``queue``: ``bytes``, ``peak``, ``limit`` in bytes, ``rate`` in bytes/s, ``drops`` and ``packets``
@@ -49,7 +59,11 @@ def snapshot(datapath: Datapath, table: RuleTable, flows: int, evicted: int) -> 
     ``[lowest bytes, highest bytes, ns]``. ``acks`` counts ACKs that met a rule of the port or of its
     flows, ``rewritten`` those it lowered, ``unknown_scale`` those left alone for want of a
     handshake, ``coarse`` those whose window step exceeded the window asked for. ``flows_evicted``
-    counts flows that were forgotten because the map was full.
+    counts flows that were forgotten because the map was full. ``congestion`` has a port's thresholds in
+    bytes and its state, null where nobody asked for it; ``drop_reports`` says whether this kernel can tell
+    of dropped packets (``unavailable``: why not) and, in packets, how many were ``told`` to controllers,
+    ``passed_over`` (no TCP segment that would be missed), ``held_back`` by the rate or by controllers that
+    do not read, and ``lost`` because the agent was too slow.
     """
     now = time.monotonic_ns()
     ports = []
@@ -78,10 +92,26 @@ def snapshot(datapath: Datapath, table: RuleTable, flows: int, evicted: int) -> 
                 "coarse": state.coarse,
                 "handshakes": state.handshakes,
                 "malformed": state.malformed,
+                "congestion": _congestion(datapath, watch, port.ofport),
                 "rule": _rule(table.port_rule(port.ofport), now),
             }
         )
-    return {"ports": ports, "flows": flows, "flows_evicted": evicted, "rules": len(table)}
+    counts = watch.counts
+    return {
+        "ports": ports,
+        "flows": flows,
+        "flows_evicted": evicted,
+        "rules": len(table),
+        "congestion_messages": watch.notices_sent,
+        "drop_reports": {
+            "available": datapath.reports_drops,
+            "unavailable": datapath.drops.reason if datapath.drops else "",
+            "told": counts.told,
+            "passed_over": counts.passed_over,
+            "held_back": counts.held_back,
+            "lost": datapath.drops.lost if datapath.drops else 0,
+        },
+    }
 
 
 def ask(bridge: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ def print_status(about: dict[str, Any]) -> None:
         "queue B",
         "limit B",
         "Mbit/s",
+        "state",
         "drops",
         "active",
         "window",
@@ -35,11 +36,21 @@ def print_status(about: dict[str, Any]) -> None:
             str(queue["bytes"]),
             str(queue["limit"] or "-"),
             f"{queue['rate'] * 8 / 1e6:.0f}" if queue["rate"] else "-",
+            port["congestion"]["state"] if port["congestion"] else "-",
             str(queue["drops"]),
             str(port["active_flows"]),
             f"{rule['kind']} {rule['bytes']} B" if rule else "-",
             str(port["rewritten"]),
         )
     console.print(table)
+    reports = about["drop_reports"]
+    if not reports["available"]:
+        console.print(f"dropped packets are not reported: {reports['unavailable']}", highlight=False)
+    elif reports["told"] or reports["held_back"] or reports["lost"]:
+        console.print(
+            f"dropped packets: {reports['told']} reported, {reports['held_back']} held back, "
+            f"{reports['lost']} lost, {reports['passed_over']} of no interest",
+            highlight=False,
+        )
     for entry in about["unwatched"]:
         console.print(f"not watched: {entry['name']} ({entry['reason']})", highlight=False)

@@ -338,7 +338,7 @@ def test_what_the_channel_is_told(switch: Switch) -> None:
     )
     other = switch.datapath.segment_state(flow.data_key)
     assert (other.port, other.seq_next, other.ack) == (2, flow.client_isn + 1001, flow.server_isn + 1)
-    flow.ack(flags="FA", options=b"")
+    flow.ack(flags="FA", ack=flow.client_isn + 1001)
     told = switch.datapath.segment_state(flow.ack_key)
     assert (told.fin, told.rst, told.has_timestamps) == (True, False, None)
     final_ack(flow, flags="R")

@@ -9,7 +9,8 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto.ofproto_protocol import ProtocolDesc
 
 import fairq_ryu.openflow  # noqa: F401  (registers the window fields)
-from fairq_ryu.model import FlowInfo, FlowKey
+from fairq_ryu.model import Congestion, FlowInfo, FlowKey, Thresholds
+from fairq_ryu.openflow.congestion import CongestionNotice
 from fairq_ryu.openflow.flowmod import WindowSetting
 from fairq_ryu.openflow.records import FlowRecord, encode_reply
 from fairq_ryu.openflow.segments import SegmentState
@@ -78,6 +79,9 @@ class FakeDatapath:
         self.active: dict[int, int] = {}
         self.peaks_restarted = 0
         self.records: list[FlowRecord] = []
+        self.thresholds: dict[int, Thresholds] = {}
+        self.congested: dict[int, Congestion] = {}
+        self.reports_drops = True
         self.segments: dict[FlowKey, SegmentState] = {}
         self.flows_asked: list[tuple[int, list[int]]] = []
 
@@ -124,3 +128,15 @@ class FakeDatapath:
 
     def segment_state(self, key: FlowKey) -> SegmentState:
         return self.segments.get(key, SegmentState(key, False))
+
+    def set_thresholds(self, ofport: int, thresholds: Thresholds | None) -> None:
+        if thresholds is None:
+            self.thresholds.pop(ofport, None)
+            return
+        if self.failure is not None:
+            raise self.failure
+        self.thresholds[ofport] = thresholds
+
+    def congestion(self, ofport: int) -> CongestionNotice:
+        state = self.congested.get(ofport, Congestion.NOM)
+        return CongestionNotice(ofport, state, self.queue(self._ports[ofport]).backlog, 99)

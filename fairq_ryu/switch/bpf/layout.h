@@ -33,6 +33,16 @@
 #define FQ_SEQ      512  /* seq_next is known */
 #define FQ_ACK      1024 /* ack, window and timestamps are known: it has acknowledged something */
 
+/* fq_queue.state */
+#define FQ_NOM 0
+#define FQ_CNG 1
+
+/* fq_threshold.flags */
+#define FQ_REPORT_DROPS 1
+
+/* Bytes of a dropped packet that are handed to the agent. */
+#define FQ_DROP_BYTES 2048
+
 /* The agent's word to the programs; one entry, index 0. */
 struct fq_config {
 	__u64 bucket_ns;  /* activity timeout / FQ_BUCKETS, ns */
@@ -44,6 +54,8 @@ struct fq_config {
 struct fq_queue_config {
 	__u32 netns;      /* inode of the network namespace the ports live in */
 	__u32 peak_epoch; /* raised by the agent: peaks start again */
+	__u32 thresholds; /* number of ports in thresholds: 0 spares every packet a lookup */
+	__u32 pad;
 };
 
 /* A connection, the same for both directions: the end that sorts first is "lo". */
@@ -124,6 +136,42 @@ struct fq_queue {
 	__u32 peak;       /* largest backlog in peak_epoch, bytes */
 	__u32 drops;      /* as the qdisc counts them; starts again when the qdisc is replaced */
 	__u32 peak_epoch; /* another than the agent's: no packet since, the peak is the backlog */
+	__u32 state;      /* FQ_CNG or FQ_NOM, by the port's thresholds */
+	__u32 pad;
+};
+
+/* When a queue is congested, by ifindex: written by the agent only. cng 0: never. */
+struct fq_threshold {
+	__u32 cng;   /* it becomes so at this backlog, bytes */
+	__u32 nom;   /* it ceases to be so at this one; less than cng */
+	__u32 flags; /* FQ_REPORT_DROPS */
+	__u32 pad;
+};
+
+/* In the ring buffer "doorbells": a queue has crossed a threshold. The agent looks for itself. */
+struct fq_doorbell {
+	__u64 ns;
+	__u32 ifindex;
+	__u32 state;
+	__u32 backlog;
+	__u32 pad;
+};
+
+/* What the ring buffers took, and what they had no room for. One entry, index 0. */
+struct fq_ring_count {
+	__u64 told;
+	__u64 lost;
+};
+
+/* In the ring buffer "drops": a packet that a queue refused. */
+struct fq_drop {
+	__u64 ns;
+	__u32 ifindex;
+	__u32 len;      /* of the whole packet, bytes */
+	__u32 captured; /* of data */
+	__u16 vlan_proto; /* tag that the kernel holds beside the packet; 0: none; network byte order */
+	__u16 vlan_tci; /* host byte order */
+	__u8 data[FQ_DROP_BYTES];
 };
 
 /* Time spent at each depth, by ifindex; apart from fq_queue, which is read far more often. */

@@ -33,6 +33,25 @@ struct {
 	__type(value, struct fq_histogram);
 } histograms SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fq_threshold);
+} thresholds SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 65536);
+} doorbells SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fq_ring_count);
+} doorbell_count SEC(".maps");
+
 #define TC_H_ROOT 0xFFFFFFFFU
 /* Packets that one dequeue may hand over together; what is beyond goes without its bytes. */
 #define MAX_BULK  256
@@ -102,6 +121,37 @@ static __always_inline __u32 fq_bin(__u32 depth)
 	return bin < FQ_HIST_BINS ? bin : FQ_HIST_BINS - 1;
 }
 
+/* Has the backlog crossed a threshold? Then the agent is woken; it looks for itself. */
+static __always_inline void watch_thresholds(struct fq_queue *st, __u32 ifindex)
+{
+	const struct fq_threshold *t = bpf_map_lookup_elem(&thresholds, &ifindex);
+	__u32 zero = 0, state = st->state;
+	struct fq_ring_count *count;
+	struct fq_doorbell *bell;
+
+	if (!t || !t->cng)
+		return;
+	if (st->backlog >= t->cng)
+		state = FQ_CNG;
+	else if (st->backlog <= t->nom)
+		state = FQ_NOM;
+	if (state == st->state)
+		return;
+	st->state = state;
+	bell = bpf_ringbuf_reserve(&doorbells, sizeof(*bell), 0);
+	count = bpf_map_lookup_elem(&doorbell_count, &zero);
+	if (count)
+		__sync_fetch_and_add(bell ? &count->told : &count->lost, 1);
+	if (!bell)
+		return;
+	bell->ns = st->last_ns;
+	bell->ifindex = ifindex;
+	bell->state = state;
+	bell->backlog = st->backlog;
+	bell->pad = 0;
+	bpf_ringbuf_submit(bell, 0);
+}
+
 /*
  * A packet went into or out of the queue. Returns the queue's record, or NULL if it is none of ours:
  * not a root qdisc, not on a port of the bridge, or an interface of another network namespace that
@@ -143,6 +193,8 @@ static __always_inline struct fq_queue *account(struct Qdisc *q, const struct ne
 	}
 	if (st->backlog > st->peak)
 		st->peak = st->backlog;
+	if (cfg->thresholds)
+		watch_thresholds(st, ifindex);
 	return st;
 }
 

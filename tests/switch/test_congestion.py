@@ -1,0 +1,225 @@
+"""Thresholds and drops against the kernel's own word: real packets through a real htb and bfifo."""
+
+from __future__ import annotations
+
+import ctypes
+import select
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from fairq_ryu.model import Congestion, Thresholds
+from fairq_ryu.switch import drops
+from fairq_ryu.switch.datapath import Datapath
+from fairq_ryu.switch.libbpf import BpfError
+from tests.switch.packets import Segment
+from tests.switch.rig import make_port, namespace, run
+from tests.switch.test_queue import Watched, kernels_word, send, shape, wait_empty, watching
+
+CNG, NOM = Congestion.CNG, Congestion.NOM
+SLOW = "40kbit"  # five packets of 1000 bytes a second
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    with namespace():
+        run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=1")
+        port = make_port(1, "p1")
+        shape("p1", SLOW, 20_000)
+        with watching(port) as found:
+            yield found
+
+
+def rung(datapath: Datapath, patience: float = 0) -> bool:
+    return bool(select.select([datapath.doorbell_fd], [], [], patience)[0])
+
+
+def bells(datapath: Datapath) -> int:
+    """How many crossings the program has rung for so far."""
+    found = datapath._bell_count.get(ctypes.c_uint32(0))
+    return int(found.told)
+
+
+def speed_up() -> None:
+    shape("p1", "100mbit", 20_000)
+    wait_empty("p1")
+
+
+def test_one_bell_at_each_crossing(watched: Watched) -> None:
+    data = watched.datapath
+    data.set_thresholds(1, Thresholds(10_000, 4_000))
+    send("p1", 8, 1000)
+    assert not rung(data) and data.congestion(1).state is NOM
+    send("p1", 11, 1000)  # past the threshold, and on to the brim
+    assert rung(data)
+    notice = data.congestion(1)
+    assert notice.state is CNG and notice.backlog >= 10_000
+    assert data.crossed() == [1] and not rung(data) and data.crossed() == []
+    send("p1", 9, 1000)  # refused: the state stays that of the backlog
+    assert kernels_word("p1")["drops"] > 0
+    assert not rung(data) and data.congestion(1).state is CNG
+    speed_up()
+    assert rung(data, 5) and data.crossed() == [1]
+    assert data.congestion(1)[:3] == (1, NOM, 0)
+    assert bells(data) == 2
+
+
+def test_between_the_thresholds_it_is_as_it_was(watched: Watched) -> None:
+    data = watched.datapath
+    data.set_thresholds(1, Thresholds(10_000, 4_000))
+    for _ in range(3):
+        send("p1", 17, 1000)
+        assert data.congestion(1).state is CNG
+        speed_up()
+        shape("p1", SLOW, 20_000)
+    assert bells(data) == 6
+    # Up to between them from below, and it is not congested.
+    send("p1", 9, 1000)
+    assert 4_000 < data.congestion(1).backlog < 10_000 and data.congestion(1).state is NOM
+
+
+def test_thresholds_set_while_the_queue_is_above_them(watched: Watched) -> None:
+    data = watched.datapath
+    send("p1", 12, 1000)
+    assert data.congestion(1).state is NOM
+    data.set_thresholds(1, Thresholds(5_000, 1_000))
+    assert data.congestion(1).state is CNG, "without waiting for a packet"
+    data.set_thresholds(1, None)
+    assert data.congestion(1).state is NOM
+    send("p1", 3, 1000)
+    data.crossed()
+    send("p1", 2, 1000)
+    assert not rung(data)
+
+
+def test_a_port_that_goes_takes_its_thresholds_along(watched: Watched) -> None:
+    data = watched.datapath
+    data.set_thresholds(1, Thresholds(5_000, 1_000, True))
+    data.remove_port(1)
+    assert list(data._threshold_map.keys()) == []
+    data.add_port(watched.port)
+    send("p1", 12, 1000)
+    assert not rung(data)
+
+
+def test_bells_that_found_no_room(watched: Watched) -> None:
+    """However many there were: that there were some is known, and every port is looked at."""
+    data = watched.datapath
+    data.set_thresholds(1, Thresholds(1, 0))
+    shape("p1", "1gbit burst 200k cburst 200k", 20_000)
+    send("p1", 6000, 60)
+    count = data._bell_count.get(ctypes.c_uint32(0))
+    assert count.lost > 0, "the ring buffer holds 65536 bytes"
+    assert data.crossed() == [1]
+    assert data.crossed() == []
+
+
+# Drops
+
+
+def tcp(payload: int, seq: int = 1, flags: str = "A") -> bytes:
+    return Segment(seq=seq, flags=flags, payload=b"x" * payload).frame()
+
+
+def send_frames(frames: list[bytes]) -> None:
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+        raw.bind(("p1", 0x0800))
+        for frame in frames:
+            try:
+                raw.send(frame)
+            except OSError as error:
+                assert "buffer" in str(error)
+
+
+def test_drops_are_those_that_tc_counts(watched: Watched) -> None:
+    data = watched.datapath
+    data.set_thresholds(1, Thresholds(0, 0, True))
+    before = kernels_word("p1")["drops"]
+    sent = [tcp(1000, seq) for seq in range(60)]
+    send_frames(sent)
+    dropped = kernels_word("p1")["drops"] - before
+    assert dropped > 30
+    found = []
+    while batch := data.take_drops(16):
+        assert len(batch) <= 16
+        found += batch
+    assert len(found) == dropped
+    assert all(port == 1 and size == len(frame) for port, frame, size in found)
+    # Whole, as they were sent, in their order: the last of all, for the first found room.
+    assert [frame for _, frame, _ in found] == sent[60 - dropped :]
+
+
+def test_long_packets_come_cut(watched: Watched) -> None:
+    data = watched.datapath
+    run("ip", "link", "set", "p1", "mtu", "9000")
+    run("ip", "link", "set", "p1h", "mtu", "9000")
+    data.set_thresholds(1, Thresholds(0, 0, True))
+    frame = tcp(2500)
+    send_frames([frame] * 10)
+    found = data.take_drops(100)
+    assert found
+    for _, beginning, size in found:
+        assert (beginning, size) == (frame[:2048], len(frame))
+
+
+def test_nothing_is_told_where_nobody_asked(watched: Watched) -> None:
+    data = watched.datapath
+    assert data.drops is not None and not data.drops._watching
+    for wanted in (Thresholds(10_000, 4_000), None):
+        data.set_thresholds(1, wanted)
+        send_frames([tcp(1000)] * 40)
+        assert data.take_drops(100) == []
+    data.set_thresholds(1, Thresholds(0, 0, True))
+    assert data.drops._watching
+    data.set_thresholds(1, Thresholds(10_000, 0, False))
+    assert not data.drops._watching
+    send_frames([tcp(1000)] * 10)
+    assert data.take_drops(100) == []
+
+
+def test_a_full_ring_loses_reports_not_packets(watched: Watched) -> None:
+    data = watched.datapath
+    data.set_thresholds(1, Thresholds(0, 0, True))
+    before = kernels_word("p1")["drops"]
+    send_frames([tcp(1000, seq) for seq in range(3000)])
+    dropped = kernels_word("p1")["drops"] - before
+    found = 0
+    while batch := data.take_drops(1000):
+        found += len(batch)
+    assert data.drops is not None and data.drops.lost > 0
+    assert found + data.drops.lost == dropped
+
+
+def test_other_interfaces_and_namespaces_are_nobody_s_business(watched: Watched) -> None:
+    data = watched.datapath
+    data.set_thresholds(1, Thresholds(0, 0, True))
+    index = str(watched.port.ifindex)
+    with namespace():
+        run("ip", "link", "add", "p1", "index", index, "type", "veth", "peer", "name", "p1h")
+        for end in ("p1", "p1h"):
+            run("ip", "link", "set", end, "up")
+        shape("p1", SLOW, 3000)
+        send("p1", 30, 1000)
+        assert kernels_word("p1")["drops"] > 0
+        run("tc", "qdisc", "del", "dev", "p1", "root")
+    shape("p1h", SLOW, 3000)
+    send("p1h", 30, 1000)
+    assert data.take_drops(100) == []
+
+
+def test_a_kernel_that_does_not_tell(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest works on."""
+
+    def refuse(*_: object) -> None:
+        raise BpfError("unknown reason")
+
+    monkeypatch.setattr(drops, "BpfObject", refuse)
+    with watching(watched.port) as found:
+        assert not found.datapath.reports_drops
+        assert found.datapath.drops_fd is None
+        found.datapath.set_thresholds(1, Thresholds(1000, 0, True))
+        send("p1", 5, 1000)
+        assert found.datapath.congestion(1).state is CNG
+        assert found.datapath.take_drops(5) == []
