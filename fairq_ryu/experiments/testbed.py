@@ -71,7 +71,7 @@ def free_port() -> int:
 
 
 class Outside:
-    """This machine, outside every host."""
+    """Where a generator runs that belongs to no host."""
 
     name = "this machine"
 
