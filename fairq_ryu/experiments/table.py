@@ -142,7 +142,7 @@ def _lines(
 
 def _places(policies: Sequence[Policy], path: tuple[str, ...], key: str) -> list[tuple[int, Any]]:
     """The places in the lists at ``path``, which all policies have alike, with the ``key`` of each."""
-    listed = next((found for policy in policies if (found := figure(policy, path))), [])
+    listed: Sequence[Policy] = next((found for policy in policies if (found := figure(policy, path))), [])
     return [(place, each[key]) for place, each in enumerate(listed)]
 
 

@@ -77,7 +77,7 @@ class Outside:
 
     def popen(self, *args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
         """Start a program in a session of its own: Ctrl-C on the terminal is the runner's to hear."""
-        process: subprocess.Popen[bytes] = subprocess.Popen(*args, start_new_session=True, **kwargs)
+        process: subprocess.Popen[Any] = subprocess.Popen(*args, start_new_session=True, **kwargs)
         return process
 
 
