@@ -57,6 +57,14 @@ class FairQHost(Host):
         if trouble:
             raise HostError(f"{self.name}: cannot set up: {trouble.splitlines()[0]}")
 
+    def setTcp(self, sack: bool, timestamps: bool) -> None:
+        """Whether connections use selective ACKs and timestamps. ``HostError`` when the kernel refuses."""
+        for name, wanted in (("tcp_sack", sack), ("tcp_timestamps", timestamps)):
+            path = f"/proc/sys/net/ipv4/{name}"
+            trouble = self.cmd(f"echo {int(wanted)} >{path}").strip()
+            if self.cmd(f"cat {path}").strip() != str(int(wanted)):
+                raise HostError(f"{self.name}: cannot set {name}: {trouble}")
+
     def setCongestionControl(self, cc: str) -> None:
         """Use congestion control ``cc`` for every connection. ``HostError`` when the kernel has it not."""
         here = "/proc/sys/net/ipv4/tcp_congestion_control"

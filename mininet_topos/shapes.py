@@ -30,6 +30,11 @@ class Shape:
         raise NotImplementedError
 
     @property
+    def receivers(self) -> Sequence[str]:
+        """All hosts that receive behind the bottleneck, `receiver` first."""
+        return [self.receiver]
+
+    @property
     def bottleneck(self) -> tuple[str, str]:
         """The switch whose port is the narrow one, and the node behind that port."""
         raise NotImplementedError
@@ -86,6 +91,11 @@ class Dumbbell(Shape):
     def receiver(self) -> str:
         """The first host on the right."""
         return f"h{self.n + 1}"
+
+    @property
+    def receivers(self) -> Sequence[str]:
+        """The hosts on the right."""
+        return _hosts(self.n + 1, self.n + self.right)
 
     @property
     def bottleneck(self) -> tuple[str, str]:

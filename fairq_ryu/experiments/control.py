@@ -32,6 +32,7 @@ class Loop:
         self.selector = selectors.DefaultSelector()
         self.control = control
         self._pending = b""
+        self._steps = 0
         self.running = True
 
     def add(self, sock: socket.socket, events: int, callback: Callable[[int], None]) -> None:
@@ -46,8 +47,14 @@ class Loop:
 
     def step(self, timeout: float | None) -> None:
         """Serve what is ready within ``timeout`` seconds (None: wait)."""
+        self._steps += 1
+        this = self._steps
         for key, events in self.selector.select(timeout):
             key.data(events)
+            if self._steps != this:
+                # A command has served sockets itself meanwhile: what we hold may be of closed ones. What is
+                # still true will be told again.
+                return
 
     def run(self, role: Role) -> None:
         """Serve until stdin ends or a ``stop`` command comes."""

@@ -27,15 +27,38 @@ DROPTAIL = "droptail"
 """The controller and the agent as ever, but no window is ever set."""
 
 
+GENERIC_APP = "fairq_ryu.apps.policy"
+"""The app that runs whatever policy the configuration names."""
+
+
 def known_policies() -> list[str]:
-    """Names accepted by ``--policy``: those with an entry point and an app, and `BARE`."""
-    named = {each.name for each in importlib.metadata.entry_points(group="fairq_ryu.policies")} | {DROPTAIL}
-    return [*sorted(name for name in named if _has_app(name)), BARE]
+    """Names accepted by ``--policy``: those with an entry point that an app can run, and `BARE`."""
+    return [*sorted(_apps()), BARE]
 
 
-def _has_app(name: str) -> bool:
+def app_of(policy: str) -> str:
+    """The app that ryu-manager loads for a known policy: its own, or `GENERIC_APP`."""
+    return _apps()[policy]
+
+
+def _apps() -> dict[str, str]:
+    """The app of each policy. Those of other packages have none of their own here, whatever they are
+    called.
+    """
+    found: dict[str, str] = {}
+    for each in importlib.metadata.entry_points(group="fairq_ryu.policies"):
+        ours = each.value.startswith("fairq_ryu.policies.")
+        app = f"fairq_ryu.apps.{each.name}" if ours else GENERIC_APP
+        if _exists(app) and (ours or each.name not in found):
+            found[each.name] = app
+    if _exists(f"fairq_ryu.apps.{DROPTAIL}"):
+        found[DROPTAIL] = f"fairq_ryu.apps.{DROPTAIL}"
+    return found
+
+
+def _exists(module: str) -> bool:
     try:
-        return importlib.util.find_spec(f"fairq_ryu.apps.{name}") is not None
+        return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
         return False
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import random
 import selectors
 import socket
 import struct
@@ -16,24 +15,11 @@ from functools import partial
 
 from fairq_ryu.experiments import tcpinfo
 from fairq_ryu.experiments.control import Json, Loop, answer, listen
+from fairq_ryu.experiments.payload import pattern
 
 REQUEST = struct.Struct("!III")  # id, bytes wanted, seed of the pattern
 CHUNK = 1 << 18  # bytes per read
-
-
-_NOISE = random.Random(20261120).randbytes(1 << 20)
-_STRIDE = 2654435761  # odd: consecutive seeds land far apart (Knuth's multiplicative hash)
 MOST_BYTES_AWAITED = 32768  # a receive buffer always holds this much
-
-
-def pattern(seed: int, size: int) -> memoryview:
-    """The bytes that a mouse must bring: the same at both ends, different for every mouse.
-
-    A slice of noise made once: making it anew for each mouse would show in the completion times.
-    """
-    offset = seed * _STRIDE % len(_NOISE)
-    end = offset + size
-    return memoryview(_NOISE * -(-end // len(_NOISE)) if end > len(_NOISE) else _NOISE)[offset:end]
 
 
 @dataclass
@@ -189,11 +175,14 @@ class _Mouse:
         self._done()
 
     def result(self) -> Json:
-        # Compared when the round is over, for the same reason.
-        if self._fct_ns is not None and zlib.crc32(b"".join(self._chunks)) != zlib.crc32(self._expected):
+        # Compared when the round is over, for the same reason. Of one that was cut short, what did come.
+        intact = self._got <= self._size and (
+            zlib.crc32(b"".join(self._chunks)) == zlib.crc32(self._expected[: self._got])
+        )
+        if self._fct_ns is not None and not intact:
             self._fct_ns, self._error = None, "wrong data"
         info = self._info._asdict() if self._info else {}
-        return {"id": self.id, "fct_ns": self._fct_ns, "error": self._error, **info}
+        return {"id": self.id, "fct_ns": self._fct_ns, "error": self._error, "intact": intact, **info}
 
 
 class Client:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import html
 import io
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,16 +14,8 @@ import matplotlib
 
 matplotlib.use("Agg")  # no display, and none is looked for
 
-from matplotlib.figure import Figure
-
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import result, table
-
-# Okabe and Ito's colours, told apart by every eye and in print; the line styles help in grey.
-_COLOURS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
-_LINES = ["-", "--", "-.", ":"]
-_SIZE = (6.4, 4.0)  # inches
-_STYLE = {"font.size": 11, "axes.grid": True, "grid.alpha": 0.3, "svg.hashsalt": "fairq", "pdf.fonttype": 42}
+from fairq_ryu.experiments import pictures, pictures_flows, result, table
 
 Policy = Mapping[str, Any]
 
@@ -51,7 +42,7 @@ def write(whole: Mapping[str, Any], directory: Path) -> list[Path]:
     policies = [policy for policy in whole["policies"] if not policy["failed"]]
     written: list[Path] = []
     embedded: list[tuple[str, str]] = []
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(pictures.STYLE):
         for name, caption, of_mice, draw in _PICTURES:
             picture = draw(policies, whole["scenario"])
             if picture is None:
@@ -83,107 +74,17 @@ def _disturbed(policies: Sequence[Policy], of_mice: bool) -> str:
     return f"; rounds that the host disturbed are {where}: {', '.join(said)}" if said else ""
 
 
-def _figure() -> tuple[Figure, Any]:
-    figure = Figure(figsize=_SIZE, layout="constrained")
-    return figure, figure.add_subplot()
-
-
-def _look(place: int) -> dict[str, Any]:
-    return {"color": _COLOURS[place % len(_COLOURS)], "linestyle": _LINES[place % len(_LINES)]}
-
-
-def _draw_cdf(policies: Sequence[Policy], _scenario: Mapping[str, Any]) -> Figure | None:
-    """Share of the mice that have finished by a time; unfinished ones keep a curve below 1."""
-    shown = [each for each in policies if each["mice"] and each["mice"]["fct_ms"]]
-    if not shown:
-        return None
-    figure, axes = _figure()
-    for each in shown:
-        times = each["mice"]["fct_list_ms"]
-        finished = sorted(value for value in times if value is not None)
-        shares = [(rank + 1) / len(times) for rank in range(len(finished))]
-        axes.step(
-            finished, shares, where="post", label=each["policy"], linewidth=2, **_look(policies.index(each))
-        )
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:,g}")
-    axes.set_ylim(0, 1.01)
-    axes.set_xlabel("completion time of mice [ms]")
-    axes.set_ylabel("share of mice")
-    axes.legend()
-    return figure
-
-
-def _draw_p99(policies: Sequence[Policy], _scenario: Mapping[str, Any]) -> Figure | None:
-    shown = [each for each in policies if each["mice"] and each["mice"]["fct_ms"]]
-    if not shown:
-        return None
-    figure, axes = _figure()
-    values = [each["mice"]["fct_ms"]["p99"] for each in shown]
-    colours = [_look(policies.index(each))["color"] for each in shown]
-    bars = axes.bar([each["policy"] for each in shown], values, color=colours, width=0.6)
-    axes.bar_label(bars, labels=[f"{value:,.1f}" for value in values], padding=2)
-    axes.set_yscale("log")
-    axes.set_ylim(
-        10 ** math.floor(math.log10(min(values) / 1.5)), 10 ** math.ceil(math.log10(max(values) * 1.5))
-    )
-    axes.yaxis.set_major_formatter("{x:,g}")
-    axes.set_ylabel("p99 completion time of mice [ms]")
-    axes.grid(axis="x", visible=False)
-    return figure
-
-
-def _draw_queue(policies: Sequence[Policy], scenario: Mapping[str, Any]) -> Figure | None:
-    """Share of the time at which the bottleneck's queue was no deeper than so many bytes."""
-    shown = [each for each in policies if each["queue"]["rounds"] and each["queue"]["rounds"]["histogram"]]
-    if not shown:
-        return None
-    figure, axes = _figure()
-    for each in shown:
-        histogram = each["queue"]["rounds"]["histogram"]
-        total = sum(ns for _low, _high, ns in histogram)
-        depths, shares, passed = [histogram[0][0] / 1000], [0.0], 0.0
-        for _low, high, ns in histogram:
-            passed += ns
-            depths.append(high / 1000)
-            shares.append(passed / total)
-        axes.plot(depths, shares, label=each["policy"], linewidth=2, **_look(policies.index(each)))
-    axes.axvline(scenario["buffer_bytes"] / 1000, color="0.5", linewidth=1)
-    axes.set_ylim(0, 1.01)
-    axes.set_xlabel("bottleneck queue [kB]; the line is the buffer")
-    axes.set_ylabel("share of time")
-    axes.legend()
-    return figure
-
-
-def _draw_goodput(policies: Sequence[Policy], _scenario: Mapping[str, Any]) -> Figure | None:
-    shown = [each for each in policies if each["elephants"]]
-    if not shown:
-        return None
-    figure, axes = _figure()
-    width = 0.8 / len(shown)
-    for place, each in enumerate(shown):
-        values = each["elephants"]["goodput_mbit"]
-        axes.bar(
-            [number + 1 + (place - (len(shown) - 1) / 2) * width for number in range(len(values))],
-            values,
-            width=width,
-            color=_look(policies.index(each))["color"],
-            label=f"{each['policy']}: {sum(values):.1f} in sum, Jain's index {each['elephants']['jain']:.3f}",
-        )
-    axes.set_xlabel("elephant")
-    axes.set_ylabel("goodput [Mbit/s]")
-    axes.grid(axis="x", visible=False)
-    figure.legend(loc="outside upper center", fontsize="small")
-    return figure
-
-
-# Name, caption, whether it is of the counted rounds' mice (or of the whole phase), what draws it.
+# Name, caption, whether it is of the counted rounds' mice or flows (or of the whole phase), what draws it.
 _PICTURES = [
-    ("fct_cdf", "Completion times of mice", True, _draw_cdf),
-    ("fct_p99", "Tail of the completion times", True, _draw_p99),
-    ("queue", "Time at each depth of the bottleneck's queue, during the rounds", False, _draw_queue),
-    ("goodput", "Goodput of the elephants", False, _draw_goodput),
+    ("fct_cdf", "Completion times of mice", True, pictures.cdf),
+    ("fct_p99", "Tail of the completion times", True, pictures.p99),
+    ("completion", "Completion times of flows with deadlines", False, pictures_flows.completion),
+    ("silence", "Longest time without a byte of an endless flow", False, pictures_flows.silence),
+    ("missed", "Deadlines missed", False, pictures_flows.missed),
+    ("last_byte", "Last byte of each round", False, pictures_flows.last_byte),
+    ("queue", "Time at each depth of the bottleneck's queue, during the rounds", False, pictures.queue),
+    ("goodput", "Goodput of the elephants", False, pictures.goodput),
+    ("phases", "Goodput of all elephants before, during and afterwards", False, pictures_flows.phases),
 ]
 
 _CSS = """

@@ -1,11 +1,15 @@
 """The result of a run: one JSON object, documented here, written by `save` and read by `load`.
 
-    schema      "fairq-result/1"; another number when a reader of this one would be misled
-    scenario    every setting of the scenario as it was run (`scenario.Scenario`)
+    schema      "fairq-result/2"; another number when a reader of this one would be misled. /1 is the same
+                without what is only there for traffic other than incast, `integrity`, `capture`, and the
+                elephants' after_* figures
+    scenario    every setting of the scenario as it was run (`settings.Scenario`)
     metadata    what it takes to repeat it (`machine.metadata`)
     policies    one object a policy, in the order in which they ran:
       policy          its name
       failed          null, or why there are no figures (then nothing below is present)
+      deadlines, fanin, flood   of the traffic of that name, see below; otherwise not present, as are rounds,
+                      mice and elephants where the traffic has none
       rounds          null without mice; results from before rounds were made again have no such key
         wanted          rounds that the scenario asks for; the mice of so many are in `mice`
         made            rounds made: one more for each disturbed one, at most twice `wanted`
@@ -31,7 +35,9 @@
       elephants       null without elephants, otherwise
         goodput_mbit    payload at the receiver during the rounds, Mbit/s, one number an elephant
         goodput_sum_mbit, jain
-        alone_sum_mbit  the sum in the phase without mice; null without that phase
+        alone_sum_mbit  the sum in the phase before, without mice or SYNs; null without that phase
+        after_sum_mbit  the sum in the phase afterwards, likewise
+        after_share     after_sum_mbit / alone_sum_mbit; null where there is one of them only
         retransmissions, rto_timeouts    of the elephants' sockets in the rounds (timeouts null before 6.7)
       senders         retransmissions, rto_timeouts: of the senders' namespaces during the rounds
       queue           of the bottleneck port
@@ -43,7 +49,40 @@
       cpu             idle_percent and stolen_percent of the machine's CPU time during the rounds: with none
                       idle or much stolen, the machine was measured and not the network
       seconds         of the rounds
+      integrity       flows (every one, probes of the network too), and of these mismatched: what came was not
+                      what was sent. Such a run has failed, so this is 0
+      capture         null, or of the ACKs that reached senders: acks, beyond (more than the receiver had
+                      acknowledged by then), bad_checksums; missed: packets that were not caught, and not
+                      judged
     comparison  {policy: ratios to the first policy}, see `compare`
+
+deadlines:
+
+    announced       announcements that the controller took, 0 under a policy that takes none
+    deadlines       flows with a deadline, of all runs; missed: of these, not complete by then
+    runs_with_missed, unfinished, retransmissions, rto_timeouts (of the senders' sockets; null before 6.7)
+    endless_goodput_mbit   of all endless flows in sum, mean of the runs, from the common start to the last
+                    byte of the others; endless_longest_gap_ms: the longest time therein without a byte of
+                    one. Null without any
+    by_flow         each flow of the scenario in all runs: size_bytes, deadline_s, missed, ms (as fct_ms)
+    runs            each run: flows (size_bytes, deadline_s, ms from the common start to the last byte, met,
+                    error, retransmissions, rto_timeouts), endless (goodput_mbit, longest_gap_ms), seconds (to
+                    the last byte), qdisc_drops, queue_mean_bytes, queue_p99_bytes, stolen_percent
+
+fanin: announced, and sums of what is in each entry of sweep, one for each number of flows:
+
+    n               flows of each application
+    rounds          as above
+    flows, unfinished, errors, deadlines, missed   of the counted rounds, as are all but the last three
+    goodput_mbit    payload of all rounds in the time to the last byte of each
+    last_byte_ms    count, mean, ... of the times from a round's start to its last byte; an unfinished flow
+                    counts as round_timeout_s. last_byte_list_ms: each
+    fct_ms          of the finished flows
+    rto_timeouts, rto_source, retransmissions   of the senders
+    qdisc_drops, queue, stolen_percent    of all rounds with this n, disturbed ones too; queue as queue.rounds
+
+flood: syns sent in seconds, syn_rate (per s, as achieved), during_share (elephants' goodput during the flood
+/ before it), after_queue (as queue.alone). elephants is of the time of the flood, and so is all else.
 
 "During the rounds" and "of the rounds" mean the whole phase, from before the first round to the end of the
 last, all that were made. Totals of policies that made different numbers of rounds (retransmissions, timeouts,
@@ -64,7 +103,9 @@ from typing import Any
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import stats
 
-SCHEMA = "fairq-result/1"
+SCHEMA = "fairq-result/2"
+READABLE = (SCHEMA, "fairq-result/1")
+"""Schemas that `load` takes. Results of /1 are of incast and have none of the keys that came later."""
 FILE_NAME = "result.json"
 
 
@@ -117,6 +158,7 @@ def elephants_summary(
     info_before: Mapping[str, Mapping[str, Any]],
     info_after: Mapping[str, Mapping[str, Any]],
     alone_sum_mbit: float | None,
+    after_sum_mbit: float | None = None,
 ) -> dict[str, Any]:
     """The elephants between two marks of the sink and two readings of their sockets."""
     goodput = goodputs(before, after)
@@ -128,6 +170,10 @@ def elephants_summary(
         "goodput_sum_mbit": sum(goodput),
         "jain": stats.jain(goodput),
         "alone_sum_mbit": alone_sum_mbit,
+        "after_sum_mbit": after_sum_mbit,
+        "after_share": after_sum_mbit / alone_sum_mbit
+        if after_sum_mbit is not None and alone_sum_mbit
+        else None,
         "retransmissions": sum(
             info_after[i]["total_retrans"] - info_before[i]["total_retrans"] for i in info_after
         ),
@@ -186,7 +232,20 @@ def _ratios(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, flo
         "jain_share": share("elephants", "jain"),
         "queue_mean_share": share("queue", "rounds", "mean_bytes"),
         "drops_share": ratio(drops(other), drops(first)),
+        "after_share": share("elephants", "after_sum_mbit"),
+        "deadlines_missed_share": share("deadlines", "missed"),
+        "endless_goodput_share": share("deadlines", "endless_goodput_mbit"),
+        "fanin_missed_share": share("fanin", "missed"),
+        "fanin_rto_share": share("fanin", "rto_timeouts"),
+        "last_byte_times_lower": _least_times_lower(first, other),
     }
+
+
+def _least_times_lower(first: Mapping[str, Any], other: Mapping[str, Any]) -> float | None:
+    """How many times sooner the last byte of a median round came; of several numbers of flows the worst."""
+    sweeps = [(each.get("fanin") or {}).get("sweep", ()) for each in (first, other)]
+    medians = [(a["last_byte_ms"]["p50"], b["last_byte_ms"]["p50"]) for a, b in zip(*sweeps, strict=False)]
+    return min((a / b for a, b in medians if b), default=None)
 
 
 def assemble(
@@ -223,7 +282,7 @@ def load(directory: Path) -> dict[str, Any]:
         raise UserError(f"cannot read {path}: {error.strerror}", "check its permissions") from None
     except ValueError as error:
         raise UserError(f"{path} is not JSON: {error}", remedy) from None
-    if not isinstance(result, dict) or result.get("schema") != SCHEMA:
+    if not isinstance(result, dict) or result.get("schema") not in READABLE:
         raise UserError(f"{path} is not a {SCHEMA} file", remedy)
     missing = [key for key in ("scenario", "metadata", "policies", "comparison") if key not in result]
     if missing:

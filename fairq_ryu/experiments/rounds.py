@@ -40,6 +40,13 @@ def counted(stolen: Sequence[float], wanted: int) -> list[int]:
     return sorted([*good, *sorted(bad, key=lambda number: stolen[number])][:wanted])
 
 
+def step(stolen: Sequence[float], wanted: int) -> str:
+    """What the next round is called."""
+    if len(stolen) < wanted:
+        return f"round {len(stolen) + 1} of {wanted}"
+    return f"round {len(stolen) + 1}, the host disturbed {len(disturbed(stolen))}"
+
+
 def figures(stolen: Sequence[float], wanted: int) -> dict[str, int]:
     """What the result says of the rounds, see `result`."""
     bad = disturbed(stolen)

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from fairq_ryu import config
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import machine, measure, result, table
+from fairq_ryu.experiments import kinds, machine, result, table
 from fairq_ryu.experiments import scenario as scenarios
 from fairq_ryu.experiments.scenario import Scenario
 from fairq_ryu.experiments.testbed import Interrupted, Interrupts, Testbed, make_topology
@@ -92,7 +92,7 @@ def _measure(testbed: Testbed, interrupts: Interrupts, report: Report) -> dict[s
         with interrupts.held():
             report("starting controller and network", 0.0)
             testbed.start()
-        return measure.Incast(testbed, testbed.scenario, report).run()
+        return kinds.KINDS[testbed.scenario.traffic](testbed, testbed.scenario, report).run()
     finally:
         with interrupts.held():
             for trouble in testbed.stop():

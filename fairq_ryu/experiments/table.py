@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -13,6 +13,21 @@ Policy = Mapping[str, Any]
 
 # Label, unit, where the figure lies in a policy's result, how it is written.
 _ROWS: list[tuple[str, str, tuple[str, ...], str]] = [
+    ("flows with a deadline", "", ("deadlines", "deadlines"), "d"),
+    ("deadlines missed", "", ("deadlines", "missed"), "d"),
+    ("runs with a missed deadline", "", ("deadlines", "runs_with_missed"), "d"),
+    ("flows unfinished", "", ("deadlines", "unfinished"), "d"),
+    ("flows retransmissions", "", ("deadlines", "retransmissions"), "d"),
+    ("flows RTO timeouts", "", ("deadlines", "rto_timeouts"), "d"),
+    ("flows announced", "", ("deadlines", "announced"), "d"),
+    ("endless flows goodput", "Mbit/s", ("deadlines", "endless_goodput_mbit"), ".1f"),
+    ("endless flows longest silence", "ms", ("deadlines", "endless_longest_gap_ms"), ".0f"),
+    ("all n: flows", "", ("fanin", "flows"), "d"),
+    ("all n: flows unfinished", "", ("fanin", "unfinished"), "d"),
+    ("all n: flows with a deadline", "", ("fanin", "deadlines"), "d"),
+    ("all n: deadlines missed", "", ("fanin", "missed"), "d"),
+    ("all n: RTO timeouts", "", ("fanin", "rto_timeouts"), "d"),
+    ("all n: flows announced", "", ("fanin", "announced"), "d"),
     ("rounds made", "", ("rounds", "made"), "d"),
     ("rounds disturbed (host took CPU)", "", ("rounds", "disturbed"), "d"),
     ("disturbed rounds counted", "", ("rounds", "counted_disturbed"), "d"),
@@ -28,6 +43,7 @@ _ROWS: list[tuple[str, str, tuple[str, ...], str]] = [
     ("mice segments dropped", "", ("mice", "segments_dropped"), "d"),
     ("mice retransmissions", "", ("mice", "retransmissions"), "d"),
     ("elephants goodput", "Mbit/s", ("elephants", "goodput_sum_mbit"), ".1f"),
+    ("SYNs a second", "1/s", ("flood", "syn_rate"), ".0f"),
     ("elephants Jain's index", "", ("elephants", "jain"), ".4f"),
     ("elephants RTO timeouts", "", ("elephants", "rto_timeouts"), "d"),
     ("senders retransmissions", "", ("senders", "retransmissions"), "d"),
@@ -42,10 +58,35 @@ _ROWS: list[tuple[str, str, tuple[str, ...], str]] = [
     ("alone: queue mean", "bytes", ("queue", "alone", "mean_bytes"), ".0f"),
     ("alone: queue p99", "bytes", ("queue", "alone", "p99_bytes"), ".0f"),
     ("alone: drops", "", ("queue", "alone", "drops"), "d"),
+    ("afterwards: goodput", "Mbit/s", ("elephants", "after_sum_mbit"), ".1f"),
+    ("afterwards / alone: goodput", "", ("elephants", "after_share"), ".1%"),
+    ("during / before the flood: goodput", "", ("flood", "during_share"), ".1%"),
+    ("flows compared byte for byte", "", ("integrity", "flows"), "d"),
+    ("captured ACKs at senders", "", ("capture", "acks"), "d"),
+    ("captured: ACKs beyond the receiver's", "", ("capture", "beyond"), "d"),
+    ("captured: wrong TCP checksums", "", ("capture", "bad_checksums"), "d"),
+    ("packets not captured", "", ("capture", "missed"), "d"),
     ("left out: mice", "", ("mice_left_out", "count"), "d"),
     ("left out: mice unfinished", "", ("mice_left_out", "unfinished"), "d"),
     ("left out: mice FCT p99", "ms", ("mice_left_out", "fct_ms", "p99"), ".1f"),
     ("left out: mice RTO timeouts", "", ("mice_left_out", "rto_timeouts"), "d"),
+]
+
+# The same of each number of flows of a fan-in, and of each flow with a deadline.
+_OF_N: list[tuple[str, str, tuple[str, ...], str]] = [
+    ("flows", "", ("flows",), "d"),
+    ("deadlines missed", "", ("missed",), "d"),
+    ("goodput", "Mbit/s", ("goodput_mbit",), ".1f"),
+    ("last byte p50", "ms", ("last_byte_ms", "p50"), ".1f"),
+    ("last byte p99", "ms", ("last_byte_ms", "p99"), ".1f"),
+    ("RTO timeouts", "", ("rto_timeouts",), "d"),
+    ("retransmissions", "", ("retransmissions",), "d"),
+    ("drops at the bottleneck", "", ("qdisc_drops",), "d"),
+]
+_OF_FLOW: list[tuple[str, str, tuple[str, ...], str]] = [
+    ("mean", "ms", ("ms", "mean"), ".0f"),
+    ("max", "ms", ("ms", "max"), ".0f"),
+    ("missed", "", ("missed",), "d"),
 ]
 
 _RATIOS: list[tuple[str, str, Callable[[float], str]]] = [
@@ -55,6 +96,12 @@ _RATIOS: list[tuple[str, str, Callable[[float], str]]] = [
     ("mice segments dropped", "mice_drops_share", lambda value: f"{value:.1%}"),
     ("elephants goodput", "goodput_share", lambda value: f"{value:.1%}"),
     ("Jain's index", "jain_share", lambda value: f"{value:.1%}"),
+    ("elephants goodput afterwards", "after_share", lambda value: f"{value:.1%}"),
+    ("deadlines missed", "deadlines_missed_share", lambda value: f"{value:.1%}"),
+    ("endless flows goodput", "endless_goodput_share", lambda value: f"{value:.1%}"),
+    ("all n: deadlines missed", "fanin_missed_share", lambda value: f"{value:.1%}"),
+    ("all n: RTO timeouts", "fanin_rto_share", lambda value: f"{value:.1%}"),
+    ("last byte p50, times sooner, worst n", "last_byte_times_lower", lambda value: f"{value:.1f}"),
 ]
 
 
@@ -69,13 +116,40 @@ def figure(policy: Policy, path: tuple[str, ...]) -> Any:
 def rows(result: Mapping[str, Any]) -> list[list[str]]:
     """Label, then one text a policy. Rows that no policy has are left out."""
     policies = result["policies"]
+    out = _lines(_ROWS, policies)
+    for place, number in _places(policies, ("fanin", "sweep"), "n"):
+        parts = [_member(policy, ("fanin", "sweep"), place) for policy in policies]
+        out += _lines(_OF_N, parts, f"n = {number}: ")
+    for place, size in _places(policies, ("deadlines", "by_flow"), "size_bytes"):
+        parts = [_member(policy, ("deadlines", "by_flow"), place) for policy in policies]
+        deadline = next(part["deadline_s"] for part in parts if part)
+        out += _lines(_OF_FLOW, parts, f"{size / 1e6:g} MB" + (f" in {deadline:g} s: " if deadline else ": "))
+    return out
+
+
+def _lines(
+    wanted: Sequence[tuple[str, str, tuple[str, ...], str]], policies: Sequence[Policy], before: str = ""
+) -> list[list[str]]:
+    """Those of the wanted rows that one of the policies (or parts of them) has; ``before`` each label."""
     out: list[list[str]] = []
-    for label, unit, path, style in _ROWS:
+    for label, unit, path, style in wanted:
         values = [figure(policy, path) for policy in policies]
         if any(value is not None for value in values):
-            name = f"{label} [{unit}]" if unit else label
+            name = f"{before}{label} [{unit}]" if unit else f"{before}{label}"
             out.append([name, *("-" if value is None else f"{value:,{style}}" for value in values)])
     return out
+
+
+def _places(policies: Sequence[Policy], path: tuple[str, ...], key: str) -> list[tuple[int, Any]]:
+    """The places in the lists at ``path``, which all policies have alike, with the ``key`` of each."""
+    listed: Sequence[Policy] = next((found for policy in policies if (found := figure(policy, path))), [])
+    return [(place, each[key]) for place, each in enumerate(listed)]
+
+
+def _member(policy: Policy, path: tuple[str, ...], place: int) -> Policy:
+    """The member of a list in a policy's result; empty where there is no list."""
+    listed = figure(policy, path)
+    return listed[place] if listed else {}
 
 
 def ratio_rows(result: Mapping[str, Any]) -> list[list[str]]:
@@ -119,6 +193,12 @@ def show(result: Mapping[str, Any], console: Console | None = None) -> None:
             table.add_row(*map(Text, line))
         console.print(table)
     for policy in result["policies"]:
+        if figure(policy, ("capture", "missed")):
+            console.out(
+                f"{policy['policy']}: {policy['capture']['missed']} packets were not captured,"
+                " so an honest ACK may be counted as one beyond",
+                highlight=False,
+            )
         if policy["failed"]:
             console.out(f"{policy['policy']} failed: {policy['failed']}", highlight=False)
         elif kept := figure(policy, ("rounds", "counted_disturbed")):

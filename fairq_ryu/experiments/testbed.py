@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fairq_ryu.experiments.machine import BARE, find_program
+from fairq_ryu.experiments.machine import BARE, GENERIC_APP, app_of, find_program
 from fairq_ryu.experiments.queues import read_status
 from fairq_ryu.experiments.scenario import Scenario
 from fairq_ryu.experiments.workers import RunError, Worker, end_all
@@ -70,6 +70,17 @@ def free_port() -> int:
         return port
 
 
+class Outside:
+    """Where a generator runs that belongs to no host."""
+
+    name = "this machine"
+
+    def popen(self, *args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        """Start a program in a session of its own: Ctrl-C on the terminal is the runner's to hear."""
+        process: subprocess.Popen[Any] = subprocess.Popen(*args, start_new_session=True, **kwargs)
+        return process
+
+
 class Testbed:
     """The network of one policy. `start`, use, `stop`; `stop` takes down whatever there is, at any time."""
 
@@ -77,9 +88,12 @@ class Testbed:
         """Nothing starts yet. Logs of controller, agents and generators go to the directory ``logs``."""
         self.scenario = scenario
         self.policy = policy
-        self._logs = logs
+        self.logs = logs
+        """where logs go, and what else a run must put somewhere"""
         self._config_file = config_file
         self._port = 0
+        self.rest_port: int | None = None
+        """port of this machine at which the controller's REST interface is; None without a controller"""
         self._controller: subprocess.Popen[bytes] | None = None
         self._net: Any = None
         self.workers: list[Worker] = []
@@ -89,7 +103,7 @@ class Testbed:
 
     def start(self) -> None:
         """Controller, then network; returns when every switch and agent is connected. `RunError` when not."""
-        self._logs.mkdir(parents=True, exist_ok=True)
+        self.logs.mkdir(parents=True, exist_ok=True)
         self._port = free_port()
         if self.has_agents:
             self._start_controller(self._port)
@@ -101,17 +115,23 @@ class Testbed:
                 run(["ovs-ofctl", "-O", "OpenFlow13", "add-flow", switch.name, "actions=NORMAL"])
 
     def _start_controller(self, port: int) -> None:
+        # A free port for REST too: a controller of someone else may hold the usual one.
+        self.rest_port = free_port()
         command = [
             find_program("ryu-manager"),
             *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(port)),
-            # A free port for REST too: a controller of someone else may hold the usual one.
-            *("--wsapi-host", "127.0.0.1", "--wsapi-port", str(free_port())),
+            *("--wsapi-host", "127.0.0.1", "--wsapi-port", str(self.rest_port)),
         ]
         if self._config_file is not None:
             command += ["--config-file", str(self._config_file)]
-        with (self._logs / "controller.log").open("wb") as log:
+        app = app_of(self.policy)
+        if app == GENERIC_APP:
+            chosen = self.logs / "policy.conf"
+            chosen.write_text(f"[fairq_ryu]\npolicy = {self.policy}\n")
+            command += ["--config-file", str(chosen)]  # the later file wins
+        with (self.logs / "controller.log").open("wb") as log:
             self._controller = subprocess.Popen(
-                [*command, f"fairq_ryu.apps.{self.policy}"],
+                [*command, app],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -144,12 +164,14 @@ class Testbed:
         settings = ["--config-file", str(self._config_file)] if self._config_file is not None else []
         for switch in self._net.topo.switches():
             self._net.topo.nodeInfo(switch).update(
-                agent=self.has_agents, agentLog=str(self._logs), agentArgs=settings
+                agent=self.has_agents, agentLog=str(self.logs), agentArgs=settings
             )
         if self.has_agents:
             self._net.addController("c0", controller=Remote, ip="127.0.0.1", port=port)
         try:
             self._net.build()
+            for host in self._net.hosts:
+                host.setTcp(sack=self.scenario.sack, timestamps=self.scenario.timestamps)
             self._net.start()
         except (CommandError, HostError, SwitchError) as error:
             raise RunError(str(error)) from error
@@ -164,7 +186,7 @@ class Testbed:
             )
         for switch in self._net.switches:
             if not switch.agentRunning():
-                raise RunError(f"the agent of {switch.name} ended: see {self._logs}/agent-{switch.name}.log")
+                raise RunError(f"the agent of {switch.name} ended: see {self.logs}/agent-{switch.name}.log")
         # One question for all bridges. Nobody else's has our controller's port.
         target = f'target="tcp:127.0.0.1:{self._port}"'
         found = run(["ovs-vsctl", "--bare", "--columns=is_connected", "find", "Controller", target]).split()
@@ -177,7 +199,7 @@ class Testbed:
         )
 
     def _words(self) -> str:
-        text = (self._logs / "controller.log").read_text(errors="replace").strip()
+        text = (self.logs / "controller.log").read_text(errors="replace").strip()
         return text.splitlines()[-1] if text else "it said nothing"
 
     def _wait(self, ready: Callable[[], bool], what: str) -> None:
@@ -185,7 +207,7 @@ class Testbed:
         while not ready():
             if time.monotonic() > deadline:
                 raise RunError(
-                    f"waited {CONNECT_SECONDS:g} s in vain for {what}: see the logs in {self._logs}"
+                    f"waited {CONNECT_SECONDS:g} s in vain for {what}: see the logs in {self.logs}"
                 )
             time.sleep(0.1)
 
@@ -208,7 +230,13 @@ class Testbed:
 
     def worker(self, host: str, role: str, *arguments: str) -> Worker:
         """Start a role of the load generator in ``host``; it is ended with the testbed."""
-        worker = Worker(self.host(host), role, self._logs / "traffic.log", *arguments)
+        worker = Worker(self.host(host), role, self.logs / "traffic.log", *arguments)
+        self.workers.append(worker)
+        return worker
+
+    def local_worker(self, role: str) -> Worker:
+        """Start a role outside every host."""
+        worker = Worker(Outside(), role, self.logs / "traffic.log")
         self.workers.append(worker)
         return worker
 

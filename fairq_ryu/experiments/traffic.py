@@ -1,9 +1,13 @@
-"""The load generator: four roles, each a small process inside a host.
+"""The load generator: roles, each a small process inside a host.
 
-    python -m fairq_ryu.experiments.traffic sink  --port P     receiver: takes the elephants' bytes
-    python -m fairq_ryu.experiments.traffic elephants          sender:   long-lived bulk connections
-    python -m fairq_ryu.experiments.traffic server --port P    sender:   answers mice
-    python -m fairq_ryu.experiments.traffic client             receiver: opens a volley of mice at once
+    python -m fairq_ryu.experiments.traffic sink       receiver: takes the elephants' bytes
+    python -m fairq_ryu.experiments.traffic elephants  sender:   long-lived bulk connections
+    python -m fairq_ryu.experiments.traffic server     sender:   answers mice
+    python -m fairq_ryu.experiments.traffic client     receiver: opens a volley of mice at once
+    python -m fairq_ryu.experiments.traffic source     outside:  flows of all senders that start at one moment
+    python -m fairq_ryu.experiments.traffic collector  receiver: takes those, and notes when each has arrived
+    python -m fairq_ryu.experiments.traffic syns       attacker: SYNs that nobody means
+    python -m fairq_ryu.experiments.traffic capture    outside:  headers of what passes the hosts' interfaces
 
 Control is one JSON object a line, commands on stdin and answers on stdout, so that not one byte of it crosses
 the network that is measured. Every command has ``cmd``; every answer repeats it as ``re``. End of stdin ends
@@ -16,30 +20,36 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 
 from fairq_ryu.experiments.bulk import Elephants, Sink
+from fairq_ryu.experiments.capture import Capture
 from fairq_ryu.experiments.control import Loop, Role, answer
 from fairq_ryu.experiments.mice import Client, Server
+from fairq_ryu.experiments.syns import Syns
+from fairq_ryu.experiments.timed import Collector, Source
+
+_ROLES: dict[str, Callable[[Loop, int], Role]] = {
+    "sink": Sink,
+    "elephants": lambda loop, _port: Elephants(loop),
+    "server": Server,
+    "client": lambda loop, _port: Client(loop),
+    "source": lambda loop, _port: Source(loop),
+    "collector": Collector,
+    "syns": lambda loop, _port: Syns(loop),
+    "capture": lambda loop, _port: Capture(loop),
+}
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one role until stdin ends."""
     parser = argparse.ArgumentParser(prog="traffic", description="load generator of fairq run")
-    parser.add_argument("role", choices=["sink", "elephants", "server", "client"])
+    parser.add_argument("role", choices=list(_ROLES))
     parser.add_argument("--port", type=int, default=0, help="where to listen; 0: any free port")
     arguments = parser.parse_args(argv)
     loop = Loop(sys.stdin.fileno())
     try:
-        role: Role
-        match arguments.role:
-            case "sink":
-                role = Sink(loop, arguments.port)
-            case "elephants":
-                role = Elephants(loop)
-            case "server":
-                role = Server(loop, arguments.port)
-            case _:
-                role = Client(loop)
+        role = _ROLES[arguments.role](loop, arguments.port)
         loop.run(role)
     except (OSError, RuntimeError, ValueError) as error:
         answer("error", message=str(error))

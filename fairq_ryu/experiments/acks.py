@@ -1,0 +1,88 @@
+"""Were the ACKs honest? None that reaches a sender may acknowledge more than its receiver had acknowledged by
+then, and each segment that reaches a sender must have a right TCP checksum (RFC 9293, 3.1).
+
+Works on what was caught at both ends; pure.
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+_HALF = 1 << 31
+_MODULO = 1 << 32
+_ACK = 0x10
+
+
+class Segment(NamedTuple):
+    """A TCP segment over IPv4 as it was caught."""
+
+    at: int
+    """moment, ns"""
+    flow: bytes
+    """addresses and ports of its sender and its target, as they stand in the packet"""
+    ack: int | None
+    """acknowledgement number; None without the ACK flag"""
+    sound: bool
+    """whether its checksum is right"""
+
+
+class Findings(NamedTuple):
+    """What `check` found."""
+
+    acks: int
+    """segments with the ACK flag that reached a sender"""
+    beyond: int
+    """of these, with a number that the receiver had not sent yet"""
+    bad_checksums: int
+    """segments that reached a sender with a wrong TCP checksum"""
+
+
+def segment(at: int, frame: bytes) -> Segment:
+    """Read an Ethernet frame with TCP over IPv4, caught whole at ``at`` ns."""
+    start = 14
+    head = (frame[start] & 15) * 4
+    (total,) = struct.unpack_from("!H", frame, start + 2)
+    tcp = frame[start + head : start + total]
+    (number,) = struct.unpack_from("!I", tcp, 8)
+    addresses = frame[start + 12 : start + 20]
+    return Segment(
+        at=at,
+        flow=addresses + tcp[:4],
+        ack=number if tcp[13] & _ACK else None,
+        sound=_sum(addresses, tcp) == 0xFFFF,
+    )
+
+
+def _sum(addresses: bytes, tcp: bytes) -> int:
+    """Of the pseudo-header and the segment, in ones' complement: all ones when the checksum is right."""
+    data = addresses + struct.pack("!HH", 6, len(tcp)) + tcp
+    # A number of 16-bit digits modulo 0xffff is the sum of its digits; never all zeros, for 6 stands in it.
+    rest = int.from_bytes(data + b"\0" * (len(data) % 2), "big") % 0xFFFF
+    return rest or 0xFFFF
+
+
+def check(sent: Sequence[Iterable[Segment]], came: Sequence[Iterable[Segment]]) -> Findings:
+    """``sent`` as they left the receivers, ``came`` as they reached the senders: for each host its segments
+    in order. An ACK of a flow whose receiver had sent none yet is beyond.
+    """
+    acks = beyond = bad = 0
+    highest: dict[bytes, int] = {}
+    events = [((each.at, 0, each) for each in host) for host in sent]
+    events += [((each.at, 1, each) for each in host) for host in came]
+    for _at, arrived, each in heapq.merge(*events, key=lambda event: event[:2]):
+        if arrived and not each.sound:
+            bad += 1
+        if each.ack is None:
+            continue
+        known = highest.get(each.flow)
+        newer = known is None or 0 < (each.ack - known) % _MODULO < _HALF
+        if not arrived:
+            if newer:
+                highest[each.flow] = each.ack
+            continue
+        acks += 1
+        beyond += newer
+    return Findings(acks, beyond, bad)
