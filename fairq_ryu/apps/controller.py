@@ -21,7 +21,7 @@ from fairq_ryu.apps import rest, settings
 from fairq_ryu.apps.agents import AgentLink
 from fairq_ryu.apps.discovery import Discovery
 from fairq_ryu.apps.network import Network, PortState
-from fairq_ryu.apps.view import FabricView
+from fairq_ryu.apps.view import AnnouncingView, FabricView
 from fairq_ryu.apps.windows import Windows
 from fairq_ryu.fabric.flows import FlowEvent, FlowState, FlowTable, SeenFlow
 from fairq_ryu.fabric.paths import Assigned
@@ -58,7 +58,7 @@ class Controller(app_manager.RyuApp):
         self._holds = self.config.value("fairq_ryu", "syn") == "hold"
         self._joining: dict[int, tuple[Any, list[Any]]] = {}  # bridges, and the rules they have told of
         self._changed = hub.Event()
-        rest.register(wsgi, FabricView(self))
+        rest.register(wsgi, FabricView(self), AnnouncingView(self.windows))
         hub.spawn(self._expire)
         hub.spawn(self._tick)
         hub.spawn(self._refresh)
@@ -284,6 +284,7 @@ class Controller(app_manager.RyuApp):
             now = time.monotonic()
             self._apply(self.flows.expire(now), now)
             self.windows.speaker.prune()
+            self.windows.announcements.expire(now)
             for assigned in self.network.paths:
                 if self.flows.get(assigned.key) is None:
                     self.network.release(assigned.key, closed=False)

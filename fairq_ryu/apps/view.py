@@ -6,12 +6,15 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from fairq_ryu.apps.announce_rows import announcement_row, gif_rows
+from fairq_ryu.fabric.announce_request import Request
 from fairq_ryu.fabric.connection import Connection
 from fairq_ryu.fabric.topology import with_hosts
 from fairq_ryu.model import PortKey
 
 if TYPE_CHECKING:
     from fairq_ryu.apps.controller import Controller
+    from fairq_ryu.apps.windows import Windows
 
 
 def _dpid(dpid: int) -> str:
@@ -58,7 +61,7 @@ class FabricView:
                         "pool_bytes": plan.pool if plan else None,
                         "window_bytes": plan.window if plan else None,
                         "flow_windows": len(plan.flows) if plan else 0,
-                        "policy": engine.policy.name,
+                        "policy": engine.policy_of(port).name,
                     }
                 )
         return rows
@@ -94,6 +97,36 @@ class FabricView:
         graph = self._graph()
         pairs = (pair for edge in graph.edges for pair in graph.edges[edge].get("ports", ()))
         return [{"a": _port(a), "b": _port(b)} for a, b in sorted(pairs)]
+
+
+class AnnouncingView:
+    """The announcements of one controller, for the REST interface."""
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+
+    def announce(self, wanted: Request) -> dict[str, Any]:
+        """Take an announcement. Raises :class:`~fairq_ryu.fabric.announcements.Full`."""
+        now = time.monotonic()
+        return announcement_row(self._windows.announce(wanted, now), now)
+
+    def announcements(self) -> list[dict[str, Any]]:
+        """What applications have announced."""
+        now = time.monotonic()
+        return [announcement_row(entry, now) for entry in self._windows.announcements.listed(now)]
+
+    def withdraw(self, number: int) -> bool:
+        """Take an announcement back; False if there is no such."""
+        try:
+            self._windows.withdraw(number, time.monotonic())
+        except KeyError:
+            return False
+        return True
+
+    def gif(self) -> list[dict[str, Any]]:
+        """The flows of the ports whose policy knows deadlines."""
+        now = time.monotonic()
+        return gif_rows(self._windows.engine.gif(now), now)
 
 
 class _Flows:

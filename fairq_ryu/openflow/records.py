@@ -36,9 +36,9 @@ class FlowRecord(NamedTuple):
     ``port`` is the OpenFlow port by which they leave; ``wscale`` what the *sender* announced (None:
     no option); ``mss`` what it announced, bytes; ``idle_ms`` the time since its last segment;
     ``bytes`` payload, ``packets`` data segments; ``rewritten`` the number of its segments whose
-    window was lowered; ``acked`` the payload bytes that the *other* end has sent and this one has
-    acknowledged (so a flow's progress stands in the record of its ACKs: in ``key.reversed``'s); ``rtt_us``
-    the round-trip time of the connection in microseconds, as its handshake showed it (0: not known).
+    window was lowered; ``acked`` the payload bytes of this direction that the other end has acknowledged;
+    ``rtt_us`` the round-trip time of the connection in microseconds, as its handshake showed it (0: not
+    known).
     """
 
     key: FlowKey

@@ -1,4 +1,4 @@
-"""Packets that queues refused, for controllers that asked: read from the kernel, sifted, and held to a rate."""
+"""Packets that queues refused, for controllers that asked: read from the kernel, sifted, held to a rate."""
 
 from __future__ import annotations
 

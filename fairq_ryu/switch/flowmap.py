@@ -171,8 +171,9 @@ def _encode(keys: Rows, flows: Rows, side: int, now_ns: int, ofports: dict[int, 
         | np.where(established, records.ESTABLISHED, 0)
     )
     out["rtt_us"] = rtt_us
-    for name in ("bytes", "packets", "rewritten", "acked"):
+    for name in ("bytes", "packets", "rewritten"):
         out[name] = own[name]
+    out["acked"] = both["acked"][:, 1 - side]  # its payload is acknowledged by the other direction
     idle = np.maximum(now_ns - own["last_ns"].astype(np.int64), 0) // 1_000_000
     out["idle_ms"] = np.minimum(idle, 0xFFFFFFFF)
     return out.tobytes()
