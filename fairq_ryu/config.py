@@ -111,6 +111,15 @@ def _deadline_settings(section: str) -> tuple[Setting, ...]:
         ),
         Setting(
             section,
+            "linger",
+            0.1,
+            "s",
+            "Windows go when the queue has been at NOM for this long (0: at once).",
+            0,
+            60,
+        ),
+        Setting(
+            section,
             "syn_allowance",
             256,
             "flows",

@@ -7,7 +7,8 @@ there windows. Together they are ``Twin = K + C * RTT``, so that the queue stand
 What is ours (docs/policies/sed.md has the reasons, and the setting that restores the paper's law):
 a need is worked out with the round-trip time that holds while the queue stands, ``Twin / C``; flows
 are planned to end before their deadline; one that sends is not paused for a small shortfall; volleys
-are anticipated; flows that send nothing take no share; windows that hardly change are not said again.
+are anticipated; windows stay until the queue has been short for a while; flows that send nothing take
+no share; windows that hardly change are not said again.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ _HURRY = 8
 
 @dataclass(frozen=True, slots=True)
 class SedParameters:
-    """``interval`` T, ``base_rtt``, ``settle`` and ``idle_after`` in s; ``threshold`` K a part of the buffer,
-    ``nom`` of K, ``margin`` of the time to the deadline, ``keep`` of a flow's need; windows in segments.
+    """``interval`` T, ``base_rtt``, ``settle``, ``idle_after`` and ``linger`` in s; ``threshold`` K a part of the
+    buffer, ``nom`` of K, ``margin`` of the time to the deadline, ``keep`` of a flow's need; windows in segments.
     """
 
     interval: float = 0.01
@@ -66,6 +67,7 @@ class SedParameters:
     anticipate: bool = True
     initial_window: int = 10
     idle_after: float = 0.2
+    linger: float = 0.1
     syn_allowance: int = 256
 
     @classmethod
@@ -85,6 +87,7 @@ class SedParameters:
             anticipate=bool(settings["anticipate"]),
             initial_window=int(settings["initial_window"]),
             idle_after=float(settings["idle_after"]),
+            linger=float(settings["linger"]),
             syn_allowance=int(settings["syn_allowance"]),
         )
 
@@ -148,7 +151,12 @@ class SedPort(PortLaw):
         """The paper's congestion trigger and recovery messages."""
         self.queue = backlog
         if state is Congestion.NOM:
-            return self._release()
+            if not self.parameters.linger:
+                return self._release()
+            # Windows make queues short: without them it would be long again at once, and overflow.
+            if self.governing and self._calm_since is None:
+                self._calm_since, self.peak = now, backlog
+            return None
         return None if self.limit <= 0 else self._govern(now)
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
@@ -166,7 +174,7 @@ class SedPort(PortLaw):
         elif self._calm_since is None:
             self._calm_since = now
         elif now - self._calm_since >= max(
-            self.parameters.settle, _CALM_INTERVALS * self.parameters.interval
+            self.parameters.settle, self.parameters.linger, _CALM_INTERVALS * self.parameters.interval
         ):
             return self._release()
         # Progress comes with each sample, and the windows are worked out with it; if it does come.
