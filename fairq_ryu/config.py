@@ -77,6 +77,13 @@ def _deadline_settings(section: str) -> tuple[Setting, ...]:
         ),
         Setting(
             section,
+            "floors",
+            True,
+            "",
+            "A deadline flow's window, at least a segment, is taken off the total, not only its need.",
+        ),
+        Setting(
+            section,
             "settle",
             0.004,
             "s",

@@ -33,11 +33,13 @@ class Share(NamedTuple):
 class Rules(NamedTuple):
     """``base`` is every share's part, in segments; ``partial``: a demand that exceeds what is left gets what
     is left; ``keep``: one that sends already gets it when it is at least this part of its need (1: never).
+    ``floors``: what is taken off the total is the window, at least a segment, and not the need.
     """
 
     base: int = 1
     partial: bool = False
     keep: float = 1.0
+    floors: bool = False
 
 
 def round_up(size: float, step: int) -> int:
@@ -64,9 +66,9 @@ def allocate(
     windows: dict[FlowKey, int] = {}
     least_refused = math.inf
     for demand in demands:
-        granted = 0.0
-        if demand.need <= left:
-            granted = demand.need
+        cost = max(demand.need, demand.mss) if rules.floors else demand.need
+        if cost <= left and demand.need < least_refused:
+            granted = cost
         elif demand.need < least_refused and (
             (rules.partial and left >= demand.mss)
             or (demand.sending and rules.keep < 1 and left > 0 and left >= rules.keep * demand.need)

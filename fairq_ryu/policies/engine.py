@@ -174,7 +174,10 @@ class PolicyEngine:
             return []  # nothing to govern, and nothing there
         port = self._port(key)
         port.last = sample
+        fresh = port.law is None
         self._ready(key, port, now)
+        if fresh and port.law is not None:
+            return self._changes(port, now)  # it has been shown this one
         due = port.sampling.due(sample, port.policy.interval, now)
         if due is None:
             return self._changes(port, now)

@@ -63,6 +63,7 @@ class SedParameters:
     missed: str = "demote"
     partial: bool = False
     keep: float = 0.5
+    floors: bool = True
     settle: float = 0.004
     anticipate: bool = True
     initial_window: int = 10
@@ -83,6 +84,7 @@ class SedParameters:
             missed=str(settings["missed"]),
             partial=bool(settings["partial"]),
             keep=float(settings["keep"]),
+            floors=bool(settings["floors"]),
             settle=float(settings["settle"]),
             anticipate=bool(settings["anticipate"]),
             initial_window=int(settings["initial_window"]),
@@ -300,7 +302,7 @@ class SedPort(PortLaw):
             elif self._shares(entry, now):
                 shares.append(Share(flow.key, flow.mss, flow.step))
         p = self.parameters
-        fresh |= allocate(self.total, demands, shares, Rules(p.base_segments, p.partial, p.keep))
+        fresh |= allocate(self.total, demands, shares, Rules(p.base_segments, p.partial, p.keep, p.floors))
         self.windows = {
             key: self._steady(self.windows.get(key), window, self._step(key)) for key, window in fresh.items()
         }

@@ -63,6 +63,16 @@ def test_a_flow_that_sends_goes_on_while_most_of_its_need_is_left():
     assert windows(5_000, [demand(0, 6_000, False), demand(1, 6_000, True)], [], rules) == [0, 0]
 
 
+def test_floors_are_taken_off_the_total():
+    """Ten flows that need little: their windows are a segment each, and two of them fill the total."""
+    needs = [demand(place, 100) for place in range(10)]
+    assert windows(3_000, needs, [], SEED) == [1460] * 10
+    assert windows(3_000, needs, [], Rules(floors=True)) == [1460] * 2 + [0] * 8
+    # A later one of a smaller segment does not pass an earlier one that needs no more.
+    mixed = [demand(0, 100), demand(1, 100, mss=536), demand(2, 50, mss=536)]
+    assert windows(1_000, mixed, [], Rules(floors=True)) == [0, 0, 536]
+
+
 def test_partial_windows_are_a_setting():
     rules = Rules(partial=True)
     assert windows(10_000, [demand(0, 8_000), demand(1, 4_000)], [], rules) == [8_000, 2_000]
@@ -70,7 +80,9 @@ def test_partial_windows_are_a_setting():
 
 
 SHAPES = st.sampled_from([(1460, 1), (1460, 512), (536, 1), (8960, 4096)])
-RULES = st.builds(Rules, base=st.integers(1, 3), partial=st.booleans(), keep=st.floats(0, 1))
+RULES = st.builds(
+    Rules, base=st.integers(1, 3), partial=st.booleans(), keep=st.floats(0, 1), floors=st.booleans()
+)
 
 
 @st.composite
@@ -91,6 +103,8 @@ def test_they_add_up_to_the_total_and_the_floors(division):
     found = allocate(*division)
     bases = sum(math.ceil(rules.base * s.mss / s.step) * s.step for s in shares)
     floors = sum(d.mss + d.step for d in demands if found[d.flow])
+    if rules.floors:  # rounded up to a step each, and at most one segment for what was left
+        floors = sum(d.step for d in demands if found[d.flow]) + max((d.mss for d in demands), default=0)
     assert sum(found.values()) <= max(total, bases) + floors + 1e-6 * total
     assert set(found) == {each.flow for each in (*demands, *shares)}
 
@@ -120,7 +134,7 @@ def test_an_earlier_deadline_is_not_refused_for_a_later_one(division):
 def test_needs_that_fit_are_met(division):
     total, demands, shares, rules = division
     bases = sum(math.ceil(rules.base * s.mss / s.step) * s.step for s in shares)
-    if bases + sum(d.need for d in demands) < total * (1 - 1e-9):
+    if bases + sum(max(d.need, d.mss) for d in demands) < total * (1 - 1e-9):
         assert all(allocate(*division)[d.flow] >= d.need for d in demands)
 
 

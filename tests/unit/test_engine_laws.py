@@ -270,11 +270,11 @@ def test_a_law_sees_the_queue_no_more_often_than_its_interval(policy):
     engine.named(EDGE, "slow1", "host", 0.0)
     for step in range(41):
         at = step / 64
-        engine.sampled(EDGE, SAMPLE._replace(peak=step, mean=10.0 * step), at)
+        engine.sampled(EDGE, SAMPLE._replace(peak=100 - step, mean=10.0 * step), at)
         engine.sampled(OTHER, SAMPLE, at)
     seen = [what[1:] for what in slow.laws[EDGE][0].told]
     assert [at for _, at in seen] == [step / 64 for step in (0, 8, 16, 24, 32, 40)]
-    assert [sample.peak for sample, _ in seen] == [0, 8, 16, 24, 32, 40]
+    assert [sample.peak for sample, _ in seen] == [100, 99, 91, 83, 75, 67]
     assert [sample.mean for sample, _ in seen] == pytest.approx([0, 45, 125, 205, 285, 365])
     assert len(policy.laws[OTHER][0].told) == 41
     # Pollers do not keep time exactly: 10 % too early is in time.

@@ -121,6 +121,22 @@ def test_two_hundred_flows_cost_a_bounded_number_of_messages():
     assert not line.rules
 
 
+def test_a_hundred_small_flows_do_not_overflow_the_buffer():
+    """A segment each of all of them is more than it holds: they take turns, the earliest deadline first."""
+    depth = {}
+    for floors in (True, False):
+        line = bottleneck(sed(floors=floors), GIGABIT // 5, 125_000, 0.0005)
+        for size, deadline in ((4, 0.2), (12, 0.3), (20, 0.35), (28, 0.4), (40, 0.45)):
+            for _ in range(20):
+                line.start(Transfer(size * 1000, deadline))
+        line.run(0.02)
+        depth[floors] = line.queue
+        line.run(0.5)
+        assert not any(transfer.missed for transfer in line.transfers)
+    assert depth[True] < 60_000
+    assert depth[False] > 100_000
+
+
 def test_a_volley_of_two_hundred_costs_few_messages_while_it_starts():
     """What starts within ``settle`` is worked out together: not 200 times for 200 flows."""
     line = bottleneck(sed(), GIGABIT // 5, 125_000)
