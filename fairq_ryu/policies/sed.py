@@ -50,8 +50,9 @@ _HURRY = 8
 
 @dataclass(frozen=True, slots=True)
 class SedParameters:
-    """``interval`` T, ``base_rtt``, ``settle``, ``idle_after`` and ``linger`` in s; ``threshold`` K a part of the
-    buffer, ``nom`` of K, ``margin`` of the time to the deadline, ``keep`` of a flow's need; windows in segments.
+    """``interval`` T, ``base_rtt``, ``settle``, ``idle_after`` and ``linger`` in s; ``threshold`` K a part
+    of the buffer, ``nom`` of K, ``margin`` of the time to the deadline, ``keep`` of a flow's need; windows in
+    segments.
     """
 
     interval: float = 0.01

@@ -21,7 +21,6 @@ def print_status(about: dict[str, Any]) -> None:
         "queue B",
         "limit B",
         "Mbit/s",
-        "state",
         "drops",
         "active",
         "window",
@@ -36,13 +35,16 @@ def print_status(about: dict[str, Any]) -> None:
             str(queue["bytes"]),
             str(queue["limit"] or "-"),
             f"{queue['rate'] * 8 / 1e6:.0f}" if queue["rate"] else "-",
-            port["congestion"]["state"] if port["congestion"] else "-",
             str(queue["drops"]),
             str(port["active_flows"]),
             f"{rule['kind']} {rule['bytes']} B" if rule else "-",
             str(port["rewritten"]),
         )
     console.print(table)
+    for port in about["ports"]:
+        if watched := port["congestion"]:
+            text = f"port {port['ofport']}: {watched['state']}, CNG from {watched['cng']} B, NOM at {watched['nom']} B"
+            console.print(text + (", drops reported" if watched["drops"] else ""), highlight=False)
     reports = about["drop_reports"]
     if not reports["available"]:
         console.print(f"dropped packets are not reported: {reports['unavailable']}", highlight=False)

@@ -1,7 +1,7 @@
 """What the agent tells of queues unasked: congestion, and the packets that were refused.
 
-Controllers say by SET_THRESHOLDS what they want to hear of which port; all hear it. Times in ns of the
-monotonic clock, as arguments.
+Controllers say by SET_THRESHOLDS what they want to hear of which port; all of them hear it. Times are in ns
+of the monotonic clock, as arguments.
 """
 
 from __future__ import annotations

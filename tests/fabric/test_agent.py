@@ -11,8 +11,9 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.openflow import oxm
-from tests.support.lab import FAIRQ, Process, fairq, output, received, until
+from fairq_ryu.model import Congestion, Thresholds
+from fairq_ryu.openflow import congestion, oxm, packets, rules, segments
+from tests.support.lab import FAIRQ, Process, end, fairq, output, received, until
 from tests.support.ofp import StubController
 
 pytestmark = pytest.mark.root
@@ -267,3 +268,41 @@ def test_no_tracepoints_no_agent_left_over(lab, tmp_path):
     finally:
         agent.end()
     assert subprocess.run(["tc", "filter", "show", "dev", "s1-eth3", "egress"], check=True).returncode == 0
+
+
+def test_congestion_and_drops_are_told_unasked(lab, stub):
+    agent = lab.agent(stub.target)
+    stub.accept()
+    stub.send(rules.set_thresholds(stub.datapath, lab.port, Thresholds(40_000, 20_000, drops=True)))
+    _, source = lab.bulk()
+    message = stub.wait_for(parser.OFPExperimenter)
+    assert (message.experimenter, message.exp_type) == (oxm.EXPERIMENTER_ID, congestion.EXP_TYPE_CONGESTION)
+    notice = congestion.decode_notice(bytes(message.data))
+    assert (notice.port, notice.state) == (lab.port, Congestion.CNG) and notice.backlog > 20_000
+    lost = stub.wait_for(parser.OFPPacketIn)
+    assert (lost.cookie, lost.match["in_port"]) == (congestion.COOKIE_DROPPED, lab.port)
+    assert (lost.reason, lost.buffer_id, lost.total_len) == (
+        ofp.OFPR_ACTION,
+        ofp.OFP_NO_BUFFER,
+        len(lost.data),
+    )
+    frame = packets.parse(bytes(lost.data))
+    assert frame is not None and frame.tcp.key.dst == lab["r"].IP()
+    state = lab.port_status()["congestion"]
+    assert (state["cng"], state["nom"], state["drops"]) == (40_000, 20_000, True)
+    (segment,) = segments.decode_reply(
+        bytes(stub.ask(rules.ask_segments(stub.datapath, [frame.tcp.key.reversed])).body.data)
+    )
+    assert segment.found and segment.has_timestamps and segment.wscale
+    end(source)
+    while notice.state is not Congestion.NOM:
+        notice = congestion.decode_notice(bytes(stub.wait_for(parser.OFPExperimenter).data))
+    assert notice.backlog <= 20_000
+    status = lab.status()
+    told = status["drop_reports"]
+    assert told["told"] > 0 and told["available"] and status["congestion_messages"] >= 2
+    printed = fairq("status", "--bridge", "s1").stdout
+    assert f"port {lab.port}: NOM, CNG from 40000 B" in printed and "dropped packets: " in printed
+    stub.close()
+    until(lambda: lab.port_status()["congestion"] is None)
+    assert agent.end() == 0

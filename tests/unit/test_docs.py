@@ -23,6 +23,7 @@ from fairq_ryu.experiments import machine, result, scenario, table
 from fairq_ryu.fabric import hosts
 from fairq_ryu.model import (
     Announcement,
+    Congestion,
     FlowInfo,
     FlowKey,
     FlowProgress,
@@ -32,7 +33,7 @@ from fairq_ryu.model import (
     RuleTarget,
     Thresholds,
 )
-from fairq_ryu.openflow import depth, oxm, records, rules, segments
+from fairq_ryu.openflow import congestion, depth, oxm, records, rules, segments
 from fairq_ryu.policies import base, engine
 from fairq_ryu.switch import agent, datapath, flowmap, messages
 
@@ -126,6 +127,9 @@ def test_the_numbers_of_the_channel_are_the_code_s() -> None:
         "multipart type segment states": str(segments.EXP_TYPE_SEGMENTS),
         "segment-state key": f"{segments.KEY_SIZE} bytes",
         "segment state": f"{segments.RECORD_SIZE} bytes",
+        "message type SET_THRESHOLDS": str(congestion.EXP_TYPE_SET_THRESHOLDS),
+        "message type congestion": str(congestion.EXP_TYPE_CONGESTION),
+        "cookie of dropped packets": f"`{congestion.COOKIE_DROPPED:#x}`",
         "queue-depth request body": f"{depth.REQUEST_SIZE} bytes",
         "queue-depth record": f"{depth.RECORD_SIZE} bytes",
         "flow-record request body": f"{records.REQUEST_SIZE} bytes",
@@ -150,6 +154,8 @@ def layout(heading: str) -> list[tuple[int, int]]:
         ("Queue depth", depth.RECORD_SIZE),
         ("Flow records", records.RECORD_SIZE),
         ("Segment states", segments.RECORD_SIZE),
+        ("SET_THRESHOLDS", congestion.SET_SIZE),
+        ("Congestion messages", congestion.NOTICE_SIZE),
     ],
 )
 def test_record_layouts_have_no_gaps_and_the_right_size(heading: str, size: int) -> None:
@@ -201,6 +207,8 @@ def test_the_hex_dumps_are_what_the_code_sends() -> None:
         sent(rules.window_rule(peer, RuleChange(RuleTarget(port, flow), 5840), 2), 0x102),
         sent(rules.ask_queues(peer), 0x104),
         next(messages.multipart(0x104, ofp.OFPMP_EXPERIMENTER, [depth.encode_reply([record])], prefix)),
+        sent(rules.set_thresholds(peer, 17, Thresholds(50000, 25000, True)), 0x105),
+        messages.congestion_notice(congestion.CongestionNotice(17, Congestion.CNG, 51482, 987654321098)),
     ]
 
 
