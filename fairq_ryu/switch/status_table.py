@@ -43,7 +43,8 @@ def print_status(about: dict[str, Any]) -> None:
     console.print(table)
     for port in about["ports"]:
         if watched := port["congestion"]:
-            text = f"port {port['ofport']}: {watched['state']}, CNG from {watched['cng']} B, NOM at {watched['nom']} B"
+            bounds = f"CNG from {watched['cng']} B, NOM at {watched['nom']} B"
+            text = f"port {port['ofport']}: {watched['state']}, {bounds}"
             console.print(text + (", drops reported" if watched["drops"] else ""), highlight=False)
     reports = about["drop_reports"]
     if not reports["available"]:

@@ -315,11 +315,26 @@ def test_links_and_pictures_lead_somewhere() -> None:
 # Experiments
 
 
+def left_out(default: object) -> str:
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return "" if default is None else f"`{default}`" if isinstance(default, str) else f"{default:g}"
+
+
 def test_the_tables_of_scenario_settings_are_the_code_s() -> None:
     page = rows(read("docs/experiments.md"))
-    words = {"str": "text", "int": "whole number", "float": "number"}
-    for own, width in ((False, 6), (True, 7)):
-        wanted = [each for each in fields(scenario.Scenario) if bool(each.metadata["topologies"]) == own]
+    words = {
+        "str": "text", "int": "whole number", "float": "number", "bool": "yes or no",
+        "tuple[int, ...]": "list of whole numbers", "tuple[float, ...]": "list of numbers",
+    }  # fmt: skip
+    for owner, width in ((None, 7), ("topologies", 8), ("traffics", 8)):
+        wanted = [
+            each
+            for each in fields(scenario.Scenario)
+            if (
+                each.metadata[owner] if owner else not any(map(each.metadata.get, ("topologies", "traffics")))
+            )
+        ]
         names = {f"`{each.name}`" for each in wanted}
         expected = []
         for each in wanted:
@@ -327,8 +342,10 @@ def test_the_tables_of_scenario_settings_are_the_code_s() -> None:
                 "" if each.metadata[end] is None else str(each.metadata[end]) for end in ("low", "high")
             ]
             row = [f"`{each.name}`", words[scenario.type_of(each)], each.metadata["unit"], *bounds]
-            topologies = [", ".join(f"`{name}`" for name in each.metadata["topologies"])] if own else []
-            expected.append([*row, each.metadata["help"], *topologies])
+            row += [left_out(each.metadata["default"]), each.metadata["help"]]
+            expected.append(
+                [*row, *([", ".join(f"`{name}`" for name in each.metadata[owner])] if owner else [])]
+            )
         assert [row for row in page if row[0] in names and len(row) == width] == expected
 
 

@@ -152,3 +152,61 @@ def test_the_table_on_a_terminal_has_the_same_figures():
     for line in [*table.rows(whole), *table.ratio_rows(whole)]:
         for text in line:
             assert text in out.getvalue()
+
+
+def of_flows(name, missed, p50s):
+    from fairq_ryu.experiments import outcomes
+
+    def came(ms, deadline):
+        return outcomes.Outcome(outcomes.Flow(0, 0, 1_600_000, 1, deadline), ms, 1, None, 0, 0)
+
+    run = {
+        "flows": [outcomes.flow_figures(came(500 if missed else 100, 0.3))],
+        "endless": [{"goodput_mbit": 50.0, "longest_gap_ms": 9.0}],
+    }
+    sweep = [
+        {"n": n, "qdisc_drops": 0, "queue": None, **outcomes.rounds_figures([[came(p50, 0.2)]], 0, 1)}
+        for n, p50 in zip((1, 20), p50s, strict=True)
+    ]
+    return {
+        "policy": name,
+        "failed": None,
+        "deadlines": outcomes.deadlines_figures([run, run], 2),
+        "fanin": outcomes.fanin_figures(sweep, 0),
+        "queue": {"port": "s1-eth3", "limit_bytes": 1, "qdisc_drops": 0, "rounds": None, "alone": None},
+    }
+
+
+def test_other_traffic_has_rows_and_pictures_of_its_own(tmp_path):
+    from fairq_ryu.experiments import scenario
+
+    policies = [of_flows("droptail", True, (100, 400)), of_flows("sed", False, (50, 100))]
+    result.save(result.assemble(scenario.load("deadlines").settings, {}, policies), tmp_path)
+    report.main(tmp_path)
+    assert {each.stem for each in tmp_path.glob("*.png")} == {"completion", "silence", "missed", "last_byte"}
+    shown = {line[0]: line[1:] for line in table.rows(result.load(tmp_path))}
+    assert shown["deadlines missed"] == ["2", "0"]
+    assert shown["n = 20: last byte p50 [ms]"] == ["400.0", "100.0"]
+    assert shown["n = 20: deadlines missed"] == ["1", "0"]
+    assert shown["1.6 MB in 0.3 s: mean [ms]"] == ["500", "100"]
+    ratios = {line[0]: line[1:] for line in table.ratio_rows(result.load(tmp_path))}
+    assert ratios["deadlines missed vs droptail"] == ["-", "0.0%"]
+    assert ratios["last byte p50, times sooner, worst n vs droptail"] == ["-", "2.0"]
+
+
+def test_a_failed_policy_leaves_the_others_theirs(tmp_path):
+    failed = {"policy": "sed", "failed": "no"}
+    whole = result.assemble({"title": "t"}, {}, [failed, of_flows("droptail", True, (100, 400))])
+    assert ["n = 1: flows", "-", "1"] in table.rows(whole)
+
+
+def test_elephants_afterwards_are_drawn(directory):
+    def change(whole):
+        for policy in whole["policies"]:
+            policy["elephants"] |= {"after_sum_mbit": 180.0, "after_share": 0.95}
+
+    rewrite(directory, change)
+    report.main(directory)
+    assert (directory / "phases.png").exists()
+    shown = {line[0]: line[1:] for line in table.rows(result.load(directory))}
+    assert shown["afterwards / alone: goodput"] == ["95.0%", "95.0%"]

@@ -225,3 +225,20 @@ def test_drops_are_compared_by_the_round():
     assert result.compare([first, other])["fairq"]["drops_share"] == pytest.approx(0.5)
     first["rounds"] = other["rounds"] = None  # without mice
     assert result.compare([first, other])["fairq"]["drops_share"] == pytest.approx(1)
+
+
+def test_one_altered_flow_fails_the_run():
+    from fairq_ryu.experiments.measure import Integrity
+
+    integrity = Integrity()
+    integrity.flow(True)
+    assert integrity.check() == {"flows": 1, "mismatched": 0}
+    integrity.flow(False)
+    with pytest.raises(RunError, match="1 of 2 flows brought other bytes"):
+        integrity.check()
+
+
+def test_results_of_the_schema_before_are_read(tmp_path):
+    whole = result.assemble({"title": "t"}, {}, [policy("a", 8, 1, 2)])
+    result.save({**whole, "schema": "fairq-result/1"}, tmp_path)
+    assert result.load(tmp_path)["policies"] == whole["policies"]

@@ -1,8 +1,11 @@
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.experiments import measure, rounds
+from fairq_ryu.experiments import incast as incasts
+from fairq_ryu.experiments import rounds
 
 BAD = 14.3  # one tick of the seven of 35 ms on two CPUs
 shares = st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.01, 5.0, BAD, 100.0]), max_size=30)
@@ -95,18 +98,18 @@ def report(number, retrans):
 
 
 def test_the_mice_of_chosen_rounds_are_summed_at_both_ends():
-    both = [measure._Round([report(n, 1) for n in ids], 5, 0.0) for ids in ([0, 1], [3, 2], [4, 5])]
+    both = [incasts.Round([report(n, 1) for n in ids], 5, 0.0) for ids in ([0, 1], [3, 2], [4, 5])]
     servers = [report(number, 10) for number in (5, 4, 3, 2, 0)]  # mouse 1 never reached its server
-    mice = measure._mice([both[0], both[2]], servers)
+    mice = incasts.mice_of([both[0], both[2]], servers)
     assert mice is not None
     assert (mice["count"], mice["fct_list_ms"]) == (4, [10, 20, 50, 60])
     assert (mice["retransmissions"], mice["client_retransmissions"]) == (4 + 3 * 10, 4)
     assert mice["segments_dropped"] == 3 * (9 - 8)
     assert (mice["rto_timeouts"], mice["rto_source"]) == (10, "namespace")
-    rest = measure._mice([both[1]], servers)
+    rest = incasts.mice_of([both[1]], servers)
     assert rest is not None
     assert (rest["count"], rest["fct_list_ms"], rest["rto_timeouts"]) == (2, [40, 30], 5)
-    assert measure._mice([], servers) is None
+    assert incasts.mice_of([], servers) is None
 
 
 class Clock:
@@ -137,14 +140,15 @@ def incast(monkeypatch):
         chosen = scenario.load(
             "incast", {"rounds": str(wanted), "senders": "2", "round_interval_s": "0", "seed": "1"}
         )
-        made_incast = object.__new__(measure.Incast)
+        made_incast = object.__new__(incasts.Incast)
         made_incast._scenario = chosen
-        made_incast._random = measure.random.Random(1)
+        made_incast._random = random.Random(1)
         made_incast._progress = lambda step, part: said.append((step, part))
+        made_incast._expected_s = 1.0
         made_incast._targets = [{}, {}]
         monkeypatch.setattr(made_incast, "_volley", clock.volley)
-        monkeypatch.setattr(made_incast, "_read_counters", lambda: {"rto_timeouts": clock.timeouts})
-        monkeypatch.setattr(measure.machine, "cpu_times", clock.cpu_times)
+        monkeypatch.setattr(made_incast, "read_counters", lambda: {"rto_timeouts": clock.timeouts})
+        monkeypatch.setattr(incasts.machine, "cpu_times", clock.cpu_times)
         return made_incast, clock, said
 
     return make

@@ -62,6 +62,12 @@ def test_a_scenario_is_frozen():
         ({"cc": "5"}, "cc is 5, must be a text"),
         ({"elephants": "0", "mice_per_sender": "0"}, "nothing to send"),
         ({"seed": "1\nrounds = 3"}, "seed is"),
+        ({"traffic": "rain"}, "traffic is 'rain', which is unknown"),
+        ({"traffic": "flood"}, "traffic 'flood' has no setting 'mice_per_sender'"),
+        ({"repeats": "3"}, "traffic 'incast' has no setting 'repeats'"),
+        ({"sizes_bytes": "[100]"}, "traffic 'incast' has no setting 'sizes_bytes'"),
+        ({"sack": "1"}, "sack is 1, must be yes or no"),
+        ({"sack": "maybe"}, "sack is 'maybe', must be yes or no"),
     ],
 )
 def test_wrong_settings_are_one_clear_line(overrides, words):
@@ -107,6 +113,60 @@ def test_the_other_topologies_have_the_traffic_of_incast():
         differs = {key for key in incast if other[key] != incast[key]}
         assert differs <= {"title", "topology", "senders", "rate_mbit"}
     assert scenario.load("incast-fattree").senders == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "words"),
+    [
+        ("deadlines", {"sizes_bytes": "[100, 200]"}, "sizes_bytes has 2 entries and deadlines_s 5"),
+        ("deadlines", {"sizes_bytes": "100"}, "sizes_bytes is 100, must be a list"),
+        ("deadlines", {"sizes_bytes": "[]"}, "sizes_bytes is [], must be a list"),
+        ("deadlines", {"sizes_bytes": "[1, 2, 3, 4, 5]"}, "sizes_bytes is 1, out of bounds"),
+        ("deadlines", {"sizes_bytes": "[100.5]"}, "sizes_bytes is 100.5, must be a whole number"),
+        ("deadlines", {"deadlines_s": '["soon"]'}, "deadlines_s is 'soon', must be a number"),
+        ("deadlines", {"elephants": "1"}, "traffic 'deadlines' has no setting 'elephants'"),
+        ("rounds", {"flows": "[1, 0]"}, "flows is 0, out of bounds"),
+        ("rounds", {"prepared": "3"}, "prepared is 3, must be yes or no"),
+        ("flood", {"senders": "1"}, "a flood needs elephants, and a sender besides"),
+        ("flood", {"elephants": "0"}, "a flood needs elephants, and a sender besides"),
+        ("flood", {"rounds": "1"}, "traffic 'flood' has no setting 'rounds'"),
+    ],
+)
+def test_wrong_settings_of_a_kind_of_traffic(name, overrides, words):
+    with pytest.raises(UserError) as caught:
+        scenario.load(name, overrides)
+    assert words in caught.value.message
+    assert "\n" not in str(caught.value)
+
+
+def test_files_from_before_kinds_of_traffic_are_read_as_ever():
+    old = values()
+    for name in ("traffic", "sack", "timestamps", "capture", "after_s"):
+        del old[name]
+    chosen = scenario.build(old)
+    assert (chosen.traffic, chosen.sack, chosen.timestamps) == ("incast", True, True)
+    assert (chosen.capture, chosen.after_s) == (False, 0)
+    assert chosen == scenario.build(values())
+
+
+def test_lists_and_words_take_the_type_of_the_setting():
+    chosen = scenario.load("rounds", {"flows": "[100, 200]", "sack": "no", "timestamps": "false"})
+    assert (chosen.flows, chosen.sack, chosen.timestamps) == ((100, 200), False, False)
+    assert scenario.load("deadlines").deadlines_s == (0.3, 0.8, 1.0, 3.0, 5.0)
+
+
+def test_the_experiments_are_those_of_the_papers_on_a_fifth_of_the_rate():
+    small, large = scenario.load("deadlines"), scenario.load("deadlines-fanin")
+    assert [5 * size for size in small.sizes_bytes] == [8e6, 12e6, 30e6, 50e6, 64e6]
+    assert [5 * size for size in large.sizes_bytes] == [20e3, 60e3, 100e3, 140e3, 200e3]
+    assert small.rate_mbit == large.rate_mbit == 200
+    assert (small.endless, small.repeats, large.flows) == (1, 10, (1, 5, 10, 15, 20))
+
+
+def test_a_fan_in_has_a_receiver_for_each_application_where_there_are_several():
+    assert scenario.load("deadlines-fanin").shape.receivers == ["h21", "h22", "h23", "h24", "h25"]
+    assert scenario.load("incast-dumbbell").shape.receivers == ["h17"]
+    assert scenario.load("rounds").shape.receivers == ["r"]
 
 
 def test_an_unknown_scenario_lists_the_known_ones():

@@ -3,10 +3,13 @@ import os
 import socket
 import subprocess
 import time
+import zlib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fairq_ryu.experiments import mice, tcpinfo
+from fairq_ryu.experiments import mice, payload, tcpinfo, timed
 from fairq_ryu.experiments.workers import RunError, Worker, ask_all, end_all
 
 
@@ -41,7 +44,7 @@ def mouse(number, port, size=11_500, seed=None):
 def test_elephants_are_counted_at_the_receiver(start):
     sink, port = start("sink")
     elephants, _none = start("elephants")
-    elephants.ask("start", indices=[0, 5], address="127.0.0.1", port=port)
+    elephants.ask("start", indices=[0, 5], address="127.0.0.1", port=port, seed=7)
     time.sleep(0.2)
     before = sink.ask("mark")
     time.sleep(0.3)
@@ -51,6 +54,12 @@ def test_elephants_are_counted_at_the_receiver(start):
     assert after["clock_ns"] - before["clock_ns"] >= 0.3e9
     info = elephants.ask("info")["flows"]
     assert all(flow["data_segs_out"] > 0 for flow in info.values())
+    sent = elephants.ask("finish", 30, timeout_s=20)["sent"]
+    came = sink.ask("sums")["flows"]
+    assert {index: size for index, (size, _crc) in came.items()} == sent
+    sums = elephants.ask("checksum", bytes=sent)["crc"]
+    assert {index: crc for index, (_size, crc) in came.items()} == sums
+    assert sums["0"] != sums["5"]
 
 
 def test_a_volley_of_mice_brings_every_byte(start):
@@ -113,6 +122,75 @@ def test_wrong_bytes_are_noticed(start, data, error):
     assert answer["mice"][0]["error"] == error
 
 
+def flow(number, port, size, seed=None):
+    return {
+        "id": number, "pid": None, "address": "127.0.0.1", "port": port, "size": size,
+        "seed": number if seed is None else seed,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_flows_start_at_one_moment_and_are_told_byte_for_byte(start, prepared):
+    source, _none = start("source")
+    collector, port = start("collector")
+    sizes = {0: 64, 1: 2_900, 2: 3_000_000, 3: 0}
+    ports = source.ask("open", flows=[flow(n, port, size) for n, size in sizes.items()])["ports"]
+    assert len(set(ports.values())) == 4
+    if prepared:
+        assert source.ask("connect", 30, ids=list(sizes), timeout_s=5)["missing"] == []
+    at_ns = time.monotonic_ns() + 50_000_000
+    assert source.ask("go", ids=list(sizes), at_ns=at_ns)["took_ns"] > 0
+    until_ns = at_ns + 10 * 10**9
+    came = collector.ask("await", 30, ids=[0, 1, 2], until_ns=until_ns)["flows"]
+    assert all(each["done_ns"] > at_ns for each in came)
+    source.ask("end", ids=[3])
+    came += collector.ask("await", 30, ids=[3], until_ns=until_ns)["flows"]
+    sent = source.ask("report", 30, ids=list(sizes), timeout_s=5)["flows"]
+    assert [each["error"] for each in sent] == [None] * 4
+    assert [each["bytes"] for each in came] == [each["sent"] for each in sent]
+    assert [each["bytes"] for each in came[:3]] == [
+        size - timed.HEADER.size for size in (64, 2_900, 3_000_000)
+    ]
+    wanted = [(n, each["bytes"]) for n, each in enumerate(came)]
+    assert [each["crc"] for each in came] == source.ask("checksum", wanted=wanted)["crc"]
+    assert came[3]["series"][-1][1] == came[3]["bytes"] > 0
+    assert came[3]["series"] == sorted(came[3]["series"])
+
+
+def test_a_flow_that_is_not_complete_in_time_is_cut_short_and_forgotten(start):
+    source, _none = start("source")
+    collector, port = start("collector")
+    source.ask("open", flows=[flow(7, port, 0), flow(8, port, 100)])
+    source.ask("go", ids=[7], at_ns=time.monotonic_ns())
+    until_ns = time.monotonic_ns() + 200_000_000
+    late, never = collector.ask("await", 30, ids=[7, 8], until_ns=until_ns)["flows"]
+    assert late["done_ns"] is None and late["bytes"] > 0
+    assert (never["done_ns"], never["bytes"]) == (None, 0)
+    first, second = source.ask("report", 30, ids=[7, 8], timeout_s=0.2)["flows"]
+    assert first["error"] is not None and second["sent"] == 0
+    assert source.ask("checksum", wanted=[(7, late["bytes"])])["crc"] == [late["crc"]]
+
+
+def test_a_refused_flow_is_an_error_of_its_own(start):
+    source, _none = start("source")
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        source.ask("open", flows=[flow(0, unused.getsockname()[1], 100)])
+        source.ask("go", ids=[0], at_ns=time.monotonic_ns())
+        (report,) = source.ask("report", 30, ids=[0], timeout_s=5)["flows"]
+    assert report["error"] == "Connection refused"
+
+
+@given(st.integers(0, 2**32), st.integers(0, 3_000_000))
+def test_pieces_of_a_payload_are_its_pattern(seed, size):
+    whole = bytes(payload.pattern(seed, size))
+    assert payload.checksum(seed, size) == zlib.crc32(whole)
+    position = size // 3
+    part = payload.piece(seed, position, size - position)
+    assert part == whole[position : position + len(part)]
+    assert len(part) == min(size - position, payload.PIECE)
+
+
 def test_every_mouse_has_bytes_of_its_own():
     assert mice.pattern(1, 1000) == mice.pattern(1, 1000)
     assert mice.pattern(1, 1000) != mice.pattern(2, 1000)
@@ -124,7 +202,7 @@ def test_a_generator_that_cannot_go_on_says_why(start):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(RunError, match=r"elephants on loopback: .*refused"):
-            elephants.ask("start", indices=[0], address="127.0.0.1", port=unused.getsockname()[1])
+            elephants.ask("start", indices=[0], address="127.0.0.1", port=unused.getsockname()[1], seed=0)
 
 
 def test_a_generator_that_ended_is_noticed(start):

@@ -1,0 +1,59 @@
+"""Each kind of traffic once, small, on real switches: figures are there, and nothing that arrived was altered."""
+
+import json
+
+import pytest
+
+from tests.support.lab import fairq
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
+
+
+def run(out, scenario, *settings, policy="droptail"):
+    words = ["run", scenario, "--policy", policy, "--out", str(out), "--set", "capture=yes"]
+    answer = fairq(*words, *(word for each in settings for word in ("--set", each)), timeout=120)
+    assert answer.returncode == 0, answer.stderr
+    print(answer.stdout)
+    assert fairq("report", str(out), timeout=60).returncode == 0
+    (found,) = json.loads((out / "result.json").read_text())["policies"]
+    assert found["integrity"]["mismatched"] == 0
+    capture = found["capture"]
+    assert capture["acks"] > 50
+    assert (capture["beyond"], capture["bad_checksums"], capture["missed"]) == (0, 0, 0)
+    assert not list((out / "logs").rglob("capture-*"))
+    return found
+
+
+def test_flows_with_deadlines(tmp_path):
+    found = run(
+        tmp_path, "deadlines", "sizes_bytes=[400_000, 800_000]", "deadlines_s=[0.001, 15]", "repeats=2"
+    )
+    figures = found["deadlines"]
+    assert (figures["deadlines"], figures["unfinished"]) == (4, 0)
+    # Not even the bits fit into the first deadline; the second is far off.
+    assert [each["missed"] for each in figures["by_flow"]] == [2, 0]
+    assert figures["endless_goodput_mbit"] > 1
+    assert found["integrity"]["flows"] >= 6
+    assert (tmp_path / "completion.png").exists()
+
+
+def test_fan_in_of_prepared_connections_and_hosts_without_options(tmp_path):
+    settings = ["senders=4", "flows=[2, 8]", "rounds=2", "sack=no", "timestamps=no", "cc=reno"]
+    found = run(tmp_path, "rounds", *settings, policy="fairq")
+    few, many = found["fanin"]["sweep"]
+    assert (few["n"], few["flows"], many["n"], many["flows"]) == (2, 4, 8, 16)
+    assert found["fanin"]["unfinished"] == 0
+    assert 0 < few["last_byte_ms"]["p50"] < 5000
+
+
+def test_applications_with_receivers_of_their_own(tmp_path):
+    found = run(tmp_path, "deadlines-fanin", "senders=3", "flows=[3]", "rounds=1")
+    assert (found["fanin"]["flows"], found["fanin"]["deadlines"]) == (15, 15)
+    assert found["fanin"]["unfinished"] == 0
+
+
+def test_a_flood_beside_elephants(tmp_path):
+    settings = ["senders=3", "elephants=2", "warmup_s=1", "elephants_only_s=1", "flood_s=1", "after_s=1"]
+    found = run(tmp_path, "flood", *settings, "syn_rate=500", "flood_addresses=3")
+    assert found["flood"]["syns"] == pytest.approx(500, rel=0.3)
+    assert found["elephants"]["alone_sum_mbit"] > 10 and found["elephants"]["after_sum_mbit"] > 10
