@@ -52,8 +52,17 @@ by_hand() {
     running
 }
 
+# The userspace datapath sends everything through one socket, and what that may hold is fixed when it is made: by
+# default 90 packets for all ports together, less than a port's buffer, and what is beyond is lost where no queue counts it.
+room_to_send() {
+    local room=4194304 now
+    now=$(sysctl -n net.core.wmem_default 2>/dev/null) || return 0
+    if [ "$now" -lt "$room" ]; then run_logged "${AS_ROOT[@]}" sysctl -w "net.core.wmem_default=$room" || true; fi
+}
+
 running && exit 0
 need_root "to start Open vSwitch"
+room_to_send
 say "starting Open vSwitch ..."
 by_service || by_ovs_ctl || by_hand || die_log "Open vSwitch does not start"
 answers || die_log "Open vSwitch started, but ovs-vsctl gets no answer"

@@ -368,9 +368,7 @@ class Agent:
         indexes = [port.ifindex for port in self.data.ports.values()]
         # Netlink takes its time on big hosts: not in the loop that answers controllers.
         found = await asyncio.get_running_loop().run_in_executor(None, read_shapes, indexes)
-        for index in indexes:  # ports that came meanwhile keep what was read for them
-            self.data.shapes.pop(index, None)
-        self.data.shapes.update(found)
+        self.data.set_shapes(found, indexes)
 
     async def _try_again(self) -> None:
         """Ports that could not be watched may be fit by now."""

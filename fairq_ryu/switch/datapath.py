@@ -83,6 +83,7 @@ class Datapath:
         self.limits = limits
         self._lib = load_library()
         self._filter = TcFilter(self._lib, TC_PRIORITY)
+        self._taker = TcFilter(self._lib, TC_PRIORITY + 1)
         self._ports: dict[int, BridgePort] = {}
         self._own_clsact: set[int] = set()
         self.shapes: dict[int, Shape] = {}
@@ -97,6 +98,7 @@ class Datapath:
         self._bells: RingBuffer | None = None
         self.drops: DropReader | None = None
         self._dropped: list[Frame] = []
+        self._taken: dict[int, int] = {}  # packets, by port
         self._created = 0  # entries of the flow map that are no port's any more
         self._swept = 0
 
@@ -148,7 +150,11 @@ class Datapath:
         self._bell_count = queue.map("doorbell_count", c_uint32, layout.fq_ring_count)
         doorbells = queue.map("doorbells", c_uint32, layout.fq_doorbell)
         self._bells = RingBuffer(self._lib, doorbells, self._on_doorbell)
-        shared = {"queue_config": self._queue_config, "thresholds": self._threshold_map}
+        shared = {
+            "queue_config": self._queue_config,
+            "thresholds": self._threshold_map,
+            "queues": self._queues,
+        }
         self.drops = DropReader(self._lib, shared, self._dropped.append)
         self._flow_rule_count = 0
         self._write_config()
@@ -225,6 +231,7 @@ class Datapath:
         self._queues.set(index, layout.fq_queue())
         self._histograms.set(index, layout.fq_histogram())
         stale = self._filter.attached_program(port.ifindex) != 0
+        self._taker.detach(port.ifindex)  # a dead agent's
         try:
             made = self._filter.attach(port.ifindex, self._program)
         except BpfError:
@@ -242,6 +249,7 @@ class Datapath:
         """Stop watching a port, which may have gone already."""
         port = self._ports.pop(ofport)
         self._filter.detach(port.ifindex)
+        self._taker.detach(port.ifindex)
         if port.ifindex in self._own_clsact:
             self._own_clsact.discard(port.ifindex)
             if not has_filters(port.ifindex):
@@ -256,6 +264,7 @@ class Datapath:
         for table in tables:
             table.delete(index)
         self._drop_base.pop(port.ofport, None)
+        self._taken.pop(port.ofport, None)
         self.shapes.pop(port.ifindex, None)
         self._active.pop(port.ifindex, None)
 
@@ -319,14 +328,32 @@ class Datapath:
                 return
             if ofport in self._ports:  # else it went with its port
                 self._threshold_map.delete(c_uint32(self._ports[ofport].ifindex))
+                self._taker.detach(self._ports[ofport].ifindex)
         else:
-            flags = layout.CONSTANTS["FQ_REPORT_DROPS"] * thresholds.drops
-            limits = layout.fq_threshold(cng=thresholds.cng, nom=thresholds.nom, flags=flags)
-            self._threshold_map.set(c_uint32(self._ports[ofport].ifindex), limits)
+            self._tell_thresholds(self._ports[ofport], thresholds)
             self._thresholds[ofport] = thresholds
+            if not thresholds.drops:
+                self._taker.detach(self._ports[ofport].ifindex)
+            elif self.drops is not None and self.drops.available:
+                self._taker.attach(self._ports[ofport].ifindex, self.drops.taker)
         self._write_queue_config()
         if self.drops is not None:
             self.drops.watch(any(t.drops for t in self._thresholds.values()))
+
+    def _tell_thresholds(self, port: BridgePort, thresholds: Thresholds) -> None:
+        limit = self.shapes.get(port.ifindex, NO_SHAPE).limit
+        flags = layout.CONSTANTS["FQ_REPORT_DROPS"] * thresholds.drops
+        told = layout.fq_threshold(cng=thresholds.cng, nom=thresholds.nom, flags=flags, limit=limit)
+        self._threshold_map.set(c_uint32(port.ifindex), told)
+
+    def set_shapes(self, shapes: dict[int, Shape], asked: list[int]) -> None:
+        """What was read of the queues of interfaces: all that were ``asked`` for and have one."""
+        for index in asked:  # ports that came meanwhile keep what was read for them
+            self.shapes.pop(index, None)
+        self.shapes.update(shapes)
+        for ofport, thresholds in self._thresholds.items():
+            if thresholds.drops and ofport in self._ports:
+                self._tell_thresholds(self._ports[ofport], thresholds)
 
     @property
     def reports_drops(self) -> bool:
@@ -379,7 +406,10 @@ class Datapath:
         self.drops.read(most)
         taken, self._dropped[:] = list(self._dropped), []
         ofports = {port.ifindex: ofport for ofport, port in self._ports.items()}
-        return [(ofports[index], frame, size) for index, frame, size in taken if index in ofports]
+        for index, _, _, before in taken:
+            if before and index in ofports:
+                self._taken[ofports[index]] = self._taken.get(ofports[index], 0) + 1
+        return [(ofports[index], frame, size) for index, frame, size, _ in taken if index in ofports]
 
     # Reading
 
@@ -408,12 +438,14 @@ class Datapath:
         )
 
     def _drops(self, ofport: int, counted: int) -> int:
-        """Drops since the port came: the qdisc's own count starts again when it is replaced."""
+        """Drops since the port came, with what was taken before the queue could refuse it. The qdisc's own
+        count starts again when it is replaced.
+        """
         base, last = self._drop_base.get(ofport, (0, 0))
         if counted < last:
             base += last
         self._drop_base[ofport] = (base, counted)
-        return base + counted
+        return base + counted + self._taken.get(ofport, 0)
 
     def restart_peaks(self) -> None:
         """Let all peaks start again from the backlog of now."""

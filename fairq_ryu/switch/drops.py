@@ -22,7 +22,7 @@ _VLAN_TYPES = (0x8100, 0x88A8)
 _IPV6_EXTENSIONS = (0, 43, 60)
 _FIN_SYN = 0x03
 
-Frame = tuple[int, bytes, int]  # ifindex, the packet's beginning, its whole length
+Frame = tuple[int, bytes, int, bool]  # ifindex, the packet's beginning, its whole length, taken?
 
 
 def can_be_lost(frame: bytes) -> bool:
@@ -128,6 +128,12 @@ class DropReader:
         return self._object is not None
 
     @property
+    def taker(self) -> int:
+        """The program for tc egress that takes what the queue would refuse: its file descriptor."""
+        assert self._object is not None
+        return self._object.program_fd("fq_take")
+
+    @property
     def fd(self) -> int | None:
         """Readable when packets wait; None where there can be none."""
         return self._ring.fd if self._ring else None
@@ -144,7 +150,7 @@ class DropReader:
             proto = ctypes.c_uint16(drop.vlan_proto)
             frame = frame[:12] + bytes(proto) + drop.vlan_tci.to_bytes(2, "big") + frame[12:]
             length += 4
-        self._take((drop.ifindex, frame, length))
+        self._take((drop.ifindex, frame, length, bool(drop.taken)))
 
     def watch(self, wanted: bool) -> None:
         """Attach or detach the program. Raises :class:`BpfError`."""

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Packets that the queue of a port refused, for the ports whose controller asked. The tracepoint fires
- * whenever the kernel frees a packet unsent, so it is attached only while somebody asks. A kernel that
+ * Packets for which the queue of a port had no room, for the ports whose controller asked. The tracepoint
+ * fires whenever the kernel frees a packet unsent, so it is attached only while somebody asks. A kernel that
  * does not say why it frees a packet (before Linux 5.17) refuses to load this.
+ *
+ * Open vSwitch in user space sends packets in batches, and when the queue refuses one it throws away the
+ * rest of the batch, of which nobody hears. So at tc egress a packet that the queue would refuse is taken
+ * before it does, and Open vSwitch goes on with the next. What is taken is what would have been lost.
  */
 #include <linux/bpf.h>
+#include <linux/pkt_cls.h>
 #include <stdbool.h>
 
 #include <bpf/bpf_core_read.h>
@@ -27,6 +32,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct fq_threshold);
 } thresholds SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fq_queue);
+} queues SEC(".maps");
 
 /* About a thousand packets. */
 struct {
@@ -100,6 +112,8 @@ int BPF_PROG(fq_dropped, struct sk_buff *skb, void *location, enum skb_drop_reas
 	drop->ns = bpf_ktime_get_ns();
 	drop->ifindex = ifindex;
 	drop->len = skb->len;
+	drop->taken = 0;
+	drop->pad = 0;
 	drop->vlan_proto = 0;
 	drop->vlan_tci = 0;
 	/* Before there was vlan_all (Linux 6.2), a stale tag cannot be told from a real one. */
@@ -114,6 +128,47 @@ int BPF_PROG(fq_dropped, struct sk_buff *skb, void *location, enum skb_drop_reas
 	drop->captured = bpf_probe_read_kernel(drop->data, size, skb->data) ? 0 : size;
 	bpf_ringbuf_submit(drop, 0);
 	return 0;
+}
+
+/* After the window program: what is taken has been counted and lowered like what is refused. */
+SEC("classifier")
+int fq_take(struct __sk_buff *skb)
+{
+	__u32 zero = 0, ifindex = skb->ifindex, len = skb->len, size = len;
+	const struct fq_threshold *t = bpf_map_lookup_elem(&thresholds, &ifindex);
+	const struct fq_queue *queue = bpf_map_lookup_elem(&queues, &ifindex);
+	struct fq_ring_count *count;
+	struct fq_drop *drop;
+
+	if (!t || !(t->flags & FQ_REPORT_DROPS) || !t->limit || !queue)
+		return TC_ACT_UNSPEC;
+	if (queue->backlog + len <= t->limit)
+		return TC_ACT_UNSPEC;
+	/* A packet of several segments is not one that could be put back. */
+	if (skb->gso_segs > 1 || len > FQ_DROP_BYTES || len < 14)
+		return TC_ACT_UNSPEC;
+	drop = bpf_ringbuf_reserve(&drops, sizeof(*drop), 0);
+	if (!drop)
+		return TC_ACT_UNSPEC;
+	drop->ns = bpf_ktime_get_ns();
+	drop->ifindex = ifindex;
+	drop->len = len;
+	drop->taken = 1;
+	drop->pad = 0;
+	drop->vlan_proto = skb->vlan_present ? skb->vlan_proto : 0;
+	drop->vlan_tci = skb->vlan_present ? skb->vlan_tci : 0;
+	drop->captured = len;
+	if (size > FQ_DROP_BYTES)
+		size = FQ_DROP_BYTES;
+	if (size < 14 || bpf_skb_load_bytes(skb, 0, drop->data, size)) {
+		bpf_ringbuf_discard(drop, 0);
+		return TC_ACT_UNSPEC;
+	}
+	bpf_ringbuf_submit(drop, 0);
+	count = bpf_map_lookup_elem(&drop_count, &zero);
+	if (count)
+		__sync_fetch_and_add(&count->told, 1);
+	return TC_ACT_STOLEN;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -145,7 +145,7 @@ struct fq_threshold {
 	__u32 cng;   /* it becomes so at this backlog, bytes */
 	__u32 nom;   /* it ceases to be so at this one; less than cng */
 	__u32 flags; /* FQ_REPORT_DROPS */
-	__u32 pad;
+	__u32 limit; /* what the queue holds, bytes; 0: not known */
 };
 
 /* In the ring buffer "doorbells": a queue has crossed a threshold. The agent looks for itself. */
@@ -171,6 +171,8 @@ struct fq_drop {
 	__u32 captured; /* of data */
 	__u16 vlan_proto; /* tag that the kernel holds beside the packet; 0: none; network byte order */
 	__u16 vlan_tci; /* host byte order */
+	__u32 taken; /* 1: before the queue could refuse it; 0: refused */
+	__u32 pad;
 	__u8 data[FQ_DROP_BYTES];
 };
 
