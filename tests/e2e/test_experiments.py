@@ -1,4 +1,4 @@
-"""Each kind of traffic once, small, on real switches: there are figures, and what arrived is what was sent."""
+"""Each kind of traffic once, small, on real switches: there are figures, and nothing sent was altered."""
 
 import json
 
