@@ -24,10 +24,11 @@ from collections.abc import Callable
 
 from fairq_ryu.experiments.bulk import Elephants, Sink
 from fairq_ryu.experiments.capture import Capture
+from fairq_ryu.experiments.collector import Collector
 from fairq_ryu.experiments.control import Loop, Role, answer
 from fairq_ryu.experiments.mice import Client, Server
 from fairq_ryu.experiments.syns import Syns
-from fairq_ryu.experiments.timed import Collector, Source
+from fairq_ryu.experiments.timed import Source
 
 _ROLES: dict[str, Callable[[Loop, int], Role]] = {
     "sink": Sink,

@@ -1,4 +1,4 @@
-"""Each kind of traffic once, small, on real switches: there are figures, and nothing that came was altered."""
+"""Each kind of traffic once, small, on real switches: there are figures, and nothing was altered."""
 
 import json
 

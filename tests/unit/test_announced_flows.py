@@ -1,39 +1,58 @@
-import http.server
+import http.client
+import io
 import json
-import threading
 
 import pytest
 
+from fairq_ryu.experiments import announcing
 from fairq_ryu.experiments.announcing import Announcer
 from fairq_ryu.experiments.workers import RunError
 
 
+class Controller:
+    """A controller's REST interface, and every connection to it. No sockets: other tests patch those."""
+
+    def __init__(self):
+        self.told, self.status, self.closes, self.gone = [], 201, False, False
+
+    def connection(self, host, port, timeout):
+        assert (host, port) == ("127.0.0.1", 8080) and timeout > 0
+        return Connection(self)
+
+
+class Answer(io.BytesIO):
+    status = 0
+
+
+class Connection:
+    def __init__(self, controller):
+        self._controller = controller
+        self._stale = False
+
+    def request(self, method, path, body, headers):
+        assert (method, headers) == ("POST", {"Content-Type": "application/json"})
+        if self._controller.gone:
+            raise ConnectionRefusedError("refused")
+        if not self._stale:
+            self._controller.told.append((path, json.loads(body)))
+
+    def getresponse(self):
+        if self._stale:  # as when the server has closed a connection that was kept
+            raise http.client.RemoteDisconnected("closed")
+        self._stale = self._controller.closes
+        answer = Answer(b"why\n")
+        answer.status = self._controller.status
+        return answer
+
+    def close(self):
+        self._stale = False
+
+
 @pytest.fixture
-def controller():
-    """A server that answers with the status asked for, and keeps what it was told."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self.server.told.append((self.path, body))
-            self.send_response(self.server.status)
-            self.send_header("Content-Length", "4")
-            self.end_headers()
-            self.wfile.write(b"why\n")
-            self.close_connection = self.server.closes
-
-        def log_message(self, *_arguments):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.told, server.status, server.closes = [], 201, False
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
+def controller(monkeypatch):
+    made = Controller()
+    monkeypatch.setattr(announcing.http.client, "HTTPConnection", made.connection)
+    return made
 
 
 def announce(announcer, sport=40000):
@@ -43,10 +62,9 @@ def announce(announcer, sport=40000):
 @pytest.mark.parametrize("closes", [False, True])
 def test_flows_are_announced(controller, closes):
     controller.closes = closes
-    announcer = Announcer(controller.server_port)
+    announcer = Announcer(8080)
     announce(announcer)
     announce(announcer, 40001)
-    announcer.close()
     assert announcer.taken == 2
     body = {
         "src": "10.0.0.1",
@@ -64,27 +82,24 @@ def test_flows_are_announced(controller, closes):
 @pytest.mark.parametrize("status", [404, 405, 501])
 def test_who_takes_none_is_not_asked_again(controller, status):
     controller.status = status
-    announcer = Announcer(controller.server_port)
+    announcer = Announcer(8080)
     announce(announcer)
     announce(announcer)
     assert (announcer.taken, len(controller.told)) == (0, 1)
 
 
 def test_a_refusal_fails_the_run(controller):
-    announcer = Announcer(controller.server_port)
     controller.status = 400
     with pytest.raises(RunError, match=r"refused an announcement \(400\): why"):
-        announce(announcer)
-    announcer.close()
+        announce(Announcer(8080))
 
 
 def test_one_that_took_some_may_not_stop_taking_them(controller):
-    announcer = Announcer(controller.server_port)
+    announcer = Announcer(8080)
     announce(announcer)
     controller.status = 404
     with pytest.raises(RunError, match="404"):
         announce(announcer)
-    announcer.close()
 
 
 def test_without_a_controller_nobody_is_told():
@@ -94,8 +109,6 @@ def test_without_a_controller_nobody_is_told():
 
 
 def test_a_controller_that_is_gone_fails_the_run(controller):
-    announcer = Announcer(controller.server_port)
-    controller.shutdown()
-    controller.server_close()
+    controller.gone = True
     with pytest.raises(RunError, match="cannot announce"):
-        announce(announcer)
+        announce(Announcer(8080))
