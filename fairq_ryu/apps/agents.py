@@ -107,14 +107,17 @@ class AgentLink:
         self, xid: int, part: Sequence[records.FlowRecord], more: bool
     ) -> tuple[int | None, list[records.FlowRecord]] | None:
         """A part of an answer. Returns all of it with its last part: the port that was asked for (None: all),
-        and the records.
+        and the records. None before that, and for what was not asked.
         """
+        port = None if xid == _QUEUE_XID else xid - _PROGRESS_XID
+        if port is not None and not 0 < port <= 0xFFFF:
+            return None
         whole = self._parts.setdefault(xid, [])
         whole += part
         if more:
             return None
         del self._parts[xid]
-        return (None if xid == _QUEUE_XID else xid - _PROGRESS_XID), whole
+        return port, whole
 
     # What it is told
 

@@ -73,7 +73,10 @@ class Speaker:
         for state in states:
             flow = state.key.reversed
             since = self._waking.pop(flow, None)
-            if since is None or now - since > _WAKE_PATIENCE:
+            if since is None:
+                continue
+            if now - since > _WAKE_PATIENCE:
+                self.said["wake: the numbers came too late"] += 1
                 continue
             known = self._addresses.get(flow.connection)
             if known is None:

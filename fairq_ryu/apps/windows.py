@@ -84,11 +84,12 @@ class Windows:
                 if self._named.get(key) != about:
                     self._named[key] = about
                     self._send(self.engine.named(key, *about, now), now)
+                    self._forget_losses([key])
 
     def interval(self, link: AgentLink) -> float | None:
         """How soon the queues of a switch are to be read again, seconds; None: nothing calls for it."""
         busy = [key for key in link.governed if self.engine.busy(key)]
-        if any(each.used(key) or len(each) for each in self._recoveries.values() for key in busy):
+        if any(each.used(key) for each in self._recoveries.values() for key in busy):
             return _RECOVERY_INTERVAL
         return self.engine.poll_interval(busy) if busy else None
 
@@ -232,6 +233,13 @@ class Windows:
             )
         return self._recoveries[wanted]
 
+    def _forget_losses(self, ports: Iterable[PortKey]) -> None:
+        """The policies of ports may have changed: what is kept for another is nobody's business any more."""
+        for key in ports:
+            for wanted, each in self._recoveries.items():
+                if self.engine.recovery(key) != wanted:
+                    each.forget_port(key)
+
     def _recover(self, key: PortKey, backlog: int, now: float) -> None:
         each = self._recovery(key) if self._recoveries else None
         thresholds = self.engine.thresholds(key) if each is not None and len(each) else None
@@ -276,3 +284,4 @@ class Windows:
         """Change the policies of a running controller."""
         now = time.monotonic()
         self._send(self.engine.use(choice, now), now)
+        self._forget_losses(self.engine.view())

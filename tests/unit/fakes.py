@@ -65,6 +65,37 @@ def bridge_port(number: int) -> BridgePort:
     )
 
 
+class FakeSwitch(ProtocolDesc):
+    """What Ryu calls a datapath, without a connection: remembers what is sent. Switches that share a ``log``
+    show in which order they were told.
+    """
+
+    def __init__(self, dpid: int, log: list[tuple[int, Any]] | None = None) -> None:
+        super().__init__(ofp.OFP_VERSION)
+        self.id = dpid
+        self.log: list[tuple[int, Any]] = [] if log is None else log
+        self.packets: list[bytes] = []
+        self._xid = 0
+
+    def set_xid(self, message: Any) -> None:
+        self._xid += 1
+        message.set_xid(self._xid)
+
+    def send_msg(self, message: Any) -> None:
+        """The message goes over the wire, as far as that can be tried: it must be possible to pack it."""
+        if message.xid is None:
+            self.set_xid(message)
+        message.serialize()
+        self.log.append((self.id, message))
+
+    def send(self, data: bytes) -> None:
+        self.packets.append(data)
+
+    @property
+    def sent(self) -> list[Any]:
+        return [message for dpid, message in self.log if dpid == self.id]
+
+
 class FakeDatapath:
     """Remembers what the table put in it; queues and counters are what the test says."""
 

@@ -107,12 +107,37 @@ def test_windows_in_congestion_only():
     assert law.queue_sampled(sample(K - 1), 1, 0.01) is None
     plan = law.congestion(Congestion.CNG, K, 0.02)
     assert plan == WindowPlan(window=1460, flows={ENDLESS: TOTAL})
+    # They linger: it is they that make the queue short.
+    assert law.congestion(Congestion.NOM, 6_000, 0.03) is None
+    assert law.queue_sampled(sample(0), 1, 0.129) != NO_WINDOWS
+    assert law.governing
+    assert law.queue_sampled(sample(0), 1, 0.131) == NO_WINDOWS
+    assert law.congestion(Congestion.NOM, 6_000, 0.14) is None
+
+
+def test_windows_that_linger_stay_when_the_queue_is_long_again():
+    law = port()
+    start(law, ENDLESS)
+    law.congestion(Congestion.CNG, K, 0.02)
+    law.congestion(Congestion.NOM, 6_000, 0.03)
+    law.congestion(Congestion.CNG, K, 0.12)
+    law.congestion(Congestion.NOM, 6_000, 0.13)
+    # A message that says the same again does not start the time anew.
+    law.congestion(Congestion.NOM, 6_000, 0.2)
+    assert law.queue_sampled(sample(0), 1, 0.229) != NO_WINDOWS
+    assert law.queue_sampled(sample(0), 1, 0.231) == NO_WINDOWS
+
+
+def test_the_paper_removes_windows_at_once():
+    law = port(linger=0.0)
+    start(law, ENDLESS)
+    law.congestion(Congestion.CNG, K, 0.02)
     assert law.congestion(Congestion.NOM, 6_000, 0.03) == NO_WINDOWS
     assert law.congestion(Congestion.NOM, 6_000, 0.04) is None
 
 
 def test_a_lost_message_is_made_up_for_by_the_samples():
-    law = port()
+    law = port(linger=0.0)
     start(law, ENDLESS)
     assert law.queue_sampled(sample(K), 1, 0.01) == WindowPlan(window=1460, flows={ENDLESS: TOTAL})
     assert law.queue_sampled(sample(6_000), 1, 0.02) is None
@@ -142,13 +167,21 @@ def test_a_volley_is_anticipated():
     assert plan.window == 1460
     assert law.governing
     # It did not come: the windows go, without any news from the switch.
+    for tick in range(1, 11):
+        assert law.queue_sampled(sample(0), 9, 0.002 + tick / 100) != NO_WINDOWS
+    assert law.queue_sampled(sample(0), 9, 0.113) == NO_WINDOWS
+
+
+def test_without_linger_an_anticipated_volley_has_two_intervals_to_come():
+    law = port(linger=0.0)
+    start(law, *FLOWS[:9], now=0.001)
     assert law.queue_sampled(sample(0), 9, 0.012) != NO_WINDOWS
     law.queue_sampled(sample(0), 9, 0.022)
     assert law.queue_sampled(sample(0), 9, 0.032) == NO_WINDOWS
 
 
 def test_what_is_anticipated_and_comes_stays():
-    law = port()
+    law = port(linger=0.0)
     start(law, *FLOWS[:9], now=0.001)
     for tick in range(2, 10):
         law.queue_sampled(sample(20_000), 9, tick / 100)
