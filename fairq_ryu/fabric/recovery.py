@@ -29,6 +29,8 @@ from fairq_ryu.model import FlowKey, PortKey, TcpSegment
 MOST_TIMES_BACK = 3
 # One request to a switch names at most so many flows.
 MOST_ASKED = 256
+# Those that wait are asked for in turns of so many: the switch has other things to do as well.
+ASKED_AT_ONCE = 32
 # Actions that may be taken at once, in seconds of their rate.
 _BURST = 0.05
 
@@ -120,7 +122,8 @@ class Recovery:
         self.mode = Mode(mode)
         self.counters = Counters()
         self._losses = Losses(bytes_per_port, age_s)
-        self._ask_s = ask_s
+        # What is only put back needs no answer; it just need not be put back if the receiver has got it.
+        self._ask_s = ask_s if self.mode is not Mode.REINJECT else 10 * ask_s
         # In the order of time, and never more than the rate allows within age_s.
         self._told: dict[tuple[FlowKey, int], float] = {}
         self._asked: dict[FlowKey, float] = {}
@@ -166,7 +169,8 @@ class Recovery:
             frame = b""
         tell = self.mode is not Mode.REINJECT and not control and not self._was_told(segment, now)
         self._remember(Loss(segment.key, segment.seq, port, now, frame, tell))
-        return self._ask([segment.key], now)
+        # Nothing that is only put back depends on the answer, and in a burst the questions would take long.
+        return self._ask([segment.key], now) if tell else []
 
     def _remember(self, loss: Loss) -> None:
         old = self._losses.get(loss.flow, loss.seq)
@@ -245,7 +249,7 @@ class Recovery:
             self.counters.expired += self._losses.expire(port, now)
         for flow in [flow for flow, at in self._asked.items() if now - at >= self._ask_s]:
             del self._asked[flow]
-        return self._ask(self._losses.flows, now)
+        return self._ask(self._losses.flows, now, ASKED_AT_ONCE)
 
     def forget(self, flow: FlowKey) -> None:
         """A direction is over: its connection was reset, or its ports are used for another.
@@ -264,13 +268,18 @@ class Recovery:
 
     # Bounds in time
 
-    def _ask(self, flows: Iterable[FlowKey], now: float) -> list[Action]:
-        """Ask for the receivers of these flows, unless that was done just now, or nothing is left to do."""
+    def _ask(self, flows: Iterable[FlowKey], now: float, most: int = MOST_ASKED) -> list[Action]:
+        """Ask for the receivers of these flows, at most so many, unless that was done just now, or nothing is
+        left to do.
+        """
         wanted: dict[int, list[FlowKey]] = {}
         for flow in flows:
             at = self._asked.get(flow)
             if at is not None and now - at < self._ask_s:
                 continue
+            if most <= 0:
+                break
+            most -= 1
             losses = [loss for loss in self._losses.of_flow(flow) if loss.open]
             if losses:
                 self._asked[flow] = now
