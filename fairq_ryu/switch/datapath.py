@@ -139,6 +139,7 @@ class Datapath:
         window, queue = self._window, self._queue
         self._config = window.map("config", c_uint32, layout.fq_config)
         self.flows = window.map("flows", layout.fq_flow_key, layout.fq_flow)
+        self._flow_map = FlowMap(self.flows)
         self._port_state = window.map("ports", c_uint32, layout.fq_port)
         self._port_rules = window.map("port_rules", c_uint32, layout.fq_rule)
         self._flow_rules = window.map("flow_rules", layout.fq_flow_key, layout.fq_rule)
@@ -482,7 +483,12 @@ class Datapath:
         every such flow), encoded as the channel wants it, in parts that fit in a message each.
         """
         ofports = {port.ifindex: port.ofport for port in ports}
-        return FlowMap(self.flows).records(time.monotonic_ns(), idle_ms, ofports)
+        created = self._flows_created() if len(ports) == 1 else None
+        return self._flow_map.records(time.monotonic_ns(), idle_ms, ofports, created)
+
+    def _flows_created(self) -> int:
+        """So many flows were ever entered in the flow map."""
+        return self._created + sum(int(self.port_state(port).created) for port in self._ports.values())
 
     def segment_state(self, key: FlowKey) -> SegmentState:
         """The last segment of one direction of a flow."""
@@ -498,10 +504,9 @@ class Datapath:
 
         Returns how many are left, and how many the map has lost since it was made because it was full.
         """
-        gone, left = FlowMap(self.flows).sweep(time.monotonic_ns(), idle_ns, closed_ns)
+        gone, left = self._flow_map.sweep(time.monotonic_ns(), idle_ns, closed_ns)
         self._swept += gone
-        created = self._created + sum(self.port_state(port).created for port in self._ports.values())
-        return left, max(0, created - self._swept - left)
+        return left, max(0, self._flows_created() - self._swept - left)
 
 
 def flow_key(flow: FlowKey, directed: bool = False) -> Any:

@@ -20,6 +20,8 @@ from fairq_ryu.switch.libbpf import Map
 _C = layout.CONSTANTS
 # A SYN unanswered for this long is given up (Linux repeats its SYN after 1, 3 and 7 s).
 HALF_OPEN_NS = 10_000_000_000
+# The keys of all flows are read for single ports no more often than this.
+_READ_AGAIN_NS = 15_000_000
 # Records to a part of a reply: as many as one message holds.
 _PART = 60000 // records.RECORD_SIZE - 1
 # The record of fairq_ryu.openflow.records, as numpy packs it; a test holds the two together.
@@ -52,14 +54,24 @@ class FlowMap:
 
     def __init__(self, flows: Map) -> None:
         self.map = flows
+        self._keys = b""
+        self._created: int | None = None  # when the keys were read, so many flows had ever been entered
+        self._read_ns = 0
 
     def rows(self) -> tuple[Rows, Rows]:
         """All keys and flows, as arrays of ``fq_flow_key`` and ``fq_flow``."""
-        keys, flows = self.map.batches()
-        return (
-            np.frombuffer(keys, dtype=np.dtype(layout.fq_flow_key)),
-            np.frombuffer(flows, dtype=np.dtype(layout.fq_flow)),
-        )
+        return _arrays(*self.map.batches())
+
+    def known_rows(self, created: int, now_ns: int) -> tuple[Rows, Rows]:
+        """As :meth:`rows`, for who asks a hundred times a second: going through the map takes milliseconds,
+        however few flows are in it, so their keys are read again only when others have come (``created``:
+        so many were ever entered), and no more than once in :data:`_READ_AGAIN_NS`.
+        """
+        if created != self._created and now_ns - self._read_ns >= _READ_AGAIN_NS:
+            self._keys, flows = self.map.batches()
+            self._created, self._read_ns = created, now_ns
+            return _arrays(self._keys, flows)
+        return _arrays(*self.map.found(self._keys))
 
     def sweep(self, now_ns: int, idle_ns: int, closed_ns: int) -> tuple[int, int]:
         """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``, and SYNs that
@@ -79,13 +91,16 @@ class FlowMap:
         gone = sum(self.map.delete(layout.fq_flow_key.from_buffer_copy(key.tobytes())) for key in keys[dead])
         return gone, len(keys) - gone
 
-    def records(self, now_ns: int, idle_ms: int, ofports: dict[int, int]) -> list[bytes]:
+    def records(
+        self, now_ns: int, idle_ms: int, ofports: dict[int, int], created: int | None = None
+    ) -> list[bytes]:
         """Records of every flow not silent for ``idle_ms`` (0: of every flow), one for each direction
-        whose port is in ``ofports`` (by ifindex), encoded, in parts that fit in a message.
+        whose port is in ``ofports`` (by ifindex), encoded, in parts that fit in a message. ``created``: as
+        for :meth:`known_rows`, which is used if it is given.
 
         A SYN that nobody has answered is no flow yet, and is left out.
         """
-        keys, flows = self.rows()
+        keys, flows = self.rows() if created is None else self.known_rows(created, now_ns)
         if len(keys):
             whole = ~_half_open(flows)
             keys, flows = keys[whole], flows[whole]
@@ -95,6 +110,13 @@ class FlowMap:
         encoded = b"".join(_encode(keys, flows, side, now_ns, ofports) for side in (0, 1))
         size = _PART * RECORD.itemsize
         return [encoded[at : at + size] for at in range(0, len(encoded), size)]
+
+
+def _arrays(keys: bytes, flows: bytes) -> tuple[Rows, Rows]:
+    return (
+        np.frombuffer(keys, dtype=np.dtype(layout.fq_flow_key)),
+        np.frombuffer(flows, dtype=np.dtype(layout.fq_flow)),
+    )
 
 
 def segment_state(key: FlowKey, own: Any, peer: Any, ofports: dict[int, int], now_ns: int) -> SegmentState:
