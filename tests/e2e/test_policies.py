@@ -16,7 +16,7 @@ LEASE = 1.0
 
 @pytest.fixture
 def fabric(lab):
-    """A bridge under our controller, its agent connected, and its ports named."""
+    """A bridge under our controller, its agent connected, and its ports known to be hosts'."""
 
     def start(app="policy", config=""):
         output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
@@ -24,7 +24,8 @@ def fabric(lab):
         lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
         lab.manager.wait_for("agent of bridge 0000000000000001: connected")
         lab.manager.wait_for("bridge 0000000000000001: connected")
-        assert until(lambda: all(row["name"] for row in show(lab, "ports")) and show(lab, "ports"))
+        # Before that nobody's ARP questions reach everybody.
+        assert until(lambda: [row["role"] for row in show(lab, "ports")] == ["host"] * 3)
         return lab
 
     return start
@@ -66,7 +67,9 @@ def two_flows_of_which_one_is_paused(lab):
     announce(lab, "h1", 5001, "15MB", "3")
     announce(lab, "h2", 5002, "18MB", "3.2")
     first = lab.bulk("h1", 5001)
+    assert until(lambda: received(first[0]) > 100_000)
     second = lab.bulk("h2", 5002)
+    assert until(lambda: received(second[0]), step=0.005)
     return first, second
 
 
