@@ -122,14 +122,16 @@ class Lab:
 
     def controller(self, app="fairq", config="", port=None):
         """ryu-manager with one of our applications, and s1 pointed at it."""
-        port = port or free_port()
+        port, rest = port or free_port(), free_port()
         arguments = [
             "--ofp-listen-host",
             "127.0.0.1",
             "--ofp-tcp-listen-port",
             str(port),
+            "--wsapi-host",
+            "127.0.0.1",
             "--wsapi-port",
-            "0",
+            str(rest),
         ]
         if config:
             path = self.tmp_path / "fairq.conf"
@@ -137,6 +139,7 @@ class Lab:
             arguments += ["--config-file", str(path)]
         manager = self.run("ryu", str(BIN / "ryu-manager"), *arguments, f"fairq_ryu.apps.{app}")
         manager.port = port
+        manager.url = f"http://127.0.0.1:{rest}"
         output("ovs-vsctl", "set-controller", "s1", f"tcp:127.0.0.1:{port}")
         return manager
 

@@ -157,6 +157,13 @@ def test_a_connection_that_ends_leaves_nothing():
     assert not site.speaker._addresses and not site.speaker._waking
 
 
+@pytest.mark.parametrize("end", [KEY, KEY.reversed])
+def test_either_direction_stands_for_its_connection(end):
+    site = freed()
+    site.speaker.forget(end)
+    assert not site.speaker._addresses and not site.speaker._waking
+
+
 def test_syns_that_lead_to_nothing_are_forgotten():
     """Nobody knows where they go, so no port counts them, and their end is no event of any port."""
     site = Site()

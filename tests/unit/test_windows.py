@@ -189,6 +189,7 @@ def losing(recovery: Recovery) -> Site:
     site.open()
     site.sample(B, 0.1, backlog=125_000)
     site.log.clear()
+    site.link.wake.clear()
     frame = lost_frame()
     site.windows.lost(B, frame, len(frame), 0.1)
     return site

@@ -1,0 +1,157 @@
+"""The policies for deadlines and incast on a real switch, with real TCP."""
+
+import json
+import signal
+import time
+
+import pytest
+
+from tests.support.lab import BIN, Process, end, fairq, free_port, output, received, until
+
+pytestmark = pytest.mark.root
+# A receiver's port of 50 Mbit/s and 60,000 bytes (tests/support/lab.py): K is a quarter of the buffer.
+K, NOM = 15_000, 3_000
+LEASE = 1.0
+
+
+@pytest.fixture
+def fabric(lab):
+    """A bridge under our controller, its agent connected, and its ports known to be hosts'."""
+
+    def start(app="policy", config=""):
+        output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
+        lab.manager = lab.controller(app, config)
+        lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
+        lab.manager.wait_for("agent of bridge 0000000000000001: connected")
+        lab.manager.wait_for("bridge 0000000000000001: connected")
+        # Before that nobody's ARP questions reach everybody.
+        assert until(lambda: [row["role"] for row in show(lab, "ports")] == ["host"] * 3)
+        return lab
+
+    return start
+
+
+def show(lab, what):
+    answer = fairq("show", what, "--json", "--url", lab.manager.url)
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)[what]
+
+
+def announce(lab, source, port, size, deadline):
+    ends = ("--src", lab[source].IP(), "--dst", lab["r"].IP(), "--dport", str(port))
+    said = fairq("announce", *ends, "--size", size, "--deadline", deadline, "--url", lab.manager.url)
+    assert said.returncode == 0, said.stderr
+    return said.stdout
+
+
+def grown(sink, more, seconds):
+    """How long it takes until so many bytes more have been received; fails if that is too long."""
+    start, before = time.monotonic(), received(sink)
+    assert until(lambda: received(sink) >= before + more, seconds, 0.002), f"not within {seconds} s"
+    return time.monotonic() - start
+
+
+def still(sink, seconds):
+    """Whether nothing is received for so long, within a time in which that must happen."""
+
+    def unchanged():
+        before = received(sink)
+        time.sleep(seconds)
+        return received(sink) == before
+
+    return until(unchanged, 1.5, 0)
+
+
+def two_flows_of_which_one_is_paused(lab):
+    """The first needs most of the link; the second, due later, more than is left. Returns both."""
+    announce(lab, "h1", 5001, "15MB", "3")
+    announce(lab, "h2", 5002, "18MB", "3.2")
+    first = lab.bulk("h1", 5001)
+    assert until(lambda: received(first[0]) > 100_000)
+    second = lab.bulk("h2", 5002)
+    assert until(lambda: received(second[0]), step=0.005)
+    return first, second
+
+
+@pytest.mark.parametrize("policy", ["iqm", "sed"])
+def test_the_configuration_names_the_policy(fabric, policy):
+    lab = fabric("policy", f"[fairq_ryu]\npolicy = {policy}\n")
+    assert {row["policy"] for row in show(lab, "ports")} == {policy}
+    sink, _ = lab.bulk()
+    assert until(lambda: received(sink) > 2_000_000)
+    assert "Traceback" not in lab.manager.text
+
+
+@pytest.mark.parametrize(
+    ("app", "config", "words"),
+    [
+        ("sed", "[fairq_ryu]\npolicy = iqm\n", "start fairq_ryu.apps.iqm, or take that line out"),
+        ("policy", "", "no policy is named"),
+    ],
+)
+def test_a_choice_that_makes_no_sense_ends_the_controller_with_one_line(tmp_path, app, config, words):
+    path = tmp_path / "bad.conf"
+    path.write_text(config)
+    ports = ("--ofp-tcp-listen-port", str(free_port()), "--wsapi-port", "0")
+    manager = Process(
+        tmp_path / "log",
+        str(BIN / "ryu-manager"),
+        *ports,
+        "--config-file",
+        str(path),
+        f"fairq_ryu.apps.{app}",
+    )
+    assert manager.process.wait(20) == 2
+    lines = [line for line in manager.text.splitlines() if line.startswith("fairq_ryu:")]
+    assert len(lines) == 1 and words in lines[0] and "Traceback" not in manager.text
+
+
+def test_ports_have_the_policies_that_patterns_give_them(fabric):
+    lab = fabric("fairq", "[ports]\ns1-eth3 = sed\n")
+    assert {row["name"]: row["policy"] for row in show(lab, "ports")} == {
+        "s1-eth1": "fairq",
+        "s1-eth2": "fairq",
+        "s1-eth3": "sed",
+    }
+
+
+def test_a_bulk_flow_makes_congestion_has_windows_and_leaves_none(fabric):
+    lab = fabric("sed")
+    sink, source = lab.bulk()
+    congestion = until(lambda: (said := lab.port_status()["congestion"]) and said["state"] == "CNG" and said)
+    assert congestion and (congestion["cng"], congestion["nom"]) == (K, NOM)
+    rule = until(lambda: lab.port_status()["rule"])
+    assert rule and rule["kind"] == "window"
+    assert lab.status()["congestion_messages"] > 0
+    announce(lab, "h1", 5001, "30MB", "20")
+
+    def announced():
+        return [row for row in show(lab, "gif") if row["size_bytes"]]
+
+    (row,) = until(announced)
+    assert (row["src"], row["dport"], row["size_bytes"]) == (lab["h1"].IP(), 5001, 30_000_000)
+    assert row["deadline_s"] == 20 and row["state"] == "open" and row["remaining_bytes"] <= 30_000_000
+    assert until(lambda: announced()[0]["remaining_bytes"] < 25_000_000)
+    end(source)
+    end(sink)
+    assert until(lambda: lab.status()["rules"] == 0, 5)
+    assert until(lambda: not show(lab, "gif"))
+
+
+def test_a_flow_that_was_paused_is_woken_when_it_gets_a_window(fabric):
+    """By itself it would ask after 0.2, 0.6 and 1.4 s (RFC 9293, section 3.8.6.1)."""
+    lab = fabric("sed")
+    first, second = two_flows_of_which_one_is_paused(lab)
+    assert still(second[0], 0.7)
+    end(first[0])  # a reset; a sender that ends would first send what it has buffered
+    assert grown(second[0], 20_000, 1.0) < 0.1
+
+
+def test_a_controller_that_dies_leaves_no_flow_paused(fabric):
+    """Nobody wakes it, but its own question 1.4 s after the pause began, when the lease is over."""
+    lab = fabric("sed", f"[fairq_ryu]\nlease = {LEASE:g}\n")
+    _, second = two_flows_of_which_one_is_paused(lab)
+    assert still(second[0], 0.15)
+    lab.manager.end(signal.SIGKILL)
+    assert grown(second[0], 20_000, LEASE + 1) < LEASE + 1
+    assert until(lambda: lab.status()["rules"] == 0, 3)
