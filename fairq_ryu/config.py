@@ -292,7 +292,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "rsed",
         "recovery",
-        "dupack",
+        "both",
         "",
         "What is done about a dropped segment: dupack, reinject, both or none.",
         choices=("dupack", "reinject", "both", "none"),

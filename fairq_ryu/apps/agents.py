@@ -37,6 +37,7 @@ class AgentLink:
         self._parts: dict[int, list[records.FlowRecord]] = {}
         self._progress_asked: dict[int, float] = {}
         self._thresholds: dict[int, Thresholds] = {}
+        self._no_drops = False
 
     # Queues
 
@@ -121,8 +122,15 @@ class AgentLink:
 
     # What it is told
 
+    def drops_refused(self) -> None:
+        """Its kernel does not tell of dropped packets: it is not asked for them again."""
+        self._no_drops = True
+        self._thresholds.clear()  # what was refused does not stand: with the next sample, all are told
+
     def tell_thresholds(self, port: int, wanted: Thresholds | None) -> None:
         """See that these thresholds stand (None: whatever stands)."""
+        if wanted is not None and self._no_drops:
+            wanted = wanted._replace(drops=False)
         if wanted is not None and self._thresholds.get(port) != wanted:
             self._thresholds[port] = wanted
             self.datapath.send_msg(rules.set_thresholds(self.datapath, port, wanted))

@@ -156,12 +156,21 @@ class Controller(app_manager.RyuApp):
                 message.datapath.id,
             )
             return
+        link = self._link(message.datapath)
+        ours = message.type == ofp.OFPET_EXPERIMENTER and message.experimenter == oxm.EXPERIMENTER_ID
+        if link is not None and ours and message.exp_type == congestion.ERROR_NO_DROPS:
+            link.drops_refused()
+            self.logger.warning(
+                "agent of bridge %016x: its kernel does not tell of dropped packets: none are recovered",
+                link.dpid,
+            )
+            return
         self.logger.warning(
             "switch %016x refused message %#x: error type %d code %d",
             message.datapath.id or 0,
             message.xid,
             message.type,
-            message.code,
+            message.exp_type if message.type == ofp.OFPET_EXPERIMENTER else message.code,
         )
 
     # Hosts and flows
