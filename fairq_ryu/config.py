@@ -286,6 +286,15 @@ SETTINGS: tuple[Setting, ...] = (
         1,
         1_000_000,
     ),
+    Setting(
+        "iqm",
+        "linger",
+        0.05,
+        "s",
+        "The queue must have been that short for this long (0: at the end of one interval).",
+        0,
+        60,
+    ),
     # SED, and RSED, which has all of it.
     *_deadline_settings("sed"),
     *_deadline_settings("rsed"),

@@ -30,6 +30,9 @@ BTF_PATH = Path("/sys/kernel/btf/vmlinux")
 BPF_DIR = Path(__file__).resolve().parent / "switch" / "bpf"
 PROC = Path("/proc")
 SYS_MODULE = Path("/sys/module")
+# What scripts/start-ovs.sh sets before it starts Open vSwitch.
+ROOM_TO_SEND = 4 << 20
+WMEM_DEFAULT = Path("/proc/sys/net/core/wmem_default")
 TUN_DEVICE = Path("/dev/net/tun")
 CONTROLLER_ADDRESS = ("127.0.0.1", 6653)
 
@@ -376,6 +379,21 @@ def check_ovs() -> list[Check]:
     return checks
 
 
+def check_room_to_send() -> Check:
+    """The userspace datapath sends for all ports through one socket; what that does not hold is lost where no
+    queue counts it.
+    """
+    try:
+        room = int(WMEM_DEFAULT.read_text())
+    except (OSError, ValueError):
+        return Check("room to send", "warn", f"cannot read {WMEM_DEFAULT}", as_root())
+    if room < ROOM_TO_SEND:
+        remedy = f"sysctl -w net.core.wmem_default={ROOM_TO_SEND}, then restart Open vSwitch"
+        found = f"{room:,} bytes for a userspace switch, less than some ports' buffers"
+        return Check("room to send", "warn", found, remedy)
+    return Check("room to send", "ok", f"{room:,} bytes for a userspace switch")
+
+
 def check_mininet() -> Check:
     """Mininet, which the distribution installs for its own Python."""
     if which("mn") is None:
@@ -449,6 +467,7 @@ CHECKS: tuple[tuple[str, Callable[[], Check | Iterable[Check]]], ...] = (
     ("eBPF objects", check_bpf_objects),
     ("compilers", check_compilers),
     ("Open vSwitch", check_ovs),
+    ("room to send", check_room_to_send),
     ("Mininet", check_mininet),
     ("Ryu", check_ryu),
     ("network tools", check_network_tools),

@@ -6,32 +6,36 @@ when that is more than the buffer holds, all flows of the port are held at one s
 queue has drained.
 
 What is ours: the prediction is made at every flow start as well, and not only when the interval
-ends, so that the first ACK of the volley meets the small window; and connections that nobody answers
-count only so far for each port that they come from, so that a flood of SYNs cannot hold the mode.
+ends, so that the first ACK of the volley meets the small window; the mode stays until the queue has been
+short for a while, because the small windows make it short before the volley is over; and connections
+that nobody answers count only so far for each port that they come from, so that a flood of SYNs cannot
+hold the mode.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, FlowKey, FlowProgress, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Parameters, PortLaw
-from fairq_ryu.policies.openers import Openers
+from fairq_ryu.policies.openers import ASK_AGAIN, Openers
 from fairq_ryu.policies.shapes import Shapes
 
 
 @dataclass(frozen=True, slots=True)
 class IqmParameters:
     """``interval`` T_i in s, ``alpha`` a fraction of the buffer, ``initial_window`` x in segments,
-    ``syn_allowance`` in flows.
+    ``syn_allowance`` in flows, ``linger`` in s.
     """
 
     interval: float = 0.01
     alpha: float = 0.2
     initial_window: int = 10
     syn_allowance: int = 256
+    linger: float = 0.05
 
 
 class IqmPort(PortLaw):
@@ -45,6 +49,9 @@ class IqmPort(PortLaw):
         self.shapes = Shapes()
         self.beta = 0
         self.incast = False
+        self.calm_since: float | None = None
+        self.sampled_at = 0.0
+        self.told_at = -math.inf
         self.queue = 0
         self.limit = 0
 
@@ -65,8 +72,15 @@ class IqmPort(PortLaw):
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
         """The end of an interval."""
+        self.sampled_at = now
         self.queue, self.limit = sample.backlog, sample.limit
-        if self.queue < self.parameters.alpha * self.limit or self.limit <= 0:
+        if self.limit <= 0 or not self.incast:
+            self.incast = False
+        elif self.queue >= self.parameters.alpha * self.limit:
+            self.calm_since = None
+        elif self.calm_since is None:
+            self.calm_since = now
+        if self.calm_since is not None and now - self.calm_since >= self.parameters.linger:
             self.incast = False
         self._predict()
         self.beta = 0
@@ -75,18 +89,19 @@ class IqmPort(PortLaw):
 
     def progressed(self, flows: Mapping[FlowKey, FlowProgress], now: float) -> WindowPlan | None:
         """Which flows have been answered."""
+        self.told_at = now
         self.openers.progressed(flows, now)
         return None
 
     def wants_progress(self) -> bool:
-        """While there are flows that have not been answered."""
-        return len(self.openers) > 0
+        """Now and then while there are flows that have not been answered: in a flood that is always."""
+        return len(self.openers) > 0 and self.sampled_at - self.told_at >= ASK_AGAIN
 
     def _predict(self) -> None:
         segment, _ = self.shapes.typical()
         expected = self.beta * self.parameters.initial_window * segment + self.queue
         if 0 < self.limit < expected:
-            self.incast = True
+            self.incast, self.calm_since = True, None
 
     def _plan(self) -> WindowPlan:
         return WindowPlan(window=self.shapes.typical()[0]) if self.incast else NO_WINDOWS
@@ -104,6 +119,7 @@ class Iqm:
             alpha=float(parameters["alpha"]),
             initial_window=int(parameters["initial_window"]),
             syn_allowance=int(parameters["syn_allowance"]),
+            linger=float(parameters["linger"]),
         )
 
     @property

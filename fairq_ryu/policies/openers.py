@@ -12,6 +12,10 @@ FORGET_AFTER = 10.0
 # So many allowances are kept in mind at once; openers beyond have none.
 _ALLOWANCES = 64
 
+# Who has been answered is asked for no more often than this, seconds, if nothing else depends on it: a switch
+# that is being flooded has other things to do.
+ASK_AGAIN = 0.25
+
 
 class Openers:
     """The flows of a port that began lately and are not established yet, by who opened their connection: the

@@ -34,7 +34,7 @@ from fairq_ryu.model import (
 )
 from fairq_ryu.policies.allocation import Demand, Rules, Share, allocate, base_window
 from fairq_ryu.policies.base import Parameters, PortLaw
-from fairq_ryu.policies.openers import Openers
+from fairq_ryu.policies.openers import ASK_AGAIN, Openers
 from fairq_ryu.policies.rtt import MeanRtt
 from fairq_ryu.policies.shapes import Shapes
 
@@ -119,6 +119,7 @@ class SedPort(PortLaw):
         self._calm_since: float | None = None
         self._computed_at = -math.inf
         self._progressed_at = -math.inf
+        self._sampled_at = 0.0
         self._stale = False
 
     # What happens
@@ -164,7 +165,7 @@ class SedPort(PortLaw):
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
         """The queue itself tells whether a message was lost, or an anticipated volley did not come."""
-        self.limit, self.rate = sample.limit, sample.rate
+        self.limit, self.rate, self._sampled_at = sample.limit, sample.rate, now
         self.queue, self.peak = sample.backlog, max(sample.peak, sample.backlog)
         self.openers.forget(now)
         thresholds = self.thresholds()
@@ -200,7 +201,9 @@ class SedPort(PortLaw):
 
     def wants_progress(self) -> bool:
         """In congestion; and before it, so that it finds the remaining sizes known."""
-        return self.governing or len(self.openers) > 0 or any(e.deadline is not None for e in self.gif)
+        if self.governing or any(e.deadline is not None for e in self.gif):
+            return True
+        return len(self.openers) > 0 and self._sampled_at - self._progressed_at >= ASK_AGAIN
 
     def thresholds(self) -> Thresholds | None:
         """K, and where the queue ceases to be congested."""

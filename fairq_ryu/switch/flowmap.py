@@ -6,6 +6,7 @@ it is read in batches and worked on with numpy, not flow by flow.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ _C = layout.CONSTANTS
 HALF_OPEN_NS = 10_000_000_000
 # The keys of all flows are read for single ports no more often than this.
 _READ_AGAIN_NS = 15_000_000
+# ... and this takes no more than one part of the agent's time in so many.
+_READ_PART = 8
 # Records to a part of a reply: as many as one message holds.
 _PART = 60000 // records.RECORD_SIZE - 1
 # The record of fairq_ryu.openflow.records, as numpy packs it; a test holds the two together.
@@ -56,7 +59,7 @@ class FlowMap:
         self.map = flows
         self._keys = b""
         self._created: int | None = None  # when the keys were read, so many flows had ever been entered
-        self._read_ns = 0
+        self._read_again_ns = 0
 
     def rows(self) -> tuple[Rows, Rows]:
         """All keys and flows, as arrays of ``fq_flow_key`` and ``fq_flow``."""
@@ -65,11 +68,13 @@ class FlowMap:
     def known_rows(self, created: int, now_ns: int) -> tuple[Rows, Rows]:
         """As :meth:`rows`, for who asks a hundred times a second: going through the map takes milliseconds,
         however few flows are in it, so their keys are read again only when others have come (``created``:
-        so many were ever entered), and no more than once in :data:`_READ_AGAIN_NS`.
+        so many were ever entered), and not all the time. ``now_ns`` is by CLOCK_MONOTONIC.
         """
-        if created != self._created and now_ns - self._read_ns >= _READ_AGAIN_NS:
+        if created != self._created and now_ns >= self._read_again_ns:
             self._keys, flows = self.map.batches()
-            self._created, self._read_ns = created, now_ns
+            self._created = created
+            took = time.monotonic_ns() - now_ns
+            self._read_again_ns = now_ns + max(_READ_AGAIN_NS, _READ_PART * took)
             return _arrays(self._keys, flows)
         return _arrays(*self.map.found(self._keys))
 

@@ -34,7 +34,8 @@ def sample(backlog: int, limit: int = LIMIT) -> QueueSample:
 
 
 def law(**parameters) -> IqmPort:
-    return IqmPort(IqmParameters(**parameters))
+    """The paper's law: the mode ends with the first short queue."""
+    return IqmPort(IqmParameters(**{"linger": 0.0} | parameters))
 
 
 def test_the_parameters_are_the_settings():
@@ -90,6 +91,15 @@ def test_the_initial_window_and_the_segments_are_those_of_the_hosts():
     assert jumbo.flow_started(info(key(2), 8960), 2, 0.001) == WindowPlan(window=8960)
 
 
+def test_the_mode_lingers_until_the_queue_has_been_short_for_a_while():
+    port = law(linger=0.05)
+    port.queue_sampled(sample(LIMIT), 1, 0.0)
+    assert port.flow_started(flow(1), 1, 0.001) == ONE_SEGMENT
+    for moment, queue in ((0.01, 0), (0.03, 0), (0.05, LIMIT // 2), (0.06, 0), (0.1, 0)):
+        assert port.queue_sampled(sample(queue), 1, moment) == ONE_SEGMENT
+    assert port.queue_sampled(sample(0), 1, 0.111) == NO_WINDOWS
+
+
 def test_a_port_without_a_known_buffer_is_left_alone():
     port = law()
     assert all(port.flow_started(flow(n), n, 0.0) is None for n in range(100))
@@ -107,7 +117,7 @@ def established(flows) -> dict[FlowKey, FlowProgress]:
 
 def test_an_aggregator_s_rounds_trigger_round_after_round():
     """200 connections a round, every SYN from one port; they are answered, used and closed."""
-    policy = Iqm(Config().section("iqm"))
+    policy = Iqm(Config().section("iqm") | {"linger": 0.0})
     engine = PolicyEngine(policy, 2.0)
     now, number = 0.0, 0
     engine.sampled(PORT, sample(0), now)
@@ -116,7 +126,6 @@ def test_an_aggregator_s_rounds_trigger_round_after_round():
         number += 200
         said = [change for n in volley for change in engine.flow_started(PORT, flow(n), now)]
         assert [change.bytes for change in said] == [1460]
-        assert engine.wants_progress(PORT)
         for _ in range(3):
             now += 0.01
             engine.sampled(PORT, sample(60_000), now)
@@ -128,6 +137,22 @@ def test_an_aggregator_s_rounds_trigger_round_after_round():
         now += 0.01
         assert [change.bytes for change in engine.sampled(PORT, sample(0), now)] == [None]
     assert engine.failures == 0
+
+
+def test_who_has_been_answered_is_asked_for_now_and_then():
+    port = law()
+    port.queue_sampled(sample(0), 0, 0.0)
+    assert not port.wants_progress()
+    port.flow_started(flow(1), 1, 0.001)
+    assert port.wants_progress()
+    port.progressed({}, 0.01)
+    port.queue_sampled(sample(0), 1, 0.2)
+    assert not port.wants_progress()
+    port.queue_sampled(sample(0), 1, 0.27)
+    assert port.wants_progress()
+    port.progressed(established([key(1)]), 0.28)
+    port.queue_sampled(sample(0), 1, 1.0)
+    assert not port.wants_progress()
 
 
 def flood(opener: bool, seconds: float) -> tuple[float, int]:
