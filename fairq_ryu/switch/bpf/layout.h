@@ -171,7 +171,7 @@ struct fq_drop {
 	__u32 captured; /* of data */
 	__u16 vlan_proto; /* tag that the kernel holds beside the packet; 0: none; network byte order */
 	__u16 vlan_tci; /* host byte order */
-	__u32 taken; /* 1: before the queue could refuse it; 0: refused */
+	__u32 taken;    /* 1: before the queue could refuse it; 0: refused */
 	__u32 pad;
 	__u8 data[FQ_DROP_BYTES];
 };
