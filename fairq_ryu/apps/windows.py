@@ -104,6 +104,10 @@ class Windows:
                 changes += self._started(event, now)
             else:
                 changes += self.engine.flow_ended(event.port, event.flow.key, now)
+                # Its ports may open another connection already, which is no news of this one.
+                other = self._flows.get(event.flow.key)
+                if other is not None and other.again and other.since == now:
+                    self.announcements.flow_ended(event.flow.key)
         return self._send(changes, now)
 
     def _started(self, event: FlowEvent, now: float) -> list[RuleChange]:

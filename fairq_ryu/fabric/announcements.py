@@ -100,11 +100,8 @@ class Announcements:
         """A direction is known, and runs since ``started``; returns what holds for it.
 
         ``opener`` is the direction of the connection's first SYN (None: not known). Called again for a flow
-        that runs, it changes nothing; one that started at another time is another, and the old one is over.
+        that runs, it changes nothing.
         """
-        running = self._running.get(flow)
-        if running is not None and running.started != started:
-            self.flow_ended(flow)
         if flow not in self._running:
             self._running[flow] = _Running(opener, started)
             entry = self._take(flow, now)
