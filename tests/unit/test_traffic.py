@@ -146,7 +146,8 @@ def test_flows_start_at_one_moment_and_are_told_byte_for_byte(start, prepared):
     source.ask("end", ids=[3])
     came += collector.ask("await", 30, ids=[3], until_ns=until_ns)["flows"]
     sent = source.ask("report", 30, ids=list(sizes), timeout_s=5)["flows"]
-    assert [each["error"] for each in sent] == [None] * 4
+    # The last has no end of its own: it may still be writing when the other end closes.
+    assert [each["error"] for each in sent][:3] == [None] * 3
     assert [each["bytes"] for each in came] == [each["sent"] for each in sent]
     assert [each["bytes"] for each in came[:3]] == [
         size - timed.HEADER.size for size in (64, 2_900, 3_000_000)
