@@ -42,6 +42,7 @@ _SHAPE_INTERVAL = 1.0
 _SWEEP_INTERVAL = 1.0
 _FIRST_RETRY = 0.2
 _STEADY = 5.0
+_CONNECT = 5.0
 _ECHO_INTERVAL = 5.0
 _SILENCE = 15.0
 _MAX_UNSENT = 8 << 20
@@ -343,10 +344,12 @@ class Agent:
         delay, said = _FIRST_RETRY, ""
         while True:
             try:
-                reader, writer = await asyncio.wait_for(
-                    asyncio.open_connection(target.host, target.port, ssl=tls if target.secure else None),
-                    timeout=5.0,
-                )
+                # Not wait_for: in Python 3.11 it loses a cancellation that comes with the answer, and then
+                # the agent would never end.
+                async with asyncio.timeout(_CONNECT):
+                    reader, writer = await asyncio.open_connection(
+                        target.host, target.port, ssl=tls if target.secure else None
+                    )
             except (OSError, TimeoutError, ssl.SSLError) as error:
                 trouble = f"cannot be reached ({error or type(error).__name__}); trying on. Is it running?"
             else:
