@@ -60,7 +60,7 @@ def test_mice_no_longer_wait_for_timeouts(policies, result):
 
 def test_mice_are_soon_there_and_all_alike(policies, result):
     droptail, fair = policies["droptail"]["mice"]["fct_ms"], policies["fairq"]["mice"]["fct_ms"]
-    times = 3 if disturbed(result) else 5  # the demo shows more; this must hold on a busy machine
+    times = 3 if disturbed(result) else 10
     assert fair["p99"] * times < droptail["p99"]
     assert fair["sd"] * times < droptail["sd"]
 
