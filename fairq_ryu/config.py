@@ -84,6 +84,13 @@ def _deadline_settings(section: str) -> tuple[Setting, ...]:
         ),
         Setting(
             section,
+            "spare",
+            True,
+            "",
+            "What no deadline flow needs goes to them, the earliest first, when all flows have deadlines.",
+        ),
+        Setting(
+            section,
             "settle",
             0.004,
             "s",
@@ -96,7 +103,7 @@ def _deadline_settings(section: str) -> tuple[Setting, ...]:
             "anticipate",
             True,
             "",
-            "Windows stand as soon as the first windows of new flows would overflow the buffer.",
+            "Windows stand as soon as the first windows of new flows would make the queue congested.",
         ),
         Setting(
             section,

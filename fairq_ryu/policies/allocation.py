@@ -13,13 +13,16 @@ LARGEST_WINDOW = 65535 << 14
 
 
 class Demand(NamedTuple):
-    """A deadline flow: ``need`` is the window with which it is in time; ``sending``: it is not paused now."""
+    """A deadline flow: ``need`` is the window with which it is in time, ``most`` the largest that it has use
+    for; ``sending``: it is not paused now.
+    """
 
     flow: FlowKey
     need: float
     mss: int
     step: int
     sending: bool = False
+    most: float = math.inf
 
 
 class Share(NamedTuple):
@@ -33,13 +36,15 @@ class Share(NamedTuple):
 class Rules(NamedTuple):
     """``base`` is every share's part, in segments; ``partial``: a demand that exceeds what is left gets what
     is left; ``keep``: one that sends already gets it when it is at least this part of its need (1: never).
-    ``floors``: what is taken off the total is the window, at least a segment, and not the need.
+    ``floors``: what is taken off the total is the window, at least a segment, and not the need. ``spare``:
+    what is left in the end goes to the demands, if there are no shares; otherwise nobody has it.
     """
 
     base: int = 1
     partial: bool = False
     keep: float = 1.0
     floors: bool = False
+    spare: bool = False
 
 
 def round_up(size: float, step: int) -> int:
@@ -60,6 +65,8 @@ def allocate(
     The paper's steps 2 to 4: base windows for all shares; then each demand in turn its need, if that is
     not more than what is left, or else nothing; what is left in the end goes to the shares in equal
     parts. A demand that is not met in full gets nothing when an earlier one, of no more need, was refused.
+    Where there are no shares, ``spare`` is for those that have been granted something, in their order, each
+    as much as it has use for; and then for those that were refused.
     """
     bases = {share.flow: base_window(share.mss, share.step, rules.base) for share in shares}
     left = max(0.0, total - sum(bases.values()))
@@ -79,10 +86,28 @@ def allocate(
             windows[demand.flow] = 0
             continue
         left -= granted
-        window = round_up(max(granted, demand.mss), demand.step)
-        windows[demand.flow] = min(window, LARGEST_WINDOW)
+        windows[demand.flow] = _sayable(granted, demand)
+    if rules.spare and not shares:
+        _hand_out(left, demands, windows)
     extra = left / len(shares) if shares else 0.0
     for share in shares:
         window = bases[share.flow] + math.floor(extra / share.step) * share.step
         windows[share.flow] = min(window, LARGEST_WINDOW)
     return windows
+
+
+def _sayable(size: float, demand: Demand) -> int:
+    return min(round_up(max(size, demand.mss), demand.step), LARGEST_WINDOW)
+
+
+def _hand_out(left: float, demands: Sequence[Demand], windows: dict[FlowKey, int]) -> None:
+    """Add what nobody needs. A flow that was paused is woken for at least a segment."""
+    for demand in sorted(demands, key=lambda each: not windows[each.flow]):
+        has = windows[demand.flow]
+        more = min(left, demand.most - has)
+        if more <= 0 or (not has and left < min(demand.mss, demand.most)):
+            continue
+        # Down to what can be said: what it has already was rounded up.
+        added = math.floor(more / demand.step) * demand.step
+        windows[demand.flow] = min(has + added, LARGEST_WINDOW) if has else _sayable(more, demand)
+        left -= more

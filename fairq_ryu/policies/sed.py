@@ -14,7 +14,6 @@ no share; windows that hardly change are not said again.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -65,6 +64,7 @@ class SedParameters:
     partial: bool = False
     keep: float = 0.5
     floors: bool = True
+    spare: bool = True
     settle: float = 0.004
     anticipate: bool = True
     initial_window: int = 10
@@ -86,6 +86,7 @@ class SedParameters:
             partial=bool(settings["partial"]),
             keep=float(settings["keep"]),
             floors=bool(settings["floors"]),
+            spare=bool(settings["spare"]),
             settle=float(settings["settle"]),
             anticipate=bool(settings["anticipate"]),
             initial_window=int(settings["initial_window"]),
@@ -115,7 +116,8 @@ class SedPort(PortLaw):
         self._uncounted: set[FlowKey] = set()
         # Flows whose round-trip time has not been told yet, and the queue's wait when they began, seconds.
         self._untimed: dict[FlowKey, float] = {}
-        self._starts: deque[float] = deque()
+        # Of the first windows of new flows, so much is still to come or to be sent on, bytes.
+        self._coming = self._coming_at = 0.0
         self._calm_since: float | None = None
         self._computed_at = -math.inf
         self._progressed_at = -math.inf
@@ -133,7 +135,7 @@ class SedPort(PortLaw):
         self._untimed[flow.key] = self.queue / self.rate if self.rate else 0.0
         if not self.openers.started(flow, now):
             self._uncounted.add(flow.key)
-        elif not self.governing and self.parameters.anticipate and self._overflows(now):
+        elif not self.governing and self.parameters.anticipate and self._will_be_congested(now):
             return self._govern(now)
         return self._changed(now)
 
@@ -214,18 +216,23 @@ class SedPort(PortLaw):
 
     # The mode
 
-    def _overflows(self, now: float) -> bool:
-        """Would the first windows of the flows that have begun within T be more than the buffer holds?"""
-        self._starts.append(now)
-        while now - self._starts[0] > self.parameters.interval:
-            self._starts.popleft()
+    def _will_be_congested(self, now: float) -> bool:
+        """Will the first windows of the flows that have begun lately make the queue congested?
+
+        They come in volleys, and the port sends on meanwhile; of a port whose rate is not known they are
+        thought to be through within T.
+        """
+        drain = self.rate or self._coming / self.parameters.interval
+        self._coming = max(0.0, self._coming - drain * (now - self._coming_at))
         segment, _ = self.shapes.typical()
-        expected = self.queue + len(self._starts) * self.parameters.initial_window * segment
-        return 0 < self.limit < expected
+        self._coming += self.parameters.initial_window * segment
+        self._coming_at = now
+        thresholds = self.thresholds()
+        return thresholds is not None and thresholds.cng < self.queue + self._coming
 
     def _govern(self, now: float) -> WindowPlan | None:
         self._calm_since = None
-        self._starts.clear()
+        self._coming = 0.0
         if self.governing:
             return self._changed(now)
         self.governing = True
@@ -300,13 +307,16 @@ class SedPort(PortLaw):
                 if self._counts(entry, now):
                     # Before the first windows of this congestion, all were sending.
                     sending = self.windows.get(flow.key, 0) > 0 or not self.windows
-                    demands.append(Demand(flow.key, self._need(entry, now), flow.mss, flow.step, sending))
+                    most = math.inf if entry.remaining is None else entry.remaining
+                    need = self._need(entry, now)
+                    demands.append(Demand(flow.key, need, flow.mss, flow.step, sending, most))
             elif entry.missed(now) and self.parameters.missed == "pause":
                 fresh[flow.key] = 0
             elif self._shares(entry, now):
                 shares.append(Share(flow.key, flow.mss, flow.step))
         p = self.parameters
-        fresh |= allocate(self.total, demands, shares, Rules(p.base_segments, p.partial, p.keep, p.floors))
+        rules = Rules(p.base_segments, p.partial, p.keep, p.floors, p.spare)
+        fresh |= allocate(self.total, demands, shares, rules)
         self.windows = {
             key: self._steady(self.windows.get(key), window, self._step(key)) for key, window in fresh.items()
         }

@@ -45,6 +45,24 @@ def test_flows_without_deadline_have_their_base_whatever_others_need():
     assert windows(0, [], [share(1)], base) == [2920]
 
 
+def test_what_nobody_needs_is_for_the_earliest_deadline():
+    rules = Rules(spare=True)
+    needs = [demand(0, 2_000)._replace(most=9_000), demand(1, 3_000)._replace(most=50_000)]
+    assert windows(40_000, needs, [], rules) == [9_000, 31_000]
+    assert windows(10_000, needs, [], rules) == [7_000, 3_000]
+    assert windows(40_000, needs, [share(3)], rules) == [2_000, 3_000, 35_000]
+    assert windows(40_000, needs, []) == [2_000, 3_000]
+
+
+def test_a_flow_that_is_refused_has_the_link_when_nobody_else_would():
+    rules = Rules(spare=True)
+    assert windows(40_000, [demand(0, 50_000), demand(1, 60_000)], [], rules) == [40_000, 0]
+    small = demand(1, 5_000)._replace(most=39_000)
+    assert windows(40_000, [demand(0, 50_000), small], [], rules) == [0, 39_000]
+    assert windows(1_000, [demand(0, 50_000)], [], rules) == [0]
+    assert windows(0, [demand(0, 50_000)], [], rules) == [0]
+
+
 def test_windows_are_what_can_be_said():
     found = windows(40_000, [demand(0, 5_000, step=512), demand(1, 10, step=512)], [share(2, step=512)])
     assert found == [5_120, 1_536, 34_816]
@@ -81,7 +99,12 @@ def test_partial_windows_are_a_setting():
 
 SHAPES = st.sampled_from([(1460, 1), (1460, 512), (536, 1), (8960, 4096)])
 RULES = st.builds(
-    Rules, base=st.integers(1, 3), partial=st.booleans(), keep=st.floats(0, 1), floors=st.booleans()
+    Rules,
+    base=st.integers(1, 3),
+    partial=st.booleans(),
+    keep=st.floats(0, 1),
+    floors=st.booleans(),
+    spare=st.booleans(),
 )
 
 
@@ -92,7 +115,8 @@ def divisions(draw):
     for place in range(count):
         mss, step = draw(SHAPES)
         need = draw(st.floats(1e-6, 200_000))
-        demands.append(demand(place, need, draw(st.booleans()), mss, step))
+        most = need + draw(st.floats(0, 200_000))
+        demands.append(demand(place, need, draw(st.booleans()), mss, step)._replace(most=most))
     shares = [share(place, *draw(SHAPES)) for place in range(count, count + draw(st.integers(0, 12)))]
     return draw(st.floats(0, 300_000)), demands, shares, draw(RULES)
 

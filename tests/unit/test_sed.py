@@ -159,10 +159,10 @@ def test_a_port_whose_buffer_is_not_known_is_left_alone():
 
 
 def test_a_volley_is_anticipated():
-    """8 first windows of ten segments fit into the buffer, and nine do not."""
+    """2 first windows of ten segments are less than K, and three are not."""
     law = port()
-    assert start(law, *FLOWS[:8], now=0.001) is None
-    plan = start(law, FLOWS[8], now=0.002)
+    assert start(law, *FLOWS[:2], now=0.001) is None
+    plan = start(law, FLOWS[2], now=0.001)
     assert plan is not None
     assert plan.window == 1460
     assert law.governing
@@ -194,6 +194,21 @@ def test_flows_that_come_one_after_another_are_no_volley():
     law = port()
     for place in range(100):
         assert start(law, FLOWS[place], now=place * 0.0015) is None
+
+
+def test_flows_that_come_faster_than_the_port_sends_on_their_first_windows_are_a_volley():
+    """14,600 bytes each, and 25,000 bytes a millisecond; K is 31,250."""
+    law = port()
+    plans = [start(law, FLOWS[place], now=place * 0.0003) for place in range(4)]
+    assert plans[:3] == [None] * 3
+    assert plans[3] is not None
+
+
+def test_what_of_first_windows_is_to_come_is_bounded_where_the_rate_is_not_known():
+    law = port(anticipate=True)
+    law.rate = 0
+    for place in range(100):
+        assert start(law, FLOWS[place], now=place * 0.01) is None
 
 
 def test_the_paper_does_not_anticipate():
@@ -399,7 +414,7 @@ def test_the_last_flow_leaves_nothing_behind():
     assert law.queue_sampled(sample(0), 0, 0.03) == WindowPlan(window=1460)
     law.congestion(Congestion.NOM, 0, 0.04)
     assert not len(law.gif) and not len(law.openers)
-    assert not law._untimed and not law._uncounted and not law._starts and not law.windows
+    assert not law._untimed and not law._uncounted and not law.windows
 
 
 STEPS = st.lists(
