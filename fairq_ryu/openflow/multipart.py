@@ -15,7 +15,7 @@ from ryu.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 _HEADER = struct.Struct(ofproto_v1_3.OFP_EXPERIMENTER_MULTIPART_HEADER_PACK_STR)
 
 
-class WholeBody(ofproto_v1_3_parser.OFPExperimenterMultipart):  # type: ignore[misc] # Ryu has no types
+class WholeBody(ofproto_v1_3_parser.OFPExperimenterMultipart):
     """``experimenter``, ``exp_type``, ``data``: all that there is, as one entry."""
 
     @classmethod
