@@ -7,6 +7,7 @@ their agents, where queues are read and windows are set.
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import Any, ClassVar
 
 from ryu.app.wsgi import WSGIApplication
@@ -17,7 +18,7 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.topology.switches import LLDPPacket
 
-from fairq_ryu.apps import rest, settings
+from fairq_ryu.apps import connection, rest, settings
 from fairq_ryu.apps.agents import AgentLink
 from fairq_ryu.apps.discovery import Discovery
 from fairq_ryu.apps.network import Network, PortState
@@ -34,7 +35,12 @@ _IDLE_INTERVAL = 0.25
 # Changes of the network that come within this many seconds are worked out together.
 _REFRESH_DELAY = 0.01
 _TICK = 0.25
+# So many SYNs wait for their turn; those beyond are worked on as they come, and switches wait with more.
+_MOST_HELD = 4096
 _LLDP_BYTES = rules.ETH_TYPE_LLDP.to_bytes(2, "big")
+
+# Before the first switch connects.
+connection.register()
 
 
 class Controller(app_manager.RyuApp):
@@ -57,8 +63,11 @@ class Controller(app_manager.RyuApp):
         self.windows = Windows(choice, self.config, self.network, self.flows, self.logger)
         self._holds = self.config.value("fairq_ryu", "syn") == "hold"
         self._joining: dict[int, tuple[Any, list[Any]]] = {}  # bridges, and the rules they have told of
+        self._held_syns: deque[tuple[Any, packets.Frame, bytes, PortKey]] = deque()
+        self._held_there = hub.Event()
         self._changed = hub.Event()
         rest.register(wsgi, FabricView(self), AnnouncingView(self.windows))
+        hub.spawn(self._work_on_held)
         hub.spawn(self._expire)
         hub.spawn(self._tick)
         hub.spawn(self._refresh)
@@ -201,7 +210,7 @@ class Controller(app_manager.RyuApp):
         elif cookie == rules.COOKIE_TCP and frame.tcp is not None:
             self._segment(frame, frame.tcp, in_port, now)
         elif cookie == rules.COOKIE_HELD:
-            self._held(datapath, frame, data, in_port, now)
+            self._hold(datapath, frame, data, in_port, now)
 
     def _on_lost(self, message: Any) -> None:
         """An agent hands over a packet that a queue has dropped."""
@@ -233,6 +242,25 @@ class Controller(app_manager.RyuApp):
             found = self.network.paths.get(segment.key)
         path = None if found is None else found.path
         return found, self._apply(self.flows.segment(segment, in_port, path, now), now)
+
+    def _hold(self, datapath: Any, frame: packets.Frame, data: bytes, in_port: PortKey, now: float) -> None:
+        """A SYN waits for its turn: of a volley, the first are to go on while the others are worked on."""
+        if len(self._held_syns) >= _MOST_HELD:
+            self._held(datapath, frame, data, in_port, now)
+            return
+        self._held_syns.append((datapath, frame, data, in_port))
+        self._held_there.set()
+
+    def _work_on_held(self) -> None:
+        while True:
+            self._held_there.wait()
+            self._held_there.clear()
+            while self._held_syns:
+                try:
+                    self._held(*self._held_syns.popleft(), time.monotonic())
+                except Exception:  # as Ryu does about events: what is wrong with one is not for the others
+                    self.logger.exception("a SYN that was held is lost")
+                hub.sleep(0)  # answers to barriers, and what is to be sent, come before the next
 
     def _held(self, datapath: Any, frame: packets.Frame, data: bytes, in_port: PortKey, now: float) -> None:
         """A SYN goes on when its path and its windows stand; nothing to wait for, and it goes at once."""

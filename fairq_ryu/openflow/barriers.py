@@ -21,7 +21,10 @@ class Barriers:
 
     def __init__(self, patience: float) -> None:
         self.patience = patience
-        self._waiting: list[_Waiting] = []
+        # In the order of ``until``; and by what they still wait for.
+        self._waiting: dict[int, _Waiting] = {}
+        self._by_ticket: dict[Hashable, list[int]] = {}
+        self._number = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -31,23 +34,37 @@ class Barriers:
         at once if there are none.
         """
         missing = set(tickets)
-        if missing:
-            self._waiting.append(_Waiting(missing, action, now + self.patience))
-        else:
+        if not missing:
             action()
+            return
+        self._number += 1
+        self._waiting[self._number] = _Waiting(missing, action, now + self.patience)
+        for ticket in missing:
+            self._by_ticket.setdefault(ticket, []).append(self._number)
 
     def answered(self, ticket: Hashable) -> None:
         """A switch has answered a barrier."""
-        for waiting in self._waiting:
+        due = []
+        for number in self._by_ticket.pop(ticket, ()):
+            waiting = self._waiting[number]
             waiting.missing.discard(ticket)
-        self._take(lambda waiting: not waiting.missing)
+            if not waiting.missing:
+                due.append(self._waiting.pop(number))
+        for waiting in due:
+            waiting.action()
 
     def overdue(self, now: float) -> None:
         """Take the actions that have waited long enough."""
-        self._take(lambda waiting: now >= waiting.until)
-
-    def _take(self, ready: Callable[[_Waiting], bool]) -> None:
-        due = [waiting for waiting in self._waiting if ready(waiting)]
-        self._waiting = [waiting for waiting in self._waiting if not ready(waiting)]
+        due = []
+        for number, waiting in list(self._waiting.items()):
+            if now < waiting.until:
+                break
+            del self._waiting[number]
+            for ticket in waiting.missing:
+                numbers = self._by_ticket[ticket]
+                numbers.remove(number)
+                if not numbers:
+                    del self._by_ticket[ticket]
+            due.append(waiting)
         for waiting in due:
             waiting.action()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -99,6 +100,12 @@ def encode_reply(records: Iterable[FlowRecord]) -> bytes:
     )
 
 
+@lru_cache(maxsize=8192)
+def _address(packed: bytes) -> str:
+    """As text. The same hosts come hundreds of times a second, and ``ipaddress`` takes microseconds."""
+    return str(ipaddress.ip_address(packed))
+
+
 def decode_reply(data: bytes) -> list[FlowRecord]:
     """The records of a reply's body. Raises ValueError on a wrong length or IP version."""
     if len(data) % RECORD_SIZE:
@@ -124,9 +131,7 @@ def decode_reply(data: bytes) -> list[FlowRecord]:
         if version not in (4, 6):
             raise ValueError(f"a flow record of IP version {version}")
         length = 4 if version == 4 else 16
-        key = FlowKey(
-            str(ipaddress.ip_address(src[:length])), str(ipaddress.ip_address(dst[:length])), sport, dport
-        )
+        key = FlowKey(_address(src[:length]), _address(dst[:length]), sport, dport)
         scale = None if wscale == UNSCALED else wscale
         records.append(FlowRecord(key, port, flags, scale, mss, idle, size, packets, rewritten, acked, rtt))
     return records

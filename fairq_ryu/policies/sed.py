@@ -43,6 +43,8 @@ _WORTH_SAYING = 0.05
 _CALM_INTERVALS = 1.5
 # In so many intervals the switch has told of a new flow, if it tells of any.
 _GRACE_INTERVALS = 2
+# Of a flow that sends, the switch has told in so many intervals, if it tells of any.
+_PATIENT_INTERVALS = 10
 # A flow that has missed its target is to end within this part of what is left to the deadline, or sooner.
 _HURRY = 8
 
@@ -279,7 +281,13 @@ class SedPort(PortLaw):
         idle_after = self.parameters.idle_after
         if not idle_after:
             return True
-        return self._counts(entry, now) and not (entry.answered and now - entry.moved >= idle_after)
+        if entry.progress is None or not entry.progress.sent:
+            # It may be the quiet side of a connection. The base window stands for it, until the switch tells
+            # of data; if it does tell of anything.
+            patience = _PATIENT_INTERVALS * self.parameters.interval
+            silent = now - max(entry.start, self._progressed_at) >= patience
+            return silent and self._counts(entry, now)
+        return now - entry.moved < idle_after
 
     def _need(self, entry: GifEntry, now: float) -> float:
         """The window with which a flow is in time, bytes: the paper's s / d * RTT.

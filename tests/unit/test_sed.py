@@ -104,6 +104,7 @@ def test_the_switch_is_told_where_congestion_begins_and_ends():
 def test_windows_in_congestion_only():
     law = port()
     assert start(law, ENDLESS) is None
+    law.progressed(moving(ENDLESS), 0.01)
     assert law.queue_sampled(sample(K - 1), 1, 0.01) is None
     plan = law.congestion(Congestion.CNG, K, 0.02)
     assert plan == WindowPlan(window=1460, flows={ENDLESS: TOTAL})
@@ -139,6 +140,7 @@ def test_the_paper_removes_windows_at_once():
 def test_a_lost_message_is_made_up_for_by_the_samples():
     law = port(linger=0.0)
     start(law, ENDLESS)
+    law.progressed(moving(ENDLESS), 0.01)
     assert law.queue_sampled(sample(K), 1, 0.01) == WindowPlan(window=1460, flows={ENDLESS: TOTAL})
     assert law.queue_sampled(sample(6_000), 1, 0.02) is None
     # The peak tells that it was not below all the time.
@@ -284,6 +286,20 @@ def test_a_deadline_without_size_or_a_size_without_deadline_is_none():
     assert set(plan.flows.values()) == {TOTAL // 3}
 
 
+def test_flows_that_have_not_sent_yet_are_under_the_base_window():
+    """The quiet side of a connection needs no more; where the switch tells nothing, all have their share."""
+    law = port()
+    start(law, ENDLESS, FIRST)
+    law.progressed(moving(ENDLESS) | moving(FIRST, sent=0), 0.01)
+    assert law.congestion(Congestion.CNG, K, 0.01) == WindowPlan(window=1460, flows={ENDLESS: TOTAL})
+    plan = law.progressed(moving(ENDLESS, sent=2) | moving(FIRST, sent=1), 0.02)
+    assert plan.flows == {ENDLESS: TOTAL // 2, FIRST: TOTAL // 2}
+    blind = port()
+    start(blind, ENDLESS, FIRST)
+    assert blind.congestion(Congestion.CNG, K, 0.099).flows == {}
+    assert set(blind.queue_sampled(sample(K), 2, 0.12).flows) == {ENDLESS, FIRST}
+
+
 def test_flows_that_send_nothing_take_no_share():
     law = port()
     start(law, ENDLESS, FIRST)
@@ -364,9 +380,12 @@ def test_a_port_of_unknown_rate():
 def test_what_starts_and_ends_together_is_worked_out_together():
     law = port(anticipate=False)
     start(law, ENDLESS)
+    law.progressed(moving(ENDLESS), 0.1)
     law.congestion(Congestion.CNG, K, 0.1)
-    assert start(law, FIRST, now=0.1039) is None
-    plan = start(law, SECOND, now=0.1041)
+    assert start(law, FIRST, now=0.1) is None
+    assert law.announced(FIRST, Announcement(10_000, 0.2), 0.1039) is None
+    start(law, SECOND, now=0.1039)
+    plan = law.announced(SECOND, Announcement(10_000, 0.2), 0.1041)
     assert set(plan.flows) == {ENDLESS, FIRST, SECOND}
     assert law.flow_ended(info(FIRST), 2, 0.105) is None
     # What was put off is made up for with the next sample.
