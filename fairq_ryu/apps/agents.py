@@ -15,6 +15,8 @@ _QUEUE_XID = 0xFA17
 # Flow records of one port: this and the port's number. Ryu numbers its own messages from a random number on,
 # but replies are told apart by their kind first.
 _PROGRESS_XID = 0xFA170000
+# A flow that has been silent for longer, milliseconds, is where it was when it was told of.
+_NEWS_MS = 1000
 # All ports of a switch are looked at no more seldom than this, seconds.
 _ALL_PORTS_INTERVAL = 0.25
 # An answer that does not come within this many seconds is no longer waited for.
@@ -97,10 +99,12 @@ class AgentLink:
             self.datapath.send_msg(message)
 
     def ask_progress(self, port: int, interval: float, now: float) -> None:
-        """Ask for the flow records of a port, unless that was done within the ``interval``."""
+        """Ask for the flow records of a port, unless that was done within the ``interval``: of the flows that
+        there may be news of.
+        """
         if now - self._progress_asked.get(port, float("-inf")) >= interval:
             self._progress_asked[port] = now
-            message = rules.ask_flows(self.datapath, 0, port)
+            message = rules.ask_flows(self.datapath, _NEWS_MS, port)
             message.set_xid(_PROGRESS_XID + port)
             self.datapath.send_msg(message)
 
