@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -156,8 +156,12 @@ def find_program(name: str) -> str:
     return found
 
 
-def metadata(scenario_name: str, overrides: dict[str, str], config_file: Path | None) -> dict[str, Any]:
-    """What someone else needs to repeat the run, and to judge why theirs differs."""
+def metadata(
+    scenario_name: str, overrides: dict[str, str], config_file: Path | None, config_files: Iterable[Path]
+) -> dict[str, Any]:
+    """What someone else needs to repeat the run, and to judge why theirs differs. ``config_file`` is what the
+    user has given, ``config_files`` are all that controllers were started with.
+    """
     status = _git("status", "--porcelain")
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -167,7 +171,7 @@ def metadata(scenario_name: str, overrides: dict[str, str], config_file: Path | 
         "scenario_name": scenario_name,
         "overrides": overrides,
         "policy_config": config_file.read_text() if config_file else None,
-        "settings": config.load([config_file] if config_file else []).as_dict(),
+        "settings": config.load(config_files).as_dict(),
         "kernel": platform.release(),
         "machine": platform.machine(),
         "cpus": os.cpu_count(),

@@ -16,7 +16,13 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import kinds, machine, result, table
 from fairq_ryu.experiments import scenario as scenarios
 from fairq_ryu.experiments.scenario import Scenario
-from fairq_ryu.experiments.testbed import Interrupted, Interrupts, Testbed, make_topology
+from fairq_ryu.experiments.testbed import (
+    Interrupted,
+    Interrupts,
+    Testbed,
+    config_files,
+    make_topology,
+)
 from fairq_ryu.experiments.workers import RunError
 from mininet_topos.commands import CommandError
 
@@ -52,7 +58,8 @@ def main(
     except Interrupted:
         print("fairq run: interrupted, everything is taken down", file=sys.stderr)
         return 130
-    notes = machine.metadata(scenario, dict(overrides or {}), config_file)
+    files = config_files(chosen, out / "logs", config_file)
+    notes = machine.metadata(scenario, dict(overrides or {}), config_file, files)
     whole = result.assemble(chosen.settings, notes, measured)
     path = result.save(whole, out)
     table.show(whole)

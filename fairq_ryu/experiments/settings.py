@@ -108,6 +108,11 @@ class Scenario:
     cc: str = _setting("congestion control of every host, as the kernel names it")
     sack: bool = _setting("hosts use selective acknowledgements", default=True)
     timestamps: bool = _setting("hosts use TCP timestamps", default=True)
+    syn: str = _setting(
+        "what the controller does with SYNs, unless its configuration says so",
+        choices=("copy", "hold"),
+        default="copy",
+    )
     capture: bool = _setting("what hosts send and get is caught, and every ACK judged", default=False)
 
     elephants: int = _setting(

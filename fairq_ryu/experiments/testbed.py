@@ -81,6 +81,15 @@ class Outside:
         return process
 
 
+def config_files(scenario: Scenario, where: Path, given: Path | None) -> list[Path]:
+    """The controller's configuration files, of which the later ones win: what the scenario asks of it,
+    written into the directory ``where``, and what the user has ``given``.
+    """
+    asked = where / "scenario.conf"
+    asked.write_text(f"[fairq_ryu]\nsyn = {scenario.syn}\n")
+    return [asked] if given is None else [asked, given]
+
+
 class Testbed:
     """The network of one policy. `start`, use, `stop`; `stop` takes down whatever there is, at any time."""
 
@@ -122,8 +131,9 @@ class Testbed:
             *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(port)),
             *("--wsapi-host", "127.0.0.1", "--wsapi-port", str(self.rest_port)),
         ]
-        if self._config_file is not None:
-            command += ["--config-file", str(self._config_file)]
+        files = config_files(self.scenario, self.logs, self._config_file)
+        for file in files:
+            command += ["--config-file", str(file)]
         app = app_of(self.policy)
         if app == GENERIC_APP:
             chosen = self.logs / "policy.conf"
