@@ -32,7 +32,9 @@ PROC = Path("/proc")
 SYS_MODULE = Path("/sys/module")
 # What scripts/start-ovs.sh sets before it starts Open vSwitch.
 ROOM_TO_SEND = 4 << 20
+ROOM_TO_HEAR = 1 << 20
 WMEM_DEFAULT = Path("/proc/sys/net/core/wmem_default")
+RMEM_DEFAULT = Path("/proc/sys/net/core/rmem_default")
 TUN_DEVICE = Path("/dev/net/tun")
 CONTROLLER_ADDRESS = ("127.0.0.1", 6653)
 
@@ -383,15 +385,24 @@ def check_room_to_send() -> Check:
     """The userspace datapath sends for all ports through one socket; what that does not hold is lost where no
     queue counts it.
     """
+    return _room("room to send", WMEM_DEFAULT, ROOM_TO_SEND, "restart Open vSwitch")
+
+
+def check_room_to_hear() -> Check:
+    """It hears each port through a socket of its own, and loses what comes by a link while it is busy."""
+    return _room("room to hear", RMEM_DEFAULT, ROOM_TO_HEAR, "add the ports anew, or restart Open vSwitch")
+
+
+def _room(name: str, path: Path, enough: int, then: str) -> Check:
     try:
-        room = int(WMEM_DEFAULT.read_text())
+        room = int(path.read_text())
     except (OSError, ValueError):
-        return Check("room to send", "warn", f"cannot read {WMEM_DEFAULT}", as_root())
-    if room < ROOM_TO_SEND:
-        remedy = f"sysctl -w net.core.wmem_default={ROOM_TO_SEND}, then restart Open vSwitch"
-        found = f"{room:,} bytes for a userspace switch, less than some ports' buffers"
-        return Check("room to send", "warn", found, remedy)
-    return Check("room to send", "ok", f"{room:,} bytes for a userspace switch")
+        return Check(name, "warn", f"cannot read {path}", as_root())
+    if room < enough:
+        remedy = f"sysctl -w net.core.{path.name}={enough}, then {then}"
+        found = f"{room:,} bytes for a userspace switch, less than volleys take"
+        return Check(name, "warn", found, remedy)
+    return Check(name, "ok", f"{room:,} bytes for a userspace switch")
 
 
 def check_mininet() -> Check:
@@ -468,6 +479,7 @@ CHECKS: tuple[tuple[str, Callable[[], Check | Iterable[Check]]], ...] = (
     ("compilers", check_compilers),
     ("Open vSwitch", check_ovs),
     ("room to send", check_room_to_send),
+    ("room to hear", check_room_to_hear),
     ("Mininet", check_mininet),
     ("Ryu", check_ryu),
     ("network tools", check_network_tools),

@@ -52,17 +52,24 @@ by_hand() {
     running
 }
 
+# at_least KEY BYTES: a setting of the kernel, where it is less.
+at_least() {
+    local now
+    now=$(sysctl -n "$1" 2>/dev/null) || return 0
+    if [ "$now" -lt "$2" ]; then run_logged "${AS_ROOT[@]}" sysctl -w "$1=$2" || true; fi
+}
+
 # The userspace datapath sends everything through one socket, and what that may hold is fixed when it is made: by
-# default 90 packets for all ports together, less than a port's buffer, and what is beyond is lost where no queue counts it.
-room_to_send() {
-    local room=4194304 now
-    now=$(sysctl -n net.core.wmem_default 2>/dev/null) || return 0
-    if [ "$now" -lt "$room" ]; then run_logged "${AS_ROOT[@]}" sysctl -w "net.core.wmem_default=$room" || true; fi
+# default 90 packets for all ports together, less than a port's buffer. It hears each port through a socket of its own,
+# which holds 90 packets, too: less than come by a link while it is busy. What is beyond is lost where no queue counts it.
+room_for_packets() {
+    at_least net.core.wmem_default 4194304
+    at_least net.core.rmem_default 1048576
 }
 
 running && exit 0
 need_root "to start Open vSwitch"
-room_to_send
+room_for_packets
 say "starting Open vSwitch ..."
 by_service || by_ovs_ctl || by_hand || die_log "Open vSwitch does not start"
 answers || die_log "Open vSwitch started, but ovs-vsctl gets no answer"

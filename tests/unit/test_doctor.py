@@ -378,3 +378,23 @@ def test_every_check_runs_here_and_each_lack_has_a_remedy() -> None:
         assert "could not be checked" not in check.found, check
         assert bool(check.remedy) == (check.status != "ok"), check
         assert check.found, check
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "path"),
+    [
+        ("room to send", doctor.check_room_to_send, "WMEM_DEFAULT"),
+        ("room to hear", doctor.check_room_to_hear, "RMEM_DEFAULT"),
+    ],
+)
+def test_small_socket_buffers_are_named_with_their_remedy(monkeypatch, tmp_path, name, check, path):
+    small = tmp_path / "net.key"
+    small.write_text("212992\n")
+    monkeypatch.setattr(doctor, path, small)
+    found = check()
+    assert (found.name, found.status) == (name, "warn")
+    assert "212,992" in found.found and "sysctl -w net.core.net.key=" in found.remedy
+    small.write_text(f"{8 << 20}\n")
+    assert check().status == "ok"
+    small.unlink()
+    assert check().status == "warn"
