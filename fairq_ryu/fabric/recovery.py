@@ -169,8 +169,9 @@ class Recovery:
             frame = b""
         tell = self.mode is not Mode.REINJECT and not control and not self._was_told(segment, now)
         self._remember(Loss(segment.key, segment.seq, port, now, frame, tell))
-        # Nothing that is only put back depends on the answer, and in a burst the questions would take long.
-        return self._ask([segment.key], now) if tell else []
+        # Nothing that is put back depends on the answer. In a burst a question for each would take long; the
+        # next ``due`` asks for many at once.
+        return self._ask([segment.key], now) if tell and self.mode is Mode.DUPACK else []
 
     def _remember(self, loss: Loss) -> None:
         old = self._losses.get(loss.flow, loss.seq)

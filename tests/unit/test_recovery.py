@@ -327,6 +327,14 @@ def test_receivers_are_asked_again_while_something_depends_on_it():
     assert recovery.due(0.06) == []  # all told
 
 
+def test_where_losses_are_put_back_receivers_are_asked_for_together():
+    recovery = made("both")
+    for number in range(20):
+        assert lose(recovery, 1000, of=flow(number)) == []
+    (ask,) = recovery.due(0.001)
+    assert ask == Ask(1, tuple(flow(number).reversed for number in range(20)))
+
+
 def test_many_are_asked_for_in_many_messages():
     recovery = made("dupack")
     for number in range(ASKED_AT_ONCE + 1):
