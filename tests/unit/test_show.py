@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from fairq_ryu import cli, client, show
+from fairq_ryu import cli, client, show, show_tables
 from fairq_ryu.errors import UserError
 
 S1, S2 = f"{1:016x}", f"{0xA2B4C6D8E0F1:016x}"
@@ -37,6 +37,9 @@ PORT = {
     "window_bytes": None,
     "flow_windows": 0,
     "policy": "fairq",
+    "target_bytes": 31250,
+    "state": None,
+    "incast": None,
 }
 IDLE = {
     **PORT,
@@ -354,7 +357,7 @@ def test_paths_give_way_before_addresses(controller, lines):
     ],
 )
 def test_sizes(count, said):
-    assert show._size(count) == said
+    assert show_tables._size(count) == said
 
 
 @pytest.mark.parametrize(
@@ -362,7 +365,7 @@ def test_sizes(count, said):
     [(1, "1e-06"), (1_500_000, "1.5"), (9_990_000, "10"), (200_000_000, "200"), (1.6e12, "1600000")],
 )
 def test_rates(bps, said):
-    assert show._mbit(bps) == said
+    assert show_tables._mbit(bps) == said
 
 
 @pytest.mark.parametrize(
@@ -379,7 +382,7 @@ def test_rates(bps, said):
     ],
 )
 def test_times(seconds, said):
-    assert show._span(seconds) == said
+    assert show_tables._span(seconds) == said
 
 
 # JSON and filters
@@ -432,7 +435,7 @@ def test_proxies_are_not_asked(controller, lines, monkeypatch):
 def test_the_command_knows_what_can_be_shown():
     (action,) = (each for each in cli._parser()._actions if each.dest == "command")
     (what,) = (each for each in action.choices["show"]._actions if each.dest == "what")
-    assert list(what.choices) == list(show._TABLES)
+    assert list(what.choices) == list(show_tables._TABLES)
 
 
 # What goes wrong
