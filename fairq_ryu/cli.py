@@ -64,8 +64,8 @@ def _announce_command(announce: argparse.ArgumentParser) -> None:
 
 
 def _show_command(show: argparse.ArgumentParser) -> None:
-    kinds = ["ports", "flows", "paths", "gif", "announcements", "events", "policy", "health"]
-    kinds += ["switches", "hosts", "links"]
+    kinds = ["ports", "flows", "paths", "gif", "events", "policy", "health"]
+    kinds += ["announcements", "switches", "hosts", "links"]
     show.add_argument("what", nargs="?", choices=kinds, default="ports", help="default: %(default)s")
     show.add_argument(
         "--url",

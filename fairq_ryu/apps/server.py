@@ -74,8 +74,8 @@ class Short:
         if body is not self._body:
             head = (
                 f"HTTP/1.1 200 OK\r\nContent-Type: {JSON}\r\nContent-Length: {len(body)}\r\n"
-                f"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nDate: {formatdate(usegmt=True)}"
-                "\r\n\r\n"
+                "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+                f"Date: {formatdate(usegmt=True)}\r\n\r\n"
             )
             self._body, self._whole = body, head.encode() + body
         return self._whole

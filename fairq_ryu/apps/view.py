@@ -118,8 +118,7 @@ class FabricView:
         graph = self._graph()
         return [
             {"mac": mac, "at": port_pair(at), "addresses": sorted(graph.nodes[mac]["addresses"])}
-            for mac, at in sorted(graph.nodes(data="at"))
-            if at is not None
+            for mac, at in sorted((mac, at) for mac, at in graph.nodes(data="at") if at is not None)
         ]
 
     def links(self) -> list[dict[str, Any]]:

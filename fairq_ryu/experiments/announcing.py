@@ -14,8 +14,8 @@ _NOT_TAKEN = (404, 405, 501)
 
 
 class Announcer:
-    """A connection to the REST interface on ``port`` of this machine; None: there is nobody to tell. ``token``
-    is the controller's.
+    """A connection to the REST interface on ``port`` of this machine; None: there is nobody to tell.
+    ``token`` is the controller's.
 
     Under a policy that takes no announcements the first answer says so, and no more are made.
     """
