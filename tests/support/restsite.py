@@ -1,7 +1,7 @@
 """A controller without switches behind it, its REST interface, and the same on 127.0.0.1 in a process.
 
-``python -m tests.support.restsite PORT [SETTING=NUMBER...]`` serves it until it is ended; nothing is measured,
-but all rows are made by what makes them in a controller.
+``python -m tests.support.restsite PORT [SETTING=NUMBER...]`` serves it until it is ended. Nothing is
+measured, but all rows are made by what makes them in a controller.
 """
 
 from __future__ import annotations
