@@ -9,6 +9,7 @@ that, from an answer that is encoded once for all who ask within a moment.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from email.utils import formatdate
 from http import HTTPStatus
@@ -21,6 +22,8 @@ from ryu.lib import hub
 
 from fairq_ryu.apps.rest_answer import JSON, PROBLEM
 from fairq_ryu.apps.shared import Shared
+
+LOG = logging.getLogger(__name__)
 
 # A connection that says nothing for so many seconds is closed; one that takes nothing in, too.
 IDLE = 60.0
@@ -139,6 +142,8 @@ class Server(hub.WSGIServer):
 
     def __call__(self) -> None:
         """Serve until the controller ends."""
+        host, port = self.server.getsockname()[:2]
+        LOG.info("REST: http://%s:%d", f"[{host}]" if ":" in host else host, port)
         serve(self.server, self.handle)
 
 
