@@ -126,6 +126,7 @@ def main() -> None:
     settings = dict(each.split("=") for each in sys.argv[2:])
     site = RestSite("sed", **{name: int(value) for name, value in settings.items()})
     hub.spawn(site.pulse.run)
+    site.windows.agent_came(FakeSwitch(oxm.agent_dpid(1), site.log))  # so that it is ready
 
     def happen() -> None:
         state = Congestion.NOM

@@ -155,3 +155,19 @@ def test_the_page_has_the_code_s_numbers():
     assert f"A comment comes every {streams.HEARTBEAT:g} s" in text
     assert f"more than {streams._MOST_FRAMES} frames or {streams._MOST_BYTES >> 20} MiB behind" in text
     assert f"There are {streams.DEFAULT_MOST} streams at most" in text
+
+
+def test_the_document_has_the_bounds_that_are_checked():
+    """A bound that is checked and not written would refuse what the document allows."""
+    found = {
+        (path, each["name"]): each["schema"]
+        for _, path, operation in OPERATIONS
+        for each in operation["parameters"]
+    }
+    for schema in found.values():
+        assert schema["type"] == "string" or {"minimum", "maximum"} <= set(schema)
+    assert found["/v1/flows", "limit"] == {"default": 100, "maximum": 1000, "minimum": 1, "type": "integer"}
+    asked = properties("AnnouncementRequest")
+    for name in ("deadline", "ttl"):
+        (number,) = [each for each in asked[name]["anyOf"] if each["type"] == "number"]
+        assert (number["exclusiveMinimum"], number["maximum"]) == (0, 86400)

@@ -300,7 +300,7 @@ def test_there_are_only_so_many_streams(address, read):
     readers = [read("/v1/live" if number % 2 else "/v1/events") for number in range(STREAMS)]
     assert {reader.status for reader in readers} == {200}
     refused = read("/v1/live")
-    assert refused.status == 503
+    assert refused.status == 429
     document = json.loads(refused.answer.read())
     assert "rest_streams" in document["detail"] and refused.answer.headers["Retry-After"]
     assert said(address, head(HOST)).startswith(b"HTTP/1.1 200 OK")
