@@ -20,7 +20,7 @@ import eventlet.wsgi
 from ryu.app import wsgi as ryu_wsgi
 from ryu.lib import hub
 
-from fairq_ryu.apps.rest_answer import JSON, PROBLEM
+from fairq_ryu.apps.rest_answer import CLOSE, JSON, PROBLEM
 from fairq_ryu.apps.shared import Shared
 
 LOG = logging.getLogger(__name__)
@@ -118,6 +118,21 @@ class Protocol(eventlet.wsgi.HttpProtocol):
         # A client that asks faster than it is answered must not have the controller for itself.
         hub.sleep(0)
         return True
+
+    def get_environ(self) -> dict[str, Any]:
+        """What the application is told; ``fairq.close`` ends the connection after its answer."""
+        found: dict[str, Any] = super().get_environ()
+        found[CLOSE] = self._close
+        length = str(found.get("CONTENT_LENGTH") or "0")
+        most = getattr(self.server.app, "most_body", None)
+        unknown = bool(found.get("HTTP_TRANSFER_ENCODING")) or not length.isdigit()
+        if most is not None and (unknown or int(length) > most):
+            # Or the server would read to its end what nobody wants, to go on with what follows it.
+            self._close()
+        return found
+
+    def _close(self) -> None:
+        self.close_connection = True
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """The request is none that could be handed on."""

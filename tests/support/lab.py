@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BIN = Path(sys.executable).parent
 FAIRQ = str(BIN / "fairq")
 # Controllers of tests take changes from who knows this, which is every program that a test starts.
-ENVIRONMENT = {**os.environ, "FAIRQ_TOKEN": "0123456789abcdef-of-tests"}
+TOKEN = "0123456789abcdef-of-tests"
+ENVIRONMENT = {**os.environ, "FAIRQ_TOKEN": TOKEN}
 
 
 def output(*argv):

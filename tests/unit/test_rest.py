@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 from urllib.parse import quote, quote_from_bytes, urlencode
 
@@ -283,8 +284,8 @@ def test_every_state_can_be_asked_for(site, state):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("limit=0", "limit: '0' is less than 1"),
-        ("limit=1001", "limit: '1001' is more than 1,000"),
+        ("limit=0", "limit: 0 is less than 1"),
+        ("limit=1001", "limit: 1001 is more than 1,000"),
         ("limit=", "limit: '' is not a whole number"),
         ("limit=-1", "limit: '-1' is not"),
         ("limit=+1", "limit: ' 1' is not"),
@@ -293,7 +294,7 @@ def test_every_state_can_be_asked_for(site, state):
         ("limit=%D9%A3", "limit: '٣' is not"),
         ("limit=99999999999999999999", "limit: '99999999999999999999' is not"),
         ("offset=-1", "offset: '-1' is not"),
-        ("offset=1000000001", "offset: '1000000001' is more than 1,000,000,000"),
+        ("offset=1000000001", "offset: 1000000001 is more than 1,000,000,000"),
         ("src=10.0.0", "src: '10.0.0' is not an IP address"),
         ("dst=10.0.0.0/8", "dst: '10.0.0.0/8' is not an IP address"),
         ("port=", "port: '' is neither"),
@@ -439,3 +440,25 @@ def test_garbage_is_refused_and_never_a_fault(path, query, method):
     assert response.status_code in {200, 400, 403, 404, 405, 411, 415, 503}
     if method != "HEAD" and response.status_code != 200:
         assert problem(response, response.status_code)
+
+
+# Ten thousand flows
+
+
+def test_a_page_costs_what_it_shows_and_not_what_there_is():
+    """Filters look at every flow, and rows are made of a page alone: ten times the flows are not ten times
+    the time. Of five tries the fastest: others use this machine, too.
+    """
+
+    def fastest(site: RestSite, query: str) -> float:
+        times = []
+        for _ in range(5):
+            started = time.perf_counter()
+            assert len(get(site, f"/v1/flows?{query}")["flows"]) == 100
+            times.append(time.perf_counter() - started)
+        return min(times)
+
+    few, many = RestSite(flows=1_000), RestSite(flows=10_000)
+    for query in ("", "src=10.0.0.1&state=established&port=1:2"):
+        assert fastest(many, query) < 5 * fastest(few, query) + 0.005
+    assert get(many, "/v1/flows?port=1:2")["total"] == 10_000

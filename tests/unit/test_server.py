@@ -23,6 +23,7 @@ from fairq_ryu.apps import shared
 from fairq_ryu.apps.api.state import EventRow, Live
 from fairq_ryu.apps.server import Short
 from fairq_ryu.apps.shared import Shared
+from tests.support.restsite import TOKEN
 
 ROOT = Path(__file__).resolve().parents[2]
 STREAMS = 4
@@ -124,6 +125,21 @@ def test_requests_of_all_sorts(address, request_, status):
         assert b"access-control" not in answer.lower()
     assert b"Traceback" not in answer
     assert b" 200 " in said(address, head(HOST))
+
+
+@pytest.mark.parametrize("more", ["Content-Length: 99999999999", "Transfer-Encoding: chunked"])
+@pytest.mark.parametrize("token", ["", f"Authorization: Bearer {TOKEN}"])
+def test_a_body_that_nobody_wants_is_not_read(address, more, token):
+    lines = ["POST /v1/announcements HTTP/1.1", HOST, "Content-Type: application/json", more]
+    request = "\r\n".join([*lines, *([token] if token else []), "", ""]).encode()
+    with socket.create_connection(address, 3) as connection:
+        connection.sendall(request)
+        found = b""
+        with contextlib.suppress(ConnectionResetError):
+            while data := connection.recv(1 << 16):  # until it is closed, and not until a timeout
+                found += data
+    assert found.split(b" ")[1] in ({b"411", b"413"} if token else {b"401"})
+    assert b"Connection: close" in found
 
 
 @pytest.mark.parametrize(
