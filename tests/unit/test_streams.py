@@ -103,3 +103,34 @@ def test_a_state_that_cannot_be_made_ends_the_streams(caplog):
     streams.hub.sleep(0.01)
     assert len(hub) == 0 and "Traceback" in caplog.text
     assert list(reader) == []
+
+
+class Silent:
+    """A connection whose reader says nothing, and goes when the test says so."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.gone = False
+
+    def get_socket(self):
+        return self
+
+    def setsockopt(self, *_) -> None:
+        pass
+
+    def recv(self, _: int) -> bytes:
+        self.asked += 1
+        streams.hub.sleep(0.001)
+        if not self.gone:
+            raise TimeoutError
+        return b""
+
+
+def test_a_silent_reader_stays_and_one_that_goes_does_not():
+    hub, connection = Streams(), Silent()
+    hub.events(None, None, {"eventlet.input": connection})
+    streams.hub.sleep(0.05)
+    assert len(hub) == 1 and connection.asked > 1
+    connection.gone = True
+    streams.hub.sleep(0.05)
+    assert len(hub) == 0
