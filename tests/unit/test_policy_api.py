@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairq_ryu.apps import policy_control
 from fairq_ryu.config import SECTIONS
+from fairq_ryu.errors import UserError
 from fairq_ryu.fabric.events import Kind
 from fairq_ryu.policies.base import available
 from tests.support.restsite import RestSite
@@ -145,6 +147,17 @@ def test_what_is_wrong_changes_nothing(site, said, status, why):
     assert site.ask("/v1/policy").json == before
     assert site.windows.engine.choice is choice
     assert site.log == [] and not site.streams.history.since(kind=Kind.POLICY)
+
+
+def test_a_policy_that_cannot_be_made_changes_nothing(site, monkeypatch):
+    def fail(*_: Any) -> None:
+        raise UserError("policy fairq cannot be made", "correct it")
+
+    monkeypatch.setattr(policy_control, "make", fail)
+    before = site.ask("/v1/policy").json
+    response = change(site, {"parameters": {"alpha": 0.5}})
+    assert response.status_code == 422 and "cannot be made" in response.json["detail"]
+    assert site.ask("/v1/policy").json == before
 
 
 def test_ports_of_their_own_policy_stay():
