@@ -55,6 +55,8 @@ class Setting:
             return self.parse(value)
         if isinstance(self.default, bool) and isinstance(value, bool):
             return value
+        if isinstance(value, float) and value.is_integer() and type(self.default) is int:
+            value = int(value)  # to JSON it is the same
         numbers = int if isinstance(self.default, int) else int | float
         if isinstance(self.default, str | bool) or isinstance(value, bool) or not isinstance(value, numbers):
             raise ValueError(f"{_short(value)} is not a {self.type_name}".replace("a yes or no", "yes or no"))

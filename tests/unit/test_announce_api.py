@@ -147,6 +147,12 @@ def test_everything_that_can_be_said(app, controller):
     assert entry.request == request(**said)
 
 
+def test_a_number_is_whole_whatever_its_form(app, controller):
+    assert post(app, {**FLOW, "dport": 5001.0, "size": 1e6}).status_code == 201
+    (entry,) = controller.table.listed(0.0)
+    assert repr((entry.request.dport, entry.request.size)) == "(5001, 1000000)"
+
+
 def test_null_is_nothing(app, controller):
     assert post(app, {**FLOW, "sport": None, "deadline": None, "ttl": None}).status_code == 201
     (entry,) = controller.table.listed(0.0)
@@ -246,7 +252,7 @@ def test_too_many(app):
         ({**FLOW, "src": None}, "src: None is not an IP address"),
         ({**FLOW, "src": ["10.0.0.1"]}, "src: ['10.0.0.1'] is not"),
         ({**FLOW, "dport": "5001"}, "dport: '5001' is not a whole number"),
-        ({**FLOW, "dport": 5001.0}, "dport: 5001.0 is not a whole number"),
+        ({**FLOW, "dport": 5001.5}, "dport: 5001.5 is not a whole number"),
         ({**FLOW, "dport": True}, "dport: True is not a whole number"),
         ({**FLOW, "dport": 10**400}, "... is more than 65,535"),
         ({**FLOW, "size": 1e400}, "Infinity is not a number"),

@@ -52,7 +52,9 @@ def test_what_is_said(policy):
 
 def test_a_parameter_is_changed(site):
     target = site.ask("/v1/ports").json["ports"][2]["target_bytes"]
-    assert change(site, {"parameters": {"alpha": 0.5, "slow_start": False}}).status_code == 200
+    said = {"alpha": 0.5, "slow_start": False, "increments": 4.0}
+    assert change(site, {"parameters": said}).status_code == 200
+    assert repr(value(site, "increments")) == "4"
     assert (value(site, "alpha"), value(site, "slow_start"), value(site, "interval")) == (0.5, False, 0.002)
     site.sample()
     assert site.windows.engine.policy.parameters.alpha == 0.5
@@ -121,7 +123,7 @@ REFUSED: list[tuple[Any, int, str]] = [
     ({"parameters": {"alpha": 10**400}}, 422, "[fairq] alpha: 1000"),
     (b'{"parameters": {"alpha": 1e999}}', 422, "inf is more than 1"),
     (b'{"parameters": {"alpha": NaN}}', 400, "NaN is not a number"),
-    ({"parameters": {"increments": 2.0}}, 422, "[fairq] increments: 2.0 is not a whole number"),
+    ({"parameters": {"increments": 2.5}}, 422, "[fairq] increments: 2.5 is not a whole number"),
     ({"parameters": {"slow_start": 1}}, 422, "[fairq] slow_start: 1 is not yes or no"),
     ({"parameters": {"interval": 0.6}}, 422, "interval = 0.6 s is too long for [fairq_ryu] lease = 2 s"),
     ({"policy": "droptail", "parameters": {"alpha": 0.5}}, 422, "policy droptail has no parameters"),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
-from fairq_ryu.apps.api.base import Address, Asked, Digits, PortText, said
+from fairq_ryu.apps.api.base import Address, Asked, Digits, PortText, Whole, said
 from fairq_ryu.apps.api.rows import State
 from fairq_ryu.apps.api.state import EventKind
 from fairq_ryu.fabric.announce_request import DEFAULT_TTL, MOST_COUNT, MOST_SECONDS, MOST_SIZE
@@ -68,7 +68,7 @@ class _Said(Asked):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-TcpPort = Annotated[StrictInt, Field(ge=1, le=65535)]
+TcpPort = Annotated[StrictInt, Field(ge=1, le=65535), Whole]
 Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)]
 
 
@@ -79,7 +79,7 @@ class AnnouncementRequest(_Said):
     dst: Address = said("IP address that receives it")
     sport: TcpPort | None = said("TCP port of `src`: the announcement is for this one flow", default=None)
     dport: TcpPort = said("TCP port of `dst`")
-    size: Annotated[StrictInt, Field(ge=1, le=MOST_SIZE)] | None = said(
+    size: Annotated[StrictInt, Field(ge=1, le=MOST_SIZE), Whole] | None = said(
         "how much will be sent", "bytes", default=None
     )
     deadline: Seconds | None = said(
@@ -88,7 +88,7 @@ class AnnouncementRequest(_Said):
     ttl: Seconds | None = said(
         f"a flow may take it if it starts no later than this; {DEFAULT_TTL:g} if not said", "s", default=None
     )
-    count: Annotated[StrictInt, Field(ge=1, le=MOST_COUNT)] | None = said(
+    count: Annotated[StrictInt, Field(ge=1, le=MOST_COUNT), Whole] | None = said(
         "without `sport`: for so many flows; 1 if not said", default=None
     )
 

@@ -86,6 +86,11 @@ def _digits(text: Any) -> int:
     return int(text)
 
 
+def _whole(number: Any) -> Any:
+    # JSON has one kind of number, and 5001.0 is whole.
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
 def _address(text: Any) -> str:
     try:
         if not isinstance(text, str):  # numbers would be taken, too
@@ -97,6 +102,8 @@ def _address(text: Any) -> str:
 
 # Makes a whole number in a query or a path one.
 Digits = BeforeValidator(_digits)
+# Makes a whole number in a body one.
+Whole = BeforeValidator(_whole)
 # An IP address, in the form that the controller has it.
 Address = Annotated[
     str,
