@@ -24,9 +24,12 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"numpy", "ryu", "ovs", "pyroute2", "rich"},
     ),
     "fairq_ryu/apps": (
-        BELOW | {"fairq_ryu.config", "fairq_ryu.policies", "fairq_ryu.fabric", "fairq_ryu.openflow"},
-        {"ryu", "webob"},
+        BELOW
+        | {"fairq_ryu.config", "fairq_ryu.policies", "fairq_ryu.fabric", "fairq_ryu.openflow"}
+        | {"fairq_ryu.setting"},
+        {"eventlet", "pydantic", "ryu"},
     ),
+    "fairq_ryu/apps/api": (BELOW | {"fairq_ryu.fabric"}, {"pydantic"}),
     "fairq_ryu/experiments": (
         BELOW | {"fairq_ryu.config", "fairq_ryu.switch.status", "mininet_topos"},
         {"mininet", "rich", "pyroute2"} | MATPLOTLIB,
@@ -108,9 +111,12 @@ def test_the_ground_stands_on_nothing(name, ours):
     assert strangers(ROOT / name, ours, set()) == set()
 
 
-@pytest.mark.parametrize(("name", "others"), [("client", set()), ("announcing", set()), ("show", {"rich"})])
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [("client", set()), ("announcing", set()), ("show", {"rich"}), ("show_tables", {"rich"})],
+)
 def test_the_rest_client_knows_nothing_of_the_controller(name, others):
-    ours = {"fairq_ryu.errors", "fairq_ryu.client"}
+    ours = {"fairq_ryu.errors", "fairq_ryu.client", "fairq_ryu.show_tables"}
     assert strangers(ROOT / f"fairq_ryu/{name}.py", ours, others) == set()
 
 
