@@ -17,12 +17,14 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.topology.switches import LLDPPacket
 
-from fairq_ryu.apps import rest, settings
+from fairq_ryu.apps import metrics_page, rest, settings
 from fairq_ryu.apps.agents import AgentLink
 from fairq_ryu.apps.discovery import Discovery
+from fairq_ryu.apps.metrics import Metrics
 from fairq_ryu.apps.network import Network, PortState
 from fairq_ryu.apps.view import AnnouncingView, FabricView
 from fairq_ryu.apps.windows import Windows
+from fairq_ryu.fabric.counting import Counts
 from fairq_ryu.fabric.flows import FlowEvent, FlowState, FlowTable, SeenFlow
 from fairq_ryu.fabric.paths import Assigned
 from fairq_ryu.model import FlowKey, PortKey, TcpSegment
@@ -34,6 +36,17 @@ _IDLE_INTERVAL = 0.25
 # Changes of the network that come within this many seconds are worked out together.
 _REFRESH_DELAY = 0.01
 _TICK = 0.25
+# Bridges are asked how many copies they have dropped this often, seconds: a scrape shows the last answer.
+_METERS_INTERVAL = 2.0
+# Records without either are of flows that go on, and whose window scale is not known.
+_SCALED = records.KNOWN | records.CLOSED
+# Packet-ins of bridges by the rule that they come from; discovery frames have a cookie of Ryu's.
+_KINDS = {
+    rules.COOKIE_TCP: "tcp",
+    rules.COOKIE_HELD: "held",
+    rules.COOKIE_ARP: "arp",
+    rules.COOKIE_SOURCE: "source",
+}
 _LLDP_BYTES = rules.ETH_TYPE_LLDP.to_bytes(2, "big")
 
 
@@ -56,12 +69,16 @@ class Controller(app_manager.RyuApp):
         self.flows = FlowTable(self.config.number("fairq_ryu", "flow_idle_timeout"))
         self.windows = Windows(choice, self.config, self.network, self.flows, self.logger)
         self._holds = self.config.value("fairq_ryu", "syn") == "hold"
+        self.counts = Counts()
         self._joining: dict[int, tuple[Any, list[Any]]] = {}  # bridges, and the rules they have told of
         self._changed = hub.Event()
         rest.register(wsgi, FabricView(self), AnnouncingView(self.windows))
+        self.metrics = Metrics(self)
+        metrics_page.register(wsgi, self.metrics)
         hub.spawn(self._expire)
         hub.spawn(self._tick)
         hub.spawn(self._refresh)
+        hub.spawn(self._ask_meters)
 
     # Switches come and go
 
@@ -151,12 +168,14 @@ class Controller(app_manager.RyuApp):
         """A switch has refused something."""
         message = event.msg
         if message.type == ofp.OFPET_METER_MOD_FAILED:
+            self.network.no_meters(message.datapath.id)
             self.logger.info(
                 "switch %016x has no meter for copies to the controller: they are not limited",
                 message.datapath.id,
             )
             return
         link = self._link(message.datapath)
+        self.counts.refused["bridge" if link is None else "agent"] += 1
         ours = message.type == ofp.OFPET_EXPERIMENTER and message.experimenter == oxm.EXPERIMENTER_ID
         if link is not None and ours and message.exp_type == congestion.ERROR_NO_DROPS:
             link.drops_refused()
@@ -186,13 +205,15 @@ class Controller(app_manager.RyuApp):
         data = bytes(message.data)
         in_port = PortKey(datapath.id, message.match["in_port"])
         if data[12:14] == _LLDP_BYTES:
+            self.counts.packet_ins["lldp"] += 1
             self._on_lldp(event, data, in_port)
             return
         frame = packets.parse(data)
+        cookie = message.cookie
+        self.counts.packet_ins["other" if frame is None else _KINDS.get(cookie, "other")] += 1
         if frame is None:
             return
         now = time.monotonic()
-        cookie = message.cookie
         if cookie in (rules.COOKIE_SOURCE, rules.COOKIE_ARP):
             self.network.host_seen(datapath, frame, in_port, now)
             self._network_changed()
@@ -206,7 +227,9 @@ class Controller(app_manager.RyuApp):
     def _on_lost(self, message: Any) -> None:
         """An agent hands over a packet that a queue has dropped."""
         link = self._link(message.datapath)
-        if link is not None and message.cookie == congestion.COOKIE_DROPPED:
+        ours = link is not None and message.cookie == congestion.COOKIE_DROPPED
+        self.counts.packet_ins["loss" if ours else "other"] += 1
+        if link is not None and ours:
             key = PortKey(link.dpid, message.match["in_port"])
             self.windows.lost(key, bytes(message.data), message.total_len, time.monotonic())
 
@@ -286,6 +309,16 @@ class Controller(app_manager.RyuApp):
             self._network_changed()
             hub.sleep(_TICK)
 
+    def _ask_meters(self) -> None:
+        while True:
+            hub.sleep(_METERS_INTERVAL)
+            self.network.ask_meters()
+
+    @set_ev_cls(ofp_event.EventOFPMeterStatsReply, MAIN_DISPATCHER)
+    def on_meters(self, event: Any) -> None:
+        """A bridge says how many copies it has dropped."""
+        self.network.meters_told(event.msg.datapath.id, event.msg.body)
+
     def _expire(self) -> None:
         """Where no agent tells what is still alive, silence is all there is to go by."""
         while True:
@@ -304,16 +337,22 @@ class Controller(app_manager.RyuApp):
         """Ask one agent for its queues, as often as policies want them while governed ports have flows."""
         poll = self.config.number("fairq_ryu", "flow_poll_interval")
         idle_ms = int(self.flows.idle_timeout * 1000)
+        now = time.monotonic()
         while self.windows.links.get(link.dpid) is link:
-            now = time.monotonic()
             link.ask_records(poll, idle_ms, now)
             link.ask_queues(now)
             interval = self.windows.interval(link)
+            woken = False
             if interval is not None:
-                hub.sleep(max(0.0, interval - (time.monotonic() - now)))
+                due = now + interval
+                hub.sleep(max(0.0, due - time.monotonic()))
             else:
                 link.wake.clear()
-                link.wake.wait(_IDLE_INTERVAL)
+                due = time.monotonic() + _IDLE_INTERVAL
+                woken = link.wake.wait(_IDLE_INTERVAL)
+            now = time.monotonic()
+            if not woken:
+                self.counts.loop_delay.observe(max(0.0, now - due))
 
     @set_ev_cls(ofp_event.EventOFPExperimenterStatsReply, MAIN_DISPATCHER)
     def on_experimenter_reply(self, event: Any) -> None:
@@ -328,7 +367,7 @@ class Controller(app_manager.RyuApp):
         try:
             if body.exp_type == depth.EXP_TYPE_QUEUE_DEPTH:
                 if not more:
-                    link.queues_answered()
+                    link.queues_answered(now)
                 self.windows.depths(link, depth.decode_reply(data), now)
             elif body.exp_type == records.EXP_TYPE_FLOW_RECORDS:
                 whole = link.records(message.xid, records.decode_reply(data), more)
@@ -354,6 +393,7 @@ class Controller(app_manager.RyuApp):
             self._nonsense(link, error)
 
     def _nonsense(self, link: AgentLink, error: ValueError) -> None:
+        self.counts.malformed += 1
         self.logger.warning("agent of bridge %016x talks nonsense: %s", link.dpid, error)
 
     def _on_records(
@@ -362,6 +402,7 @@ class Controller(app_manager.RyuApp):
         if port is not None:
             self.windows.progress(link, port, found, now)
             return
+        link.flows_unscaled = sum(not record.flags & _SCALED for record in found)
         seen = [
             SeenFlow(
                 key=record.key,

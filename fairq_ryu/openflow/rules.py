@@ -260,6 +260,11 @@ def no_copy_limit(datapath: Datapath) -> Message:
     )
 
 
+def ask_copy_limit(datapath: Datapath) -> Message:
+    """Ask what the meter of :func:`copy_limit` has let pass and dropped."""
+    return parser.OFPMeterStatsRequest(datapath, 0, ofp.OFPM_CONTROLLER)
+
+
 def source(datapath: Datapath, mac: str, port: int, idle_timeout: int) -> list[Message]:
     """A host is behind a port: frames from it there are no news."""
     return [

@@ -25,7 +25,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "fairq_ryu/apps": (
         BELOW | {"fairq_ryu.config", "fairq_ryu.policies", "fairq_ryu.fabric", "fairq_ryu.openflow"},
-        {"ryu", "webob"},
+        {"prometheus_client", "ryu", "webob"},
     ),
     "fairq_ryu/experiments": (
         BELOW | {"fairq_ryu.config", "fairq_ryu.switch.status", "mininet_topos"},
