@@ -49,6 +49,7 @@ setup(
         "numpy>=1.26",
         "ovs>=3.1",
         "prometheus_client>=0.22",
+        "pydantic>=2.10",
         "pyroute2>=0.7",
         "rich>=13",
         "Routes>=2.5",

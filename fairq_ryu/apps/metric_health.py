@@ -68,6 +68,13 @@ HEALTH = (
         "fairq_refused_messages_total", "counter", "Messages that a bridge or agent has refused.", ("by",)
     ),
     Family("fairq_malformed_messages_total", "counter", "Messages of agents that could not be read."),
+    Family(
+        "fairq_events_total",
+        "counter",
+        "What has happened, by kind as in /v1/events; of loss the packets that queues have dropped.",
+        ("kind",),
+    ),
+    Family("fairq_event_streams", "gauge", "Readers of event streams."),
 )
 
 
@@ -93,4 +100,6 @@ def health(controller: Controller, now: float) -> Samples:
         "fairq_policy_failures_total": [((), engine.failures)],
         "fairq_refused_messages_total": [((by,), count) for by, count in counts.refused.items()],
         "fairq_malformed_messages_total": [((), counts.malformed)],
+        "fairq_events_total": [((str(kind),), n) for kind, n in controller.streams.history.happened.items()],
+        "fairq_event_streams": [((), len(controller.streams))],
     }

@@ -9,15 +9,17 @@ from typing import Any
 from ryu.lib import hub
 
 from fairq_ryu.apps.metrics import Metrics
+from fairq_ryu.apps.streams import Streams
 from fairq_ryu.config import Config
 from fairq_ryu.fabric.announce_request import request
 from fairq_ryu.fabric.counting import Counts
+from fairq_ryu.fabric.events import Kind
 from fairq_ryu.fabric.paths import Assigned
 from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, WindowPlan
 from fairq_ryu.openflow.congestion import CongestionNotice
 from fairq_ryu.openflow.depth import QueueDepth
 from fairq_ryu.policies.choice import choose
-from tests.unit.flownet import BACK, KEY, A, B
+from tests.unit.flownet import BACK, KEY, A, B, C
 from tests.unit.site import LIMIT, Site, state
 
 QUEUE, PEAK, DROPS, RATE = 40_000, 90_000, 7, 25_000_000
@@ -33,12 +35,16 @@ def of(site: Site) -> Any:
         counts=Counts(),
         config=Config(),
         events=hub.Queue(128),
+        streams=Streams(),
     )
 
 
 def crowded() -> Any:
-    """A bridge with an agent and another without, RSED with congestion, flows, a deadline and losses."""
-    site = Site(choose("rsed", Config()).default)
+    """A bridge with an agent and another without; RSED with congestion, flows, a deadline and losses; IQM at
+    one port.
+    """
+    iqm = choose("iqm", Config()).default
+    site = Site(choose("rsed", Config()).default, (("s1-eth3", iqm),))
     controller = of(site)
     now = time.monotonic()
     site.network.hosts.seen("02:00:00:00:00:0a", A, KEY.src)
@@ -49,11 +55,15 @@ def crowded() -> Any:
 
     site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=9_000_000, deadline=5.0), now)
     site.open(now=now)
-    for port in (A, B):
+    site.windows.name_ports(now)
+    for port in (A, B, C):
         record = QueueDepth(port.port, 1, QUEUE, PEAK, LIMIT, RATE, DROPS, 5_000_000_000, 10**9)
         site.windows.depths(link, [record], now)
     site.windows.congestion(link, CongestionNotice(B.port, Congestion.CNG, QUEUE, 10**9), now)
     site.windows.progress(link, B.port, [], now)
+    controller.streams.add(Kind.CNG, "", B)
+    controller.streams.add(Kind.CNG, "", B)  # told later, counted now
+    controller.streams.add(Kind.LOSS, "", B, count=7)
     engine = site.windows.engine
     engine.progressed(B, {KEY: FlowProgress(1000, 2000, 0.001, True)}, now)
     # One of each kind of plan, whatever the laws want.

@@ -10,15 +10,18 @@ from typing import Any
 import prometheus_client
 import pytest
 import webob
+import webob.exc
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import parser as plain
 from prometheus_client.openmetrics import parser as openmetrics
-from ryu.app.wsgi import WSGIApplication
 
 from fairq_ryu import __version__
-from fairq_ryu.apps import metrics, metrics_page
+from fairq_ryu.apps import metrics, rest
+from fairq_ryu.apps.call import Service
+from fairq_ryu.apps.gate import Gate
 from fairq_ryu.apps.metrics import FAMILIES, Metrics
+from fairq_ryu.apps.view import FabricView
 from fairq_ryu.model import WindowPlan
 from tests.unit import crowd
 from tests.unit.flownet import B
@@ -93,8 +96,7 @@ def test_every_metric_is_there_and_every_form_says_the_same(controller, accept):
     found = scrape(controller, accept)
     process = {name for name in found if name.startswith("process_")}
     assert {"process_resident_memory_bytes", "process_cpu_seconds_total"} <= process
-    pending = {"fairq_port_incast", "fairq_port_queue_target_bytes", "fairq_port_congested"}  # rows to come
-    assert set(found) - process | pending == {name for family in FAMILIES for name in names_of(family)}
+    assert set(found) - process == {name for family in FAMILIES for name in names_of(family)}
     for name, samples in found.items():
         assert all(math.isfinite(sample.value) for sample in samples), name
         places = Counter(tuple(sorted(sample.labels.items())) for sample in samples)
@@ -164,8 +166,13 @@ def test_the_numbers_of_ports(controller):
     for name, number in expected.items():
         assert value(found, f"fairq_port_{name}", **here) == number, name
     assert value(found, "fairq_port_info", **here, policy="rsed", role="undecided") == 1
+    assert value(found, "fairq_port_queue_target_bytes", **here) == 0.25 * LIMIT
+    assert value(found, "fairq_port_congested", **here) == 1
+    assert value(found, "fairq_port_congested", port="1") == 0
+    assert value(found, "fairq_port_incast", port="3") == 0
+    assert [s.labels["port"] for s in found["fairq_port_incast"]] == ["3"]
     assert value(found, "fairq_port_pool_bytes", port="1") == 50_000
-    # Nothing is made up for a port whose queue nobody has read.
+    # Nothing is made up for a port whose queue nobody has read; its name is as odd as it is.
     other = [s for name in found for s in found[name] if s.labels.get("name") == 's2-"eth1"']
     assert {s.name for s in other} == {
         "fairq_port_info",
@@ -208,6 +215,9 @@ def test_the_numbers_of_the_controller():
     assert value(found, "fairq_packet_ins_total", kind="tcp") == 5
     assert value(found, "fairq_packet_ins_dropped_total", dpid=S1) == 11
     assert value(found, "fairq_event_queue_capacity") == 128
+    assert value(found, "fairq_events_total", kind="cng") == 2
+    assert value(found, "fairq_events_total", kind="loss") == 7
+    assert value(found, "fairq_events_total", kind="missed") == 0
     assert value(found, "fairq_loop_delay_seconds_sum") == pytest.approx(crowd.LATE)
     assert value(found, "fairq_loop_delay_seconds_bucket", le="0.005") == 1
     assert value(found, "fairq_loop_delay_seconds_bucket", le="0.002") == 0
@@ -275,27 +285,39 @@ def test_nobody_can_make_new_labels_by_asking():
 # The page
 
 
-def ask(made: Any, method: str = "GET", **headers: str) -> Any:
-    application = WSGIApplication()
-    metrics_page.register(application, made)
-    return webob.Request.blank("/metrics", method=method, headers=headers).get_response(application)
+def page(controller: Any, metrics_of: Any) -> Any:
+    """The interface of a controller, as a WSGI application."""
+    return rest.Rest(Service(FabricView(controller), metrics=metrics_of), Gate(), webob.exc.HTTPNotFound())
+
+
+def ask(application: Any, path: str = "/metrics", method: str = "GET", **headers: str) -> Any:
+    return webob.Request.blank(path, method=method, headers=headers).get_response(application)
 
 
 def test_the_page_is_served(controller):
-    answer = ask(controller.metrics)
+    application = page(controller, controller.metrics)
+    answer = ask(application)
     assert answer.status_code == 200 and answer.body.startswith(b"# HELP fairq_build_info ")
     assert answer.headers["Content-Type"] == prometheus_client.CONTENT_TYPE_PLAIN_0_0_4
     assert answer.headers["Cache-Control"] == "no-store"
-    answer = ask(controller.metrics, Accept=PROMETHEUS)
+    answer = ask(application, Accept=PROMETHEUS)
     assert answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
-    assert ask(controller.metrics, "HEAD").status_code == 200
+    assert ask(application, method="HEAD").body == b""
+    answer = ask(application, method="POST")
+    assert answer.status_code == 405 and answer.headers["Content-Type"] == "application/problem+json"
 
 
-@pytest.mark.parametrize("method", ["POST", "DELETE", "PUT", "BREW"])
-def test_the_page_can_only_be_read(controller, method):
-    answer = ask(controller.metrics, method)
-    assert answer.status_code == 405 and answer.headers["Allow"] == "GET, HEAD"
-    assert answer.headers["Content-Type"] == "application/problem+json"
+def test_the_interface_says_what_was_asked_of_it():
+    controller = crowd.crowded()
+    application = page(controller, controller.metrics)
+    before = controller.metrics.render("")[0]
+    assert b"/v1/switches" not in before
+    for path in ("/v1/switches", "/v1/switches", "/v1/switches?no=1", "/v1/nothing", "/elsewhere"):
+        ask(application, path)
+    found = scrape(controller)
+    count = {(s.labels["path"], s.labels["code"]): s.value for s in found["fairq_http_requests_total"]}
+    assert count["/v1/switches", "200"] == 2 and count["/v1/switches", "400"] == 1
+    assert count["other", "404"] == 1  # and what is none of ours is not counted
 
 
 def test_a_fault_is_a_problem_document_and_in_the_log(controller, caplog):
@@ -303,7 +325,10 @@ def test_a_fault_is_a_problem_document_and_in_the_log(controller, caplog):
         def render(self, accept: str) -> None:
             raise RuntimeError("secret")
 
-    answer = ask(Broken())
+        def observe_request(self, *about: Any) -> None:
+            pass
+
+    answer = ask(page(controller, Broken()))
     assert answer.status_code == 500 and b"secret" not in answer.body
     assert "secret" in caplog.text
 
