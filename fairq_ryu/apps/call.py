@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from fairq_ryu.apps.api.asking import FlowsQuery, Nothing, PageQuery, PolicyChange
 from fairq_ryu.apps.api.base import Asked, Row
 from fairq_ryu.apps.pages import Pages
-from fairq_ryu.apps.rest_answer import Answer, Reply
+from fairq_ryu.apps.rest_answer import Answer, Reply, encode, in_turns
+from fairq_ryu.apps.shared import Shared
 from fairq_ryu.apps.streams import Streams
 from fairq_ryu.fabric.announce_request import Request
 from fairq_ryu.fabric.events import History
@@ -100,6 +101,12 @@ class Service:
     streams: Streams = field(default_factory=Streams)
     pages: Pages = field(default_factory=Pages)
     most_limit: int = 1000
+    ports: Shared = field(init=False)
+    """the answer to /v1/ports"""
+
+    def __post_init__(self) -> None:
+        """The answer for all who ask at about the same time."""
+        self.ports = Shared(lambda: encode({"ports": list(in_turns(self.view.ports()))}))
 
     @property
     def history(self) -> History:

@@ -9,7 +9,7 @@ from fairq_ryu.apps.api import answers, asking, rows, state
 from fairq_ryu.apps.call import Call, Operation, Resource
 from fairq_ryu.apps.openapi import VERSION, document
 from fairq_ryu.apps.pages import INDEX
-from fairq_ryu.apps.rest_answer import Answer, Refused, Reply
+from fairq_ryu.apps.rest_answer import JSON, Answer, Refused, Reply
 from fairq_ryu.apps.streams import SSE
 from fairq_ryu.errors import UserError
 from fairq_ryu.fabric.events import Kind
@@ -35,8 +35,8 @@ def _ready(call: Call) -> Answer:
     return {"ready": True}
 
 
-def _ports(call: Call) -> Answer:
-    return {"ports": list(call.service.view.ports())}
+def _ports(call: Call) -> Reply:
+    return Reply(body=call.service.ports.get(), content_type=JSON)
 
 
 def _flows(call: Call) -> Answer:

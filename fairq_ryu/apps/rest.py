@@ -31,7 +31,7 @@ from fairq_ryu.apps.api.base import quoted
 from fairq_ryu.apps.call import Call, Operation, Resource, Service
 from fairq_ryu.apps.gate import Gate
 from fairq_ryu.apps.openapi import WRITES
-from fairq_ryu.apps.resources import RESOURCES
+from fairq_ryu.apps.resources import PORTS, RESOURCES
 from fairq_ryu.apps.rest_answer import JSON, Refused, Reply, encode, problem
 from fairq_ryu.errors import UserError
 
@@ -55,6 +55,7 @@ class Rest:
         self.service = service
         self.gate = gate
         self._other = other
+        self.short = server.Short(PORTS, service.ports, gate.is_own)
         self._plain = {each.path: each for each in RESOURCES if "{" not in each.path}
         self._parted = [(_pattern(each.path), each) for each in RESOURCES if "{" in each.path]
 
