@@ -8,7 +8,7 @@ from typing import Any
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.fabric.counting import Histogram, Peak
+from fairq_ryu.fabric.counting import ROUND_TRIPS, Histogram, Peak
 from fairq_ryu.model import FlowKey, PortKey, Thresholds
 from fairq_ryu.openflow import depth, oxm, records, rules
 
@@ -41,7 +41,7 @@ class AgentLink:
         self._no_drops = False
         # Counted for whoever watches the controller. A round trip is from a question for queues to the moment
         # when its answer is handled, seconds; flows unscaled are directions whose handshake it has not seen.
-        self.round_trip = Histogram()
+        self.round_trip = Histogram(ROUND_TRIPS)
         self.unanswered = 0
         self.rules_said = 0
         self.flows_unscaled: int | None = None

@@ -40,7 +40,7 @@ REQUESTS = (
         ("path",),
     ),
 )
-FAMILIES = (*HEALTH, *FABRIC, *PORTS, *REQUESTS)
+FAMILIES = (*PORTS, *FABRIC, *HEALTH, *REQUESTS)
 """All that is told, besides ``process_*``."""
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -91,9 +91,9 @@ class Metrics:
     def tables(self) -> Iterator[tuple[Iterable[Family], Callable[[], Samples]]]:
         """Metrics that are read together, and what reads them."""
         controller = self._controller
-        yield HEALTH, lambda: health(controller, time.monotonic())
-        yield FABRIC, lambda: fabric(controller, time.monotonic())
         yield PORTS, lambda: ports(controller, time.monotonic())
+        yield FABRIC, lambda: fabric(controller, time.monotonic())
+        yield HEALTH, lambda: health(controller, time.monotonic())
         yield REQUESTS, self._asked
 
     def _asked(self) -> Samples:

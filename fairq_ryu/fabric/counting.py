@@ -12,6 +12,8 @@ from itertools import accumulate
 
 DELAYS = (0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Bounds of histograms of delays, seconds: the control loop's interval of 2 ms is in the midst of them."""
+ROUND_TRIPS = (0.00025, 0.0005, 0.001, 0.002, 0.005, 0.02, 0.1, 0.5)
+"""Bounds of round trips to agents, seconds. Fewer, for each agent has them."""
 PACKET_INS = ("tcp", "held", "arp", "source", "lldp", "loss", "other")
 """Copies of SYN, FIN and RST; held SYNs; ARP questions to all; frames of unknown hosts; discovery frames;
 packets that a queue has dropped, which agents hand over; and what is none of these, or cannot be read."""

@@ -23,6 +23,8 @@ def started(lab):
         lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
         lab.manager.wait_for(f"agent of bridge {S1}: connected")
         lab.manager.wait_for(f"bridge {S1}: connected")
+        rules = ("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s1")
+        assert until(lambda: "priority=100,arp" in output(*rules))
         return lab
 
     return start

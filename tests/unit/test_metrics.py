@@ -297,7 +297,7 @@ def ask(application: Any, path: str = "/metrics", method: str = "GET", **headers
 def test_the_page_is_served(controller):
     application = page(controller, controller.metrics)
     answer = ask(application)
-    assert answer.status_code == 200 and answer.body.startswith(b"# HELP fairq_build_info ")
+    assert answer.status_code == 200 and answer.body.startswith(b"# HELP fairq_port_queue_bytes ")
     assert answer.headers["Content-Type"] == prometheus_client.CONTENT_TYPE_PLAIN_0_0_4
     assert answer.headers["Cache-Control"] == "no-store"
     answer = ask(application, Accept=PROMETHEUS)
