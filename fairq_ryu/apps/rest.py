@@ -17,6 +17,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -56,6 +57,8 @@ class Rest:
         self.gate = gate
         self._other = other
         self.short = server.Short(PORTS, service.ports, gate.is_own)
+        if service.metrics is not None:
+            self.short.observe = partial(service.metrics.observe_request, "GET", PORTS, HTTPStatus.OK)
         self._plain = {each.path: each for each in RESOURCES if "{" not in each.path}
         self._parted = [(_pattern(each.path), each) for each in RESOURCES if "{" in each.path]
 

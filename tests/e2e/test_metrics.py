@@ -1,5 +1,6 @@
 """/metrics of a real controller with a bridge, its agent and TCP: the numbers are there, true, and grow."""
 
+import http.client
 import sys
 import urllib.request
 
@@ -89,6 +90,22 @@ def test_the_queue_of_a_loaded_port_and_what_reaches_the_controller_are_told(sta
     assert 60000 * 0.25 / 3 < mean < 60000 * 0.25 * 3
     # What was there stays: a counter never goes back.
     assert all(after[key] >= number for key, number in first.items() if key[0].endswith(("_total", "_count")))
+
+
+def test_requests_are_counted_whichever_way_they_are_answered(started):
+    lab = started()
+    host = lab.manager.url.removeprefix("http://")
+    for path, times in (("/v1/ports", 5), ("/v1/ports?no=1", 2), ("/v1/hosts", 3)):
+        connection = http.client.HTTPConnection(host, timeout=5)
+        for _ in range(times):
+            connection.request("GET", path)
+            connection.getresponse().read()
+        connection.close()
+    name = "fairq_http_requests_total"
+    assert value(lab, name, path="/v1/ports", code="200", method="GET") == 5
+    assert value(lab, name, path="/v1/ports", code="400") == 2
+    assert value(lab, name, path="/v1/hosts") == 3
+    assert value(lab, "fairq_http_request_duration_seconds_count", path="/v1/ports") == 7
 
 
 def test_an_agent_that_goes_is_missing_and_what_it_told_is_gone(started):
