@@ -253,6 +253,10 @@ def test_meters_are_asked_where_there_are_meters():
     assert site.log == []
     site.network.meters_told(9, [])  # of a bridge that has just gone
     assert site.network.copies_dropped == {}
+    site.network.meters_told(1, [])
+    assert site.network.copies_dropped == {1: 0}
+    site.network.bridge_gone(site.bridge)
+    assert site.network.copies_dropped == {}
 
 
 # Requests
