@@ -21,6 +21,7 @@ from fairq_ryu.apps import rest, settings
 from fairq_ryu.apps.agents import AgentLink
 from fairq_ryu.apps.discovery import Discovery
 from fairq_ryu.apps.network import Network, PortState
+from fairq_ryu.apps.traffic import INTERVAL, Traffic
 from fairq_ryu.apps.view import AnnouncingView, FabricView
 from fairq_ryu.apps.windows import Windows
 from fairq_ryu.fabric.flows import FlowEvent, FlowState, FlowTable, SeenFlow
@@ -55,6 +56,7 @@ class Controller(app_manager.RyuApp):
         self.network = Network(self.config, self.logger)
         self.flows = FlowTable(self.config.number("fairq_ryu", "flow_idle_timeout"))
         self.windows = Windows(choice, self.config, self.network, self.flows, self.logger)
+        self.traffic = Traffic()
         self._holds = self.config.value("fairq_ryu", "syn") == "hold"
         self._joining: dict[int, tuple[Any, list[Any]]] = {}  # bridges, and the rules they have told of
         self._changed = hub.Event()
@@ -62,6 +64,7 @@ class Controller(app_manager.RyuApp):
         hub.spawn(self._expire)
         hub.spawn(self._tick)
         hub.spawn(self._refresh)
+        hub.spawn(self._count)
 
     # Switches come and go
 
@@ -132,6 +135,7 @@ class Controller(app_manager.RyuApp):
         key, now = PortKey(datapath.id, number), time.monotonic()
         if gone:
             self.network.port_gone(key)
+            self.traffic.forget(key)
             self._apply(self.flows.forget_port(key), now)
         else:
             self.network.port_changed(datapath.id, _state(message.desc), now)
@@ -285,6 +289,30 @@ class Controller(app_manager.RyuApp):
             self.network.tick(time.monotonic())
             self._network_changed()
             hub.sleep(_TICK)
+
+    def _count(self) -> None:
+        """Ask the bridges for their ports' counters, one after the other: the answers of many do not come at
+        once.
+        """
+        while True:
+            bridges = list(self.network.bridges)
+            self.traffic.keep_only(self.network.bridges)
+            for dpid in bridges:
+                if dpid in self.network.bridges:
+                    datapath = self.network.bridges[dpid]
+                    datapath.send_msg(rules.ask_counters(datapath))
+                hub.sleep(INTERVAL / len(bridges))
+            if not bridges:
+                hub.sleep(INTERVAL)
+
+    @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
+    def on_counters(self, event: Any) -> None:
+        """A bridge tells the counters of its ports."""
+        message = event.msg
+        dpid = message.datapath.id
+        if self.network.bridges.get(dpid) is message.datapath:
+            ours = [each for each in message.body if each.port_no <= ofp.OFPP_MAX]
+            self.traffic.counted(dpid, ours)
 
     def _expire(self) -> None:
         """Where no agent tells what is still alive, silence is all there is to go by."""

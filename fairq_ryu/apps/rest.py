@@ -54,7 +54,7 @@ class View(Protocol):
     def ports(self) -> list[dict[str, Any]]:
         """The ports of all switches: ``dpid``, ``port``, ``name``, ``role``, ``flows``, ``active``,
         ``queue_bytes``, ``peak_bytes``, ``limit_bytes``, ``rate_bps``, ``drops``, ``pool_bytes``,
-        ``window_bytes``, ``flow_windows``, ``policy``.
+        ``window_bytes``, ``flow_windows``, ``policy``, ``tx_bytes``, ``rx_bytes``, ``tx_bps``, ``rx_bps``.
         """
 
     def flows(self) -> Iterable[dict[str, Any]]:

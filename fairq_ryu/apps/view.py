@@ -45,6 +45,7 @@ class FabricView:
                 flows, plan, sample = governed.get(port, (0, None, None))
                 link = self._controller.windows.links.get(dpid)
                 depth = link.depths.get(port.port) if link is not None else None
+                traffic = self._controller.traffic.get(port)
                 rows.append(
                     {
                         "dpid": _dpid(dpid),
@@ -62,6 +63,10 @@ class FabricView:
                         "window_bytes": plan.window if plan else None,
                         "flow_windows": len(plan.flows) if plan else 0,
                         "policy": engine.policy_of(port).name,
+                        "tx_bytes": None if traffic is None else traffic.tx_bytes,
+                        "rx_bytes": None if traffic is None else traffic.rx_bytes,
+                        "tx_bps": None if traffic is None else traffic.tx_bps,
+                        "rx_bps": None if traffic is None else traffic.rx_bps,
                     }
                 )
         return rows
