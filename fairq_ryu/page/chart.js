@@ -4,7 +4,7 @@ import { HISTORY_SECONDS } from "./store.js";
 import { bytes, count } from "./format.js";
 
 const LEFT = 52;
-const RIGHT = 14;
+const RIGHT = 54; // for the names of lines, beside their ends
 const GAP_SECONDS = 2; // between two samples that are further apart, nothing is known
 const FONT = '11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 const PLOTS = [
@@ -174,17 +174,19 @@ function line({ pen, x, samples }, field, y, style, width, dash = []) {
   pen.setLineDash([]);
 }
 
-// A word beside a line, on a ground of its own, so that it can be read on any.
-function tag({ pen, ink, width }, text, y, style) {
-  const size = pen.measureText(text).width + 8;
-  pen.fillStyle = ink("panel");
-  pen.globalAlpha = 0.85;
-  pen.fillRect(width - RIGHT - size - 2, y - 8, size, 16);
-  pen.globalAlpha = 1;
-  pen.fillStyle = style;
-  pen.textAlign = "right";
+// Names beside the ends of lines, kept apart: [text, y, style].
+function names({ pen, width }, area, words) {
+  const found = words.filter(([, y]) => y !== null).sort((one, other) => one[1] - other[1]);
+  pen.textAlign = "left";
   pen.textBaseline = "middle";
-  pen.fillText(text, width - RIGHT - 6, y);
+  let above = -Infinity;
+  found.forEach(([text, y, style], index) => {
+    const room = area.bottom - (found.length - 1 - index) * 13;
+    const at = Math.min(room, Math.max(above + 13, y));
+    pen.fillStyle = style;
+    pen.fillText(text, width - RIGHT + 6, at);
+    above = at;
+  });
 }
 
 function drawQueue(frame, area, events) {
@@ -213,8 +215,12 @@ function drawQueue(frame, area, events) {
   line(frame, "queue", y, ink("accent"), 1.8);
   line(frame, "limit", y, ink("alert"), 1.6);
   line(frame, "target", y, ink("ink"), 1.4, [6, 4]);
-  if (last?.limit) tag(frame, `limit ${bytes(last.limit)}`, y(last.limit) + 10, ink("alert"));
-  if (last?.target) tag(frame, `target ${bytes(last.target)}`, y(last.target) - 10, ink("ink"));
+  const at = (field) => (last?.[field] ? y(last[field]) : null);
+  names(frame, area, [
+    ["limit", at("limit"), ink("alert")],
+    ["target", at("target"), ink("ink")],
+    ["queue", at("queue"), ink("accent")],
+  ]);
   pen.fillStyle = ink("alert");
   for (const event of events) {
     if (event.time < now - HISTORY_SECONDS || event.time > now || !["loss", "incast", "repin"].includes(event.kind)) continue;
@@ -236,8 +242,11 @@ function drawWindows(frame, area) {
   heading(frame, none ? "Windows: none stands here" : "Windows", area.top - 6);
   line(frame, "pool", y, ink("pool"), 1.8);
   line(frame, "window", y, ink("ink"), 1.4, [2, 3]);
-  if (last && last.pool !== null && last.pool !== undefined) tag(frame, `pool ${bytes(last.pool)}`, Math.max(area.top + 4, y(last.pool) - 10), ink("pool"));
-  if (last && last.window !== null && last.window !== undefined) tag(frame, `window ${bytes(last.window)}`, Math.min(area.bottom - 8, y(last.window) + 10), ink("ink"));
+  const at = (field) => (last?.[field] ? y(last[field]) : null);
+  names(frame, area, [
+    ["pool", at("pool"), ink("pool")],
+    ["window", at("window"), ink("ink")],
+  ]);
 }
 
 function drawDrops(frame, area) {

@@ -51,7 +51,7 @@ export function shortRate(bps) {
 
 export function percent(share) {
   if (!known(share)) return UNKNOWN;
-  return `${share >= 0.0995 || share === 0 ? Math.round(share * 100) : (share * 100).toFixed(1)}\u00a0%`;
+  return `${share >= 0.0995 || share < 0.0005 ? Math.round(share * 100) : (share * 100).toFixed(1)}\u00a0%`;
 }
 
 export function seconds(value) {

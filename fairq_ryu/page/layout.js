@@ -82,10 +82,17 @@ export function layout(store, width, height, before) {
   placeEdge(store, rows[0] ?? [], width, y(0), boxes, hosts, y(0) + BOX + gap);
   for (let level = 1; level < depth; level += 1) placeRow(rows[level], width, y(level), boxes);
   const ports = placePorts(store, boxes, hosts, found);
+  // The vessels that show queues: as large as there is room for.
+  const slot = Math.min(60, ...hosts.map((host) => host.slot));
+  const tank = {
+    width: Math.round(Math.max(9, Math.min(20, slot * 0.42))),
+    height: Math.round(Math.max(20, Math.min(72, gap * 0.26))),
+  };
   const links = store.state.links
     .map(({ a, b }) => ({ a: portKey(...a), b: portKey(...b) }))
     .filter(({ a, b }) => ports.has(a) && ports.has(b));
-  return { width, height, boxes, hosts, ports, links, levels: found };
+  const thickness = slot < 30 ? 0.6 : 1; // of lines
+  return { width, height, thickness, boxes, hosts, ports, links, tank, levels: found };
 }
 
 function portsOf(store) {

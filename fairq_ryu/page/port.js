@@ -6,6 +6,7 @@ import { bytes, count, percent, rate } from "./format.js";
 import { load } from "./store.js";
 import { Table } from "./table.js";
 
+const STATES = { CNG: "▲ CNG, congested", NOM: "NOM, normal" };
 const STEP = 5; // seconds between the rows of the table
 
 export function windowWords(row) {
@@ -77,11 +78,8 @@ export class PortPanel {
     const towards = key ? store.leadsTo(key) : "";
     setText(byId("port-title"), name + (towards ? ` to ${towards}` : ""));
     setText(byId("port-about"), about(store, key, row));
-    setText(byId("port-state"), row?.state ?? "");
-    setAttributes(byId("port-state"), {
-      "data-state": row?.state,
-      title: row?.state === "CNG" ? "congested" : row?.state === "NOM" ? "normal" : null,
-    });
+    setText(byId("port-state"), STATES[row?.state] ?? "");
+    setAttributes(byId("port-state"), { "data-state": row?.state });
     for (const { value, text } of this._facts) setText(value, row ? text(row) : "–");
     this._chart.show(samples, key ? store.eventsAt(key) : []);
     this._describe(samples);

@@ -17,6 +17,26 @@ export class Table {
     this._rows = new Map();
     this._last = [];
     this._buildHead();
+    if (onPick) this._body.addEventListener("keydown", (event) => this._press(event));
+  }
+
+  // A table is one stop of the Tab key; up and down lead from row to row.
+  _press(event) {
+    const buttons = [...this._body.querySelectorAll("td:first-child button")];
+    const at = buttons.indexOf(document.activeElement);
+    const last = buttons.length - 1;
+    const next = { ArrowDown: Math.min(last, at + 1), ArrowUp: Math.max(0, at - 1), Home: 0, End: last }[event.key];
+    if (at < 0 || next === undefined) return;
+    event.preventDefault();
+    buttons[next].focus();
+    this._rove(buttons[next]);
+  }
+
+  // The row that had the focus is the stop, or else the one that is chosen, or the first.
+  _rove(wanted) {
+    const buttons = [...this._body.querySelectorAll("td:first-child button")];
+    this._stop = [wanted, this._stop, this._rows.get(this._current)?.button, buttons[0]].find((each) => buttons.includes(each));
+    for (const button of buttons) button.tabIndex = button === this._stop ? 0 : -1;
   }
 
   _buildHead() {
@@ -85,6 +105,10 @@ export class Table {
       this._rows.get(key).element.remove();
       this._rows.delete(key);
     }
+    if (this._onPick && this._keys !== [...this._rows.keys()].join()) {
+      this._keys = [...this._rows.keys()].join();
+      this._rove();
+    }
   }
 
   _line(key, row) {
@@ -97,7 +121,10 @@ export class Table {
       element.classList.add("pick");
       line.button = make("button", { type: "button" });
       cells[0].append(line.button);
-      element.addEventListener("click", () => this._onPick(key, line.row));
+      element.addEventListener("click", () => {
+        this._rove(line.button);
+        this._onPick(key, line.row);
+      });
     }
     return line;
   }

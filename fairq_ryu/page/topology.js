@@ -4,11 +4,10 @@ import { make, makeSvg, setAttributes, setText } from "./dom.js";
 import { percent, rate, shortRate } from "./format.js";
 import { ARCH, commonPrefix, describeHost, layout, signature } from "./layout.js";
 
-const TANK = { width: 11, height: 24 };
 const SOCKET = 7;
 const QUIET_BPS = 20_000; // discovery frames and the like: no number for them
-const CROWDED = 12; // with more links between switches, only the busy ones are labelled
 const LEAST_HEIGHT = 330;
+const PLACES = [0.5, 0.36, 0.64, 0.24, 0.76]; // for the number, along a link between switches
 
 // [share of the capacity from which on, name]: the legend in index.html has the same words.
 const LOADS = [
@@ -71,8 +70,7 @@ export class Topology {
     this._boxes = new Map();
     const layers = ["links", "hosts", "switches", "ports", "labels"].map((name) => makeSvg("g", { class: name }));
     const [links, hosts, switches, ports, labels] = layers;
-    this._dense = plan.links.length > CROWDED;
-    plan.links.forEach((link, index) => links.append(this._link(link, index, labels)));
+    for (const link of plan.links) links.append(this._link(link, labels));
     const names = plan.hosts.map((host) => describeHost(this._store, host.keys));
     this._prefix = commonPrefix(names);
     plan.hosts.forEach((host, index) => {
@@ -98,7 +96,7 @@ export class Topology {
 
   _end(key) {
     const { x, y, side } = this._plan.ports.get(key);
-    return { x, y: y + side * (this._store.ports.get(key).limit_bytes ? TANK.height : SOCKET) };
+    return { x, y: y + side * (this._store.ports.get(key).limit_bytes ? this._plan.tank.height : SOCKET) };
   }
 
   _lane(name, rate_, capacity) {
@@ -119,27 +117,25 @@ export class Topology {
     return group;
   }
 
-  _link({ a, b }, index, labels) {
+  _link({ a, b }, labels) {
     const { ports } = this._plan;
     const [from, to] = [this._end(a), this._end(b)];
     const level = ports.get(a).side === -1 && ports.get(b).side === -1;
     const there = this._lane(`${a}>`, () => this._tx(a, b), () => this._capacity(a));
     const back = this._lane(`${b}>`, () => this._tx(b, a), () => this._capacity(b));
-    shapeLanes(there, back, from, to, level);
+    shapeLanes(there, back, from, to, level, 4 * this._plan.thickness);
     const label = makeSvg("text", { class: "rate" });
-    // Labels of neighbouring links stand at different heights.
-    const at = this._dense ? [0.3, 0.5, 0.7][index % 3] : 0.5;
-    setAttributes(label, {
+    labels.append(label);
+    const places = PLACES.map((at) => ({
       x: from.x + (to.x - from.x) * at,
       y: level ? Math.min(from.y, to.y) - ARCH / 2 + 4 : from.y + (to.y - from.y) * at + 4,
-    });
-    labels.append(label);
+    }));
     const up = to.y < from.y;
     const rates = () => [this._tx(a, b), this._tx(b, a)];
     const describe = ([one, other]) =>
       `${this._say(a, one)}\n${this._say(b, other)}`;
     const arrows = level ? (from.x < to.x ? "→←" : "←→") : up ? "↑↓" : "↓↑";
-    return this._group(level ? arch(from, to, 0) : straight(from, to, 0), [there, back], [a, b], { label, rates, arrows, between: true }, describe);
+    return this._group(level ? arch(from, to, 0) : straight(from, to, 0), [there, back], [a, b], { label, rates, arrows, places }, describe);
   }
 
   _hostLink(host, index, labels) {
@@ -151,15 +147,17 @@ export class Topology {
     // The queue's rate is that of the way out; into the switch, only a port without one says how fast it is.
     const row = () => this._store.ports.get(keys[0]);
     const up = this._lane(`${keys[0]}<`, sum("rx_bps"), () => (row()?.limit_bytes ? 0 : this._capacity(keys[0]) * keys.length));
-    shapeLanes(down, up, from, to, false);
+    shapeLanes(down, up, from, to, false, 4 * this._plan.thickness);
     const label = makeSvg("text", { class: "rate" });
-    const places = host.slot < 26 ? [0.3, 0.5, 0.7] : host.slot < 48 ? [0.38, 0.62] : [0.5];
-    const at = places[index % places.length];
-    setAttributes(label, { x: to.x, y: from.y + (to.y - from.y) * at + 4 });
     labels.append(label);
+    // Labels of neighbouring hosts stand at different heights.
+    const heights = host.slot < 26 ? [0.3, 0.5, 0.7] : host.slot < 48 ? [0.38, 0.62] : [0.5];
+    const at = heights[index % heights.length];
+    const edge = Math.max(20, Math.min(this._plan.width - 20, to.x));
+    const places = [{ x: edge, y: from.y + (to.y - from.y) * at + 4 }];
     const rates = () => [sum("tx_bps")(), sum("rx_bps")()];
     const describe = ([one, other]) => `${this._say(keys[0], one)}\nand back ${rate(other)}`;
-    return this._group(straight(from, to, 0), [down, up], keys, { label, rates, arrows: "↓↑" }, describe);
+    return this._group(straight(from, to, 0), [down, up], keys, { label, rates, arrows: "↓↑", places }, describe);
   }
 
   _say(key, bps) {
@@ -178,10 +176,13 @@ export class Topology {
 
   _host(host, name) {
     const short = host.slot < 92 && this._prefix && name.startsWith(this._prefix) ? `.${name.slice(this._prefix.length)}` : name;
-    const most = Math.max(3, Math.floor((host.slot + 6) / 6.5));
-    const label = short.length > most ? `${short.slice(0, most - 1)}…` : short;
+    const small = host.slot < 26 || short.length * 6.6 > host.slot;
+    const most = Math.max(3, Math.floor(host.slot / (small ? 5.2 : 6.6)));
+    // Where that is too long, the last number says most.
+    const last = /^\d+(\.\d+){3}$/.test(name) ? `.${name.split(".").at(-1)}` : short;
+    const label = short.length <= most ? short : last.length <= most ? last : `${last.slice(0, most - 1)}…`;
     const circle = makeSvg("circle", { cx: host.x, cy: host.y, r: host.slot < 26 ? 6 : 8 });
-    const text = makeSvg("text", { x: host.x, y: host.y + 25, class: host.slot < 26 ? "small" : null }, label);
+    const text = makeSvg("text", { x: host.x, y: host.y + 25, class: small ? "small" : null }, label);
     return makeSvg("g", { class: "host" }, makeSvg("title", {}, name), circle, text);
   }
 
@@ -196,7 +197,7 @@ export class Topology {
 
   _port({ key, x, y, side }) {
     const tank = Boolean(this._store.ports.get(key).limit_bytes);
-    const { width, height } = tank ? TANK : { width: SOCKET, height: SOCKET };
+    const { width, height } = tank ? this._plan.tank : { width: SOCKET, height: SOCKET };
     const top = side === 1 ? y : y - height;
     const group = makeSvg("g", { class: tank ? "port tank" : "port", role: "button", tabindex: -1, "data-port": key });
     const title = makeSvg("title");
@@ -256,26 +257,41 @@ export class Topology {
   }
 
   _values() {
-    let busiest = 0;
     for (const { path, rate: read, capacity } of this._lanes) {
       const bps = read() ?? 0;
       const most = capacity();
       const share = most ? bps / most : 0;
-      busiest = Math.max(busiest, bps);
       const load = (LOADS.find(([from]) => share >= from) ?? [0, bps > QUIET_BPS ? "low" : "idle"])[1];
-      const width = bps > QUIET_BPS ? Math.min(7, 1 + Math.log10(bps / QUIET_BPS) * 1.15) : 1;
+      const width = bps > QUIET_BPS ? (1 + Math.min(7, Math.log10(bps / QUIET_BPS) * 1.4)) * this._plan.thickness : 1;
       setAttributes(path, { "data-load": load, "stroke-width": width.toFixed(1) });
     }
-    for (const { label, rates, arrows, title, describe, between } of this._tags) {
-      const both = rates();
-      const side = (both[1] ?? 0) > (both[0] ?? 0) ? 1 : 0;
-      const bps = both[side] ?? 0;
-      const shown = bps > QUIET_BPS && !(between && this._dense && bps < busiest / 20);
-      setText(label, shown ? `${arrows[side]}${shortRate(bps)}` : "");
-      setText(title, describe(both));
-    }
+    this._writeTags();
     for (const [key, parts] of this._ports) this._portValues(key, parts);
     for (const row of this._store.state.switches) this._boxValues(row);
+  }
+
+  // Numbers on links, the busiest first; where there is no room left for one, there is none.
+  _writeTags() {
+    const tags = this._tags.map((tag, index) => {
+      const both = tag.rates();
+      const side = (both[1] ?? 0) > (both[0] ?? 0) ? 1 : 0;
+      setText(tag.title, tag.describe(both));
+      const bps = both[side] ?? 0;
+      // In steps, so that labels do not change places with every little change.
+      return { ...tag, bps, index, step: Math.round(Math.log2(bps + 1)), text: `${tag.arrows[side]}${shortRate(bps)}` };
+    });
+    tags.sort((one, other) => other.step - one.step || one.index - other.index);
+    const taken = [];
+    for (const { label, places, bps, text } of tags) {
+      const width = text.length * 7 + 4;
+      const free = (place) =>
+        !taken.some((other) => Math.abs(other.x - place.x) < (other.width + width) / 2 && Math.abs(other.y - place.y) < 14);
+      const place = bps > QUIET_BPS ? places.find(free) : undefined;
+      setText(label, place ? text : "");
+      if (!place) continue;
+      setAttributes(label, { x: place.x.toFixed(1), y: place.y.toFixed(1) });
+      taken.push({ ...place, width });
+    }
   }
 
   _portValues(key, { group, title, top, height, fill, target, alarm, x }) {
@@ -290,7 +306,8 @@ export class Topology {
     const filled = inside * share(row.queue_bytes);
     setAttributes(fill, { y: (top + 1.5 + inside - filled).toFixed(1), height: filled.toFixed(1) });
     const level = (top + 1.5 + inside * (1 - share(row.target_bytes))).toFixed(1);
-    setAttributes(target, { d: row.target_bytes ? `M${x - TANK.width / 2 - 3} ${level}h${TANK.width + 6}` : null });
+    const { width } = this._plan.tank;
+    setAttributes(target, { d: row.target_bytes ? `M${x - width / 2 - 3} ${level}h${width + 6}` : null });
     group.classList.toggle("congested", row.state === "CNG");
     alarm.toggleAttribute("hidden", row.state !== "CNG");
   }
@@ -316,10 +333,10 @@ function total(values) {
 }
 
 // The two directions of a link, side by side; each begins where it begins, so that its arrow is at its end.
-function shapeLanes(there, back, from, to, level) {
+function shapeLanes(there, back, from, to, level, aside) {
   const shape = level ? arch : straight;
-  there.setAttribute("d", shape(from, to, 3));
-  back.setAttribute("d", shape(to, from, 3));
+  there.setAttribute("d", shape(from, to, aside));
+  back.setAttribute("d", shape(to, from, aside));
 }
 
 function straight(from, to, aside) {

@@ -3,6 +3,7 @@
 `python -m tests.support.fake_controller incast` serves one at port 8080, to look at.
 """
 
+import contextlib
 import json
 import math
 import mimetypes
@@ -230,16 +231,42 @@ class Scene:
             "state": lambda row, wanted: row["state"] == wanted,
             "port": lambda row, wanted: ":" in wanted or int(wanted) in (row["sport"], row["dport"]),
         }
-        found = [row for row in rows if all(test(row, query[name]) for name, test in tests.items() if name in query)]
-        return {"flows": found[offset : offset + limit], "total": len(found), "limit": limit, "offset": offset}
+        found = [
+            row
+            for row in rows
+            if all(test(row, query[name]) for name, test in tests.items() if name in query)
+        ]
+        return {
+            "flows": found[offset : offset + limit],
+            "total": len(found),
+            "limit": limit,
+            "offset": offset,
+        }
 
     def policy_answer(self):
         row = {"type": "float", "minimum": 0, "maximum": 1}
         parameters = [
-            {"name": "alpha", "value": 0.25, "unit": "", "default": 0.25, "help": "target, as a share of the buffer"},
-            {"name": "interval", "value": 0.002, "unit": "s", "default": 0.002, "help": "how often queues are read"},
+            {
+                "name": "alpha",
+                "value": 0.25,
+                "unit": "",
+                "default": 0.25,
+                "help": "target, as a share of the buffer",
+            },
+            {
+                "name": "interval",
+                "value": 0.002,
+                "unit": "s",
+                "default": 0.002,
+                "help": "how often queues are read",
+            },
         ]
-        return {"policy": self.policy, "parameters": [{**row, **each} for each in parameters], "ports": [], "available": []}
+        return {
+            "policy": self.policy,
+            "parameters": [{**row, **each} for each in parameters],
+            "ports": [],
+            "available": [],
+        }
 
 
 class Incast(Scene):
@@ -331,7 +358,9 @@ class LeafSpine(Scene):
     def __init__(self, leaves=2, spines=2, hosts=8):
         super().__init__("leafspine")
         self.edge = [self.switch(number, f"l{number}") for number in range(1, leaves + 1)]
-        self.above = [self.switch(number, f"p{number - leaves}") for number in range(leaves + 1, leaves + spines + 1)]
+        self.above = [
+            self.switch(number, f"p{number - leaves}") for number in range(leaves + 1, leaves + spines + 1)
+        ]
         self.uplinks = {}
         count = 0
         for leaf in self.edge:
@@ -390,13 +419,15 @@ class FatTree(Scene):
             for switch in edge:
                 for _ in range(half):
                     count += 1
-                    self.host(switch, f"10.{pod}.{edge.index(switch)}.{count}", limit=125_000, rate=200_000_000)
+                    self.host(
+                        switch, f"10.{pod}.{edge.index(switch)}.{count}", limit=125_000, rate=200_000_000
+                    )
                 for up in above:
                     self.link(switch, up, limit=125_000, rate=200_000_000)
 
     @property
     def loads(self):
-        found = {key: (2000, 2000) for key in self.ports}
+        found = dict.fromkeys(self.ports, (2000, 2000))
         for index, host in enumerate(self.hosts):
             found[tuple(host["at"])] = (195e6, 5e6) if index == 15 else (2e5, 13e6)
         for index, link in enumerate(self.links):
@@ -460,7 +491,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _live(self, fake):
         if fake.full:
-            self._json({"title": "Too Many", "status": 503, "detail": "8 streams are open, which is the most"}, 503)
+            self._json(
+                {"title": "Too Many", "status": 503, "detail": "8 streams are open, which is the most"}, 503
+            )
             return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
@@ -492,6 +525,14 @@ class _Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.connections = []
+
+    def process_request(self, request, address):
+        self.connections.append(request)
+        super().process_request(request, address)
 
     def handle_error(self, *_args):
         pass  # browsers break off connections
@@ -532,8 +573,11 @@ class FakeController:
     def stop(self):
         self.stopping = True
         self._server.shutdown()
-        self._server.socket.shutdown(socket.SHUT_RDWR)
         self._server.server_close()
+        # A process that dies takes all its connections along.
+        for each in self._server.connections:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
 
 
 if __name__ == "__main__":
