@@ -226,6 +226,23 @@ SETTINGS: tuple[Setting, ...] = (
         0.1,
         60,
     ),
+    Setting(
+        "fairq_ryu",
+        "token_file",
+        "",
+        "",
+        "File with the token for changes over REST (empty: that of FAIRQ_TOKEN, or no changes at all).",
+    ),
+    Setting(
+        "fairq_ryu",
+        "rest_names",
+        "",
+        "",
+        "By these names, blanks between them, requests may call the controller; also by its addresses.",
+    ),
+    Setting("fairq_ryu", "rest_body", 65536, "bytes", "A request over REST is no larger.", 1024, 1 << 20),
+    Setting("fairq_ryu", "rest_page", 1000, "rows", "A page of a list is no longer.", 1, 1000),
+    Setting("fairq_ryu", "rest_streams", 16, "", "Open streams of events and of the live page.", 0, 256),
     # FairQ.
     Setting("fairq", "interval", 0.002, "s", "T: how often the queue is read.", 0.0005, 10),
     Setting("fairq", "increments", 8, "", "M: the window moves once in so many readings.", 1, 1000),
@@ -410,6 +427,13 @@ class Config:
             raise KeyError(f"no such settings: {sorted(given)}")
         self._ports = ports
         self._services = services
+
+    def changed(self, section: str, values: Mapping[str, Value]) -> Config:
+        """The same with other values in a section. UserError if they do not fit the rest."""
+        new = {(section, name): value for name, value in values.items()}
+        config = Config(self._values | new, self._ports, self._services)
+        _check_together(config)
+        return config
 
     def value(self, section: str, name: str) -> Value:
         """One setting. KeyError if there is no such."""

@@ -47,6 +47,23 @@ class Setting:
             value = int(text) if isinstance(self.default, int) else float(text)
         except ValueError:
             raise ValueError(f"{text!r} is not a {self.type_name}") from None
+        return self._within(value, text)
+
+    def check(self, value: Value) -> Value:
+        """The same for a value that has a type already. Raises ValueError, saying what is wrong with it."""
+        if isinstance(self.default, str) and isinstance(value, str):
+            return self.parse(value)
+        if isinstance(self.default, bool) and isinstance(value, bool):
+            return value
+        numbers = int if isinstance(self.default, int) else int | float
+        if isinstance(self.default, str | bool) or isinstance(value, bool) or not isinstance(value, numbers):
+            raise ValueError(f"{_short(value)} is not a {self.type_name}".replace("a yes or no", "yes or no"))
+        try:
+            return self._within(value if isinstance(self.default, int) else float(value), _short(value))
+        except OverflowError:
+            raise ValueError(f"{_short(value)} is too much") from None
+
+    def _within(self, value: int | float, text: str) -> int | float:
         if value != value or (self.minimum is not None and value < self.minimum):
             raise ValueError(f"{text} is less than {self.minimum:g} {self.unit}".rstrip())
         if self.maximum is not None and value > self.maximum:
@@ -54,21 +71,45 @@ class Setting:
         return value
 
 
+def _short(value: Value) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:60] + "..."
+
+
 def read_value(where: str, known: Mapping[str, Setting], section: str, name: str, text: str) -> Value:
     """The value of a line of a section. Raises :class:`UserError`, naming the file ``where`` it stands."""
-    setting = known.get(name)
-    if setting is None:
-        close = closest(name, known)
-        remedy = f"did you mean {close}?" if close else f"known are {', '.join(known)}"
-        raise UserError(f"{where}: [{section}] has no setting {name}", remedy)
+    setting = _known(where, known, section, name)
     try:
         return setting.parse(text)
     except ValueError as error:
-        unit = f", in {setting.unit}" if setting.unit else ""
-        raise UserError(
-            f"{where}: [{section}] {name}: {error}",
-            f"give a {setting.type_name}{unit}; the default is {setting.default}",
-        ) from None
+        raise _wrong(where, setting, section, error) from None
+
+
+def check_value(where: str, known: Mapping[str, Setting], section: str, name: str, value: Value) -> Value:
+    """The same for a value that has a type already."""
+    setting = _known(where, known, section, name)
+    try:
+        return setting.check(value)
+    except ValueError as error:
+        raise _wrong(where, setting, section, error) from None
+
+
+def _known(where: str, known: Mapping[str, Setting], section: str, name: str) -> Setting:
+    setting = known.get(name)
+    if setting is None:
+        shown = name if len(name) <= 60 else name[:60] + "..."
+        close = closest(shown, known)
+        remedy = f"did you mean {close}?" if close else f"known are {', '.join(known)}"
+        raise UserError(f"{where}: [{section}] has no setting {shown}", remedy)
+    return setting
+
+
+def _wrong(where: str, setting: Setting, section: str, error: ValueError) -> UserError:
+    unit = f", in {setting.unit}" if setting.unit else ""
+    return UserError(
+        f"{where}: [{section}] {setting.name}: {error}",
+        f"give a {setting.type_name}{unit}; the default is {setting.default}",
+    )
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

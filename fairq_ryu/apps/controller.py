@@ -17,12 +17,13 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.topology.switches import LLDPPacket
 
-from fairq_ryu.apps import rest, settings
+from fairq_ryu.apps import interface, rest, settings
 from fairq_ryu.apps.agents import AgentLink
 from fairq_ryu.apps.discovery import Discovery
+from fairq_ryu.apps.happenings import Happenings
 from fairq_ryu.apps.network import Network, PortState
+from fairq_ryu.apps.pulse import Pulse
 from fairq_ryu.apps.traffic import INTERVAL, Traffic
-from fairq_ryu.apps.view import AnnouncingView, FabricView
 from fairq_ryu.apps.windows import Windows
 from fairq_ryu.fabric.flows import FlowEvent, FlowState, FlowTable, SeenFlow
 from fairq_ryu.fabric.paths import Assigned
@@ -52,15 +53,20 @@ class Controller(app_manager.RyuApp):
         self.config = settings.or_exit(settings.load)
         settings.or_exit(settings.check_port)
         settings.or_exit(rest.check_port)
+        token = settings.or_exit(lambda: interface.token(self.config))
         choice = settings.or_exit(lambda: choose(self.policy_name, self.config))
         self.network = Network(self.config, self.logger)
         self.flows = FlowTable(self.config.number("fairq_ryu", "flow_idle_timeout"))
-        self.windows = Windows(choice, self.config, self.network, self.flows, self.logger)
+        self.pulse = Pulse()
         self.traffic = Traffic()
+        self.streams = interface.streams(self.config)
+        self.happenings = Happenings(self.streams.add, lambda port: self.network.names.get(port, ""))
+        self.windows = Windows(choice, self.config, self.network, self.flows, self.logger, self.happenings)
         self._holds = self.config.value("fairq_ryu", "syn") == "hold"
         self._joining: dict[int, tuple[Any, list[Any]]] = {}  # bridges, and the rules they have told of
         self._changed = hub.Event()
-        rest.register(wsgi, FabricView(self), AnnouncingView(self.windows))
+        interface.register(wsgi, self, token)
+        hub.spawn(self.pulse.run)
         hub.spawn(self._expire)
         hub.spawn(self._tick)
         hub.spawn(self._refresh)
@@ -97,6 +103,7 @@ class Controller(app_manager.RyuApp):
         ports = (_state(port) for port in datapath.ports.values() if port.port_no <= ofp.OFPP_MAX)
         self.network.bridge_came(datapath, ports, stats, time.monotonic())
         self._network_changed()
+        self.happenings.bridge(datapath.id, came=True)
         self.logger.info("bridge %016x: connected", datapath.id)
 
     def _agent_came(self, datapath: Any) -> None:
@@ -108,6 +115,7 @@ class Controller(app_manager.RyuApp):
         if not oxm.is_agent(datapath.id):
             if self.network.bridge_gone(datapath):
                 self._network_changed()
+                self.happenings.bridge(datapath.id, came=False)
                 self.logger.warning("bridge %016x: connection lost", datapath.id)
             return
         link = self._link(datapath)
@@ -282,12 +290,16 @@ class Controller(app_manager.RyuApp):
             now = time.monotonic()
             self.windows.name_ports(now)
             for move in self.network.refresh():
+                self.happenings.moved(move)
                 self._apply(self.flows.repath(move.new.key, move.new.path, now), now)
 
     def _tick(self) -> None:
         while True:
-            self.network.tick(time.monotonic())
+            now = time.monotonic()
+            self.network.tick(now)
             self._network_changed()
+            self.windows.overdue(now)
+            self.streams.tick()
             hub.sleep(_TICK)
 
     def _count(self) -> None:
@@ -399,6 +411,8 @@ class Controller(app_manager.RyuApp):
                 bytes=record.bytes,
                 wscale=record.wscale,
                 mss=record.mss,
+                rtt=record.rtt_us / 1e6,
+                rewritten=record.rewritten,
             )
             for record in found
         ]

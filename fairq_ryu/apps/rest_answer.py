@@ -1,27 +1,36 @@
-"""The answers of the REST interface: JSON, and problem documents (RFC 9457)."""
+"""The answers of the REST interface: JSON, problem documents (RFC 9457), and streams."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from ryu.app.wsgi import Response
 from ryu.lib import hub
 
 # After so many rows the control loop gets its turn: it reads queues every 2 ms and must not wait for
 # somebody who lists a million flows.
 ROWS_AT_ONCE = 50
-# No name or value of a request that is longer is worth repeating in an answer.
-_QUOTED = 60
+JSON = "application/json"
+PROBLEM = "application/problem+json"
 
-Answer = dict[str, Any]
+Answer = Mapping[str, Any]
 
 
-def quoted(text: str) -> str:
-    """Words of the request, for an answer."""
-    return repr(text if len(text) <= _QUOTED else text[:_QUOTED] + "...")
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What is answered: an object for JSON, or ``body`` as it is, or a ``stream`` that goes on. None of the
+    three is an empty body.
+    """
+
+    status: HTTPStatus = HTTPStatus.OK
+    answer: Answer | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    content_type: str | None = None
+    stream: Iterable[bytes] | None = None
 
 
 class Refused(Exception):
@@ -45,17 +54,10 @@ def encode(answer: Answer) -> bytes:
     return f"{{{', '.join(fields)}}}\n".encode()
 
 
-def response(status: HTTPStatus, content_type: str | None, body: bytes, headers: Mapping[str, str]) -> Any:
-    """An answer that nobody is to keep or guess about."""
-    made = Response(status=int(status), content_type=content_type, charset=None, body=body)
-    made.headers.update({"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **headers})
-    return made
-
-
-def problem(status: HTTPStatus, detail: str, headers: Mapping[str, str]) -> Any:
+def problem(status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> Reply:
     """The document that says why there is no answer."""
     document = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": detail}
-    return response(status, "application/problem+json", encode(document), headers)
+    return Reply(status, headers=headers or {}, body=encode(document), content_type=PROBLEM)
 
 
 def in_turns(rows: Iterable[Any]) -> Iterator[Any]:

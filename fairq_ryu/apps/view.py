@@ -1,4 +1,4 @@
-"""What the controller knows, as rows for the REST interface (fields: ``docs/rest.md``)."""
+"""What the controller knows, as rows for the REST interface (fields: :mod:`fairq_ryu.apps.api.rows`)."""
 
 from __future__ import annotations
 
@@ -6,81 +6,111 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from fairq_ryu import __version__
+from fairq_ryu.apps import flow_rows
 from fairq_ryu.apps.announce_rows import announcement_row, gif_rows
+from fairq_ryu.apps.api.asking import FlowsQuery, PageQuery
+from fairq_ryu.apps.flow_rows import dpid_text, port_pair
+from fairq_ryu.apps.rest_answer import in_turns
 from fairq_ryu.fabric.announce_request import Request
-from fairq_ryu.fabric.connection import Connection
 from fairq_ryu.fabric.topology import with_hosts
-from fairq_ryu.model import PortKey
+from fairq_ryu.model import NO_WINDOWS
+from fairq_ryu.policies.engine import PortView
 
 if TYPE_CHECKING:
     from fairq_ryu.apps.controller import Controller
     from fairq_ryu.apps.windows import Windows
 
-
-def _dpid(dpid: int) -> str:
-    return f"{dpid:016x}"
-
-
-def _port(port: PortKey) -> list[Any]:
-    return [_dpid(port.dpid), port.port]
+_UNKNOWN = PortView(0, NO_WINDOWS, None, None, None, None)
 
 
 class FabricView:
-    """The tables of one controller; nothing is kept here."""
+    """The tables of one controller; nothing is kept here but when it started."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
+        self._started = time.monotonic()
 
     def _graph(self) -> Any:
         network = self._controller.network
         return with_hosts(network.topology.graph(), network.hosts)
 
-    def ports(self) -> list[dict[str, Any]]:
+    def health(self) -> dict[str, Any]:
+        """How the controller is."""
+        bridges, links = self._controller.network.bridges, self._controller.windows.links
+        delay = self._controller.pulse.delay()
+        return {
+            "status": "ok",
+            "version": __version__,
+            "policy": self._controller.windows.engine.policy.name,
+            "uptime_s": round(time.monotonic() - self._started, 3),
+            "bridges": len(bridges),
+            "agents": len(links),
+            "agents_missing": [dpid_text(dpid) for dpid in sorted(set(bridges) - set(links))],
+            "loop_delay_s": None if delay is None else round(delay, 6),
+        }
+
+    def ports(self) -> Iterator[dict[str, Any]]:
         """The ports of all bridges. What only an agent can tell is None without one, or before it has."""
-        network, engine = self._controller.network, self._controller.windows.engine
+        network, windows = self._controller.network, self._controller.windows
+        engine = windows.engine
         governed = engine.view()
-        rows = []
         for dpid in sorted(network.topology.switches):
+            link = windows.links.get(dpid)
             for port in network.topology.ports(dpid):
-                flows, plan, sample = governed.get(port, (0, None, None))
-                link = self._controller.windows.links.get(dpid)
+                seen = governed.get(port, _UNKNOWN)
+                plan, sample = seen.plan, seen.sample
                 depth = link.depths.get(port.port) if link is not None else None
                 traffic = self._controller.traffic.get(port)
-                rows.append(
-                    {
-                        "dpid": _dpid(dpid),
-                        "port": port.port,
-                        "name": network.names.get(port, ""),
-                        "role": str(network.topology.role(port)),
-                        "flows": flows,
-                        "active": None if depth is None else depth.active,
-                        "queue_bytes": None if depth is None else depth.backlog,
-                        "peak_bytes": None if depth is None else depth.peak,
-                        "limit_bytes": None if depth is None else (sample.limit if sample else depth.limit),
-                        "rate_bps": None if depth is None else depth.rate * 8,
-                        "drops": None if depth is None else depth.drops,
-                        "pool_bytes": plan.pool if plan else None,
-                        "window_bytes": plan.window if plan else None,
-                        "flow_windows": len(plan.flows) if plan else 0,
-                        "policy": engine.policy_of(port).name,
-                        "tx_bytes": None if traffic is None else traffic.tx_bytes,
-                        "rx_bytes": None if traffic is None else traffic.rx_bytes,
-                        "tx_bps": None if traffic is None else traffic.tx_bps,
-                        "rx_bps": None if traffic is None else traffic.rx_bps,
-                    }
-                )
-        return rows
+                yield {
+                    "dpid": dpid_text(dpid),
+                    "port": port.port,
+                    "name": network.names.get(port, ""),
+                    "role": str(network.topology.role(port)),
+                    "flows": seen.flows,
+                    "active": None if depth is None else depth.active,
+                    "queue_bytes": None if depth is None else depth.backlog,
+                    "peak_bytes": None if depth is None else depth.peak,
+                    "limit_bytes": None if depth is None else (sample.limit if sample else depth.limit),
+                    "rate_bps": None if depth is None else depth.rate * 8,
+                    "drops": None if depth is None else depth.drops,
+                    "pool_bytes": plan.pool,
+                    "window_bytes": plan.window,
+                    "flow_windows": len(plan.flows),
+                    "policy": engine.policy_of(port).name,
+                    "target_bytes": seen.target,
+                    "state": None if seen.state is None else str(seen.state),
+                    "incast": seen.incast,
+                    "tx_bytes": None if traffic is None else traffic.tx_bytes,
+                    "rx_bytes": None if traffic is None else traffic.rx_bytes,
+                    "tx_bps": None if traffic is None else traffic.tx_bps,
+                    "rx_bps": None if traffic is None else traffic.rx_bps,
+                }
 
-    def flows(self) -> _Flows:
-        """All connections, rows made as they are taken."""
-        return _Flows(self._controller)
+    def flows(self, wanted: FlowsQuery) -> tuple[list[dict[str, Any]], int]:
+        """The connections of a page."""
+        windows = self._controller.windows
+        rows = flow_rows.FlowRows(
+            self._controller.network.paths, windows.engine.view(), windows.links, time.monotonic()
+        )
+        return flow_rows.page(list(self._controller.flows), wanted, rows.row)
+
+    def flow_counts(self) -> tuple[int, int]:
+        """Connections, and those that have not ended."""
+        return len(self._controller.flows), self._controller.flows.open
+
+    def paths(self, wanted: PageQuery) -> tuple[list[dict[str, Any]], int]:
+        """The paths of a page."""
+        found = list(self._controller.network.paths)
+        chosen = found[wanted.offset : wanted.offset + wanted.limit]
+        return [flow_rows.path_row(each) for each in in_turns(chosen)], len(found)
 
     def switches(self) -> list[dict[str, Any]]:
         """The bridges that were ever connected and have not lost all their ports."""
         network = self._controller.network
         return [
             {
-                "dpid": _dpid(dpid),
+                "dpid": dpid_text(dpid),
                 "connected": dpid in network.bridges,
                 "agent": dpid in self._controller.windows.links,
                 "ports": len(network.topology.ports(dpid)),
@@ -92,7 +122,7 @@ class FabricView:
         """The hosts that are known."""
         graph = self._graph()
         return [
-            {"mac": mac, "at": _port(at), "addresses": sorted(graph.nodes[mac]["addresses"])}
+            {"mac": mac, "at": port_pair(at), "addresses": sorted(graph.nodes[mac]["addresses"])}
             for mac, at in sorted(graph.nodes(data="at"))
             if at is not None
         ]
@@ -101,7 +131,7 @@ class FabricView:
         """The links that work."""
         graph = self._graph()
         pairs = (pair for edge in graph.edges for pair in graph.edges[edge].get("ports", ()))
-        return [{"a": _port(a), "b": _port(b)} for a, b in sorted(pairs)]
+        return [{"a": port_pair(a), "b": port_pair(b)} for a, b in sorted(pairs)]
 
 
 class AnnouncingView:
@@ -132,40 +162,3 @@ class AnnouncingView:
         """The flows of the ports whose policy knows deadlines."""
         now = time.monotonic()
         return gif_rows(self._windows.engine.gif(now), now)
-
-
-class _Flows:
-    """The rows of all connections; as long as the flow table was when it was asked."""
-
-    def __init__(self, controller: Controller) -> None:
-        self._paths = controller.network.paths
-        self._connections = list(controller.flows)
-        self._now = time.monotonic()
-
-    def __len__(self) -> int:
-        return len(self._connections)
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return map(self._row, self._connections)
-
-    def _row(self, connection: Connection) -> dict[str, Any]:
-        key = connection.forward
-        there, back = connection.directions[key], connection.directions[key.reversed]
-        path = self._paths.get(key)
-        return {
-            "src": key.src,
-            "dst": key.dst,
-            "sport": key.sport,
-            "dport": key.dport,
-            "state": str(connection.state),
-            "ports": [_port(port) for port in there.ports],
-            "back_ports": [_port(port) for port in back.ports],
-            "wscale": there.wscale,
-            "back_wscale": back.wscale,
-            "mss": there.mss,
-            "bytes": there.bytes,
-            "back_bytes": back.bytes,
-            "age_s": round(self._now - connection.since, 3),
-            "idle_s": round(max(0.0, self._now - connection.last_seen), 3),
-            "pinned": path is not None and path.pinned,
-        }

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fairq_ryu.apps.agents import AgentLink
+from fairq_ryu.apps.happenings import Happenings
 from fairq_ryu.apps.network import Network
 from fairq_ryu.apps.speaker import Speaker
 from fairq_ryu.config import Config
@@ -30,11 +31,18 @@ class Windows:
     """All agents and what they are told. Every method sends what its event asks for; ``now`` in seconds."""
 
     def __init__(
-        self, choice: PolicyChoice, config: Config, network: Network, flows: FlowTable, log: logging.Logger
+        self,
+        choice: PolicyChoice,
+        config: Config,
+        network: Network,
+        flows: FlowTable,
+        log: logging.Logger,
+        happenings: Happenings | None = None,
     ) -> None:
         self._log = log
         self._network = network
         self._flows = flows
+        self._happenings = happenings or Happenings(lambda *_, **__: None, lambda _: "")
         self._default_buffer = int(config.number("fairq_ryu", "default_buffer"))
         self.lease = int(config.number("fairq_ryu", "lease"))
         self.engine = PolicyEngine(choice, self.lease)
@@ -55,6 +63,7 @@ class Windows:
         self.links[link.dpid] = link
         datapath.send_msg(rules.clear(datapath))
         self.engine.switch_gone(link.dpid)
+        self._happenings.agent(link.dpid, came=True)
         return link
 
     def agent_gone(self, link: AgentLink) -> None:
@@ -62,10 +71,12 @@ class Windows:
         del self.links[link.dpid]
         link.wake.set()
         self.engine.switch_gone(link.dpid)
+        self._happenings.agent(link.dpid, came=False)
 
     def port_gone(self, key: PortKey) -> None:
         """An agent does not watch a port any more."""
         self.engine.port_gone(key)
+        self._happenings.port_gone(key)
         link = self.links.get(key.dpid)
         if link is not None:
             link.port_gone(key.port)
@@ -124,6 +135,7 @@ class Windows:
         announced = self.announcements.flow_started(key, opener, since, now)
         if announced is not None:
             changes += self.engine.announced(event.port, key, announced, now)
+            self._happenings.deadline(key, announced.deadline)
         return changes
 
     def flow_over(self, flow: FlowKey) -> None:
@@ -158,6 +170,12 @@ class Windows:
             if connection is not None:
                 for port in connection.directions[flow].ports:
                     self._send(self.engine.announced(port, flow, announcement, now), now)
+            if announcement is not None:
+                self._happenings.deadline(flow, announcement.deadline)
+
+    def overdue(self, now: float) -> None:
+        """Tell of deadlines that have passed."""
+        self._happenings.overdue(now, self.engine.missed)
 
     # What agents tell
 
@@ -167,6 +185,8 @@ class Windows:
             before = link.depths.get(record.port)
             link.depths[record.port] = record
             key = PortKey(link.dpid, record.port)
+            if before is not None and record.drops > before.drops:
+                self._happenings.dropped(key, record.drops - before.drops)
             if not link.governs(record) and not (before and before.limit):
                 self._leave_alone(key, record)
                 continue
@@ -174,6 +194,7 @@ class Windows:
             if not sample.limit:
                 sample = sample._replace(limit=self._default_buffer)
             self._send(self.engine.sampled(key, sample, now), now)
+            self._happenings.incast(key, self.engine.incast(key))
             link.tell_thresholds(record.port, self.engine.thresholds(key))
             if self.engine.wants_progress(key):
                 link.ask_progress(record.port, 0.9 * self.engine.interval(key), now)
@@ -192,6 +213,7 @@ class Windows:
     def congestion(self, link: AgentLink, told: congestion.CongestionNotice, now: float) -> None:
         """A queue has crossed a threshold."""
         key = PortKey(link.dpid, told.port)
+        self._happenings.congestion(key, told.state, told.backlog)
         self._send(self.engine.congestion(key, told.state, told.backlog, now), now)
         self._recover(key, told.backlog, now)
 
@@ -289,3 +311,5 @@ class Windows:
         now = time.monotonic()
         self._send(self.engine.use(choice, now), now)
         self._forget_losses(self.engine.view())
+        for link in self.links.values():
+            link.wake.set()  # the queues may be wanted sooner now

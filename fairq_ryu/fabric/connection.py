@@ -28,7 +28,8 @@ class SeenFlow(NamedTuple):
 
     ``port`` is where its last segment left, ``closed`` whether FIN or RST has passed (it stays so, whatever
     follows), ``idle`` the time since its last segment in seconds, ``bytes`` its payload; ``wscale`` and
-    ``mss`` are what its sender announced (None and 0: not seen).
+    ``mss`` are what its sender announced (None and 0: not seen); ``rtt`` is the connection's round-trip time
+    in seconds (0: not seen), ``rewritten`` the number of its segments whose window was lowered.
     """
 
     key: FlowKey
@@ -38,6 +39,8 @@ class SeenFlow(NamedTuple):
     bytes: int
     wscale: int | None
     mss: int
+    rtt: float = 0.0
+    rewritten: int = 0
 
 
 class FlowEvent(NamedTuple):
@@ -69,6 +72,8 @@ class Direction:
     wscale: int | None = None
     mss: int = 0
     bytes: int = 0
+    # Of its segments, the window was lowered in so many; None: no switch has told.
+    rewritten: int | None = None
     # FIN was seen (the last time), or, unless it was, either side has reset the connection.
     closed: bool = False
     closed_at: float = _NEVER
@@ -113,6 +118,8 @@ class Connection:
     last_seen: float
     directions: dict[FlowKey, Direction]
     path: FlowPath | None = None
+    # Round-trip time as the handshake showed it, seconds; None: not known.
+    rtt: float | None = None
     # When the path was set, or was known to hold no longer: where segments were seen before that, and
     # shortly after, tells nothing.
     path_since: float = _NEVER

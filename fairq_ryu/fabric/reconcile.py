@@ -156,6 +156,9 @@ def _note(entries: Entries, connection: Connection, record: SeenFlow, now: float
     if moved_at > connection.heard_at:
         # Each switch counts what has left by it; the one that has seen most has seen all.
         direction.bytes = max(direction.bytes, record.bytes)
+        direction.rewritten = max(direction.rewritten or 0, record.rewritten)
+        # From the opener's own switch it is longest, which is what the opener knows.
+        connection.rtt = max(connection.rtt or 0.0, record.rtt) or None
     if direction.isn is None:
         direction.wscale, direction.mss = record.wscale, record.mss
     if connection.state is FlowState.SYN_SEEN:

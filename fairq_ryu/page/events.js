@@ -50,7 +50,7 @@ export class EventList {
 
   _draw() {
     const events = this._store.events.filter(({ kind }) => !this._hidden.has(kind)).slice(0, DRAWN);
-    const ids = events.map(({ id }) => id).join();
+    const ids = events.map(({ id, message }) => `${id} ${message}`).join("\n");
     if (ids === this._drawn) return;
     this._drawn = ids;
     const items = events.map((event) => {

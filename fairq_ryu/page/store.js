@@ -22,7 +22,6 @@ export class Store {
     this.names = new Map(); // dpid -> name
     this.history = new Map(); // port key -> samples, oldest first
     this.events = []; // newest first
-    this._known = new Set();
   }
 
   // A frame of /v1/live.
@@ -91,19 +90,15 @@ export class Store {
     }
   }
 
-  // Events come from the history and from the stream, and some from both.
+  // Events come from the history and from the stream, and some from both; the later word counts.
   addEvents(events) {
-    const fresh = events.filter((event) => !this._known.has(event.id));
-    if (!fresh.length) return;
-    for (const event of fresh) this._known.add(event.id);
-    this.events = [...fresh, ...this.events].sort((one, other) => other.id - one.id).slice(0, MOST_EVENTS);
-    this._known = new Set(this.events.map((event) => event.id));
+    const all = new Map([...this.events, ...events].map((event) => [event.id, event]));
+    this.events = [...all.values()].sort((one, other) => other.id - one.id).slice(0, MOST_EVENTS);
   }
 
   // A controller that has started anew counts its events from the beginning.
   forgetEvents() {
     this.events = [];
-    this._known.clear();
   }
 
   switchName(dpid) {

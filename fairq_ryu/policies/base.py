@@ -68,6 +68,10 @@ class PortLaw:
         """When the switch is to call :meth:`congestion`; asked after each sample. None: never."""
         return None
 
+    def target(self) -> float | None:
+        """For display: the queue that the law aims at, bytes. None: at none."""
+        return None
+
 
 class Policy(Protocol):
     """A policy with its parameters. Made from the settings of the section that bears its name."""

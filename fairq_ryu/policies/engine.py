@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairq_ryu.fabric.gif import GifRow, GifTable
 from fairq_ryu.model import (
@@ -37,6 +37,20 @@ REST_AFTER_FAILURE = 10.0
 NO_THRESHOLDS = Thresholds(0, 0)
 
 
+class PortView(NamedTuple):
+    """A port for display: ``flows`` by number, what stands (``plan``), the last sample of the queue; whether
+    the queue is congested (None: nobody watches that), what the law aims at in bytes (None: at nothing), and
+    whether it holds an incast (None: it does not say).
+    """
+
+    flows: int
+    plan: WindowPlan
+    sample: QueueSample | None
+    state: Congestion | None
+    target: int | None
+    incast: bool | None
+
+
 @dataclass(slots=True)
 class _Port:
     policy: Policy
@@ -51,6 +65,7 @@ class _Port:
     last: QueueSample | None = None
     sampling: Sampling = field(default_factory=Sampling)
     thresholds_set: bool = False
+    watched: bool = False
 
 
 class PolicyEngine:
@@ -207,6 +222,7 @@ class PolicyEngine:
         if port is None:
             return None
         wanted = self._query(key, port, "thresholds")
+        port.watched = isinstance(wanted, Thresholds) and wanted.cng > 0
         if isinstance(wanted, Thresholds):
             port.thresholds_set = True
             return wanted
@@ -217,9 +233,24 @@ class PolicyEngine:
         port = self._ports.get(key)
         return port is not None and bool(port.flows or port.standing)
 
-    def view(self) -> Mapping[PortKey, tuple[int, WindowPlan, QueueSample | None]]:
-        """For display: flows, plan and last sample of every port."""
-        return {key: (len(p.flows), p.plan, p.last) for key, p in self._ports.items()}
+    def view(self) -> Mapping[PortKey, PortView]:
+        """For display: every port that something is known of."""
+        return {key: _view(port) for key, port in self._ports.items()}
+
+    def incast(self, key: PortKey) -> bool | None:
+        """For display: does the port's law hold an incast? None: it does not say."""
+        port = self._ports.get(key)
+        return None if port is None else _flag(port.law)
+
+    def missed(self, flow: FlowKey, now: float) -> PortKey | None:
+        """For display: a port by whose table the flow has missed its deadline."""
+        for key, port in self._ports.items():
+            if flow in port.flows:
+                table = getattr(port.law, "gif", None)
+                entry = table.get(flow) if isinstance(table, GifTable) else None
+                if entry is not None and entry.missed(now):
+                    return key
+        return None
 
     def gif(self, now: float) -> Mapping[PortKey, list[GifRow]]:
         """For display: the tables of announced flows, of the ports whose law keeps one as ``gif``."""
@@ -298,3 +329,21 @@ class PolicyEngine:
 
     def _changes(self, port: _Port, now: float) -> list[RuleChange]:
         return port.standing.changes(port.plan, port.flows, now)
+
+
+def _flag(law: PortLaw | None) -> bool | None:
+    found = getattr(law, "incast", None)
+    return found if isinstance(found, bool) else None
+
+
+def _view(port: _Port) -> PortView:
+    state = (port.state[0] if port.state is not None else Congestion.NOM) if port.watched else None
+    target = None
+    aim = getattr(port.law, "target", None)
+    if callable(aim):
+        try:
+            found = aim()
+            target = None if found is None else int(found)
+        except Exception:  # for display only: the law may still do what it is there for
+            log.debug("policy %s cannot say its target", port.policy.name, exc_info=True)
+    return PortView(len(port.flows), port.plan, port.last, state, target, _flag(port.law))

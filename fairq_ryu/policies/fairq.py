@@ -122,6 +122,10 @@ class FairQPort(PortLaw):
         self.incr, self.count = 0.0, 0
         return self._plan()
 
+    def target(self) -> float | None:
+        """The queue that the pool is moved for, bytes."""
+        return self.parameters.alpha * self.limit if self.limit > 0 else None
+
     def _deserted(self, flows: int, now: float) -> bool:
         """Has the port had no flows for the time its windows linger?"""
         if flows:

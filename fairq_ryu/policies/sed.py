@@ -212,6 +212,10 @@ class SedPort(PortLaw):
         cng = max(1, round(self.parameters.threshold * self.limit))
         return Thresholds(cng, min(cng - 1, round(self.parameters.nom * cng)), self.drops)
 
+    def target(self) -> float | None:
+        """K, bytes."""
+        return self.parameters.threshold * self.limit if self.limit > 0 else None
+
     # The mode
 
     def _overflows(self, now: float) -> bool:

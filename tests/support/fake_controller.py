@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 PAGE = Path(__file__).resolve().parents[2] / "fairq_ryu/page"
 INTERVAL = 0.5
-CSP = "default-src 'self'"
+CSP = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
 def dpid(number):

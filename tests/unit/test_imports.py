@@ -24,9 +24,12 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"numpy", "ryu", "ovs", "pyroute2", "rich"},
     ),
     "fairq_ryu/apps": (
-        BELOW | {"fairq_ryu.config", "fairq_ryu.policies", "fairq_ryu.fabric", "fairq_ryu.openflow"},
-        {"ryu", "webob"},
+        BELOW
+        | {"fairq_ryu.config", "fairq_ryu.policies", "fairq_ryu.fabric", "fairq_ryu.openflow"}
+        | {"fairq_ryu.setting"},
+        {"eventlet", "pydantic", "ryu"},
     ),
+    "fairq_ryu/apps/api": (BELOW | {"fairq_ryu.fabric"}, {"pydantic"}),
     "fairq_ryu/experiments": (
         BELOW | {"fairq_ryu.config", "fairq_ryu.switch.status", "mininet_topos"},
         {"mininet", "rich", "pyroute2"} | MATPLOTLIB,

@@ -1,0 +1,1 @@
+"""The shapes of the REST interface, as models: rows, requests and parameters."""

@@ -1,0 +1,89 @@
+"""Whole answers of the REST interface: lists of rows, and what goes with them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fairq_ryu.apps.api.base import Count, Row, said
+from fairq_ryu.apps.api.rows import (
+    AnnouncementRow,
+    FlowRow,
+    GifRow,
+    HostRow,
+    LinkRow,
+    PathRow,
+    PortRow,
+    SwitchRow,
+)
+from fairq_ryu.apps.api.state import EventRow
+
+
+class Ports(Row):
+    """The ports of all switches."""
+
+    ports: list[PortRow]
+
+
+class _Page(Row):
+    total: Count = said("so many there are, with these filters")
+    limit: Count = said("as asked")
+    offset: Count = said("as asked")
+
+
+class Flows(_Page):
+    """A page of connections."""
+
+    flows: list[FlowRow]
+
+
+class Paths(_Page):
+    """A page of paths."""
+
+    paths: list[PathRow]
+
+
+class Switches(Row):
+    """The switches."""
+
+    switches: list[SwitchRow]
+
+
+class Hosts(Row):
+    """The hosts."""
+
+    hosts: list[HostRow]
+
+
+class Links(Row):
+    """The links."""
+
+    links: list[LinkRow]
+
+
+class Gif(Row):
+    """The tables of all ports whose policy knows deadlines."""
+
+    gif: list[GifRow]
+
+
+class Announcements(Row):
+    """What applications have announced."""
+
+    announcements: list[AnnouncementRow]
+
+
+class Events(Row):
+    """A part of the history."""
+
+    events: list[EventRow]
+    last: Count = said("number of the last event that there was; 0: none yet")
+    limit: Count = said("as asked")
+
+
+class Problem(Row):
+    """Why there is no answer (RFC 9457)."""
+
+    type: Literal["about:blank"] = said("the status says what kind of problem it is")
+    title: str = said("the status in words")
+    status: int = said("the HTTP status", ge=400, le=599)
+    detail: str = said("what is wrong, and what to do")

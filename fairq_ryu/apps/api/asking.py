@@ -1,0 +1,102 @@
+"""What may be asked of the REST interface: parameters of queries and paths, and bodies."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+from fairq_ryu.apps.api.base import Address, Asked, Digits, PortText, said
+from fairq_ryu.apps.api.rows import State
+from fairq_ryu.apps.api.state import EventKind
+from fairq_ryu.fabric.announce_request import DEFAULT_TTL, MOST_COUNT, MOST_SECONDS, MOST_SIZE
+
+DEFAULT_LIMIT = 100
+MOST_LIMIT = 1000
+MOST_NUMBER = 10**9
+MOST_ID = 10**18 - 1
+
+Limit = Annotated[Digits, Field(ge=1, le=MOST_LIMIT)]
+Offset = Annotated[Digits, Field(ge=0, le=MOST_NUMBER)]
+
+
+class Nothing(Asked):
+    """No parameters."""
+
+
+class PageQuery(Asked):
+    """Which part of a list."""
+
+    limit: Limit = said("at most so many rows", default=DEFAULT_LIMIT)
+    offset: Offset = said("pass over so many rows first", default=0)
+
+
+class FlowsQuery(PageQuery):
+    """Which flows."""
+
+    src: Address | None = said("IP address of the side that opened the connection", default=None)
+    dst: Address | None = said("IP address of the other side", default=None)
+    port: PortText | None = said(
+        "TCP port of either side, or `DPID:PORT`, a switch's port it leaves by", default=None
+    )
+    state: State | None = said("of the connection", default=None)
+
+
+class EventsQuery(Asked):
+    """Which events."""
+
+    since: Annotated[Digits, Field(ge=0, le=MOST_ID)] = said(
+        "only those with a higher number than this", default=0
+    )
+    kind: EventKind | None = said("only those of this kind", default=None)
+    limit: Limit = said("at most so many, the latest", default=DEFAULT_LIMIT)
+
+
+class NumberPart(Asked):
+    """The announcement that a path names."""
+
+    id: Annotated[Digits, Field(ge=0, le=MOST_ID)] = said("number of the announcement")
+
+
+class NamePart(Asked):
+    """The file that a path names."""
+
+    name: str = said("name of a file of the page", min_length=1, max_length=100)
+
+
+class _Said(Asked):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+TcpPort = Annotated[StrictInt, Field(ge=1, le=65535)]
+Seconds = Annotated[StrictInt | StrictFloat, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)]
+
+
+class AnnouncementRequest(_Said):
+    """What an application says of a flow. `size`, `deadline` or both are needed."""
+
+    src: Address = said("IP address that sends the data")
+    dst: Address = said("IP address that receives it")
+    sport: TcpPort | None = said("TCP port of `src`: the announcement is for this one flow", default=None)
+    dport: TcpPort = said("TCP port of `dst`")
+    size: Annotated[StrictInt, Field(ge=1, le=MOST_SIZE)] | None = said(
+        "how much will be sent", "bytes", default=None
+    )
+    deadline: Seconds | None = said(
+        "when all of it should have arrived, from the start of the flow", "s", default=None
+    )
+    ttl: Seconds | None = said(
+        f"a flow may take it if it starts no later than this; {DEFAULT_TTL:g} if not said", "s", default=None
+    )
+    count: Annotated[StrictInt, Field(ge=1, le=MOST_COUNT)] | None = said(
+        "without `sport`: for so many flows; 1 if not said", default=None
+    )
+
+
+class PolicyChange(_Said):
+    """What the policy should be. What is not named stays, or is as the configuration has it."""
+
+    policy: StrictStr | None = said("name of the policy", default=None, max_length=100)
+    parameters: dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] | None = said(
+        "values by name of the parameter, checked as the configuration is", default=None
+    )

@@ -1,0 +1,128 @@
+"""What the models of the REST interface are made of: texts of a form, and fields with unit and meaning.
+
+The models check what is asked and describe what is answered. Answers are not passed through them when they
+are given: that would cost more than to make them. Tests do it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
+
+# No name or value of a request that is longer is worth repeating in an answer.
+_QUOTED = 60
+
+
+def quoted(text: object) -> str:
+    """Words of the request, for an answer."""
+    words = text if isinstance(text, str) else repr(text)
+    shown = words if len(words) <= _QUOTED else words[:_QUOTED] + "..."
+    return repr(shown) if isinstance(text, str) else shown
+
+
+class Row(BaseModel):
+    """Something that is answered."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Asked(BaseModel):
+    """Something that is asked for: parameters, or a body. What is not listed is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def said(help: str, unit: str = "", **more: Any) -> Any:
+    """A field with its meaning and its unit, both of which stand in the documents."""
+    return Field(description=help, json_schema_extra={"x-unit": unit} if unit else None, **more)
+
+
+# What is answered
+
+Dpid = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+PortNumber = Annotated[int, Field(ge=0, le=0xFFFFFFFF)]
+TcpPort = Annotated[int, Field(ge=0, le=0xFFFF)]
+Count = Annotated[int, Field(ge=0)]
+Span = Annotated[float, Field(ge=0)]
+# A port of a switch. A list, because JSON knows no tuples and rows are checked as they are before JSON.
+PortOf = Annotated[
+    list[Any],
+    BeforeValidator(lambda pair: _port_of(pair)),
+    WithJsonSchema(
+        {
+            "type": "array",
+            "prefixItems": [
+                {"type": "string", "pattern": "^[0-9a-f]{16}$"},
+                {"type": "integer", "minimum": 0},
+            ],
+            "minItems": 2,
+            "maxItems": 2,
+            "description": "a port of a switch: dpid and number",
+        }
+    ),
+]
+
+
+def _port_of(pair: Any) -> Any:
+    if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and type(pair[1]) is int):
+        raise ValueError("not a dpid and a number")
+    if not re.fullmatch("[0-9a-f]{16}", pair[0]):
+        raise ValueError("not a dpid of 16 hexadecimal digits")
+    return pair
+
+
+# What is asked
+
+
+def _digits(text: Any) -> int:
+    # pydantic alone would take blanks, signs, underscores and the digits of other scripts.
+    if isinstance(text, int):
+        return text
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise ValueError(f"{quoted(text)} is not a whole number")
+    return int(text)
+
+
+def _address(text: Any) -> str:
+    try:
+        if not isinstance(text, str):  # numbers would be taken, too
+            raise ValueError
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise ValueError(f"{quoted(text)} is not an IP address") from None
+
+
+# A whole number in a query or a path.
+Digits = Annotated[int, BeforeValidator(_digits)]
+# An IP address, in the form that the controller has it.
+Address = Annotated[
+    str,
+    BeforeValidator(_address),
+    WithJsonSchema({"type": "string", "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]}),
+]
+
+_PORT = (
+    r"[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
+    r"|[0-9a-fA-F]{1,16}:[0-9]{1,10}"
+)
+TcpOrSwitchPort = int | tuple[str, int]
+
+
+def _port(text: Any) -> str:
+    if not isinstance(text, str) or not re.fullmatch(_PORT, text):
+        raise ValueError(f"{quoted(text)} is neither a TCP port (0 to 65535) nor DPID:PORT")
+    return text
+
+
+PortText = Annotated[
+    str, BeforeValidator(_port), WithJsonSchema({"type": "string", "pattern": f"^({_PORT})$"})
+]
+
+
+def port_of(text: str) -> TcpOrSwitchPort:
+    """A TCP port (``5001``) or a switch's (``1:3`` or ``0000000000000001:3``) as :data:`PortText` has it."""
+    dpid, sign, number = text.rpartition(":")
+    return (f"{int(dpid, 16):016x}", int(number)) if sign else int(number)

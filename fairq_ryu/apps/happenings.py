@@ -1,0 +1,103 @@
+"""What is worth telling people of: queues, incasts, losses, deadlines, re-pins, switches."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Protocol
+
+from fairq_ryu.fabric.events import Kind
+from fairq_ryu.fabric.paths import Moved
+from fairq_ryu.model import Congestion, FlowKey, PortKey
+
+# Deadlines that are waited for; of more, the rest is not told when it is missed.
+_MOST_DEADLINES = 100_000
+
+
+class Sink(Protocol):
+    """Who takes down what happens (:meth:`fairq_ryu.apps.streams.Streams.add`)."""
+
+    def __call__(
+        self,
+        kind: Kind,
+        message: str,
+        at: PortKey | int | None = None,
+        flow: FlowKey | None = None,
+        count: int = 1,
+    ) -> None: ...
+
+
+class Happenings:
+    """``name`` says what an interface is called, "" if that is not known."""
+
+    def __init__(self, sink: Sink, name: Callable[[PortKey], str]) -> None:
+        self._sink = sink
+        self._name = name
+        self._congested: dict[PortKey, Congestion] = {}
+        self._incast: dict[PortKey, bool] = {}
+        self._deadlines: list[tuple[float, FlowKey]] = []
+
+    def _called(self, key: PortKey) -> str:
+        name = self._name(key)
+        return f"{name} ({key.dpid:x}:{key.port})" if name else f"port {key.dpid:x}:{key.port}"
+
+    # Ports
+
+    def congestion(self, key: PortKey, state: Congestion, backlog: int) -> None:
+        """A queue has crossed a threshold; of one that has not been congested, NOM is no news."""
+        if self._congested.get(key, Congestion.NOM) is not state:
+            self._congested[key] = state
+            kind, words = (
+                (Kind.CNG, "is congested") if state is Congestion.CNG else (Kind.NOM, "is calm again")
+            )
+            self._sink(kind, f"the queue of {self._called(key)} {words}: {backlog:,} bytes", key)
+
+    def incast(self, key: PortKey, incast: bool | None) -> None:
+        """Whether a policy holds the flows of a port for an incast; None: it does not say."""
+        if self._incast.get(key, False) is not bool(incast):
+            self._incast[key] = bool(incast)
+            words = "incast: its flows are held at one segment" if incast else "the incast is over"
+            self._sink(Kind.INCAST, f"{self._called(key)}: {words}", key)
+
+    def dropped(self, key: PortKey, packets: int) -> None:
+        """A queue has dropped packets."""
+        self._sink(Kind.LOSS, f"the queue of {self._called(key)} has dropped", key, count=packets)
+
+    def port_gone(self, key: PortKey) -> None:
+        """Nobody watches a port any more."""
+        self._congested.pop(key, None)
+        self._incast.pop(key, None)
+
+    # Flows
+
+    def moved(self, move: Moved) -> None:
+        """A connection goes another way."""
+        ways = [" ".join(f"{p.dpid:x}:{p.port}" for p in each.path.forward) for each in (move.new, move.old)]
+        self._sink(Kind.REPIN, f"{move.new.key} now goes by {ways[0]}, was by {ways[1]}", flow=move.new.key)
+
+    def deadline(self, flow: FlowKey, deadline: float | None) -> None:
+        """A flow should end by then, seconds of the clock of :meth:`overdue`."""
+        if deadline is not None and len(self._deadlines) < _MOST_DEADLINES:
+            heapq.heappush(self._deadlines, (deadline, flow))
+
+    def overdue(self, now: float, missed: Callable[[FlowKey, float], PortKey | None]) -> None:
+        """Tell of deadlines that have passed; ``missed`` says on which port, if on any."""
+        before: tuple[float, FlowKey] | None = None
+        while self._deadlines and self._deadlines[0][0] <= now:
+            due = heapq.heappop(self._deadlines)
+            key = missed(due[1], now) if due != before else None  # it passes several ports
+            before = due
+            if key is not None:
+                self._sink(Kind.MISSED, f"{due[1]} has missed its deadline", key, due[1])
+
+    # Switches
+
+    def bridge(self, dpid: int, came: bool) -> None:
+        """A bridge has connected, or its connection has ended."""
+        self._sink(Kind.BRIDGE, f"bridge {dpid:x} {'has connected' if came else 'has gone'}", dpid)
+
+    def agent(self, dpid: int, came: bool) -> None:
+        """The same of an agent."""
+        self._sink(
+            Kind.AGENT, f"the agent of bridge {dpid:x} {'has connected' if came else 'has gone'}", dpid
+        )

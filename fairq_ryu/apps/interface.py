@@ -1,0 +1,67 @@
+"""Puts the REST interface together for one controller, as its settings say."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ryu import cfg
+
+from fairq_ryu.apps import rest
+from fairq_ryu.apps.call import Service, View
+from fairq_ryu.apps.gate import TOKEN_VARIABLE, Gate, read_token
+from fairq_ryu.apps.policy_control import PolicyControl
+from fairq_ryu.apps.rest_answer import Answer
+from fairq_ryu.apps.streams import INTERVAL, Streams
+from fairq_ryu.apps.view import AnnouncingView, FabricView
+from fairq_ryu.config import Config
+
+if TYPE_CHECKING:
+    from fairq_ryu.apps.controller import Controller
+
+# The live page shows no more of the GIF tables than this.
+MOST_GIF = 200
+
+
+def token(config: Config) -> str:
+    """The token that changes need, "" if there is none. Raises :class:`~fairq_ryu.errors.UserError`."""
+    return read_token(str(config.value("fairq_ryu", "token_file")), os.environ.get(TOKEN_VARIABLE, ""))
+
+
+def streams(config: Config) -> Streams:
+    """Where events go."""
+    return Streams(most=int(config.number("fairq_ryu", "rest_streams")))
+
+
+def register(wsgi: Any, controller: Controller, token: str) -> rest.Rest:
+    """Serve the interface of a controller."""
+    config, view = controller.config, FabricView(controller)
+    announcing = AnnouncingView(controller.windows)
+    service = Service(
+        view,
+        announcing,
+        PolicyControl(controller.windows, config, controller.streams, controller.logger),
+        streams=controller.streams,
+        most_limit=int(config.number("fairq_ryu", "rest_page")),
+    )
+    controller.streams.state = lambda: state(view, announcing, controller.streams)
+    names = [cfg.CONF.wsapi_host, *str(config.value("fairq_ryu", "rest_names")).split()]
+    gate = Gate(token, names, int(config.number("fairq_ryu", "rest_body")))
+    return rest.register(wsgi, service, gate)
+
+
+def state(view: View, announcing: AnnouncingView, streams: Streams) -> Answer:
+    """What the live page shows, all at one time."""
+    total, active = view.flow_counts()
+    return {
+        "time": round(streams.now(), 3),
+        "health": view.health(),
+        "ports": list(view.ports()),
+        "switches": view.switches(),
+        "links": view.links(),
+        "hosts": view.hosts(),
+        "gif": announcing.gif()[:MOST_GIF],
+        "flows_total": total,
+        "flows_active": active,
+        "interval_s": INTERVAL,
+    }
