@@ -121,10 +121,11 @@ class FabricView:
     def hosts(self) -> list[dict[str, Any]]:
         """The hosts that are known."""
         graph = self._graph()
+        # Switches are nodes, too, by number; only hosts are anywhere.
+        known = sorted((mac, at) for mac, at in graph.nodes(data="at") if at is not None)
         return [
             {"mac": mac, "at": port_pair(at), "addresses": sorted(graph.nodes[mac]["addresses"])}
-            for mac, at in sorted(graph.nodes(data="at"))
-            if at is not None
+            for mac, at in known
         ]
 
     def links(self) -> list[dict[str, Any]]:
