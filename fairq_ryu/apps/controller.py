@@ -24,6 +24,7 @@ from fairq_ryu.apps.happenings import Happenings
 from fairq_ryu.apps.metrics import Metrics
 from fairq_ryu.apps.network import Network, PortState
 from fairq_ryu.apps.pulse import Pulse
+from fairq_ryu.apps.traffic import INTERVAL, Traffic
 from fairq_ryu.apps.windows import Windows
 from fairq_ryu.fabric.counting import Counts
 from fairq_ryu.fabric.flows import FlowEvent, FlowState, FlowTable, SeenFlow
@@ -70,6 +71,7 @@ class Controller(app_manager.RyuApp):
         self.network = Network(self.config, self.logger)
         self.flows = FlowTable(self.config.number("fairq_ryu", "flow_idle_timeout"))
         self.pulse = Pulse()
+        self.traffic = Traffic()
         self.streams = interface.streams(self.config)
         self.happenings = Happenings(self.streams.add, lambda port: self.network.names.get(port, ""))
         self.windows = Windows(choice, self.config, self.network, self.flows, self.logger, self.happenings)
@@ -84,6 +86,7 @@ class Controller(app_manager.RyuApp):
         hub.spawn(self._tick)
         hub.spawn(self._refresh)
         hub.spawn(self._ask_meters)
+        hub.spawn(self._count)
 
     # Switches come and go
 
@@ -156,6 +159,7 @@ class Controller(app_manager.RyuApp):
         key, now = PortKey(datapath.id, number), time.monotonic()
         if gone:
             self.network.port_gone(key)
+            self.traffic.forget(key)
             self._apply(self.flows.forget_port(key), now)
         else:
             self.network.port_changed(datapath.id, _state(message.desc), now)
@@ -328,7 +332,34 @@ class Controller(app_manager.RyuApp):
     @set_ev_cls(ofp_event.EventOFPMeterStatsReply, MAIN_DISPATCHER)
     def on_meters(self, event: Any) -> None:
         """A bridge says how many copies it has dropped."""
-        self.network.meters_told(event.msg.datapath.id, event.msg.body)
+        message = event.msg
+        dpid = message.datapath.id
+        if self.network.bridges.get(dpid) is message.datapath:
+            self.network.meters_told(dpid, message.body)
+
+    def _count(self) -> None:
+        """Ask the bridges for their ports' counters, one after the other: the answers of many do not come at
+        once.
+        """
+        while True:
+            bridges = list(self.network.bridges)
+            self.traffic.keep_only(self.network.bridges)
+            for dpid in bridges:
+                if dpid in self.network.bridges:
+                    datapath = self.network.bridges[dpid]
+                    datapath.send_msg(rules.ask_counters(datapath))
+                hub.sleep(INTERVAL / len(bridges))
+            if not bridges:
+                hub.sleep(INTERVAL)
+
+    @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
+    def on_counters(self, event: Any) -> None:
+        """A bridge tells the counters of its ports."""
+        message = event.msg
+        dpid = message.datapath.id
+        if self.network.bridges.get(dpid) is message.datapath:
+            ours = [each for each in message.body if each.port_no <= ofp.OFPP_MAX]
+            self.traffic.counted(dpid, ours)
 
     def _expire(self) -> None:
         """Where no agent tells what is still alive, silence is all there is to go by."""

@@ -27,6 +27,8 @@ _FIELDS: Mapping[str, tuple[str, float]] = {
     "fairq_port_queue_target_bytes": ("target_bytes", 1),
     "fairq_port_rate_bytes_per_second": ("rate_bps", 1 / 8),
     "fairq_port_dropped_packets_total": ("drops", 1),
+    "fairq_port_transmitted_bytes_total": ("tx_bytes", 1),
+    "fairq_port_received_bytes_total": ("rx_bytes", 1),
     "fairq_port_flows": ("flows", 1),
     "fairq_port_active_flows": ("active", 1),
     "fairq_port_pool_bytes": ("pool_bytes", 1),
@@ -50,6 +52,10 @@ PORTS = (
         "fairq_port_rate_bytes_per_second", "gauge", "Rate that the port sends at, where it is known.", _PORT
     ),
     Family("fairq_port_dropped_packets_total", "counter", "Packets dropped by the queue.", _PORT),
+    Family(
+        "fairq_port_transmitted_bytes_total", "counter", "Bytes that the bridge has sent out of it.", _PORT
+    ),
+    Family("fairq_port_received_bytes_total", "counter", "Bytes that came into the bridge by it.", _PORT),
     Family("fairq_port_flows", "gauge", "Directions of connections whose data leaves by the port.", _PORT),
     Family("fairq_port_active_flows", "gauge", "Flows that sent data lately, as the agent counts.", _PORT),
     Family("fairq_port_pool_bytes", "gauge", "Pool that the active flows of the port share.", _PORT),

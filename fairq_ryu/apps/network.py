@@ -139,9 +139,8 @@ class Network:
                 self._say(datapath, [rules.ask_copy_limit(datapath)])
 
     def meters_told(self, dpid: int, stats: Iterable[Any]) -> None:
-        """A bridge has answered that."""
-        if dpid in self.bridges:
-            self.copies_dropped[dpid] = sum(band.packet_band_count for s in stats for band in s.band_stats)
+        """A bridge that is connected has answered that."""
+        self.copies_dropped[dpid] = sum(band.packet_band_count for s in stats for band in s.band_stats)
 
     def port_changed(self, dpid: int, state: PortState, now: float) -> None:
         """A bridge's port came or changed."""

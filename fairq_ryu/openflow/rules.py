@@ -350,6 +350,11 @@ def ask_queues(datapath: Datapath, port: int = ofp.OFPP_ANY) -> Message:
     )
 
 
+def ask_counters(datapath: Datapath) -> Message:
+    """Ask a bridge for the counters of all its ports."""
+    return parser.OFPPortStatsRequest(datapath, 0, ofp.OFPP_ANY)
+
+
 def ask_flows(datapath: Datapath, idle_ms: int, port: int = ofp.OFPP_ANY) -> Message:
     """Ask an agent for its records of the flows that were not silent for so long: those that leave by a
     port, or all.

@@ -10,6 +10,7 @@ from ryu.lib import hub
 
 from fairq_ryu.apps.metrics import Metrics
 from fairq_ryu.apps.streams import Streams
+from fairq_ryu.apps.traffic import Traffic
 from fairq_ryu.config import Config
 from fairq_ryu.fabric.announce_request import request
 from fairq_ryu.fabric.counting import Counts
@@ -24,6 +25,7 @@ from tests.unit.site import LIMIT, Site, state
 
 QUEUE, PEAK, DROPS, RATE = 40_000, 90_000, 7, 25_000_000
 ROUND_TRIP, LATE = 0.0007, 0.0042
+TX, RX = 123_456_789, 4321
 
 
 def of(site: Site) -> Any:
@@ -36,6 +38,7 @@ def of(site: Site) -> Any:
         config=Config(),
         events=hub.Queue(128),
         streams=Streams(),
+        traffic=Traffic(),
     )
 
 
@@ -56,6 +59,8 @@ def crowded() -> Any:
     site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=9_000_000, deadline=5.0), now)
     site.open(now=now)
     site.windows.name_ports(now)
+    count = SimpleNamespace(port_no=B.port, duration_sec=9, duration_nsec=0, tx_bytes=TX, rx_bytes=RX)
+    controller.traffic.counted(1, [count])
     for port in (A, B, C):
         record = QueueDepth(port.port, 1, QUEUE, PEAK, LIMIT, RATE, DROPS, 5_000_000_000, 10**9)
         site.windows.depths(link, [record], now)

@@ -45,6 +45,10 @@ def port(dpid: str, number: int, **fields: Any) -> dict[str, Any]:
         "window_bytes": None,
         "flow_windows": 0,
         "policy": "fairq",
+        "tx_bytes": 1000,
+        "rx_bytes": 2000,
+        "tx_bps": 8000,
+        "rx_bps": None,
     }
     return {**row, **fields}
 
