@@ -56,6 +56,7 @@ class Rest:
         self.service = service
         self.gate = gate
         self._other = other
+        self.most_body = gate.most_body
         self.short = server.Short(PORTS, service.ports, gate.is_own)
         if service.metrics is not None:
             self.short.observe = partial(service.metrics.observe_request, "GET", PORTS, HTTPStatus.OK)

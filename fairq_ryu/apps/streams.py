@@ -206,7 +206,7 @@ class Streams:
     def _new(self, kind: Kind | None, live: bool, environ: Any) -> Stream:
         if len(self._open) >= self.most:
             raise Refused(
-                HTTPStatus.SERVICE_UNAVAILABLE,
+                HTTPStatus.TOO_MANY_REQUESTS,
                 f"there are {self.most} streams already, which is all that [fairq_ryu] rest_streams allows",
                 {"Retry-After": "5"},
             )
