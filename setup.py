@@ -48,6 +48,7 @@ setup(
         "oslo.config>=9",
         "numpy>=1.26",
         "ovs>=3.1",
+        "prometheus_client>=0.22",
         "pydantic>=2.10",
         "pyroute2>=0.7",
         "rich>=13",

@@ -8,6 +8,7 @@ from typing import Any
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from fairq_ryu.fabric.counting import ROUND_TRIPS, Histogram, Peak
 from fairq_ryu.model import FlowKey, PortKey, Thresholds
 from fairq_ryu.openflow import depth, oxm, records, rules
 
@@ -40,6 +41,13 @@ class AgentLink:
         self._progress_asked: dict[int, float] = {}
         self._thresholds: dict[int, Thresholds] = {}
         self._no_drops = False
+        # Counted for whoever watches the controller. A round trip is from a question for queues to the moment
+        # when its answer is handled, seconds; flows unscaled are directions whose handshake it has not seen.
+        self.round_trip = Histogram(ROUND_TRIPS)
+        self.unanswered = 0
+        self.rules_said = 0
+        self.flows_unscaled: int | None = None
+        self.peaks: dict[int, Peak] = {}
 
     # Queues
 
@@ -47,8 +55,10 @@ class AgentLink:
         """Ask for queue depths, unless an answer is still to come. The request is always the same, and is
         packed once.
         """
-        if self._asked_at is not None and now - self._asked_at <= _ANSWER_TIMEOUT:
-            return
+        if self._asked_at is not None:
+            if now - self._asked_at <= _ANSWER_TIMEOUT:
+                return
+            self.unanswered += 1
         self._asked_at = now
         port = self._port_to_ask(now)
         request = self._requests.get(port)
@@ -59,9 +69,21 @@ class AgentLink:
             request = self._requests[port] = bytes(message.buf)
         self.datapath.send(request)
 
-    def queues_answered(self) -> None:
+    def queues_answered(self, now: float) -> None:
         """The whole answer has come."""
+        if self._asked_at is not None:
+            self.round_trip.observe(max(0.0, now - self._asked_at))
         self._asked_at = None
+
+    def read(self, record: depth.QueueDepth, now: float) -> depth.QueueDepth | None:
+        """A queue was read. Returns the reading before."""
+        before = self.depths.get(record.port)
+        self.depths[record.port] = record
+        peak = self.peaks.get(record.port)
+        if peak is None:
+            peak = self.peaks[record.port] = Peak(now)
+        peak.note(record.peak, now)
+        return before
 
     @property
     def governed(self) -> list[PortKey]:
@@ -85,6 +107,7 @@ class AgentLink:
     def port_gone(self, number: int) -> None:
         """The agent does not watch that port any more."""
         self.depths.pop(number, None)
+        self.peaks.pop(number, None)
         self._thresholds.pop(number, None)
         self._progress_asked.pop(number, None)
 

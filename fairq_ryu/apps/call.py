@@ -86,6 +86,9 @@ class MetricsView(Protocol):
     def render(self, accept: str) -> tuple[bytes, str]:
         """The figures for Prometheus in the form asked for, and its Content-Type."""
 
+    def observe_request(self, method: str, path: str, code: int, seconds: float) -> None:
+        """A request was answered; ``path`` as the resource has it, "" if there is none."""
+
 
 @dataclass(slots=True)
 class Service:

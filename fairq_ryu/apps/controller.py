@@ -22,9 +22,12 @@ from fairq_ryu.apps import connection, interface, rest, settings
 from fairq_ryu.apps.agents import AgentLink
 from fairq_ryu.apps.discovery import Discovery
 from fairq_ryu.apps.happenings import Happenings
+from fairq_ryu.apps.metrics import Metrics
 from fairq_ryu.apps.network import Network, PortState
 from fairq_ryu.apps.pulse import Pulse
+from fairq_ryu.apps.traffic import INTERVAL, Traffic
 from fairq_ryu.apps.windows import Windows
+from fairq_ryu.fabric.counting import Counts
 from fairq_ryu.fabric.flows import FlowEvent, FlowState, FlowTable, SeenFlow
 from fairq_ryu.fabric.paths import Assigned
 from fairq_ryu.model import FlowKey, PortKey, TcpSegment
@@ -38,6 +41,17 @@ _REFRESH_DELAY = 0.01
 _TICK = 0.25
 # So many SYNs wait for their turn; those beyond are worked on as they come, and switches wait with more.
 _MOST_HELD = 4096
+# Bridges are asked how many copies they have dropped this often, seconds: a scrape shows the last answer.
+_METERS_INTERVAL = 2.0
+# Records without either are of flows that go on, and whose window scale is not known.
+_SCALED = records.KNOWN | records.CLOSED
+# Packet-ins of bridges by the rule that they come from; discovery frames have a cookie of Ryu's.
+_KINDS = {
+    rules.COOKIE_TCP: "tcp",
+    rules.COOKIE_HELD: "held",
+    rules.COOKIE_ARP: "arp",
+    rules.COOKIE_SOURCE: "source",
+}
 _LLDP_BYTES = rules.ETH_TYPE_LLDP.to_bytes(2, "big")
 
 # Before the first switch connects.
@@ -63,20 +77,25 @@ class Controller(app_manager.RyuApp):
         self.network = Network(self.config, self.logger)
         self.flows = FlowTable(self.config.number("fairq_ryu", "flow_idle_timeout"))
         self.pulse = Pulse()
+        self.traffic = Traffic()
         self.streams = interface.streams(self.config)
         self.happenings = Happenings(self.streams.add, lambda port: self.network.names.get(port, ""))
         self.windows = Windows(choice, self.config, self.network, self.flows, self.logger, self.happenings)
         self._holds = self.config.value("fairq_ryu", "syn") == "hold"
+        self.counts = Counts()
         self._joining: dict[int, tuple[Any, list[Any]]] = {}  # bridges, and the rules they have told of
         self._held_syns: deque[tuple[Any, packets.Frame, bytes, PortKey]] = deque()
         self._held_there = hub.Event()
         self._changed = hub.Event()
+        self.metrics = Metrics(self)
         interface.register(wsgi, self, token)
         hub.spawn(self.pulse.run)
         hub.spawn(self._work_on_held)
         hub.spawn(self._expire)
         hub.spawn(self._tick)
         hub.spawn(self._refresh)
+        hub.spawn(self._ask_meters)
+        hub.spawn(self._count)
 
     # Switches come and go
 
@@ -149,6 +168,7 @@ class Controller(app_manager.RyuApp):
         key, now = PortKey(datapath.id, number), time.monotonic()
         if gone:
             self.network.port_gone(key)
+            self.traffic.forget(key)
             self._apply(self.flows.forget_port(key), now)
         else:
             self.network.port_changed(datapath.id, _state(message.desc), now)
@@ -168,12 +188,14 @@ class Controller(app_manager.RyuApp):
         """A switch has refused something."""
         message = event.msg
         if message.type == ofp.OFPET_METER_MOD_FAILED:
+            self.network.no_meters(message.datapath.id)
             self.logger.info(
                 "switch %016x has no meter for copies to the controller: they are not limited",
                 message.datapath.id,
             )
             return
         link = self._link(message.datapath)
+        self.counts.refused["bridge" if link is None else "agent"] += 1
         ours = message.type == ofp.OFPET_EXPERIMENTER and message.experimenter == oxm.EXPERIMENTER_ID
         if link is not None and ours and message.exp_type == congestion.ERROR_NO_DROPS:
             link.drops_refused()
@@ -203,13 +225,15 @@ class Controller(app_manager.RyuApp):
         data = bytes(message.data)
         in_port = PortKey(datapath.id, message.match["in_port"])
         if data[12:14] == _LLDP_BYTES:
+            self.counts.packet_ins["lldp"] += 1
             self._on_lldp(event, data, in_port)
             return
         frame = packets.parse(data)
+        cookie = message.cookie
+        self.counts.packet_ins["other" if frame is None else _KINDS.get(cookie, "other")] += 1
         if frame is None:
             return
         now = time.monotonic()
-        cookie = message.cookie
         if cookie in (rules.COOKIE_SOURCE, rules.COOKIE_ARP):
             self.network.host_seen(datapath, frame, in_port, now)
             self._network_changed()
@@ -223,7 +247,9 @@ class Controller(app_manager.RyuApp):
     def _on_lost(self, message: Any) -> None:
         """An agent hands over a packet that a queue has dropped."""
         link = self._link(message.datapath)
-        if link is not None and message.cookie == congestion.COOKIE_DROPPED:
+        ours = link is not None and message.cookie == congestion.COOKIE_DROPPED
+        self.counts.packet_ins["loss" if ours else "other"] += 1
+        if link is not None and ours:
             key = PortKey(link.dpid, message.match["in_port"])
             self.windows.lost(key, bytes(message.data), message.total_len, time.monotonic())
 
@@ -326,6 +352,43 @@ class Controller(app_manager.RyuApp):
             self.streams.tick()
             hub.sleep(_TICK)
 
+    def _ask_meters(self) -> None:
+        while True:
+            hub.sleep(_METERS_INTERVAL)
+            self.network.ask_meters()
+
+    @set_ev_cls(ofp_event.EventOFPMeterStatsReply, MAIN_DISPATCHER)
+    def on_meters(self, event: Any) -> None:
+        """A bridge says how many copies it has dropped."""
+        message = event.msg
+        dpid = message.datapath.id
+        if self.network.bridges.get(dpid) is message.datapath:
+            self.network.meters_told(dpid, message.body)
+
+    def _count(self) -> None:
+        """Ask the bridges for their ports' counters, one after the other: the answers of many do not come at
+        once.
+        """
+        while True:
+            bridges = list(self.network.bridges)
+            self.traffic.keep_only(self.network.bridges)
+            for dpid in bridges:
+                if dpid in self.network.bridges:
+                    datapath = self.network.bridges[dpid]
+                    datapath.send_msg(rules.ask_counters(datapath))
+                hub.sleep(INTERVAL / len(bridges))
+            if not bridges:
+                hub.sleep(INTERVAL)
+
+    @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
+    def on_counters(self, event: Any) -> None:
+        """A bridge tells the counters of its ports."""
+        message = event.msg
+        dpid = message.datapath.id
+        if self.network.bridges.get(dpid) is message.datapath:
+            ours = [each for each in message.body if each.port_no <= ofp.OFPP_MAX]
+            self.traffic.counted(dpid, ours)
+
     def _expire(self) -> None:
         """Where no agent tells what is still alive, silence is all there is to go by."""
         while True:
@@ -344,16 +407,22 @@ class Controller(app_manager.RyuApp):
         """Ask one agent for its queues, as often as policies want them while governed ports have flows."""
         poll = self.config.number("fairq_ryu", "flow_poll_interval")
         idle_ms = int(self.flows.idle_timeout * 1000)
+        now = time.monotonic()
         while self.windows.links.get(link.dpid) is link:
-            now = time.monotonic()
             link.ask_records(poll, idle_ms, now)
             link.ask_queues(now)
             interval = self.windows.interval(link)
+            woken = False
             if interval is not None:
-                hub.sleep(max(0.0, interval - (time.monotonic() - now)))
+                due = now + interval
+                hub.sleep(max(0.0, due - time.monotonic()))
             else:
                 link.wake.clear()
-                link.wake.wait(_IDLE_INTERVAL)
+                due = time.monotonic() + _IDLE_INTERVAL
+                woken = link.wake.wait(_IDLE_INTERVAL)
+            now = time.monotonic()
+            if not woken:
+                self.counts.loop_delay.observe(max(0.0, now - due))
 
     @set_ev_cls(ofp_event.EventOFPExperimenterStatsReply, MAIN_DISPATCHER)
     def on_experimenter_reply(self, event: Any) -> None:
@@ -368,7 +437,7 @@ class Controller(app_manager.RyuApp):
         try:
             if body.exp_type == depth.EXP_TYPE_QUEUE_DEPTH:
                 if not more:
-                    link.queues_answered()
+                    link.queues_answered(now)
                 self.windows.depths(link, depth.decode_reply(data), now)
             elif body.exp_type == records.EXP_TYPE_FLOW_RECORDS:
                 whole = link.records(message.xid, records.decode_reply(data), more)
@@ -394,6 +463,7 @@ class Controller(app_manager.RyuApp):
             self._nonsense(link, error)
 
     def _nonsense(self, link: AgentLink, error: ValueError) -> None:
+        self.counts.malformed += 1
         self.logger.warning("agent of bridge %016x talks nonsense: %s", link.dpid, error)
 
     def _on_records(
@@ -402,6 +472,7 @@ class Controller(app_manager.RyuApp):
         if port is not None:
             self.windows.progress(link, port, found, now)
             return
+        link.flows_unscaled = sum(not record.flags & _SCALED for record in found)
         seen = [
             SeenFlow(
                 key=record.key,

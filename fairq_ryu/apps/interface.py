@@ -41,6 +41,7 @@ def register(wsgi: Any, controller: Controller, token: str) -> rest.Rest:
         view,
         announcing,
         PolicyControl(controller.windows, config, controller.streams, controller.logger),
+        metrics=controller.metrics,
         streams=controller.streams,
         most_limit=int(config.number("fairq_ryu", "rest_page")),
     )

@@ -59,6 +59,9 @@ class Network:
         self._held_at: dict[int, float] = {}
         self.bridges: dict[int, Datapath] = {}
         self.names: dict[PortKey, str] = {}  # of interfaces, for display
+        self.copies_dropped: dict[int, int] = {}  # by the meters of bridges, by their own count
+        self._unmetered: set[int] = set()
+        self.repins = 0
         self.topology = Topology(config.number("fairq_ryu", "discovery_time"))
         self.hosts = HostTable()
         choice = PathChoice(str(config.value("fairq_ryu", "path_choice")))
@@ -82,6 +85,7 @@ class Network:
         """
         ports = list(ports)
         self.bridges[datapath.id] = datapath
+        self._unmetered.discard(datapath.id)
         adopted = adoption.read(stats)
         if adopted is None:
             self._say(datapath, [rules.clear(datapath)])
@@ -119,9 +123,24 @@ class Network:
             return False
         del self.bridges[dpid]
         self._held_at.pop(dpid, None)
+        self.copies_dropped.pop(dpid, None)
         self._forwarding.bridge_gone(dpid)
         self.topology.remove_switch(dpid)
         return True
+
+    def no_meters(self, dpid: int) -> None:
+        """A bridge has no meter for copies."""
+        self._unmetered.add(dpid)
+
+    def ask_meters(self) -> None:
+        """Ask the bridges how many copies their meters have dropped."""
+        if self._packet_in_rate:
+            for datapath in [each for dpid, each in self.bridges.items() if dpid not in self._unmetered]:
+                self._say(datapath, [rules.ask_copy_limit(datapath)])
+
+    def meters_told(self, dpid: int, stats: Iterable[Any]) -> None:
+        """A bridge that is connected has answered that."""
+        self.copies_dropped[dpid] = sum(band.packet_band_count for s in stats for band in s.band_stats)
 
     def port_changed(self, dpid: int, state: PortState, now: float) -> None:
         """A bridge's port came or changed."""
@@ -296,6 +315,7 @@ class Network:
 
     def _repin(self, old: Assigned, new: Assigned) -> None:
         self._log.info("flow %s: now by %s, was by %s", new.key, _names(new), _names(old))
+        self.repins += 1
         self._pin(new)
         self._unpin(old, new)
 

@@ -15,7 +15,9 @@ import errno
 import logging
 import re
 import socket
+import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -56,11 +58,14 @@ class Rest:
         self._other = other
         self.most_body = gate.most_body
         self.short = server.Short(PORTS, service.ports, gate.is_own)
+        if service.metrics is not None:
+            self.short.observe = partial(service.metrics.observe_request, "GET", PORTS, HTTPStatus.OK)
         self._plain = {each.path: each for each in RESOURCES if "{" not in each.path}
         self._parted = [(_pattern(each.path), each) for each in RESOURCES if "{" in each.path]
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request."""
+        started = time.monotonic()
         path = environ.get("PATH_INFO", "")
         resource, parts = self._find(path)
         if resource is None and not _OURS.fullmatch(path):
@@ -74,6 +79,10 @@ class Rest:
             # Caught here, because the server would end the connection without a word.
             LOG.exception("REST: cannot answer %s", quoted(path))
             reply = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "see the controller's log")
+        if self.service.metrics is not None:
+            template = "" if resource is None else resource.path
+            taken = time.monotonic() - started
+            self.service.metrics.observe_request(environ["REQUEST_METHOD"], template, reply.status, taken)
         return _send(reply, start_response, head)
 
     def _find(self, path: str) -> tuple[Resource | None, Mapping[str, str]]:

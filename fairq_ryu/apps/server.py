@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable
 from email.utils import formatdate
 from http import HTTPStatus
@@ -42,6 +43,8 @@ class Short:
 
     def __init__(self, path: str, answer: Shared, own: Callable[[str], bool]) -> None:
         """``own`` says whether a name in ``Host`` is the server's."""
+        # Told of each answer how long it took, seconds.
+        self.observe: Callable[[float], None] = lambda _: None
         self.line = f"GET {path} HTTP/1.1\r\n".encode()
         self._answer = answer
         self._own = own
@@ -105,6 +108,7 @@ class Protocol(eventlet.wsgi.HttpProtocol):
         end = seen.find(b"\r\n\r\n", 0, _MOST_HEAD)
         if end < 0 or not seen.startswith(short.line) or not short.fits(seen[:end]):
             return False
+        started = time.monotonic()
         try:
             answer = short.whole()
         except Exception:
@@ -115,6 +119,7 @@ class Protocol(eventlet.wsgi.HttpProtocol):
             self.connection.sendall(answer)
         except OSError:
             self.close_connection = True
+        short.observe(time.monotonic() - started)
         # A client that asks faster than it is answered must not have the controller for itself.
         hub.sleep(0)
         return True

@@ -61,6 +61,7 @@ class FabricView:
                 seen = governed.get(port, _UNKNOWN)
                 plan, sample = seen.plan, seen.sample
                 depth = link.depths.get(port.port) if link is not None else None
+                traffic = self._controller.traffic.get(port)
                 yield {
                     "dpid": dpid_text(dpid),
                     "port": port.port,
@@ -80,6 +81,10 @@ class FabricView:
                     "target_bytes": seen.target,
                     "state": None if seen.state is None else str(seen.state),
                     "incast": seen.incast,
+                    "tx_bytes": None if traffic is None else traffic.tx_bytes,
+                    "rx_bytes": None if traffic is None else traffic.rx_bytes,
+                    "tx_bps": None if traffic is None else traffic.tx_bps,
+                    "rx_bps": None if traffic is None else traffic.rx_bps,
                 }
 
     def flows(self, wanted: FlowsQuery) -> tuple[list[dict[str, Any]], int]:
@@ -116,9 +121,11 @@ class FabricView:
     def hosts(self) -> list[dict[str, Any]]:
         """The hosts that are known."""
         graph = self._graph()
+        # Switches are nodes, too, by number; only hosts are anywhere.
+        known = sorted((mac, at) for mac, at in graph.nodes(data="at") if at is not None)
         return [
             {"mac": mac, "at": port_pair(at), "addresses": sorted(graph.nodes[mac]["addresses"])}
-            for mac, at in sorted((mac, at) for mac, at in graph.nodes(data="at") if at is not None)
+            for mac, at in known
         ]
 
     def links(self) -> list[dict[str, Any]]:

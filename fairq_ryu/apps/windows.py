@@ -52,6 +52,7 @@ class Windows:
         self._recoveries: dict[base.Recovery, recovery.Recovery] = {}
         self._named: dict[PortKey, tuple[str, str]] = {}
         self._unbuffered: set[PortKey] = set()
+        self.leases_cut = 0  # rules that stood when the connection to their agent ended
 
     # Agents
 
@@ -70,7 +71,7 @@ class Windows:
         """An agent's connection has ended."""
         del self.links[link.dpid]
         link.wake.set()
-        self.engine.switch_gone(link.dpid)
+        self.leases_cut += self.engine.switch_gone(link.dpid)
         self._happenings.agent(link.dpid, came=False)
 
     def port_gone(self, key: PortKey) -> None:
@@ -182,8 +183,7 @@ class Windows:
     def depths(self, link: AgentLink, found: Iterable[depth.QueueDepth], now: float) -> None:
         """Queues were read."""
         for record in found:
-            before = link.depths.get(record.port)
-            link.depths[record.port] = record
+            before = link.read(record, now)
             key = PortKey(link.dpid, record.port)
             if before is not None and record.drops > before.drops:
                 self._happenings.dropped(key, record.drops - before.drops)
@@ -300,6 +300,7 @@ class Windows:
             link = self.links.get(change.target.port.dpid)
             if link is not None:
                 told[link.dpid] = link.datapath
+                link.rules_said += 1
                 link.datapath.send_msg(rules.window_rule(link.datapath, change, self.lease))
         awake = [c.target.flow for c in changes if c.wake and c.target.flow is not None]
         if awake:

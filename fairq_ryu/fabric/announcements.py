@@ -92,6 +92,11 @@ class Announcements:
     def __len__(self) -> int:
         return len(self._entries)
 
+    @property
+    def made(self) -> int:
+        """The number of announcements that were ever taken."""
+        return self._last_id
+
     # Flows
 
     def flow_started(

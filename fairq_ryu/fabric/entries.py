@@ -27,6 +27,8 @@ class Entries:
         # Those waiting for an answer to their SYN and those closed, each longest first, by forward direction.
         self._waiting: dict[FlowKey, Connection] = {}
         self._closed: dict[FlowKey, float] = {}
+        self._half_closed: set[FlowKey] = set()
+        self.opened = 0
         # The switches that tell records.
         self.telling: set[int] = set()
 
@@ -34,6 +36,17 @@ class Entries:
     def open(self) -> int:
         """The number of connections that have not ended."""
         return len(self.all) - len(self._closed)
+
+    @property
+    def states(self) -> dict[FlowState, int]:
+        """The number of connections in each state."""
+        waiting, half, closed = len(self._waiting), len(self._half_closed), len(self._closed)
+        return {
+            FlowState.SYN_SEEN: waiting,
+            FlowState.ESTABLISHED: len(self.all) - waiting - half - closed,
+            FlowState.HALF_CLOSED: half,
+            FlowState.CLOSED: closed,
+        }
 
     def add(self, connection: Connection) -> list[FlowEvent] | None:
         """Enter a connection; None if there is no room, or if it is nobody's (a segment from an address
@@ -50,6 +63,7 @@ class Entries:
                 self.refused += 1
                 return None
             events = self.remove(self.all[oldest])
+        self.opened += 1
         self.all[connection.forward] = connection
         for flow in flows:
             self.by_flow[flow] = connection
@@ -62,6 +76,7 @@ class Entries:
         del self.all[connection.forward]
         self._waiting.pop(connection.forward, None)
         self._closed.pop(connection.forward, None)
+        self._half_closed.discard(connection.forward)
         for flow in connection.directions:
             del self.by_flow[flow]
         return events
@@ -71,8 +86,11 @@ class Entries:
         connection.state = state
         self._waiting.pop(connection.forward, None)
         self._closed.pop(connection.forward, None)
+        self._half_closed.discard(connection.forward)
         if state is FlowState.SYN_SEEN:
             self._waiting[connection.forward] = connection
+        elif state is FlowState.HALF_CLOSED:
+            self._half_closed.add(connection.forward)
 
     def awake(self, connection: Connection, now: float) -> None:
         """A segment of it was copied."""

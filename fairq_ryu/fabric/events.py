@@ -8,7 +8,7 @@ own old events, and not that a switch has gone.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -69,6 +69,8 @@ class History:
         self.gap = gap
         self.last = 0
         """number of the last event; 0: there was none"""
+        self.happened: Counter[Kind] = Counter(dict.fromkeys(Kind, 0))
+        """how often each kind of thing has happened, told or not"""
         self._kinds: dict[Kind, dict[int, Event]] = {kind: {} for kind in Kind}
         self._places: dict[Place, deque[int]] = {}
         self._recent: dict[Place, _Recent] = {}
@@ -87,6 +89,7 @@ class History:
         times: int = 1,
     ) -> Event | None:
         """Something has happened. Returns the event, or None if it is only counted for now."""
+        self.happened[kind] += times
         place = kind, dpid, port
         recent = self._recent.get(place)
         if recent is None or (recent.held is None and now - recent.told >= self.gap):

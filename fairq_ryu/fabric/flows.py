@@ -84,6 +84,16 @@ class FlowTable:
         """The number of connections for which there was no room."""
         return self._entries.refused
 
+    @property
+    def opened(self) -> int:
+        """The number of connections that were ever entered."""
+        return self._entries.opened
+
+    @property
+    def states(self) -> dict[FlowState, int]:
+        """The number of connections in each state."""
+        return self._entries.states
+
     def get(self, flow: FlowKey) -> Connection | None:
         """The connection that a direction belongs to; it may have ended just now."""
         return self._entries.by_flow.get(flow)

@@ -50,6 +50,16 @@ class GifEntry:
         """Has its deadline passed with bytes still to send?"""
         return self.deadline is not None and self.deadline <= now and bool(self.remaining)
 
+    def state(self, now: float) -> str | None:
+        """What has become of its deadline, as ``/v1/gif`` says it; None: it has none. Of a flow that has
+        ended after it, nothing says when: that is ``ended``.
+        """
+        if self.deadline is None:
+            return None
+        if self.remaining == 0:
+            return "met" if self.deadline >= now else "ended"
+        return "open" if self.deadline > now else "missed"
+
 
 class GifRow(NamedTuple):
     """A row for display: ``deadline`` and ``start`` by the table's clock, ``remaining_time`` in seconds

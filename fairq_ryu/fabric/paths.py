@@ -64,6 +64,7 @@ class PathTable:
         self.choice = choice
         self._assigned: dict[FlowKey, Assigned] = {}
         self._load: Counter[PortKey] = Counter()  # pinned connections by port
+        self.pinned = 0
 
     def __len__(self) -> int:
         return len(self._assigned)
@@ -145,6 +146,7 @@ class PathTable:
             self._count(chosen, 1)
 
     def _count(self, chosen: Assigned, by: int) -> None:
+        self.pinned += by
         # Both ends of each link: a way is weighed from either side.
         for port in (port for hop in chosen.way for port in hop):
             self._load[port] += by

@@ -260,6 +260,11 @@ def no_copy_limit(datapath: Datapath) -> Message:
     )
 
 
+def ask_copy_limit(datapath: Datapath) -> Message:
+    """Ask what the meter of :func:`copy_limit` has let pass and dropped."""
+    return parser.OFPMeterStatsRequest(datapath, 0, ofp.OFPM_CONTROLLER)
+
+
 def source(datapath: Datapath, mac: str, port: int, idle_timeout: int) -> list[Message]:
     """A host is behind a port: frames from it there are no news."""
     return [
@@ -343,6 +348,11 @@ def ask_queues(datapath: Datapath, port: int = ofp.OFPP_ANY) -> Message:
     return parser.OFPExperimenterStatsRequest(
         datapath, 0, oxm.EXPERIMENTER_ID, depth.EXP_TYPE_QUEUE_DEPTH, depth.encode_request(port)
     )
+
+
+def ask_counters(datapath: Datapath) -> Message:
+    """Ask a bridge for the counters of all its ports."""
+    return parser.OFPPortStatsRequest(datapath, 0, ofp.OFPP_ANY)
 
 
 def ask_flows(datapath: Datapath, idle_ms: int, port: int = ofp.OFPP_ANY) -> Message:

@@ -8,6 +8,7 @@ all that its port has: the last sample of the queue, flows, announcements, conge
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -74,10 +75,12 @@ class PolicyEngine:
     def __init__(self, choice: PolicyChoice | Policy, lease: float) -> None:
         """``lease``: seconds a rule stands; rules are renewed when a quarter of it has passed."""
         self.choice = choice if isinstance(choice, PolicyChoice) else PolicyChoice(choice)
+        self.lease = lease
         self.renew_after = lease / 4
         self._ports: dict[PortKey, _Port] = {}
         self._names: dict[PortKey, tuple[str, str]] = {}
         self.failures = 0
+        self._lapsed = 0  # on ports that have gone
 
     @property
     def policy(self) -> Policy:
@@ -200,14 +203,19 @@ class PolicyEngine:
 
     def port_gone(self, key: PortKey) -> None:
         """The port has gone, and its rules with it."""
-        self._ports.pop(key, None)
+        port = self._ports.pop(key, None)
+        if port is not None:
+            self._lapsed += port.standing.lapsed
 
-    def switch_gone(self, dpid: int) -> None:
-        """A switch's agent has gone; when it comes back, its rules are set anew."""
+    def switch_gone(self, dpid: int) -> int:
+        """A switch's agent has gone; when it comes back, its rules are set anew. Returns how many stood."""
+        stood = 0
         for key, port in self._ports.items():
             if key.dpid == dpid:
+                stood += len(port.standing)
                 port.standing.clear()
                 port.state = None
+        return stood
 
     # What the laws want
 
@@ -252,6 +260,27 @@ class PolicyEngine:
                     return key
         return None
 
+    def rules(self, now: float) -> Counter[int]:
+        """For display: the rules whose lease has not run out, by the dpid of their switch."""
+        found: Counter[int] = Counter()
+        for key, port in self._ports.items():
+            found[key.dpid] += port.standing.alive(now)
+        return found
+
+    @property
+    def lapsed(self) -> int:
+        """The number of rules that were said again, or taken away, when their lease had run out already."""
+        return self._lapsed + sum(port.standing.lapsed for port in self._ports.values())
+
+    def gif_states(self, now: float) -> Counter[str]:
+        """For display: the flows of all these tables, by what has become of their deadlines."""
+        found: Counter[str] = Counter()
+        for port in self._ports.values():
+            table = getattr(port.law, "gif", None)
+            if isinstance(table, GifTable):
+                found.update(entry.state(now) or "none" for entry in table)
+        return found
+
     def gif(self, now: float) -> Mapping[PortKey, list[GifRow]]:
         """For display: the tables of announced flows, of the ports whose law keeps one as ``gif``."""
         tables = ((key, getattr(port.law, "gif", None)) for key, port in self._ports.items())
@@ -262,7 +291,7 @@ class PolicyEngine:
     def _port(self, key: PortKey) -> _Port:
         port = self._ports.get(key)
         if port is None:
-            standing = StandingRules(key, self.renew_after)
+            standing = StandingRules(key, self.renew_after, self.lease)
             port = self._ports[key] = _Port(self._chosen(key), standing)
         return port
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -18,18 +19,30 @@ class _Rule:
 class StandingRules:
     """The rules of one port, by flow; None is the rule for all flows of the port."""
 
-    def __init__(self, port: PortKey, renew_after: float) -> None:
-        """``renew_after``: a rule that has not changed is said again after so many seconds."""
+    def __init__(self, port: PortKey, renew_after: float, lease: float = math.inf) -> None:
+        """``renew_after``: a rule that has not changed is said again after so many seconds; ``lease``: after
+        so many it ends in the switch unless it was. ``lapsed`` counts the rules that it was too late for.
+        """
         self.port = port
         self.renew_after = renew_after
+        self.lease = lease
+        self.lapsed = 0
         self._rules: dict[FlowKey | None, _Rule] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._rules)
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def alive(self, now: float) -> int:
+        """The number of rules whose lease has not run out, by the clock that they were said by."""
+        return sum(now - rule.since <= self.lease for rule in self._rules.values())
 
     def clear(self) -> None:
         """The switch has lost them."""
         self._rules.clear()
+
+    def _leave(self, rule: _Rule, now: float) -> None:
+        """A rule is replaced or taken away; was that in time?"""
+        self.lapsed += now - rule.since > self.lease
 
     def changes(self, plan: WindowPlan, flows: Collection[FlowKey], now: float) -> list[RuleChange]:
         """What is to be said now. ``flows`` are those that there are: one that has ended is not woken."""
@@ -40,7 +53,9 @@ class StandingRules:
             wanted[None] = (plan.window, False)
         changes = []
         for flow in [flow for flow in self._rules if flow not in wanted]:
-            paused = self._rules.pop(flow).bytes == 0 and flow in flows
+            gone = self._rules.pop(flow)
+            self._leave(gone, now)
+            paused = gone.bytes == 0 and flow in flows
             changes.append(RuleChange(RuleTarget(self.port, flow), None, wake=paused))
         for flow, (size, pool) in wanted.items():
             rule = self._rules.get(flow)
@@ -49,6 +64,8 @@ class StandingRules:
                 or (rule.bytes, rule.pool) != (size, pool)
                 or now - rule.since >= self.renew_after
             ):
+                if rule is not None:
+                    self._leave(rule, now)
                 woken = rule is not None and rule.bytes == 0 and size > 0 and flow in flows
                 self._rules[flow] = _Rule(size, pool, now)
                 changes.append(RuleChange(RuleTarget(self.port, flow), size, pool, woken))

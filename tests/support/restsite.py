@@ -17,10 +17,13 @@ from ryu.lib import hub
 
 from fairq_ryu.apps import interface, server
 from fairq_ryu.apps.happenings import Happenings
+from fairq_ryu.apps.metrics import Metrics
 from fairq_ryu.apps.network import Network, PortState
 from fairq_ryu.apps.pulse import Pulse
+from fairq_ryu.apps.traffic import Traffic
 from fairq_ryu.apps.windows import Windows
 from fairq_ryu.config import Config
+from fairq_ryu.fabric.counting import Counts
 from fairq_ryu.fabric.flows import FlowTable
 from fairq_ryu.model import Congestion, FlowKey, PortKey
 from fairq_ryu.openflow import oxm
@@ -50,6 +53,9 @@ class RestSite:
         self.happenings = Happenings(self.streams.add, lambda port: self.network.names.get(port, ""))
         choice = PolicyChoice(make(policy, self.config))
         self.windows = Windows(choice, self.config, self.network, self.flows, self.logger, self.happenings)
+        self.traffic = Traffic()
+        self.counts, self.events = Counts(), hub.Queue(128)
+        self.metrics = Metrics(self)  # type: ignore[arg-type]
         self.app = interface.register(WSGIApplication(), self, token)  # type: ignore[arg-type]
         self.service = self.app.service
         self._build()

@@ -19,7 +19,7 @@ def asked(agent: AgentLink, now: float) -> int | None:
     """The port whose queue is asked for at that time; it is answered at once."""
     agent.datapath.packets.clear()
     agent.ask_queues(now)
-    agent.queues_answered()
+    agent.queues_answered(now)
     (packet,) = agent.datapath.packets
     return depth.decode_request(packet[-depth.REQUEST_SIZE :])
 
@@ -48,6 +48,6 @@ def test_queues_are_asked_for_again_when_the_answer_is_there_or_overdue():
     assert len(agent.datapath.packets) == 1
     agent.ask_queues(11.1)
     assert len(agent.datapath.packets) == 2
-    agent.queues_answered()
+    agent.queues_answered(11.15)
     agent.ask_queues(11.2)
     assert len(agent.datapath.packets) == 3

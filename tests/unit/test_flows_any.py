@@ -122,6 +122,9 @@ class AnyTraffic(RuleBasedStateMachine):
         entries = list(self.table)
         assert len(entries) == len(self.table) <= self.capacity
         assert self.table.open == sum(entry.state is not FlowState.CLOSED for entry in entries)
+        assert self.table.states == {
+            state: sum(entry.state is state for entry in entries) for state in FlowState
+        }
         for entry in entries:
             both = entry.directions[entry.forward], entry.directions[entry.forward.reversed]
             assert all(self.table.get(flow) is entry for flow in entry.directions)

@@ -27,7 +27,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         BELOW
         | {"fairq_ryu.config", "fairq_ryu.policies", "fairq_ryu.fabric", "fairq_ryu.openflow"}
         | {"fairq_ryu.setting"},
-        {"eventlet", "pydantic", "ryu"},
+        {"eventlet", "prometheus_client", "pydantic", "ryu", "webob"},
     ),
     "fairq_ryu/apps/api": (BELOW | {"fairq_ryu.fabric"}, {"pydantic"}),
     "fairq_ryu/experiments": (

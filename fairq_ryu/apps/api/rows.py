@@ -36,6 +36,12 @@ class PortRow(Row):
         "`CNG`: the queue is congested by the policy's thresholds; `NOM`: it is not; null: nobody watches"
     )
     incast: bool | None = said("whether IQM holds its flows for an incast; null with other policies")
+    tx_bytes: Count | None = said("what has left the switch by it, by the bridge's own count", "bytes")
+    rx_bytes: Count | None = said("what has come in by it", "bytes")
+    tx_bps: Count | None = said(
+        "rate of `tx_bytes` over the last half second or so; null: not known yet", "bit/s"
+    )
+    rx_bps: Count | None = said("the same of `rx_bytes`", "bit/s")
 
 
 class FlowRow(Row):

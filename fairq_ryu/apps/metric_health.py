@@ -1,0 +1,105 @@
+"""The controller's own health as metrics: what reaches it, how late it is, what its agents have been told."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING
+
+from fairq_ryu import __version__
+from fairq_ryu.apps.metric_family import Family
+from fairq_ryu.apps.metric_tables import Samples
+
+if TYPE_CHECKING:
+    from fairq_ryu.apps.controller import Controller
+
+HEALTH = (
+    Family("fairq_build_info", "info", "Versions that run.", ("version", "python")),
+    Family("fairq_policy_info", "info", "Policy of ports that no pattern names.", ("policy",)),
+    Family(
+        "fairq_packet_ins_total",
+        "counter",
+        "Packets that switches have sent to the controller, by what they are.",
+        ("kind",),
+    ),
+    Family(
+        "fairq_packet_ins_dropped_total",
+        "counter",
+        "Packets for the controller that the bridge has dropped, because they were more than packet_in_rate.",
+        ("dpid",),
+    ),
+    Family("fairq_event_queue_length", "gauge", "Messages of switches that wait to be handled."),
+    Family(
+        "fairq_event_queue_capacity",
+        "gauge",
+        "So many may wait; then switches are not read from until there is room.",
+    ),
+    Family(
+        "fairq_loop_delay_seconds",
+        "histogram",
+        "How much later than it had asked for the loop that reads queues went on.",
+    ),
+    Family(
+        "fairq_channel_round_trip_seconds",
+        "histogram",
+        "From a question for queues to the moment when the agent's answer was handled.",
+        ("dpid",),
+    ),
+    Family(
+        "fairq_channel_timeouts_total",
+        "counter",
+        "Questions for queues that the agent has not answered within a second.",
+        ("dpid",),
+    ),
+    Family("fairq_rules", "gauge", "Window rules that stand in the agent, as far as is known.", ("dpid",)),
+    Family(
+        "fairq_rule_messages_total",
+        "counter",
+        "Messages to the agent that set, renewed or removed a window rule.",
+        ("dpid",),
+    ),
+    Family(
+        "fairq_leases_lost_total",
+        "counter",
+        "Window rules that ended unasked: not renewed within their lease (late), or their agent had gone.",
+        ("reason",),
+    ),
+    Family("fairq_policy_failures_total", "counter", "Times that a policy has failed on a port."),
+    Family(
+        "fairq_refused_messages_total", "counter", "Messages that a bridge or agent has refused.", ("by",)
+    ),
+    Family("fairq_malformed_messages_total", "counter", "Messages of agents that could not be read."),
+    Family(
+        "fairq_events_total",
+        "counter",
+        "What has happened, by kind as in /v1/events; of loss the packets that queues have dropped.",
+        ("kind",),
+    ),
+    Family("fairq_event_streams", "gauge", "Readers of event streams."),
+)
+
+
+def health(controller: Controller, now: float) -> Samples:
+    """The controller itself."""
+    counts, windows, engine = controller.counts, controller.windows, controller.windows.engine
+    links = [((f"{dpid:016x}",), link) for dpid, link in sorted(windows.links.items())]
+    standing = engine.rules(now)
+    dropped = sorted(controller.network.copies_dropped.items())
+    return {
+        "fairq_build_info": [((__version__, platform.python_version()), 1)],
+        "fairq_policy_info": [((engine.policy.name,), 1)],
+        "fairq_packet_ins_total": [((kind,), count) for kind, count in counts.packet_ins.items()],
+        "fairq_packet_ins_dropped_total": [((f"{dpid:016x}",), count) for dpid, count in dropped],
+        "fairq_event_queue_length": [((), controller.events.qsize())],
+        "fairq_event_queue_capacity": [((), controller.events.maxsize)],
+        "fairq_loop_delay_seconds": [((), counts.loop_delay.histogram)],
+        "fairq_channel_round_trip_seconds": [(dpid, link.round_trip) for dpid, link in links],
+        "fairq_channel_timeouts_total": [(dpid, link.unanswered) for dpid, link in links],
+        "fairq_rules": [(dpid, standing[link.dpid]) for dpid, link in links],
+        "fairq_rule_messages_total": [(dpid, link.rules_said) for dpid, link in links],
+        "fairq_leases_lost_total": [(("late",), engine.lapsed), (("agent gone",), windows.leases_cut)],
+        "fairq_policy_failures_total": [((), engine.failures)],
+        "fairq_refused_messages_total": [((by,), count) for by, count in counts.refused.items()],
+        "fairq_malformed_messages_total": [((), counts.malformed)],
+        "fairq_events_total": [((str(kind),), n) for kind, n in controller.streams.history.happened.items()],
+        "fairq_event_streams": [((), len(controller.streams))],
+    }

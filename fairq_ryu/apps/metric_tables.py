@@ -1,0 +1,196 @@
+"""The network as metrics: ports, switches, flows, announcements, losses. Read when asked; nothing is kept.
+
+Labels are bounded by the network: ports and switches, and words of the code. Never flows or hosts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from fairq_ryu.apps.metric_family import Family, Sample
+from fairq_ryu.apps.view import FabricView
+from fairq_ryu.model import Congestion
+
+if TYPE_CHECKING:
+    from fairq_ryu.apps.controller import Controller
+
+Samples = Mapping[str, Iterable[Sample]]
+
+_PORT = ("dpid", "port", "name")
+# Metric -> the field of /v1/ports that it shows, and by what that is multiplied.
+_FIELDS: Mapping[str, tuple[str, float]] = {
+    "fairq_port_queue_bytes": ("queue_bytes", 1),
+    "fairq_port_queue_limit_bytes": ("limit_bytes", 1),
+    "fairq_port_queue_target_bytes": ("target_bytes", 1),
+    "fairq_port_rate_bytes_per_second": ("rate_bps", 1 / 8),
+    "fairq_port_dropped_packets_total": ("drops", 1),
+    "fairq_port_transmitted_bytes_total": ("tx_bytes", 1),
+    "fairq_port_received_bytes_total": ("rx_bytes", 1),
+    "fairq_port_flows": ("flows", 1),
+    "fairq_port_active_flows": ("active", 1),
+    "fairq_port_pool_bytes": ("pool_bytes", 1),
+    "fairq_port_window_bytes": ("window_bytes", 1),
+    "fairq_port_flow_windows": ("flow_windows", 1),
+    "fairq_port_incast": ("incast", 1),
+}
+
+PORTS = (
+    Family("fairq_port_queue_bytes", "gauge", "Queue when it was last read.", _PORT),
+    Family(
+        "fairq_port_queue_byte_seconds_total",
+        "counter",
+        "Integral of the queue over time; its rate is the exact mean queue in bytes.",
+        _PORT,
+    ),
+    Family("fairq_port_queue_peak_bytes", "gauge", "Longest queue of the last 15 to 30 s.", _PORT),
+    Family("fairq_port_queue_limit_bytes", "gauge", "Size of the buffer, where it is known.", _PORT),
+    Family("fairq_port_queue_target_bytes", "gauge", "Queue that the policy aims at, if it does.", _PORT),
+    Family(
+        "fairq_port_rate_bytes_per_second", "gauge", "Rate that the port sends at, where it is known.", _PORT
+    ),
+    Family("fairq_port_dropped_packets_total", "counter", "Packets dropped by the queue.", _PORT),
+    Family(
+        "fairq_port_transmitted_bytes_total", "counter", "Bytes that the bridge has sent out of it.", _PORT
+    ),
+    Family("fairq_port_received_bytes_total", "counter", "Bytes that came into the bridge by it.", _PORT),
+    Family("fairq_port_flows", "gauge", "Directions of connections whose data leaves by the port.", _PORT),
+    Family("fairq_port_active_flows", "gauge", "Flows that sent data lately, as the agent counts.", _PORT),
+    Family("fairq_port_pool_bytes", "gauge", "Pool that the active flows of the port share.", _PORT),
+    Family("fairq_port_window_bytes", "gauge", "Window of every flow of the port.", _PORT),
+    Family("fairq_port_flow_windows", "gauge", "Flows that have a window of their own.", _PORT),
+    Family("fairq_port_congested", "gauge", "1: CNG, 0: NOM. Where the policy watches thresholds.", _PORT),
+    Family("fairq_port_incast", "gauge", "1: the policy takes it for an incast. Where it tells.", _PORT),
+    Family(
+        "fairq_port_info",
+        "info",
+        "What the port leads to (host, link, undecided), and its policy.",
+        (*_PORT, "role", "policy"),
+    ),
+)
+
+
+FABRIC = (
+    Family("fairq_bridge_connected", "gauge", "1: the bridge is connected to the controller.", ("dpid",)),
+    Family("fairq_agent_connected", "gauge", "1: the agent of the bridge is connected.", ("dpid",)),
+    Family("fairq_hosts", "gauge", "Hosts that are known."),
+    Family("fairq_links", "gauge", "Links between switches that work in both directions."),
+    Family("fairq_flows", "gauge", "TCP connections in the flow table.", ("state",)),
+    Family("fairq_flows_opened_total", "counter", "Connections that were entered in the flow table."),
+    Family("fairq_flows_refused_total", "counter", "Connections for which the flow table had no room."),
+    Family(
+        "fairq_flows_unscaled",
+        "gauge",
+        "Directions of flows that an agent leaves untouched, because it has not seen their window scale.",
+        ("dpid",),
+    ),
+    Family("fairq_paths_pinned", "gauge", "Connections that rules of their own keep on their path."),
+    Family("fairq_repins_total", "counter", "Connections that were given another path."),
+    Family("fairq_announcements", "gauge", "Announcements of flows that hold or may be taken."),
+    Family("fairq_announcements_made_total", "counter", "Announcements of flows that were taken."),
+    Family(
+        "fairq_gif_flows",
+        "gauge",
+        "Flows in the tables of ports whose policy knows deadlines, by what has become of these.",
+        ("state",),
+    ),
+    Family("fairq_losses_remembered", "gauge", "Dropped segments that something may still be done about."),
+    Family("fairq_losses_total", "counter", "Dropped segments that agents have handed over."),
+    Family("fairq_losses_repeated_total", "counter", "Of these, such as were remembered already."),
+    Family(
+        "fairq_losses_settled_total",
+        "counter",
+        "What became of them: acked is that the receiver has got it after all.",
+        ("outcome",),
+    ),
+    Family("fairq_recovery_limited_total", "counter", "Times that recovery has reached its limit of rate."),
+    Family(
+        "fairq_spoken_total",
+        "counter",
+        "What was said to hosts: paused flows woken, duplicate ACKs, dropped packets put back.",
+        ("kind",),
+    ),
+    Family("fairq_unspoken_total", "counter", "What was not, for want of something.", ("kind", "reason")),
+)
+_GIF_STATES = ("open", "met", "missed", "ended", "none")
+_SETTLED = ("ignored", "acked", "expired", "overflow", "forgotten")
+_SPOKEN = ("wake", "dupack", "reinject")
+
+
+def ports(controller: Controller, now: float) -> Samples:
+    """All ports."""
+    found: dict[str, list[Sample]] = {family.name: [] for family in PORTS}
+    for row in FabricView(controller).ports():
+        labels = (row["dpid"], str(row["port"]), row["name"])
+        for name, (field, factor) in _FIELDS.items():
+            value = row.get(field)
+            # A size or rate of 0 is one that is not known.
+            if value is None or (field in ("limit_bytes", "rate_bps") and not value):
+                continue
+            found[name].append((labels, value * factor))
+        state = row.get("state")
+        if state is not None:
+            found["fairq_port_congested"].append((labels, state == Congestion.CNG))
+        found["fairq_port_info"].append(((*labels, row["role"], row["policy"]), 1))
+        _queue(controller, row, labels, found, now)
+    return found
+
+
+def _queue(
+    controller: Controller,
+    row: Mapping[str, Any],
+    labels: tuple[str, ...],
+    found: Mapping[str, list[Sample]],
+    now: float,
+) -> None:
+    """What the rows of ports do not have: what is only good for somebody who looks now and then."""
+    link = controller.windows.links.get(int(row["dpid"], 16))
+    depth = None if link is None else link.depths.get(row["port"])
+    if link is None or depth is None:
+        return
+    found["fairq_port_queue_byte_seconds_total"].append((labels, depth.byte_ns / 1e9))
+    peak = link.peaks.get(row["port"])
+    if peak is not None:
+        found["fairq_port_queue_peak_bytes"].append((labels, peak.value(now)))
+
+
+def fabric(controller: Controller, now: float) -> Samples:
+    """Switches, hosts, flows, and what is done for flows."""
+    network, flows, windows = controller.network, controller.flows, controller.windows
+    known = sorted(network.topology.known_switches | set(windows.links))
+    gif = windows.engine.gif_states(now)
+    losses: Counter[str] = Counter()
+    for each in windows.recoveries:
+        losses.update(asdict(each.counters))
+    said = windows.speaker.said
+    unsaid = ((key.partition(": "), count) for key, count in sorted(said.items()) if ": " in key)
+    return {
+        "fairq_bridge_connected": [((_dpid(dpid),), dpid in network.bridges) for dpid in known],
+        "fairq_agent_connected": [((_dpid(dpid),), dpid in windows.links) for dpid in known],
+        "fairq_hosts": [((), len(network.hosts))],
+        "fairq_links": [((), sum(1 for _ in network.topology.links()))],
+        "fairq_flows": [((str(state),), count) for state, count in flows.states.items()],
+        "fairq_flows_opened_total": [((), flows.opened)],
+        "fairq_flows_refused_total": [((), flows.refused)],
+        "fairq_flows_unscaled": [
+            ((_dpid(dpid),), link.flows_unscaled) for dpid, link in sorted(windows.links.items())
+        ],
+        "fairq_paths_pinned": [((), network.paths.pinned)],
+        "fairq_repins_total": [((), network.repins)],
+        "fairq_announcements": [((), len(windows.announcements))],
+        "fairq_announcements_made_total": [((), windows.announcements.made)],
+        "fairq_gif_flows": [((state,), gif[state]) for state in _GIF_STATES],
+        "fairq_losses_remembered": [((), sum(len(each) for each in windows.recoveries))],
+        "fairq_losses_total": [((), losses["lost"])],
+        "fairq_losses_repeated_total": [((), losses["repeated"])],
+        "fairq_losses_settled_total": [((name,), losses[name]) for name in _SETTLED],
+        "fairq_recovery_limited_total": [((), losses["limited"])],
+        "fairq_spoken_total": [((kind,), said[kind]) for kind in _SPOKEN],
+        "fairq_unspoken_total": [((kind, reason), count) for (kind, _, reason), count in unsaid],
+    }
+
+
+def _dpid(dpid: int) -> str:
+    return f"{dpid:016x}"

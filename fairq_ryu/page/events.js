@@ -1,0 +1,70 @@
+// What has happened, newest first, by kind.
+
+import { byId, make } from "./dom.js";
+import { clock } from "./format.js";
+
+const DRAWN = 150;
+
+// Kind -> what people call it. Those that mean trouble are set off.
+const KINDS = {
+  cng: "congested",
+  nom: "normal",
+  incast: "incast",
+  loss: "loss",
+  repin: "re-pin",
+  missed: "missed",
+  bridge: "bridge",
+  agent: "agent",
+  policy: "policy",
+};
+const TROUBLE = new Set(["cng", "loss", "missed", "incast"]);
+
+export class EventList {
+  constructor(store) {
+    this._store = store;
+    this._list = byId("event-list");
+    this._hidden = new Set();
+    this._due = false;
+    for (const [kind, name] of Object.entries(KINDS)) {
+      const box = make("input", { type: "checkbox", name: kind });
+      box.checked = true;
+      box.addEventListener("change", () => {
+        if (box.checked) this._hidden.delete(kind);
+        else this._hidden.add(kind);
+        this.update();
+      });
+      byId("kinds").append(make("label", {}, box, name));
+    }
+    this.update();
+  }
+
+  // Many may come at once; they are drawn together.
+  update() {
+    if (this._due) return;
+    this._due = true;
+    requestAnimationFrame(() => {
+      this._due = false;
+      this._draw();
+    });
+  }
+
+  _draw() {
+    const events = this._store.events.filter(({ kind }) => !this._hidden.has(kind)).slice(0, DRAWN);
+    const ids = events.map(({ id, message }) => `${id} ${message}`).join("\n");
+    if (ids === this._drawn) return;
+    this._drawn = ids;
+    const items = events.map((event) => {
+      const time = make("time", { datetime: new Date(event.time * 1000).toISOString() }, clock(event.time));
+      const kind = make("span", { class: "kind" }, KINDS[event.kind] ?? event.kind);
+      const item = make("li", { class: TROUBLE.has(event.kind) ? "bad" : null, "data-kind": event.kind }, time, kind);
+      item.append(make("span", { class: "message" }, event.message));
+      return item;
+    });
+    if (!items.length) items.push(make("li", { class: "none" }, this._store.events.length ? "None of the kinds chosen." : "Nothing has happened yet."));
+    const top = this._list.scrollTop;
+    const height = this._list.scrollHeight;
+    this._list.replaceChildren(...items);
+    // Whoever reads further down is left where they are.
+    if (top > 0) this._list.scrollTop = top + this._list.scrollHeight - height;
+  }
+}

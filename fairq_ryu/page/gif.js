@@ -1,0 +1,73 @@
+// Flows by priority, with deadlines that count down between the frames.
+
+import { byId, make, setText } from "./dom.js";
+import { bytes, count, countdown, endpoint, seconds } from "./format.js";
+import { portKey } from "./store.js";
+import { Table } from "./table.js";
+
+const TICK_MS = 100;
+const CALM_TICK_MS = 1000;
+const MOST = 200;
+
+const VERDICTS = { open: "open", met: "✓ met", missed: "✗ missed", ended: "ended" };
+
+export class GifTable {
+  constructor(store) {
+    this._store = store;
+    this._shown = false;
+    this._calm = matchMedia("(prefers-reduced-motion: reduce)");
+    const remaining = (row) => (row.remaining_s === null ? null : row.remaining_s - (row.state === "open" ? store.age : 0));
+    this._table = new Table(
+      byId("gif"),
+      [
+        { name: "Port", words: true, text: (row) => store.portName(portKey(row.dpid, row.port)) },
+        { name: "Place", text: (row) => count(row.priority), help: "1 is served first" },
+        { name: "From", words: true, text: (row) => endpoint(row.src, row.sport) },
+        { name: "To", words: true, text: (row) => endpoint(row.dst, row.dport) },
+        { name: "Left to send", show: leftCell },
+        { name: "Deadline in", show: (cell, row, line) => dueCell(cell, row, line, remaining(row)) },
+        { name: "Verdict", words: true, text: (row) => VERDICTS[row.state] ?? "no deadline", className: "verdict" },
+        { name: "Age", text: (row) => seconds(row.age_s) },
+      ],
+      { key: (row) => `${row.dpid} ${row.port} ${endpoint(row.src, row.sport)} ${endpoint(row.dst, row.dport)}` },
+    );
+    this._tick();
+  }
+
+  show(shown) {
+    this._shown = shown;
+    this.update();
+  }
+
+  update() {
+    if (!this._store.state) return;
+    const rows = this._store.state.gif;
+    setText(byId("count-gif"), count(rows.length));
+    if (!this._shown) return;
+    this._table.update(rows, undefined, MOST);
+    let note = "GIF: the order in which flows are served. Place 1 goes first.";
+    if (!rows.length) note = "No flow here. The policies SED and RSED keep this table; others know no deadlines.";
+    else if (rows.length > MOST) note = `The first ${MOST} of ${count(rows.length)} rows.`;
+    setText(byId("gif-note"), note);
+  }
+
+  _tick() {
+    if (this._shown && !document.hidden && document.body.dataset.live === "live") this.update();
+    setTimeout(() => this._tick(), this._calm.matches ? CALM_TICK_MS : TICK_MS);
+  }
+}
+
+function leftCell(cell, row) {
+  if (!cell.firstChild) cell.append(make("progress", { max: 1, "aria-hidden": "true" }), make("span"));
+  const [bar, text] = cell.children;
+  bar.hidden = !row.size_bytes;
+  if (row.size_bytes) bar.value = 1 - row.remaining_bytes / row.size_bytes;
+  setText(text, row.size_bytes ? `${bytes(row.remaining_bytes)} of ${bytes(row.size_bytes)}` : "–");
+}
+
+function dueCell(cell, row, line, remaining) {
+  setText(cell, countdown(remaining));
+  const late = row.state === "missed" || (row.state === "open" && remaining < 0);
+  cell.classList.toggle("bad", late);
+  line.classList.toggle("missed", row.state === "missed");
+}

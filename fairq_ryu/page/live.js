@@ -1,0 +1,124 @@
+// The connection to the controller: server-sent events, and what to say when they stop.
+//
+// The stream is read with fetch and not with EventSource: that would not say why it was refused, and would try
+// again at its own pace.
+
+// A controller that says nothing for so many of its intervals is as good as gone.
+const PATIENCE = 5;
+const LEAST_PATIENCE_MS = 2500;
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 8000;
+
+// Kinds of status: "connecting", "live", "gone" (nobody answers) and "refused" (somebody does, and gives a reason).
+export class Live {
+  constructor(url, { onState, onEvent, onStatus }) {
+    this._url = url;
+    this._onState = onState;
+    this._onEvent = onEvent;
+    this._onStatus = onStatus;
+    this._patience = LEAST_PATIENCE_MS;
+    this._wait = FIRST_WAIT_MS;
+    this._lost = null; // since when there is nothing, a Date
+    this.status = { kind: "connecting" };
+  }
+
+  // Goes on for as long as the page is there.
+  async run() {
+    for (;;) {
+      const reason = await this._follow();
+      this._lost ??= new Date();
+      this._tell({ kind: reason ? "refused" : "gone", since: this._lost, reason });
+      // Not all pages at once, when a controller comes back.
+      await new Promise((resolve) => setTimeout(resolve, this._wait * (0.8 + 0.4 * Math.random())));
+      this._wait = Math.min(LONGEST_WAIT_MS, this._wait * 2);
+    }
+  }
+
+  // One stream, to its end. Returns why it was refused; nothing if it broke off.
+  async _follow() {
+    const stop = new AbortController();
+    let watchdog = 0;
+    const watch = () => {
+      clearTimeout(watchdog);
+      watchdog = setTimeout(() => stop.abort(), this._patience);
+    };
+    watch();
+    try {
+      const headers = { Accept: "text/event-stream" };
+      const answer = await fetch(this._url, { headers, signal: stop.signal, cache: "no-store" });
+      if (!answer.ok) {
+        const problem = await answer.json().catch(() => ({}));
+        return problem.detail || `it answers ${answer.status} ${answer.statusText}`;
+      }
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      const frames = new Frames();
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) return "";
+        for (const [kind, data] of frames.cut(value)) {
+          if (kind === "state") {
+            watch();
+            this._arrived(data);
+          } else if (kind === "event") {
+            this._call(this._onEvent, data);
+          }
+        }
+      }
+    } catch (error) {
+      if (error instanceof SyntaxError) return "it sends what this page does not understand; reload the page";
+      // Nobody there, broken off, or silent for too long. A fault of this page is none of these.
+      if (stop.signal.aborted || error instanceof TypeError || error.name === "AbortError") return "";
+      throw error;
+    } finally {
+      clearTimeout(watchdog);
+      stop.abort();
+    }
+  }
+
+  _arrived(frame) {
+    this._patience = Math.max(LEAST_PATIENCE_MS, PATIENCE * 1000 * (frame.interval_s || 0.5));
+    this._wait = FIRST_WAIT_MS;
+    this._lost = null;
+    this._tell({ kind: "live" });
+    this._call(this._onState, frame);
+  }
+
+  // A fault in what is done with a message is no fault of the stream, which goes on; the browser is told of it.
+  _call(action, data) {
+    try {
+      action(data);
+    } catch (fault) {
+      reportError(fault);
+    }
+  }
+
+  _tell(status) {
+    const before = this.status;
+    if (before.kind === status.kind && before.reason === status.reason && before.since === status.since) return;
+    this.status = status;
+    this._onStatus(status);
+  }
+}
+
+// Cuts the text of a stream into its messages: [kind, data], the data read as JSON. Comments are passed over.
+export class Frames {
+  constructor() {
+    this._rest = "";
+  }
+
+  cut(text) {
+    const blocks = (this._rest + text).replaceAll("\r\n", "\n").split("\n\n");
+    this._rest = blocks.pop();
+    const found = [];
+    for (const block of blocks) {
+      let kind = "message";
+      const data = [];
+      for (const line of block.split("\n")) {
+        if (line.startsWith("event:")) kind = line.slice(6).trim();
+        else if (line.startsWith("data:")) data.push(line.slice(5).trimStart());
+      }
+      if (data.length) found.push([kind, JSON.parse(data.join("\n"))]);
+    }
+    return found;
+  }
+}

@@ -1,0 +1,36 @@
+import pytest
+
+from tests.support.browser import chromium
+from tests.support.fake_controller import FakeController
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as page:
+        yield page
+
+
+@pytest.fixture
+def page(browser):
+    """The browser, nothing open; any complaint of its that a test has not asked for fails the test."""
+    browser.prefer(prefers_color_scheme="light", prefers_reduced_motion="no-preference")
+    browser.errors()
+    yield browser
+    left = browser.errors()
+    browser.driver.get("about:blank")
+    assert left == []
+
+
+@pytest.fixture
+def serve():
+    """Starts fake controllers, and ends them."""
+    running = []
+
+    def start(scene):
+        running.append(FakeController(scene).start())
+        return running[-1]
+
+    yield start
+    for fake in running:
+        if not fake.stopping:
+            fake.stop()

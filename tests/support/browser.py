@@ -1,0 +1,101 @@
+"""A headless Chromium that reaches nothing but what a test shows it, and leaves nothing behind."""
+
+import contextlib
+import shutil
+import tempfile
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+from tests.support.lab import until
+
+OPTIONS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+class Page:
+    """The live page in a browser."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def open(self, url, width=1280, height=800):
+        self.size(width, height)
+        self.driver.get(url)
+
+    def size(self, width, height):
+        # Of what is inside the window: phones have no frame around a page.
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def prefer(self, **features):
+        """`prefers_color_scheme="dark"` and the like."""
+        wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wanted})
+
+    def one(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def script(self, text, *arguments):
+        return self.driver.execute_script(text, *arguments)
+
+    def text(self, selector):
+        # As it is in the document, whether seen or not, and at once: what is found may go meanwhile.
+        return self.script("return document.querySelector(arguments[0])?.textContent ?? ''", selector)
+
+    def texts(self, selector):
+        return self.script(
+            "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent)", selector
+        )
+
+    def wait(self, condition, seconds=10):
+        found = until(condition, seconds)
+        assert found, self.state()
+        return found
+
+    def live(self, seconds=10):
+        self.wait(lambda: self.script("return document.body.dataset.live") == "live", seconds)
+
+    def state(self):
+        """For the message of a test that fails."""
+        return {"live": self.script("return document.body.dataset.live"), "errors": self.errors()}
+
+    def errors(self):
+        """What the browser has complained of since this was asked last."""
+        return [entry for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+    def picture(self, path):
+        self.driver.save_screenshot(str(path))
+
+
+@contextlib.contextmanager
+def chromium():
+    """A browser with a profile of its own."""
+    chrome, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    assert chrome and driver, "this test needs chromium and chromium-driver (scripts/setup.sh --dev)"
+    profile = tempfile.mkdtemp(prefix="fairq-chromium-")
+    try:
+        options = webdriver.ChromeOptions()
+        options.binary_location = chrome
+        for option in (*OPTIONS, f"--user-data-dir={profile}"):
+            options.add_argument(option)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        browser = webdriver.Chrome(options=options, service=Service(driver))
+        try:
+            yield Page(browser)
+        finally:
+            browser.quit()
+    finally:
+        shutil.rmtree(profile, ignore_errors=True)
