@@ -29,6 +29,7 @@ class AgentLink:
         self.govern_all = govern_all  # ports whose queue does not say its size are governed, too
         self.dpid = oxm.bridge_dpid(datapath.id)
         self.depths: dict[int, depth.QueueDepth] = {}
+        self._peaks: dict[int, int] = {}
         self.wake = hub.Event()
         self._asked_at: float | None = None
         self._all_asked_at = 0.0
@@ -61,6 +62,16 @@ class AgentLink:
         """The whole answer has come."""
         self._asked_at = None
 
+    def note(self, record: depth.QueueDepth) -> None:
+        """A queue was read."""
+        self.depths[record.port] = record
+        if record.peak > self._peaks.get(record.port, 0):
+            self._peaks[record.port] = record.peak
+
+    def take_peak(self, number: int) -> int:
+        """The longest queue of a port since this was asked last, bytes; 0 if none was read since."""
+        return self._peaks.pop(number, 0)
+
     @property
     def governed(self) -> list[PortKey]:
         """The ports with a queue to govern."""
@@ -83,6 +94,7 @@ class AgentLink:
     def port_gone(self, number: int) -> None:
         """The agent does not watch that port any more."""
         self.depths.pop(number, None)
+        self._peaks.pop(number, None)
         self._thresholds.pop(number, None)
         self._progress_asked.pop(number, None)
 

@@ -183,7 +183,7 @@ class Windows:
         """Queues were read."""
         for record in found:
             before = link.depths.get(record.port)
-            link.depths[record.port] = record
+            link.note(record)
             key = PortKey(link.dpid, record.port)
             if before is not None and record.drops > before.drops:
                 self._happenings.dropped(key, record.drops - before.drops)

@@ -31,7 +31,6 @@ export class FlowsTable {
     this._port = null;
     this._chosen = null;
     const path = (ports) => ports.map(([dpid, port]) => `${store.switchName(dpid)}:${port}`).join(" ") || "–";
-    const scale = (value) => value ?? "–";
     this._table = new Table(
       byId("flows"),
       [
@@ -44,7 +43,6 @@ export class FlowsTable {
         { name: "Window", show: windowCell, help: "what the switches let it have under way" },
         { name: "RTT", text: (flow) => seconds(flow.rtt_s) },
         { name: "Lowered", text: (flow) => count(flow.rewritten), help: "ACKs whose window was lowered" },
-        { name: "Scale", text: (flow) => `${scale(flow.wscale)}/${scale(flow.back_wscale)}`, help: "window scales of both sides" },
         { name: "Idle", text: (flow) => seconds(flow.idle_s) },
       ],
       { key: flowKey, onPick: (key, flow) => this._pick(key, flow) },
