@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from bench import connections, idle, program, rules, step
+from bench import connections, idle, program, rest, rules, step
 
 BENCHES: dict[str, Callable[[], None]] = {
     "program": program.main,
@@ -15,6 +15,7 @@ BENCHES: dict[str, Callable[[], None]] = {
     "step": step.main,
     "idle": idle.main,
     "connections": connections.main,
+    "rest": rest.main,
 }
 
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from fairq_ryu import client
@@ -38,13 +39,13 @@ def seconds(text: str) -> float:
     return float(time)
 
 
-def main(said: Mapping[str, Any], url: str, json_output: bool = False) -> int:
+def main(said: Mapping[str, Any], url: str, json_output: bool = False, token_file: Path | None = None) -> int:
     """Announce a flow and print what the controller has made of it. Returns 0; raises :class:`UserError` if
     it does not answer, or refuses.
     """
     if said["size"] is None and said["deadline"] is None:
         raise UserError("there is nothing to announce", "give --size, --deadline or both")
-    row = client.post(said, url)
+    row = client.post(said, url, client.read_token(token_file))
     print(json.dumps(row) if json_output else _sentence(row, said))
     return 0
 

@@ -53,12 +53,19 @@ def _announce_command(announce: argparse.ArgumentParser) -> None:
         default="http://127.0.0.1:8080",
         help="the controller's REST interface (default: %(default)s)",
     )
+    announce.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="where the controller's token is (default: the variable FAIRQ_TOKEN)",
+    )
     announce.add_argument("--json", action="store_true", help="print JSON")
     announce.set_defaults(run=_announce)
 
 
 def _show_command(show: argparse.ArgumentParser) -> None:
-    kinds = ["ports", "flows", "gif", "announcements", "switches", "hosts", "links"]
+    kinds = ["ports", "flows", "paths", "gif", "events", "policy", "health"]
+    kinds += ["announcements", "switches", "hosts", "links"]
     show.add_argument("what", nargs="?", choices=kinds, default="ports", help="default: %(default)s")
     show.add_argument(
         "--url",
@@ -79,8 +86,10 @@ def _show_command(show: argparse.ArgumentParser) -> None:
     flows.add_argument("--dst", metavar="ADDRESS", help="IP address of the other side")
     flows.add_argument("--port", help="TCP port of either side, or DPID:PORT, a switch's port it leaves by")
     flows.add_argument("--state", help="for example established")
-    flows.add_argument("--limit", metavar="N", help="at most so many (default 100, at most 1000)")
-    flows.add_argument("--offset", metavar="N", help="pass over so many first")
+    lists = show.add_argument_group("which part of flows, paths or events")
+    lists.add_argument("--limit", metavar="N", help="at most so many (default 100, at most 1000)")
+    lists.add_argument("--offset", metavar="N", help="pass over so many first")
+    lists.add_argument("--kind", help="of events: for example cng, loss or missed")
     show.set_defaults(run=_show)
 
 
@@ -118,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _show_command(
         commands.add_parser(
-            "show", help="what the controller knows: ports, flows, gif, announcements, switches, hosts, links"
+            "show", help="what the controller knows: ports, flows, paths, gif, events, policy and more"
         )
     )
     _announce_command(
@@ -208,7 +217,7 @@ def _status(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     from fairq_ryu import show
 
-    names = ("src", "dst", "port", "state", "limit", "offset")
+    names = ("src", "dst", "port", "state", "limit", "offset", "kind")
     filters = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     return show.main(args.what, args.url, filters, json_output=args.json, watch=args.watch)
 
@@ -217,7 +226,8 @@ def _announce(args: argparse.Namespace) -> int:
     from fairq_ryu import announcing
 
     names = ("src", "dst", "sport", "dport", "size", "deadline", "ttl", "count")
-    return announcing.main({name: getattr(args, name) for name in names}, args.url, json_output=args.json)
+    said = {name: getattr(args, name) for name in names}
+    return announcing.main(said, args.url, json_output=args.json, token_file=args.token_file)
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -9,15 +9,18 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from fairq_ryu.errors import UserError
 
 DEFAULT_URL = "http://127.0.0.1:8080"
+TOKEN_VARIABLE = "FAIRQ_TOKEN"
 _TIMEOUT = 5.0
 # An answer beyond this many bytes is not the controller's: its lists are shorter.
 _MOST_BYTES = 64 << 20
@@ -44,6 +47,7 @@ def announce(
     ttl: float | None = None,
     count: int | None = None,
     url: str = DEFAULT_URL,
+    token: str | None = None,
 ) -> int:
     """Announce a flow to the controller, before it starts or while it runs; returns the number of this.
 
@@ -52,14 +56,30 @@ def announce(
     flow with this source port. Without, it is for the last flow that has started within ``ttl`` seconds (60
     if not given) and has none, or else for the next that does; ``count``: for so many.
 
+    ``token`` is the controller's (None: that in the environment, ``FAIRQ_TOKEN``).
+
     Raises :class:`NoController`, or :class:`Refused` with what is wrong; both are
     :class:`~fairq_ryu.errors.UserError`.
     """
     said = {"sport": sport, "size": size, "deadline": deadline, "ttl": ttl, "count": count}
-    return int(post({"src": str(src), "dst": str(dst), "dport": dport, **said}, url, "url")["id"])
+    token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
+    return int(post({"src": str(src), "dst": str(dst), "dport": dport, **said}, url, token, "url")["id"])
 
 
-def post(said: Mapping[str, Any], url: str, option: str = "--url") -> dict[str, Any]:
+def read_token(file: Path | None) -> str:
+    """The token to send: that of a file, or else of the environment; "" if there is none. Raises
+    :class:`UserError`.
+    """
+    if file is None:
+        return os.environ.get(TOKEN_VARIABLE, "")
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not a text of letters and digits"
+        raise UserError(f"cannot read the token from {file}: {why}", "correct --token-file") from None
+
+
+def post(said: Mapping[str, Any], url: str, token: str = "", option: str = "--url") -> dict[str, Any]:
     """Announce a flow: the fields as ``docs/rest.md`` has them, those that are None left out. Returns the row
     of the announcement; raises as :func:`announce` does.
     """
@@ -68,7 +88,9 @@ def post(said: Mapping[str, Any], url: str, option: str = "--url") -> dict[str, 
         body = json.dumps(fields).encode()
     except (TypeError, ValueError) as error:
         raise Refused(f"that cannot be announced: {error}", "give numbers and texts") from None
-    row = ask(url, "POST", "/v1/announcements", body, usage="see docs/announcing.md", option=option)
+    row = ask(
+        url, "POST", "/v1/announcements", body, token=token, usage="see docs/announcing.md", option=option
+    )
     number = row.get("id")
     if not isinstance(number, int) or isinstance(number, bool):
         raise not_ours(url, "no number of the announcement", option)
@@ -76,7 +98,14 @@ def post(said: Mapping[str, Any], url: str, option: str = "--url") -> dict[str, 
 
 
 def ask(
-    url: str, method: str, path: str, body: bytes | None = None, *, usage: str, option: str = "--url"
+    url: str,
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    *,
+    usage: str,
+    token: str = "",
+    option: str = "--url",
 ) -> dict[str, Any]:
     """The controller's answer, an object. Raises :class:`NoController` or :class:`Refused`.
 
@@ -84,6 +113,10 @@ def ask(
     """
     base = _base(url, option)
     headers = {} if body is None else {"Content-Type": "application/json"}
+    if token:
+        if not (token.isascii() and token.isprintable()):
+            raise UserError("the token is none", "it has letters, digits and -._~+/= only")
+        headers["Authorization"] = f"Bearer {token}"
     request = urllib.request.Request(f"{base}{path}", data=body, headers=headers, method=method)
     # No proxy: the controller is on this machine or on the management network.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -130,11 +163,12 @@ def _refused(error: urllib.error.HTTPError, url: str, path: str, usage: str, opt
     detail = _detail(error)
     if detail is None:
         return not_ours(url, f"HTTP status {error.code}", option)
-    if error.code == 400:
+    if error.code in (400, 422):
         return Refused(f"the controller refuses that: {detail}", usage)
     base = url.rstrip("/")
     remedies = {
-        403: "announce on the controller's machine, or change the setting there",
+        401: f"give the controller's token: {TOKEN_VARIABLE} in the environment, or --token-file",
+        403: "see what docs/rest.md says of security",
         409: "run a policy that knows deadlines (sed, rsed)",
         429: "try again later",
     }

@@ -10,27 +10,23 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
-from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Column, Table
 from rich.text import Text
 
 from fairq_ryu import client
-from fairq_ryu.client import plain
 from fairq_ryu.errors import UserError
+from fairq_ryu.show_tables import Answer, table
 
-# The controller gives no more flows than this at once.
-_MOST_FLOWS = 1000
 # Tables are made to fit this many columns; a pipe has no width of its own.
 _WIDTH = 100
-_IPV4_ENDPOINT = len("255.255.255.255:65535")
-
-Answer = Mapping[str, Any]
+# What an answer must have to be one, where that is not a list of the same name.
+_MARKS = {"policy": "parameters", "health": "agents_missing"}
+_OF_FLOWS = ("src", "dst", "port", "state", "limit", "offset")
+_CHOICES = {"flows": _OF_FLOWS, "paths": ("limit", "offset"), "events": ("limit", "kind")}
 
 
 # Asking
@@ -40,271 +36,10 @@ def fetch(url: str, kind: str, filters: Mapping[str, str]) -> Answer:
     """The controller's answer to ``GET /v1/KIND``. Raises :class:`UserError` if there is none."""
     query = f"?{urlencode(filters)}" if filters else ""
     answer = client.ask(url, "GET", f"/v1/{kind}{query}", usage="see fairq show --help")
-    rows = answer.get(kind)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+    rows = answer.get(_MARKS.get(kind, kind))
+    if not isinstance(rows, list) or not (kind == "health" or all(isinstance(row, dict) for row in rows)):
         raise client.not_ours(url, f"no list of {kind}")
     return answer
-
-
-# Words for numbers
-
-
-def _port(dpid: str, number: int) -> str:
-    """A port of a switch: ``1:3``, the dpid without leading zeros."""
-    return f"{int(dpid, 16):x}:{number:d}"
-
-
-def _endpoint(address: str, port: int) -> str:
-    return f"[{address}]:{port:d}" if ":" in address else f"{address}:{port:d}"
-
-
-def _or_dash(number: int | None) -> str:
-    return "-" if number is None else f"{number:d}"
-
-
-def _size(count: int) -> str:
-    """Bytes in at most five characters: 999, 1.2k, 34.5M (powers of 1000)."""
-    if count < 1000:
-        return f"{count:d}"
-    value = float(count)
-    for unit in "kMGTPE":
-        value /= 1000
-        # Not 1000: 999.95 would be rounded to four digits.
-        if value < 99.95:
-            return f"{value:.1f}{unit}"
-        if value < 999.5:
-            return f"{value:.0f}{unit}"
-    return f"{value:.0f}{unit}"
-
-
-def _mbit(bps: float) -> str:
-    mbit = bps / 1e6
-    return f"{mbit:.0f}" if mbit >= 10 else f"{mbit:.2g}"
-
-
-def _span(seconds: float) -> str:
-    """A time in at most six characters: 0.3s, 59s, 12m03s, 5h07m, 12d."""
-    if seconds < 9.95:
-        return f"{max(seconds, 0.0):.1f}s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02}s"
-    if whole < 86400:
-        return f"{whole // 3600}h{whole % 3600 // 60:02}m"
-    return f"{whole // 86400}d"
-
-
-def _windows(row: Answer) -> str:
-    """What stands for a port: ``pool 38747``, ``each 5840``, ``3 flows``, or two of these."""
-    said = []
-    if row["pool_bytes"] is not None:
-        said.append(f"pool {row['pool_bytes']:d}")
-    if row["window_bytes"] is not None:
-        said.append(f"each {row['window_bytes']:d}")
-    if row["flow_windows"]:
-        said.append(f"{row['flow_windows']:d} flow{'s' if row['flow_windows'] > 1 else ''}")
-    return ", ".join(said) or "-"
-
-
-# Tables
-
-
-# Titles and cells are Text, because what a plain string has in brackets would be taken for markup.
-
-
-def _number(title: str) -> Column:
-    return Column(Text(title), justify="right", no_wrap=True)
-
-
-def _word(title: str) -> Column:
-    return Column(Text(title), no_wrap=True)
-
-
-def _long(title: str) -> Column:
-    """What may go on in a second line where the terminal is too narrow."""
-    return Column(Text(title), overflow="fold")
-
-
-def _table(columns: list[Column], rows: list[list[str]]) -> Table:
-    table = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-    for row in rows:
-        table.add_row(*(Text(plain(cell)) for cell in row))
-    return table
-
-
-def _ports_table(answer: Answer) -> RenderableType:
-    rows = answer["ports"]
-    if not rows:
-        return Text("no ports: no switch has connected yet")
-    columns = [
-        _word("port"),
-        _long("name"),
-        _word("role"),
-        _number("flows"),
-        _number("active"),
-        _number("queue B"),
-        _number("peak B"),
-        _number("limit B"),
-        _number("Mbit/s"),
-        _number("drops"),
-        _long("window B"),
-    ]
-    cells = [
-        [
-            _port(row["dpid"], row["port"]),
-            row["name"],
-            row["role"],
-            f"{row['flows']:d}",
-            _or_dash(row["active"]),
-            f"{row['queue_bytes']:d}",
-            f"{row['peak_bytes']:d}",
-            f"{row['limit_bytes']:d}" if row["limit_bytes"] else "-",
-            _mbit(row["rate_bps"]) if row["rate_bps"] else "-",
-            f"{row['drops']:d}",
-            _windows(row),
-        ]
-        for row in rows
-    ]
-    policies = [str(row["policy"]) for row in rows]
-    if len(set(policies)) == 1:
-        return Group(_table(columns, cells), Text(plain(f"policy {policies[0]}")))
-    cells = [[*line, policy] for line, policy in zip(cells, policies, strict=True)]
-    return _table([*columns, _long("policy")], cells)
-
-
-def _path(ports: list[list[Any]]) -> str:
-    return " ".join(_port(dpid, number) for dpid, number in ports) or "-"
-
-
-def _flows_table(answer: Answer) -> RenderableType:
-    rows, total = answer["flows"], answer["total"]
-    if answer["offset"]:
-        footer = f"showing {len(rows):,} of {total:,d}, after the first {answer['offset']:,d}"
-    elif len(rows) < total:
-        option = "--limit" if answer["limit"] < _MOST_FLOWS else "--offset"
-        footer = f"showing {len(rows):,} of {total:,d}: use {option}"
-    else:
-        footer = f"{total:,d} flow{'' if total == 1 else 's'}" if total else "no flows"
-    if not rows:
-        return Text(footer)
-    ends = [(_endpoint(row["src"], row["sport"]), _endpoint(row["dst"], row["dport"])) for row in rows]
-    # Paths rather go on in a second line than addresses, unless these are IPv6's.
-    end = _word if max(len(text) for pair in ends for text in pair) <= _IPV4_ENDPOINT else _long
-    columns = [
-        end("from"),
-        end("to"),
-        _word("state"),
-        _long("leaves by"),
-        _long("back by"),
-        _number("sent B"),
-        _number("back B"),
-        _number("age"),
-        _number("idle"),
-        _number("scale"),
-    ]
-    cells = [
-        [
-            *pair,
-            row["state"],
-            _path(row["ports"]),
-            _path(row["back_ports"]),
-            _size(row["bytes"]),
-            _size(row["back_bytes"]),
-            _span(row["age_s"]),
-            _span(row["idle_s"]),
-            f"{_or_dash(row['wscale'])}/{_or_dash(row['back_wscale'])}",
-        ]
-        for pair, row in zip(ends, rows, strict=True)
-    ]
-    if any(row["pinned"] for row in rows):
-        columns.append(_word("pinned"))
-        cells = [[*line, "yes" if row["pinned"] else "-"] for line, row in zip(cells, rows, strict=True)]
-    return Group(_table(columns, cells), Text(footer))
-
-
-def _gif_table(answer: Answer) -> RenderableType:
-    rows = answer["gif"]
-    if not rows:
-        return Text("no gif rows: no port with flows has a policy that knows deadlines")
-    numbers = [_number(title) for title in ("age", "size", "left", "due in", "deadline")]
-    columns = [_word("port"), _number("#"), _long("from"), _long("to"), *numbers, _word("state")]
-    cells = [
-        [
-            _port(row["dpid"], row["port"]),
-            f"{row['priority']:d}",
-            _endpoint(row["src"], row["sport"]),
-            _endpoint(row["dst"], row["dport"]),
-            _span(row["age_s"]),
-            *("-" if row[name] is None else _size(row[name]) for name in ("size_bytes", "remaining_bytes")),
-            _due(row["remaining_s"]),
-            "-" if row["deadline_s"] is None else _time(row["deadline_s"]),
-            _cell("state", row["state"]),
-        ]
-        for row in rows
-    ]
-    return _table(columns, cells)
-
-
-def _time(seconds: float) -> str:
-    """A deadline, also a short one: 0.8s, 25ms."""
-    return f"{seconds * 1000:.3g}ms" if seconds < 0.1 else _span(seconds)
-
-
-def _due(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    return f"-{_span(-seconds)}" if seconds < 0 else _span(seconds)
-
-
-def _cell(name: str, value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if name == "dpid":
-        return f"{int(value, 16):x}"
-    if name in ("addresses", "flows"):
-        return " ".join(map(str, value)) or "-"
-    if isinstance(value, list):
-        return _port(*value)
-    return str(value)
-
-
-def _other_table(kind: str, empty: str) -> Callable[[Answer], RenderableType]:
-    """Switches, hosts and links have few fields and no sums: a column for each."""
-
-    def table(answer: Answer) -> RenderableType:
-        rows = answer[kind]
-        if not rows:
-            return Text(empty)
-        names = list(rows[0])
-        cells = [[_cell(name, row[name]) for name in names] for row in rows]
-        return _table([_long(plain(name)) for name in names], cells)
-
-    return table
-
-
-_TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {
-    "ports": _ports_table,
-    "flows": _flows_table,
-    "gif": _gif_table,
-    "announcements": _other_table("announcements", "no announcements"),
-    "switches": _other_table("switches", "no switches: none has connected yet"),
-    "hosts": _other_table("hosts", "no hosts: none has sent anything yet"),
-    "links": _other_table("links", "no links between switches"),
-}
-
-
-def table(kind: str, answer: Answer, url: str) -> RenderableType:
-    """An answer for people. Raises :class:`UserError` if fields are missing or are something else."""
-    try:
-        return _TABLES[kind](answer)
-    except KeyError as error:
-        raise client.not_ours(url, f"{kind} without {error}") from None
-    except (TypeError, ValueError, OverflowError):
-        raise client.not_ours(url, f"{kind} with fields that make no sense") from None
 
 
 # The command
@@ -318,9 +53,13 @@ def main(
     ``filters`` are handed to the controller, which checks them. Returns 0, also after Ctrl-C while
     watching. Raises :class:`UserError` if the controller does not answer, or not as it should.
     """
-    if filters and kind != "flows":
-        given = ", ".join(f"--{name}" for name in filters)
-        raise UserError(f"{given}: there is nothing to choose among {kind}", "use it with fairq show flows")
+    unfit = [f"--{name}" for name in filters if name not in _CHOICES.get(kind, ())]
+    if unfit:
+        fitting = [each for each, names in _CHOICES.items() if unfit[0].removeprefix("--") in names]
+        raise UserError(
+            f"{', '.join(unfit)}: there is nothing to choose among {kind} by that",
+            f"use it with fairq show {' or '.join(fitting)}",
+        )
     if watch is not None:
         with contextlib.suppress(KeyboardInterrupt):
             _watch(kind, url, filters, json_output, watch)

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from ryu.lib import hub
 
 from fairq_ryu.apps.api.base import quoted
-from fairq_ryu.apps.rest_answer import Refused
+from fairq_ryu.apps.rest_answer import CLOSE, Refused
 from fairq_ryu.errors import UserError
 
 TOKEN_VARIABLE = "FAIRQ_TOKEN"
@@ -126,11 +126,8 @@ class Gate:
         if not (length.isascii() and length.isdigit()):
             raise Refused(HTTPStatus.BAD_REQUEST, f"Content-Length: {quoted(length)} is not a number")
         if len(length) > 12 or int(length) > self.most_body:
-            # Not read: the connection cannot go on.
             raise Refused(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"the body is larger than {self.most_body} bytes",
-                {"Connection": "close"},
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {self.most_body} bytes"
             )
         timeout = hub.Timeout(BODY_TIMEOUT)
         try:
@@ -138,9 +135,8 @@ class Gate:
         except hub.Timeout as expired:
             if expired is not timeout:
                 raise
-            raise Refused(
-                HTTPStatus.REQUEST_TIMEOUT, "the body has not come", {"Connection": "close"}
-            ) from None
+            environ.get(CLOSE, lambda: None)()  # the rest of it may still come
+            raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body has not come") from None
         except OSError:
             body = b""
         finally:

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ryu.lib import hub
+
 from fairq_ryu.apps.api.asking import PolicyChange
 from fairq_ryu.config import Config, settings_of
 from fairq_ryu.errors import UserError
@@ -29,6 +31,8 @@ class PolicyControl:
         self._config = config
         self._streams = streams
         self._log = log
+        # What one change says must have been said before the next one speaks.
+        self._turn = hub.Semaphore()
 
     def policy(self) -> dict[str, Any]:
         """The policy now."""
@@ -58,6 +62,11 @@ class PolicyControl:
         """Change it. Everything is checked, and the new policies are made, before anything is done; raises
         :class:`UserError` otherwise.
         """
+        with self._turn:
+            self._change(wanted)
+        return self.policy()
+
+    def _change(self, wanted: PolicyChange) -> None:
         before = self._windows.engine.choice
         name = wanted.policy if wanted.policy is not None else before.default.name
         if name not in available():
@@ -75,7 +84,6 @@ class PolicyControl:
             words = f"policy {name}{f' with {said}' if said else ''}"
             self._log.info("REST: now %s, was %s", words, before.default.name)
             self._streams.add(Kind.POLICY, f"now {words}, was {before.default.name}")
-        return self.policy()
 
     def _made(self, name: str, config: Config, anew: bool) -> Mapping[str, Policy]:
         """The policies by name. Those that are not concerned stay the same objects, and go on undisturbed."""

@@ -107,7 +107,7 @@ def _document(call: Call) -> Answer:
 # What there is
 
 _NO_ANNOUNCEMENT = {HTTPStatus.NOT_FOUND: "there is no such announcement"}
-_NO_STREAM = {HTTPStatus.SERVICE_UNAVAILABLE: "there are as many streams already as there may be"}
+_NO_STREAM = {HTTPStatus.TOO_MANY_REQUESTS: "there are as many streams already as there may be"}
 _ANY_TYPE = "*/*"
 
 

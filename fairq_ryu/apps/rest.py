@@ -54,6 +54,7 @@ class Rest:
         self.service = service
         self.gate = gate
         self._other = other
+        self.most_body = gate.most_body
         self.short = server.Short(PORTS, service.ports, gate.is_own)
         self._plain = {each.path: each for each in RESOURCES if "{" not in each.path}
         self._parted = [(_pattern(each.path), each) for each in RESOURCES if "{" in each.path]

@@ -15,6 +15,8 @@ from ryu.lib import hub
 ROWS_AT_ONCE = 50
 JSON = "application/json"
 PROBLEM = "application/problem+json"
+# In the environment of a request: ends the connection after the answer.
+CLOSE = "fairq.close"
 
 Answer = Mapping[str, Any]
 

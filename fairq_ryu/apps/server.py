@@ -9,6 +9,7 @@ that, from an answer that is encoded once for all who ask within a moment.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from email.utils import formatdate
 from http import HTTPStatus
@@ -19,8 +20,10 @@ import eventlet.wsgi
 from ryu.app import wsgi as ryu_wsgi
 from ryu.lib import hub
 
-from fairq_ryu.apps.rest_answer import JSON, PROBLEM
+from fairq_ryu.apps.rest_answer import CLOSE, JSON, PROBLEM
 from fairq_ryu.apps.shared import Shared
+
+LOG = logging.getLogger(__name__)
 
 # A connection that says nothing for so many seconds is closed; one that takes nothing in, too.
 IDLE = 60.0
@@ -74,8 +77,8 @@ class Short:
         if body is not self._body:
             head = (
                 f"HTTP/1.1 200 OK\r\nContent-Type: {JSON}\r\nContent-Length: {len(body)}\r\n"
-                f"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nDate: {formatdate(usegmt=True)}"
-                "\r\n\r\n"
+                "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+                f"Date: {formatdate(usegmt=True)}\r\n\r\n"
             )
             self._body, self._whole = body, head.encode() + body
         return self._whole
@@ -116,6 +119,21 @@ class Protocol(eventlet.wsgi.HttpProtocol):
         hub.sleep(0)
         return True
 
+    def get_environ(self) -> dict[str, Any]:
+        """What the application is told; ``fairq.close`` ends the connection after its answer."""
+        found: dict[str, Any] = super().get_environ()
+        found[CLOSE] = self._close
+        length = str(found.get("CONTENT_LENGTH") or "0")
+        most = getattr(self.server.app, "most_body", None)
+        unknown = bool(found.get("HTTP_TRANSFER_ENCODING")) or not length.isdigit()
+        if most is not None and (unknown or int(length) > most):
+            # Or the server would read to its end what nobody wants, to go on with what follows it.
+            self._close()
+        return found
+
+    def _close(self) -> None:
+        self.close_connection = True
+
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """The request is none that could be handed on."""
         phrase = HTTPStatus(code).phrase
@@ -139,6 +157,8 @@ class Server(hub.WSGIServer):
 
     def __call__(self) -> None:
         """Serve until the controller ends."""
+        host, port = self.server.getsockname()[:2]
+        LOG.info("REST: http://%s:%d", f"[{host}]" if ":" in host else host, port)
         serve(self.server, self.handle)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from eventlet import queue
 from ryu.lib import hub
 
-from fairq_ryu.apps.rest_answer import Answer, Refused, Reply, encode
+from fairq_ryu.apps.rest_answer import CLOSE, Answer, Refused, Reply, encode
 from fairq_ryu.fabric.events import Event, History, Kind
 from fairq_ryu.model import FlowKey, PortKey
 
@@ -60,9 +60,16 @@ class Stream:
         self._watcher = hub.spawn(self._watch)
 
     def _watch(self) -> None:
-        with contextlib.suppress(OSError):
-            # Nothing more is to come on this connection: whatever does, ends it.
-            self._socket.recv(1)
+        # Nothing more is to come on this connection: whatever does, ends it. Silence does not.
+        silent = True
+        while silent and self._open:
+            silent = False
+            try:
+                self._socket.recv(1)
+            except TimeoutError:
+                silent = True
+            except OSError:
+                pass
         self.end()
 
     def put(self, frame: bytes) -> None:
@@ -206,7 +213,7 @@ class Streams:
     def _new(self, kind: Kind | None, live: bool, environ: Any) -> Stream:
         if len(self._open) >= self.most:
             raise Refused(
-                HTTPStatus.SERVICE_UNAVAILABLE,
+                HTTPStatus.TOO_MANY_REQUESTS,
                 f"there are {self.most} streams already, which is all that [fairq_ryu] rest_streams allows",
                 {"Retry-After": "5"},
             )
@@ -217,6 +224,7 @@ class Streams:
             return stream
         # Or the server would keep frames back until there are 4 KiB.
         environ["eventlet.minimum_write_chunk_size"] = 1
+        environ.get(CLOSE, lambda: None)()  # no request comes after a stream
         stream.watch(environ)
         stream.put(b"retry: 2000\n\n")  # also sends the headers on their way
         return stream

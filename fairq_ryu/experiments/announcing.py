@@ -15,14 +15,16 @@ _NOT_TAKEN = (404, 405, 501)
 
 class Announcer:
     """A connection to the REST interface on ``port`` of this machine; None: there is nobody to tell.
+    ``token`` is the controller's.
 
     Under a policy that takes no announcements the first answer says so, and no more are made.
     """
 
-    def __init__(self, port: int | None) -> None:
+    def __init__(self, port: int | None, token: str = "") -> None:
         self._connection = (
             http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S) if port is not None else None
         )
+        self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
         self.taken = 0
         """announcements that the controller has taken"""
 
@@ -49,7 +51,7 @@ class Announcer:
         # Twice: a server may have ended a connection that was idle between two rounds.
         for last in (False, True):
             try:
-                connection.request("POST", PATH, json.dumps(body), {"Content-Type": "application/json"})
+                connection.request("POST", PATH, json.dumps(body), self._headers)
                 with connection.getresponse() as response:
                     return response.status, response.read().decode(errors="replace")
             except (OSError, http.client.HTTPException) as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -13,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from fairq_ryu import config
 from fairq_ryu.experiments.machine import BARE, GENERIC_APP, app_of, find_program
 from fairq_ryu.experiments.queues import read_status
 from fairq_ryu.experiments.scenario import Scenario
@@ -94,6 +97,8 @@ class Testbed:
         self._port = 0
         self.rest_port: int | None = None
         """port of this machine at which the controller's REST interface is; None without a controller"""
+        self.token = secrets.token_hex(32)
+        """the controller takes announcements from who knows this"""
         self._controller: subprocess.Popen[bytes] | None = None
         self._net: Any = None
         self.workers: list[Worker] = []
@@ -129,15 +134,29 @@ class Testbed:
             chosen = self.logs / "policy.conf"
             chosen.write_text(f"[fairq_ryu]\npolicy = {self.policy}\n")
             command += ["--config-file", str(chosen)]  # the later file wins
+        environment = {**os.environ, "FAIRQ_TOKEN": self.token}
+        given = self._token_file()
+        if given is not None:
+            # The controller wants one of the two.
+            del environment["FAIRQ_TOKEN"]
+            self.token = given.read_text().strip()
         with (self.logs / "controller.log").open("wb") as log:
             self._controller = subprocess.Popen(
                 [*command, app],
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 preexec_fn=die_with_parent(),
             )
+
+    def _token_file(self) -> Path | None:
+        """The file that the configuration names for the token."""
+        if self._config_file is None:
+            return None
+        name = str(config.load([self._config_file]).value("fairq_ryu", "token_file"))
+        return Path(name) if name else None
 
     def _start_network(self, port: int) -> None:
         # Here and not above: only a run needs Mininet, and reports are made where there is none.

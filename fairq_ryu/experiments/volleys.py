@@ -49,7 +49,7 @@ class Volleys:
         self._pids = [testbed.host(name).pid for name in senders]
         self._from = [testbed.host(name).IP() for name in senders]
         self._to = [testbed.host(name).IP() for name in receivers]
-        self._announcer = Announcer(testbed.rest_port)
+        self._announcer = Announcer(testbed.rest_port, testbed.token)
         self._number = 0
 
     @property

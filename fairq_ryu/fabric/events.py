@@ -84,17 +84,17 @@ class History:
         dpid: int | None = None,
         port: int | None = None,
         flow: FlowKey | None = None,
-        count: int = 1,
+        times: int = 1,
     ) -> Event | None:
         """Something has happened. Returns the event, or None if it is only counted for now."""
         place = kind, dpid, port
         recent = self._recent.get(place)
         if recent is None or (recent.held is None and now - recent.told >= self.gap):
             self._recent[place] = _Recent(now)
-            return self._keep(Event(0, now, kind, message, dpid, port, flow, count))
+            return self._keep(Event(0, now, kind, message, dpid, port, flow, times))
         if recent.held is not None:
-            count += recent.held.times
-        recent.held = Event(0, now, kind, message, dpid, port, flow, count)
+            times += recent.held.times
+        recent.held = Event(0, now, kind, message, dpid, port, flow, times)
         return None
 
     def due(self, now: float) -> list[Event]:

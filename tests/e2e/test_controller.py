@@ -1,5 +1,6 @@
 """ryu-manager, Open vSwitch, agent and real TCP together."""
 
+import json
 import os
 import pty
 import re
@@ -8,10 +9,12 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 
-from tests.support.lab import BIN, ROOT, Process, fairq, free_port, output, received, until
+from tests.support.lab import BIN, ROOT, TOKEN, Process, fairq, free_port, output, received, until
 
 pytestmark = pytest.mark.root
 MANAGER = str(BIN / "ryu-manager")
@@ -90,6 +93,39 @@ def test_a_port_with_flows_has_windows_and_a_port_without_has_none(fabric):
     source.kill()
     sink.kill()
     assert until(lambda: lab.status()["rules"] == 0, 5)
+
+
+def test_the_policy_of_a_running_controller_can_be_changed(fabric):
+    lab = fabric("fairq", "[fairq_ryu]\nlease = 20\n")  # windows that nobody takes down would stand
+    lab.bulk()
+    assert until(lambda: lab.port_status()["rewritten"] > 1000)
+
+    def change(said, token=TOKEN):
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+        url, body = f"{lab.manager.url}/v1/policy", json.dumps(said).encode()
+        request = urllib.request.Request(url, body, headers, method="PATCH")
+        try:
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    assert change({"policy": "droptail"}, "not-the-token-at-all") == 401
+    assert change({"policy": "sed", "parameters": {"interval": 15}}) == 422
+    assert lab.port_status()["rule"]["kind"] == "pool"
+    assert change({"policy": "droptail"}) == 200
+    assert until(lambda: lab.status()["rules"] == 0, 2)
+    rewritten = lab.port_status()["rewritten"]
+    time.sleep(0.5)
+    assert lab.port_status()["rewritten"] == rewritten
+    assert change({"policy": "fairq", "parameters": {"alpha": 0.5}}) == 200
+    assert until(lambda: lab.port_status()["rewritten"] > rewritten + 1000)
+    events = json.loads(fairq("show", "events", "--json", "--url", lab.manager.url).stdout)["events"]
+    kinds = [event["kind"] for event in events]
+    assert kinds.count("policy") >= 1 and {"bridge", "agent"} <= set(kinds)
+    assert (
+        "now policy droptail" in lab.manager.text and "now policy fairq with alpha = 0.5" in lab.manager.text
+    )
 
 
 def test_droptail_sets_nothing(fabric):

@@ -14,6 +14,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 BIN = Path(sys.executable).parent
 FAIRQ = str(BIN / "fairq")
+# Controllers of tests take changes from who knows this, which is every program that a test starts.
+TOKEN = "0123456789abcdef-of-tests"
+ENVIRONMENT = {**os.environ, "FAIRQ_TOKEN": TOKEN}
 
 
 def output(*argv):
@@ -22,6 +25,7 @@ def output(*argv):
 
 def fairq(*arguments, timeout=60, **options):
     """Run the command; returns the finished process."""
+    options.setdefault("env", ENVIRONMENT)
     return subprocess.run(
         [FAIRQ, *arguments], capture_output=True, text=True, check=False, timeout=timeout, **options
     )
@@ -60,7 +64,9 @@ class Process:
     def __init__(self, log, *argv):
         self.log = log
         with open(log, "w") as handle:
-            self.process = subprocess.Popen(argv, stdout=handle, stderr=subprocess.STDOUT, cwd=ROOT)
+            self.process = subprocess.Popen(
+                argv, stdout=handle, stderr=subprocess.STDOUT, cwd=ROOT, env=ENVIRONMENT
+            )
 
     @property
     def text(self):

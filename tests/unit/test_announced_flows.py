@@ -8,6 +8,8 @@ from fairq_ryu.experiments import announcing
 from fairq_ryu.experiments.announcing import Announcer
 from fairq_ryu.experiments.workers import RunError
 
+TOKEN = "secret-of-the-run"
+
 
 class Controller:
     """A controller's REST interface, and every connection to it. No sockets: other tests patch those."""
@@ -30,7 +32,8 @@ class Connection:
         self._stale = False
 
     def request(self, method, path, body, headers):
-        assert (method, headers) == ("POST", {"Content-Type": "application/json"})
+        assert (method, headers["Content-Type"]) == ("POST", "application/json")
+        assert headers["Authorization"] == f"Bearer {TOKEN}"
         if self._controller.gone:
             raise ConnectionRefusedError("refused")
         if not self._stale:
@@ -62,7 +65,7 @@ def announce(announcer, sport=40000):
 @pytest.mark.parametrize("closes", [False, True])
 def test_flows_are_announced(controller, closes):
     controller.closes = closes
-    announcer = Announcer(8080)
+    announcer = Announcer(8080, TOKEN)
     announce(announcer)
     announce(announcer, 40001)
     assert announcer.taken == 2
@@ -82,7 +85,7 @@ def test_flows_are_announced(controller, closes):
 @pytest.mark.parametrize("status", [404, 405, 501])
 def test_who_takes_none_is_not_asked_again(controller, status):
     controller.status = status
-    announcer = Announcer(8080)
+    announcer = Announcer(8080, TOKEN)
     announce(announcer)
     announce(announcer)
     assert (announcer.taken, len(controller.told)) == (0, 1)
@@ -91,11 +94,11 @@ def test_who_takes_none_is_not_asked_again(controller, status):
 def test_a_refusal_fails_the_run(controller):
     controller.status = 400
     with pytest.raises(RunError, match=r"refused an announcement \(400\): why"):
-        announce(Announcer(8080))
+        announce(Announcer(8080, TOKEN))
 
 
 def test_one_that_took_some_may_not_stop_taking_them(controller):
-    announcer = Announcer(8080)
+    announcer = Announcer(8080, TOKEN)
     announce(announcer)
     controller.status = 404
     with pytest.raises(RunError, match="404"):
@@ -111,4 +114,4 @@ def test_without_a_controller_nobody_is_told():
 def test_a_controller_that_is_gone_fails_the_run(controller):
     controller.gone = True
     with pytest.raises(RunError, match="cannot announce"):
-        announce(Announcer(8080))
+        announce(Announcer(8080, TOKEN))

@@ -26,6 +26,8 @@ import fairq_ryu
 from fairq_ryu import announcing, cli, client
 from fairq_ryu.apps import announce_rows, rest
 from fairq_ryu.apps.announce_api import Declined
+from fairq_ryu.apps.call import Service
+from fairq_ryu.apps.gate import Gate
 from fairq_ryu.errors import UserError
 from fairq_ryu.fabric import announce_request
 from fairq_ryu.fabric.announce_request import Request
@@ -33,6 +35,7 @@ from fairq_ryu.fabric.announcements import Announcements
 from fairq_ryu.model import FlowKey
 
 A, B = "10.0.0.2", "10.0.0.1"
+TOKEN = "0123456789abcdef"
 
 
 class Controller:
@@ -41,8 +44,8 @@ class Controller:
     def __init__(self) -> None:
         self.table = Announcements(capacity=2)
         self.error: Exception | None = None
-        application = WSGIApplication()
-        rest.register(application, SimpleNamespace(), self)  # type: ignore[arg-type]
+        service = Service(SimpleNamespace(), self)  # type: ignore[arg-type]
+        application = rest.register(WSGIApplication(), service, Gate(TOKEN))
         self.server = make_server("127.0.0.1", 0, application, handler_class=Quiet)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}).start()
@@ -68,7 +71,8 @@ class Quiet(WSGIRequestHandler):
 
 
 @pytest.fixture
-def controller() -> Iterator[Controller]:
+def controller(monkeypatch) -> Iterator[Controller]:
+    monkeypatch.setenv("FAIRQ_TOKEN", TOKEN)
     made = Controller()
     yield made
     made.server.shutdown()
@@ -226,6 +230,31 @@ def test_any_text_is_a_size_or_is_refused(text):
             assert read(text) > 0
 
 
+# The token
+
+
+def test_the_token_of_a_file(controller, run, tmp_path, monkeypatch):
+    monkeypatch.delenv("FAIRQ_TOKEN")
+    code, _, err = run(*FLOW, "--size", "5")
+    assert code == 2
+    assert "401, a token is needed: Authorization: Bearer TOKEN. Remedy: give the controller's token" in err
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    assert run(*FLOW, "--size", "5", "--token-file", str(file))[0] == 0
+    assert len(controller.table) == 1
+    assert fairq_ryu.announce(A, B, 5001, size=5, url=controller.url, token=TOKEN) == 2
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"a\nb" * 8])
+def test_a_token_file_that_is_none(run, tmp_path, content):
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_bytes(content)
+    code, out, err = run(*FLOW, "--size", "5", "--token-file", str(file))
+    assert (code, out) == (2, "")
+    assert "token" in err and err.count("\n") == 1
+
+
 # The Python call
 
 
@@ -237,7 +266,7 @@ def test_the_call(controller):
 
 
 def test_the_call_is_refused(controller):
-    with pytest.raises(client.Refused, match="dport: not a number from 1 to 65535"):
+    with pytest.raises(client.Refused, match="dport: 0 is less than 1"):
         fairq_ryu.announce(A, B, 0, size=1000, url=controller.url)
     with pytest.raises(client.Refused, match="NaN is not a number"):
         fairq_ryu.announce(A, B, 1, deadline=float("nan"), url=controller.url)

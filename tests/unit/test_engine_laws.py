@@ -365,7 +365,7 @@ def test_a_change_of_policy_leaves_no_rule_of_the_old_one(engine, policy):
     # The port that keeps its policy has not noticed.
     assert len(policy.laws[UPLINK]) == 1
     assert engine.use(PolicyChoice(DropTail({})), 1.1) != []
-    assert all(not plan for _, plan, _ in engine.view().values())
+    assert not any(view.plan for view in engine.view().values())
     assert engine.sampled(EDGE, SAMPLE, 5.0) == []
     assert not any(engine.busy(port) and engine.view()[port][1] for port in (EDGE, UPLINK, OTHER))
 

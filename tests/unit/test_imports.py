@@ -111,9 +111,12 @@ def test_the_ground_stands_on_nothing(name, ours):
     assert strangers(ROOT / name, ours, set()) == set()
 
 
-@pytest.mark.parametrize(("name", "others"), [("client", set()), ("announcing", set()), ("show", {"rich"})])
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [("client", set()), ("announcing", set()), ("show", {"rich"}), ("show_tables", {"rich"})],
+)
 def test_the_rest_client_knows_nothing_of_the_controller(name, others):
-    ours = {"fairq_ryu.errors", "fairq_ryu.client"}
+    ours = {"fairq_ryu.errors", "fairq_ryu.client", "fairq_ryu.show_tables"}
     assert strangers(ROOT / f"fairq_ryu/{name}.py", ours, others) == set()
 
 

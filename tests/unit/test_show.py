@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import io
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from fairq_ryu import cli, client, show
+from fairq_ryu import cli, client, show, show_tables
 from fairq_ryu.errors import UserError
 
 S1, S2 = f"{1:016x}", f"{0xA2B4C6D8E0F1:016x}"
@@ -37,6 +38,9 @@ PORT = {
     "window_bytes": None,
     "flow_windows": 0,
     "policy": "fairq",
+    "target_bytes": 31250,
+    "state": None,
+    "incast": None,
 }
 IDLE = {
     **PORT,
@@ -354,7 +358,7 @@ def test_paths_give_way_before_addresses(controller, lines):
     ],
 )
 def test_sizes(count, said):
-    assert show._size(count) == said
+    assert show_tables._size(count) == said
 
 
 @pytest.mark.parametrize(
@@ -362,7 +366,7 @@ def test_sizes(count, said):
     [(1, "1e-06"), (1_500_000, "1.5"), (9_990_000, "10"), (200_000_000, "200"), (1.6e12, "1600000")],
 )
 def test_rates(bps, said):
-    assert show._mbit(bps) == said
+    assert show_tables._mbit(bps) == said
 
 
 @pytest.mark.parametrize(
@@ -379,7 +383,7 @@ def test_rates(bps, said):
     ],
 )
 def test_times(seconds, said):
-    assert show._span(seconds) == said
+    assert show_tables._span(seconds) == said
 
 
 # JSON and filters
@@ -432,7 +436,7 @@ def test_proxies_are_not_asked(controller, lines, monkeypatch):
 def test_the_command_knows_what_can_be_shown():
     (action,) = (each for each in cli._parser()._actions if each.dest == "command")
     (what,) = (each for each in action.choices["show"]._actions if each.dest == "what")
-    assert list(what.choices) == list(show._TABLES)
+    assert list(what.choices) == list(show_tables._TABLES)
 
 
 # What goes wrong
@@ -724,3 +728,125 @@ def test_announcements(controller, lines):
     assert header.split() == ["id", "src", "sport", "flows"]
     assert first.split() == ["3", "10.0.0.2", "-", "40002", "40004"]
     assert second.split()[-1] == "-"
+
+
+# What happens, the policy, paths, health
+
+EVENT = {
+    "id": 12,
+    "time": 1795247080.5,
+    "kind": "loss",
+    "message": "the queue of s1-eth3 (1:3) has dropped: 4 packets",
+    "dpid": S1,
+    "port": 3,
+    "flow": None,
+    "count": 4,
+}
+POLICY = {
+    "policy": "fairq",
+    "parameters": [
+        {
+            "name": "alpha",
+            "value": 0.5,
+            "type": "number",
+            "unit": "",
+            "default": 0.25,
+            "minimum": 0.01,
+            "maximum": 1,
+            "choices": [],
+            "help": "Target queue as a fraction of the buffer.",
+        }
+    ],
+    "ports": [{"match": "role:link", "policy": "fixed"}],
+    "available": ["droptail", "fairq"],
+}
+PATH = {
+    "src": "10.0.0.2",
+    "dst": "10.0.0.1",
+    "sport": 40002,
+    "dport": 5001,
+    "ports": [[S1, 9], [S2, 1]],
+    "back_ports": [[S2, 3]],
+    "pinned": True,
+}
+HEALTH = {
+    "status": "ok",
+    "version": "0.1.0",
+    "policy": "fairq",
+    "uptime_s": 12.3,
+    "bridges": 2,
+    "agents": 1,
+    "agents_missing": [S2],
+    "loop_delay_s": None,
+}
+
+
+def test_events(controller, lines):
+    other = {**EVENT, "id": 13, "kind": "policy", "dpid": None, "port": None, "message": "now \x1b[31mred"}
+    bridge = {**EVENT, "id": 14, "kind": "bridge", "port": None}
+    controller.say({"events": [EVENT, other, bridge], "last": 14, "limit": 100})
+    said = lines("events")
+    assert said[0].split() == ["#", "time", "kind", "at", "what"]
+    assert re.fullmatch(r" *12 \d\d:\d\d:\d\d loss +1:3 +the queue of s1-eth3 .*: 4 packets *", said[2])
+    assert " policy - " in said[3] and "\x1b" not in said[3]
+    assert " bridge 1 " in said[4]
+    controller.answers.clear()
+    controller.say({"events": [], "last": 0, "limit": 100})
+    assert lines("events", "--kind", "loss", "--limit", "5") == ["no events"]
+    assert controller.asked[-1] in ("/v1/events?limit=5&kind=loss", "/v1/events?kind=loss&limit=5")
+
+
+def test_the_policy(controller, lines):
+    controller.say(POLICY)
+    said = "\n".join(lines("policy"))
+    assert "policy fairq" in said and "role:link: fixed" in said
+    assert re.search(r"alpha +0\.5 +0\.25 +Target queue", said)
+    controller.answers.clear()
+    controller.say({**POLICY, "parameters": []})
+    assert lines("policy")[0] == "policy fairq"
+
+
+def test_paths(controller, lines):
+    controller.say({"paths": [PATH], "total": 2, "limit": 1, "offset": 0})
+    said = lines("paths")
+    assert "10.0.0.2:40002 10.0.0.1:5001 1:9 a2b4c6d8e0f1:1" in said[2]
+    assert said[-1] == "showing 1 of 2: use --limit"
+
+
+def test_health(controller, lines):
+    controller.say(HEALTH)
+    said = "\n".join(lines("health"))
+    assert re.search(r"agents missing +a2b4c6d8e0f1", said)
+    assert re.search(r"loop delay s +-", said)
+
+
+def test_a_port_without_an_agent(controller, lines):
+    nothing = {"active": None, "queue_bytes": None, "peak_bytes": None, "limit_bytes": None}
+    controller.say({"ports": [{**PORT, **nothing, "rate_bps": None, "drops": None, "pool_bytes": None}]})
+    assert lines()[2].split() == ["1:3", "s1-eth3", "host", "2", *["-"] * 7]
+
+
+def test_states_of_queues(controller, lines):
+    rows = [
+        {**PORT, "state": "CNG"},
+        {**PORT, "port": 4, "state": "NOM"},
+        {**PORT, "port": 5, "incast": True},
+    ]
+    controller.say({"ports": rows})
+    said = lines()
+    assert said[0].split()[-1] == "state"
+    assert [line.split()[-1] for line in said[2:5]] == ["CNG", "NOM", "incast"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [
+        ("policy", {"policy": "x"}),
+        ("health", {"status": "ok"}),
+        ("events", {"events": [{}]}),
+        ("paths", {"paths": [1]}),
+    ],
+)
+def test_answers_that_are_none(controller, refused, kind, answer):
+    controller.say(answer)
+    assert "not as fairq_ryu's controller does" in refused(kind)

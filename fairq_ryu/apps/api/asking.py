@@ -16,8 +16,10 @@ MOST_LIMIT = 1000
 MOST_NUMBER = 10**9
 MOST_ID = 10**18 - 1
 
-Limit = Annotated[Digits, Field(ge=1, le=MOST_LIMIT)]
-Offset = Annotated[Digits, Field(ge=0, le=MOST_NUMBER)]
+# In this order: bounds behind a validator of ours would be checked, and missing from the document.
+Limit = Annotated[int, Field(ge=1, le=MOST_LIMIT), Digits]
+Offset = Annotated[int, Field(ge=0, le=MOST_NUMBER), Digits]
+Number = Annotated[int, Field(ge=0, le=MOST_ID), Digits]
 
 
 class Nothing(Asked):
@@ -45,9 +47,7 @@ class FlowsQuery(PageQuery):
 class EventsQuery(Asked):
     """Which events."""
 
-    since: Annotated[Digits, Field(ge=0, le=MOST_ID)] = said(
-        "only those with a higher number than this", default=0
-    )
+    since: Number = said("only those with a higher number than this", default=0)
     kind: EventKind | None = said("only those of this kind", default=None)
     limit: Limit = said("at most so many, the latest", default=DEFAULT_LIMIT)
 
@@ -55,7 +55,7 @@ class EventsQuery(Asked):
 class NumberPart(Asked):
     """The announcement that a path names."""
 
-    id: Annotated[Digits, Field(ge=0, le=MOST_ID)] = said("number of the announcement")
+    id: Number = said("number of the announcement")
 
 
 class NamePart(Asked):
@@ -69,7 +69,7 @@ class _Said(Asked):
 
 
 TcpPort = Annotated[StrictInt, Field(ge=1, le=65535)]
-Seconds = Annotated[StrictInt | StrictFloat, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)]
 
 
 class AnnouncementRequest(_Said):

@@ -95,8 +95,8 @@ def _address(text: Any) -> str:
         raise ValueError(f"{quoted(text)} is not an IP address") from None
 
 
-# A whole number in a query or a path.
-Digits = Annotated[int, BeforeValidator(_digits)]
+# Makes a whole number in a query or a path one.
+Digits = BeforeValidator(_digits)
 # An IP address, in the form that the controller has it.
 Address = Annotated[
     str,

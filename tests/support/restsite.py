@@ -1,0 +1,152 @@
+"""A controller without switches behind it, its REST interface, and the same on 127.0.0.1 in a process.
+
+``python -m tests.support.restsite PORT [SETTING=NUMBER...]`` serves it until it is ended. Nothing is
+measured, but all rows are made by what makes them in a controller.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import Any
+
+import webob
+from ryu.app.wsgi import WSGIApplication
+from ryu.lib import hub
+
+from fairq_ryu.apps import interface, server
+from fairq_ryu.apps.happenings import Happenings
+from fairq_ryu.apps.network import Network, PortState
+from fairq_ryu.apps.pulse import Pulse
+from fairq_ryu.apps.traffic import Traffic
+from fairq_ryu.apps.windows import Windows
+from fairq_ryu.config import Config
+from fairq_ryu.fabric.flows import FlowTable
+from fairq_ryu.model import Congestion, FlowKey, PortKey
+from fairq_ryu.openflow import oxm
+from fairq_ryu.openflow.congestion import CongestionNotice
+from fairq_ryu.openflow.depth import QueueDepth
+from fairq_ryu.openflow.packets import Frame
+from fairq_ryu.policies.choice import PolicyChoice, make
+from tests.unit.fakes import FakeSwitch
+from tests.unit.flownet import record, segment
+
+TOKEN = "0123456789abcdef-of-tests"
+LIMIT = 125_000
+KEY = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
+
+
+class RestSite:
+    """Two bridges with a link and two hosts, one agent, and flows from host to host."""
+
+    def __init__(self, policy: str = "fairq", token: str = TOKEN, flows: int = 3, **values: Any) -> None:
+        self.config = Config({("fairq_ryu", name): value for name, value in values.items()})
+        self.logger = logging.getLogger("fairq_ryu.test")
+        self.log: list[tuple[int, Any]] = []
+        self.network = Network(self.config, self.logger)
+        self.flows = FlowTable(60.0)
+        self.pulse = Pulse()
+        self.traffic = Traffic()
+        self.streams = interface.streams(self.config)
+        self.happenings = Happenings(self.streams.add, lambda port: self.network.names.get(port, ""))
+        choice = PolicyChoice(make(policy, self.config))
+        self.windows = Windows(choice, self.config, self.network, self.flows, self.logger, self.happenings)
+        self.app = interface.register(WSGIApplication(), self, token)  # type: ignore[arg-type]
+        self.service = self.app.service
+        self._build()
+        self.open(flows)
+        self.sample()
+
+    def _build(self) -> None:
+        now = time.monotonic()
+        for dpid in (1, 2):
+            ports = [PortState(number, True, f"s{dpid}-eth{number}") for number in (1, 2)]
+            self.network.bridge_came(FakeSwitch(dpid, self.log), ports, [], now - 10)
+            self.happenings.bridge(dpid, came=True)
+        for a, b in ((PortKey(1, 2), PortKey(2, 2)), (PortKey(2, 2), PortKey(1, 2))):
+            self.network.link_seen(a, b)
+        self.network.tick(now)
+        for number in (1, 2):
+            frame = Frame(f"02:00:00:00:00:0{number}", "ff:ff:ff:ff:ff:ff", (), f"10.0.0.{number}", None, 0)
+            self.network.host_seen(self.network.bridges[number], frame, PortKey(number, 1), now)
+        self.network.refresh()
+        self.windows.name_ports(now)
+        self.link = self.windows.agent_came(FakeSwitch(oxm.agent_dpid(2), self.log))
+
+    def open(self, count: int, sport: int = 33000) -> None:
+        """Connections from the first host to the second."""
+        now = time.monotonic()
+        for number in range(count):
+            key = KEY._replace(sport=sport + number % 30000, dport=80 + number // 30000)
+            found = self.network.path(key, PortKey(1, 1), "02:00:00:00:00:02")
+            path = None if found is None else found.path
+            for said, port, way in (
+                (segment(key, "S", seq=1, mss=1460, wscale=9), PortKey(1, 1), path),
+                (
+                    segment(key.reversed, "SA", seq=9, ack=2, mss=1460, wscale=7),
+                    PortKey(2, 1),
+                    None if path is None else path.reversed,
+                ),
+            ):
+                self.windows.apply(self.flows.segment(said, port, way, now), now)
+        if self.flows.get(KEY) is None:
+            return
+        seen = [record(KEY, PortKey(2, 1), bytes=5000)._replace(rtt=0.00125, rewritten=7)]
+        self.flows.reconcile(2, seen, now + 3)
+
+    def sample(self, backlog: int = 30_000, drops: int = 0) -> None:
+        """The agent tells of its queues."""
+        now = time.monotonic()
+        depths = [
+            QueueDepth(number, 2, backlog, backlog + 999, LIMIT, 6_250_000, drops, 0, int(now * 1e9))
+            for number in (1, 2)
+        ]
+        self.windows.depths(self.link, depths, now)
+
+    def congestion(self, state: Congestion, backlog: int = 60_000) -> None:
+        """The agent tells that the second host's queue has crossed a threshold."""
+        self.windows.congestion(self.link, CongestionNotice(1, state, backlog, 1), time.monotonic())
+
+    def ask(self, path: str, method: str = "GET", body: bytes | None = None, **environ: Any) -> Any:
+        """A request as the server would hand it on; writes have the token, None takes something away."""
+        path, _, query = path.partition("?")
+        asked = webob.Request.blank("/", method=method, base_url="http://127.0.0.1:8080")
+        asked.environ |= {"PATH_INFO": path, "QUERY_STRING": query, "HTTP_AUTHORIZATION": f"Bearer {TOKEN}"}
+        if body is not None:
+            asked.body = body
+            asked.environ["CONTENT_TYPE"] = "application/json"
+        asked.environ.update(environ)
+        given = {name: value for name, value in asked.environ.items() if value is not None}
+        return webob.Request(given).get_response(self.app)
+
+
+def main() -> None:
+    """Serve on a port of 127.0.0.1; things happen all the time."""
+    import eventlet
+
+    settings = dict(each.split("=") for each in sys.argv[2:])
+    site = RestSite("sed", **{name: int(value) for name, value in settings.items()})
+    hub.spawn(site.pulse.run)
+    site.windows.agent_came(FakeSwitch(oxm.agent_dpid(1), site.log))  # so that it is ready
+
+    def happen() -> None:
+        state = Congestion.NOM
+        drops = 0
+        while True:
+            hub.sleep(0.2)
+            state = Congestion.CNG if state is Congestion.NOM else Congestion.NOM
+            drops += 1
+            site.sample(drops=drops)
+            site.congestion(state)
+            site.windows.overdue(time.monotonic())
+            site.streams.tick()
+
+    hub.spawn(happen)
+    listening = eventlet.listen(("127.0.0.1", int(sys.argv[1])))
+    print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
+    server.serve(listening, site.app)
+
+
+if __name__ == "__main__":
+    main()
