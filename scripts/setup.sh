@@ -42,6 +42,17 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 have_libbpf() { compgen -G '/usr/lib/*/libbpf.so.[01]' >/dev/null || compgen -G '/usr/lib*/libbpf.so.[01]' >/dev/null; }
 
+# For the tests of the live page. Ubuntu has both as snaps, under other names.
+missing_browser() {
+    if grep -qs '^ID=ubuntu$' /etc/os-release; then
+        have chromium || have chromium-browser || echo chromium-browser
+        have chromedriver || echo chromium-chromedriver
+    else
+        have chromium || echo chromium
+        have chromedriver || echo chromium-driver
+    fi
+}
+
 # Looks for the thing itself rather than the package, so that an Open vSwitch or a clang installed
 # another way is used as it is.
 missing_packages() {
@@ -57,6 +68,7 @@ missing_packages() {
     { have ip && have tc; } || echo iproute2
     have tcpdump || echo tcpdump
     have make || echo make
+    [ "$dev" = no ] || missing_browser
     python=$(system_python)
     if [ -z "$python" ] && [ ! -x /usr/bin/python3 ]; then
         echo python3

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ryu import cfg
 
 from fairq_ryu.apps import rest
+from fairq_ryu.apps.agents import AgentLink
 from fairq_ryu.apps.call import Service, View
 from fairq_ryu.apps.gate import TOKEN_VARIABLE, Gate, read_token
 from fairq_ryu.apps.policy_control import PolicyControl
@@ -45,7 +48,10 @@ def register(wsgi: Any, controller: Controller, token: str) -> rest.Rest:
         streams=controller.streams,
         most_limit=int(config.number("fairq_ryu", "rest_page")),
     )
-    controller.streams.state = lambda: state(view, announcing, controller.streams)
+    peaks = Peaks(controller.windows.links)
+    controller.streams.state = lambda: peaks.put(
+        state(view, announcing, controller.streams), time.monotonic()
+    )
     names = [cfg.CONF.wsapi_host, *str(config.value("fairq_ryu", "rest_names")).split()]
     gate = Gate(token, names, int(config.number("fairq_ryu", "rest_body")))
     return rest.register(wsgi, service, gate)
@@ -66,3 +72,23 @@ def state(view: View, announcing: AnnouncingView, streams: Streams) -> Answer:
         "flows_active": active,
         "interval_s": INTERVAL,
     }
+
+
+class Peaks:
+    """The longest queues between one state and the next: in that time they were read hundreds of times."""
+
+    def __init__(self, links: Mapping[int, AgentLink]) -> None:
+        self._links = links
+        self._asked = float("-inf")
+
+    def put(self, answer: Answer, now: float) -> Answer:
+        """The same state, ``peak_bytes`` since the state before it. ``now`` in seconds."""
+        # When nobody has listened for a while, what was kept is of another time.
+        lately = now - self._asked < 2 * INTERVAL
+        self._asked = now
+        for row in answer["ports"]:
+            link = self._links.get(int(row["dpid"], 16))
+            peak = 0 if link is None else link.take_peak(row["port"])
+            if lately and row["peak_bytes"] is not None:
+                row["peak_bytes"] = max(row["peak_bytes"], peak)
+        return answer

@@ -237,7 +237,8 @@ function drawWindows(frame, area) {
   const last = samples.at(-1);
   const top = Math.max(most(samples, "pool", "window") * 1.15, 1000);
   const y = scale(area, top);
-  axis(frame, area, y, ticks(top).filter((_, index) => index % 2 === 0));
+  const all = ticks(top);
+  axis(frame, area, y, [0, all.at(-1)]);
   const none = most(samples, "pool", "window") === 0;
   heading(frame, none ? "Windows: none stands here" : "Windows", area.top - 6);
   line(frame, "pool", y, ink("pool"), 1.8);

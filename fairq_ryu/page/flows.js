@@ -31,21 +31,19 @@ export class FlowsTable {
     this._port = null;
     this._chosen = null;
     const path = (ports) => ports.map(([dpid, port]) => `${store.switchName(dpid)}:${port}`).join(" ") || "–";
-    const scale = (value) => value ?? "–";
     this._table = new Table(
       byId("flows"),
       [
         { name: "From", words: true, text: (flow) => endpoint(flow.src, flow.sport) },
         { name: "To", words: true, text: (flow) => endpoint(flow.dst, flow.dport) },
         { name: "State", words: true, text: (flow) => flow.state },
-        { name: "Leaves by", words: true, text: (flow) => path(flow.ports) + (flow.pinned ? " (pinned)" : "") },
         { name: "Sent", text: (flow) => bytes(flow.bytes) },
         { name: "Back", text: (flow) => bytes(flow.back_bytes) },
         { name: "Window", show: windowCell, help: "what the switches let it have under way" },
         { name: "RTT", text: (flow) => seconds(flow.rtt_s) },
         { name: "Lowered", text: (flow) => count(flow.rewritten), help: "ACKs whose window was lowered" },
-        { name: "Scale", text: (flow) => `${scale(flow.wscale)}/${scale(flow.back_wscale)}`, help: "window scales of both sides" },
         { name: "Idle", text: (flow) => seconds(flow.idle_s) },
+        { name: "Leaves by", words: true, help: "ports that its data leaves by, in order", text: (flow) => path(flow.ports) + (flow.pinned ? " (pinned)" : "") },
       ],
       { key: flowKey, onPick: (key, flow) => this._pick(key, flow) },
     );

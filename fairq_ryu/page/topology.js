@@ -319,10 +319,13 @@ export class Topology {
     const name = this._store.switchName(dpid);
     box.group.classList.toggle("gone", !connected);
     box.group.classList.toggle("blind", connected && !agent);
-    const most = Math.max(2, Math.floor(box.width / 7.5));
+    const most = Math.max(2, Math.floor(box.width / 7.8));
     const whole = trouble ? `${name}: ${trouble}` : name;
-    const shown = whole.length > most && trouble ? `⚠ ${name}` : whole;
-    setText(box.name, shown.length > most ? `${shown.slice(0, most - 1)}…` : shown);
+    // Where there is little room, "edge4_1" is "e4_1".
+    const brief = name.replace(/^(\p{L})\p{L}+(?=\d)/u, "$1");
+    const mark = trouble ? "⚠ " : "";
+    const shown = [whole, `${mark}${name}`, `${mark}${brief}`].find((each) => each.length <= most);
+    setText(box.name, shown ?? `${mark}${brief.slice(0, most - 1)}…`);
     setText(box.title, whole);
   }
 }

@@ -83,8 +83,9 @@ class Page:
 @contextlib.contextmanager
 def chromium():
     """A browser with a profile of its own."""
-    chrome, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    assert chrome and driver, "this test needs chromium and chromium-driver (scripts/setup.sh --dev)"
+    chrome = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    assert chrome and driver, "this test needs chromium and chromium-driver (make setup-dev)"
     profile = tempfile.mkdtemp(prefix="fairq-chromium-")
     try:
         options = webdriver.ChromeOptions()

@@ -49,6 +49,7 @@ class RestSite:
         self.network = Network(self.config, self.logger)
         self.flows = FlowTable(60.0)
         self.pulse = Pulse()
+        self.traffic = Traffic()
         self.streams = interface.streams(self.config)
         self.happenings = Happenings(self.streams.add, lambda port: self.network.names.get(port, ""))
         choice = PolicyChoice(make(policy, self.config))
