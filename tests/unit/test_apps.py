@@ -56,7 +56,7 @@ def test_queues_are_asked_for_again_when_the_answer_is_there_or_overdue():
 
 def read(agent: AgentLink, *peaks: int) -> None:
     for peak in peaks:
-        agent.note(QueueDepth(1, 0, 10, peak, 1000, 0, 0, 0, 0))
+        agent.read(QueueDepth(1, 0, 10, peak, 1000, 0, 0, 0, 0), 0.0)
 
 
 def shown(agent: AgentLink, peaks: Peaks, now: float) -> int:

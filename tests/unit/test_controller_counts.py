@@ -40,7 +40,7 @@ def made() -> Any:
         _network_changed=nothing,
         _on_lldp=nothing,
         _segment=nothing,
-        _held=nothing,
+        _hold=nothing,
         _apply=nothing,
     )
     unmetered = fake.unmetered = set()
