@@ -1,4 +1,4 @@
-"""What waits to be sent to a switch goes out together."""
+"""What waits to be sent to a switch goes out together, and what comes is read together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from ryu.lib import hub
 
 import fairq_ryu.apps.controller  # noqa: F401 (it is what registers)
-from fairq_ryu.apps.connection import JoiningQueue, controller
+from fairq_ryu.apps.connection import JoiningQueue, ReadingAhead, controller
 
 
 def filled(*items: tuple[bytes, bool]) -> tuple[JoiningQueue, hub.BoundedSemaphore]:
@@ -60,3 +60,15 @@ def test_a_connection_sends_every_byte_in_order_and_few_times():
     assert b"".join(sink.pieces) == b"".join(number.to_bytes(4) for number in range(100))
     assert len(sink.pieces) <= 10
     hub.kill(sender)
+
+
+def test_what_has_come_is_read_at_once():
+    class Source:
+        timeout = 5.0
+
+        def recv(self, size: int) -> bytes:
+            return bytes(size)
+
+    ahead = ReadingAhead(Source())
+    assert len(ahead.recv(8)) > 8
+    assert ahead.timeout == 5.0
