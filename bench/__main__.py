@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from bench import connections, idle, program, rest, rules, step
+from bench import connections, idle, program, rest, rules, serving, step
 
 BENCHES: dict[str, Callable[[], None]] = {
     "program": program.main,
@@ -16,6 +16,7 @@ BENCHES: dict[str, Callable[[], None]] = {
     "idle": idle.main,
     "connections": connections.main,
     "rest": rest.main,
+    "serving": serving.main,
 }
 
 

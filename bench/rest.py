@@ -42,12 +42,12 @@ def main() -> None:
         time.sleep(SECONDS)
         idle = (_cpu(process.pid) - before) / SECONDS
         before, started = _cpu(process.pid), time.monotonic()
-        asked = _load(url, SECONDS, RATE)
+        asked = load(url, SECONDS, RATE)
         busy = (_cpu(process.pid) - before) / (time.monotonic() - started)
         print(f"rest: {asked / (time.monotonic() - started):.0f} requests of /v1/ports a second")
         print(f"rest: {(busy - idle) / RATE * 1e6:.0f} us of processor time for each")
         started = time.monotonic()
-        asked = _load(url, SECONDS, None)
+        asked = load(url, SECONDS, None)
         print(f"rest: {asked / (time.monotonic() - started):.0f} a second as fast as it goes")
         for name, query in PAGES.items():
             times = [_ask(f"{url}/v1/flows?{query}") * 1000 for _ in range(15)]
@@ -71,7 +71,7 @@ def _cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _load(url: str, seconds: float, rate: int | None) -> int:
+def load(url: str, seconds: float, rate: int | None) -> int:
     """Ask on a few connections that stay open; returns how often that was answered."""
     host, _, port = url.removeprefix("http://").partition(":")
     request = f"GET /v1/ports HTTP/1.1\r\nHost: {host}:{port}\r\nAccept: */*\r\n\r\n".encode()

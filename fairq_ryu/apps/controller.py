@@ -24,7 +24,6 @@ from fairq_ryu.apps.discovery import Discovery
 from fairq_ryu.apps.happenings import Happenings
 from fairq_ryu.apps.metrics import Metrics
 from fairq_ryu.apps.network import Network, PortState
-from fairq_ryu.apps.pulse import Pulse
 from fairq_ryu.apps.traffic import INTERVAL, Traffic
 from fairq_ryu.apps.windows import Windows
 from fairq_ryu.fabric.counting import Counts
@@ -76,7 +75,6 @@ class Controller(app_manager.RyuApp):
         choice = settings.or_exit(lambda: choose(self.policy_name, self.config))
         self.network = Network(self.config, self.logger)
         self.flows = FlowTable(self.config.number("fairq_ryu", "flow_idle_timeout"))
-        self.pulse = Pulse()
         self.traffic = Traffic()
         self.streams = interface.streams(self.config)
         self.happenings = Happenings(self.streams.add, lambda port: self.network.names.get(port, ""))
@@ -89,7 +87,6 @@ class Controller(app_manager.RyuApp):
         self._changed = hub.Event()
         self.metrics = Metrics(self)
         interface.register(wsgi, self, token)
-        hub.spawn(self.pulse.run)
         hub.spawn(self._work_on_held)
         hub.spawn(self._expire)
         hub.spawn(self._tick)

@@ -38,7 +38,7 @@ class FabricView:
     def health(self) -> dict[str, Any]:
         """How the controller is."""
         bridges, links = self._controller.network.bridges, self._controller.windows.links
-        delay = self._controller.pulse.delay()
+        delay = self._controller.counts.loop_delay.recent(0.99)
         return {
             "status": "ok",
             "version": __version__,

@@ -19,7 +19,6 @@ from fairq_ryu.apps import interface, server
 from fairq_ryu.apps.happenings import Happenings
 from fairq_ryu.apps.metrics import Metrics
 from fairq_ryu.apps.network import Network, PortState
-from fairq_ryu.apps.pulse import Pulse
 from fairq_ryu.apps.traffic import Traffic
 from fairq_ryu.apps.windows import Windows
 from fairq_ryu.config import Config
@@ -48,8 +47,6 @@ class RestSite:
         self.log: list[tuple[int, Any]] = []
         self.network = Network(self.config, self.logger)
         self.flows = FlowTable(60.0)
-        self.pulse = Pulse()
-        self.traffic = Traffic()
         self.streams = interface.streams(self.config)
         self.happenings = Happenings(self.streams.add, lambda port: self.network.names.get(port, ""))
         choice = PolicyChoice(make(policy, self.config))
@@ -132,7 +129,6 @@ def main() -> None:
 
     settings = dict(each.split("=") for each in sys.argv[2:])
     site = RestSite("sed", **{name: int(value) for name, value in settings.items()})
-    hub.spawn(site.pulse.run)
     site.windows.agent_came(FakeSwitch(oxm.agent_dpid(1), site.log))  # so that it is ready
 
     def happen() -> None:

@@ -67,7 +67,7 @@ def full(request: Any) -> RestSite:
     site.open(40, 40000)
     site.sample(backlog=120_000, drops=9)
     for late in (0.001,) * 200:
-        site.pulse.note(late)
+        site.counts.loop_delay.observe(late)
     return site
 
 
