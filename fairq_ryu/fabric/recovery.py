@@ -27,9 +27,7 @@ from fairq_ryu.model import FlowKey, PortKey, TcpSegment
 
 # A segment that is lost again each time it is put back has a reason that this cannot mend.
 MOST_TIMES_BACK = 3
-# One request to a switch names at most so many flows.
-MOST_ASKED = 256
-# Those that wait are asked for in turns of so many: the switch has other things to do as well.
+# Receivers are asked for in turns of so many: the switch has other things to do as well.
 ASKED_AT_ONCE = 32
 # Actions that may be taken at once, in seconds of their rate.
 _BURST = 0.05
@@ -126,6 +124,9 @@ class Recovery:
         self._ask_s = ask_s if self.mode is not Mode.REINJECT else 10 * ask_s
         # In the order of time, and never more than the rate allows within age_s.
         self._told: dict[tuple[FlowKey, int], float] = {}
+        # Flows of which something may depend on their receivers' answers: those that have not been asked for
+        # yet, and the others by the time of that.
+        self._unasked: dict[FlowKey, None] = {}
         self._asked: dict[FlowKey, float] = {}
         self._rate = rate
         self._tokens = self._most_tokens = max(1.0, rate * _BURST)
@@ -171,7 +172,7 @@ class Recovery:
         self._remember(Loss(segment.key, segment.seq, port, now, frame, tell))
         # Nothing that is put back depends on the answer. In a burst a question for each would take long; the
         # next ``due`` asks for many at once.
-        return self._ask([segment.key], now) if tell and self.mode is Mode.DUPACK else []
+        return self._ask_now(segment.key, now) if tell and self.mode is Mode.DUPACK else []
 
     def _remember(self, loss: Loss) -> None:
         old = self._losses.get(loss.flow, loss.seq)
@@ -189,6 +190,8 @@ class Recovery:
             self.counters.ignored += 1
             return
         self.counters.overflow += self._losses.add(loss)
+        if loss.flow not in self._asked:
+            self._unasked.setdefault(loss.flow)
 
     def _was_told(self, segment: TcpSegment, now: float) -> bool:
         """Told once is told: a sender that is recovering already takes nothing from more of the same."""
@@ -243,14 +246,23 @@ class Recovery:
         return actions
 
     def due(self, now: float) -> list[Action]:
-        """What time brings: losses grow old, and receivers that something depends on are asked again. To be
-        called about every ``ask_s``.
+        """What time brings: losses grow old, and receivers that something depends on are asked for, those
+        first that were never or that have waited longest. To be called about every ``ask_s``, or more often.
         """
         for port in self._losses.ports:
             self.counters.expired += self._losses.expire(port, now)
-        for flow in [flow for flow, at in self._asked.items() if now - at >= self._ask_s]:
+        flows: list[FlowKey] = []
+        while self._unasked and len(flows) < ASKED_AT_ONCE:
+            flow = next(iter(self._unasked))
+            del self._unasked[flow]
+            flows += [flow] * self._is_open(flow)
+        while self._asked and len(flows) < ASKED_AT_ONCE:
+            flow, at = next(iter(self._asked.items()))
+            if now - at < self._ask_s:
+                break
             del self._asked[flow]
-        return self._ask(self._losses.flows, now, ASKED_AT_ONCE)
+            flows += [flow] * self._is_open(flow)
+        return self._ask(flows, now)
 
     def forget(self, flow: FlowKey) -> None:
         """A direction is over: its connection was reset, or its ports are used for another.
@@ -260,6 +272,8 @@ class Recovery:
         for loss in self._losses.of_flow(flow):
             self._losses.drop(loss)
             self.counters.forgotten += 1
+        self._unasked.pop(flow, None)
+        self._asked.pop(flow, None)
 
     def forget_port(self, port: PortKey) -> None:
         """A port has gone, or is not governed any more."""
@@ -269,27 +283,26 @@ class Recovery:
 
     # Bounds in time
 
-    def _ask(self, flows: Iterable[FlowKey], now: float, most: int = MOST_ASKED) -> list[Action]:
-        """Ask for the receivers of these flows, at most so many, unless that was done just now, or nothing is
-        left to do.
-        """
+    def _is_open(self, flow: FlowKey) -> bool:
+        return any(loss.open for loss in self._losses.of_flow(flow))
+
+    def _ask_now(self, flow: FlowKey, now: float) -> list[Action]:
+        """Ask for the receiver of a flow, unless that was done just now."""
+        at = self._asked.get(flow)
+        if not self._is_open(flow) or (at is not None and now - at < self._ask_s):
+            return []
+        self._unasked.pop(flow, None)
+        self._asked.pop(flow, None)
+        return self._ask([flow], now)
+
+    def _ask(self, flows: Iterable[FlowKey], now: float) -> list[Action]:
+        """Ask for the receivers of these flows, which have open losses."""
         wanted: dict[int, list[FlowKey]] = {}
         for flow in flows:
-            at = self._asked.get(flow)
-            if at is not None and now - at < self._ask_s:
-                continue
-            if most <= 0:
-                break
-            most -= 1
-            losses = [loss for loss in self._losses.of_flow(flow) if loss.open]
-            if losses:
-                self._asked[flow] = now
-                wanted.setdefault(losses[-1].port.dpid, []).append(flow.reversed)
-        return [
-            Ask(dpid, tuple(keys[at : at + MOST_ASKED]))
-            for dpid, keys in wanted.items()
-            for at in range(0, len(keys), MOST_ASKED)
-        ]
+            self._asked[flow] = now
+            last = next(loss for loss in reversed(self._losses.of_flow(flow)) if loss.open)
+            wanted.setdefault(last.port.dpid, []).append(flow.reversed)
+        return [Ask(dpid, tuple(keys)) for dpid, keys in wanted.items()]
 
     def _token(self, now: float) -> bool:
         """May one more segment be sent? If not, it stays due."""

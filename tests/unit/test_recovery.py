@@ -335,6 +335,32 @@ def test_where_losses_are_put_back_receivers_are_asked_for_together():
     assert ask == Ask(1, tuple(flow(number).reversed for number in range(20)))
 
 
+def test_flows_for_which_nothing_is_left_to_do_do_not_stand_in_the_way():
+    """The first 40 of 200 are told, and their segments put back: they stay known, and are not asked for."""
+    recovery = made("both")
+    for number in range(200):
+        lose(recovery, 1000, of=flow(number))
+    recovery.states([state(1000, flow(number)) for number in range(40)], 0.001)
+    while recovery.queue(P1, 0, 1 << 20, 0.001):
+        pass
+    asked = [key for tick in range(20) for ask in recovery.due(0.01 + tick / 1000) for key in ask.keys]
+    assert set(asked) == {flow(number).reversed for number in range(40, 200)}
+
+
+def test_who_has_waited_longest_is_asked_for_first():
+    recovery = made("both", ask_s=0.005)
+    for number in range(200):
+        lose(recovery, 1000, of=flow(number))
+    # A question a millisecond: more than can be asked for within ``ask_s``, and everybody has a turn.
+    times = {}
+    for tick in range(14):
+        for ask in recovery.due(tick / 1000):
+            for key in ask.keys:
+                times.setdefault(key, []).append(tick)
+    assert len(times) == 200
+    assert {len(found) for found in times.values()} == {2, 3}
+
+
 def test_many_are_asked_for_in_many_messages():
     recovery = made("dupack")
     for number in range(ASKED_AT_ONCE + 1):
