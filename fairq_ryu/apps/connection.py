@@ -13,8 +13,9 @@ from ryu.base import app_manager as _first  # noqa: F401 (the controller module 
 from ryu.controller import controller
 from ryu.lib import hub
 
-# As Ryu has it: then whoever has more to say waits.
-_MOST_WAITING = 16
+# With so many messages waiting, whoever has more to say must wait, too. With Ryu's 16 that happened in the
+# midst of what belongs together, and another greenlet's newer rule could go out before an older one.
+_MOST_WAITING = 4096
 # Of what has come, so many bytes are read at once: Ryu copies the rest of them once for every message.
 _READ_BYTES = 16384
 
@@ -61,6 +62,7 @@ _plain = controller.Datapath.__init__
 
 def _together(self: Any, socket: Any, address: Any) -> None:
     _plain(self, ReadingAhead(socket), address)
+    self._send_q_sem = hub.BoundedSemaphore(_MOST_WAITING)
     self.send_q = JoiningQueue(_MOST_WAITING, self._send_q_sem)
 
 
