@@ -24,6 +24,7 @@ from fairq_ryu.model import (
     PortKey,
     QueueSample,
     RuleChange,
+    RuleTarget,
     Thresholds,
     WindowPlan,
 )
@@ -208,7 +209,9 @@ class PolicyEngine:
             self._lapsed += port.standing.lapsed
 
     def switch_gone(self, dpid: int) -> int:
-        """A switch's agent has gone; when it comes back, its rules are set anew. Returns how many stood."""
+        """A switch's agent has gone; when it comes back, its rules are set anew, and flows that were paused
+        are woken unless they still are. Returns how many rules stood.
+        """
         stood = 0
         for key, port in self._ports.items():
             if key.dpid == dpid:
@@ -216,6 +219,12 @@ class PolicyEngine:
                 port.standing.clear()
                 port.state = None
         return stood
+
+    def not_woken(self, target: RuleTarget) -> None:
+        """A change was to wake a flow, and the port's agent is away: the next changes of the port are to."""
+        port = self._ports.get(target.port)
+        if port is not None and target.flow is not None:
+            port.standing.not_woken(target.flow)
 
     # What the laws want
 

@@ -261,6 +261,69 @@ def test_a_flow_that_was_paused_is_to_be_woken(engine, policy):
     }
 
 
+def paused(engine: PolicyEngine, policy: Recording) -> Recorder:
+    """All flows of a port are, and then its switch's agent goes."""
+    for flow in FLOWS:
+        engine.flow_started(EDGE, info(flow), 0.0)
+    law = policy.laws[EDGE][0]
+    law.answer = WindowPlan(flows=dict.fromkeys(FLOWS, 0))
+    engine.sampled(EDGE, SAMPLE, 0.0)
+    assert engine.switch_gone(EDGE.dpid) == len(FLOWS)
+    return law
+
+
+def test_a_flow_that_was_paused_when_the_agent_went_is_woken_by_whatever_comes_next(engine, policy):
+    law = paused(engine, policy)
+    law.answer = WindowPlan(flows={FLOWS[0]: 1460, FLOWS[1]: 0})
+    assert set(engine.sampled(EDGE, SAMPLE, 0.1)) == {
+        rule(EDGE, 1460, FLOWS[0], wake=True),
+        rule(EDGE, 0, FLOWS[1]),
+        rule(EDGE, None, FLOWS[2], wake=True),
+    }
+    assert engine.sampled(EDGE, SAMPLE, 0.2) == []  # woken once
+    law.answer = NO_WINDOWS
+    assert set(engine.sampled(EDGE, SAMPLE, 0.3)) == {
+        rule(EDGE, None, FLOWS[0]),
+        rule(EDGE, None, FLOWS[1], wake=True),
+    }
+
+
+def test_pauses_are_remembered_over_more_than_one_connection_and_a_change_of_policy(engine, policy):
+    paused(engine, policy)
+    engine.switch_gone(EDGE.dpid)
+    changes = engine.use(DropTail({}), 0.1)
+    assert changes == [rule(EDGE, None, flow, wake=True) for flow in FLOWS]
+    engine.switch_gone(EDGE.dpid)
+    assert engine.sampled(EDGE, SAMPLE, 0.2) == []
+
+
+def test_what_has_ended_while_the_agent_was_away_is_not_woken(engine, policy):
+    law = paused(engine, policy)
+    law.answer = None
+    engine.flow_ended(EDGE, FLOWS[1], 0.1)
+    engine.switch_gone(EDGE.dpid)
+    law.answer = WindowPlan(window=1460)
+    assert set(engine.sampled(EDGE, SAMPLE, 0.2)) == {
+        rule(EDGE, 1460),
+        rule(EDGE, None, FLOWS[0], wake=True),
+        rule(EDGE, None, FLOWS[2], wake=True),
+    }
+
+
+def test_a_flow_whose_waking_was_said_to_nobody_is_woken_again(engine, policy):
+    law = paused(engine, policy)
+    law.answer = WindowPlan(flows={FLOWS[0]: 1460})
+    for change in engine.sampled(EDGE, SAMPLE, 0.1):
+        engine.not_woken(change.target)
+    engine.switch_gone(EDGE.dpid)
+    assert set(engine.sampled(EDGE, SAMPLE, 0.2)) == {
+        rule(EDGE, 1460, FLOWS[0], wake=True),
+        rule(EDGE, None, FLOWS[1], wake=True),
+        rule(EDGE, None, FLOWS[2], wake=True),
+    }
+    engine.not_woken(RuleTarget(OTHER, FLOW))  # a port that is gone
+
+
 # How often
 
 
