@@ -2,7 +2,7 @@
 
 Pure: returns rule changes, sends nothing. A port law that fails takes its own windows down and
 rests; the other ports do not notice. A fresh law (after a failure, or a change of policy) is told of
-all that its port has: the last sample of the queue, flows, announcements, congestion.
+all that its port has: the last sample of the queue, flows, announcements, congestion; and that this was all.
 """
 
 from __future__ import annotations
@@ -324,6 +324,7 @@ class PolicyEngine:
             self._take(key, port, now, "announced", known, announcement, now)
         if port.state is not None:
             self._take(key, port, now, "congestion", *port.state, now)
+        self._take(key, port, now, "settled", now)
 
     def _ask(self, key: PortKey, port: _Port, now: float, what: str, *about: Any) -> list[RuleChange]:
         self._take(key, port, now, what, *about)

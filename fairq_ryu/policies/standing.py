@@ -66,7 +66,7 @@ class StandingRules:
         for flow in [flow for flow in self._rules if flow not in wanted]:
             gone = self._rules.pop(flow)
             self._leave(gone, now)
-            paused = (gone.bytes == 0 and flow in flows) or flow in self._paused
+            paused = flow in flows and (gone.bytes == 0 or flow in self._paused)
             if flow is not None:
                 self._paused.pop(flow, None)
             changes.append(RuleChange(RuleTarget(self.port, flow), None, wake=paused))

@@ -156,6 +156,52 @@ def test_a_fresh_law_is_told_what_the_port_has(engine, policy):
     ]
 
 
+def test_a_law_that_wants_to_know_is_told_when_it_knows_all_that_there_was(engine, policy):
+    class Settling(Recorder):
+        def settled(self, now):
+            return self._note("settled", now)
+
+    class Policy(Recording):
+        def port_law(self, port):
+            self.laws[port] = [Settling()]
+            return self.laws[port][0]
+
+    engine.sampled(EDGE, SAMPLE, 0.0)
+    engine.flow_started(EDGE, info(FLOW), 0.0)
+    engine.congestion(EDGE, Congestion.CNG, 5000, 0.0)
+    other = Policy()
+    engine.use(other, 1.0)
+    engine.flow_started(EDGE, info(FLOWS[1]), 1.1)
+    assert [what[0] for what in other.laws[EDGE][0].told] == [
+        "sampled",
+        "started",
+        "congestion",
+        "settled",
+        "started",
+    ]
+    other.laws[EDGE][0].answer = RuntimeError("a bad day")
+    engine.sampled(EDGE, SAMPLE, 1.2)
+    # What brings a fresh law about comes after all that was there before.
+    engine.flow_started(EDGE, info(FLOWS[2]), 1.2 + REST_AFTER_FAILURE)
+    assert other.laws[EDGE][0].told[-2:] == [("settled", 1.2 + REST_AFTER_FAILURE), ("started", FLOWS[2], 3)]
+
+
+def test_what_a_law_says_when_it_knows_all_stands(engine, policy):
+    class Settled(PortLaw):
+        def flow_started(self, flow, flows, now):
+            return WindowPlan(window=1460)
+
+        def settled(self, now):
+            return WindowPlan(window=2920)
+
+    class Policy(Recording):
+        def port_law(self, port):
+            return Settled()
+
+    engine.flow_started(EDGE, info(FLOW), 0.0)
+    assert engine.use(Policy(), 1.0) == [rule(EDGE, 2920)]
+
+
 class Plain:
     """A law of the old interface: flows and queues only."""
 
