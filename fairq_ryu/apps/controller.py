@@ -295,6 +295,8 @@ class Controller(app_manager.RyuApp):
 
     def _held(self, datapath: Any, frame: packets.Frame, data: bytes, in_port: PortKey, now: float) -> None:
         """A SYN goes on when its path and its windows stand; nothing to wait for, and it goes at once."""
+        if self.network.bridges.get(datapath.id) is not datapath:
+            return  # gone while it waited: nobody can send it on, and its sender repeats it
         self.network.host_seen(datapath, frame, in_port, now)
         found: Assigned | None = None
         told: list[Any] = []

@@ -296,13 +296,18 @@ class Windows:
     def _send(self, changes: list[RuleChange], now: float) -> list[Any]:
         """Say rule changes to the agents they are for; returns these."""
         told: dict[int, Any] = {}
+        awake: list[FlowKey] = []
         for change in changes:
             link = self.links.get(change.target.port.dpid)
-            if link is not None:
-                told[link.dpid] = link.datapath
-                link.rules_said += 1
-                link.datapath.send_msg(rules.window_rule(link.datapath, change, self.lease))
-        awake = [c.target.flow for c in changes if c.wake and c.target.flow is not None]
+            if link is None:
+                if change.wake:  # its rule may still stand there: who is woken now would only fall asleep
+                    self.engine.not_woken(change.target)
+                continue
+            told[link.dpid] = link.datapath
+            link.rules_said += 1
+            link.datapath.send_msg(rules.window_rule(link.datapath, change, self.lease))
+            if change.wake and change.target.flow is not None:
+                awake.append(change.target.flow)
         if awake:
             self.speaker.wake(awake, told.values(), now)
         return list(told.values())

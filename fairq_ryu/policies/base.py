@@ -60,6 +60,10 @@ class PortLaw:
         """How far flows of this port are; asked for by :meth:`wants_progress`."""
         return None
 
+    def settled(self, now: float) -> WindowPlan | None:
+        """A fresh law has been told of all that its port had before it: what is told from now on is news."""
+        return None
+
     def wants_progress(self) -> bool:
         """Is :meth:`progressed` to be told with every sample of the queue?"""
         return False

@@ -2,7 +2,7 @@
 
 Pure: returns rule changes, sends nothing. A port law that fails takes its own windows down and
 rests; the other ports do not notice. A fresh law (after a failure, or a change of policy) is told of
-all that its port has: the last sample of the queue, flows, announcements, congestion.
+all that its port has: the last sample of the queue, flows, announcements, congestion; and that this was all.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from fairq_ryu.model import (
     PortKey,
     QueueSample,
     RuleChange,
+    RuleTarget,
     Thresholds,
     WindowPlan,
 )
@@ -208,7 +209,9 @@ class PolicyEngine:
             self._lapsed += port.standing.lapsed
 
     def switch_gone(self, dpid: int) -> int:
-        """A switch's agent has gone; when it comes back, its rules are set anew. Returns how many stood."""
+        """A switch's agent has gone; when it comes back, its rules are set anew, and flows that were paused
+        are woken unless they still are. Returns how many rules stood.
+        """
         stood = 0
         for key, port in self._ports.items():
             if key.dpid == dpid:
@@ -216,6 +219,12 @@ class PolicyEngine:
                 port.standing.clear()
                 port.state = None
         return stood
+
+    def not_woken(self, target: RuleTarget) -> None:
+        """A change was to wake a flow, and the port's agent is away: the next changes of the port are to."""
+        port = self._ports.get(target.port)
+        if port is not None and target.flow is not None:
+            port.standing.not_woken(target.flow)
 
     # What the laws want
 
@@ -315,6 +324,7 @@ class PolicyEngine:
             self._take(key, port, now, "announced", known, announcement, now)
         if port.state is not None:
             self._take(key, port, now, "congestion", *port.state, now)
+        self._take(key, port, now, "settled", now)
 
     def _ask(self, key: PortKey, port: _Port, now: float, what: str, *about: Any) -> list[RuleChange]:
         self._take(key, port, now, what, *about)

@@ -87,6 +87,12 @@ class IqmPort(PortLaw):
         self.openers.forget(now)
         return self._plan()
 
+    def settled(self, now: float) -> WindowPlan | None:
+        """Flows that were there before the law are no volley."""
+        self.openers.settled()
+        self.beta, self.incast, self.calm_since = 0, False, None
+        return self._plan()
+
     def progressed(self, flows: Mapping[FlowKey, FlowProgress], now: float) -> WindowPlan | None:
         """Which flows have been answered."""
         self.told_at = now

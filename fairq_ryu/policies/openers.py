@@ -50,6 +50,11 @@ class Openers:
         if found is not None:
             self._release(found[0])
 
+    def settled(self) -> None:
+        """The flows that were told of so far are older than the law: they use up nobody's allowance."""
+        self._unanswered.clear()
+        self._by_opener.clear()
+
     def progressed(self, flows: Mapping[FlowKey, FlowProgress], now: float) -> None:
         """What the switch says of flows: those that are established are answered."""
         for flow in [flow for flow in self._unanswered if flow in flows and flows[flow].established]:

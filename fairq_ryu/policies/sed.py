@@ -120,6 +120,8 @@ class SedPort(PortLaw):
         self._untimed: dict[FlowKey, float] = {}
         # Of the first windows of new flows, so much is still to come or to be sent on, bytes.
         self._coming = self._coming_at = 0.0
+        # Windows stand because of that, and not of the queue.
+        self._anticipated = False
         self._calm_since: float | None = None
         self._computed_at = -math.inf
         self._progressed_at = -math.inf
@@ -138,7 +140,9 @@ class SedPort(PortLaw):
         if not self.openers.started(flow, now):
             self._uncounted.add(flow.key)
         elif not self.governing and self.parameters.anticipate and self._will_be_congested(now):
-            return self._govern(now)
+            plan = self._govern(now)
+            self._anticipated = True
+            return plan
         return self._changed(now)
 
     def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
@@ -201,6 +205,13 @@ class SedPort(PortLaw):
             return self._compute(now)
         return self._changed(now, stale=False)
 
+    def settled(self, now: float) -> WindowPlan | None:
+        """Flows that were there before the law are no volley: only the queue says whether it is congested."""
+        self.openers.settled()
+        self._uncounted.clear()
+        self._coming = 0.0
+        return self._release() if self._anticipated else None
+
     # What the switch is asked
 
     def wants_progress(self) -> bool:
@@ -239,6 +250,7 @@ class SedPort(PortLaw):
     def _govern(self, now: float) -> WindowPlan | None:
         self._calm_since = None
         self._coming = 0.0
+        self._anticipated = False
         if self.governing:
             return self._changed(now)
         self.governing = True
@@ -248,7 +260,7 @@ class SedPort(PortLaw):
     def _release(self) -> WindowPlan | None:
         if not self.governing:
             return None
-        self.governing = self._stale = False
+        self.governing = self._stale = self._anticipated = False
         self.windows = {}
         self._computed_at = -math.inf
         return NO_WINDOWS

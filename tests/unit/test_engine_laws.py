@@ -156,6 +156,52 @@ def test_a_fresh_law_is_told_what_the_port_has(engine, policy):
     ]
 
 
+def test_a_law_that_wants_to_know_is_told_when_it_knows_all_that_there_was(engine, policy):
+    class Settling(Recorder):
+        def settled(self, now):
+            return self._note("settled", now)
+
+    class Policy(Recording):
+        def port_law(self, port):
+            self.laws[port] = [Settling()]
+            return self.laws[port][0]
+
+    engine.sampled(EDGE, SAMPLE, 0.0)
+    engine.flow_started(EDGE, info(FLOW), 0.0)
+    engine.congestion(EDGE, Congestion.CNG, 5000, 0.0)
+    other = Policy()
+    engine.use(other, 1.0)
+    engine.flow_started(EDGE, info(FLOWS[1]), 1.1)
+    assert [what[0] for what in other.laws[EDGE][0].told] == [
+        "sampled",
+        "started",
+        "congestion",
+        "settled",
+        "started",
+    ]
+    other.laws[EDGE][0].answer = RuntimeError("a bad day")
+    engine.sampled(EDGE, SAMPLE, 1.2)
+    # What brings a fresh law about comes after all that was there before.
+    engine.flow_started(EDGE, info(FLOWS[2]), 1.2 + REST_AFTER_FAILURE)
+    assert other.laws[EDGE][0].told[-2:] == [("settled", 1.2 + REST_AFTER_FAILURE), ("started", FLOWS[2], 3)]
+
+
+def test_what_a_law_says_when_it_knows_all_stands(engine, policy):
+    class Settled(PortLaw):
+        def flow_started(self, flow, flows, now):
+            return WindowPlan(window=1460)
+
+        def settled(self, now):
+            return WindowPlan(window=2920)
+
+    class Policy(Recording):
+        def port_law(self, port):
+            return Settled()
+
+    engine.flow_started(EDGE, info(FLOW), 0.0)
+    assert engine.use(Policy(), 1.0) == [rule(EDGE, 2920)]
+
+
 class Plain:
     """A law of the old interface: flows and queues only."""
 
@@ -259,6 +305,69 @@ def test_a_flow_that_was_paused_is_to_be_woken(engine, policy):
         rule(EDGE, 2920, FLOWS[0]),
         rule(EDGE, None, FLOWS[1]),
     }
+
+
+def paused(engine: PolicyEngine, policy: Recording) -> Recorder:
+    """All flows of a port are, and then its switch's agent goes."""
+    for flow in FLOWS:
+        engine.flow_started(EDGE, info(flow), 0.0)
+    law = policy.laws[EDGE][0]
+    law.answer = WindowPlan(flows=dict.fromkeys(FLOWS, 0))
+    engine.sampled(EDGE, SAMPLE, 0.0)
+    assert engine.switch_gone(EDGE.dpid) == len(FLOWS)
+    return law
+
+
+def test_a_flow_that_was_paused_when_the_agent_went_is_woken_by_whatever_comes_next(engine, policy):
+    law = paused(engine, policy)
+    law.answer = WindowPlan(flows={FLOWS[0]: 1460, FLOWS[1]: 0})
+    assert set(engine.sampled(EDGE, SAMPLE, 0.1)) == {
+        rule(EDGE, 1460, FLOWS[0], wake=True),
+        rule(EDGE, 0, FLOWS[1]),
+        rule(EDGE, None, FLOWS[2], wake=True),
+    }
+    assert engine.sampled(EDGE, SAMPLE, 0.2) == []  # woken once
+    law.answer = NO_WINDOWS
+    assert set(engine.sampled(EDGE, SAMPLE, 0.3)) == {
+        rule(EDGE, None, FLOWS[0]),
+        rule(EDGE, None, FLOWS[1], wake=True),
+    }
+
+
+def test_pauses_are_remembered_over_more_than_one_connection_and_a_change_of_policy(engine, policy):
+    paused(engine, policy)
+    engine.switch_gone(EDGE.dpid)
+    changes = engine.use(DropTail({}), 0.1)
+    assert changes == [rule(EDGE, None, flow, wake=True) for flow in FLOWS]
+    engine.switch_gone(EDGE.dpid)
+    assert engine.sampled(EDGE, SAMPLE, 0.2) == []
+
+
+def test_what_has_ended_while_the_agent_was_away_is_not_woken(engine, policy):
+    law = paused(engine, policy)
+    law.answer = None
+    engine.flow_ended(EDGE, FLOWS[1], 0.1)
+    engine.switch_gone(EDGE.dpid)
+    law.answer = WindowPlan(window=1460)
+    assert set(engine.sampled(EDGE, SAMPLE, 0.2)) == {
+        rule(EDGE, 1460),
+        rule(EDGE, None, FLOWS[0], wake=True),
+        rule(EDGE, None, FLOWS[2], wake=True),
+    }
+
+
+def test_a_flow_whose_waking_was_said_to_nobody_is_woken_again(engine, policy):
+    law = paused(engine, policy)
+    law.answer = WindowPlan(flows={FLOWS[0]: 1460})
+    for change in engine.sampled(EDGE, SAMPLE, 0.1):
+        engine.not_woken(change.target)
+    engine.switch_gone(EDGE.dpid)
+    assert set(engine.sampled(EDGE, SAMPLE, 0.2)) == {
+        rule(EDGE, 1460, FLOWS[0], wake=True),
+        rule(EDGE, None, FLOWS[1], wake=True),
+        rule(EDGE, None, FLOWS[2], wake=True),
+    }
+    engine.not_woken(RuleTarget(OTHER, FLOW))  # a port that is gone
 
 
 # How often

@@ -91,6 +91,13 @@ def test_its_application_names_it(environment):
     assert done.stdout.split() == ["buffershare"], done.stderr
 
 
+def test_experiments_take_it(environment):
+    program = "from fairq_ryu.experiments import machine; machine.check_policies(['fairq', 'buffershare']);"
+    done = run(environment, "-c", program + "print(machine.app_of('buffershare'), machine.app_of('fairq'))")
+    assert done.stdout.split() == ["fairq_ryu.apps.policy", "fairq_ryu.apps.fairq"], done.stderr
+    assert "fairq run incast --policy droptail,fairq,buffershare" in PAGE
+
+
 def test_without_the_package_its_name_is_unknown(tmp_path):
     file = tmp_path / "fabric.conf"
     file.write_text(CONFIG)

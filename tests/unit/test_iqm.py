@@ -277,3 +277,39 @@ def test_there_are_windows_in_incast_and_never_outside_it(steps):
             assert what == "sample"
             assert queue < 0.2 * limit
         assert len(port.openers) <= 20
+
+
+# A fresh law
+
+
+def fresh(flows: int, allowance: int = 256) -> tuple[PolicyEngine, IqmPort]:
+    """An engine whose port has had flows for long, when IQM takes over at 5 s."""
+    engine = PolicyEngine(base.find("droptail")({}), 2.0)
+    engine.sampled(PORT, sample(60_000), 0.0)
+    for n in range(flows):
+        engine.flow_started(PORT, flow(n), 0.0)
+    changes = engine.use(Iqm(Config().section("iqm") | {"syn_allowance": allowance}), 5.0)
+    assert changes == []
+    law = engine._ports[PORT].law
+    assert isinstance(law, IqmPort)
+    return engine, law
+
+
+def test_flows_that_were_there_before_the_law_are_no_volley():
+    engine, law = fresh(100)
+    assert not law.incast and law.beta == 0
+    assert engine.sampled(PORT, sample(60_000), 5.01) == []
+    # A volley is as many flows as without the old ones: 60,000 and four times 14,600 fit.
+    for n in range(100, 104):
+        assert engine.flow_started(PORT, flow(n), 5.011) == []
+    assert [change.bytes for change in engine.flow_started(PORT, flow(104), 5.011)] == [1460]
+
+
+def test_flows_that_were_there_before_the_law_do_not_use_up_the_allowance():
+    engine, law = fresh(100, allowance=5)
+    assert len(law.openers) == 0 and not law.wants_progress()
+    for n in range(100, 105):
+        engine.flow_started(PORT, flow(n), 5.001)
+    assert law.beta == 5 and law.incast
+    engine.flow_started(PORT, flow(105), 5.001)
+    assert law.beta == 5

@@ -482,3 +482,47 @@ def test_whatever_happens_windows_are_sound(steps, partial, missed):
             assert set(answer.flows) <= set(there)
             floors = 1536 * len(there)
             assert sum(answer.flows.values()) <= 1.05 * law.total + floors + 512 * len(there)
+
+
+# A fresh law
+
+
+def fresh(backlog: int, flows: int = 40, state: Congestion | None = None, **settings) -> SedPort:
+    """The law of a port that has had flows for long, when SED takes over at 5 s."""
+    engine = PolicyEngine(base.find("droptail")({}), 2.0)
+    engine.sampled(PORT, sample(backlog), 0.0)
+    for flow in FLOWS[:flows]:
+        engine.flow_started(PORT, info(flow), 0.0)
+    if state is not None:
+        engine.congestion(PORT, state, backlog, 0.0)
+    changes = engine.use(Sed(Config().section("sed") | settings), 5.0)
+    law = engine._ports[PORT].law
+    assert isinstance(law, SedPort)
+    assert bool(changes) == law.governing
+    return law
+
+
+def test_flows_that_were_there_before_the_law_are_no_volley():
+    law = fresh(backlog=0)
+    assert not law.governing
+    # And nothing of theirs is left over: two first windows fit below K, and three do not.
+    start(law, *FLOWS[100:102], now=5.0)
+    assert not law.governing
+    start(law, FLOWS[102], now=5.0)
+    assert law.governing
+
+
+@pytest.mark.parametrize(("backlog", "state"), [(K, None), (K, Congestion.CNG), (K - 1, Congestion.CNG)])
+def test_a_queue_that_is_congested_when_the_law_begins_is_governed(backlog, state):
+    law = fresh(backlog=backlog, state=state)
+    assert law.governing
+
+
+def test_flows_that_were_there_before_the_law_do_not_use_up_the_allowance():
+    law = fresh(backlog=K, syn_allowance=3)
+    assert len(law.openers) == 0
+    law.progressed({}, 5.005)
+    # All flows count until the switch has had the time to tell of them, beyond the allowance too.
+    law.announced(FLOWS[30], Announcement(10_000, 6.0), 5.01)
+    law.progressed({}, 5.012)
+    assert law.windows[FLOWS[30]] > 0

@@ -6,7 +6,7 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.fabric.announce_request import request
-from fairq_ryu.model import Announcement, FlowProgress, Thresholds
+from fairq_ryu.model import NO_WINDOWS, Announcement, FlowProgress, Thresholds, WindowPlan
 from fairq_ryu.openflow import congestion, forge, records, segments
 from fairq_ryu.openflow.records import ESTABLISHED, FlowRecord
 from fairq_ryu.policies.base import Recovery
@@ -110,6 +110,49 @@ def test_a_policy_without_thresholds_takes_down_those_of_another():
     site.windows.use(PolicyChoice(Obedient("other")))
     site.sample(B, 0.2)
     assert thresholds(site) == [(B.port, 30_000, 6_000, 0), (B.port, 0, 0, 0)]
+
+
+# Pauses
+
+
+def asked(site: Site) -> list[bytes]:
+    return [m.data for m in site.agent.sent if getattr(m, "exp_type", None) == segments.EXP_TYPE_SEGMENTS]
+
+
+@pytest.mark.parametrize("after", [WindowPlan(flows={KEY: 1460}), WindowPlan(window=1460), NO_WINDOWS])
+def test_a_flow_that_was_paused_when_its_agent_went_is_woken_when_it_is_back(after):
+    site = Site()
+    site.open()
+    site.policy.plan = WindowPlan(flows={KEY: 0})
+    site.sample(B, 0.1)
+    site.windows.agent_gone(site.link)
+    site.policy.plan = after
+    site.log.clear()
+    site.connect_agent()
+    assert not asked(site)
+    site.sample(B, 0.3)
+    site.answer_barriers()
+    assert asked(site) == [segments.encode_request([KEY.reversed])]
+    site.log.clear()
+    site.sample(B, 0.4)
+    site.answer_barriers()
+    assert not asked(site)
+
+
+def test_a_pause_that_ends_while_the_agent_is_away_waits_for_it():
+    site = Site()
+    site.open()
+    site.policy.plan = WindowPlan(flows={KEY: 0})
+    site.sample(B, 0.1)
+    site.windows.agent_gone(site.link)
+    site.log.clear()
+    site.windows.use(PolicyChoice(Obedient("other")))
+    site.answer_barriers()
+    assert not asked(site) and not site.speaker.said
+    site.connect_agent()
+    site.sample(B, 0.3)
+    site.answer_barriers()
+    assert asked(site) == [segments.encode_request([KEY.reversed])]
 
 
 # Progress
