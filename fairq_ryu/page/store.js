@@ -96,6 +96,11 @@ export class Store {
     this.events = [...all.values()].sort((one, other) => other.id - one.id).slice(0, MOST_EVENTS);
   }
 
+  // The number of the latest event; 0: none is known.
+  get lastEvent() {
+    return this.events[0]?.id ?? 0;
+  }
+
   // A controller that has started anew counts its events from the beginning.
   forgetEvents() {
     this.events = [];
