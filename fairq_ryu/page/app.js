@@ -87,6 +87,7 @@ function onState(frame) {
   ports.update();
   flows.update();
   gif.update();
+  events.update(); // there may be names by now
 }
 
 let shownPolicy = null;

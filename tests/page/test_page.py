@@ -304,6 +304,27 @@ def test_events_by_kind(page, serve):
     assert len(page.script(kinds)) == len(set(page.texts("#event-list li")))  # none twice
 
 
+def test_events_call_switches_and_ports_by_their_names(page, serve):
+    scene = LeafSpine()
+    here = {"dpid": scenes.dpid(1), "port": None}
+    said = {
+        "10.0.0.1:9 -> 10.0.0.2:1 now goes by 1:10 2:8, was by 1:9 2:8": (
+            "10.0.0.1:9 -> 10.0.0.2:1 now goes by l1-eth10 l2-eth8, was by l1-eth9 l2-eth8"
+        ),
+        "[2001:db8::1:9]:1 -> [1:2::1]:2 now goes by 1:99": None,
+        "the queue of port 1:9 has dropped: 3 packets": "the queue of l1-eth9 has dropped: 3 packets",
+        "the queue of l1-eth9 (1:9) is congested: 1 bytes": None,
+        "bridge 1 has connected": "bridge l1 has connected",
+        "the agent of bridge 1 has gone": "the agent of bridge l1 has gone",
+    }
+    for message in said:
+        scene.event("repin", message, here if "bridge" in message else None)
+    page.open(serve(scene).url)
+    page.live()
+    wanted = {named or message for message, named in said.items()}
+    page.wait(lambda: wanted <= set(page.texts("#event-list .message")))
+
+
 def test_a_controller_that_dies_is_missed_and_found_again(page, serve):
     fake = serve(Incast())
     page.open(fake.url)
