@@ -59,7 +59,7 @@ def register(wsgi: Any, controller: Controller, token: str) -> rest.Rest:
 
 def state(view: View, announcing: AnnouncingView, streams: Streams) -> Answer:
     """What the live page shows, all at one time."""
-    total, active = view.flow_counts()
+    (total, active), gif = view.flow_counts(), announcing.gif()
     return {
         "time": round(streams.now(), 3),
         "health": view.health(),
@@ -67,7 +67,8 @@ def state(view: View, announcing: AnnouncingView, streams: Streams) -> Answer:
         "switches": view.switches(),
         "links": view.links(),
         "hosts": view.hosts(),
-        "gif": announcing.gif()[:MOST_GIF],
+        "gif": gif[:MOST_GIF],
+        "gif_total": len(gif),
         "flows_total": total,
         "flows_active": active,
         "interval_s": INTERVAL,

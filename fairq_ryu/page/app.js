@@ -61,6 +61,8 @@ function suggest() {
 // Frames
 
 let began = null;
+// Events after this number are still to be asked for; null: none are missing.
+let missing = 0;
 
 function onState(frame) {
   const { health } = frame;
@@ -68,8 +70,13 @@ function onState(frame) {
   // Another controller than before: its events are others, and so may be its policy.
   const anew = began === null || Math.abs(start - began) > 5;
   if (anew || health.policy !== shownPolicy) policy.ask();
-  if (anew) askEvents(began !== null);
+  if (anew) {
+    // Such a controller counts its events from the beginning.
+    store.forgetEvents();
+    missing = 0;
+  }
   began = start;
+  if (missing !== null) askEvents();
   shownPolicy = health.policy;
   store.update(frame);
   showFigures(frame);
@@ -80,6 +87,7 @@ function onState(frame) {
   ports.update();
   flows.update();
   gif.update();
+  events.update(); // there may be names by now
 }
 
 let shownPolicy = null;
@@ -90,13 +98,17 @@ function onEvent(event) {
   events.update();
 }
 
-async function askEvents(forget) {
-  if (forget) store.forgetEvents();
+// What has happened while nobody listened here. The stream is open by then, so nothing falls between the two.
+async function askEvents() {
+  const since = missing;
+  missing = null;
   try {
-    const answer = await fetch("/v1/events?limit=200", { cache: "no-store", headers: { Accept: "application/json" } });
+    const url = `/v1/events?limit=200&since=${since}`;
+    const answer = await fetch(url, { cache: "no-store", headers: { Accept: "application/json" } });
     if (answer.ok) store.addEvents((await answer.json()).events);
   } catch {
-    // The stream will say that the controller has gone.
+    // The stream will say that the controller has gone; when it is back, they are asked for again.
+    missing ??= since;
   }
   events.update();
 }
@@ -152,6 +164,8 @@ function onStatus({ kind, since, reason }) {
   banner.classList.toggle("shown", lost);
   banner.replaceChildren();
   if (!lost) return;
+  // Now, and not when it is back: the first event after that would hide those before it.
+  missing ??= store.lastEvent;
   const at = since.toLocaleTimeString("en-GB");
   const what =
     kind === "gone"

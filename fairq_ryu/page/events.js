@@ -50,14 +50,15 @@ export class EventList {
 
   _draw() {
     const events = this._store.events.filter(({ kind }) => !this._hidden.has(kind)).slice(0, DRAWN);
-    const ids = events.map(({ id, message }) => `${id} ${message}`).join("\n");
+    const messages = events.map((event) => this._store.message(event));
+    const ids = events.map(({ id }, place) => `${id} ${messages[place]}`).join("\n");
     if (ids === this._drawn) return;
     this._drawn = ids;
-    const items = events.map((event) => {
+    const items = events.map((event, place) => {
       const time = make("time", { datetime: new Date(event.time * 1000).toISOString() }, clock(event.time));
       const kind = make("span", { class: "kind" }, KINDS[event.kind] ?? event.kind);
       const item = make("li", { class: TROUBLE.has(event.kind) ? "bad" : null, "data-kind": event.kind }, time, kind);
-      item.append(make("span", { class: "message" }, event.message));
+      item.append(make("span", { class: "message" }, messages[place]));
       return item;
     });
     if (!items.length) items.push(make("li", { class: "none" }, this._store.events.length ? "None of the kinds chosen." : "Nothing has happened yet."));

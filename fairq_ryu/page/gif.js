@@ -7,7 +7,6 @@ import { Table } from "./table.js";
 
 const TICK_MS = 100;
 const CALM_TICK_MS = 1000;
-const MOST = 200;
 
 const VERDICTS = { open: "open", met: "✓ met", missed: "✗ missed", ended: "ended" };
 
@@ -41,13 +40,14 @@ export class GifTable {
 
   update() {
     if (!this._store.state) return;
-    const rows = this._store.state.gif;
-    setText(byId("count-gif"), count(rows.length));
+    // The controller sends the first rows only, and says how many there are.
+    const { gif: rows, gif_total: total } = this._store.state;
+    setText(byId("count-gif"), count(total));
     if (!this._shown) return;
-    this._table.update(rows, undefined, MOST);
+    this._table.update(rows);
     let note = "GIF: the order in which flows are served. Place 1 goes first.";
     if (!rows.length) note = "No flow here. The policies SED and RSED keep this table; others know no deadlines.";
-    else if (rows.length > MOST) note = `The first ${MOST} of ${count(rows.length)} rows.`;
+    else if (rows.length < total) note = `The first ${count(rows.length)} of ${count(total)} rows.`;
     setText(byId("gif-note"), note);
   }
 

@@ -93,6 +93,7 @@ export class PortPanel {
     const highest = samples.reduce((top, sample) => Math.max(top, sample.queue ?? 0), 0);
     setAttributes(canvas, {
       "data-samples": samples.length,
+      "data-time": last?.time ?? "",
       "data-queue": last?.queue ?? "",
       "data-highest": highest,
       "aria-label": last

@@ -2,6 +2,8 @@
 
 export const HISTORY_SECONDS = 60;
 const MOST_EVENTS = 500;
+// "1:3" in a message: port 3 of switch 1. Not the end of an address, and not what stands behind a name.
+const PORT = /(?:port )?(?<![\w.:([])([0-9a-f]{1,16}):(\d+)(?![\w.:\]])/g;
 
 export function portKey(dpid, port) {
   return `${dpid}:${port}`;
@@ -96,6 +98,11 @@ export class Store {
     this.events = [...all.values()].sort((one, other) => other.id - one.id).slice(0, MOST_EVENTS);
   }
 
+  // The number of the latest event; 0: none is known.
+  get lastEvent() {
+    return this.events[0]?.id ?? 0;
+  }
+
   // A controller that has started anew counts its events from the beginning.
   forgetEvents() {
     this.events = [];
@@ -110,6 +117,15 @@ export class Store {
     if (row?.name) return row.name;
     const [dpid, port] = key.split(":");
     return `${this.switchName(dpid)} port ${port}`;
+  }
+
+  // The message of an event, switches and ports by their names where these are known.
+  message({ message, dpid, port }) {
+    const named = message.replace(PORT, (words, number, of) => {
+      return this.ports.get(portKey(number.padStart(16, "0"), of))?.name || words;
+    });
+    if (!dpid || port !== null) return named;
+    return named.replace(`bridge ${shortDpid(dpid)} `, () => `bridge ${this.switchName(dpid)} `);
   }
 
   // Where a port leads, in words; empty if that is not known.

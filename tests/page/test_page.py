@@ -280,6 +280,15 @@ def test_deadlines_count_down_between_frames(page, serve):
     page.live()
 
 
+def test_a_long_gif_table_is_counted_whole(page, serve):
+    page.open(serve(scenes.Deadlines(300)).url)
+    page.live()
+    page.one("#tab-gif").click()
+    page.wait(lambda: len(page.all("#gif tbody tr")) == scenes.MOST_GIF)
+    assert page.text("#count-gif") == "300"
+    assert page.text("#gif-note") == "The first 200 of 300 rows."
+
+
 def test_events_by_kind(page, serve):
     scene = Incast()
     scene.event("loss", "3 packets lost at s1-eth17")
@@ -293,6 +302,27 @@ def test_events_by_kind(page, serve):
     scene.event("policy", "the policy is another")
     page.wait(lambda: page.script(kinds)[0] == "policy")
     assert len(page.script(kinds)) == len(set(page.texts("#event-list li")))  # none twice
+
+
+def test_events_call_switches_and_ports_by_their_names(page, serve):
+    scene = LeafSpine()
+    here = {"dpid": scenes.dpid(1), "port": None}
+    said = {
+        "10.0.0.1:9 -> 10.0.0.2:1 now goes by 1:10 2:8, was by 1:9 2:8": (
+            "10.0.0.1:9 -> 10.0.0.2:1 now goes by l1-eth10 l2-eth8, was by l1-eth9 l2-eth8"
+        ),
+        "[2001:db8::1:9]:1 -> [1:2::1]:2 now goes by 1:99": None,
+        "the queue of port 1:9 has dropped: 3 packets": "the queue of l1-eth9 has dropped: 3 packets",
+        "the queue of l1-eth9 (1:9) is congested: 1 bytes": None,
+        "bridge 1 has connected": "bridge l1 has connected",
+        "the agent of bridge 1 has gone": "the agent of bridge l1 has gone",
+    }
+    for message in said:
+        scene.event("repin", message, here if "bridge" in message else None)
+    page.open(serve(scene).url)
+    page.live()
+    wanted = {named or message for message, named in said.items()}
+    page.wait(lambda: wanted <= set(page.texts("#event-list .message")))
 
 
 def test_a_controller_that_dies_is_missed_and_found_again(page, serve):
@@ -360,6 +390,35 @@ def test_another_controller_has_other_events(page, serve):
     page.wait(lambda: "of the second life" in page.text("#event-list"))
     assert "of the first life" not in page.text("#event-list")
     page.errors()
+
+
+def test_what_happens_while_the_page_has_no_connection_is_not_lost(page, serve):
+    """The same controller, that is; another one has its own events, as above."""
+    scene = scenes.Scene()
+    scene.event("loss", "while it is live")
+    fake = serve(scene)
+    page.open(fake.url)
+    page.wait(lambda: "while it is live" in page.text("#event-list"))
+    known = scene.last_event
+    fake.stop()
+    page.wait(lambda: page.one("#gone").is_displayed())
+    scene.event("repin", "while nobody listens")
+    fake.start()
+    page.live(15)
+    page.wait(lambda: "while nobody listens" in page.text("#event-list"))
+    assert "while it is live" in page.text("#event-list")
+    asked = [path for path in fake.requests if path.startswith("/v1/events")]
+    assert [path.rsplit("since=", 1)[1] for path in asked] == ["0", str(known)]
+    # Once more, and now the stream tells of a later one before the page asks for those it has missed.
+    fake.stop()
+    page.wait(lambda: page.one("#gone").is_displayed())
+    scene.event("repin", "while nobody listens again")
+    fake.early = lambda: scene.event("loss", "as soon as somebody does")
+    fake.start()
+    page.live(15)
+    page.wait(lambda: "as soon as somebody does" in page.text("#event-list"))
+    page.wait(lambda: "while nobody listens again" in page.text("#event-list"))
+    assert [each for each in page.errors() if not NOT_THERE.search(each["message"])] == []
 
 
 def test_a_missing_agent_and_a_switch_that_has_gone_are_said(page, serve):
@@ -474,6 +533,17 @@ def test_the_page_asks_nobody_but_its_controller(page, serve):
     assert {path.name for path in PAGE.iterdir()} - {"index.html"} == {
         each.rsplit("/", 1)[1] for each in loaded if "/page/" in each
     }
+
+
+def test_a_breach_of_the_content_security_policy_is_noticed(page, serve):
+    """That is, the fixture above would fail: both of what stops it and of a mere warning."""
+    page.open(serve(Incast()).url)
+    page.live()
+    assert page.errors() == []
+    page.script("document.body.append(Object.assign(document.createElement('style'), {textContent: 'p {}'}))")
+    assert page.wait(page.errors)
+    page.script("console.warn('The Content Security Policy directive is ignored')")
+    assert [each["level"] for each in page.wait(page.errors)] == ["WARNING"]
 
 
 def test_no_markup_is_made_from_text():

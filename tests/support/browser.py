@@ -1,6 +1,7 @@
 """A headless Chromium that reaches nothing but what a test shows it, and leaves nothing behind."""
 
 import contextlib
+import re
 import shutil
 import tempfile
 
@@ -10,6 +11,7 @@ from selenium.webdriver.common.by import By
 
 from tests.support.lab import until
 
+CSP = re.compile(r"content.security.policy", re.IGNORECASE)
 OPTIONS = (
     "--headless=new",
     "--no-sandbox",
@@ -73,8 +75,14 @@ class Page:
         return {"live": self.script("return document.body.dataset.live"), "errors": self.errors()}
 
     def errors(self):
-        """What the browser has complained of since this was asked last."""
-        return [entry for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+        """What the browser has complained of since this was asked last; of what it only warns of, breaches of
+        the Content Security Policy.
+        """
+        return [
+            entry
+            for entry in self.driver.get_log("browser")
+            if entry["level"] == "SEVERE" or CSP.search(entry["message"])
+        ]
 
     def picture(self, path):
         self.driver.save_screenshot(str(path))

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 PAGE = Path(__file__).resolve().parents[2] / "fairq_ryu/page"
 INTERVAL = 0.5
+MOST_GIF = 200
 CSP = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
@@ -170,7 +171,7 @@ class Scene:
         }
 
     def frame(self):
-        ports = self.connected_ports()
+        ports, gif = self.connected_ports(), self.gif()
         here = {(row["dpid"], row["port"]) for row in ports}
         return {
             "time": time.time(),
@@ -183,7 +184,8 @@ class Scene:
             ],
             "links": [each for each in self.links if {tuple(each["a"]), tuple(each["b"])} <= here],
             "hosts": [each for each in self.hosts if tuple(each["at"]) in here],
-            "gif": self.gif(),
+            "gif": gif[:MOST_GIF],
+            "gif_total": len(gif),
             "flows_total": self.flow_count,
             "flows_active": min(self.flow_count, 8 + int(16 * self.burst)),
             "interval_s": INTERVAL,
@@ -317,8 +319,9 @@ class Hostile(Incast):
 class Deadlines(Incast):
     """An incast under SED: flows have deadlines."""
 
-    def __init__(self):
+    def __init__(self, count=8):
         super().__init__(policy="sed")
+        self.count = count
 
     @staticmethod
     def row(scene, number, source, remaining, state="open"):
@@ -335,7 +338,7 @@ class Deadlines(Incast):
                 "dport": 5001,
                 "age_s": 1.5,
                 "size_bytes": size,
-                "remaining_bytes": size * (10 - number) // 12,
+                "remaining_bytes": size * max(0, 10 - number) // 12,
                 "deadline_s": 4.0,
                 "remaining_s": remaining,
                 "state": state,
@@ -345,10 +348,11 @@ class Deadlines(Incast):
     def gif(self):
         since = (time.time() - self.started) % 30
         rows = []
-        for number in range(1, 9):
+        for number in range(1, self.count + 1):
             remaining = round(number * 4 - since, 3)
             state = "open" if remaining > 0 else ("missed" if number % 3 == 0 else "met")
-            rows += self.row(self, number, self.hosts[number]["addresses"][0], remaining, state)
+            source = self.hosts[number % (len(self.hosts) - 1)]["addresses"][0]
+            rows += self.row(self, number, source, remaining, state)
         return rows
 
 
@@ -465,7 +469,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif url.path == "/v1/policy":
             self._json(fake.scene.policy_answer())
         elif url.path == "/v1/events":
-            self._json({"events": fake.scene.events[-200:], "last": fake.scene.last_event, "limit": 200})
+            since = int(query.get("since", 0))
+            found = [event for event in fake.scene.events if event["id"] > since]
+            self._json({"events": found[-200:], "last": fake.scene.last_event, "limit": 200})
         else:
             self._json({"title": "Not Found", "status": 404, "detail": "no such thing"}, 404)
 
@@ -502,6 +508,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         told = fake.scene.last_event
         try:
+            if fake.early:
+                fake.early()
+                event = fake.scene.events[-1]
+                self.wfile.write(f"event: event\nid: {event['id']}\ndata: {json.dumps(event)}\n\n".encode())
             while not fake.stopping:
                 if fake.silent:
                     time.sleep(0.05)
@@ -548,6 +558,7 @@ class FakeController:
         self.stopping = False
         self.silent = False  # connected, and says nothing
         self.full = False  # no more streams
+        self.early = None  # what happens when a stream is open, before its first state
         self.requests = []
         self._server = None
 

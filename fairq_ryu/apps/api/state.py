@@ -98,6 +98,7 @@ class Live(Row):
     links: list[LinkRow] = said("as `/v1/links`")
     hosts: list[HostRow] = said("as `/v1/hosts`")
     gif: list[GifRow] = said("as `/v1/gif`, no more than 200 rows")
+    gif_total: Count = said("so many rows there are")
     flows_total: Count = said("connections in the flow table")
     flows_active: Count = said("of these, those that have not ended")
     interval_s: Span = said("until the next", "s")
