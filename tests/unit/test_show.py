@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import http.server
 import io
 import json
 import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer  # Ryu puts another in its place as http.server
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -94,7 +94,7 @@ class Controller:
         self.answers: list[tuple[int, str, bytes]] = []
         controller = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 controller.asked.append(self.path)
                 answers = controller.answers
@@ -108,7 +108,7 @@ class Controller:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self.server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}).start()
 
