@@ -4,7 +4,14 @@ import os
 import shutil
 import subprocess
 
+import hypothesis
 import pytest
+
+# How long a machine takes to make up examples says nothing about the code.
+hypothesis.settings.register_profile(
+    "fairq", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("fairq")
 
 
 def missing():
