@@ -26,7 +26,14 @@ _WIDTH = 100
 # What an answer must have to be one, where that is not a list of the same name.
 _MARKS = {"policy": "parameters", "health": "agents_missing"}
 _OF_FLOWS = ("src", "dst", "port", "state", "limit", "offset")
-_CHOICES = {"flows": _OF_FLOWS, "paths": ("limit", "offset"), "events": ("limit", "kind")}
+_PAGED = ("limit", "offset")
+_CHOICES = {
+    "flows": _OF_FLOWS,
+    "paths": _PAGED,
+    "gif": _PAGED,
+    "announcements": _PAGED,
+    "events": ("limit", "kind"),
+}
 
 
 # Asking

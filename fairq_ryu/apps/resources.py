@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from fairq_ryu.apps import announce_api
 from fairq_ryu.apps.api import answers, asking, rows, state
-from fairq_ryu.apps.call import Call, Operation, Resource
+from fairq_ryu.apps.call import Call, Operation, Resource, page
 from fairq_ryu.apps.openapi import VERSION, document
 from fairq_ryu.apps.pages import INDEX
 from fairq_ryu.apps.rest_answer import JSON, Answer, Refused, Reply
@@ -40,13 +40,11 @@ def _ports(call: Call) -> Reply:
 
 
 def _flows(call: Call) -> Answer:
-    found, total = call.service.view.flows(call.query)
-    return {"flows": found, "total": total, "limit": call.query.limit, "offset": call.query.offset}
+    return page("flows", call, call.service.view.flows(call.query))
 
 
 def _paths(call: Call) -> Answer:
-    found, total = call.service.view.paths(call.query)
-    return {"paths": found, "total": total, "limit": call.query.limit, "offset": call.query.offset}
+    return page("paths", call, call.service.view.paths(call.query))
 
 
 def _policy(call: Call) -> Answer:
@@ -145,6 +143,7 @@ RESOURCES: tuple[Resource, ...] = (
                 _flows,
                 answers.Flows,
                 query=asking.FlowsQuery,
+                long=True,
             )
         },
     ),
@@ -152,7 +151,7 @@ RESOURCES: tuple[Resource, ...] = (
         f"{ROOT}/paths",
         {
             "GET": Operation(
-                "paths", "the paths of connections", _paths, answers.Paths, query=asking.PageQuery
+                "paths", "the paths of connections", _paths, answers.Paths, query=asking.PageQuery, long=True
             )
         },
     ),
@@ -164,6 +163,7 @@ RESOURCES: tuple[Resource, ...] = (
                 "the switches",
                 lambda call: {"switches": call.service.view.switches()},
                 answers.Switches,
+                long=True,
             )
         },
     ),
@@ -175,6 +175,7 @@ RESOURCES: tuple[Resource, ...] = (
                 "the hosts, and where they are",
                 lambda call: {"hosts": call.service.view.hosts()},
                 answers.Hosts,
+                long=True,
             )
         },
     ),
@@ -186,6 +187,7 @@ RESOURCES: tuple[Resource, ...] = (
                 "the links between switches",
                 lambda call: {"links": call.service.view.links()},
                 answers.Links,
+                long=True,
             )
         },
     ),
@@ -197,6 +199,8 @@ RESOURCES: tuple[Resource, ...] = (
                 "flows by priority, with what they have left to send and until when",
                 announce_api.gif,
                 answers.Gif,
+                query=asking.PageQuery,
+                long=True,
             )
         },
     ),
@@ -224,6 +228,8 @@ RESOURCES: tuple[Resource, ...] = (
                 "what applications have announced",
                 announce_api.listing,
                 answers.Announcements,
+                query=asking.PageQuery,
+                long=True,
             ),
             "POST": Operation(
                 "announce",
@@ -270,6 +276,7 @@ RESOURCES: tuple[Resource, ...] = (
                 answers.Events,
                 media={SSE: "events as they happen, as server-sent events"},
                 query=asking.EventsQuery,
+                long=True,
                 errors=_NO_STREAM,
             )
         },
@@ -294,6 +301,7 @@ RESOURCES: tuple[Resource, ...] = (
                 "figures for Prometheus",
                 _metrics,
                 media={"text/plain": "in Prometheus' text format, or OpenMetrics' if that is asked for"},
+                long=True,
             )
         },
     ),

@@ -104,6 +104,13 @@ class Rest:
         if operation.body is not None or environ["REQUEST_METHOD"] in WRITES:
             self.gate.check_writer(environ)
         call = self._read(environ, resource, operation, parts)
+        if operation.long:
+            with self.service.turn:
+                return self._made(operation, call)
+        return self._made(operation, call)
+
+    @staticmethod
+    def _made(operation: Operation, call: Call) -> Reply:
         made = operation.handle(call)
         if not isinstance(made, Reply):
             made = Reply(operation.status, made)

@@ -270,7 +270,8 @@ def test_switches_links_and_hosts(controller, lines):
 
 @pytest.mark.parametrize("kind", ["ports", "flows", "gif", "announcements", "switches", "hosts", "links"])
 def test_nothing_to_show(controller, lines, kind):
-    controller.say(flows() if kind == "flows" else {kind: []})
+    paged = kind in ("flows", "gif", "announcements")
+    controller.say({kind: [], **(PAGE if paged else {})})
     (line,) = lines(kind)
     assert line.startswith(f"no {kind}")
 
@@ -692,6 +693,7 @@ def test_pauses_that_are_none(seconds, capsys):
 
 # Deadlines
 
+PAGE = {"total": 0, "limit": 100, "offset": 0}
 GIF = {
     "dpid": S1,
     "port": 1,
@@ -713,18 +715,20 @@ ENDLESS |= dict.fromkeys(["size_bytes", "remaining_bytes", "deadline_s", "remain
 
 
 def test_flows_by_deadline(controller, lines):
-    controller.say({"gif": [GIF, LATE, ENDLESS]})
-    header, _, first, late, endless = (words(line) for line in lines("gif"))
+    controller.say({"gif": [GIF, LATE, ENDLESS], **PAGE, "total": 1500, "limit": 1000})
+    header, _, first, late, endless, footer = (words(line) for line in lines("gif"))
     assert header == "port # from to age size left due in deadline state"
     assert first == "1:1 1 10.0.0.2:40002 10.0.0.1:5001 0.2s 12.0M 4.1M 0.6s 0.8s open"
     assert late == "1:1 2 10.0.0.2:40002 10.0.0.1:5001 0.2s 12.0M 0 -1m01s 25ms ended"
     assert endless == "1:1 3 [fe80::2]:40002 10.0.0.1:5001 0.2s - - - - -"
+    assert footer == "showing 3 of 1,500: use --offset"
 
 
 def test_announcements(controller, lines):
     row = {"id": 3, "src": "10.0.0.2", "sport": None, "flows": [40002, 40004]}
-    controller.say({"announcements": [row, {**row, "flows": []}]})
-    header, _, first, second = lines("announcements")
+    controller.say({"announcements": [row, {**row, "flows": []}], **PAGE, "total": 4, "offset": 2})
+    header, _, first, second, footer = lines("announcements", "--offset", "2")
+    assert footer == "showing 2 of 4, after the first 2"
     assert header.split() == ["id", "src", "sport", "flows"]
     assert first.split() == ["3", "10.0.0.2", "-", "40002", "40004"]
     assert second.split()[-1] == "-"
