@@ -148,7 +148,8 @@ class Operation:
     """What a method of a path does: what it takes and answers, and the errors that are its own.
 
     ``answers`` is a model for JSON; ``media`` what else may be answered, by Content-Type, with its meaning.
-    ``long``: it takes many turns of the control loop, and such answers are made one after the other.
+    ``bare``: other answers, without a body. ``long``: it takes many turns of the control loop, and such
+    answers are made one after the other.
     """
 
     id: str
@@ -160,6 +161,7 @@ class Operation:
     query: type[Asked] = Nothing
     body: type[Asked] | None = None
     errors: Mapping[HTTPStatus, str] = field(default_factory=dict)
+    bare: Mapping[HTTPStatus, str] = field(default_factory=dict)
     long: bool = False
 
 

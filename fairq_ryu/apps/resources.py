@@ -7,7 +7,7 @@ from http import HTTPStatus
 from fairq_ryu.apps import announce_api
 from fairq_ryu.apps.api import answers, asking, rows, state
 from fairq_ryu.apps.call import Call, Operation, Resource, page
-from fairq_ryu.apps.openapi import VERSION, document
+from fairq_ryu.apps.openapi import VERSION, encoded
 from fairq_ryu.apps.pages import INDEX
 from fairq_ryu.apps.rest_answer import JSON, Answer, Refused, Reply
 from fairq_ryu.apps.streams import SSE
@@ -98,14 +98,15 @@ def _metrics(call: Call) -> Reply:
     return Reply(body=body, content_type=kind)
 
 
-def _document(call: Call) -> Answer:
-    return document(RESOURCES, call.service.most_limit)
+def _document(call: Call) -> Reply:
+    return Reply(body=encoded(RESOURCES, call.service.most_limit), content_type=JSON)
 
 
 # What there is
 
 _NO_ANNOUNCEMENT = {HTTPStatus.NOT_FOUND: "there is no such announcement"}
 _NO_STREAM = {HTTPStatus.TOO_MANY_REQUESTS: "there are as many streams already as there may be"}
+_UNCHANGED = {HTTPStatus.NOT_MODIFIED: "it is still what `If-None-Match` says"}
 _ANY_TYPE = "*/*"
 
 
@@ -316,7 +317,14 @@ RESOURCES: tuple[Resource, ...] = (
             )
         },
     ),
-    Resource("/", {"GET": Operation("index", "the live page", _index, media={"text/html": "the live page"})}),
+    Resource(
+        "/",
+        {
+            "GET": Operation(
+                "index", "the live page", _index, media={"text/html": "the live page"}, bare=_UNCHANGED
+            )
+        },
+    ),
     Resource(
         "/page/{name}",
         {
@@ -326,6 +334,7 @@ RESOURCES: tuple[Resource, ...] = (
                 _page,
                 media={_ANY_TYPE: "a file of the live page"},
                 errors={HTTPStatus.NOT_FOUND: "there is no such file"},
+                bare=_UNCHANGED,
             )
         },
         parts=asking.NamePart,

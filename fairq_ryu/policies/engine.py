@@ -231,6 +231,8 @@ class PolicyEngine:
             return None
         wanted = self._query(key, port, "thresholds")
         port.watched = isinstance(wanted, Thresholds) and wanted.cng > 0
+        if not port.watched:
+            port.state = None  # nobody would say that it is another: the next law is not to be told of it
         if isinstance(wanted, Thresholds):
             port.thresholds_set = True
             return wanted

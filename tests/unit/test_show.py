@@ -652,10 +652,13 @@ class Terminal(Console):
     """What rich takes for a terminal 100 wide, and where nobody looks."""
 
     out: io.StringIO
+    ROWS = 25
 
     def __init__(self, **_: Any) -> None:
         Terminal.out = io.StringIO()
-        super().__init__(file=Terminal.out, force_terminal=True, width=100, color_system=None)
+        super().__init__(
+            file=Terminal.out, force_terminal=True, width=100, height=self.ROWS, color_system=None
+        )
 
 
 def test_watching_on_a_terminal_outlives_the_controller(controller, run, looks, monkeypatch):
@@ -673,6 +676,33 @@ def test_watching_on_a_terminal_outlives_the_controller(controller, run, looks, 
     # While the controller is away, what was known last stays.
     assert said[first + 1 : failed].count(" 111 ") == 1
     assert looks == [1.0] * 3
+
+
+@pytest.mark.parametrize(("kind", "use"), [("ports", "use --json"), ("flows", "use --limit or --json")])
+def test_what_has_no_room_on_the_terminal_is_said_to_be_there(controller, run, looks, monkeypatch, kind, use):
+    monkeypatch.setattr(show, "Console", Terminal)
+    monkeypatch.setattr(Terminal, "ROWS", 12)
+    monkeypatch.setenv("TERM", "xterm")
+    rows = [{**PORT, "port": number} for number in range(1, 41)]
+    controller.say({"ports": rows} if kind == "ports" else flows(*[FLOW] * 40))
+    controller.refuse(500, "see the controller's log")
+    assert run(kind, "--watch", "1") == (0, "", "")
+    said = Terminal.out.getvalue()
+    assert f"32 more lines: {use}" in said  # of 43, with header and footer; 11 are shown
+    assert "500, see the controller's log" in said
+    shown = said[: said.index("more lines")].splitlines()
+    assert len(shown) == 12
+
+
+def test_watching_what_is_refused_ends(controller, run, looks, monkeypatch):
+    monkeypatch.setattr(show, "Console", Terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    controller.say(LINKS)
+    controller.refuse(429, "later")
+    controller.refuse(404, "there is no such resource")
+    code, _, err = run("links", "--watch", "1")
+    assert code == 2 and "404, there is no such resource" in err
+    assert "429, later" in Terminal.out.getvalue() and looks == [1.0] * 2
 
 
 def test_watching_a_controller_that_is_not_there_ends_at_once(controller, refused, looks, monkeypatch):
