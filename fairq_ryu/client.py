@@ -33,7 +33,9 @@ class NoController(UserError):
 
 
 class Refused(UserError):
-    """The controller has answered that it will not."""
+    """The controller has answered that it will not; ``status`` is HTTP's."""
+
+    status = 0
 
 
 def announce(
@@ -163,17 +165,22 @@ def _refused(error: urllib.error.HTTPError, url: str, path: str, usage: str, opt
     detail = _detail(error)
     if detail is None:
         return not_ours(url, f"HTTP status {error.code}", option)
-    if error.code in (400, 422):
+    refused = _words_of(error.code, detail, f"{url.rstrip('/')}{path}", usage)
+    refused.status = error.code
+    return refused
+
+
+def _words_of(status: int, detail: str, address: str, usage: str) -> Refused:
+    if status in (400, 422):
         return Refused(f"the controller refuses that: {detail}", usage)
-    base = url.rstrip("/")
     remedies = {
         401: f"give the controller's token: {TOKEN_VARIABLE} in the environment, or --token-file",
         403: "see what docs/rest.md says of security",
         409: "run a policy that knows deadlines (sed, rsed)",
         429: "try again later",
     }
-    remedy = "see the controller's log" if error.code >= 500 else "see whether it is of another version"
-    return Refused(f"{base}{path}: {error.code}, {detail}", remedies.get(error.code, remedy))
+    remedy = "see the controller's log" if status >= 500 else "see whether it is of another version"
+    return Refused(f"{address}: {status}, {detail}", remedies.get(status, remedy))
 
 
 def _detail(error: urllib.error.HTTPError) -> str | None:

@@ -248,7 +248,7 @@ SETTINGS: tuple[Setting, ...] = (
         "By these names, blanks between them, requests may call the controller; also by its addresses.",
     ),
     Setting("fairq_ryu", "rest_body", 65536, "bytes", "A request over REST is no larger.", 1024, 1 << 20),
-    Setting("fairq_ryu", "rest_page", 1000, "rows", "A page of a list is no longer.", 1, 1000),
+    Setting("fairq_ryu", "rest_page", 1000, "rows", "A page of a list is no longer.", 200, 1000),
     Setting("fairq_ryu", "rest_streams", 16, "", "Open streams of events and of the live page.", 0, 256),
     # FairQ.
     Setting("fairq", "interval", 0.002, "s", "T: how often the queue is read.", 0.0005, 10),

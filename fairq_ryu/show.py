@@ -10,11 +10,12 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlencode
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
+from rich.segment import Segment
 from rich.text import Text
 
 from fairq_ryu import client
@@ -23,10 +24,18 @@ from fairq_ryu.show_tables import Answer, table
 
 # Tables are made to fit this many columns; a pipe has no width of its own.
 _WIDTH = 100
+_TOO_MANY = 429
 # What an answer must have to be one, where that is not a list of the same name.
 _MARKS = {"policy": "parameters", "health": "agents_missing"}
 _OF_FLOWS = ("src", "dst", "port", "state", "limit", "offset")
-_CHOICES = {"flows": _OF_FLOWS, "paths": ("limit", "offset"), "events": ("limit", "kind")}
+_PAGED = ("limit", "offset")
+_CHOICES = {
+    "flows": _OF_FLOWS,
+    "paths": _PAGED,
+    "gif": _PAGED,
+    "announcements": _PAGED,
+    "events": ("limit", "kind"),
+}
 
 
 # Asking
@@ -86,14 +95,40 @@ def _watch(kind: str, url: str, filters: Mapping[str, str], json_output: bool, s
         else:
             console.print(table(kind, answer, url))
         time.sleep(seconds)
+    more = "--limit or --json" if "limit" in _CHOICES.get(kind, ()) else "--json"
     # The first time, an error ends the command: there is nothing to watch yet.
     shown = table(kind, fetch(url, kind, filters), url)
-    with Live(shown, console=console, auto_refresh=False) as live:
+    with Live(_Fitted(shown, more), console=console, auto_refresh=False) as live:
         while True:
             time.sleep(seconds)
             try:
                 shown = table(kind, fetch(url, kind, filters), url)
-                live.update(shown, refresh=True)
+                live.update(_Fitted(shown, more), refresh=True)
             except UserError as error:
+                status = error.status if isinstance(error, client.Refused) else 0
+                if 400 <= status < 500 and status != _TOO_MANY:
+                    raise  # asked again, it would be refused again
                 # A controller that is started again comes back; until then, what was known last.
-                live.update(Group(shown, Text(str(error))), refresh=True)
+                live.update(_Fitted(shown, more, str(error)), refresh=True)
+
+
+class _Fitted:
+    """As much as there is room for on a terminal, and a line that says how much more there is; below, a
+    ``note``, which always stays. ``more``: the options by which all of it can be seen.
+    """
+
+    def __init__(self, shown: RenderableType, more: str, note: str = "") -> None:
+        self._shown = shown
+        self._more = more
+        self._note = note
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        note = console.render_lines(Text(self._note), options, pad=False) if self._note else []
+        lines = console.render_lines(self._shown, options, pad=False)
+        room = max(1, console.height - len(note))
+        if len(lines) > room:
+            said = Text(f"{len(lines) - room + 1:,} more lines: use {self._more}", no_wrap=True)
+            lines = [*lines[: room - 1], *console.render_lines(said, options, pad=False)]
+        for line in [*lines, *note]:
+            yield from line
+            yield Segment.line()

@@ -209,8 +209,10 @@ def _flows_table(answer: Answer) -> RenderableType:
 
 def _gif_table(answer: Answer) -> RenderableType:
     rows = answer["gif"]
+    footer = _footer(answer, rows, "row")
     if not rows:
-        return Text("no gif rows: no port with flows has a policy that knows deadlines")
+        nothing = "no gif rows: no port with flows has a policy that knows deadlines"
+        return Text(footer if answer["total"] else nothing)
     numbers = [_number(title) for title in ("age", "size", "left", "due in", "deadline")]
     columns = [_word("port"), _number("#"), _long("from"), _long("to"), *numbers, _word("state")]
     cells = [
@@ -227,7 +229,13 @@ def _gif_table(answer: Answer) -> RenderableType:
         ]
         for row in rows
     ]
-    return _table(columns, cells)
+    return Group(_table(columns, cells), Text(footer))
+
+
+def _announcements_table(answer: Answer) -> RenderableType:
+    rows = answer["announcements"]
+    footer = Text(_footer(answer, rows, "announcement"))
+    return Group(_columns(rows), footer) if rows else footer
 
 
 def _paths_table(answer: Answer) -> RenderableType:
@@ -328,17 +336,22 @@ def _cell(name: str, value: Any) -> str:
 
 
 def _other_table(kind: str, empty: str) -> Callable[[Answer], RenderableType]:
-    """Switches, hosts and links have few fields and no sums: a column for each."""
+    """Switches, hosts and links have few fields and no sums."""
 
     def table(answer: Answer) -> RenderableType:
         rows = answer[kind]
         if not rows:
             return Text(empty)
-        names = list(rows[0])
-        cells = [[_cell(name, row[name]) for name in names] for row in rows]
-        return _table([_long(plain(name)) for name in names], cells)
+        return _columns(rows)
 
     return table
+
+
+def _columns(rows: list[Any]) -> Table:
+    """A column for each field."""
+    names = list(rows[0])
+    cells = [[_cell(name, row[name]) for name in names] for row in rows]
+    return _table([_long(plain(name)) for name in names], cells)
 
 
 _TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {
@@ -349,7 +362,7 @@ _TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {
     "events": _events_table,
     "policy": _policy_table,
     "health": _health_table,
-    "announcements": _other_table("announcements", "no announcements"),
+    "announcements": _announcements_table,
     "switches": _other_table("switches", "no switches: none has connected yet"),
     "hosts": _other_table("hosts", "no hosts: none has sent anything yet"),
     "links": _other_table("links", "no links between switches"),

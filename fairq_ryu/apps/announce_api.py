@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from fairq_ryu.apps.api.asking import AnnouncementRequest
-from fairq_ryu.apps.call import Call
+from fairq_ryu.apps.call import Call, page
 from fairq_ryu.apps.rest_answer import Answer, Refused, Reply
 from fairq_ryu.fabric import announce_request
 from fairq_ryu.fabric.announce_request import Request
@@ -20,22 +20,23 @@ class Declined(Exception):
 def listing(call: Call) -> Answer:
     """GET /v1/announcements."""
     announcing = call.service.announcing
-    return {"announcements": [] if announcing is None else announcing.announcements()}
+    found = ([], 0) if announcing is None else announcing.announcements(call.query)
+    return page("announcements", call, found)
 
 
 def gif(call: Call) -> Answer:
     """GET /v1/gif."""
     announcing = call.service.announcing
-    return {"gif": [] if announcing is None else announcing.gif()}
+    return page("gif", call, ([], 0) if announcing is None else announcing.gif(call.query))
 
 
 def one(call: Call) -> Answer:
     """GET /v1/announcements/ID."""
     announcing, number = call.service.announcing, call.parts.id
-    for row in [] if announcing is None else announcing.announcements():
-        if row["id"] == number:
-            return dict(row)
-    raise _unknown(number)
+    row = None if announcing is None else announcing.announcement(number)
+    if row is None:
+        raise _unknown(number)
+    return row
 
 
 def announce(call: Call) -> Reply:

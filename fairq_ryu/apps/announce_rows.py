@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from fairq_ryu.fabric.announcements import Entry
@@ -45,9 +45,9 @@ class GifRow(Protocol):
     def priority(self) -> int: ...
 
 
-def gif_rows(tables: Mapping[PortKey, Iterable[GifRow]], now: float) -> list[dict[str, Any]]:
-    """The tables of all ports, as ``/v1/gif`` shows them."""
-    return [
+def gif_rows(port: PortKey, table: Iterable[GifRow], now: float) -> Iterator[dict[str, Any]]:
+    """The table of a port, as ``/v1/gif`` shows it; rows are made as they are taken."""
+    return (
         {
             "dpid": f"{port.dpid:016x}",
             "port": port.port,
@@ -63,9 +63,8 @@ def gif_rows(tables: Mapping[PortKey, Iterable[GifRow]], now: float) -> list[dic
             "remaining_s": None if row.remaining_time is None else round(row.remaining_time, 3),
             "state": _state(row),
         }
-        for port in sorted(tables)
-        for row in tables[port]
-    ]
+        for row in table
+    )
 
 
 def _state(row: GifRow) -> str | None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Protocol
 
+from ryu.lib import hub
+
 from fairq_ryu.apps.api.asking import FlowsQuery, Nothing, PageQuery, PolicyChange
 from fairq_ryu.apps.api.base import Asked, Row
 from fairq_ryu.apps.pages import Pages
@@ -60,14 +62,17 @@ class AnnouncingView(Protocol):
         :class:`~fairq_ryu.fabric.announcements.Full`.
         """
 
-    def announcements(self) -> Rows:
-        """What applications have announced, the oldest first."""
+    def announcements(self, wanted: PageQuery) -> tuple[Rows, int]:
+        """A page of what applications have announced, the oldest first, and how many there are in all."""
+
+    def announcement(self, number: int) -> dict[str, Any] | None:
+        """The row of one announcement; None if there is no such."""
 
     def withdraw(self, number: int) -> bool:
         """Take an announcement back; False if there is no such."""
 
-    def gif(self) -> Rows:
-        """The flows of the ports whose policy knows deadlines."""
+    def gif(self, wanted: PageQuery) -> tuple[Rows, int]:
+        """A page of the flows of the ports whose policy knows deadlines, and how many there are in all."""
 
 
 class PolicyView(Protocol):
@@ -103,9 +108,14 @@ class Service:
     most_limit: int = 1000
     ports: Shared = field(init=False)
     """the answer to /v1/ports"""
+    turn: Any = field(init=False)
+    """held by who makes a long answer. Otherwise everybody who asks for one would make
+    :data:`~fairq_ryu.apps.rest_answer.ROWS_AT_ONCE` rows between two turns of the control loop.
+    """
 
     def __post_init__(self) -> None:
         """The answer for all who ask at about the same time."""
+        self.turn = hub.Semaphore(1)
         self.ports = Shared(lambda: encode({"ports": list(in_turns(self.view.ports()))}))
 
     @property
@@ -127,11 +137,19 @@ class Call:
     body: Any
 
 
+def page(name: str, call: Call, found: tuple[Rows, int]) -> Answer:
+    """The answer that is a page: its rows, and how many there are in all."""
+    rows, total = found
+    return {name: rows, "total": total, "limit": call.query.limit, "offset": call.query.offset}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
     """What a method of a path does: what it takes and answers, and the errors that are its own.
 
     ``answers`` is a model for JSON; ``media`` what else may be answered, by Content-Type, with its meaning.
+    ``bare``: other answers, without a body. ``long``: it takes many turns of the control loop, and such
+    answers are made one after the other.
     """
 
     id: str
@@ -143,6 +161,8 @@ class Operation:
     query: type[Asked] = Nothing
     body: type[Asked] | None = None
     errors: Mapping[HTTPStatus, str] = field(default_factory=dict)
+    bare: Mapping[HTTPStatus, str] = field(default_factory=dict)
+    long: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

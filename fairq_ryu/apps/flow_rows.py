@@ -9,14 +9,11 @@ from ryu.lib import hub
 
 from fairq_ryu.apps.api.asking import FlowsQuery
 from fairq_ryu.apps.api.base import port_of
-from fairq_ryu.apps.rest_answer import in_turns
+from fairq_ryu.apps.rest_answer import LOOKS_AT_ONCE, in_turns
 from fairq_ryu.fabric.connection import Connection
 from fairq_ryu.fabric.paths import Assigned, PathTable
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.policies.engine import PortView
-
-# So many connections are looked at before the control loop gets its turn: a look costs far less than a row.
-LOOKS_AT_ONCE = 500
 
 Fits = Callable[[Connection], bool]
 

@@ -12,6 +12,8 @@ from fairq_ryu.model import Congestion, FlowKey, PortKey
 
 # Deadlines that are waited for; of more, the rest is not told when it is missed.
 _MOST_DEADLINES = 100_000
+# So many that count no more are kept, and as many as there are that do, before the heap is cleared of them.
+_SPARE = 64
 
 
 class Sink(Protocol):
@@ -35,7 +37,9 @@ class Happenings:
         self._name = name
         self._congested: dict[PortKey, Congestion] = {}
         self._incast: dict[PortKey, bool] = {}
+        # A heap, and the deadline of each flow: what is in the heap and not there as well counts no more.
         self._deadlines: list[tuple[float, FlowKey]] = []
+        self._due: dict[FlowKey, float] = {}
 
     def _called(self, key: PortKey) -> str:
         name = self._name(key)
@@ -63,9 +67,13 @@ class Happenings:
         """A queue has dropped packets."""
         self._sink(Kind.LOSS, f"the queue of {self._called(key)} has dropped", key, count=packets)
 
-    def port_gone(self, key: PortKey) -> None:
-        """Nobody watches a port any more."""
+    def unwatched(self, key: PortKey) -> None:
+        """Nobody tells of a port's thresholds any more: that it was congested is forgotten."""
         self._congested.pop(key, None)
+
+    def port_gone(self, key: PortKey) -> None:
+        """A port has gone."""
+        self.unwatched(key)
         self._incast.pop(key, None)
 
     # Flows
@@ -76,19 +84,31 @@ class Happenings:
         self._sink(Kind.REPIN, f"{move.new.key} now goes by {ways[0]}, was by {ways[1]}", flow=move.new.key)
 
     def deadline(self, flow: FlowKey, deadline: float | None) -> None:
-        """A flow should end by then, seconds of the clock of :meth:`overdue`."""
-        if deadline is not None and len(self._deadlines) < _MOST_DEADLINES:
-            heapq.heappush(self._deadlines, (deadline, flow))
+        """A flow should end by then, seconds of the clock of :meth:`overdue`; None: no time is set. It has
+        one deadline at a time, the last that was said.
+        """
+        if deadline is None:
+            self._due.pop(flow, None)
+            return
+        known = self._due.get(flow)
+        if known == deadline or (known is None and len(self._due) >= _MOST_DEADLINES):
+            return
+        self._due[flow] = deadline
+        heapq.heappush(self._deadlines, (deadline, flow))
+        if len(self._deadlines) > 2 * len(self._due) + _SPARE:
+            self._deadlines = [(when, each) for each, when in self._due.items()]
+            heapq.heapify(self._deadlines)
 
     def overdue(self, now: float, missed: Callable[[FlowKey, float], PortKey | None]) -> None:
         """Tell of deadlines that have passed; ``missed`` says on which port, if on any."""
-        before: tuple[float, FlowKey] | None = None
         while self._deadlines and self._deadlines[0][0] <= now:
-            due = heapq.heappop(self._deadlines)
-            key = missed(due[1], now) if due != before else None  # it passes several ports
-            before = due
+            deadline, flow = heapq.heappop(self._deadlines)
+            if self._due.get(flow) != deadline:
+                continue
+            del self._due[flow]
+            key = missed(flow, now)
             if key is not None:
-                self._sink(Kind.MISSED, f"{due[1]} has missed its deadline", key, due[1])
+                self._sink(Kind.MISSED, f"{flow} has missed its deadline", key, flow)
 
     # Switches
 
@@ -97,7 +117,9 @@ class Happenings:
         self._sink(Kind.BRIDGE, f"bridge {dpid:x} {'has connected' if came else 'has gone'}", dpid)
 
     def agent(self, dpid: int, came: bool) -> None:
-        """The same of an agent."""
+        """The same of an agent. What it has said of its ports is of another life then."""
+        for key in [key for key in self._congested if key.dpid == dpid]:
+            self.unwatched(key)
         self._sink(
             Kind.AGENT, f"the agent of bridge {dpid:x} {'has connected' if came else 'has gone'}", dpid
         )

@@ -11,10 +11,11 @@ from ryu import cfg
 
 from fairq_ryu.apps import rest
 from fairq_ryu.apps.agents import AgentLink
+from fairq_ryu.apps.api.asking import PageQuery
 from fairq_ryu.apps.call import Service, View
 from fairq_ryu.apps.gate import TOKEN_VARIABLE, Gate, read_token
 from fairq_ryu.apps.policy_control import PolicyControl
-from fairq_ryu.apps.rest_answer import Answer
+from fairq_ryu.apps.rest_answer import Answer, in_turns
 from fairq_ryu.apps.streams import INTERVAL, Streams
 from fairq_ryu.apps.view import AnnouncingView, FabricView
 from fairq_ryu.config import Config
@@ -49,26 +50,30 @@ def register(wsgi: Any, controller: Controller, token: str) -> rest.Rest:
         most_limit=int(config.number("fairq_ryu", "rest_page")),
     )
     peaks = Peaks(controller.windows.links)
-    controller.streams.state = lambda: peaks.put(
-        state(view, announcing, controller.streams), time.monotonic()
-    )
+
+    def now() -> Answer:
+        with service.turn:
+            return peaks.put(state(view, announcing, controller.streams), time.monotonic())
+
+    controller.streams.state = now
     names = [cfg.CONF.wsapi_host, *str(config.value("fairq_ryu", "rest_names")).split()]
     gate = Gate(token, names, int(config.number("fairq_ryu", "rest_body")))
     return rest.register(wsgi, service, gate)
 
 
 def state(view: View, announcing: AnnouncingView, streams: Streams) -> Answer:
-    """What the live page shows, all at one time."""
-    (total, active), gif = view.flow_counts(), announcing.gif()
+    """What the live page shows. The control loop gets its turns meanwhile."""
+    total, active = view.flow_counts()
+    gif, gif_total = announcing.gif(PageQuery(limit=MOST_GIF))
     return {
         "time": round(streams.now(), 3),
         "health": view.health(),
-        "ports": list(view.ports()),
+        "ports": list(in_turns(view.ports())),
         "switches": view.switches(),
         "links": view.links(),
         "hosts": view.hosts(),
-        "gif": gif[:MOST_GIF],
-        "gif_total": len(gif),
+        "gif": gif,
+        "gif_total": gif_total,
         "flows_total": total,
         "flows_active": active,
         "interval_s": INTERVAL,

@@ -11,7 +11,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from fairq_ryu.apps.metric_family import Family, Sample
+from fairq_ryu.apps.rest_answer import LOOKS_AT_ONCE, in_turns
 from fairq_ryu.apps.view import FabricView
+from fairq_ryu.fabric.gif import GifTable
 from fairq_ryu.model import Congestion
 
 if TYPE_CHECKING:
@@ -122,7 +124,7 @@ _SPOKEN = ("wake", "dupack", "reinject")
 def ports(controller: Controller, now: float) -> Samples:
     """All ports."""
     found: dict[str, list[Sample]] = {family.name: [] for family in PORTS}
-    for row in FabricView(controller).ports():
+    for row in in_turns(FabricView(controller).ports()):
         labels = (row["dpid"], str(row["port"]), row["name"])
         for name, (field, factor) in _FIELDS.items():
             value = row.get(field)
@@ -160,7 +162,7 @@ def fabric(controller: Controller, now: float) -> Samples:
     """Switches, hosts, flows, and what is done for flows."""
     network, flows, windows = controller.network, controller.flows, controller.windows
     known = sorted(network.topology.known_switches | set(windows.links))
-    gif = windows.engine.gif_states(now)
+    gif = _gif_states(windows.engine.gif().values(), now)
     losses: Counter[str] = Counter()
     for each in windows.recoveries:
         losses.update(asdict(each.counters))
@@ -190,6 +192,12 @@ def fabric(controller: Controller, now: float) -> Samples:
         "fairq_spoken_total": [((kind,), said[kind]) for kind in _SPOKEN],
         "fairq_unspoken_total": [((kind, reason), count) for (kind, _, reason), count in unsaid],
     }
+
+
+def _gif_states(tables: Iterable[GifTable], now: float) -> Counter[str]:
+    """The flows of all tables, by what has become of their deadlines."""
+    entries = (entry for table in tables for entry in list(table))
+    return Counter(entry.state(now) or "none" for entry in in_turns(entries, LOOKS_AT_ONCE))
 
 
 def _dpid(dpid: int) -> str:

@@ -14,6 +14,7 @@ from fairq_ryu.apps.api.answers import Problem
 from fairq_ryu.apps.api.asking import DEFAULT_LIMIT
 from fairq_ryu.apps.api.base import Asked
 from fairq_ryu.apps.api.state import EventRow, Live
+from fairq_ryu.apps.rest_answer import encode
 
 if TYPE_CHECKING:
     from fairq_ryu.apps.call import Operation, Resource
@@ -85,6 +86,12 @@ def document(resources: tuple[Resource, ...], most_limit: int) -> dict[str, Any]
     }
 
 
+@lru_cache(maxsize=4)
+def encoded(resources: tuple[Resource, ...], most_limit: int) -> bytes:
+    """The document as it is answered."""
+    return encode(document(resources, most_limit))
+
+
 class _Maker:
     def __init__(self, refs: Mapping[Any, Any], most_limit: int) -> None:
         self._refs = refs
@@ -113,6 +120,7 @@ class _Maker:
                     }
                     for status, words in errors_of(method, operation).items()
                 },
+                **{str(int(status)): {"description": words} for status, words in operation.bare.items()},
             },
         }
         if operation.body is not None:

@@ -6,8 +6,8 @@ from http import HTTPStatus
 
 from fairq_ryu.apps import announce_api
 from fairq_ryu.apps.api import answers, asking, rows, state
-from fairq_ryu.apps.call import Call, Operation, Resource
-from fairq_ryu.apps.openapi import VERSION, document
+from fairq_ryu.apps.call import Call, Operation, Resource, page
+from fairq_ryu.apps.openapi import VERSION, encoded
 from fairq_ryu.apps.pages import INDEX
 from fairq_ryu.apps.rest_answer import JSON, Answer, Refused, Reply
 from fairq_ryu.apps.streams import SSE
@@ -40,13 +40,11 @@ def _ports(call: Call) -> Reply:
 
 
 def _flows(call: Call) -> Answer:
-    found, total = call.service.view.flows(call.query)
-    return {"flows": found, "total": total, "limit": call.query.limit, "offset": call.query.offset}
+    return page("flows", call, call.service.view.flows(call.query))
 
 
 def _paths(call: Call) -> Answer:
-    found, total = call.service.view.paths(call.query)
-    return {"paths": found, "total": total, "limit": call.query.limit, "offset": call.query.offset}
+    return page("paths", call, call.service.view.paths(call.query))
 
 
 def _policy(call: Call) -> Answer:
@@ -100,14 +98,15 @@ def _metrics(call: Call) -> Reply:
     return Reply(body=body, content_type=kind)
 
 
-def _document(call: Call) -> Answer:
-    return document(RESOURCES, call.service.most_limit)
+def _document(call: Call) -> Reply:
+    return Reply(body=encoded(RESOURCES, call.service.most_limit), content_type=JSON)
 
 
 # What there is
 
 _NO_ANNOUNCEMENT = {HTTPStatus.NOT_FOUND: "there is no such announcement"}
 _NO_STREAM = {HTTPStatus.TOO_MANY_REQUESTS: "there are as many streams already as there may be"}
+_UNCHANGED = {HTTPStatus.NOT_MODIFIED: "it is still what `If-None-Match` says"}
 _ANY_TYPE = "*/*"
 
 
@@ -145,6 +144,7 @@ RESOURCES: tuple[Resource, ...] = (
                 _flows,
                 answers.Flows,
                 query=asking.FlowsQuery,
+                long=True,
             )
         },
     ),
@@ -152,7 +152,7 @@ RESOURCES: tuple[Resource, ...] = (
         f"{ROOT}/paths",
         {
             "GET": Operation(
-                "paths", "the paths of connections", _paths, answers.Paths, query=asking.PageQuery
+                "paths", "the paths of connections", _paths, answers.Paths, query=asking.PageQuery, long=True
             )
         },
     ),
@@ -164,6 +164,7 @@ RESOURCES: tuple[Resource, ...] = (
                 "the switches",
                 lambda call: {"switches": call.service.view.switches()},
                 answers.Switches,
+                long=True,
             )
         },
     ),
@@ -175,6 +176,7 @@ RESOURCES: tuple[Resource, ...] = (
                 "the hosts, and where they are",
                 lambda call: {"hosts": call.service.view.hosts()},
                 answers.Hosts,
+                long=True,
             )
         },
     ),
@@ -186,6 +188,7 @@ RESOURCES: tuple[Resource, ...] = (
                 "the links between switches",
                 lambda call: {"links": call.service.view.links()},
                 answers.Links,
+                long=True,
             )
         },
     ),
@@ -197,6 +200,8 @@ RESOURCES: tuple[Resource, ...] = (
                 "flows by priority, with what they have left to send and until when",
                 announce_api.gif,
                 answers.Gif,
+                query=asking.PageQuery,
+                long=True,
             )
         },
     ),
@@ -224,6 +229,8 @@ RESOURCES: tuple[Resource, ...] = (
                 "what applications have announced",
                 announce_api.listing,
                 answers.Announcements,
+                query=asking.PageQuery,
+                long=True,
             ),
             "POST": Operation(
                 "announce",
@@ -270,6 +277,7 @@ RESOURCES: tuple[Resource, ...] = (
                 answers.Events,
                 media={SSE: "events as they happen, as server-sent events"},
                 query=asking.EventsQuery,
+                long=True,
                 errors=_NO_STREAM,
             )
         },
@@ -294,6 +302,7 @@ RESOURCES: tuple[Resource, ...] = (
                 "figures for Prometheus",
                 _metrics,
                 media={"text/plain": "in Prometheus' text format, or OpenMetrics' if that is asked for"},
+                long=True,
             )
         },
     ),
@@ -308,7 +317,14 @@ RESOURCES: tuple[Resource, ...] = (
             )
         },
     ),
-    Resource("/", {"GET": Operation("index", "the live page", _index, media={"text/html": "the live page"})}),
+    Resource(
+        "/",
+        {
+            "GET": Operation(
+                "index", "the live page", _index, media={"text/html": "the live page"}, bare=_UNCHANGED
+            )
+        },
+    ),
     Resource(
         "/page/{name}",
         {
@@ -318,6 +334,7 @@ RESOURCES: tuple[Resource, ...] = (
                 _page,
                 media={_ANY_TYPE: "a file of the live page"},
                 errors={HTTPStatus.NOT_FOUND: "there is no such file"},
+                bare=_UNCHANGED,
             )
         },
         parts=asking.NamePart,

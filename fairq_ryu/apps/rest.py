@@ -31,7 +31,7 @@ from fairq_ryu.apps.api.asking import DEFAULT_LIMIT
 from fairq_ryu.apps.api.base import quoted
 from fairq_ryu.apps.call import Call, Operation, Resource, Service
 from fairq_ryu.apps.gate import Gate
-from fairq_ryu.apps.openapi import WRITES
+from fairq_ryu.apps.openapi import WRITES, encoded
 from fairq_ryu.apps.resources import PORTS, RESOURCES
 from fairq_ryu.apps.rest_answer import JSON, Refused, Reply, encode, problem
 from fairq_ryu.errors import UserError
@@ -56,6 +56,8 @@ class Rest:
         self.service = service
         self.gate = gate
         self._other = other
+        # To make the document takes a moment that a controller with switches has not.
+        encoded(RESOURCES, service.most_limit)
         self.most_body = gate.most_body
         self.short = server.Short(PORTS, service.ports, gate.is_own)
         if service.metrics is not None:
@@ -104,6 +106,13 @@ class Rest:
         if operation.body is not None or environ["REQUEST_METHOD"] in WRITES:
             self.gate.check_writer(environ)
         call = self._read(environ, resource, operation, parts)
+        if operation.long:
+            with self.service.turn:
+                return self._made(operation, call)
+        return self._made(operation, call)
+
+    @staticmethod
+    def _made(operation: Operation, call: Call) -> Reply:
         made = operation.handle(call)
         if not isinstance(made, Reply):
             made = Reply(operation.status, made)

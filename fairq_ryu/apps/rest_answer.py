@@ -13,6 +13,8 @@ from ryu.lib import hub
 # After so many rows the control loop gets its turn: it reads queues every 2 ms and must not wait for
 # somebody who lists a million flows.
 ROWS_AT_ONCE = 50
+# So many connections or entries are looked at in one turn: a look costs far less than a row.
+LOOKS_AT_ONCE = 500
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 # In the environment of a request: ends the connection after the answer.
@@ -62,9 +64,9 @@ def problem(status: HTTPStatus, detail: str, headers: Mapping[str, str] | None =
     return Reply(status, headers=headers or {}, body=encode(document), content_type=PROBLEM)
 
 
-def in_turns(rows: Iterable[Any]) -> Iterator[Any]:
-    """The same rows, with a turn for the rest of the controller now and then."""
+def in_turns(rows: Iterable[Any], at_once: int = ROWS_AT_ONCE) -> Iterator[Any]:
+    """The same rows, with a turn for the rest of the controller after every ``at_once``."""
     for count, row in enumerate(rows, 1):
         yield row
-        if count % ROWS_AT_ONCE == 0:
+        if count % at_once == 0:
             hub.sleep(0)

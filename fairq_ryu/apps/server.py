@@ -21,6 +21,7 @@ import eventlet.wsgi
 from ryu.app import wsgi as ryu_wsgi
 from ryu.lib import hub
 
+from fairq_ryu.apps.api.base import quoted
 from fairq_ryu.apps.rest_answer import CLOSE, JSON, PROBLEM
 from fairq_ryu.apps.shared import Shared
 
@@ -34,6 +35,9 @@ CONNECTIONS = 256
 _MOST_HEAD = 2048
 _MOST_HEADS = 64
 _PLAIN = {b"host", b"user-agent", b"accept", b"accept-encoding", b"accept-language", b"connection"}
+# Of what is wrong with a request, so many characters are said; a length of a body has no more digits.
+_MOST_WORDS = 200
+_MOST_DIGITS = 18
 
 
 class Short:
@@ -124,6 +128,47 @@ class Protocol(eventlet.wsgi.HttpProtocol):
         hub.sleep(0)
         return True
 
+    def _read_request_line(self) -> bytes:
+        """The first line of the next request; empty if there is none that could be read on."""
+        self.command = None
+        line: bytes = super()._read_request_line() or b""
+        most = self.server.url_length_limit
+        if len(line) >= most:
+            self.send_error(HTTPStatus.REQUEST_URI_TOO_LONG, f"the first line is longer than {most:,} bytes")
+            return b""
+        return line
+
+    def parse_request(self) -> bool:
+        """Read the head of a request, and refuse here what the server would refuse without a word."""
+        try:
+            if not super().parse_request():
+                return False
+        except eventlet.wsgi.HeaderLineTooLong:
+            self.send_error(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "a header is too long")
+            return False
+        except eventlet.wsgi.HeadersTooLarge:
+            self.send_error(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too long together")
+            return False
+        wrong = self._wrong_length()
+        if wrong:
+            self.send_error(HTTPStatus.BAD_REQUEST, wrong)
+        return not wrong
+
+    def _wrong_length(self) -> str:
+        """What is wrong with what is said of the body's length; "" if nothing is."""
+        lengths = self.headers.get_all("content-length", [])
+        if not lengths:
+            return ""
+        if len(lengths) > 1:
+            return "Content-Length is there more than once"
+        if "transfer-encoding" in self.headers:
+            return "Content-Length and Transfer-Encoding do not go together"
+        length = lengths[0].strip()
+        # int() would take signs, underscores and digits of other scripts.
+        if not (length.isascii() and length.isdigit() and len(length) <= _MOST_DIGITS):
+            return f"Content-Length: {quoted(length)} is no number of bytes"
+        return ""
+
     def get_environ(self) -> dict[str, Any]:
         """What the application is told; ``fairq.close`` ends the connection after its answer."""
         found: dict[str, Any] = super().get_environ()
@@ -140,16 +185,19 @@ class Protocol(eventlet.wsgi.HttpProtocol):
         self.close_connection = True
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """The request is none that could be handed on."""
+        """The request is none that could be handed on. That is the client's mistake: never a 5xx."""
+        if code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            code = HTTPStatus.BAD_REQUEST
         phrase = HTTPStatus(code).phrase
-        document = {"type": "about:blank", "title": phrase, "status": int(code), "detail": message or phrase}
+        detail = (message or phrase)[:_MOST_WORDS]
+        document = {"type": "about:blank", "title": phrase, "status": int(code), "detail": detail}
         body = f"{json.dumps(document)}\n".encode()
         head = (
             f"HTTP/1.1 {int(code)} {phrase}\r\nContent-Type: {PROBLEM}\r\nContent-Length: {len(body)}\r\n"
             "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
         )
         self.close_connection = True
-        self.wfile.write(head.encode() + body)
+        self.wfile.write(head.encode() + (b"" if self.command == "HEAD" else body))
         self.wfile.flush()
 
 

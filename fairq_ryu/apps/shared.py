@@ -10,6 +10,8 @@ from eventlet import event
 
 # An answer is shared by all who ask within so many seconds of its making.
 KEEP = 0.05
+# And for no more than so many after that, however long it takes to make.
+MOST = 0.5
 
 
 class Shared:
@@ -40,8 +42,9 @@ class Shared:
             making.send_exception(error)
             raise
         now = self._clock()
-        # What takes long to make is made less often: no more than a tenth of the time goes into it.
-        self._body, self._until = body, max(started + KEEP, now + 10 * (now - started))
+        # What takes long to make is made less often: no more than a tenth of the time goes into it, as long
+        # as nobody gets what is too old for that.
+        self._body, self._until = body, max(started + KEEP, now + min(10 * (now - started), MOST))
         self._making = None
         making.send(body)
         return body

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
+
+from ryu.lib import hub
 
 from fairq_ryu import __version__
 from fairq_ryu.apps import flow_rows
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from fairq_ryu.apps.controller import Controller
     from fairq_ryu.apps.windows import Windows
 
+_Rows = list[dict[str, Any]]
 _UNKNOWN = PortView(0, NO_WINDOWS, None, None, None, None)
 
 
@@ -30,10 +34,24 @@ class FabricView:
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
         self._started = time.monotonic()
+        self._mapped: tuple[Any, _Rows, _Rows] = None, [], []
 
-    def _graph(self) -> Any:
+    def _map(self) -> tuple[Any, _Rows, _Rows]:
+        """Hosts and links as rows, made anew when either has changed."""
         network = self._controller.network
-        return with_hosts(network.topology.graph(), network.hosts)
+        version = network.topology.version, network.hosts.version
+        if self._mapped[0] != version:
+            graph = with_hosts(network.topology.graph(), network.hosts)
+            # Switches are nodes, too, by number; only hosts are anywhere.
+            known = sorted((mac, at) for mac, at in graph.nodes(data="at") if at is not None)
+            hosts = [
+                {"mac": mac, "at": port_pair(at), "addresses": sorted(graph.nodes[mac]["addresses"])}
+                for mac, at in in_turns(known)
+            ]
+            pairs = (pair for edge in graph.edges for pair in graph.edges[edge].get("ports", ()))
+            links = [{"a": port_pair(a), "b": port_pair(b)} for a, b in in_turns(sorted(pairs))]
+            self._mapped = version, hosts, links
+        return self._mapped
 
     def health(self) -> dict[str, Any]:
         """How the controller is."""
@@ -115,24 +133,18 @@ class FabricView:
                 "agent": dpid in self._controller.windows.links,
                 "ports": len(network.topology.ports(dpid)),
             }
-            for dpid in sorted(network.topology.known_switches | set(self._controller.windows.links))
+            for dpid in in_turns(
+                sorted(network.topology.known_switches | set(self._controller.windows.links))
+            )
         ]
 
     def hosts(self) -> list[dict[str, Any]]:
         """The hosts that are known."""
-        graph = self._graph()
-        # Switches are nodes, too, by number; only hosts are anywhere.
-        known = sorted((mac, at) for mac, at in graph.nodes(data="at") if at is not None)
-        return [
-            {"mac": mac, "at": port_pair(at), "addresses": sorted(graph.nodes[mac]["addresses"])}
-            for mac, at in known
-        ]
+        return self._map()[1]
 
     def links(self) -> list[dict[str, Any]]:
         """The links that work."""
-        graph = self._graph()
-        pairs = (pair for edge in graph.edges for pair in graph.edges[edge].get("ports", ()))
-        return [{"a": port_pair(a), "b": port_pair(b)} for a, b in sorted(pairs)]
+        return self._map()[2]
 
 
 class AnnouncingView:
@@ -146,10 +158,20 @@ class AnnouncingView:
         now = time.monotonic()
         return announcement_row(self._windows.announce(wanted, now), now)
 
-    def announcements(self) -> list[dict[str, Any]]:
-        """What applications have announced."""
+    def announcements(self, wanted: PageQuery) -> tuple[_Rows, int]:
+        """A page of what applications have announced."""
         now = time.monotonic()
-        return [announcement_row(entry, now) for entry in self._windows.announcements.listed(now)]
+        found = self._windows.announcements.listed(now)
+        chosen = found[wanted.offset : wanted.offset + wanted.limit]
+        return [announcement_row(entry, now) for entry in in_turns(chosen)], len(found)
+
+    def announcement(self, number: int) -> dict[str, Any] | None:
+        """One announcement; None if there is no such."""
+        now = time.monotonic()
+        try:
+            return announcement_row(self._windows.announcements.get(number, now), now)
+        except KeyError:
+            return None
 
     def withdraw(self, number: int) -> bool:
         """Take an announcement back; False if there is no such."""
@@ -159,7 +181,16 @@ class AnnouncingView:
             return False
         return True
 
-    def gif(self) -> list[dict[str, Any]]:
-        """The flows of the ports whose policy knows deadlines."""
+    def gif(self, wanted: PageQuery) -> tuple[_Rows, int]:
+        """A page of the flows of the ports whose policy knows deadlines, port by port."""
         now = time.monotonic()
-        return gif_rows(self._windows.engine.gif(now), now)
+        rows: _Rows = []
+        before, end = 0, wanted.offset + wanted.limit
+        for port, table in sorted(self._windows.engine.gif().items(), key=itemgetter(0)):
+            size = len(table)
+            if before < end and wanted.offset < before + size:
+                part = table.rows(now, max(0, wanted.offset - before), min(size, end - before))
+                rows += in_turns(gif_rows(port, part, now))
+                hub.sleep(0)  # to put a table in order takes a moment
+            before += size
+        return rows, before

@@ -171,8 +171,7 @@ class Windows:
             if connection is not None:
                 for port in connection.directions[flow].ports:
                     self._send(self.engine.announced(port, flow, announcement, now), now)
-            if announcement is not None:
-                self._happenings.deadline(flow, announcement.deadline)
+            self._happenings.deadline(flow, None if announcement is None else announcement.deadline)
 
     def overdue(self, now: float) -> None:
         """Tell of deadlines that have passed."""
@@ -195,7 +194,10 @@ class Windows:
                 sample = sample._replace(limit=self._default_buffer)
             self._send(self.engine.sampled(key, sample, now), now)
             self._happenings.incast(key, self.engine.incast(key))
-            link.tell_thresholds(record.port, self.engine.thresholds(key))
+            thresholds = self.engine.thresholds(key)
+            link.tell_thresholds(record.port, thresholds)
+            if thresholds is None or not thresholds.cng:
+                self._happenings.unwatched(key)
             if self.engine.wants_progress(key):
                 link.ask_progress(record.port, 0.9 * self.engine.interval(key), now)
             self._recover(key, sample.backlog, now)

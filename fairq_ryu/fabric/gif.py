@@ -6,6 +6,7 @@ and Technology 21(5), 2016), section 3.5. Rows are in the order of the earliest 
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -121,9 +122,10 @@ class GifTable:
         if entry.answered and progress.sent != before:
             entry.moved = now
 
-    def ordered(self, now: float) -> list[GifEntry]:
+    def ordered(self, now: float, most: int | None = None) -> list[GifEntry]:
         """Flows that must still meet a deadline, the earliest first, then all others by their start. Ties go
-        by the flow's name, so that the order does not change from one time to the next.
+        by the flow's name, so that the order does not change from one time to the next. ``most``: only so
+        many, the first.
         """
 
         def rank(entry: GifEntry) -> tuple[bool, float, FlowKey]:
@@ -131,10 +133,15 @@ class GifTable:
             time = entry.deadline if urgent and entry.deadline is not None else entry.start
             return not urgent, time, entry.flow.key
 
-        return sorted(self._entries.values(), key=rank)
+        entries = self._entries.values()
+        if most is None or most >= len(entries):
+            return sorted(entries, key=rank)
+        return heapq.nsmallest(most, entries, key=rank)
 
-    def rows(self, now: float) -> list[GifRow]:
-        """The table in the order of :meth:`ordered`, for display."""
+    def rows(self, now: float, first: int = 0, end: int | None = None) -> list[GifRow]:
+        """The table in the order of :meth:`ordered`, for display; of that, the rows from ``first`` up to
+        before ``end`` (None: all).
+        """
         return [
             GifRow(
                 flow=entry.flow.key,
@@ -147,5 +154,5 @@ class GifTable:
                 remaining_size=entry.remaining,
                 priority=priority,
             )
-            for priority, entry in enumerate(self.ordered(now), 1)
+            for priority, entry in enumerate(self.ordered(now, end)[first:], first + 1)
         ]

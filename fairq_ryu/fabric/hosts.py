@@ -22,10 +22,14 @@ class Host:
 
 
 class HostTable:
-    """All hosts. One host is behind one port; the last word counts."""
+    """All hosts. One host is behind one port; the last word counts.
+
+    ``version`` grows with every change of what is known.
+    """
 
     def __init__(self, capacity: int = 16384) -> None:
         self.capacity = capacity
+        self.version = 0
         self._by_mac: dict[str, Host] = {}
         self._by_ip: dict[str, Host] = {}
 
@@ -47,7 +51,9 @@ class HostTable:
         if host is None:
             host = self._by_mac[mac] = Host(mac, port)
         host.port = port
+        self.version += news
         if ip is not None and self._by_ip.get(ip) is not host:
+            self.version += 1
             other = self._by_ip.get(ip)
             if other is not None:
                 other.addresses.pop(ip, None)
@@ -75,6 +81,7 @@ class HostTable:
         """Forget a host; returns what was known of it."""
         host = self._by_mac.pop(mac, None)
         if host is not None:
+            self.version += 1
             for ip in host.addresses:
                 self._by_ip.pop(ip, None)
         return host

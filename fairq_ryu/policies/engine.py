@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fairq_ryu.fabric.gif import GifRow, GifTable
+from fairq_ryu.fabric.gif import GifTable
 from fairq_ryu.model import (
     NO_WINDOWS,
     Announcement,
@@ -240,6 +240,8 @@ class PolicyEngine:
             return None
         wanted = self._query(key, port, "thresholds")
         port.watched = isinstance(wanted, Thresholds) and wanted.cng > 0
+        if not port.watched:
+            port.state = None  # nobody would say that it is another: the next law is not to be told of it
         if isinstance(wanted, Thresholds):
             port.thresholds_set = True
             return wanted
@@ -281,19 +283,10 @@ class PolicyEngine:
         """The number of rules that were said again, or taken away, when their lease had run out already."""
         return self._lapsed + sum(port.standing.lapsed for port in self._ports.values())
 
-    def gif_states(self, now: float) -> Counter[str]:
-        """For display: the flows of all these tables, by what has become of their deadlines."""
-        found: Counter[str] = Counter()
-        for port in self._ports.values():
-            table = getattr(port.law, "gif", None)
-            if isinstance(table, GifTable):
-                found.update(entry.state(now) or "none" for entry in table)
-        return found
-
-    def gif(self, now: float) -> Mapping[PortKey, list[GifRow]]:
+    def gif(self) -> Mapping[PortKey, GifTable]:
         """For display: the tables of announced flows, of the ports whose law keeps one as ``gif``."""
         tables = ((key, getattr(port.law, "gif", None)) for key, port in self._ports.items())
-        return {key: table.rows(now) for key, table in tables if isinstance(table, GifTable)}
+        return {key: table for key, table in tables if isinstance(table, GifTable)}
 
     # Laws
 

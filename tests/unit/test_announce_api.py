@@ -18,7 +18,7 @@ from ryu.app.wsgi import WSGIApplication
 from fairq_ryu.apps import announce_rows, gate, rest
 from fairq_ryu.apps.announce_api import Declined
 from fairq_ryu.apps.api.answers import Announcements as AnnouncementsAnswer
-from fairq_ryu.apps.api.asking import AnnouncementRequest
+from fairq_ryu.apps.api.asking import AnnouncementRequest, PageQuery
 from fairq_ryu.apps.call import Service
 from fairq_ryu.apps.gate import Gate
 from fairq_ryu.fabric.announce_request import Request, request
@@ -27,6 +27,7 @@ from fairq_ryu.model import FlowKey, PortKey
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOW = {"src": "10.0.0.2", "dst": "10.0.0.1", "dport": 5001, "size": 12_000_000, "deadline": 0.8}
+PAGE = {"total": 0, "limit": 100, "offset": 0}
 KEY = FlowKey("10.0.0.2", "10.0.0.1", 40002, 5001)
 
 
@@ -42,8 +43,16 @@ class Controller:
             raise Declined(self.declines)
         return announce_rows.announcement_row(self.table.add(wanted, 0.0)[0], 0.0)
 
-    def announcements(self) -> list[dict[str, Any]]:
-        return [announce_rows.announcement_row(entry, 0.0) for entry in self.table.listed(0.0)]
+    def announcements(self, wanted: PageQuery) -> tuple[list[dict[str, Any]], int]:
+        found = self.table.listed(0.0)
+        chosen = found[wanted.offset : wanted.offset + wanted.limit]
+        return [announce_rows.announcement_row(entry, 0.0) for entry in chosen], len(found)
+
+    def announcement(self, number: int) -> dict[str, Any] | None:
+        try:
+            return announce_rows.announcement_row(self.table.get(number, 0.0), 0.0)
+        except KeyError:
+            return None
 
     def withdraw(self, number: int) -> bool:
         try:
@@ -52,8 +61,8 @@ class Controller:
             return False
         return True
 
-    def gif(self) -> list[dict[str, Any]]:
-        return announce_rows.gif_rows({PortKey(1, 3): [gif_row()]}, 10.0)
+    def gif(self, wanted: PageQuery) -> tuple[list[dict[str, Any]], int]:
+        return list(announce_rows.gif_rows(PortKey(1, 3), [gif_row()], 10.0)), 1
 
 
 def gif_row(**fields: Any) -> Any:
@@ -130,14 +139,14 @@ def test_announce_list_withdraw(app):
     }
     assert made.headers["Location"] == "/v1/announcements/1"
     assert made.headers["Cache-Control"] == "no-store"
-    assert ask(app, "/v1/announcements").json == {"announcements": [row]}
+    assert ask(app, "/v1/announcements").json == {"announcements": [row], **PAGE, "total": 1}
     assert ask(app, "/v1/announcements/1").json == row
     gone = ask(app, "/v1/announcements/1", "DELETE")
     assert (gone.status_code, gone.body) == (204, b"")
     assert "Content-Type" not in gone.headers
     for method in ("GET", "DELETE"):
         assert problem(ask(app, "/v1/announcements/1", method), 404) == "there is no announcement 1"
-    assert ask(app, "/v1/announcements").json == {"announcements": []}
+    assert ask(app, "/v1/announcements").json == {"announcements": [], **PAGE}
 
 
 def test_everything_that_can_be_said(app, controller):
@@ -183,7 +192,9 @@ def test_the_table_of_flows(app):
                 "remaining_s": 1.5,
                 "state": "open",
             }
-        ]
+        ],
+        **PAGE,
+        "total": 1,
     }
 
 
@@ -199,20 +210,14 @@ def test_the_table_of_flows(app):
     ],
 )
 def test_met_and_missed(fields, state):
-    (row,) = announce_rows.gif_rows({PortKey(1, 3): [gif_row(**fields)]}, 10.0)
+    (row,) = announce_rows.gif_rows(PortKey(1, 3), [gif_row(**fields)], 10.0)
     assert row["state"] == state
-
-
-def test_tables_are_in_the_order_of_ports():
-    tables = {PortKey(2, 1): [gif_row()], PortKey(1, 9): [gif_row(), gif_row(priority=2)]}
-    found = [(row["dpid"][-1], row["port"], row["priority"]) for row in announce_rows.gif_rows(tables, 0.0)]
-    assert found == [("1", 9, 1), ("1", 9, 2), ("2", 1, 1)]
 
 
 def test_where_nobody_takes_announcements():
     app = serve(None)
-    assert ask(app, "/v1/announcements").json == {"announcements": []}
-    assert ask(app, "/v1/gif").json == {"gif": []}
+    for kind in ("announcements", "gif"):
+        assert ask(app, f"/v1/{kind}").json == {kind: [], **PAGE}
     assert "takes no announcements" in problem(post(app, FLOW), 409)
     assert problem(ask(app, "/v1/announcements/1", "DELETE"), 404)
 
@@ -484,5 +489,5 @@ def test_the_page_s_example(app, controller):
     assert said is not None
     answer = post(app, said[1].encode())
     assert answer.body.decode() in text
-    AnnouncementsAnswer.model_validate({"announcements": controller.announcements()})
+    AnnouncementsAnswer.model_validate(ask(app, "/v1/announcements").json)
     assert set(json.loads(said[1])) <= set(AnnouncementRequest.model_fields)

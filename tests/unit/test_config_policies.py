@@ -216,8 +216,8 @@ def foreign(monkeypatch):
             return self.loaded
 
     entry = Entry()
-    known = list(base.entry_points(group=base.ENTRY_POINT_GROUP))
-    monkeypatch.setattr(base, "entry_points", lambda group: [*known, entry])
+    known = base.installed()
+    monkeypatch.setattr(base, "installed", lambda: (*known, entry))
     return entry
 
 

@@ -161,7 +161,7 @@ def test_what_has_become_of_a_deadline_is_what_the_rest_interface_says(announced
     entry = table.add(info(KEY), 0.0, announced)
     table.progressed(KEY, FlowProgress(acked, acked, 0.001, True), 0.5)
     assert entry.state(now) == expected
-    (row,) = gif_rows({PortKey(1, 1): table.rows(now)}, now)
+    (row,) = gif_rows(PortKey(1, 1), table.rows(now), now)
     assert row["state"] == expected
 
 

@@ -302,7 +302,7 @@ def test_a_policy_that_cannot_be_loaded_is_one_clear_error(monkeypatch):
         def load(self) -> None:
             raise ImportError("No module named 'nowhere'")
 
-    monkeypatch.setattr(base, "entry_points", lambda group: [Broken()])
+    monkeypatch.setattr(base, "installed", lambda: (Broken(),))
     with pytest.raises(UserError, match=r"policy broken \(nowhere:Nothing\) cannot be loaded"):
         base.find("broken")
 

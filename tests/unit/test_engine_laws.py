@@ -513,7 +513,8 @@ def test_the_tables_of_announced_flows(engine, policy):
     engine.sampled(OTHER, SAMPLE, 0.0)
     policy.laws[EDGE][0].gif = GifTable()
     policy.laws[EDGE][0].gif.add(info(FLOW), 1.0, ANNOUNCED)
-    ((port, (row,)),) = engine.gif(2.0).items()
+    ((port, table),) = engine.gif().items()
+    (row,) = table.rows(2.0)
     assert (port, row.flow, row.remaining_time, row.remaining_size, row.priority) == (
         EDGE,
         FLOW,

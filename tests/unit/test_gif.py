@@ -38,6 +38,14 @@ def test_rows_are_in_edf_order_then_by_their_start():
     assert late[2].remaining_time == -0.5
 
 
+def test_a_part_of_the_rows_is_that_part_of_all():
+    gif = table(None, Announcement(500, 9.0), None, Announcement(700, None), Announcement(1, 7.0))
+    rows = gif.rows(5.0)
+    for first in range(6):
+        for end in (*range(7), None):
+            assert gif.rows(5.0, first, end) == rows[first:end]
+
+
 def test_announcements_come_and_go():
     gif = table(None)
     entry = gif.get(FLOWS[0])

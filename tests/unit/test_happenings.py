@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fairq_ryu.apps import happenings
 from fairq_ryu.apps.happenings import Happenings
 from fairq_ryu.fabric.events import Kind
 from fairq_ryu.fabric.paths import Assigned, Moved
@@ -70,6 +71,43 @@ def test_a_deadline_is_missed_once_and_not_before(told):
     assert len(told.events) == 1
 
 
+def test_a_flow_has_one_deadline_the_last_that_was_said(told):
+    for when in (5.0, 9.0, 7.0):
+        told.happenings.deadline(KEY, when)
+    told.happenings.overdue(6.9, lambda *_: PORT)
+    assert told.events == []
+    told.happenings.overdue(10.0, lambda *_: PORT)
+    assert told.kinds == [Kind.MISSED]
+    told.happenings.deadline(KEY, 11.0)
+    told.happenings.deadline(KEY, None)
+    told.happenings.overdue(12.0, lambda *_: PORT)
+    assert told.kinds == [Kind.MISSED]
+
+
+def test_a_flow_that_is_announced_again_and_again_takes_no_room(told, monkeypatch):
+    monkeypatch.setattr(happenings, "_MOST_DEADLINES", 3)
+    for number in range(10_000):
+        told.happenings.deadline(KEY, 5.0 + number)
+    assert len(told.happenings._deadlines) < 200
+    others = [KEY._replace(sport=number) for number in (1, 2, 3)]
+    for other in others:
+        told.happenings.deadline(other, 6.0)
+    told.happenings.deadline(KEY, 6.5)  # of one that is known, there is always room for news
+    told.happenings.overdue(7.0, lambda *_: PORT)
+    assert [event[3] for event in told.events] == [*others[:2], KEY]
+
+
+def test_an_agent_that_comes_back_tells_of_congestion_anew(told):
+    other = PORT._replace(dpid=3)
+    for port in (PORT, other):
+        told.happenings.congestion(port, Congestion.CNG, 1)
+    told.happenings.agent(PORT.dpid, came=False)
+    told.happenings.agent(PORT.dpid, came=True)
+    for port in (PORT, other):
+        told.happenings.congestion(port, Congestion.CNG, 1)
+    assert [event[2] for event in told.events if event[0] is Kind.CNG] == [PORT, other, PORT]
+
+
 def test_a_path_that_changes(told):
     old = Assigned(KEY, PortKey(1, 1), PORT, ((PortKey(1, 2), PortKey(2, 2)),), True)
     told.happenings.moved(Moved(old, old._replace(way=((PortKey(1, 3), PortKey(2, 3)),))))
@@ -83,6 +121,33 @@ def test_a_path_that_changes(told):
 
 def kinds(site: RestSite) -> dict[str, int]:
     return {event.kind: event.times for event in site.streams.history.since()}
+
+
+def test_congestion_is_forgotten_with_the_policy_that_watched_it():
+    """Or the next one that watches would take the port for congested, and nobody would say that it is not."""
+    site = RestSite("sed")
+    site.congestion(Congestion.CNG)
+    site.sample()
+
+    def change(policy: str) -> None:
+        assert site.ask("/v1/policy", "PATCH", b'{"policy": "%s"}' % policy.encode()).status_code == 200
+        site.sample()
+
+    def state() -> str | None:
+        site.service.ports._until = 0
+        rows = site.ask("/v1/ports").json["ports"]
+        (row,) = [row for row in rows if (int(row["dpid"], 16), row["port"]) == PORT]
+        return row["state"]
+
+    assert state() == "CNG"
+    change("fairq")
+    assert state() is None
+    change("sed")
+    assert state() == "NOM"
+    site.congestion(Congestion.CNG)
+    assert state() == "CNG"
+    site.streams.history.due(time.monotonic() + 9)
+    assert sum(event.times for event in site.streams.history.since(kind=Kind.CNG)) == 2
 
 
 def test_losses_are_counted_and_a_count_that_restarts_is_none():

@@ -13,6 +13,7 @@ from fairq_ryu.apps import policy_control
 from fairq_ryu.config import SECTIONS
 from fairq_ryu.errors import UserError
 from fairq_ryu.fabric.events import Kind
+from fairq_ryu.policies import base
 from fairq_ryu.policies.base import available
 from tests.support.restsite import RestSite
 
@@ -48,6 +49,14 @@ def test_what_is_said(policy):
         assert (row["value"], row["default"], row["unit"]) == (setting.default, setting.default, setting.unit)
         assert (row["minimum"], row["maximum"]) == (setting.minimum, setting.maximum)
         assert row["choices"] == list(setting.choices)
+
+
+def test_what_is_installed_is_not_looked_up_again(site, monkeypatch):
+    def slow(**_: Any) -> Any:
+        raise AssertionError("this reads the files of every package")
+
+    monkeypatch.setattr(base, "entry_points", slow)
+    assert site.ask("/v1/policy").status_code == 200
 
 
 def test_a_parameter_is_changed(site):

@@ -144,6 +144,9 @@ def test_the_page_has_the_code_s_numbers():
     text = " ".join(TEXT.split())
     assert f"`limit` is {MOST_LIMIT} at most" in text
     assert f"after every {rest_answer.ROWS_AT_ONCE} rows" in text
+    assert f"longer than {shared.KEEP * 100:g} ms; then" in text
+    assert f"up to {shared.MOST:g} s older" in text
+    assert f"the latest {streams._MOST_FRAMES // 2}." in text
     assert f"{rest.DEFAULT_HOST}, port 8080" in text
     assert f"silent for {server.IDLE:g} s" in text
     assert f"no more than once in {shared.KEEP * 1000:g} ms" in text

@@ -102,29 +102,55 @@ def test_requests_that_come_together_and_in_pieces(address):
 
 
 @pytest.mark.parametrize(
-    ("request_", "status"),
+    ("request_", "status", "detail"),
     [
-        (head("Host: evil.example"), 403),
-        (head(HOST, "Connection: close"), 200),
-        (head(HOST, path="/v1/ports?limit=1"), 400),
-        (head(HOST, "Content-Length: 5") + b"hello", 200),
-        (head(HOST, "Content-Length: x"), 400),
-        (b"NONSENSE\r\n\r\n", 400),
-        (b"GET /v1/ports HTTP/9.9\r\n\r\n", 505),
-        (b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\n\r\n", 414),
-        (head(HOST, "X: " + "x" * 9000), 400),
-        (b"POST /v1/ports HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 405),
-        (b"OPTIONS /v1/policy HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://a\r\n\r\n", 405),
-        (b"\x16\x03\x01\x02\x00\x01\x00", 400),
+        (head("Host: evil.example"), 403, "not called"),
+        (head(HOST, "Connection: close"), 200, ""),
+        (head(HOST, path="/v1/ports?limit=1"), 400, "unknown parameter 'limit'"),
+        (head(HOST, "Content-Length: 5") + b"hello", 200, ""),
+        (head(HOST, "Content-Length: x"), 400, "Content-Length: 'x' is no number of bytes"),
+        (head(HOST, "Content-Length: -1"), 400, "Content-Length: '-1' is no"),
+        (head(HOST, "Content-Length: +5") + b"hello", 400, "Content-Length: '+5' is no"),
+        (head(HOST, "Content-Length:"), 400, "Content-Length: '' is no"),
+        (head(HOST, f"Content-Length: {'9' * 5000}"), 400, "Content-Length: '999"),
+        (head(HOST, "Content-Length: 5", "Content-Length: 6") + b"hello", 400, "more than once"),
+        (head(HOST, "Content-Length: 5", "Transfer-Encoding: chunked"), 400, "Transfer-Encoding"),
+        (b"NONSENSE\r\n\r\n", 400, "NONSENSE"),
+        (b"GET /v1/ports HTTP/9.9\r\n\r\n", 400, "9.9"),
+        (b"GET /v1/ports HTTP/x\r\n\r\n", 400, "HTTP/x"),
+        (b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\n\r\n", 414, "longer than"),
+        (head(HOST, "X: " + "x" * 9000), 431, "header"),
+        (head(HOST, *(f"X: {'x' * 900}" for _ in range(80))), 431, "headers"),
+        (head(HOST, *(f"X-{n}: 1" for n in range(150))), 431, "headers"),
+        (b"POST /v1/ports HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 405, "can only be read"),
+        (
+            b"OPTIONS /v1/policy HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://a\r\n\r\n",
+            405,
+            "takes only GET, HEAD, PATCH",
+        ),
+        (b"\x16\x03\x01\x02\x00\x01\x00", 400, ""),
     ],
 )
-def test_requests_of_all_sorts(address, request_, status):
+def test_requests_of_all_sorts(address, request_, status, detail):
+    """What HTTP itself does not allow, too, is answered with a problem document."""
     answer = said(address, request_)
-    if answer:
-        assert answer.split(b" ")[1] == str(status).encode(), answer
+    if answer or status != 400 or detail:
+        lines, _, body = answer.partition(b"\r\n\r\n")
+        assert lines.startswith(b"HTTP/1.1 %d " % status), answer
         assert b"access-control" not in answer.lower()
+        if status != 200:
+            assert b"\r\nContent-Type: application/problem+json\r\n" in lines
+            document = json.loads(body)
+            assert set(document) == {"type", "title", "status", "detail"}
+            assert document["status"] == status and detail in document["detail"]
+            assert len(document["detail"]) < 300
     assert b"Traceback" not in answer
     assert b" 200 " in said(address, head(HOST))
+
+
+def test_head_gets_no_body_of_a_problem_of_http(address):
+    answer = said(address, head(HOST, "Content-Length: x").replace(b"GET", b"HEAD", 1))
+    assert answer.startswith(b"HTTP/1.1 400 ") and answer.endswith(b"\r\n\r\n")
 
 
 @pytest.mark.parametrize("more", ["Content-Length: 99999999999", "Transfer-Encoding: chunked"])
@@ -185,21 +211,23 @@ def test_an_answer_is_made_once_for_all_who_ask_within_a_moment():
 
 
 def test_what_takes_long_is_made_less_often():
-    now, made = [0.0], []
+    now, made, takes = [0.0], [], [0.0]
 
     def make() -> bytes:
         made.append(1)
-        now[0] += 1.0
+        now[0] += takes[0]
         return b""
 
-    answer = Shared(make, lambda: now[0])
-    answer.get()
-    now[0] = 10.9
-    answer.get()
-    assert len(made) == 1
-    now[0] = 11.1
-    answer.get()
-    assert len(made) == 2
+    for takes[0], keeps in ((0.01, 0.1), (1.0, shared.MOST)):
+        answer = Shared(make, lambda: now[0])
+        made.clear()
+        answer.get()
+        now[0] += keeps * 0.9
+        answer.get()
+        assert len(made) == 1
+        now[0] += keeps * 0.2
+        answer.get()
+        assert len(made) == 2
 
 
 def test_an_answer_that_cannot_be_made_is_tried_again():

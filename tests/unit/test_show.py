@@ -270,7 +270,8 @@ def test_switches_links_and_hosts(controller, lines):
 
 @pytest.mark.parametrize("kind", ["ports", "flows", "gif", "announcements", "switches", "hosts", "links"])
 def test_nothing_to_show(controller, lines, kind):
-    controller.say(flows() if kind == "flows" else {kind: []})
+    paged = kind in ("flows", "gif", "announcements")
+    controller.say({kind: [], **(PAGE if paged else {})})
     (line,) = lines(kind)
     assert line.startswith(f"no {kind}")
 
@@ -651,10 +652,13 @@ class Terminal(Console):
     """What rich takes for a terminal 100 wide, and where nobody looks."""
 
     out: io.StringIO
+    ROWS = 25
 
     def __init__(self, **_: Any) -> None:
         Terminal.out = io.StringIO()
-        super().__init__(file=Terminal.out, force_terminal=True, width=100, color_system=None)
+        super().__init__(
+            file=Terminal.out, force_terminal=True, width=100, height=self.ROWS, color_system=None
+        )
 
 
 def test_watching_on_a_terminal_outlives_the_controller(controller, run, looks, monkeypatch):
@@ -672,6 +676,33 @@ def test_watching_on_a_terminal_outlives_the_controller(controller, run, looks, 
     # While the controller is away, what was known last stays.
     assert said[first + 1 : failed].count(" 111 ") == 1
     assert looks == [1.0] * 3
+
+
+@pytest.mark.parametrize(("kind", "use"), [("ports", "use --json"), ("flows", "use --limit or --json")])
+def test_what_has_no_room_on_the_terminal_is_said_to_be_there(controller, run, looks, monkeypatch, kind, use):
+    monkeypatch.setattr(show, "Console", Terminal)
+    monkeypatch.setattr(Terminal, "ROWS", 12)
+    monkeypatch.setenv("TERM", "xterm")
+    rows = [{**PORT, "port": number} for number in range(1, 41)]
+    controller.say({"ports": rows} if kind == "ports" else flows(*[FLOW] * 40))
+    controller.refuse(500, "see the controller's log")
+    assert run(kind, "--watch", "1") == (0, "", "")
+    said = Terminal.out.getvalue()
+    assert f"32 more lines: {use}" in said  # of 43, with header and footer; 11 are shown
+    assert "500, see the controller's log" in said
+    shown = said[: said.index("more lines")].splitlines()
+    assert len(shown) == 12
+
+
+def test_watching_what_is_refused_ends(controller, run, looks, monkeypatch):
+    monkeypatch.setattr(show, "Console", Terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    controller.say(LINKS)
+    controller.refuse(429, "later")
+    controller.refuse(404, "there is no such resource")
+    code, _, err = run("links", "--watch", "1")
+    assert code == 2 and "404, there is no such resource" in err
+    assert "429, later" in Terminal.out.getvalue() and looks == [1.0] * 2
 
 
 def test_watching_a_controller_that_is_not_there_ends_at_once(controller, refused, looks, monkeypatch):
@@ -692,6 +723,7 @@ def test_pauses_that_are_none(seconds, capsys):
 
 # Deadlines
 
+PAGE = {"total": 0, "limit": 100, "offset": 0}
 GIF = {
     "dpid": S1,
     "port": 1,
@@ -713,18 +745,20 @@ ENDLESS |= dict.fromkeys(["size_bytes", "remaining_bytes", "deadline_s", "remain
 
 
 def test_flows_by_deadline(controller, lines):
-    controller.say({"gif": [GIF, LATE, ENDLESS]})
-    header, _, first, late, endless = (words(line) for line in lines("gif"))
+    controller.say({"gif": [GIF, LATE, ENDLESS], **PAGE, "total": 1500, "limit": 1000})
+    header, _, first, late, endless, footer = (words(line) for line in lines("gif"))
     assert header == "port # from to age size left due in deadline state"
     assert first == "1:1 1 10.0.0.2:40002 10.0.0.1:5001 0.2s 12.0M 4.1M 0.6s 0.8s open"
     assert late == "1:1 2 10.0.0.2:40002 10.0.0.1:5001 0.2s 12.0M 0 -1m01s 25ms ended"
     assert endless == "1:1 3 [fe80::2]:40002 10.0.0.1:5001 0.2s - - - - -"
+    assert footer == "showing 3 of 1,500: use --offset"
 
 
 def test_announcements(controller, lines):
     row = {"id": 3, "src": "10.0.0.2", "sport": None, "flows": [40002, 40004]}
-    controller.say({"announcements": [row, {**row, "flows": []}]})
-    header, _, first, second = lines("announcements")
+    controller.say({"announcements": [row, {**row, "flows": []}], **PAGE, "total": 4, "offset": 2})
+    header, _, first, second, footer = lines("announcements", "--offset", "2")
+    assert footer == "showing 2 of 4, after the first 2"
     assert header.split() == ["id", "src", "sport", "flows"]
     assert first.split() == ["3", "10.0.0.2", "-", "40002", "40004"]
     assert second.split()[-1] == "-"

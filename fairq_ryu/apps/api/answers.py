@@ -60,14 +60,14 @@ class Links(Row):
     links: list[LinkRow]
 
 
-class Gif(Row):
-    """The tables of all ports whose policy knows deadlines."""
+class Gif(_Page):
+    """A page of the tables of all ports whose policy knows deadlines."""
 
     gif: list[GifRow]
 
 
-class Announcements(Row):
-    """What applications have announced."""
+class Announcements(_Page):
+    """A page of what applications have announced."""
 
     announcements: list[AnnouncementRow]
 
