@@ -106,7 +106,7 @@ def test_every_segment_of_a_connection_passes_the_same_links(fabric, syn, choice
         assert links_of(there) == links_of(back), flow
         paths[flow] = links_of(there)
         assert is_path(paths[flow], {2, longest_path(fabric)}), (flow, paths[flow])
-    spread_evenly(fabric, paths, 1.5 if choice == "hash" else 1.25)
+    spread_evenly(fabric, paths, 1.5)
     assert "refused message" not in fabric.controller.text
 
 
