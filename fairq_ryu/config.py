@@ -325,7 +325,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "rsed",
         "recovery",
-        "both",
+        "reinject",
         "",
         "What is done about a dropped segment: dupack, reinject, both or none.",
         choices=("dupack", "reinject", "both", "none"),
