@@ -32,7 +32,7 @@ class AgentLink:
         self.govern_all = govern_all  # ports whose queue does not say its size are governed, too
         self.dpid = oxm.bridge_dpid(datapath.id)
         self.depths: dict[int, depth.QueueDepth] = {}
-        self._peaks: dict[int, int] = {}
+        self._untaken: dict[int, int] = {}  # longest queue of each port since it was taken, bytes
         self.wake = hub.Event()
         self._asked_at: float | None = None
         self._all_asked_at = 0.0
@@ -84,13 +84,13 @@ class AgentLink:
         if peak is None:
             peak = self.peaks[record.port] = Peak(now)
         peak.note(record.peak, now)
-        if record.peak > self._peaks.get(record.port, 0):
-            self._peaks[record.port] = record.peak
+        if record.peak > self._untaken.get(record.port, 0):
+            self._untaken[record.port] = record.peak
         return before
 
     def take_peak(self, number: int) -> int:
         """The longest queue of a port since this was asked last, bytes; 0 if none was read since."""
-        return self._peaks.pop(number, 0)
+        return self._untaken.pop(number, 0)
 
     @property
     def governed(self) -> list[PortKey]:
@@ -115,7 +115,7 @@ class AgentLink:
         """The agent does not watch that port any more."""
         self.depths.pop(number, None)
         self.peaks.pop(number, None)
-        self._peaks.pop(number, None)
+        self._untaken.pop(number, None)
         self._thresholds.pop(number, None)
         self._progress_asked.pop(number, None)
 

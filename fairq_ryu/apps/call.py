@@ -97,7 +97,7 @@ class MetricsView(Protocol):
 
 @dataclass(slots=True)
 class Service:
-    """All that is asked of the interface. ``history`` holds events, and ``event_row`` makes them rows."""
+    """All that is asked of the interface; of ``most_limit`` rows a page has no more."""
 
     view: View
     announcing: AnnouncingView | None = None
