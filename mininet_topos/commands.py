@@ -10,6 +10,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _NETLINK_GENERIC = 16
@@ -60,6 +61,29 @@ def die_with_parent(signum: int = signal.SIGTERM) -> Callable[[], None]:
             os._exit(1)
 
     return prepare
+
+
+def process_mark(pid: int) -> str:
+    """``PID.START``, the start in clock ticks since boot; a number alone is used again, at least after a boot.
+
+    ``ProcessLookupError`` when there is no such process.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        raise ProcessLookupError(pid) from None
+    return (
+        f"{pid}.{fields[19]}"  # proc(5): starttime is field 22, and the two before the parenthesis are gone
+    )
+
+
+def is_alive(mark: str) -> bool:
+    """Whether the process that `process_mark` described is still there. ``ValueError`` for anything else."""
+    pid = mark.partition(".")[0]
+    try:
+        return process_mark(int(pid)) == mark
+    except ProcessLookupError:
+        return False
 
 
 def end_process(process: subprocess.Popen[bytes], patience: float = 5.0) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -21,13 +22,17 @@ from mininet_topos.commands import (
     end_process,
     end_processes,
     has_kernel_datapath,
+    is_alive,
+    process_mark,
     run,
 )
 from mininet_topos.links import ShallowIntf
 
 READY_SECONDS = 15.0  # for one agent: loading and attaching eBPF programs on many ports takes a few seconds
 END_SECONDS = 5.0  # for one agent, from SIGTERM to its end
-_OWNER = "fairq-owner"  # external_ids key on what we make: the pid that made it, so that leftovers are known
+_OWNER = (
+    "fairq-owner"  # external_ids key on what we make: the process that made it, so that leftovers are known
+)
 
 
 class SwitchError(Exception):
@@ -89,7 +94,7 @@ class FairQSwitch(OVSSwitch):
 
     def bridgeOpts(self) -> str:
         """As Open vSwitch's, plus a mark of who made the bridge."""
-        return f"{super().bridgeOpts()} external_ids:{_OWNER}={os.getpid()}"
+        return f"{super().bridgeOpts()} external_ids:{_OWNER}={process_mark(os.getpid())}"
 
     def start(self, controllers: Iterable[Any]) -> None:
         """Make the bridge, put its shallow queues in place and start the agent.
@@ -264,14 +269,24 @@ def refuse_foreign_bridge(name: str) -> None:
         run(["ovs-vsctl", "br-exists", name])
     except CommandError:
         return
-    owner = run(["ovs-vsctl", "--if-exists", "get", "Bridge", name, f"external_ids:{_OWNER}"])
-    pid = owner.strip().strip('"')
-    if not pid.isdigit() or Path(f"/proc/{pid}").exists():
+    if not remove_leftover(name):
         raise SwitchError(
             f"bridge {name} exists already: end the program that uses it,"
             f" or remove it with `ovs-vsctl del-br {name}`"
         )
+
+
+def remove_leftover(name: str) -> bool:
+    """Remove bridge ``name`` if we made it, in a process that is gone: killed, or lost with its machine.
+
+    Returns whether it did. Anything else is left as it is.
+    """
+    said = run(["ovs-vsctl", "--if-exists", "get", "Bridge", name, f"external_ids:{_OWNER}"])
+    owner = said.strip().strip('"')
+    if not re.fullmatch(r"\d+\.\d+", owner) or is_alive(owner):
+        return False
     remove_bridge(name)
+    return True
 
 
 def remove_bridge(name: str) -> None:

@@ -66,8 +66,8 @@ def two_flows_of_which_one_is_paused(lab):
     """The first needs most of the link; the second, due later, more than is left, and less than all of it.
     Returns both.
     """
-    announce(lab, "h1", 5001, "15MB", "3")
-    announce(lab, "h2", 5002, "10MB", "4")
+    announce(lab, "h1", 5001, "30MB", "6")
+    announce(lab, "h2", 5002, "20MB", "8")
     first = lab.bulk("h1", 5001)
     assert until(lambda: received(first[0]) > 100_000)
     second = lab.bulk("h2", 5002)

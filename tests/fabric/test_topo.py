@@ -159,12 +159,14 @@ def test_a_bridge_of_someone_else_is_left_alone(clean):
 
 
 def test_a_bridge_left_by_a_killed_run_is_replaced(clean):
+    from mininet_topos.commands import process_mark
     from mininet_topos.switch import refuse_foreign_bridge
 
-    gone = subprocess.Popen(["true"])
-    gone.wait()
+    with subprocess.Popen(["sleep", "10"]) as maker:
+        mark = process_mark(maker.pid)
+        maker.kill()
     output("ovs-vsctl", "add-br", "s1", "--", "set", "Bridge", "s1", "datapath_type=netdev",
-           f"external_ids:fairq-owner={gone.pid}",
+           f"external_ids:fairq-owner={mark}",
            "--", "create", "QoS", "type=linux-noop", "external_ids:fairq-bridge=s1")  # fmt: skip
     refuse_foreign_bridge("s1")
 

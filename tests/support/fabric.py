@@ -14,6 +14,7 @@ import urllib.request
 from pathlib import Path
 
 from fairq_ryu.switch import status
+from mininet_topos.switch import remove_leftover
 from tests.support.capture import Capture
 from tests.support.lab import BIN, Process, end, free_port, output, until
 
@@ -45,6 +46,8 @@ def run_files(switches):
 def network(directory, topo, agent=AGENT):
     """A :class:`Fabric`; waits while others on this machine use the names that it needs."""
     names = set(topo.switches())
+    for name in names:
+        remove_leftover(name)
     assert until(lambda: not traces(names), 120, 1), f"in use on this machine: {traces(names)}"
     made = Fabric(directory, topo, agent)
     try:

