@@ -64,7 +64,7 @@ def die_with_parent(signum: int = signal.SIGTERM) -> Callable[[], None]:
 
 
 def process_mark(pid: int) -> str:
-    """``PID.START``, the start in clock ticks since boot; a number alone is used again, at least after a boot.
+    """``PID.START``, START in clock ticks since boot: a number alone is used again, after a boot at least.
 
     ``ProcessLookupError`` when there is no such process.
     """
