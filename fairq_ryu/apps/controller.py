@@ -7,7 +7,6 @@ their agents, where queues are read and windows are set.
 from __future__ import annotations
 
 import time
-from collections import deque
 from typing import Any, ClassVar
 
 from ryu.app.wsgi import WSGIApplication
@@ -28,6 +27,7 @@ from fairq_ryu.apps.traffic import INTERVAL, Traffic
 from fairq_ryu.apps.windows import Windows
 from fairq_ryu.fabric.counting import Counts
 from fairq_ryu.fabric.flows import FlowEvent, FlowState, FlowTable, SeenFlow
+from fairq_ryu.fabric.held import HeldSyns
 from fairq_ryu.fabric.paths import Assigned
 from fairq_ryu.model import FlowKey, PortKey, TcpSegment
 from fairq_ryu.openflow import congestion, depth, oxm, packets, records, rules, segments
@@ -38,6 +38,7 @@ _IDLE_INTERVAL = 0.25
 # Changes of the network that come within this many seconds are worked out together.
 _REFRESH_DELAY = 0.01
 _TICK = 0.25
+_WAITING_TICK = 0.05  # while it is to be found out what ports lead to
 # So many SYNs wait for their turn; those beyond are worked on as they come, and switches wait with more.
 _MOST_HELD = 4096
 # Bridges are asked how many copies they have dropped this often, seconds: a scrape shows the last answer.
@@ -74,6 +75,7 @@ class Controller(app_manager.RyuApp):
         token = settings.or_exit(lambda: interface.token(self.config))
         choice = settings.or_exit(lambda: choose(self.policy_name, self.config))
         self.network = Network(self.config, self.logger)
+        discovery.frame_sent = self.network.frame_sent
         self.flows = FlowTable(self.config.number("fairq_ryu", "flow_idle_timeout"))
         self.traffic = Traffic()
         self.streams = interface.streams(self.config)
@@ -82,7 +84,7 @@ class Controller(app_manager.RyuApp):
         self._holds = self.config.value("fairq_ryu", "syn") == "hold"
         self.counts = Counts()
         self._joining: dict[int, tuple[Any, list[Any]]] = {}  # bridges, and the rules they have told of
-        self._held_syns: deque[tuple[Any, packets.Frame, bytes, PortKey]] = deque()
+        self._held_syns: HeldSyns[tuple[Any, packets.Frame, bytes, PortKey, float]] = HeldSyns()
         self._held_there = hub.Event()
         self._changed = hub.Event()
         self.metrics = Metrics(self)
@@ -261,10 +263,15 @@ class Controller(app_manager.RyuApp):
         self._network_changed()
 
     def _segment(
-        self, frame: packets.Frame, segment: TcpSegment, in_port: PortKey, now: float
+        self,
+        frame: packets.Frame,
+        segment: TcpSegment,
+        in_port: PortKey,
+        now: float,
+        came: float | None = None,
     ) -> tuple[Assigned | None, list[Any]]:
-        """A SYN, FIN or RST: its connection is pinned and counted. Returns its path, and the agents that
-        were told of windows.
+        """A SYN, FIN or RST: its connection is pinned and counted; it ``came`` earlier if it was held.
+        Returns its path, and the agents that were told of windows.
         """
         if segment.syn:
             self.windows.syn(frame)
@@ -272,14 +279,15 @@ class Controller(app_manager.RyuApp):
         else:
             found = self.network.paths.get(segment.key)
         path = None if found is None else found.path
-        return found, self._apply(self.flows.segment(segment, in_port, path, now), now)
+        return found, self._apply(self.flows.segment(segment, in_port, path, now), now, came)
 
     def _hold(self, datapath: Any, frame: packets.Frame, data: bytes, in_port: PortKey, now: float) -> None:
         """A SYN waits for its turn: of a volley, the first are to go on while the others are worked on."""
         if len(self._held_syns) >= _MOST_HELD:
-            self._held(datapath, frame, data, in_port, now)
+            self._held(datapath, frame, data, in_port, now, now)
             return
-        self._held_syns.append((datapath, frame, data, in_port))
+        deadline = None if frame.tcp is None else self.windows.deadline_of(frame.tcp.key, now)
+        self._held_syns.add((datapath, frame, data, in_port, now), in_port, deadline, now)
         self._held_there.set()
 
     def _work_on_held(self) -> None:
@@ -288,12 +296,20 @@ class Controller(app_manager.RyuApp):
             self._held_there.clear()
             while self._held_syns:
                 try:
-                    self._held(*self._held_syns.popleft(), time.monotonic())
+                    self._held(*self._held_syns.take(), time.monotonic())
                 except Exception:  # as Ryu does about events: what is wrong with one is not for the others
                     self.logger.exception("a SYN that was held is lost")
                 hub.sleep(0)  # answers to barriers, and what is to be sent, come before the next
 
-    def _held(self, datapath: Any, frame: packets.Frame, data: bytes, in_port: PortKey, now: float) -> None:
+    def _held(
+        self,
+        datapath: Any,
+        frame: packets.Frame,
+        data: bytes,
+        in_port: PortKey,
+        came: float,
+        now: float,
+    ) -> None:
         """A SYN goes on when its path and its windows stand; nothing to wait for, and it goes at once."""
         if self.network.bridges.get(datapath.id) is not datapath:
             return  # gone while it waited: nobody can send it on, and its sender repeats it
@@ -302,7 +318,7 @@ class Controller(app_manager.RyuApp):
         told: list[Any] = []
         if frame.tcp is not None:
             known = self.network.paths.get(frame.tcp.key)
-            found, told = self._segment(frame, frame.tcp, in_port, now)
+            found, told = self._segment(frame, frame.tcp, in_port, now, came)
             if found is not None and found.pinned and found != known:
                 told = told + self.network.along(found)
         self.network.after(told, lambda: self.network.let_go(datapath, data, in_port, found))
@@ -349,7 +365,7 @@ class Controller(app_manager.RyuApp):
             self._network_changed()
             self.windows.overdue(now)
             self.streams.tick()
-            hub.sleep(_TICK)
+            hub.sleep(_WAITING_TICK if self.network.topology.waits else _TICK)
 
     def _ask_meters(self) -> None:
         while True:
@@ -488,9 +504,11 @@ class Controller(app_manager.RyuApp):
         ]
         self._apply(self.flows.reconcile(link.dpid, seen, now), now)
 
-    def _apply(self, events: list[FlowEvent], now: float) -> list[Any]:
-        """Flows started or ended on ports: windows follow. Returns the agents that were told."""
-        told = self.windows.apply(events, now)
+    def _apply(self, events: list[FlowEvent], now: float, came: float | None = None) -> list[Any]:
+        """Flows started or ended on ports: windows follow. Returns the agents that were told. ``came``: when
+        what tells of it came, if that was earlier.
+        """
+        told = self.windows.apply(events, now, came)
         for event in events:
             if not event.started:
                 self._release_if_over(event.flow.key)

@@ -2,7 +2,7 @@
 
 The service would take agents for switches and send discovery frames to them, and it would parse every
 packet that comes in, twice. This one leaves agents alone, is handed discovery frames by the controller,
-and tells it of links that are lost.
+and tells it of links that are lost and of frames that are sent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class _SteadyClock:
 
 
 class Discovery(switches.Switches):
-    """Sends LLDP out of every port of every bridge. ``link_lost`` is called when none come any more."""
+    """Sends LLDP out of every port of every bridge. ``link_lost`` is called when none come any more,
+    ``frame_sent`` with every port that one leaves by.
+    """
 
     # In Ryu's eyes this is the module it loads for whoever asks about topology: now or later, one is enough.
     __module__ = switches.__name__
@@ -42,6 +44,7 @@ class Discovery(switches.Switches):
         # As --observe-links would; without links there are no paths.
         cfg.CONF.set_override("observe_links", True)
         self.link_lost: Callable[[PortKey, PortKey], None] = lambda _source, _target: None
+        self.frame_sent: Callable[[PortKey], None] = lambda _port: None
         switches.time = _SteadyClock
         super().__init__(*args, **kwargs)
         self.threads.append(hub.spawn(self._wake))
@@ -73,6 +76,11 @@ class Discovery(switches.Switches):
             source, target = event.link.src, event.link.dst
             self.link_lost(PortKey(source.dpid, source.port_no), PortKey(target.dpid, target.port_no))
         super().send_event_to_observers(event, state)
+
+    def send_lldp_packet(self, port: Any) -> None:
+        """A discovery frame leaves by a port."""
+        super().send_lldp_packet(port)
+        self.frame_sent(PortKey(port.dpid, port.port_no))
 
     def lldp_packet_in_handler(self, event: Any) -> None:
         """A discovery frame; called by the controller, not by an event."""

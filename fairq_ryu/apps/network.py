@@ -6,6 +6,7 @@ What should stand is decided in :mod:`fairq_ryu.fabric`; this says it to the bri
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -34,7 +35,9 @@ _MAX_ASKED = 1024
 _NEVER = -1
 # Within so many seconds all bridges have found a controller that starts anew: they try every eight at least.
 _RETURN = 15.0
-# Waiting for a switch to confirm ends after this many seconds.
+# Discovery frames must have left every port so often before a port that none came in by is a host's.
+_SWEEPS = 1
+# Waiting for a switch to confirm ends after this many seconds, where going on is better than waiting.
 _PATIENCE = 0.5
 
 
@@ -62,7 +65,9 @@ class Network:
         self.copies_dropped: dict[int, int] = {}  # by the meters of bridges, by their own count
         self._unmetered: set[int] = set()
         self.repins = 0
-        self.topology = Topology(config.number("fairq_ryu", "discovery_time"))
+        self.topology = Topology(config.number("fairq_ryu", "discovery_time"), _SWEEPS)
+        self._standing: set[int] = set()  # bridges whose own rules stand
+        self._probed: set[PortKey] = set()  # discovery frames have left by these ports lately
         self.hosts = HostTable()
         choice = PathChoice(str(config.value("fairq_ryu", "path_choice")))
         self.paths = PathTable(Routes(self.topology.graph(), ()), choice)
@@ -84,6 +89,7 @@ class Network:
         earlier controller of this kind has left there stays in force until the network is known again.
         """
         ports = list(ports)
+        self.barriers.gone(datapath.id)  # an earlier connection
         self.bridges[datapath.id] = datapath
         self._unmetered.discard(datapath.id)
         adopted = adoption.read(stats)
@@ -93,6 +99,8 @@ class Network:
         if self._packet_in_rate:
             messages.append(rules.copy_limit(datapath, self._packet_in_rate))
         self._say(datapath, [*messages, *rules.pipeline(datapath)])
+        self._standing.discard(datapath.id)
+        self.after([datapath], lambda: self._stands(datapath.id, datapath), math.inf)
         self._forwarding.bridge_came(datapath.id, None if adopted is None else adopted.standing)
         self.topology.add_switch(datapath.id, [(port.number, port.up) for port in ports], now)
         if adopted is not None:
@@ -116,12 +124,18 @@ class Network:
             if self.hosts.by_mac(mac) is None and self.topology.frame_seen(port):
                 self.hosts.seen(mac, port)
 
+    def _stands(self, dpid: int, datapath: Datapath) -> None:
+        if self.bridges.get(dpid) is datapath:
+            self._standing.add(dpid)
+
     def bridge_gone(self, datapath: Datapath) -> bool:
         """A connection has ended. Returns whether it was a bridge's present one."""
         dpid = datapath.id
         if self.bridges.get(dpid) is not datapath:
             return False
         del self.bridges[dpid]
+        self._standing.discard(dpid)
+        self.barriers.gone(dpid)
         self._held_at.pop(dpid, None)
         self.copies_dropped.pop(dpid, None)
         self._forwarding.bridge_gone(dpid)
@@ -153,6 +167,26 @@ class Network:
         self.names.pop(port, None)
         self.topology.remove_port(port)
         self._forget_hosts(port)
+
+    def frame_sent(self, port: PortKey) -> None:
+        """A discovery frame leaves by a port. If it is too early for another bridge to hand it over, it does
+        not count.
+        """
+        if self.topology.waits and self._standing.issuperset(self.bridges):
+            self._probed.add(port)
+
+    def _confirm_sent(self) -> None:
+        """Discovery frames of late are where they lead when all bridges have answered twice: first that they
+        were sent, and then that what came in before the question was handed over.
+        """
+        ports, self._probed = self._probed, set()
+        bridges = list(self.bridges.values())
+
+        def handed_over() -> None:
+            here = [each for each in bridges if self.bridges.get(each.id) is each]
+            self.after(here, lambda: self.topology.probed(ports), math.inf)
+
+        self.after(bridges, handed_over, math.inf)
 
     def link_seen(self, source: PortKey, target: PortKey) -> None:
         """A discovery frame has come through a link."""
@@ -203,7 +237,9 @@ class Network:
         if len(self.bridges) == 1:
             grow()  # nobody else's rules to wait for
         else:
-            self.after([self.bridges[change.dpid] for change in floods if change.dpid in self.bridges], grow)
+            # However long it takes: two bridges that flood along different trees may make a loop.
+            there = [self.bridges[change.dpid] for change in floods if change.dpid in self.bridges]
+            self.after(there, grow, math.inf)
 
     def _say_change(self, change: Change, value: forwarding.Value | None) -> None:
         datapath = self.bridges.get(change.dpid)
@@ -224,6 +260,10 @@ class Network:
 
     def host_seen(self, datapath: Datapath, frame: packets.Frame, in_port: PortKey, now: float) -> None:
         """A frame came in by a port, and its source was not known there."""
+        known = self.hosts.by_mac(frame.src)
+        elsewhere = known is not None and known.port != in_port
+        if elsewhere and self.topology.role(in_port) is PortRole.UNDECIDED:
+            return  # the host has moved, or the port is a link that nobody has found yet: time tells
         if not self.topology.frame_seen(in_port):
             return
         news = self.hosts.seen(frame.src, in_port, frame.ip)
@@ -345,6 +385,8 @@ class Network:
 
     def tick(self, now: float) -> None:
         """What time alone brings about."""
+        if self._probed:
+            self._confirm_sent()
         self._decided += self.topology.decide(now)
         known = self.topology.settled or now >= self._take_over_at
         if known and self._forwarding.take_over():
@@ -381,15 +423,19 @@ class Network:
             ports = [port for port in flooded if port != in_port.port]
         self._say(datapath, [rules.packet_out(datapath, data, in_port.port, ports)])
 
-    def after(self, datapaths: Iterable[Datapath], action: Callable[[], None]) -> None:
-        """Do something once these switches have done what they were told."""
+    def after(
+        self, datapaths: Iterable[Datapath], action: Callable[[], None], patience: float | None = None
+    ) -> None:
+        """Do something once these switches have done what they were told, or have gone; or after
+        ``patience`` seconds, half a second if nothing is said of it.
+        """
         tickets = []
         for datapath in datapaths:
             message = rules.barrier(datapath)
             datapath.set_xid(message)
             tickets.append((datapath.id, message.xid))
             datapath.send_msg(message)
-        self.barriers.wait(tickets, action, time.monotonic())
+        self.barriers.wait(tickets, action, time.monotonic(), patience)
 
     @staticmethod
     def _say(datapath: Datapath, messages: Iterable[Message]) -> None:

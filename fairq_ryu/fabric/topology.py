@@ -2,7 +2,8 @@
 
 Pure; time is an argument. A port leads to a host or to another switch, and which one it is only turns
 out with time: a port that no discovery frame (LLDP) came in by for a while is a host's. Until then
-nothing is flooded to it, because flooding along an undiscovered loop would never end.
+nothing is flooded to it, because flooding along an undiscovered loop would never end. On a busy machine a
+while is not enough: frames must have left every port, too, and have had the time to arrive.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     Whole = nx.Graph[int | str]
 
 _Touches = Callable[[PortKey], bool]
+# A switch that is connected and does nothing holds decisions up for so many times ``settle``, not for ever.
+_AT_LATEST = 10
 
 
 class PortRole(StrEnum):
@@ -38,17 +41,23 @@ class _Port:
     up: bool = True
     # When a port that no discovery frame came in by counts as a host's; None: not any more, or already.
     decides_at: float | None = None
+    # And the sweep that must have ended by then.
+    decides_after: int = 0
 
 
 class Topology:
-    """Switches, ports and links. ``settle``: seconds after which a port without LLDP is a host's.
+    """Switches, ports and links. ``settle``: seconds after which a port without LLDP is a host's, if
+    meanwhile there were so many ``sweeps``: discovery frames out of every port, that have arrived.
 
     ``version`` grows with every change that can alter a way through the network.
     """
 
-    def __init__(self, settle: float) -> None:
+    def __init__(self, settle: float, sweeps: int = 0) -> None:
         self.settle = settle
+        self.sweeps = sweeps
         self.version = 0
+        self._swept = 0
+        self._sweep: set[PortKey] = set()  # the ports that this sweep has been at
         self._ports: dict[PortKey, _Port] = {}
         self._switches: set[int] = set()
         # LLDP goes one way: a link can be used once a frame has come through in each direction.
@@ -92,8 +101,15 @@ class Topology:
 
     def add_port(self, port: PortKey, up: bool, now: float) -> None:
         """A port has come."""
-        self._ports[port] = _Port(up=up, decides_at=now + self.settle)
+        self._ports[port] = _Port(up=up)
+        self._decide_later(port, now + self.settle)
         self.version += 1
+
+    def _decide_later(self, port: PortKey, at: float) -> None:
+        """What left other ports before may not have found this one: the sweep begins anew."""
+        self._sweep.clear()
+        self._ports[port].decides_at = at
+        self._ports[port].decides_after = self._swept + self.sweeps
 
     def remove_port(self, port: PortKey) -> None:
         """A port has gone."""
@@ -115,7 +131,7 @@ class Topology:
             self._forget_links(lambda other: other == port)
         elif state.role is not PortRole.HOST:
             # A link's port stays one until the wait is over, so that nothing is flooded into it.
-            state.decides_at = now + self.settle
+            self._decide_later(port, now + self.settle)
 
     def frame_seen(self, port: PortKey) -> bool:
         """A host's frame came in by a port. Returns whether the port is a host's: an undecided one is,
@@ -151,8 +167,17 @@ class Topology:
         """A port was a link when it was last known: it is one until then, whether or not LLDP comes."""
         state = self._ports.get(port)
         if state is not None and state.role is PortRole.UNDECIDED:
-            state.role, state.decides_at = PortRole.LINK, until
+            state.role = PortRole.LINK
+            self._decide_later(port, until)
             self.version += 1
+
+    def probed(self, ports: Iterable[PortKey]) -> None:
+        """Discovery frames have left by these ports, and are where they lead by now."""
+        self._sweep.update(ports)
+        here = (port for port, state in self._ports.items() if state.up and port.dpid in self._switches)
+        if self._sweep.issuperset(here):
+            self._sweep.clear()
+            self._swept += 1
 
     def link_lost(self, source: PortKey, target: PortKey) -> None:
         """Discovery frames from ``source`` to ``target`` come no more."""
@@ -164,17 +189,23 @@ class Topology:
         """Settle what waiting settles: ports that no discovery frame came in by are hosts'. Returns these."""
         decided = []
         for port, state in self._ports.items():
-            if state.decides_at is not None and state.up and now >= state.decides_at:
+            if state.decides_at is None or not state.up or now < state.decides_at:
+                continue
+            if self._swept >= state.decides_after or now >= state.decides_at + _AT_LATEST * self.settle:
                 state.role, state.decides_at = PortRole.HOST, None
                 self.version += 1
                 decided.append(port)
         return decided
 
     @property
+    def waits(self) -> bool:
+        """Whether it is not known yet of some port that is up what it leads to."""
+        return any(state.up and state.decides_at is not None for state in self._ports.values())
+
+    @property
     def settled(self) -> bool:
         """Whether it is known of every port that is up what it leads to, and of links both directions."""
-        waiting = any(state.up and state.decides_at is not None for state in self._ports.values())
-        return not waiting and all((b, a) in self._seen for a, b in self._seen)
+        return not self.waits and all((b, a) in self._seen for a, b in self._seen)
 
     def role(self, port: PortKey) -> PortRole:
         """What a port leads to; a port that is not known leads nowhere anybody knows."""

@@ -1,5 +1,7 @@
 """Actions that wait for barrier replies."""
 
+import math
+
 from fairq_ryu.openflow.barriers import Barriers
 
 
@@ -32,8 +34,28 @@ def test_nobody_waits_for_ever():
 
 def test_an_action_may_wait_again():
     done, barriers = [], Barriers(0.5)
-    barriers.wait([1], lambda: barriers.wait([2], lambda: done.append("second"), 0.0), 0.0)
-    barriers.answered(1)
+    barriers.wait([(1, 1)], lambda: barriers.wait([(1, 2)], lambda: done.append("second"), 0.0), 0.0)
+    barriers.answered((1, 1))
     assert not done and len(barriers) == 1
-    barriers.answered(2)
+    barriers.answered((1, 2))
     assert done == ["second"]
+
+
+def test_one_may_have_more_patience_than_another():
+    done, barriers = [], Barriers(0.5)
+    barriers.wait([(1, 7)], lambda: done.append("patient"), 0.0, math.inf)
+    barriers.wait([(1, 8)], lambda: done.append("not"), 0.0)
+    barriers.overdue(1e9)
+    assert done == ["not"]
+    barriers.answered((1, 7))
+    assert done == ["not", "patient"]
+
+
+def test_nobody_waits_for_a_switch_that_has_gone():
+    done, barriers = [], Barriers(0.5)
+    barriers.wait([(1, 7), (2, 7)], lambda: done.append("both"), 0.0, math.inf)
+    barriers.wait([(1, 8)], lambda: done.append("one"), 0.0, math.inf)
+    barriers.gone(1)
+    assert done == ["one"]
+    barriers.answered((2, 7))
+    assert done == ["one", "both"] and len(barriers) == 0

@@ -75,11 +75,18 @@ def test_a_change_is_told_once_and_what_changes_nothing_is_not(site, caplog):
     caplog.set_level("INFO")
     for _ in range(2):
         assert change(site, {"policy": "fairq", "parameters": {"alpha": 0.5}}).status_code == 200
+    (event,) = site.streams.history.since(kind=Kind.POLICY)
+    assert event.message == "now policy fairq with alpha = 0.5, was fairq"
+    log = site.logger
+    assert (log.isEnabledFor(20), log.disabled, log.propagate, log.parent.propagate) == (
+        True,
+        False,
+        True,
+        True,
+    )
     assert [record.message for record in caplog.records if "REST" in record.message] == [
         "REST: now policy fairq with alpha = 0.5, was fairq"
     ]
-    (event,) = site.streams.history.since(kind=Kind.POLICY)
-    assert event.message == "now policy fairq with alpha = 0.5, was fairq"
     assert change(site, {}).status_code == 200
     assert change(site, {"policy": None, "parameters": {}}).status_code == 200
     assert len(site.streams.history.since(kind=Kind.POLICY)) == 1

@@ -338,6 +338,6 @@ def test_ports_get_their_policy_when_their_role_is_known():
     site = Site(rules=(("role:host", special),))
     site.windows.name_ports(0.1)
     assert site.windows.engine.policy_of(B) is site.policy
-    site.network.tick(10.0)
-    site.windows.name_ports(10.0)
+    site.network.tick(20.0)
+    site.windows.name_ports(20.0)
     assert site.windows.engine.policy_of(B) is special

@@ -1,0 +1,187 @@
+"""Before a port counts as a host's, discovery frames must have had their chance, on slow machines, too."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from fairq_ryu.apps.network import Network, PortState
+from fairq_ryu.config import Config
+from fairq_ryu.fabric.topology import PortRole
+from fairq_ryu.model import PortKey
+from fairq_ryu.openflow.packets import Frame
+from tests.unit.fakes import FakeSwitch
+
+HOST1, LINK1, LINK2, HOST2 = (PortKey(dpid, port) for dpid in (1, 2) for port in (1, 2))
+SETTLE = 1.5  # the default of discovery_time
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+
+
+class Pair:
+    """Two bridges, two ports each, that answer barriers when the test says so."""
+
+    def __init__(self) -> None:
+        self.log = []
+        self.network = Network(Config(), logging.getLogger(__name__))
+        self.bridges = {dpid: FakeSwitch(dpid, self.log) for dpid in (1, 2)}
+        for dpid in self.bridges:
+            self.come(dpid)
+
+    def come(self, dpid: int, now: float = 0.0) -> None:
+        ports = [PortState(number, True, f"s{dpid}-eth{number}") for number in (1, 2)]
+        self.network.bridge_came(self.bridges[dpid], ports, [], now)
+
+    def answer(self, *dpids: int) -> None:
+        """These bridges answer what they were asked until now."""
+        for dpid, message in list(self.log):
+            if dpid in (dpids or (1, 2)) and type(message).__name__ == "OFPBarrierRequest":
+                self.network.barriers.answered((dpid, message.xid))
+
+    def sweep(self) -> None:
+        for port in (HOST1, LINK1, LINK2, HOST2):
+            self.network.frame_sent(port)
+
+    def confirm(self, now: float) -> None:
+        self.network.tick(now)
+        self.answer()
+        self.answer()
+
+    def roles(self) -> set[PortRole]:
+        return {self.network.topology.role(port) for port in (HOST1, LINK1, LINK2, HOST2)}
+
+
+@pytest.fixture
+def pair():
+    return Pair()
+
+
+def test_a_sweep_whose_frames_are_through_decides_when_it_is_time(pair):
+    pair.answer()  # their own rules stand
+    pair.sweep()
+    pair.confirm(0.9)
+    pair.network.tick(SETTLE - 0.01)
+    assert pair.roles() == {PortRole.UNDECIDED}
+    pair.network.tick(SETTLE)
+    assert pair.roles() == {PortRole.HOST}
+
+
+def test_time_alone_does_not_decide(pair):
+    pair.answer()
+    pair.network.tick(5 * SETTLE)  # no frame was sent
+    assert pair.roles() == {PortRole.UNDECIDED}
+    for port in (HOST1, LINK1, LINK2):
+        pair.network.frame_sent(port)
+    pair.confirm(5 * SETTLE)
+    pair.network.tick(6 * SETTLE)  # not by every port
+    assert pair.roles() == {PortRole.UNDECIDED}
+    pair.network.frame_sent(HOST2)
+    pair.confirm(6 * SETTLE)
+    pair.network.tick(6 * SETTLE)
+    assert pair.roles() == {PortRole.HOST}
+
+
+def test_frames_count_when_every_bridge_has_answered_twice(pair):
+    pair.answer()
+    pair.sweep()
+    pair.network.tick(1.0)
+    pair.answer(1)
+    pair.network.tick(5.0)
+    pair.answer(1)
+    pair.network.tick(6.0)
+    assert pair.roles() == {PortRole.UNDECIDED}  # bridge 2 has not said that its frames have left
+    pair.answer(2)
+    pair.network.tick(7.0)
+    assert pair.roles() == {PortRole.UNDECIDED}  # nor that it has handed over what had come
+    pair.answer()
+    pair.network.tick(8.0)
+    assert pair.roles() == {PortRole.HOST}
+
+
+def test_frames_that_find_a_bridge_without_rules_do_not_count(pair):
+    pair.answer(1)
+    pair.sweep()
+    pair.confirm(2.0)
+    pair.network.tick(3.0)
+    assert pair.roles() == {PortRole.UNDECIDED}
+    pair.sweep()
+    pair.confirm(4.0)
+    pair.network.tick(4.0)
+    assert pair.roles() == {PortRole.HOST}
+
+
+def test_a_bridge_that_comes_later_has_to_be_waited_for(pair):
+    pair.network.bridge_gone(pair.bridges[2])
+    pair.network.topology.remove_port(LINK2)
+    pair.network.topology.remove_port(HOST2)
+    pair.answer()
+    for port in (HOST1, LINK1):
+        pair.network.frame_sent(port)
+    pair.network.tick(1.0)
+    pair.come(2, 1.0)
+    pair.answer()
+    pair.answer()
+    pair.network.tick(2.0)
+    assert pair.roles() == {PortRole.UNDECIDED}
+
+
+def test_a_bridge_that_goes_is_waited_for_no_longer(pair):
+    pair.answer()
+    pair.sweep()
+    pair.network.tick(1.0)
+    pair.answer(1)
+    pair.network.bridge_gone(pair.bridges[2])
+    pair.answer(1)
+    pair.network.tick(SETTLE)
+    assert [pair.network.topology.role(port) for port in (HOST1, LINK1)] == [PortRole.HOST] * 2
+
+
+def test_a_bridge_that_is_connected_and_does_nothing_delays_and_no_more(pair):
+    pair.network.tick(10.9 * SETTLE)
+    assert pair.roles() == {PortRole.UNDECIDED}
+    pair.network.tick(11 * SETTLE)
+    assert pair.roles() == {PortRole.HOST}
+
+
+def test_a_frame_of_a_host_that_is_elsewhere_says_nothing_of_an_undecided_port(pair):
+    """It may have been flooded into a link that nobody has found yet."""
+    network, mac = pair.network, "02:00:00:00:00:01"
+    network.host_seen(pair.bridges[1], Frame(mac, BROADCAST, ()), HOST1, 0.1)
+    assert network.topology.role(HOST1) is PortRole.HOST
+    network.host_seen(pair.bridges[2], Frame(mac, BROADCAST, ()), LINK2, 0.2)
+    assert network.topology.role(LINK2) is PortRole.UNDECIDED
+    assert network.hosts.by_mac(mac).port == HOST1
+    # It has moved there: this is believed once it is known that the port is no link.
+    pair.answer()
+    pair.sweep()
+    pair.confirm(1.0)
+    pair.network.tick(2.0)
+    network.host_seen(pair.bridges[2], Frame(mac, BROADCAST, ()), LINK2, 2.1)
+    assert network.hosts.by_mac(mac).port == LINK2
+
+
+def test_floods_grow_when_all_bridges_have_shrunk_theirs_however_long_it_takes(pair):
+    network = pair.network
+    for port, number in ((HOST1, 1), (HOST2, 2)):
+        network.host_seen(
+            pair.bridges[port.dpid], Frame(f"02:00:00:00:00:0{number}", BROADCAST, ()), port, 0.1
+        )
+    network.link_seen(LINK1, LINK2)
+    network.link_seen(LINK2, LINK1)
+    network.refresh()
+    pair.log.clear()
+    network.topology.link_lost(LINK1, LINK2)
+    network.refresh()
+    pair.answer()
+    network.link_seen(LINK1, LINK2)
+    pair.log.clear()
+    network.refresh()
+    shrunk = [message for _, message in pair.log if type(message).__name__ == "OFPFlowMod"]
+    pair.log[:] = [each for each in pair.log if type(each[1]).__name__ == "OFPBarrierRequest"]
+    asked = len(pair.log)
+    assert shrunk and asked == 2
+    network.tick(1000.0)
+    pair.answer(1)
+    assert not [message for _, message in pair.log if type(message).__name__ == "OFPFlowMod"]
+    pair.answer(2)
+    assert len([message for _, message in pair.log if type(message).__name__ == "OFPFlowMod"]) == 2
