@@ -107,13 +107,16 @@ class Windows:
 
     # Flows
 
-    def apply(self, events: list[FlowEvent], now: float) -> list[Any]:
-        """Flows start or end on ports: ask the policies, send what they want. Returns whom that told."""
+    def apply(self, events: list[FlowEvent], now: float, came: float | None = None) -> list[Any]:
+        """Flows start or end on ports: ask the policies, send what they want. Returns whom that told.
+
+        ``came``: what tells of it came then, and has waited. Deadlines count from there.
+        """
         changes: list[RuleChange] = []
         # All is worked out before anything is sent: sending may let another greenlet in.
         for event in events:
             if event.started:
-                changes += self._started(event, now)
+                changes += self._started(event, now, came)
             else:
                 changes += self.engine.flow_ended(event.port, event.flow.key, now)
                 # Its ports may open another connection already, which is no news of this one.
@@ -122,7 +125,12 @@ class Windows:
                     self.announcements.flow_ended(event.flow.key)
         return self._send(changes, now)
 
-    def _started(self, event: FlowEvent, now: float) -> list[RuleChange]:
+    def deadline_of(self, opener: FlowKey, now: float) -> float | None:
+        """The earliest deadline of a connection that ``opener`` opens now; None: it has none."""
+        expected = (self.announcements.expected(each, opener, now) for each in (opener, opener.reversed))
+        return min((each.deadline for each in expected if each and each.deadline is not None), default=None)
+
+    def _started(self, event: FlowEvent, now: float, came: float | None) -> list[RuleChange]:
         key = event.flow.key
         link = self.links.get(event.port.dpid)
         # If the queue has not been read lately, that is done now, so that the first ACK meets a window.
@@ -133,6 +141,8 @@ class Windows:
         connection = self._flows.get(key)
         opener = None if connection is None or connection.opener is None else connection.forward
         since = now if connection is None else connection.since
+        if came is not None and since == now:
+            since = came
         announced = self.announcements.flow_started(key, opener, since, now)
         if announced is not None:
             changes += self.engine.announced(event.port, key, announced, now)

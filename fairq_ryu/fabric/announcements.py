@@ -131,9 +131,13 @@ class Announcements:
     def of(self, flow: FlowKey) -> Announcement | None:
         """What holds for a flow that runs: its announcement, or its service, or nothing."""
         running = self._running.get(flow)
-        if running is None:
-            return None
-        entry = self._of.get(flow)
+        return None if running is None else self._said(flow, running, self._of.get(flow))
+
+    def expected(self, flow: FlowKey, opener: FlowKey, now: float) -> Announcement | None:
+        """What will hold for a direction if its connection, which ``opener`` opens, starts now."""
+        return self._said(flow, _Running(opener, now), self._take(flow, now))
+
+    def _said(self, flow: FlowKey, running: _Running, entry: Entry | None) -> Announcement | None:
         if entry is not None:
             size, deadline = entry.request.size, entry.request.deadline
             return Announcement(size, None if deadline is None else running.started + deadline)

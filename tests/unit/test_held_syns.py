@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
@@ -13,6 +12,8 @@ import pytest
 
 from fairq_ryu.apps import controller as module
 from fairq_ryu.apps.controller import Controller
+from fairq_ryu.fabric.announce_request import request
+from fairq_ryu.fabric.held import HeldSyns
 from fairq_ryu.model import WindowPlan
 from fairq_ryu.openflow.packets import Frame
 from tests.unit.fakes import FakeSwitch
@@ -49,7 +50,9 @@ class Holding:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.site = site = Site()
         self.meanwhile: Callable[[], Any] = lambda: None
+        self.now = 11.0
         monkeypatch.setattr(module, "hub", SimpleNamespace(sleep=lambda _: self.meanwhile()))
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
         site.network.tick(10.0)
         for mac, port in ((CLIENT_MAC, A), (SERVER_MAC, B)):
             site.network.host_seen(site.bridge, Frame(mac, "ff:ff:ff:ff:ff:ff", ()), port, 10.0)
@@ -60,7 +63,7 @@ class Holding:
             windows=site.windows,
             flows=site.flows,
             logger=logging.getLogger(__name__),
-            _held_syns=deque(),
+            _held_syns=HeldSyns(),
             _held_there=Bell(),
         )
         for name in ("_hold", "_held", "_segment", "_apply", "_release_if_over", "_work_on_held"):
@@ -105,6 +108,47 @@ def test_they_go_on_in_the_order_in_which_they_came(holding):
     holding.hold(7)
     holding.work()
     assert holding.gone_on == list(range(8))
+
+
+def test_those_with_deadlines_go_on_by_these_and_the_time_they_waited_counts(holding):
+    """Deadlines count from when a SYN came, not from when its turn was."""
+    site = holding.site
+    for number, deadline in ((0, None), (1, 0.5), (2, 0.1), (3, 0.3)):
+        if deadline is not None:
+            key = KEY._replace(sport=KEY.sport + number)
+            wanted = request(key.src, key.dst, key.dport, sport=key.sport, size=5000, deadline=deadline)
+            site.windows.announce(wanted, 10.9)
+        holding.hold(number, 11.0)
+    holding.now = 11.25
+    holding.work()
+    assert holding.gone_on == [2, 0, 3, 1]
+    said = [site.windows.announcements.of(KEY._replace(sport=KEY.sport + number)) for number in range(4)]
+    assert said[0] is None
+    assert [each.deadline for each in said[1:]] == pytest.approx([11.5, 11.1, 11.3])
+
+
+def test_a_port_that_floods_waits_for_itself():
+    held = HeldSyns()
+    for number in range(100):
+        held.add(f"flood {number}", A, None, 1.0 + number * 0.0002)
+    held.add("another", B, None, 1.02)
+    held.add("urgent", B, 1.05, 1.02)
+    order = [held.take() for _ in range(len(held))]
+    assert order[0] == "urgent"
+    assert order.index("another") < 5
+    assert [each for each in order if each.startswith("flood")] == [f"flood {n}" for n in range(100)]
+    with pytest.raises(IndexError):
+        held.take()
+
+
+def test_a_port_has_its_first_turn_again_when_nothing_of_it_waits():
+    held = HeldSyns()
+    for _ in range(3):
+        held.add("old", A, None, 1.0)
+        held.take()
+    held.add("a", A, None, 1.0)
+    held.add("b", B, None, 1.001)
+    assert [held.take(), held.take()] == ["a", "b"]
 
 
 def test_others_have_their_turn_after_each(holding):
