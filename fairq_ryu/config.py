@@ -226,6 +226,14 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "fairq_ryu",
+        "pins",
+        "choice",
+        "",
+        "Flows between switches get rules of their own: where there is a choice of ways, or always.",
+        choices=("choice", "always"),
+    ),
+    Setting(
+        "fairq_ryu",
         "discovery_time",
         1.5,
         "s",

@@ -70,7 +70,8 @@ class Network:
         self._probed: set[PortKey] = set()  # discovery frames have left by these ports lately
         self.hosts = HostTable()
         choice = PathChoice(str(config.value("fairq_ryu", "path_choice")))
-        self.paths = PathTable(Routes(self.topology.graph(), ()), choice)
+        always = config.value("fairq_ryu", "pins") == "always"
+        self.paths = PathTable(Routes(self.topology.graph(), ()), choice, always)
         self.barriers = Barriers(_PATIENCE)
         self._forwarding = Forwarding()
         self._routed_version = self.topology.version
@@ -203,7 +204,9 @@ class Network:
         """Work out the ways anew, and say what has changed. Returns the connections that go another way."""
         self._routed_version = self.topology.version
         routes = Routes(self.topology.graph(), self.topology.edge_switches())
-        moved = self.paths.reroute(routes)
+        moved, pinned = self.paths.reroute(routes)
+        for assigned in pinned:  # before their destinations' rules may lead them elsewhere
+            self._pin(assigned)
         changes = self._forwarding.update(self.topology, routes, self.hosts)
         floods = [change for change in changes if isinstance(change.key, Flood)]
         for change in changes:

@@ -2,7 +2,8 @@
 
 A connection between hosts of different switches is pinned: it keeps its path, with rules of its own on
 every hop and in both directions, until it ends or a link of the path goes. One within a switch is left to
-the rules that forward by destination. Pure.
+the rules that forward by destination, and so are those of a network without loops, unless all are to be
+pinned: there is one way only. Should it get another one, the connections that run are pinned to theirs. Pure.
 """
 
 from __future__ import annotations
@@ -56,12 +57,23 @@ class Moved(NamedTuple):
     new: Assigned
 
 
-class PathTable:
-    """The paths of all connections. Made with the routes of the moment; :meth:`reroute` brings new ones."""
+class Rerouted(NamedTuple):
+    """What has become of connections: those that go another way, and those that are pinned where they are."""
 
-    def __init__(self, routes: Routes, choice: PathChoice = PathChoice.HASH) -> None:
+    moved: list[Moved]
+    pinned: list[Assigned]
+
+
+class PathTable:
+    """The paths of all connections. Made with the routes of the moment; :meth:`reroute` brings new ones.
+
+    ``always``: connections are pinned even where there is one way only.
+    """
+
+    def __init__(self, routes: Routes, choice: PathChoice = PathChoice.HASH, always: bool = False) -> None:
         self.routes = routes
         self.choice = choice
+        self.always = always
         self._assigned: dict[FlowKey, Assigned] = {}
         self._load: Counter[PortKey] = Counter()  # pinned connections by port
         self.pinned = 0
@@ -102,14 +114,18 @@ class PathTable:
             self._count(known, -1)
         return known
 
-    def reroute(self, routes: Routes) -> list[Moved]:
-        """The network has changed: find new paths for connections whose path is gone, or that are not
-        pinned and now go another way. A pinned path that still works is kept, whatever has come back.
+    def reroute(self, routes: Routes) -> Rerouted:
+        """The network has changed: find new paths for connections whose path is gone. One that still works
+        is kept, whatever has come, and pinned if there is another way now.
         """
         self.routes = routes
-        moved: list[Moved] = []
+        changed = Rerouted([], [])
         for known in list(self._assigned.values()):
-            if known.pinned and routes.alive(known.way):
+            if routes.alive(known.way):
+                if not known.pinned and self._pins(known.way):
+                    self.release(known.key)
+                    self._keep(known._replace(pinned=True))
+                    changed.pinned.append(known._replace(pinned=True))
                 continue
             self.release(known.key)
             new = self._choose(known.key, known.source, known.target)
@@ -118,8 +134,11 @@ class PathTable:
                 new = known
             self._keep(new)
             if new != known:
-                moved.append(Moved(known, new))
-        return moved
+                changed.moved.append(Moved(known, new))
+        return changed
+
+    def _pins(self, way: Way) -> bool:
+        return bool(way) and (self.always or not self.routes.only_one(way[0][0].dpid))
 
     def _choose(self, key: FlowKey, source: PortKey, target: PortKey) -> Assigned | None:
         routes = self.routes
@@ -133,8 +152,7 @@ class PathTable:
             way = routes.way(source.dpid, target.dpid, key)
         if way is None:
             return None
-        # Where there is one way now there may be two tomorrow, and a flow should not notice.
-        return Assigned(key, source, target, way, pinned=bool(way))
+        return Assigned(key, source, target, way, self._pins(way))
 
     def _heaviest(self, way: Way) -> list[int]:
         """Connections pinned to the links of a way, the fullest link first."""

@@ -53,6 +53,7 @@ class Routes:
         self._graph = graph
         self._edges = frozenset(edge_switches) & frozenset(graph)
         self._trees: dict[int, list[Graph]] = {}
+        self._loopless: set[int] = set()
         self._hops: dict[tuple[int, int, int], dict[int, PortKey]] = {}
         self._shortest: dict[tuple[int, int], tuple[Way, ...]] = {}
         widest = 1
@@ -61,6 +62,8 @@ class Routes:
             widest = max(widest, len(trees))
             for dpid in component:
                 self._trees[dpid] = trees
+            if _is_tree(graph.subgraph(component)):
+                self._loopless |= component
         # Three trees have 3, 3 and 2 of 8 shares, not 2, 1 and 1 of 4.
         uneven = 1 if widest & (widest - 1) else 0
         self.bits = min(HASH_BITS, (widest - 1).bit_length() + uneven)
@@ -98,6 +101,10 @@ class Routes:
             hops.append((port, far))
             at = far.dpid
         return tuple(hops)
+
+    def only_one(self, dpid: int) -> bool:
+        """Whether there is one way only from a switch to any other, long ones included."""
+        return dpid in self._loopless
 
     def shortest(self, source: int, target: int) -> tuple[Way, ...]:
         """All shortest ways between two switches, in an order that is the same from both ends."""
@@ -174,6 +181,12 @@ class Routes:
             ]
             ways += islice(product(*links), _MAX_PATHS - len(ways))
         return sorted(ways)
+
+
+def _is_tree(graph: Graph) -> bool:
+    """Whether a connected network has no loop; two links between two switches are one."""
+    links = sum(len(graph.edges[edge]["ports"]) for edge in graph.edges)
+    return links == len(graph) - 1
 
 
 def _trees(graph: Graph, edges: frozenset[int]) -> list[Graph]:

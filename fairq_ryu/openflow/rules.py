@@ -94,6 +94,15 @@ def _flow(
     )
 
 
+def _match(target: int | FlowKey) -> Any:
+    """A match of :func:`match_fields`. Ryu would sort the fields by their numbers, and read and write each
+    twice to bring it into its own form, which for many new flows is a tenth of the controller's time.
+    """
+    # Of these, IPv6 addresses have the highest numbers; the others are in order.
+    fields = sorted(match_fields(target).items(), key=lambda field: field[0].startswith("ipv6"))
+    return parser.OFPMatch(_ordered_fields=fields)
+
+
 def is_ours(cookie: int) -> bool:
     """Whether a rule was installed by this controller, or one that divides its tables as this one does."""
     return cookie >> 32 == COOKIE_BASE >> 32
@@ -202,7 +211,7 @@ def pin(datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, tell: b
         datapath,
         PATHS,
         100,
-        parser.OFPMatch(**match_fields(flow)),
+        _match(flow),
         [parser.NXActionFinTimeout(_CLOSED_IDLE, 0), parser.OFPActionOutput(port)],
         None,
         COOKIE_PATH,
@@ -213,7 +222,7 @@ def pin(datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, tell: b
 
 def unpin(datapath: Datapath, flow: FlowKey) -> Message:
     """Segments of one direction of a connection have no rule of their own any more."""
-    return _remove(datapath, PATHS, 100, parser.OFPMatch(**match_fields(flow)))
+    return _remove(datapath, PATHS, 100, _match(flow))
 
 
 def flow_of(match: Any) -> FlowKey | None:
@@ -322,7 +331,7 @@ def packet_out(datapath: Datapath, data: bytes, in_port: int, out_ports: Iterabl
 def window_rule(datapath: Datapath, change: RuleChange, lease: int) -> Message:
     """A window rule for a bridge's agent. A flow's rule matches its ACKs: the flow reversed."""
     target = change.target
-    match = parser.OFPMatch(**match_fields(target.port.port if target.flow is None else target.flow.reversed))
+    match = _match(target.port.port if target.flow is None else target.flow.reversed)
     if change.bytes is None:
         return parser.OFPFlowMod(
             datapath,
