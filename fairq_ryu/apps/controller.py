@@ -7,6 +7,7 @@ their agents, where queues are read and windows are set.
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import Any, ClassVar
 
 from ryu.app.wsgi import WSGIApplication
@@ -41,6 +42,10 @@ _TICK = 0.25
 _WAITING_TICK = 0.05  # while it is to be found out what ports lead to
 # So many SYNs wait for their turn; those beyond are worked on as they come, and switches wait with more.
 _MOST_HELD = 4096
+# So many copies of segments wait for theirs; those beyond are worked on as they come, too.
+_MOST_COPIES = 4096
+# Others have their turn after so many seconds of that.
+_COPIES_SLICE = 0.001
 # Bridges are asked how many copies they have dropped this often, seconds: a scrape shows the last answer.
 _METERS_INTERVAL = 2.0
 # Records without either are of flows that go on, and whose window scale is not known.
@@ -86,10 +91,13 @@ class Controller(app_manager.RyuApp):
         self._joining: dict[int, tuple[Any, list[Any]]] = {}  # bridges, and the rules they have told of
         self._held_syns: HeldSyns[tuple[Any, packets.Frame, bytes, PortKey, float]] = HeldSyns()
         self._held_there = hub.Event()
+        self._copies: deque[tuple[packets.Frame, TcpSegment, PortKey, float]] = deque()
+        self._copies_there = hub.Event()
         self._changed = hub.Event()
         self.metrics = Metrics(self)
         interface.register(wsgi, self, token)
         hub.spawn(self._work_on_held)
+        hub.spawn(self._work_on_copies)
         hub.spawn(self._expire)
         hub.spawn(self._tick)
         hub.spawn(self._refresh)
@@ -239,7 +247,7 @@ class Controller(app_manager.RyuApp):
         if cookie == rules.COOKIE_ARP:
             self.network.answer_arp(datapath, frame, in_port, data)
         elif cookie == rules.COOKIE_TCP and frame.tcp is not None:
-            self._segment(frame, frame.tcp, in_port, now)
+            self._copied(frame, frame.tcp, in_port, now)
         elif cookie == rules.COOKIE_HELD:
             self._hold(datapath, frame, data, in_port, now)
 
@@ -280,6 +288,32 @@ class Controller(app_manager.RyuApp):
             found = self.network.paths.get(segment.key)
         path = None if found is None else found.path
         return found, self._apply(self.flows.segment(segment, in_port, path, now), now, came)
+
+    def _copied(self, frame: packets.Frame, segment: TcpSegment, in_port: PortKey, now: float) -> None:
+        """A copy waits for its turn: agents come first. When many flows end together, what they tell of
+        queues, losses and receivers would wait behind the copies of all their FINs.
+        """
+        if len(self._copies) >= _MOST_COPIES:
+            self._segment(frame, segment, in_port, now)
+            return
+        self._copies.append((frame, segment, in_port, now))
+        self._copies_there.set()
+
+    def _work_on_copies(self) -> None:
+        while True:
+            self._copies_there.wait()
+            self._copies_there.clear()
+            until = time.monotonic() + _COPIES_SLICE
+            while self._copies:
+                frame, segment, in_port, came = self._copies.popleft()
+                now = time.monotonic()
+                try:
+                    self._segment(frame, segment, in_port, now, came)
+                except Exception:  # as Ryu does about events
+                    self.logger.exception("a copy of a segment is lost")
+                if now >= until:
+                    hub.sleep(0)
+                    until = time.monotonic() + _COPIES_SLICE
 
     def _hold(self, datapath: Any, frame: packets.Frame, data: bytes, in_port: PortKey, now: float) -> None:
         """A SYN waits for its turn: of a volley, the first are to go on while the others are worked on."""

@@ -16,7 +16,7 @@ from fairq_ryu.apps.agents import AgentLink
 from fairq_ryu.apps.network import Network
 from fairq_ryu.fabric.flows import FlowTable
 from fairq_ryu.model import FlowKey, PortKey
-from fairq_ryu.openflow import forge, packets, rules
+from fairq_ryu.openflow import forge, packets, rules, stamps
 from fairq_ryu.openflow.segments import MAX_KEYS, SegmentState
 
 # A paused sender whose receiver's numbers do not come within so many seconds wakes by itself.
@@ -95,10 +95,14 @@ class Speaker:
             return
         self._say(flow, "dupack", forge.duplicates(known, state, state.window))
 
-    def put_back(self, port: PortKey, frame: bytes) -> None:
-        """Send a frame out by the port that has dropped it."""
+    def put_back(self, port: PortKey, frame: bytes, tsecr: int | None) -> None:
+        """Send a frame out by the port that has dropped it; with the timestamp that its receiver has echoed
+        last (None: not known), should that be newer.
+        """
         bridge = self._network.bridges.get(port.dpid)
         if bridge is not None:
+            if tsecr is not None:
+                frame = stamps.renewed(frame, tsecr)
             bridge.send_msg(rules.packet_out(bridge, frame, ofp.OFPP_CONTROLLER, [port.port]))
             self.said["reinject"] += 1
 

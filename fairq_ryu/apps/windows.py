@@ -17,7 +17,7 @@ from fairq_ryu.fabric.announce_request import Request
 from fairq_ryu.fabric.announcements import Announcements, Change, Entry
 from fairq_ryu.fabric.flows import FlowEvent, FlowTable
 from fairq_ryu.model import FlowKey, FlowProgress, PortKey, RuleChange
-from fairq_ryu.openflow import congestion, depth, packets, records, rules
+from fairq_ryu.openflow import congestion, depth, packets, records, rules, stamps
 from fairq_ryu.openflow.segments import SegmentState
 from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import PolicyChoice
@@ -254,8 +254,11 @@ class Windows:
         if each is None:
             return
         read = packets.parse(frame)
-        segment, payload = (None, None) if read is None else (read.tcp, read.payload)
-        self._act(each.lost(key, frame, total_len, segment, payload, now))
+        if read is None:
+            self._act(each.lost(key, frame, total_len, None, None, now))
+        else:
+            stamped = stamps.tsval_at(frame, read) is not None
+            self._act(each.lost(key, frame, total_len, read.tcp, read.payload, now, stamped))
         link = self.links.get(key.dpid)
         if link is not None:
             link.wake.set()
@@ -291,8 +294,8 @@ class Windows:
                 case recovery.SendDuplicates(flow, state):
                     assert isinstance(state, SegmentState)
                     self.speaker.duplicates(flow, state)
-                case recovery.Reinject(port, frame):
-                    self.speaker.put_back(port, frame)
+                case recovery.Reinject(port, frame, tsecr):
+                    self.speaker.put_back(port, frame, tsecr)
                 case recovery.Ask(dpid, keys):
                     link = self.links.get(dpid)
                     if link is not None:

@@ -21,7 +21,9 @@ FLOW_PART = 4
 class Loss:
     """A segment that ``port`` has dropped. ``frame`` is empty when it is not to be put back (any more),
     ``touched`` when it was last reported or acted on, in seconds; ``tell``: duplicates are due when the
-    receiver's acknowledgement gets here; ``times_back``: so often it was put back.
+    receiver's acknowledgement gets here; ``times_back``: so often it was put back; ``stamped``: it carries a
+    timestamp (RFC 7323); ``cleared`` since when there is room for it, and only its receiver's answer is
+    waited for (None: it has to wait for room).
     """
 
     flow: FlowKey
@@ -31,6 +33,8 @@ class Loss:
     frame: bytes = b""
     tell: bool = False
     times_back: int = 0
+    stamped: bool = False
+    cleared: float | None = None
 
     @property
     def cost(self) -> int:
@@ -45,10 +49,13 @@ class Loss:
 
 @dataclass(slots=True)
 class _Port:
-    """What one port has lost, least lately touched first. ``turns``: flows with frames to put back."""
+    """What one port has lost, least lately touched first. ``turns``: flows with frames that wait for room;
+    ``cleared``: losses that wait for their receivers' answers only, the first one first.
+    """
 
     losses: dict[tuple[FlowKey, int], Loss] = field(default_factory=dict)
     turns: dict[FlowKey, None] = field(default_factory=dict)
+    cleared: dict[tuple[FlowKey, int], Loss] = field(default_factory=dict)
     used: int = 0
     used_by: dict[FlowKey, int] = field(default_factory=dict)
 
@@ -126,6 +133,7 @@ class Losses:
         """Forget a loss that is known."""
         port, flow = self._ports[loss.port], self._flows[loss.flow]
         del flow[loss.seq], port.losses[loss.flow, loss.seq]
+        port.cleared.pop((loss.flow, loss.seq), None)
         _charge(port, loss.flow, -loss.cost)
         if self._waiting(loss.flow, loss.port) is None:
             port.turns.pop(loss.flow, None)
@@ -158,11 +166,23 @@ class Losses:
     # Putting back
 
     def next_frame(self, port: PortKey) -> Loss | None:
-        """The loss whose frame is to be put back next: flows take turns, of one flow it is the oldest."""
+        """The loss whose frame is next when there is room: flows take turns, of one flow it is the oldest."""
         known = self._ports.get(port)
         if known is None or not known.turns:
             return None
         return self._waiting(next(iter(known.turns)), port)
+
+    def clear(self, loss: Loss, now: float) -> None:
+        """There is room for its frame; whether it is to be sent is for its receiver to say."""
+        port = self._ports[loss.port]
+        loss.cleared = now
+        port.cleared[loss.flow, loss.seq] = loss
+        self._next_turn(port, loss)
+
+    def cleared(self, port: PortKey) -> list[Loss]:
+        """The losses of a port that wait for their receivers only, the first one first."""
+        known = self._ports.get(port)
+        return list(known.cleared.values()) if known else []
 
     def put_back(self, loss: Loss, now: float) -> None:
         """Its frame has been sent. The loss stays known, for the case that the frame is dropped again."""
@@ -171,13 +191,20 @@ class Losses:
         loss.frame = b""
         loss.times_back += 1
         self.touch(loss, now)
+        if loss.cleared is None:
+            self._next_turn(port, loss)
+        else:
+            loss.cleared = None
+            del port.cleared[loss.flow, loss.seq]
+
+    def _next_turn(self, port: _Port, loss: Loss) -> None:
         del port.turns[loss.flow]
         if self._waiting(loss.flow, loss.port) is not None:
             port.turns[loss.flow] = None  # after all others
 
     def _waiting(self, flow: FlowKey, port: PortKey) -> Loss | None:
         for loss in self._flows.get(flow, {}).values():
-            if loss.frame and loss.port == port:
+            if loss.frame and loss.port == port and loss.cleared is None:
                 return loss
         return None
 

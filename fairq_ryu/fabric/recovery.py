@@ -9,7 +9,9 @@ acknowledgement *is* the first byte of what was lost: before that they would rep
 they would be wrong. One hole is told once. A SYN has no acknowledgement before it, and nothing follows a FIN
 that duplicates could speak for: both are only put back.
 
-A segment is put back while the queue is below its threshold, never above it.
+A segment is put back while the queue is below its threshold, never above it. One with a timestamp is sent
+when its receiver has been asked: a later segment may have come, and with it a newer timestamp, and the
+receiver would discard what carries an older one.
 
 What is remembered is bounded in bytes per port and in time; what is forgotten is never acted on.
 """
@@ -29,6 +31,8 @@ from fairq_ryu.model import FlowKey, PortKey, TcpSegment
 MOST_TIMES_BACK = 3
 # Receivers are asked for in turns of so many: the switch has other things to do as well.
 ASKED_AT_ONCE = 32
+# A receiver whose state does not come within so many seconds is waited for no longer.
+ANSWER_S = 0.02
 # Actions that may be taken at once, in seconds of their rate.
 _BURST = 0.05
 
@@ -51,6 +55,8 @@ class Acknowledged(Protocol):
     @property
     def ack(self) -> int: ...
     @property
+    def tsecr(self) -> int: ...
+    @property
     def has_timestamps(self) -> bool | None: ...
     @property
     def fin(self) -> bool: ...
@@ -66,10 +72,13 @@ class SendDuplicates(NamedTuple):
 
 
 class Reinject(NamedTuple):
-    """Send the frame out by the port that has dropped it."""
+    """Send the frame out by the port that has dropped it. ``tsecr``: what its receiver echoes; an older
+    timestamp it would discard (None: not known, or the frame has none).
+    """
 
     port: PortKey
     frame: bytes
+    tsecr: int | None = None
 
 
 class Ask(NamedTuple):
@@ -150,11 +159,13 @@ class Recovery:
         segment: TcpSegment | None,
         payload: int | None,
         now: float,
+        stamped: bool = False,
     ) -> list[Action]:
         """A port's queue has dropped a frame.
 
         ``frame`` may be cut short of its ``total_len`` bytes. ``segment`` and ``payload`` are what its TCP
-        headers say (None: no TCP, or unreadable); ``segment.key`` is the direction of the data.
+        headers say (None: no TCP, or unreadable); ``segment.key`` is the direction of the data. ``stamped``:
+        it carries a timestamp.
         """
         self.counters.lost += 1
         self.counters.expired += self._losses.expire(port, now)
@@ -169,7 +180,7 @@ class Recovery:
             self.counters.truncated += 1
             frame = b""
         tell = self.mode is not Mode.REINJECT and not control and not self._was_told(segment, now)
-        self._remember(Loss(segment.key, segment.seq, port, now, frame, tell))
+        self._remember(Loss(segment.key, segment.seq, port, now, frame, tell, stamped=stamped))
         # Nothing that is put back depends on the answer. In a burst a question for each would take long; the
         # next ``due`` asks for many at once.
         return self._ask_now(segment.key, now) if tell and self.mode is Mode.DUPACK else []
@@ -206,9 +217,10 @@ class Recovery:
         """What receivers have acknowledged, as a switch has last seen it."""
         actions: list[Action] = []
         for state in states:
-            if not state.found:
-                continue
             flow = state.key.reversed
+            if not state.found:
+                actions += self._send_cleared(self._losses.of_flow(flow), None, now)
+                continue
             if state.rst:
                 self.forget(flow)
             for loss in self._losses.of_flow(flow):
@@ -224,26 +236,44 @@ class Recovery:
                     self._losses.touch(loss, now)
                     self.counters.duplicates += 1
                     actions.append(SendDuplicates(flow, state))
+            tsecr = state.tsecr if state.has_timestamps else None
+            actions += self._send_cleared(self._losses.of_flow(flow), tsecr, now)
         return actions
+
+    def _send_cleared(self, losses: Iterable[Loss], tsecr: int | None, now: float) -> list[Action]:
+        return [self._send(loss, tsecr, now) for loss in losses if loss.cleared is not None]
+
+    def _send(self, loss: Loss, tsecr: int | None, now: float) -> Reinject:
+        action = Reinject(loss.port, loss.frame, tsecr)
+        self.counters.reinjected += 1
+        self._losses.put_back(loss, now)
+        return action
 
     def queue(self, port: PortKey, backlog: int, threshold: int, now: float) -> list[Action]:
         """The port's queue is ``backlog`` bytes long; up to ``threshold`` there is room for what was lost.
 
         To be called once for each reading of the queue. Flows take turns, a segment each, those that have
         waited longest first; of one flow, the oldest. All that is put back fits between ``backlog`` and
-        ``threshold``.
+        ``threshold``, with what waits for its receiver's answer.
         """
         self.counters.expired += self._losses.expire(port, now)
         actions: list[Action] = []
         room = threshold - backlog
-        while (loss := self._losses.next_frame(port)) is not None:
-            if len(loss.frame) > room or not self._token(now):
-                break
+        for loss in self._losses.cleared(port):
             room -= len(loss.frame)
-            actions.append(Reinject(port, loss.frame))
-            self.counters.reinjected += 1
-            self._losses.put_back(loss, now)
-        return actions
+            if loss.cleared is not None and now - loss.cleared >= ANSWER_S:
+                actions.append(self._send(loss, None, now))
+        wanted: dict[FlowKey, None] = {}
+        while (each := self._losses.next_frame(port)) is not None:
+            if len(each.frame) > room or not self._token(now):
+                break
+            room -= len(each.frame)
+            if each.stamped:
+                self._losses.clear(each, now)
+                wanted[each.flow] = None
+            else:
+                actions.append(self._send(each, None, now))
+        return actions + self._ask(wanted, now)
 
     def due(self, now: float) -> list[Action]:
         """What time brings: losses grow old, and receivers that something depends on are asked for, those
@@ -291,14 +321,14 @@ class Recovery:
         at = self._asked.get(flow)
         if not self._is_open(flow) or (at is not None and now - at < self._ask_s):
             return []
-        self._unasked.pop(flow, None)
-        self._asked.pop(flow, None)
         return self._ask([flow], now)
 
     def _ask(self, flows: Iterable[FlowKey], now: float) -> list[Action]:
         """Ask for the receivers of these flows, which have open losses."""
         wanted: dict[int, list[FlowKey]] = {}
         for flow in flows:
+            self._unasked.pop(flow, None)
+            self._asked.pop(flow, None)  # it is the last now
             self._asked[flow] = now
             last = next(loss for loss in reversed(self._losses.of_flow(flow)) if loss.open)
             wanted.setdefault(last.port.dpid, []).append(flow.reversed)

@@ -38,7 +38,7 @@ class Frame:
     """What a frame says: addresses, VLAN tags (TCI, outermost first), and one of ARP or TCP if it is.
 
     ``payload``: bytes of TCP data, by the lengths in the headers, which hold when the copy is cut short too
-    (None: no TCP, or lengths that contradict each other).
+    (None: no TCP, or lengths that contradict each other). ``tcp_at``: where the TCP header begins.
     """
 
     src: str
@@ -48,6 +48,7 @@ class Frame:
     arp: Arp | None = None
     tcp: TcpSegment | None = None
     payload: int | None = None
+    tcp_at: int | None = None
 
 
 def mac_text(raw: bytes) -> str:
@@ -70,9 +71,9 @@ def parse(data: bytes) -> Frame | None:
         arp = _parse_arp(data[offset:])
         return Frame(src, dst, tags, arp.sender_ip if arp else None, arp)
     if kind == ETH_IP:
-        return _parse_ipv4(Frame(src, dst, tags), data[offset:])
+        return _parse_ipv4(Frame(src, dst, tags), data[offset:], offset)
     if kind == ETH_IPV6:
-        return _parse_ipv6(Frame(src, dst, tags), data[offset:])
+        return _parse_ipv6(Frame(src, dst, tags), data[offset:], offset)
     return Frame(src, dst, tags)
 
 
@@ -90,7 +91,7 @@ def _parse_arp(data: bytes) -> Arp | None:
     )
 
 
-def _parse_ipv4(frame: Frame, data: bytes) -> Frame:
+def _parse_ipv4(frame: Frame, data: bytes, at: int) -> Frame:
     if len(data) < 20 or data[0] >> 4 != 4:
         return frame
     length = (data[0] & 15) * 4
@@ -100,10 +101,10 @@ def _parse_ipv4(frame: Frame, data: bytes) -> Frame:
     if data[9] == 6 and not fragment and length >= 20:
         tcp = _parse_tcp(src, dst, data[length:])
         payload = _payload(data, length, int.from_bytes(data[2:4], "big"))
-    return Frame(frame.src, frame.dst, frame.tags, src, None, tcp, payload if tcp else None)
+    return _with_tcp(frame, src, tcp, payload, at + length)
 
 
-def _parse_ipv6(frame: Frame, data: bytes) -> Frame:
+def _parse_ipv6(frame: Frame, data: bytes, at: int) -> Frame:
     if len(data) < 40 or data[0] >> 4 != 6:
         return frame
     src, dst = (str(ipaddress.IPv6Address(data[at : at + 16])) for at in (8, 24))
@@ -116,7 +117,13 @@ def _parse_ipv6(frame: Frame, data: bytes) -> Frame:
     if kind == 6:
         tcp = _parse_tcp(src, dst, data[offset:])
         payload = _payload(data, offset, 40 + int.from_bytes(data[4:6], "big"))
-    return Frame(frame.src, frame.dst, frame.tags, src, None, tcp, payload if tcp else None)
+    return _with_tcp(frame, src, tcp, payload, at + offset)
+
+
+def _with_tcp(frame: Frame, src: str, tcp: TcpSegment | None, payload: int | None, at: int) -> Frame:
+    if tcp is None:
+        return Frame(frame.src, frame.dst, frame.tags, src)
+    return Frame(frame.src, frame.dst, frame.tags, src, None, tcp, payload, at)
 
 
 def _payload(data: bytes, at: int, total: int) -> int | None:

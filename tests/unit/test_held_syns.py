@@ -1,8 +1,9 @@
-"""SYNs that are held: each waits for its turn, and what is wrong with one is not for the others."""
+"""SYNs that are held, and copies of segments: each waits for its turn; what is wrong with one harms no other."""
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
@@ -51,8 +52,9 @@ class Holding:
         self.site = site = Site()
         self.meanwhile: Callable[[], Any] = lambda: None
         self.now = 11.0
+        self.clock: Callable[[], float] = lambda: self.now
         monkeypatch.setattr(module, "hub", SimpleNamespace(sleep=lambda _: self.meanwhile()))
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.clock()))
         site.network.tick(10.0)
         for mac, port in ((CLIENT_MAC, A), (SERVER_MAC, B)):
             site.network.host_seen(site.bridge, Frame(mac, "ff:ff:ff:ff:ff:ff", ()), port, 10.0)
@@ -65,8 +67,11 @@ class Holding:
             logger=logging.getLogger(__name__),
             _held_syns=HeldSyns(),
             _held_there=Bell(),
+            _copies=deque(),
+            _copies_there=Bell(),
         )
-        for name in ("_hold", "_held", "_segment", "_apply", "_release_if_over", "_work_on_held"):
+        for name in ("_hold", "_held", "_segment", "_apply", "_release_if_over", "_work_on_held", "_copied",
+                     "_work_on_copies"):  # fmt: skip
             setattr(fake, name, partial(getattr(Controller, name), fake))
 
     def hold(self, number: int, now: float = 11.0) -> None:
@@ -78,6 +83,16 @@ class Holding:
     def work(self) -> None:
         with pytest.raises(Idle):
             self.controller._work_on_held()
+
+    def copy(self, number: int, now: float = 11.0) -> None:
+        """A copy of the first SYN of a connection comes."""
+        key = KEY._replace(sport=KEY.sport + number)
+        said = segment(key, "S", seq=100)
+        self.controller._copied(Frame(CLIENT_MAC, SERVER_MAC, (), KEY.src, None, said, 0), said, A, now)
+
+    def work_on_copies(self) -> None:
+        with pytest.raises(Idle):
+            self.controller._work_on_copies()
 
     @property
     def gone_on(self) -> list[int]:
@@ -228,3 +243,62 @@ def test_a_bridge_that_is_back_is_not_sent_what_its_old_connection_held(holding,
     site.log.clear()
     holding.work()
     assert not old.sent and not holding.counted and not caplog.records
+
+
+def test_copies_are_worked_on_later_in_their_order(holding):
+    for number in range(5):
+        holding.copy(number)
+    assert holding.counted == []
+    holding.work_on_copies()
+    assert holding.counted == list(range(5))
+    holding.copy(5)
+    holding.work_on_copies()
+    assert holding.counted == list(range(6))
+
+
+def test_others_have_their_turn_among_copies_when_these_take_long(holding):
+    seen = []
+    holding.meanwhile = lambda: seen.append(len(holding.counted))
+    for number in range(4):
+        holding.copy(number)
+    holding.work_on_copies()
+    assert seen == []  # the clock stands: they took no time
+    times = iter(11.0 + 0.0006 * tick for tick in range(100))
+    holding.clock = lambda: next(times)
+    for number in range(4, 8):
+        holding.copy(number)
+    holding.work_on_copies()
+    assert seen and seen[0] < 8
+
+
+def test_when_too_many_copies_wait_the_next_is_worked_on_at_once(holding, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_COPIES", 2)
+    for number in range(4):
+        holding.copy(number)
+    assert holding.counted == [2, 3]
+    holding.work_on_copies()
+    assert holding.counted == [0, 1, 2, 3]
+
+
+def test_a_copy_that_fails_does_not_end_the_worker(holding, monkeypatch, caplog):
+    path = holding.site.network.path
+
+    def bad(key: Any, *about: Any) -> Any:
+        if key.sport == KEY.sport:
+            raise RuntimeError("a bad day")
+        return path(key, *about)
+
+    monkeypatch.setattr(holding.site.network, "path", bad)
+    for number in range(3):
+        holding.copy(number)
+    holding.work_on_copies()
+    assert holding.counted == [1, 2] and "a bad day" in caplog.text
+
+
+def test_the_deadline_of_a_copied_syn_counts_from_when_it_came(holding):
+    wanted = request(KEY.src, KEY.dst, KEY.dport, sport=KEY.sport, size=5000, deadline=0.5)
+    holding.site.windows.announce(wanted, 10.9)
+    holding.copy(0, 11.0)
+    holding.now = 11.2
+    holding.work_on_copies()
+    assert holding.site.windows.announcements.of(KEY).deadline == pytest.approx(11.5)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fairq_ryu.fabric.losses import ENTRY_BYTES, FLOW_PART
 from fairq_ryu.fabric.recovery import (
+    ANSWER_S,
     ASKED_AT_ONCE,
     MOST_TIMES_BACK,
     Ask,
@@ -33,6 +34,7 @@ class State(NamedTuple):
     key: FlowKey
     ack: int
     found: bool = True
+    tsecr: int = 5
     has_timestamps: bool | None = True
     fin: bool = False
     rst: bool = False
@@ -53,8 +55,9 @@ def made(mode: str = "both", room: int = 1 << 20, **more: Any) -> Recovery:
 def lose(recovery: Recovery, seq: int, now: float = 0.0, of: FlowKey = FLOW, **more: Any) -> list[Any]:
     port, size = more.pop("port", P1), more.pop("size", 1500)
     cut, payload = more.pop("cut", 0), more.pop("payload", 1448)
+    stamped = more.pop("stamped", False)
     frame = f"{of.sport}/{seq}".encode().ljust(size, b".")[: size - cut]
-    return recovery.lost(port, frame, size, segment(seq, of, **more), payload, now)
+    return recovery.lost(port, frame, size, segment(seq, of, **more), payload, now, stamped)
 
 
 def name(action: Any) -> str:
@@ -239,6 +242,77 @@ def test_what_was_put_back_is_known_for_a_while():
     assert recovery.counters.expired == 1
 
 
+# Putting back what carries a timestamp
+
+
+def test_a_segment_with_a_timestamp_goes_when_its_receiver_has_been_asked():
+    recovery = made("reinject")
+    for number, seq in ((0, 1000), (0, 2448), (1, 7000)):
+        lose(recovery, seq, of=flow(number), stamped=True)
+    (asked,) = recovery.queue(P1, 0, K, 0.1)
+    assert asked == Ask(1, (FLOW.reversed, flow(1).reversed))
+    actions = recovery.states([state(1000, tsecr=99)], 0.101)
+    assert [name(each) for each in actions] == ["33000/1000", "33000/2448"]
+    assert {each.tsecr for each in actions} == {99}
+    assert recovery.states([state(1000, tsecr=99)], 0.102) == []
+    assert recovery.counters.reinjected == 2
+    # Without timestamps in the connection, whatever the frame looks like, there is none to renew.
+    (action,) = recovery.states([state(7000, flow(1), has_timestamps=False)], 0.102)
+    assert action == Reinject(P1, action.frame, None) and name(action) == "33001/7000"
+
+
+def test_what_the_receiver_has_got_by_then_is_not_put_back():
+    recovery = made("reinject")
+    lose(recovery, 1000, stamped=True)
+    lose(recovery, 2448, stamped=True)
+    recovery.queue(P1, 0, K, 0.1)
+    assert [name(each) for each in recovery.states([state(2448)], 0.101)] == ["33000/2448"]
+    assert (recovery.counters.acked, recovery.counters.reinjected) == (1, 1)
+
+
+def test_what_waits_for_an_answer_takes_its_room():
+    recovery = made("reinject")
+    for seq in range(5):
+        lose(recovery, seq * 1448, stamped=True)
+    assert len(recovery.queue(P1, K - 3000, K, 0.1)) == 1
+    assert recovery.queue(P1, K - 3000, K, 0.101) == []
+    assert len(recovery.states([state(0)], 0.102)) == 2
+    assert len(recovery.queue(P1, K - 1500, K, 0.103)) == 1
+    assert len(recovery.states([state(0)], 0.104)) == 1
+
+
+@pytest.mark.parametrize("answer", [None, "not found"])
+def test_without_an_answer_it_goes_as_it_was(answer):
+    recovery = made("reinject")
+    lose(recovery, 1000, stamped=True)
+    recovery.queue(P1, 0, K, 0.1)
+    if answer is None:
+        assert recovery.queue(P1, 0, K, 0.1 + ANSWER_S / 2) == []
+        (action,) = recovery.queue(P1, 0, K, 0.1 + ANSWER_S)
+    else:
+        (action,) = recovery.states([state(0, found=False)], 0.101)
+    assert name(action) == "33000/1000" and action.tsecr is None
+    assert recovery.queue(P1, 0, K, 0.2) == []
+
+
+def test_a_segment_that_is_dropped_again_while_it_waits_must_wait_for_room_again():
+    recovery = made("reinject")
+    lose(recovery, 1000, stamped=True)
+    recovery.queue(P1, 0, K, 0.1)
+    lose(recovery, 1000, 0.101, stamped=True)
+    assert recovery.states([state(1000)], 0.102) == []
+    assert len(recovery.queue(P1, 0, K, 0.103)) == 1
+    assert len(recovery.states([state(1000)], 0.104)) == 1
+
+
+def test_both_tells_and_puts_back():
+    recovery = made("both")
+    lose(recovery, 1000, stamped=True)
+    recovery.queue(P1, 0, K, 0.1)
+    told, back = recovery.states([state(1000)], 0.101)
+    assert isinstance(told, SendDuplicates) and isinstance(back, Reinject)
+
+
 # What is not tracked
 
 
@@ -397,7 +471,15 @@ def test_settings_that_make_no_sense(wrong):
 FLOWS, SEQS = [flow(n) for n in range(3)], st.sampled_from([1, 2, 3, 4, 0xFFFFFFFF])
 SIZES = st.integers(1, 1600)
 steps = st.one_of(
-    st.tuples(st.just("lost"), st.sampled_from([P1, P2]), st.sampled_from(FLOWS), SEQS, SIZES, st.booleans()),
+    st.tuples(
+        st.just("lost"),
+        st.sampled_from([P1, P2]),
+        st.sampled_from(FLOWS),
+        SEQS,
+        SIZES,
+        st.booleans(),
+        st.booleans(),
+    ),
     st.tuples(st.just("state"), st.sampled_from(FLOWS), SEQS, st.booleans()),
     st.tuples(st.just("queue"), st.sampled_from([P1, P2]), st.integers(0, 4000)),
     st.tuples(st.just("forget"), st.sampled_from(FLOWS)),
@@ -427,26 +509,40 @@ def test_bounded_and_honest_whatever_comes(steps, mode, room):
     for step, later in steps:
         now += later
         match step:
-            case ("lost", port, of, seq, size, whole):
+            case ("lost", port, of, seq, size, whole, stamped):
                 frame = repr((of.sport, seq)).encode().ljust(size, b".")
-                actions = recovery.lost(port, frame[:size] if whole else b"", size, segment(seq, of), 9, now)
+                frame = frame[:size] if whole else b""
+                actions = recovery.lost(port, frame, size, segment(seq, of), 9, now, stamped)
                 truth.live[of, seq] = port
             case ("state", of, ack, found):
                 given_ = state(ack, of, found=found)
+                before = recovery.counters.reinjected
+                if found:
+                    truth.passed(of, ack)
                 actions = recovery.states([given_], now)
+                back = [action for action in actions if isinstance(action, Reinject)]
+                assert len(back) == recovery.counters.reinjected - before
+                for action in back:
+                    # Not what the receiver has got, and only with what it has echoed.
+                    assert action.tsecr == (given_.tsecr if found else None)
+                    known = {repr((who.sport, seq)) for who, seq in truth.live if who == of}
+                    assert len(action.frame) < 20 or action.frame.rstrip(b".").decode() in known
                 for action in actions:
+                    if action in back:
+                        continue
                     assert isinstance(action, SendDuplicates)
                     # The receiver's own number, of a hole that is known, and not told lately.
                     assert action.state is given_ and found
                     assert (of, ack) in truth.live
                     assert now - truth.told.get((of, ack), -AGE) >= AGE
                     truth.told[of, ack] = now
-                if found:
-                    truth.passed(of, ack)
             case ("queue", port, backlog):
+                waited = sum(len(each.frame) for each in recovery._losses.cleared(port))
                 actions = recovery.queue(port, backlog, 4000, now)
-                assert sum(len(action.frame) for action in actions) <= max(0, 4000 - backlog)
-                for action in actions:
+                back = [action for action in actions if isinstance(action, Reinject)]
+                waits = sum(len(each.frame) for each in recovery._losses.cleared(port))
+                assert sum(len(each.frame) for each in back) + waits <= max(waited, 4000 - backlog)
+                for action in back:
                     assert action.port == port
                     known = {repr((of.sport, seq)) for (of, seq), at in truth.live.items() if at == port}
                     assert len(action.frame) < 20 or action.frame.rstrip(b".").decode() in known
