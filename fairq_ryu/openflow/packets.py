@@ -8,6 +8,7 @@ cannot be read is None, never an exception.
 from __future__ import annotations
 
 import ipaddress
+import socket
 import struct
 from dataclasses import dataclass
 
@@ -95,7 +96,7 @@ def _parse_ipv4(frame: Frame, data: bytes, at: int) -> Frame:
     if len(data) < 20 or data[0] >> 4 != 4:
         return frame
     length = (data[0] & 15) * 4
-    src, dst = (str(ipaddress.IPv4Address(data[at : at + 4])) for at in (12, 16))
+    src, dst = socket.inet_ntoa(data[12:16]), socket.inet_ntoa(data[16:20])
     fragment = int.from_bytes(data[6:8], "big") & 0x3FFF
     tcp, payload = None, None
     if data[9] == 6 and not fragment and length >= 20:

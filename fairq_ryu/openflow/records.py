@@ -7,15 +7,14 @@ connection. Network byte order.
 
 from __future__ import annotations
 
-import ipaddress
 import struct
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import NamedTuple
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.model import FlowKey
+from fairq_ryu.openflow import addresses
 
 EXP_TYPE_FLOW_RECORDS = 2
 
@@ -80,8 +79,8 @@ def encode_reply(records: Iterable[FlowRecord]) -> bytes:
     """The reply's body."""
     return b"".join(
         _RECORD.pack(
-            ipaddress.ip_address(r.key.src).packed.ljust(16, b"\0"),
-            ipaddress.ip_address(r.key.dst).packed.ljust(16, b"\0"),
+            addresses.packed(r.key.src).ljust(16, b"\0"),
+            addresses.packed(r.key.dst).ljust(16, b"\0"),
             r.key.sport,
             r.key.dport,
             r.key.version,
@@ -98,12 +97,6 @@ def encode_reply(records: Iterable[FlowRecord]) -> bytes:
         )
         for r in records
     )
-
-
-@lru_cache(maxsize=8192)
-def _address(packed: bytes) -> str:
-    """As text. The same hosts come hundreds of times a second, and ``ipaddress`` takes microseconds."""
-    return str(ipaddress.ip_address(packed))
 
 
 def decode_reply(data: bytes) -> list[FlowRecord]:
@@ -131,7 +124,7 @@ def decode_reply(data: bytes) -> list[FlowRecord]:
         if version not in (4, 6):
             raise ValueError(f"a flow record of IP version {version}")
         length = 4 if version == 4 else 16
-        key = FlowKey(_address(src[:length]), _address(dst[:length]), sport, dport)
+        key = FlowKey(addresses.text(src[:length]), addresses.text(dst[:length]), sport, dport)
         scale = None if wscale == UNSCALED else wscale
         records.append(FlowRecord(key, port, flags, scale, mss, idle, size, packets, rewritten, acked, rtt))
     return records

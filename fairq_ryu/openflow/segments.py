@@ -6,12 +6,12 @@ Request body: one 40-byte key for each direction that is wanted, at most :data:`
 
 from __future__ import annotations
 
-import ipaddress
 import struct
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from fairq_ryu.model import FlowKey
+from fairq_ryu.openflow import addresses
 
 EXP_TYPE_SEGMENTS = 3
 # Each costs the agent a look into the flow map, between the questions of others.
@@ -59,8 +59,8 @@ class SegmentState(NamedTuple):
 
 def _encode_key(key: FlowKey) -> bytes:
     return _KEY.pack(
-        ipaddress.ip_address(key.src).packed.ljust(16, b"\0"),
-        ipaddress.ip_address(key.dst).packed.ljust(16, b"\0"),
+        addresses.packed(key.src).ljust(16, b"\0"),
+        addresses.packed(key.dst).ljust(16, b"\0"),
         key.sport,
         key.dport,
         key.version,
@@ -72,9 +72,7 @@ def _decode_key(data: bytes) -> FlowKey:
     if version not in (4, 6):
         raise ValueError(f"a flow of IP version {version}")
     length = 4 if version == 4 else 16
-    return FlowKey(
-        str(ipaddress.ip_address(src[:length])), str(ipaddress.ip_address(dst[:length])), sport, dport
-    )
+    return FlowKey(addresses.text(src[:length]), addresses.text(dst[:length]), sport, dport)
 
 
 def encode_request(keys: Sequence[FlowKey]) -> bytes:

@@ -1,4 +1,4 @@
-"""SYNs that are held, and copies of segments: each waits for its turn; what is wrong with one harms no other."""
+"""Held SYNs, and copies of segments: each waits for its turn; what is wrong with one harms no other."""
 
 from __future__ import annotations
 

@@ -153,7 +153,8 @@ def test_a_path(site):
     row = answer["paths"][0]
     assert row["ports"] == [[S1, 2], [S2, 1]]
     assert row["back_ports"] == [[S2, 2], [S1, 1]]
-    assert row["pinned"] is True
+    assert row["pinned"] is False  # there is one way only
+    assert get(RestSite(pins="always"), "/v1/paths")["paths"][0]["pinned"] is True
 
 
 def test_lists_may_be_empty():
