@@ -9,9 +9,9 @@ acknowledgement *is* the first byte of what was lost: before that they would rep
 they would be wrong. One hole is told once. A SYN has no acknowledgement before it, and nothing follows a FIN
 that duplicates could speak for: both are only put back.
 
-A segment is put back while the queue is below its threshold, never above it. One with a timestamp is sent
-when its receiver has been asked: a later segment may have come, and with it a newer timestamp, and the
-receiver would discard what carries an older one.
+Segments are put back when the queue is below its threshold, so many that it is filled in part. One with a
+timestamp is sent when its receiver has been asked: a later segment may have come, and with it a newer
+timestamp, and the receiver would discard what carries an older one.
 
 What is remembered is bounded in bytes per port and in time; what is forgotten is never acted on.
 """
@@ -32,7 +32,7 @@ MOST_TIMES_BACK = 3
 # Receivers are asked for in turns of so many: the switch has other things to do as well.
 ASKED_AT_ONCE = 32
 # A receiver whose state does not come within so many seconds is waited for no longer.
-ANSWER_S = 0.02
+ANSWER_S = 0.05
 # Actions that may be taken at once, in seconds of their rate.
 _BURST = 0.05
 
@@ -249,16 +249,19 @@ class Recovery:
         self._losses.put_back(loss, now)
         return action
 
-    def queue(self, port: PortKey, backlog: int, threshold: int, now: float) -> list[Action]:
-        """The port's queue is ``backlog`` bytes long; up to ``threshold`` there is room for what was lost.
+    def queue(
+        self, port: PortKey, backlog: int, threshold: int, now: float, fill: int | None = None
+    ) -> list[Action]:
+        """The port's queue is ``backlog`` bytes long; below ``threshold`` there is room for what was lost, up
+        to ``fill`` (None: to the threshold).
 
         To be called once for each reading of the queue. Flows take turns, a segment each, those that have
         waited longest first; of one flow, the oldest. All that is put back fits between ``backlog`` and
-        ``threshold``, with what waits for its receiver's answer.
+        ``fill``, with what waits for its receiver's answer.
         """
         self.counters.expired += self._losses.expire(port, now)
         actions: list[Action] = []
-        room = threshold - backlog
+        room = (threshold if fill is None else fill) - backlog if backlog < threshold else 0
         for loss in self._losses.cleared(port):
             room -= len(loss.frame)
             if loss.cleared is not None and now - loss.cleared >= ANSWER_S:

@@ -247,6 +247,11 @@ class PolicyEngine:
             return wanted
         return NO_THRESHOLDS if port.thresholds_set else None
 
+    def buffer(self, key: PortKey) -> int:
+        """What the port's queue holds, bytes; 0: not known."""
+        port = self._ports.get(key)
+        return 0 if port is None or port.last is None else port.last.limit
+
     def busy(self, key: PortKey) -> bool:
         """Has the port flows or windows?"""
         port = self._ports.get(key)

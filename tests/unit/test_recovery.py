@@ -165,6 +165,14 @@ def test_put_back_when_there_is_room_oldest_first():
     assert recovery.counters.reinjected == 3
 
 
+def test_a_queue_below_its_threshold_is_filled_beyond_it():
+    recovery = made("reinject")
+    for seq in range(30):
+        lose(recovery, seq * 1448)
+    assert recovery.queue(P1, K, K, 0.1, 2 * K) == []
+    assert len(recovery.queue(P1, K - 1, K, 0.1, 2 * K)) == 20
+
+
 def test_flows_take_turns():
     recovery = made("reinject")
     for number, seqs in enumerate([(1, 2, 3, 4), (1,), (1, 2)]):

@@ -12,7 +12,7 @@ from fairq_ryu.openflow.records import ESTABLISHED, FlowRecord
 from fairq_ryu.policies.base import Recovery
 from fairq_ryu.policies.choice import PolicyChoice
 from tests.unit.flownet import KEY, B
-from tests.unit.site import CLIENT_MAC, SERVER_MAC, Obedient, Site, state
+from tests.unit.site import CLIENT_MAC, LIMIT, SERVER_MAC, Obedient, Site, state
 
 DUPACK, REINJECT = Recovery(True, False, 1 << 20, 1.0), Recovery(False, True, 1 << 20, 1.0)
 
@@ -272,6 +272,16 @@ def test_a_loss_is_put_back_when_there_is_room(by):
     assert out.data == lost_frame()
     assert out.in_port == ofp.OFPP_CONTROLLER and [a.port for a in out.actions] == [B.port]
     assert site.speaker.said == {"reinject": 1}
+
+
+def test_half_of_the_buffer_is_filled_with_what_is_put_back():
+    site = losing(REINJECT)
+    for number in range(1, 100):
+        frame = lost_frame()[:38] + (5000 + number).to_bytes(4, "big") + lost_frame()[42:]
+        site.windows.lost(B, frame, len(frame), 0.11)
+    site.sample(B, 0.12, backlog=29_000)
+    sent = sum(len(out.data) for out in site.bridge.sent)
+    assert LIMIT / 2 - 29_000 - len(lost_frame()) < sent <= LIMIT / 2 - 29_000
 
 
 def test_queues_are_read_fast_while_there_is_something_to_put_back():
