@@ -49,6 +49,13 @@ def test_hosts_are_merged_by_time():
     assert acks.check(sent, arrived) == acks.Findings(4, 1, 0)
 
 
+def test_what_stands_in_a_ring_the_other_way_round_is_put_in_order():
+    """Two processors have sent at once; the later ACK was written down first."""
+    sent = [[ack(10, 100), ack(31, 500, OTHER), ack(20, 900)]]
+    assert acks.check(sent, [[ack(25, 900), ack(32, 500, OTHER)]]) == acks.Findings(2, 0, 0)
+    assert acks.check(sent, [[ack(32, 500, OTHER), ack(19, 900)]]) == acks.Findings(2, 1, 0)
+
+
 MACS = (b"\2\0\0\0\0\1", b"\2\0\0\0\0\2")
 addresses = st.integers(1, 2**32 - 2).map(lambda number: socket.inet_ntoa(struct.pack("!I", number)))
 
