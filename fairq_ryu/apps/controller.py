@@ -42,7 +42,7 @@ _TICK = 0.25
 _WAITING_TICK = 0.05  # while it is to be found out what ports lead to
 # So many SYNs wait for their turn; those beyond are worked on as they come, and switches wait with more.
 _MOST_HELD = 4096
-# So many copies of segments wait for theirs; those beyond are worked on as they come, too.
+# So many copies of segments wait for theirs; for each that comes beyond, the first is worked on at once.
 _MOST_COPIES = 4096
 # Others have their turn after so many seconds of that.
 _COPIES_SLICE = 0.001
@@ -282,7 +282,6 @@ class Controller(app_manager.RyuApp):
         Returns its path, and the agents that were told of windows.
         """
         if segment.syn:
-            self.windows.syn(frame)
             found = self.network.path(segment.key, in_port, frame.dst)
         else:
             found = self.network.paths.get(segment.key)
@@ -293,9 +292,12 @@ class Controller(app_manager.RyuApp):
         """A copy waits for its turn: agents come first. When many flows end together, what they tell of
         queues, losses and receivers would wait behind the copies of all their FINs.
         """
+        if segment.syn:
+            # Now: what an agent tells next may be of this connection already.
+            self.windows.syn(frame)
         if len(self._copies) >= _MOST_COPIES:
-            self._segment(frame, segment, in_port, now)
-            return
+            first, said, port, came = self._copies.popleft()
+            self._segment(first, said, port, now, came)
         self._copies.append((frame, segment, in_port, now))
         self._copies_there.set()
 
@@ -317,6 +319,8 @@ class Controller(app_manager.RyuApp):
 
     def _hold(self, datapath: Any, frame: packets.Frame, data: bytes, in_port: PortKey, now: float) -> None:
         """A SYN waits for its turn: of a volley, the first are to go on while the others are worked on."""
+        if frame.tcp is not None:
+            self.windows.syn(frame)
         if len(self._held_syns) >= _MOST_HELD:
             self._held(datapath, frame, data, in_port, now, now)
             return

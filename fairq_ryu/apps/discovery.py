@@ -80,7 +80,10 @@ class Discovery(switches.Switches):
     def send_lldp_packet(self, port: Any) -> None:
         """A discovery frame leaves by a port."""
         super().send_lldp_packet(port)
-        self.frame_sent(PortKey(port.dpid, port.port_no))
+        # Of a port that is down, or of a bridge that has gone, the service says nothing, and sends nothing.
+        known = self.ports.get(port)
+        if known is not None and not known.is_down and port.dpid in self.dps:
+            self.frame_sent(PortKey(port.dpid, port.port_no))
 
     def lldp_packet_in_handler(self, event: Any) -> None:
         """A discovery frame; called by the controller, not by an event."""

@@ -68,6 +68,8 @@ class Network:
         self.topology = Topology(config.number("fairq_ryu", "discovery_time"), _SWEEPS)
         self._standing: set[int] = set()  # bridges whose own rules stand
         self._probed: set[PortKey] = set()  # discovery frames have left by these ports lately
+        self._probed_in = 0  # the topology's epoch then
+        self._confirming = False
         self.hosts = HostTable()
         choice = PathChoice(str(config.value("fairq_ryu", "path_choice")))
         always = config.value("fairq_ryu", "pins") == "always"
@@ -76,6 +78,7 @@ class Network:
         self._forwarding = Forwarding()
         self._routed_version = self.topology.version
         self._flood_turn = 0
+        self._flooded: dict[int, tuple[int, ...]] = {}  # what bridges were told to flood to
         self._take_over_at = 0.0  # at the latest
         self._old_pins: dict[int, list[FlowKey]] = {}  # an earlier controller's, by bridge
         self._decided: list[PortKey] = []  # hosts' ports since the last refresh
@@ -103,6 +106,7 @@ class Network:
         self._standing.discard(datapath.id)
         self.after([datapath], lambda: self._stands(datapath.id, datapath), math.inf)
         self._forwarding.bridge_came(datapath.id, None if adopted is None else adopted.standing)
+        self._flooded[datapath.id] = self._forwarding.flood(datapath.id) or ()
         self.topology.add_switch(datapath.id, [(port.number, port.up) for port in ports], now)
         if adopted is not None:
             self._adopt(datapath.id, adopted, now)
@@ -136,11 +140,12 @@ class Network:
             return False
         del self.bridges[dpid]
         self._standing.discard(dpid)
-        self.barriers.gone(dpid)
+        self._flooded.pop(dpid, None)
         self._held_at.pop(dpid, None)
         self.copies_dropped.pop(dpid, None)
         self._forwarding.bridge_gone(dpid)
         self.topology.remove_switch(dpid)
+        self.barriers.gone(dpid)  # nobody waits for it
         return True
 
     def no_meters(self, dpid: int) -> None:
@@ -173,6 +178,9 @@ class Network:
         """A discovery frame leaves by a port. If it is too early for another bridge to hand it over, it does
         not count.
         """
+        if self._probed_in != self.topology.epoch:
+            self._probed.clear()
+            self._probed_in = self.topology.epoch
         if self.topology.waits and self._standing.issuperset(self.bridges):
             self._probed.add(port)
 
@@ -180,14 +188,19 @@ class Network:
         """Discovery frames of late are where they lead when all bridges have answered twice: first that they
         were sent, and then that what came in before the question was handed over.
         """
-        ports, self._probed = self._probed, set()
-        bridges = list(self.bridges.values())
+        ports, self._probed, epoch = self._probed, set(), self._probed_in
+        bridges = dict(self.bridges)
+        self._confirming = True
 
-        def handed_over() -> None:
-            here = [each for each in bridges if self.bridges.get(each.id) is each]
-            self.after(here, lambda: self.topology.probed(ports), math.inf)
+        def here() -> list[Datapath]:
+            return [each for dpid, each in bridges.items() if self.bridges.get(dpid) is each]
 
-        self.after(bridges, handed_over, math.inf)
+        def done() -> None:
+            self._confirming = False
+            stayed = {each.id for each in here()}
+            self.topology.probed([port for port in ports if port.dpid in stayed], epoch)
+
+        self.after(here(), lambda: self.after(here(), done, math.inf), math.inf)
 
     def link_seen(self, source: PortKey, target: PortKey) -> None:
         """A discovery frame has come through a link."""
@@ -206,12 +219,20 @@ class Network:
         routes = Routes(self.topology.graph(), self.topology.edge_switches())
         moved, pinned = self.paths.reroute(routes)
         for assigned in pinned:  # before their destinations' rules may lead them elsewhere
-            self._pin(assigned)
+            if self._still_there(assigned):
+                self._pin(assigned)
+            else:
+                self.paths.release(assigned.key)
         changes = self._forwarding.update(self.topology, routes, self.hosts)
-        floods = [change for change in changes if isinstance(change.key, Flood)]
         for change in changes:
-            self._say_change(change, forwarding.shrunk(change) if change in floods else change.value)
-        self._grow_floods(floods)
+            if isinstance(change.key, Flood):
+                # What it was to say before it may not have been said yet.
+                said = self._flooded.get(change.dpid, change.old)
+                self._say_flood(change.dpid, forwarding.shrunk(change._replace(old=said)))
+            else:
+                self._say_change(change, change.value)
+        if any(isinstance(change.key, Flood) for change in changes):
+            self._grow_floods()
         for old, new in moved:
             self._repin(old, new)
         # Questions asked before: whoever is wanted may be behind one of the new ports. These are flooded to
@@ -223,26 +244,32 @@ class Network:
             self._asked.clear()
         return moved
 
-    def _grow_floods(self, floods: list[Change]) -> None:
+    def _grow_floods(self) -> None:
         """Flood rules get their new ports when every bridge has let go of its old ones."""
         self._flood_turn += 1
         turn = self._flood_turn
-        growing = [change for change in floods if change.value != forwarding.shrunk(change)]
-        if not growing:
-            return
+
+        def growing() -> list[int]:
+            return [dpid for dpid in self.bridges if self._flooded.get(dpid) != self._forwarding.flood(dpid)]
 
         def grow() -> None:
-            if turn != self._flood_turn:
-                return  # the network has changed again; that change sees to it
-            for change in growing:
-                self._say_change(change, self._forwarding.flood(change.dpid))
+            if turn == self._flood_turn:  # otherwise the network has changed again, and that sees to it
+                for dpid in growing():
+                    self._say_flood(dpid, self._forwarding.flood(dpid) or ())
 
+        if not growing():
+            return
         if len(self.bridges) == 1:
             grow()  # nobody else's rules to wait for
         else:
             # However long it takes: two bridges that flood along different trees may make a loop.
-            there = [self.bridges[change.dpid] for change in floods if change.dpid in self.bridges]
-            self.after(there, grow, math.inf)
+            self.after(list(self.bridges.values()), grow, math.inf)
+
+    def _say_flood(self, dpid: int, ports: tuple[int, ...]) -> None:
+        self._flooded[dpid] = ports
+        datapath = self.bridges.get(dpid)
+        if datapath is not None:
+            self._say(datapath, [rules.flood(datapath, ports)])
 
     def _say_change(self, change: Change, value: forwarding.Value | None) -> None:
         datapath = self.bridges.get(change.dpid)
@@ -252,8 +279,6 @@ class Network:
             case Deliver(mac, share, mask):
                 port = None if value is None else value[0]
                 self._say(datapath, [rules.deliver(datapath, mac, share, mask, port)])
-            case Flood():
-                self._say(datapath, [rules.flood(datapath, value or ())])
             case FromLink(port):
                 self._say(datapath, [rules.from_link(datapath, port, value is not None)])
             case _:
@@ -374,6 +399,14 @@ class Network:
                     tell = port.dpid == ports[0].dpid
                     self._say(datapath, [rules.pin(datapath, key, port.port, self._pin_idle, tell)])
 
+    def _still_there(self, assigned: Assigned) -> bool:
+        """Are both ends where they were when the path was found? One that has moved is followed by the rules
+        by destination.
+        """
+        ends = ((assigned.key.src, assigned.source), (assigned.key.dst, assigned.target))
+        hosts = ((self.hosts.by_ip(address), port) for address, port in ends)
+        return all(host is None or host.port == port for host, port in hosts)
+
     def _unpin(self, old: Assigned, new: Assigned | None = None) -> None:
         """Take away the rules of an old path that those of the new one have not replaced."""
         if not old.pinned:
@@ -388,7 +421,7 @@ class Network:
 
     def tick(self, now: float) -> None:
         """What time alone brings about."""
-        if self._probed:
+        if self._probed and not self._confirming:
             self._confirm_sent()
         self._decided += self.topology.decide(now)
         known = self.topology.settled or now >= self._take_over_at
@@ -414,7 +447,8 @@ class Network:
         for dpid, keys in self._old_pins.items():
             datapath = self.bridges.get(dpid)
             if datapath is not None:
-                self._say(datapath, [rules.unpin(datapath, key) for key in keys if not self.paths.get(key)])
+                gone = [key for key in keys if not ((path := self.paths.get(key)) and path.pinned)]
+                self._say(datapath, [rules.unpin(datapath, key) for key in gone])
         self._old_pins.clear()
 
     def let_go(self, datapath: Datapath, data: bytes, in_port: PortKey, path: Assigned | None) -> None:
@@ -432,13 +466,17 @@ class Network:
         """Do something once these switches have done what they were told, or have gone; or after
         ``patience`` seconds, half a second if nothing is said of it.
         """
-        tickets = []
-        for datapath in datapaths:
-            message = rules.barrier(datapath)
+        asked = [(datapath, rules.barrier(datapath)) for datapath in datapaths]
+        for datapath, message in asked:
             datapath.set_xid(message)
-            tickets.append((datapath.id, message.xid))
+        # Known before they are sent: sending may let another greenlet in, and with it the first answers.
+        tickets = [(datapath.id, message.xid) for datapath, message in asked]
+        if asked:
+            self.barriers.wait(tickets, action, time.monotonic(), patience)
+        for datapath, message in asked:
             datapath.send_msg(message)
-        self.barriers.wait(tickets, action, time.monotonic(), patience)
+        if not asked:
+            action()
 
     @staticmethod
     def _say(datapath: Datapath, messages: Iterable[Message]) -> None:

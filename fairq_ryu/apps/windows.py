@@ -18,7 +18,7 @@ from fairq_ryu.fabric.announcements import Announcements, Change, Entry
 from fairq_ryu.fabric.flows import FlowEvent, FlowTable
 from fairq_ryu.model import FlowKey, FlowProgress, PortKey, RuleChange
 from fairq_ryu.openflow import congestion, depth, packets, records, rules, stamps
-from fairq_ryu.openflow.segments import SegmentState
+from fairq_ryu.openflow.segments import MAX_KEYS, SegmentState
 from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import PolicyChoice
 from fairq_ryu.policies.engine import PolicyEngine
@@ -303,7 +303,8 @@ class Windows:
                 case recovery.Ask(dpid, keys):
                     link = self.links.get(dpid)
                     if link is not None:
-                        link.ask_segments(keys)
+                        for at in range(0, len(keys), MAX_KEYS):
+                            link.ask_segments(keys[at : at + MAX_KEYS])
 
     @property
     def recoveries(self) -> list[recovery.Recovery]:

@@ -136,6 +136,8 @@ class FlowTable:
                 return self._open_again(connection, arrival, now)
         elif own.isn is None and _awaits_syn(connection, now):
             own.announce(segment)
+            if connection.opener is None and segment.key == connection.forward:
+                connection.opener = arrival.in_port
             connection.heard_at = now
             self._entries.awake(connection, now)
             return self._place(connection, arrival, now)

@@ -56,6 +56,7 @@ class Topology:
         self.settle = settle
         self.sweeps = sweeps
         self.version = 0
+        self.epoch = 0  # what was sent in an earlier one does not count
         self._swept = 0
         self._sweep: set[PortKey] = set()  # the ports that this sweep has been at
         self._ports: dict[PortKey, _Port] = {}
@@ -88,6 +89,9 @@ class Topology:
             key = PortKey(dpid, number)
             if key in self._ports:
                 self.port_changed(key, up, now)
+                decides_at = self._ports[key].decides_at
+                if decides_at is not None:  # its own frames are still to come
+                    self._decide_later(key, max(decides_at, now + self.settle))
             else:
                 self.add_port(key, up, now)
 
@@ -96,6 +100,7 @@ class Topology:
         if dpid not in self._switches:
             return
         self._switches.discard(dpid)
+        self._sweep = {port for port in self._sweep if port.dpid != dpid}
         self._forget_links(lambda port: port.dpid == dpid)
         self.version += 1
 
@@ -108,6 +113,7 @@ class Topology:
     def _decide_later(self, port: PortKey, at: float) -> None:
         """What left other ports before may not have found this one: the sweep begins anew."""
         self._sweep.clear()
+        self.epoch += 1
         self._ports[port].decides_at = at
         self._ports[port].decides_after = self._swept + self.sweeps
 
@@ -171,8 +177,10 @@ class Topology:
             self._decide_later(port, until)
             self.version += 1
 
-    def probed(self, ports: Iterable[PortKey]) -> None:
-        """Discovery frames have left by these ports, and are where they lead by now."""
+    def probed(self, ports: Iterable[PortKey], epoch: int) -> None:
+        """Discovery frames have left by these ports in that epoch, and are where they lead by now."""
+        if epoch != self.epoch:
+            return
         self._sweep.update(ports)
         here = (port for port, state in self._ports.items() if state.up and port.dpid in self._switches)
         if self._sweep.issuperset(here):
@@ -189,7 +197,7 @@ class Topology:
         """Settle what waiting settles: ports that no discovery frame came in by are hosts'. Returns these."""
         decided = []
         for port, state in self._ports.items():
-            if state.decides_at is None or not state.up or now < state.decides_at:
+            if state.decides_at is None or now < state.decides_at or not self._waits(port, state):
                 continue
             if self._swept >= state.decides_after or now >= state.decides_at + _AT_LATEST * self.settle:
                 state.role, state.decides_at = PortRole.HOST, None
@@ -200,7 +208,10 @@ class Topology:
     @property
     def waits(self) -> bool:
         """Whether it is not known yet of some port that is up what it leads to."""
-        return any(state.up and state.decides_at is not None for state in self._ports.values())
+        return any(self._waits(port, state) for port, state in self._ports.items())
+
+    def _waits(self, port: PortKey, state: _Port) -> bool:
+        return state.decides_at is not None and state.up and port.dpid in self._switches
 
     @property
     def settled(self) -> bool:

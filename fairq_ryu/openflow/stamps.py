@@ -1,7 +1,7 @@
 """The timestamp of a segment that is put back.
 
 A receiver discards a segment whose timestamp is older than the last that it has taken in order (PAWS, RFC
-7323 section 5.3). Of a segment that was dropped, and for which a later one has come meanwhile, that is so.
+7323 section 5.3). When an earlier hole was filled meanwhile by a segment that was sent later, that is so.
 It gets the timestamp that the receiver has echoed: one that its sender has sent, on a later segment, and no
 newer.
 """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 
 import pytest
 
 from fairq_ryu.apps.network import Network, PortState
 from fairq_ryu.config import Config
 from fairq_ryu.fabric.topology import PortRole
-from fairq_ryu.model import PortKey
+from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow.packets import Frame
 from tests.unit.fakes import FakeSwitch
 
@@ -125,6 +126,83 @@ def test_a_bridge_that_comes_later_has_to_be_waited_for(pair):
     assert pair.roles() == {PortRole.UNDECIDED}
 
 
+def test_a_bridge_that_comes_back_has_to_send_frames_of_its_own(pair):
+    """Its ports were undecided, and stay so while it is away and when it returns."""
+    pair.answer()
+    pair.network.bridge_gone(pair.bridges[2])
+    for port in (HOST1, LINK1):
+        pair.network.frame_sent(port)
+    pair.confirm(1.0)
+    pair.network.tick(5.0)
+    assert [pair.network.topology.role(port) for port in (HOST1, LINK2)] == [
+        PortRole.HOST,
+        PortRole.UNDECIDED,
+    ]
+    pair.come(2, 6.0)
+    pair.answer()
+    pair.network.tick(6.0 + 2 * SETTLE)
+    assert pair.network.topology.role(LINK2) is PortRole.UNDECIDED
+    pair.sweep()
+    pair.confirm(6.0 + 2 * SETTLE)
+    pair.network.tick(6.0 + 2 * SETTLE)
+    assert pair.network.topology.role(LINK2) is PortRole.HOST
+
+
+def test_what_was_sent_before_a_port_came_up_does_not_count_for_it(pair):
+    pair.answer()
+    pair.network.port_changed(1, PortState(2, False, "s1-eth2"), 0.1)
+    pair.sweep()
+    pair.network.port_changed(1, PortState(2, True, "s1-eth2"), 0.2)
+    pair.confirm(0.3)
+    pair.network.tick(2 * SETTLE)
+    assert pair.roles() == {PortRole.UNDECIDED}
+
+
+def test_one_confirmation_is_under_way_at_a_time(pair):
+    pair.answer()
+    waiting = len(pair.network.barriers)
+    for tick in range(100):
+        pair.sweep()
+        pair.network.tick(tick / 20)
+    assert len(pair.network.barriers) == waiting + 1
+
+
+def test_a_connection_whose_host_has_moved_is_not_pinned_to_where_it_was(pair):
+    network, key = pair.network, FlowKey("10.0.0.1", "10.0.0.2", 40000, 80)
+    for port, number in ((HOST1, 1), (HOST2, 2)):
+        frame = Frame(f"02:00:00:00:00:0{number}", BROADCAST, (), f"10.0.0.{number}")
+        network.host_seen(pair.bridges[port.dpid], frame, port, 0.1)
+    network.link_seen(LINK1, LINK2)
+    network.link_seen(LINK2, LINK1)
+    network.refresh()
+    assert not network.path(key, HOST1, "02:00:00:00:00:02").pinned
+    moved = key._replace(sport=40001)
+    network.path(moved, HOST1, "02:00:00:00:00:02")
+    for dpid in (1, 2):
+        for number in (3, 4):
+            network.port_changed(dpid, PortState(number, True, f"s{dpid}-eth{number}"), 0.2)
+    network.hosts.seen("02:00:00:00:00:02", PortKey(2, 4), "10.0.0.2")
+    network.link_seen(PortKey(1, 3), PortKey(2, 3))
+    network.link_seen(PortKey(2, 3), PortKey(1, 3))
+    network.refresh()
+    assert network.paths.get(key) is None and network.paths.pinned == 0
+
+
+def test_an_answer_that_comes_while_others_are_still_asked_counts(pair):
+    done = []
+    second = pair.bridges[2]
+    send = second.send_msg
+
+    def slow(message):
+        pair.answer(1)  # sending has let another greenlet in
+        send(message)
+
+    second.send_msg = slow
+    pair.network.after([pair.bridges[1], second], lambda: done.append(1), math.inf)
+    pair.answer(2)
+    assert done == [1]
+
+
 def test_a_bridge_that_goes_is_waited_for_no_longer(pair):
     pair.answer()
     pair.sweep()
@@ -181,6 +259,10 @@ def test_floods_grow_when_all_bridges_have_shrunk_theirs_however_long_it_takes(p
     asked = len(pair.log)
     assert shrunk and asked == 2
     network.tick(1000.0)
+    network.host_seen(pair.bridges[1], Frame("02:00:00:00:00:09", BROADCAST, ()), HOST1, 1000.0)
+    network.topology.version += 1  # something else changes meanwhile, and nobody's flood
+    network.refresh()
+    pair.log[:] = [each for each in pair.log if type(each[1]).__name__ == "OFPBarrierRequest"]
     pair.answer(1)
     assert not [message for _, message in pair.log if type(message).__name__ == "OFPFlowMod"]
     pair.answer(2)
