@@ -59,7 +59,7 @@ def gif_rows(port: PortKey, table: Iterable[GifRow], now: float) -> Iterator[dic
             "age_s": round(max(0.0, now - row.start), 3),
             "size_bytes": row.size,
             "remaining_bytes": row.remaining_size,
-            "deadline_s": None if row.deadline is None else round(row.deadline - row.start, 6),
+            "deadline_s": None if row.deadline is None else round(row.deadline - row.start, 3),
             "remaining_s": None if row.remaining_time is None else round(row.remaining_time, 3),
             "state": _state(row),
         }

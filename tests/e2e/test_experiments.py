@@ -65,9 +65,9 @@ def test_what_a_queue_drops_is_put_back_before_its_senders_time_out(tmp_path):
     """150 flows of two segments, one of each more than the buffer holds: whoever loses the last segment has
     nothing but its timeout. Timestamps are on: what is put back must not be older than the receiver thinks.
     """
-    sed, rsed = run(tmp_path, "rounds", "rounds=4", policy="sed,rsed")
+    sed, rsed = run(tmp_path, "rounds", "rounds=3", policy="sed,rsed")
     assert (sed["fanin"]["unfinished"], rsed["fanin"]["unfinished"]) == (0, 0)
-    assert sed["fanin"]["rto_timeouts"] >= 40
+    assert sed["fanin"]["rto_timeouts"] >= 30
     assert rsed["fanin"]["rto_timeouts"] <= 0.2 * sed["fanin"]["rto_timeouts"]
     (slow,), (fast,) = (each["fanin"]["sweep"] for each in (sed, rsed))
     assert fast["last_byte_ms"]["p50"] < 0.6 * slow["last_byte_ms"]["p50"]
@@ -75,7 +75,7 @@ def test_what_a_queue_drops_is_put_back_before_its_senders_time_out(tmp_path):
 
 def test_deadlines_are_kept_where_many_flows_begin_at_once(tmp_path):
     """Seventy-five connections in one moment, each held until its windows stand, the most urgent first."""
-    found = run(tmp_path, "deadlines-fanin", "flows=[15]", "rounds=3", policy="sed")
-    assert (found["fanin"]["deadlines"], found["fanin"]["unfinished"]) == (225, 0)
+    found = run(tmp_path, "deadlines-fanin", "flows=[15]", "rounds=2", policy="sed")
+    assert (found["fanin"]["deadlines"], found["fanin"]["unfinished"]) == (150, 0)
     assert found["fanin"]["missed"] <= 5  # on a busy machine; else none
-    assert found["fanin"]["announced"] >= 225
+    assert found["fanin"]["announced"] >= 150

@@ -127,7 +127,9 @@ class GifRow(Row):
     age_s: Span = said("since its start", "s")
     size_bytes: Count | None = said("as announced", "bytes")
     remaining_bytes: Count | None = said("of these, what its receiver has not acknowledged", "bytes")
-    deadline_s: float | None = said("as announced, from its start", "s")
+    deadline_s: float | None = said(
+        "from when the table has it, which of a SYN that waited is later than its start", "s"
+    )
     remaining_s: float | None = said("until its deadline; negative: since", "s")
     state: Literal["open", "met", "missed", "ended"] | None = said(
         "`open`: not yet due; `met`: all is acknowledged, in time; `missed`: due, and not all is; `ended`: "
