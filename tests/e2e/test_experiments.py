@@ -68,8 +68,8 @@ def test_what_a_queue_drops_is_put_back_before_its_senders_time_out(tmp_path):
 
 
 def test_deadlines_are_kept_where_many_flows_begin_at_once(tmp_path):
-    """Five applications with a receiver each, 75 connections in one moment, each held until its windows stand,
-    the most urgent first.
+    """Five applications with a receiver each, 75 connections in one moment: each is held until its windows
+    stand, the most urgent goes first.
     """
     found = run(tmp_path, "deadlines-fanin", "flows=[15]", "rounds=2", policy="sed")
     fanin = found["fanin"]
