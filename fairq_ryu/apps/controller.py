@@ -278,7 +278,7 @@ class Controller(app_manager.RyuApp):
         now: float,
         came: float | None = None,
     ) -> tuple[Assigned | None, list[Any]]:
-        """A SYN, FIN or RST: its connection is pinned and counted; it ``came`` earlier if it was held.
+        """A SYN, FIN or RST: its connection is pinned and counted; it ``came`` earlier if it has waited.
         Returns its path, and the agents that were told of windows.
         """
         if segment.syn:

@@ -181,7 +181,7 @@ class Network:
         if self._probed_in != self.topology.epoch:
             self._probed.clear()
             self._probed_in = self.topology.epoch
-        if self.topology.waits and self._standing.issuperset(self.bridges):
+        if len(self._standing) == len(self.bridges):
             self._probed.add(port)
 
     def _confirm_sent(self) -> None:
@@ -421,7 +421,9 @@ class Network:
 
     def tick(self, now: float) -> None:
         """What time alone brings about."""
-        if self._probed and not self._confirming:
+        if not self.topology.waits:
+            self._probed.clear()
+        elif self._probed and not self._confirming:
             self._confirm_sent()
         self._decided += self.topology.decide(now)
         known = self.topology.settled or now >= self._take_over_at
