@@ -25,9 +25,6 @@ from fairq_ryu.policies.engine import PolicyEngine
 
 # While there are losses to mend, queues are read this often, seconds: room in them must not go to waste.
 _RECOVERY_INTERVAL = 0.001
-# What was lost is put back up to this part of the buffer: it takes the controller a round trip until more can
-# be, and the port is not to run dry meanwhile.
-_FILL = 0.5
 
 
 class Windows:
@@ -288,8 +285,7 @@ class Windows:
         each = self._recovery(key) if self._recoveries else None
         thresholds = self.engine.thresholds(key) if each is not None and len(each) else None
         if each is not None and thresholds is not None:
-            fill = max(thresholds.cng, int(_FILL * self.engine.buffer(key)))
-            self._act(each.queue(key, backlog, thresholds.cng, now, fill))
+            self._act(each.queue(key, backlog, thresholds.cng, now, self.engine.buffer(key)))
             self._act(each.due(now))
 
     def _act(self, actions: Iterable[recovery.Action]) -> None:

@@ -31,6 +31,9 @@ from fairq_ryu.model import FlowKey, PortKey, TcpSegment
 MOST_TIMES_BACK = 3
 # Receivers are asked for in turns of so many: the switch has other things to do as well.
 ASKED_AT_ONCE = 32
+# Segments are put back up to this part of the buffer: it takes the controller a round trip until more can be,
+# and the port is not to run dry meanwhile.
+FILL = 0.5
 # A receiver whose state does not come within so many seconds is waited for no longer.
 ANSWER_S = 0.05
 # Actions that may be taken at once, in seconds of their rate.
@@ -249,19 +252,17 @@ class Recovery:
         self._losses.put_back(loss, now)
         return action
 
-    def queue(
-        self, port: PortKey, backlog: int, threshold: int, now: float, fill: int | None = None
-    ) -> list[Action]:
+    def queue(self, port: PortKey, backlog: int, threshold: int, now: float, buffer: int = 0) -> list[Action]:
         """The port's queue is ``backlog`` bytes long; below ``threshold`` there is room for what was lost, up
-        to ``fill`` (None: to the threshold).
+        to :data:`FILL` of its ``buffer`` (0: not known), or to the threshold if that is more.
 
         To be called once for each reading of the queue. Flows take turns, a segment each, those that have
         waited longest first; of one flow, the oldest. All that is put back fits between ``backlog`` and
-        ``fill``, with what waits for its receiver's answer.
+        that, with what waits for its receiver's answer.
         """
         self.counters.expired += self._losses.expire(port, now)
         actions: list[Action] = []
-        room = (threshold if fill is None else fill) - backlog if backlog < threshold else 0
+        room = max(threshold, int(FILL * buffer)) - backlog if backlog < threshold else 0
         for loss in self._losses.cleared(port):
             room -= len(loss.frame)
             if loss.cleared is not None and now - loss.cleared >= ANSWER_S:

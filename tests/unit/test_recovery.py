@@ -169,8 +169,8 @@ def test_a_queue_below_its_threshold_is_filled_beyond_it():
     recovery = made("reinject")
     for seq in range(30):
         lose(recovery, seq * 1448)
-    assert recovery.queue(P1, K, K, 0.1, 2 * K) == []
-    assert len(recovery.queue(P1, K - 1, K, 0.1, 2 * K)) == 20
+    assert recovery.queue(P1, K, K, 0.1, 4 * K) == []
+    assert len(recovery.queue(P1, K - 1, K, 0.1, 4 * K)) == 20
 
 
 def test_flows_take_turns():
