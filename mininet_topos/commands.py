@@ -72,9 +72,8 @@ def process_mark(pid: int) -> str:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:
         raise ProcessLookupError(pid) from None
-    return (
-        f"{pid}.{fields[19]}"  # proc(5): starttime is field 22, and the two before the parenthesis are gone
-    )
+    # proc(5): starttime is field 22, and the two before the parenthesis are gone.
+    return f"{pid}.{fields[19]}"
 
 
 def is_alive(mark: str) -> bool:

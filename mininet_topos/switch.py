@@ -30,9 +30,8 @@ from mininet_topos.links import ShallowIntf
 
 READY_SECONDS = 15.0  # for one agent: loading and attaching eBPF programs on many ports takes a few seconds
 END_SECONDS = 5.0  # for one agent, from SIGTERM to its end
-_OWNER = (
-    "fairq-owner"  # external_ids key on what we make: the process that made it, so that leftovers are known
-)
+# The external_ids key on what we make: the process that made it, so that leftovers are known.
+_OWNER = "fairq-owner"
 
 
 class SwitchError(Exception):

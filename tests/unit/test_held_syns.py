@@ -90,6 +90,17 @@ class Holding:
         said = segment(key, "S", seq=100)
         self.controller._copied(Frame(CLIENT_MAC, SERVER_MAC, (), KEY.src, None, said, 0), said, A, now)
 
+    def fail_with(self, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Working on that connection goes wrong."""
+        path = self.site.network.path
+
+        def bad(key: Any, *about: Any) -> Any:
+            if key.sport == KEY.sport + number:
+                raise RuntimeError("a bad day")
+            return path(key, *about)
+
+        monkeypatch.setattr(self.site.network, "path", bad)
+
     def work_on_copies(self) -> None:
         with pytest.raises(Idle):
             self.controller._work_on_copies()
@@ -203,14 +214,7 @@ def test_when_too_many_wait_the_next_is_worked_on_at_once(holding, monkeypatch):
 
 
 def test_what_fails_with_one_does_not_end_the_worker(holding, monkeypatch, caplog):
-    path = holding.site.network.path
-
-    def bad(key: Any, *about: Any) -> Any:
-        if key.sport == KEY.sport + 1:
-            raise RuntimeError("a bad day")
-        return path(key, *about)
-
-    monkeypatch.setattr(holding.site.network, "path", bad)
+    holding.fail_with(1, monkeypatch)
     for number in range(3):
         holding.hold(number)
     holding.work()
@@ -281,14 +285,7 @@ def test_when_too_many_copies_wait_the_first_is_worked_on_at_once(holding, monke
 
 
 def test_a_copy_that_fails_does_not_end_the_worker(holding, monkeypatch, caplog):
-    path = holding.site.network.path
-
-    def bad(key: Any, *about: Any) -> Any:
-        if key.sport == KEY.sport:
-            raise RuntimeError("a bad day")
-        return path(key, *about)
-
-    monkeypatch.setattr(holding.site.network, "path", bad)
+    holding.fail_with(0, monkeypatch)
     for number in range(3):
         holding.copy(number)
     holding.work_on_copies()
