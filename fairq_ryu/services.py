@@ -16,13 +16,13 @@ ROLES = ("role:host", "role:link")
 SERVICE_SETTINGS: tuple[Setting, ...] = (
     Setting("service.NAME", "port", 0, "", "The server's TCP port (0: any; then give a host).", 0, 65535),
     Setting("service.NAME", "host", "", "", "The server's IP address (empty: any)."),
-    Setting("service.NAME", "size", 0, "bytes", "Bytes of a flow (0: not known).", 0, 1 << 50),
+    Setting("service.NAME", "size", 0, "bytes", "Size of a flow (0: not known).", 0, 1 << 50),
     Setting(
         "service.NAME",
         "deadline",
         0.0,
         "s",
-        "When the last byte must be there, counted from the flow's start (0: no deadline).",
+        "Time by which the last byte must have arrived, counted from the start of the flow (0: no deadline).",
         0,
         86400,
     ),
@@ -31,7 +31,7 @@ SERVICE_SETTINGS: tuple[Setting, ...] = (
         "direction",
         "to-client",
         "",
-        "Which way the data goes: to-client or to-server.",
+        "Direction of the data: to-client or to-server.",
         choices=("to-client", "to-server"),
     ),
 )

@@ -77,127 +77,144 @@ class Scenario:
     traffic have. Those of other topologies or traffics are None, whatever their type says.
     """
 
-    title: str = _setting("one line for tables and pictures")
-    topology: str = _setting("which network", choices=tuple(TOPOLOGIES))
-    traffic: str = _setting("which kind of traffic", choices=TRAFFICS, default=INCAST)
+    title: str = _setting("title of tables and pictures, on one line")
+    topology: str = _setting("network to build", choices=tuple(TOPOLOGIES))
+    traffic: str = _setting("kind of traffic", choices=TRAFFICS, default=INCAST)
     leaves: int | None = _setting(
-        "leaf switches; the receiver is at the last",
+        "number of leaf switches; the receiver is on the last one",
         low=shapes.LEAVES[0],
         high=shapes.LEAVES[1],
         topologies=("leafspine",),
     )
     spines: int | None = _setting(
-        "spine switches", low=shapes.SPINES[0], high=shapes.SPINES[1], topologies=("leafspine",)
+        "number of spine switches", low=shapes.SPINES[0], high=shapes.SPINES[1], topologies=("leafspine",)
     )
     k: int | None = _setting(
-        "pods, an even number; the receiver is in the last",
+        "number of pods, which must be even; the receiver is in the last one",
         low=shapes.PODS[0],
         high=shapes.PODS[1],
         topologies=("fattree",),
     )
     uplink_mbit: float | None = _setting(
-        "rate of each link between switches, with the bottleneck's buffer; 0: as fast as it goes",
+        "rate of each link between switches, whose ports have the same buffer as the bottleneck; "
+        "0: not limited",
         unit="Mbit/s",
         low=0,
         high=100_000,
         topologies=("leafspine", "fattree"),
     )
-    senders: int = _setting("sending hosts", low=1, high=250)
+    senders: int = _setting("number of sending hosts", low=1, high=250)
     rate_mbit: float = _setting("rate of the bottleneck port", unit="Mbit/s", low=1, high=100_000)
-    buffer_bytes: int = _setting("buffer of the bottleneck port", unit="bytes", low=1514, high=1 << 30)
-    cc: str = _setting("congestion control of every host, as the kernel names it")
+    buffer_bytes: int = _setting("buffer size of the bottleneck port", unit="bytes", low=1514, high=1 << 30)
+    cc: str = _setting("TCP congestion control of every host, by its name in the kernel")
     sack: bool = _setting("hosts use selective acknowledgements", default=True)
     timestamps: bool = _setting("hosts use TCP timestamps", default=True)
     syn: str = _setting(
-        "what the controller does with SYNs, unless its configuration says so",
+        "how the controller handles SYNs, unless its configuration file says so",
         choices=("copy", "hold"),
         default="copy",
     )
-    capture: bool = _setting("what hosts send and get is caught, and every ACK judged", default=False)
+    capture: bool = _setting("capture the packets of all hosts, and check every ACK", default=False)
 
     elephants: int = _setting(
-        "long-lived bulk flows, one a sender in turn", low=0, high=1000, traffics=(INCAST, FLOOD)
+        "number of long bulk flows, assigned to the senders in turn",
+        low=0,
+        high=1000,
+        traffics=(INCAST, FLOOD),
     )
     mice_per_sender: int = _setting(
-        "new connections a sender answers in each round", low=0, high=1000, traffics=(INCAST,)
+        "number of new connections that each sender answers in each round",
+        low=0,
+        high=1000,
+        traffics=(INCAST,),
     )
     mice_bytes: int = _setting(
-        "bytes that each mouse brings", unit="bytes", low=1, high=100_000_000, traffics=(INCAST,)
+        "size of each mouse", unit="bytes", low=1, high=100_000_000, traffics=(INCAST,)
     )
     sizes_bytes: tuple[int, ...] = _setting(
-        "size of each flow, or of the flows of each application",
+        "size of each flow (`deadlines`) or of the flows of each application (`fanin`)",
         unit="bytes",
         low=64,
         high=1_000_000_000,
         traffics=(DEADLINES, FANIN),
     )
     deadlines_s: tuple[float, ...] = _setting(
-        "deadline of each after the common start, in the same order; 0: none",
+        "deadline for each of these sizes, in the same order, counted from the common start; 0: none",
         unit="s",
         low=0,
         high=3600,
         traffics=(DEADLINES, FANIN),
     )
     endless: int = _setting(
-        "flows without end and deadline beside the others", low=0, high=100, traffics=(DEADLINES,)
+        "number of additional flows without end and without deadline", low=0, high=100, traffics=(DEADLINES,)
     )
     flows: tuple[int, ...] = _setting(
-        "flows of each application at once; the rounds are made for each number",
+        "number of flows of each application that start together; all rounds are run for each "
+        "number in the list",
         low=1,
         high=1000,
         traffics=(FANIN,),
     )
     prepared: bool = _setting(
-        "connections are opened before a round, and all send at once when it starts", traffics=(FANIN,)
+        "open the connections before a round, and send on all of them when the round starts",
+        traffics=(FANIN,),
     )
     repeats: int = _setting(
-        "runs of all the flows, one after the other", low=1, high=1000, traffics=(DEADLINES,)
+        "number of runs of all flows, one run after the other", low=1, high=1000, traffics=(DEADLINES,)
     )
-    rounds: int = _setting("volleys, each begun at once", low=1, high=100_000, traffics=(INCAST, FANIN))
+    rounds: int = _setting(
+        "number of volleys; the flows of a volley start together",
+        low=1,
+        high=100_000,
+        traffics=(INCAST, FANIN),
+    )
     round_interval_s: float = _setting(
-        "from the start of one volley to the next, more when the volley takes longer",
+        "time from the start of one volley to the start of the next; more if the volley takes longer",
         unit="s",
         low=0,
         high=3600,
         traffics=(INCAST, FANIN),
     )
     round_timeout_s: float = _setting(
-        "after this a mouse or a flow is unfinished",
+        "a mouse or a flow that takes longer than this is counted as unfinished",
         unit="s",
         low=0.1,
         high=3600,
         traffics=(INCAST, DEADLINES, FANIN),
     )
     warmup_s: float = _setting(
-        "elephants or endless flows run this long before anything is measured",
+        "time for which elephants or endless flows run before the measurement starts",
         unit="s",
         low=0,
         high=3600,
         traffics=(INCAST, DEADLINES, FLOOD),
     )
     elephants_only_s: float = _setting(
-        "measured phase of elephants alone; 0 leaves it out",
+        "duration of the measurement with elephants only, before mice or flood start; 0: none",
         unit="s",
         low=0,
         high=3600,
         traffics=(INCAST, FLOOD),
     )
-    flood_s: float = _setting("how long SYNs are sent", unit="s", low=0.1, high=3600, traffics=(FLOOD,))
+    flood_s: float = _setting("duration of the flood", unit="s", low=0.1, high=3600, traffics=(FLOOD,))
     syn_rate: float = _setting(
-        "SYNs that the last sender sends", unit="1/s", low=1, high=1_000_000, traffics=(FLOOD,)
+        "rate of the SYNs, which the last sender sends", unit="1/s", low=1, high=1_000_000, traffics=(FLOOD,)
     )
     flood_addresses: int = _setting(
-        "addresses that these come from in turn, none of them its own", low=1, high=250, traffics=(FLOOD,)
+        "number of source addresses that the SYNs use in turn; none of them is the sender's own",
+        low=1,
+        high=250,
+        traffics=(FLOOD,),
     )
     after_s: float = _setting(
-        "measured phase of elephants alone at the end; 0 leaves it out",
+        "duration of the measurement with elephants only, at the end; 0: none",
         unit="s",
         low=0,
         high=3600,
         traffics=(INCAST, FLOOD),
         default=0.0,
     )
-    seed: int = _setting("of everything that is random here", low=0, high=(1 << 31) - 1)
+    seed: int = _setting("seed of all random numbers", low=0, high=(1 << 31) - 1)
 
     @property
     def shape(self) -> shapes.Shape:
