@@ -57,7 +57,8 @@ setup(
         "WebOb>=1.8",
     ],
     entry_points={
-        "console_scripts": ["fairq = fairq_ryu.cli:main"],
+        # The second one goes in the place of Ryu's own script.
+        "console_scripts": ["fairq = fairq_ryu.cli:main", "ryu-manager = fairq_ryu.manager:main"],
         "fairq_ryu.policies": [
             "fairq = fairq_ryu.policies.fairq:FairQ",
             "droptail = fairq_ryu.policies.droptail:DropTail",

@@ -37,6 +37,33 @@ def read(path: Path) -> Sections:
     try:
         parser.read_string(text, str(path))
     except configparser.Error as error:
-        first = str(error).splitlines()[0]
-        raise UserError(f"{path}: {first}", "write it as [section] and name = value lines") from None
+        raise UserError(*_wrong(path, error)) from None
     return {section: dict(parser.items(section, raw=True)) for section in parser.sections()}
+
+
+def _wrong(path: Path, error: configparser.Error) -> tuple[str, str]:
+    """What is wrong with a file, with the line, and the remedy."""
+    match error:
+        case configparser.MissingSectionHeaderError():
+            if path.suffix == ".toml":
+                return (
+                    f"{path} is no configuration of controller and agent; a .toml file is a scenario",
+                    f"use it with fairq run {path}, or name a configuration file",
+                )
+            return (
+                f"{path}: line {error.lineno} stands before any [section]",
+                "write [fairq_ryu], or another section of docs/operating.md, above it",
+            )
+        case configparser.DuplicateSectionError():
+            return (
+                f"{path}: line {error.lineno}: there is a section [{error.section}] already",
+                "put its lines into one section",
+            )
+        case configparser.DuplicateOptionError():
+            return (
+                f"{path}: line {error.lineno}: [{error.section}] has {error.option} already",
+                "remove one of the two lines",
+            )
+        case configparser.ParsingError() if error.errors:
+            return f"{path}: line {error.errors[0][0]} is not name = value", "correct that line"
+    return f"{path}: {str(error).splitlines()[0]}", "write it as [section] and name = value lines"

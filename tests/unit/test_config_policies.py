@@ -110,9 +110,9 @@ def test_a_later_file_s_service_stands_alone(write):
         ("[ports]\nleaf* =\n", "there is no policy ''"),
         ("[ports]\nrole:edge = fairq\n", "there is no such role. Remedy: write role:host or role:link"),
         ("[ports]\nrole:hosts = fairq\n", "there is no such role"),
-        ("[ports]\na = fairq\na = fixed\n", "already exists"),
-        ("[ports]\nrole:host = fairq\nrole:host = fixed\n", "already exists"),
-        ("[ports]\nleaf1\n", "write it as [section] and name = value lines"),
+        ("[ports]\na = fairq\na = fixed\n", "[ports] has a already"),
+        ("[ports]\nrole:host = fairq\nrole:host = fixed\n", "[ports] has role:host already"),
+        ("[ports]\nleaf1\n", "line 2 is not name = value"),
         ("[port]\na = fairq\n", "unknown section [port]. Remedy: did you mean [ports]?"),
         ("[fairq_ryu]\npolicy = nonsense\n", "there is no policy 'nonsense'. Remedy: known are"),
         ("[service.a]\nport = 70000\nsize = 1\n", "[service.a] port: 70000 is more than 65535"),
@@ -135,7 +135,7 @@ def test_a_later_file_s_service_stands_alone(write):
         ("[sed]\nrecovery = both\n", "[sed] has no setting recovery"),
         ("[sed]\nmissed = reset\n", "'reset' is none of demote, pause"),
         ("[rsed]\nrecovery = all\n", "'all' is none of dupack, reinject, both, none"),
-        ("[fairq] junk\n", "write it as [section] and name = value lines"),
+        ("[fairq] junk\n", "line 1 stands before any [section]"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(write, text, words, capsys):
