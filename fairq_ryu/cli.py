@@ -264,7 +264,8 @@ def main(arguments: list[str] | None = None) -> int:
         code: int = args.run(args)
         return code
     except UserError as error:
-        print(f"fairq {args.command}: {error}", file=sys.stderr)
+        for line in str(error).splitlines():
+            print(f"fairq {args.command}: {line}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         return 1

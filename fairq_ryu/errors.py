@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class UserError(Exception):
     """Something the user can put right.
 
     ``message`` says what is wrong and where; ``remedy`` says what to do about it.
-    The command line prints both on one line and exits with 2.
+    The command line prints both on one line and exits with 2; several faults are as many lines.
     """
 
     def __init__(self, message: str, remedy: str) -> None:
@@ -17,3 +19,19 @@ class UserError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}. Remedy: {self.remedy}"
+
+
+class _Several(UserError):
+    """Several faults, a line each."""
+
+    def __init__(self, faults: Sequence[UserError]) -> None:
+        super().__init__("; ".join(each.message for each in faults), faults[0].remedy)
+        self._faults = tuple(faults)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self._faults))
+
+
+def all_of(faults: Sequence[UserError]) -> UserError:
+    """One error for all of ``faults``, of which there is at least one; the text has a line for each."""
+    return faults[0] if len(faults) == 1 else _Several(faults)

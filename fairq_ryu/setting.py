@@ -100,9 +100,7 @@ def _known(where: str, known: Mapping[str, Setting], section: str, name: str) ->
     setting = known.get(name)
     if setting is None:
         shown = name if len(name) <= 60 else name[:60] + "..."
-        close = closest(shown, known)
-        remedy = f"did you mean {close}?" if close else f"known are {', '.join(known)}"
-        raise UserError(f"{where}: [{section}] has no setting {shown}", remedy)
+        raise UserError(f"{where}: [{section}] has no setting {shown}", did_you_mean(shown, known))
     return setting
 
 
@@ -118,3 +116,10 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like ``name``, if any is."""
     found = get_close_matches(name, list(known), n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The remedy for a name that is none of the known: the one most like it, or else all of them."""
+    known = list(known)
+    close = closest(name, known)
+    return f"did you mean {close}?" if close else f"known are {', '.join(known)}"

@@ -22,11 +22,14 @@ def _setting(
     topologies: tuple[str, ...] | None = None,
     traffics: tuple[str, ...] | None = None,
     default: Any = None,
+    default_words: str = "",
+    example: Any = None,
 ) -> Any:
     """A field of a scenario; ``low`` and ``high`` are both allowed values, of a list's members too.
 
-    With ``topologies`` or ``traffics`` it is a setting of these only: required there, refused elsewhere, and
-    then None here. With ``default`` it may be left out, so that files from before it came are read as ever.
+    With ``topologies`` or ``traffics`` it is a setting of these only: refused elsewhere, and then None here.
+    With ``default`` it may be left out; ``default_words`` say what stands for it where the default is not
+    a fixed value. Without, it must be given, and errors show ``example``.
     """
     metadata = {
         "help": help,
@@ -37,6 +40,8 @@ def _setting(
         "topologies": topologies,
         "traffics": traffics,
         "default": default,
+        "default_words": default_words,
+        "example": default if example is None else example,
     }
     if topologies is None and traffics is None:
         return field(metadata=metadata)
@@ -73,27 +78,35 @@ TOPOLOGIES: dict[str, Callable[[Scenario], shapes.Shape]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """One experiment. Read with `scenario.load`; every setting must be given that its topology and its
-    traffic have. Those of other topologies or traffics are None, whatever their type says.
+    """One experiment. Read with `scenario.load`. Settings of other topologies or traffics than its own are
+    None, whatever their type says.
     """
 
-    title: str = _setting("title of tables and pictures, on one line")
-    topology: str = _setting("network to build", choices=tuple(TOPOLOGIES))
+    title: str = _setting(
+        "title of tables and pictures, on one line", default="untitled", default_words="the file's name"
+    )
+    topology: str = _setting("network to build", choices=tuple(TOPOLOGIES), default="incast")
     traffic: str = _setting("kind of traffic", choices=TRAFFICS, default=INCAST)
     leaves: int | None = _setting(
         "number of leaf switches; the receiver is on the last one",
         low=shapes.LEAVES[0],
         high=shapes.LEAVES[1],
         topologies=("leafspine",),
+        default=3,
     )
     spines: int | None = _setting(
-        "number of spine switches", low=shapes.SPINES[0], high=shapes.SPINES[1], topologies=("leafspine",)
+        "number of spine switches",
+        low=shapes.SPINES[0],
+        high=shapes.SPINES[1],
+        topologies=("leafspine",),
+        default=2,
     )
     k: int | None = _setting(
         "number of pods, which must be even; the receiver is in the last one",
         low=shapes.PODS[0],
         high=shapes.PODS[1],
         topologies=("fattree",),
+        default=4,
     )
     uplink_mbit: float | None = _setting(
         "rate of each link between switches, whose ports have the same buffer as the bottleneck; "
@@ -102,11 +115,14 @@ class Scenario:
         low=0,
         high=100_000,
         topologies=("leafspine", "fattree"),
+        default=0.0,
     )
-    senders: int = _setting("number of sending hosts", low=1, high=250)
-    rate_mbit: float = _setting("rate of the bottleneck port", unit="Mbit/s", low=1, high=100_000)
-    buffer_bytes: int = _setting("buffer size of the bottleneck port", unit="bytes", low=1514, high=1 << 30)
-    cc: str = _setting("TCP congestion control of every host, by its name in the kernel")
+    senders: int = _setting("number of sending hosts", low=1, high=250, example=16)
+    rate_mbit: float = _setting("rate of the bottleneck port", unit="Mbit/s", low=1, high=100_000, example=50)
+    buffer_bytes: int = _setting(
+        "buffer size of the bottleneck port", unit="bytes", low=1514, high=1 << 30, example=125_000
+    )
+    cc: str = _setting("TCP congestion control of every host, by its name in the kernel", default="cubic")
     sack: bool = _setting("hosts use selective acknowledgements", default=True)
     timestamps: bool = _setting("hosts use TCP timestamps", default=True)
     syn: str = _setting(
@@ -121,15 +137,17 @@ class Scenario:
         low=0,
         high=1000,
         traffics=(INCAST, FLOOD),
+        example=8,
     )
     mice_per_sender: int = _setting(
         "number of new connections that each sender answers in each round",
         low=0,
         high=1000,
         traffics=(INCAST,),
+        example=2,
     )
     mice_bytes: int = _setting(
-        "size of each mouse", unit="bytes", low=1, high=100_000_000, traffics=(INCAST,)
+        "size of each mouse", unit="bytes", low=1, high=100_000_000, traffics=(INCAST,), example=11_500
     )
     sizes_bytes: tuple[int, ...] = _setting(
         "size of each flow (`deadlines`) or of the flows of each application (`fanin`)",
@@ -137,6 +155,7 @@ class Scenario:
         low=64,
         high=1_000_000_000,
         traffics=(DEADLINES, FANIN),
+        example=(4000, 40_000),
     )
     deadlines_s: tuple[float, ...] = _setting(
         "deadline for each of these sizes, in the same order, counted from the common start; 0: none",
@@ -144,9 +163,14 @@ class Scenario:
         low=0,
         high=3600,
         traffics=(DEADLINES, FANIN),
+        example=(0.2, 0),
     )
     endless: int = _setting(
-        "number of additional flows without end and without deadline", low=0, high=100, traffics=(DEADLINES,)
+        "number of additional flows without end and without deadline",
+        low=0,
+        high=100,
+        traffics=(DEADLINES,),
+        default=0,
     )
     flows: tuple[int, ...] = _setting(
         "number of flows of each application that start together; all rounds are run for each "
@@ -154,19 +178,26 @@ class Scenario:
         low=1,
         high=1000,
         traffics=(FANIN,),
+        example=(1, 10),
     )
     prepared: bool = _setting(
         "open the connections before a round, and send on all of them when the round starts",
         traffics=(FANIN,),
+        default=False,
     )
     repeats: int = _setting(
-        "number of runs of all flows, one run after the other", low=1, high=1000, traffics=(DEADLINES,)
+        "number of runs of all flows, one run after the other",
+        low=1,
+        high=1000,
+        traffics=(DEADLINES,),
+        default=10,
     )
     rounds: int = _setting(
         "number of volleys; the flows of a volley start together",
         low=1,
         high=100_000,
         traffics=(INCAST, FANIN),
+        default=30,
     )
     round_interval_s: float = _setting(
         "time from the start of one volley to the start of the next; more if the volley takes longer",
@@ -174,6 +205,7 @@ class Scenario:
         low=0,
         high=3600,
         traffics=(INCAST, FANIN),
+        default=1.0,
     )
     round_timeout_s: float = _setting(
         "a mouse or a flow that takes longer than this is counted as unfinished",
@@ -181,6 +213,7 @@ class Scenario:
         low=0.1,
         high=3600,
         traffics=(INCAST, DEADLINES, FANIN),
+        default=20.0,
     )
     warmup_s: float = _setting(
         "time for which elephants or endless flows run before the measurement starts",
@@ -188,6 +221,7 @@ class Scenario:
         low=0,
         high=3600,
         traffics=(INCAST, DEADLINES, FLOOD),
+        default=3.0,
     )
     elephants_only_s: float = _setting(
         "duration of the measurement with elephants only, before mice or flood start; 0: none",
@@ -195,16 +229,25 @@ class Scenario:
         low=0,
         high=3600,
         traffics=(INCAST, FLOOD),
+        default=3.0,
     )
-    flood_s: float = _setting("duration of the flood", unit="s", low=0.1, high=3600, traffics=(FLOOD,))
+    flood_s: float = _setting(
+        "duration of the flood", unit="s", low=0.1, high=3600, traffics=(FLOOD,), default=10.0
+    )
     syn_rate: float = _setting(
-        "rate of the SYNs, which the last sender sends", unit="1/s", low=1, high=1_000_000, traffics=(FLOOD,)
+        "rate of the SYNs, which the last sender sends",
+        unit="1/s",
+        low=1,
+        high=1_000_000,
+        traffics=(FLOOD,),
+        example=5000,
     )
     flood_addresses: int = _setting(
         "number of source addresses that the SYNs use in turn; none of them is the sender's own",
         low=1,
         high=250,
         traffics=(FLOOD,),
+        default=1,
     )
     after_s: float = _setting(
         "duration of the measurement with elephants only, at the end; 0: none",
@@ -214,7 +257,7 @@ class Scenario:
         traffics=(INCAST, FLOOD),
         default=0.0,
     )
-    seed: int = _setting("seed of all random numbers", low=0, high=(1 << 31) - 1)
+    seed: int = _setting("seed of all random numbers", low=0, high=(1 << 31) - 1, default=1)
 
     @property
     def shape(self) -> shapes.Shape:

@@ -342,7 +342,8 @@ def test_the_tables_of_scenario_settings_are_the_code_s() -> None:
                 "" if each.metadata[end] is None else str(each.metadata[end]) for end in ("low", "high")
             ]
             row = [f"`{each.name}`", words[scenario.type_of(each)], each.metadata["unit"], *bounds]
-            row += [left_out(each.metadata["default"]), each.metadata["help"]]
+            default = each.metadata["default_words"] or left_out(each.metadata["default"])
+            row += [default, each.metadata["help"]]
             expected.append(
                 [*row, *([", ".join(f"`{name}`" for name in each.metadata[owner])] if owner else [])]
             )

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import scenario
+from fairq_ryu.experiments import checking, scenario
 
 
 def values(**changes):
@@ -40,22 +40,31 @@ def test_a_scenario_is_frozen():
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        ({"round": "3"}, "unknown setting 'round'"),
-        ({"rounds": "0"}, "rounds is 0, out of bounds"),
+        ({"round": "3"}, "--set: unknown setting 'round'. Remedy: did you mean rounds?"),
+        ({"rounds": "0"}, "rounds is 0, must be from 1 to 100,000. Remedy: write a plain whole number"),
         ({"rounds": "2.5"}, "rounds is 2.5, must be a whole number"),
         ({"rounds": "true"}, "rounds is True, must be a whole number"),
-        ({"rounds": "many"}, "rounds is 'many', must be a whole number"),
+        (
+            {"senders": "many"},
+            "senders is 'many', must be a whole number. Remedy: write a plain whole number, for",
+        ),
         ({"rounds": ""}, "no value"),
-        ({"rate_mbit": "nan"}, "rate_mbit is nan, out of bounds"),
-        ({"rate_mbit": "inf"}, "rate_mbit is inf, out of bounds"),
-        ({"buffer_bytes": "1000"}, "buffer_bytes is 1000, out of bounds"),
-        ({"topology": "ring"}, "topology is 'ring', which is unknown"),
+        ({"rate_mbit": "nan"}, "rate_mbit is nan, must be from 1"),
+        ({"rate_mbit": "inf"}, "rate_mbit is inf, must be from 1"),
+        (
+            {"rate_mbit": "50M"},
+            "--set: rate_mbit is '50M', must be a number in Mbit/s. Remedy: write a plain number, for",
+        ),
+        ({"buffer_bytes": "1000"}, "buffer_bytes is 1000, must be from 1,514 to"),
+        ({"topology": "ring"}, "topology is 'ring', which is unknown. Remedy: known are incast, dumbbell"),
+        (
+            {"topology": "leafspin"},
+            "topology is 'leafspin', which is unknown. Remedy: did you mean leafspine?",
+        ),
         ({"topology": "3"}, "topology is 3, must be a text"),
-        ({"topology": "leafspine"}, "setting 'leaves' is missing"),
-        ({"topology": "fattree", "k": "4"}, "setting 'uplink_mbit' is missing"),
         ({"topology": "fattree", "k": "4", "uplink_mbit": "0"}, "16 senders, but this topology has 1 to 12"),
         ({"topology": "fattree", "k": "5", "uplink_mbit": "0"}, "k is 5, must be even"),
-        ({"topology": "fattree", "k": "0", "uplink_mbit": "0"}, "k is 0, out of bounds"),
+        ({"topology": "fattree", "k": "0", "uplink_mbit": "0"}, "k is 0, must be from 2 to 16"),
         ({"leaves": "3"}, "topology 'incast' has no setting 'leaves'"),
         ({"k": "4", "topology": "dumbbell"}, "topology 'dumbbell' has no setting 'k'"),
         ({"uplink_mbit": "0"}, "topology 'incast' has no setting 'uplink_mbit'"),
@@ -63,7 +72,6 @@ def test_a_scenario_is_frozen():
         ({"elephants": "0", "mice_per_sender": "0"}, "nothing to send"),
         ({"seed": "1\nrounds = 3"}, "seed is"),
         ({"traffic": "rain"}, "traffic is 'rain', which is unknown"),
-        ({"traffic": "flood"}, "traffic 'flood' has no setting 'mice_per_sender'"),
         ({"repeats": "3"}, "traffic 'incast' has no setting 'repeats'"),
         ({"sizes_bytes": "[100]"}, "traffic 'incast' has no setting 'sizes_bytes'"),
         ({"sack": "1"}, "sack is 1, must be yes or no"),
@@ -73,7 +81,7 @@ def test_a_scenario_is_frozen():
 def test_wrong_settings_are_one_clear_line(overrides, words):
     with pytest.raises(UserError) as caught:
         scenario.load("incast", overrides)
-    assert words in caught.value.message
+    assert words in str(caught.value)
     assert caught.value.remedy
     assert "\n" not in str(caught.value)
 
@@ -85,11 +93,70 @@ def test_a_missing_setting_is_named():
         scenario.build(incomplete)
 
 
-def test_a_missing_topology_is_named_and_not_what_it_would_need():
-    incomplete = values(leaves=3)
-    del incomplete["topology"]
-    with pytest.raises(UserError, match="'topology' is missing"):
-        scenario.build(incomplete)
+def test_all_faults_are_said_at_once_a_line_each():
+    wrong = {
+        "topology": "incast",
+        "sender": 3,
+        "rate_mbit": "50M",
+        "buffer_bytes": 10,
+        "k": 4,
+        "elephants": 8,
+    }
+    with pytest.raises(UserError) as caught:
+        scenario.build(wrong, "mine.toml", overridden={"rate_mbit"})
+    lines = str(caught.value).splitlines()
+    helps = {name: each.metadata["help"] for name, each in checking.KNOWN.items()}
+    assert [line.split(". Remedy")[0] for line in lines] == [
+        "mine.toml: unknown setting 'sender'",
+        "mine.toml: topology 'incast' has no setting 'k'",
+        "mine.toml: setting 'senders' is missing",
+        "--set: rate_mbit is '50M', must be a number in Mbit/s",
+        "mine.toml: buffer_bytes is 10, must be from 1,514 to 1,073,741,824 in bytes",
+        "mine.toml: setting 'mice_per_sender' is missing",
+        "mine.toml: setting 'mice_bytes' is missing",
+    ]
+    assert "did you mean senders?" in lines[0]
+    assert lines[2].endswith(f"add senders = 16 ({helps['senders']})")
+    assert lines[3].endswith(f"for example --set rate_mbit=50 ({helps['rate_mbit']})")
+
+
+def test_faults_of_set_are_said_with_those_of_the_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("senders = 3\n")
+    with pytest.raises(UserError) as caught:
+        scenario.load(str(path), {"rounds": "", "cc": "reno"})
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("--set rounds: no value")
+    assert [line.split("'")[1] for line in lines[1:]] == [
+        "rate_mbit", "buffer_bytes", "elephants", "mice_per_sender", "mice_bytes"
+    ]  # fmt: skip
+
+
+def test_nothing_is_said_of_settings_of_a_topology_that_is_unknown():
+    with pytest.raises(UserError) as caught:
+        scenario.build(values(topology="leafspin", leaves=3, spines="two"))
+    assert "\n" not in str(caught.value)
+    assert "did you mean leafspine?" in caught.value.remedy
+
+
+def test_what_is_left_out_has_its_default(tmp_path):
+    path = tmp_path / "small.toml"
+    needed = ("senders", "rate_mbit", "buffer_bytes", "elephants", "mice_per_sender", "mice_bytes")
+    path.write_text("".join(f"{name} = {values()[name]}\n" for name in needed))
+    chosen = scenario.load(str(path))
+    assert chosen.title == "small"
+    assert dataclasses.replace(chosen, title=scenario.load("incast").title) == scenario.load("incast")
+    fabric = scenario.load(str(path), {"topology": "leafspine"})
+    assert (fabric.leaves, fabric.spines, fabric.uplink_mbit) == (3, 2, 0.0)
+    assert scenario.load(str(path), {"topology": "fattree", "senders": "12"}).k == 4
+
+
+@pytest.mark.parametrize("each", dataclasses.fields(scenario.Scenario), ids=lambda each: each.name)
+def test_the_example_that_an_error_shows_is_accepted(each):
+    owners = [each.metadata["topologies"] or ("incast",), each.metadata["traffics"] or ("incast",)]
+    checked = checking.Checked({"topology": owners[0][0], "traffic": owners[1][0]}, "")
+    checked._check(each, each.metadata["example"])
+    assert checked.values[each.name] == each.metadata["example"]
 
 
 @pytest.mark.parametrize("name", scenario.names())
@@ -121,11 +188,23 @@ def test_the_other_topologies_have_the_traffic_of_incast():
         ("deadlines", {"sizes_bytes": "[100, 200]"}, "sizes_bytes has 2 entries and deadlines_s 5"),
         ("deadlines", {"sizes_bytes": "100"}, "sizes_bytes is 100, must be a list"),
         ("deadlines", {"sizes_bytes": "[]"}, "sizes_bytes is [], must be a list"),
-        ("deadlines", {"sizes_bytes": "[1, 2, 3, 4, 5]"}, "sizes_bytes is 1, out of bounds"),
-        ("deadlines", {"sizes_bytes": "[100.5]"}, "sizes_bytes is 100.5, must be a whole number"),
-        ("deadlines", {"deadlines_s": '["soon"]'}, "deadlines_s is 'soon', must be a number"),
+        (
+            "deadlines",
+            {"sizes_bytes": "[1, 2, 3, 4, 5]"},
+            "sizes_bytes is [1, 2, 3, 4, 5], and its member 1 must be from 64",
+        ),
+        (
+            "deadlines",
+            {"sizes_bytes": "[100.5]"},
+            "sizes_bytes is [100.5], and its member 100.5 must be a whole number",
+        ),
+        (
+            "deadlines",
+            {"deadlines_s": '["soon"]'},
+            "deadlines_s is ['soon'], and its member 'soon' must be a number",
+        ),
         ("deadlines", {"elephants": "1"}, "traffic 'deadlines' has no setting 'elephants'"),
-        ("rounds", {"flows": "[1, 0]"}, "flows is 0, out of bounds"),
+        ("rounds", {"flows": "[1, 0]"}, "flows is [1, 0], and its member 0 must be from 1 to"),
         ("rounds", {"prepared": "3"}, "prepared is 3, must be yes or no"),
         ("flood", {"senders": "1"}, "a flood needs elephants, and a sender besides"),
         ("flood", {"elephants": "0"}, "a flood needs elephants, and a sender besides"),
@@ -135,7 +214,7 @@ def test_the_other_topologies_have_the_traffic_of_incast():
 def test_wrong_settings_of_a_kind_of_traffic(name, overrides, words):
     with pytest.raises(UserError) as caught:
         scenario.load(name, overrides)
-    assert words in caught.value.message
+    assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -173,7 +252,10 @@ def test_an_unknown_scenario_lists_the_known_ones():
     with pytest.raises(UserError) as caught:
         scenario.load("outcast")
     assert "'outcast'" in caught.value.message
-    assert "incast" in caught.value.remedy
+    assert "did you mean incast?" in caught.value.remedy
+    with pytest.raises(UserError) as caught:
+        scenario.load("zebra")
+    assert all(name in caught.value.remedy for name in scenario.names())
 
 
 def test_a_scenario_by_path(tmp_path):

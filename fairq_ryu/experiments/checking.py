@@ -1,0 +1,151 @@
+"""Checks values against the settings of a scenario: every fault is found, and each is one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import Field, fields
+from typing import Any
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.settings import Scenario, belongs, type_of
+from fairq_ryu.setting import did_you_mean
+
+KNOWN: Mapping[str, Field[Any]] = {each.name: each for each in fields(Scenario)}
+"""The settings by name."""
+_KINDS = ("topology", "traffic")
+
+
+class Checked:
+    """Values taken over, with defaults for those that were left out, and the faults that were found.
+
+    ``where`` is named in faults: the file. Values named in ``overridden`` came from ``--set`` instead.
+    """
+
+    def __init__(self, given: Mapping[str, Any], where: str, overridden: Collection[str] = ()) -> None:
+        self._where = where
+        self._overridden = overridden
+        self.values: dict[str, Any] = {}
+        """in the types of the settings; complete when there are no faults"""
+        self.faults: list[UserError] = []
+        for name in given:
+            if name not in KNOWN:
+                self._fault(name, f"unknown setting {name!r}", did_you_mean(name, KNOWN))
+        for name in _KINDS:  # these say which settings there are
+            self._take(KNOWN[name], given)
+        for name, each in KNOWN.items():
+            if name not in _KINDS:
+                self._take_if_it_belongs(each, given)
+
+    def _take_if_it_belongs(self, each: Field[Any], given: Mapping[str, Any]) -> None:
+        chosen = [self.values.get(kind) for kind in _KINDS]
+        # When the topology or the traffic is unknown, so is whether its own settings belong.
+        unknown = any(
+            kind not in self.values and each.metadata[owner] is not None
+            for kind, owner in (("topology", "topologies"), ("traffic", "traffics"))
+        )
+        if belongs(each, *chosen):
+            self._take(each, given)
+        elif each.name in given and not unknown:
+            self._stray(each)
+
+    def _take(self, each: Field[Any], given: Mapping[str, Any]) -> None:
+        if each.name in given:
+            self._check(each, given[each.name])
+        elif each.metadata["default"] is not None:
+            self.values[each.name] = each.metadata["default"]
+        else:
+            self._fault(each.name, f"setting {each.name!r} is missing", f"add {self._example(each)}")
+
+    def _stray(self, each: Field[Any]) -> None:
+        """A setting that the topology or the traffic does not have."""
+        for kind, owner in (("topology", "topologies"), ("traffic", "traffics")):
+            allowed, chosen = each.metadata[owner], self.values[kind]
+            if allowed is not None and chosen not in allowed:
+                self._fault(
+                    each.name,
+                    f"{kind} {chosen!r} has no setting {each.name!r}",
+                    f"take it out, or choose a {kind} that has it: {', '.join(allowed)}",
+                )
+                return
+
+    def _check(self, each: Field[Any], value: Any) -> None:
+        try:
+            self.values[each.name] = _reader(each)(each, value)
+        except ValueError as error:
+            remedy = f"write a plain {_plain(each)}, for example {self._example(each)}"
+            if each.metadata["choices"]:
+                remedy = did_you_mean(str(value), each.metadata["choices"])
+            self._fault(each.name, f"{each.name} is {_short(value)}, {error}", remedy)
+
+    def _example(self, each: Field[Any]) -> str:
+        """How the setting is written where it stands, and what it means."""
+        written = _written(each.metadata["example"])
+        how = f"--set {each.name}={written}" if each.name in self._overridden else f"{each.name} = {written}"
+        return f"{how} ({each.metadata['help']})"
+
+    def _fault(self, name: str, message: str, remedy: str) -> None:
+        place = "--set" if name in self._overridden else self._where
+        self.faults.append(UserError(f"{place}: {message}", remedy))
+
+
+def _reader(each: Field[Any]) -> Callable[[Field[Any], Any], Any]:
+    kind = type_of(each)
+    readers = {"str": _text, "bool": _yes_or_no, "int": _number, "float": _number}
+    return _list if kind.startswith("tuple") else readers[kind]
+
+
+def _text(each: Field[Any], value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("must be a text")
+    if each.metadata["choices"] and value not in each.metadata["choices"]:
+        raise ValueError("which is unknown")
+    return value
+
+
+def _yes_or_no(_each: Field[Any], value: Any) -> bool:
+    value = {"yes": True, "no": False}.get(value, value) if isinstance(value, str) else value
+    if not isinstance(value, bool):
+        raise ValueError("must be yes or no")
+    return value
+
+
+def _list(each: Field[Any], value: Any) -> tuple[int | float, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(f"must be a {_plain(each)}")
+    return tuple(_number(each, member, "member ") for member in value)
+
+
+def _number(each: Field[Any], value: Any, what: str = "") -> int | float:
+    """A number within the setting's bounds, both of which are allowed."""
+    limits = each.metadata
+    whole = "int" in type_of(each)
+    unit = f" in {limits['unit']}" if limits["unit"] else ""
+    which = f"and its {what}{_short(value)} " if what else ""
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        raise ValueError(f"{which}must be a {'whole ' if whole else ''}number{unit}")
+    if not limits["low"] <= value <= limits["high"]:  # false for NaN too
+        raise ValueError(f"{which}must be from {limits['low']:,} to {limits['high']:,}{unit}")
+    return value if whole else float(value)
+
+
+def _plain(each: Field[Any]) -> str:
+    """What the setting's value is, in words."""
+    kind = type_of(each)
+    words = {"str": "text", "bool": "yes or no", "int": "whole number", "float": "number"}
+    return words.get(kind) or f"list of {'whole numbers' if 'int' in kind else 'numbers'}"
+
+
+def _written(value: Any) -> str:
+    """A value as TOML has it."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return (
+        f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+    )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:60] + "..."
