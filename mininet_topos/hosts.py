@@ -65,6 +65,24 @@ class FairQHost(Host):
             if self.cmd(f"cat {path}").strip() != str(int(wanted)):
                 raise HostError(f"{self.name}: cannot set {name}: {trouble}")
 
+    def setRtoMin(self, milliseconds: float) -> None:
+        """Least retransmission timeout of every connection; 0 leaves the kernel's. ``HostError`` when it
+        cannot be set.
+        """
+        if not milliseconds:
+            return
+        micro = round(milliseconds * 1000)
+        path = "/proc/sys/net/ipv4/tcp_rto_min_us"
+        if os.path.exists(path):  # since Linux 6.11
+            trouble = self.cmd(f"echo {micro} >{path}").strip()
+            if self.cmd(f"cat {path}").strip() != str(micro):
+                raise HostError(f"{self.name}: cannot set the least retransmission timeout: {trouble}")
+            return
+        for route in self.cmd("ip -4 route show").splitlines():
+            trouble = self.cmd(f"ip route replace {route} rto_min {micro}us").strip()
+            if trouble:
+                raise HostError(f"{self.name}: cannot set the least retransmission timeout: {trouble}")
+
     def setCongestionControl(self, cc: str) -> None:
         """Use congestion control ``cc`` for every connection. ``HostError`` when the kernel has it not."""
         here = "/proc/sys/net/ipv4/tcp_congestion_control"

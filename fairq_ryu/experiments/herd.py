@@ -44,10 +44,11 @@ class Herd:
         """
         if not self.count or not duration:
             return None, None
-        queue_before, mark_before = owner.read_queue(), self.mark()
+        queue_before, lost_before, mark_before = owner.read_queue(), owner.read_losses(), self.mark()
         owner.sleep(what, duration, before)
         mark_after, queue_after = self.mark(), owner.read_queue()
-        return sum(result.goodputs(mark_before, mark_after)), queue_between(queue_before, queue_after)
+        lost = owner.read_losses().since(lost_before)
+        return sum(result.goodputs(mark_before, mark_after)), queue_between(queue_before, queue_after, lost)
 
     def info(self) -> dict[str, Any]:
         """The counters of each one's socket."""

@@ -10,13 +10,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from fairq_ryu import __version__, config
 from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.baselines import BASELINES
 from fairq_ryu.experiments.scenario import Scenario
 from fairq_ryu.experiments.workers import REPOSITORY
 from mininet_topos.commands import CommandError, run
@@ -25,15 +26,18 @@ BARE = "bare"
 """The pseudo-policy without controller and agent, one NORMAL rule: what the others cost shows against it."""
 DROPTAIL = "droptail"
 """The controller and the agent as ever, but no window is ever set."""
-
+MACHINE_LIMIT_PERCENT = 60.0
+"""From this share of a processor on, packets wait for the thread that forwards them, and not only in the
+queue: the machine was measured and not the network."""
 
 GENERIC_APP = "fairq_ryu.apps.policy"
 """The app that runs whatever policy the configuration names."""
 
 
 def known_policies() -> list[str]:
-    """Names accepted by ``--policy``: those with an entry point that an app can run, and `BARE`."""
-    return [*sorted(_apps()), BARE]
+    """Names accepted by ``--policy``: those with an entry point that an app can run, baselines, `BARE`."""
+    apps = _apps()
+    return [*sorted([*apps, *(name for name, each in BASELINES.items() if each.policy in apps)]), BARE]
 
 
 def app_of(policy: str) -> str:
@@ -200,6 +204,33 @@ def cpu_shares(before: tuple[int, int, int], after: tuple[int, int, int]) -> dic
         "idle_percent": 100 * (after[1] - before[1]) / whole,
         "stolen_percent": 100 * (after[2] - before[2]) / whole,
     }
+
+
+def switch_ticks() -> dict[int, int]:
+    """Clock ticks of processor time that each thread of ovs-vswitchd has used, by thread id; empty when it
+    cannot be read.
+    """
+    directory = os.environ.get("OVS_RUNDIR", "/var/run/openvswitch")
+    ticks: dict[int, int] = {}
+    try:
+        pid = int(Path(directory, "ovs-vswitchd.pid").read_text())
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            # The name, in brackets, may hold blanks.
+            fields = (thread / "stat").read_text().rpartition(")")[2].split()
+            ticks[int(thread.name)] = int(fields[11]) + int(fields[12])
+    except (OSError, ValueError, IndexError):
+        return {}
+    return ticks
+
+
+def switch_share(before: Mapping[int, int], after: Mapping[int, int], seconds: float) -> float | None:
+    """The share of one processor, percent, that the busiest thread of ovs-vswitchd used between two readings
+    of `switch_ticks`: in user space, the one that forwards. None when it is not known.
+    """
+    used = [ticks - before[thread] for thread, ticks in after.items() if thread in before]
+    if not used or seconds <= 0:
+        return None
+    return 100 * max(used) / (os.sysconf("SC_CLK_TCK") * seconds)
 
 
 def _git(*arguments: str) -> str | None:

@@ -29,7 +29,9 @@ class Reading(NamedTuple):
     queue: queues.QueueReading | None
     """None without an agent"""
     senders: dict[str, int]
-    drops: int
+    losses: queues.Losses
+    switch: dict[int, int]
+    """see `machine.switch_ticks`"""
 
 
 class Integrity:
@@ -63,6 +65,7 @@ class Measurement:
         self._senders = scenario.shape.senders(scenario.senders)
         self._receiver = scenario.shape.receiver
         self._switch, self._port = testbed.bottleneck()
+        self._losses_before = self.read_losses()
         self.integrity = Integrity()
         self._expected_s = 1.0
 
@@ -77,7 +80,19 @@ class Measurement:
             found = capture.ask("end", JUDGE_S)
             del found["re"]
         self._progress("done", 1.0)
-        return {**figures, "integrity": self.integrity.check(), "capture": found}
+        return {
+            **figures,
+            "integrity": self.integrity.check(),
+            "capture": found,
+            "losses": self._account(),
+        }
+
+    def _account(self) -> dict[str, int | None]:
+        """What the bottleneck has lost in all, as the kernel and as the program that drops counts it. All is
+        quiet now, so nothing passes between two counters.
+        """
+        lost = self.read_losses().since(self._losses_before)
+        return {"refused": lost.refused, "taken": lost.taken, "program": self._testbed.dropped(self._port)}
 
     def measure(self) -> dict[str, Any]:
         """The figures of this kind of traffic."""
@@ -91,25 +106,31 @@ class Measurement:
 
     def reading(self) -> Reading:
         """Everything that is read at the beginning and at the end of a phase."""
-        clock, cpu = time.monotonic(), machine.cpu_times()
-        return Reading(clock, cpu, self.read_queue(), self.read_counters(), queues.qdisc_drops(self._port))
+        clock, cpu, switch = time.monotonic(), machine.cpu_times(), machine.switch_ticks()
+        return Reading(clock, cpu, self.read_queue(), self.read_counters(), self.read_losses(), switch)
 
     def since(self, before: Reading, alone: dict[str, Any] | None = None) -> dict[str, Any]:
         """Figures of the phase since ``before``: ``senders``, ``queue``, ``cpu`` and ``seconds``; ``alone``
         is what the queue was without this traffic.
         """
         after = self.reading()
+        seconds = after.clock - before.clock
+        lost = after.losses.since(before.losses)
         return {
             "senders": {key: after.senders[key] - before.senders[key] for key in after.senders},
             "queue": {
                 "port": self._port,
                 "limit_bytes": self._scenario.buffer_bytes,
-                "qdisc_drops": after.drops - before.drops,
-                "rounds": queue_between(before.queue, after.queue),
+                "qdisc_drops": lost.all,
+                "refused": lost.refused,
+                "rounds": queue_between(before.queue, after.queue, lost),
                 "alone": alone,
             },
-            "cpu": machine.cpu_shares(before.cpu, after.cpu),
-            "seconds": after.clock - before.clock,
+            "cpu": {
+                **machine.cpu_shares(before.cpu, after.cpu),
+                "switch_thread_percent": machine.switch_share(before.switch, after.switch, seconds),
+            },
+            "seconds": seconds,
         }
 
     def read_queue(self) -> queues.QueueReading | None:
@@ -117,6 +138,10 @@ class Measurement:
         if not self._testbed.has_agents:
             return None
         return queues.queue_of(self._testbed.status(self._switch), self._port)
+
+    def read_losses(self) -> queues.Losses:
+        """What the bottleneck has lost so far."""
+        return queues.losses(self._port)
 
     def read_counters(self) -> dict[str, int]:
         """Retransmissions and timeouts of all senders' namespaces together."""
@@ -165,7 +190,9 @@ class Measurement:
 
 
 def queue_between(
-    before: queues.QueueReading | None, after: queues.QueueReading | None
+    before: queues.QueueReading | None, after: queues.QueueReading | None, lost: queues.Losses
 ) -> dict[str, Any] | None:
-    """Figures of the queue between two readings; None without an agent."""
-    return queues.between(before, after) if before is not None and after is not None else None
+    """Figures of the queue between two readings, with what was ``lost`` meanwhile; None without an agent."""
+    if before is None or after is None:
+        return None
+    return {**queues.between(before, after), "drops": lost.all}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairq_ryu.errors import UserError
@@ -77,14 +77,49 @@ def between(before: QueueReading, after: QueueReading) -> dict[str, Any]:
     }
 
 
-def qdisc_drops(interface: str) -> int:
-    """Packets that the queue of ``interface`` dropped since it was made, as tc counts them."""
+class Losses(NamedTuple):
+    """What a port has lost since its queue was made, as the kernel counts it; packets."""
+
+    refused: int
+    """by the queue itself; Open vSwitch's userspace datapath may have lost more packets of the same batch"""
+    taken: int
+    """dropped at tc egress, one by one, before the queue could refuse them. Only differences of two readings
+    mean anything, and while packets flow a reading may be off by those that pass between two counters."""
+
+    @property
+    def all(self) -> int:
+        """Packets lost at the port, as far as the kernel knows."""
+        return self.refused + self.taken
+
+    def since(self, before: Losses) -> Losses:
+        """What was lost between two readings."""
+        return Losses(self.refused - before.refused, max(0, self.taken - before.taken))
+
+
+def losses(interface: str) -> Losses:
+    """What the queue of ``interface`` has lost, as tc counts it. `RunError` when it cannot be read.
+
+    tc has no counter for packets that a filter at egress drops: they are those that clsact has seen and the
+    root qdisc has not.
+    """
     try:
-        listed = json.loads(run(["tc", "-s", "-j", "qdisc", "show", "dev", interface]))
+        return read_losses(json.loads(run(["tc", "-s", "-j", "qdisc", "show", "dev", interface])))
     except (CommandError, json.JSONDecodeError) as error:
         raise RunError(f"cannot read the queue of {interface}: {error}") from None
+    except LookupError:
+        raise RunError(
+            f"interface {interface} has lost its queue: something else changed its qdisc"
+        ) from None
+
+
+def read_losses(listed: Sequence[Mapping[str, Any]]) -> Losses:
+    """The losses of one interface, from tc's JSON of its qdiscs. ``LookupError`` without root or bfifo."""
     # The root counts what its leaf dropped as well, so the leaf alone is asked.
-    for each in listed:
-        if each["kind"] == "bfifo":
-            return int(each["drops"])
-    raise RunError(f"interface {interface} has lost its queue: something else changed its qdisc")
+    refused = next((int(each["drops"]) for each in listed if each["kind"] == "bfifo"), None)
+    root = next((each for each in listed if each.get("root")), None)
+    if refused is None or root is None:
+        raise LookupError("bfifo")
+    seen = next((int(each["packets"]) for each in listed if each["kind"] == "clsact"), None)
+    if seen is None:
+        return Losses(refused, 0)
+    return Losses(refused, seen - int(root["packets"]) - int(root["qlen"]) - refused)

@@ -130,6 +130,17 @@ class Scenario:
         choices=("copy", "hold"),
         default="copy",
     )
+    rto_min_ms: float = _setting(
+        "least retransmission timeout of every host; 0: the kernel's, which is 200 ms",
+        unit="ms",
+        low=0,
+        high=60_000,
+        default=0.0,
+    )
+    batch_loss: bool = _setting(
+        "packets behind a refused one, in the same batch, may be lost too, as Open vSwitch loses them",
+        default=False,
+    )
     capture: bool = _setting("capture the packets of all hosts, and check every ACK", default=False)
 
     elephants: int = _setting(

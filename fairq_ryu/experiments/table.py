@@ -52,6 +52,7 @@ _ROWS: list[tuple[str, str, tuple[str, ...], str]] = [
     ("queue mean", "bytes", ("queue", "rounds", "mean_bytes"), ".0f"),
     ("queue p99", "bytes", ("queue", "rounds", "p99_bytes"), ".0f"),
     ("ACKs rewritten", "", ("queue", "rounds", "acks_rewritten"), "d"),
+    ("switch's thread, of one CPU", "%", ("cpu", "switch_thread_percent"), ".0f"),
     ("CPU idle", "%", ("cpu", "idle_percent"), ".0f"),
     ("CPU stolen by the host", "%", ("cpu", "stolen_percent"), ".1f"),
     ("alone: goodput", "Mbit/s", ("elephants", "alone_sum_mbit"), ".1f"),

@@ -16,6 +16,8 @@ from types import FrameType
 from typing import Any
 
 from fairq_ryu import config
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import baselines
 from fairq_ryu.experiments.machine import BARE, GENERIC_APP, app_of, find_program
 from fairq_ryu.experiments.queues import read_status
 from fairq_ryu.experiments.scenario import Scenario
@@ -98,8 +100,11 @@ class Testbed:
 
     def __init__(self, scenario: Scenario, policy: str, logs: Path, config_file: Path | None) -> None:
         """Nothing starts yet. Logs of controller, agents and generators go to the directory ``logs``."""
-        self.scenario = scenario
+        baseline = baselines.of(policy)
+        self.scenario = baseline.applied(scenario)
+        """what is run: the settings of a baseline are in it"""
         self.policy = policy
+        self._law = baseline.policy
         self.logs = logs
         """where logs go, and what else a run must put somewhere"""
         self._config_file = config_file
@@ -111,7 +116,8 @@ class Testbed:
         self._controller: subprocess.Popen[bytes] | None = None
         self._net: Any = None
         self.workers: list[Worker] = []
-        self.has_agents = policy != BARE
+        self.has_agents = self._law != BARE
+        self._taildrop: Any = None
 
     # Up
 
@@ -127,6 +133,8 @@ class Testbed:
         else:
             for switch in self._net.switches:
                 run(["ovs-ofctl", "-O", "OpenFlow13", "add-flow", switch.name, "actions=NORMAL"])
+        if not self.scenario.batch_loss:
+            self._start_taildrop()
 
     def _start_controller(self, port: int) -> None:
         # A free port for REST too: a controller of someone else may hold the usual one.
@@ -139,10 +147,10 @@ class Testbed:
         files = config_files(self.scenario, self.logs, self._config_file)
         for file in files:
             command += ["--config-file", str(file)]
-        app = app_of(self.policy)
+        app = app_of(self._law)
         if app == GENERIC_APP:
             chosen = self.logs / "policy.conf"
-            chosen.write_text(f"[fairq_ryu]\npolicy = {self.policy}\n")
+            chosen.write_text(f"[fairq_ryu]\npolicy = {self._law}\n")
             command += ["--config-file", str(chosen)]  # the later file wins
         environment = {**os.environ, "FAIRQ_TOKEN": self.token}
         given = self._token_file()
@@ -201,11 +209,30 @@ class Testbed:
             self._net.build()
             for host in self._net.hosts:
                 host.setTcp(sack=self.scenario.sack, timestamps=self.scenario.timestamps)
+                host.setRtoMin(self.scenario.rto_min_ms)
             self._net.start()
         except (CommandError, HostError, SwitchError) as error:
             raise RunError(str(error)) from error
         except Exception as error:  # Mininet raises nothing more special
             raise RunError(f"Mininet cannot build the network: {error}") from error
+
+    def _start_taildrop(self) -> None:
+        """Every shallow port drops what does not fit one packet at a time, under every policy alike."""
+        from fairq_ryu.switch.libbpf import BpfError
+        from fairq_ryu.switch.taildrop import TailDrop
+
+        limits = {
+            intf.name: int(intf.params["buffer"])
+            for switch in self._net.switches
+            for intf in switch.intfs.values()
+            if getattr(intf, "shallow", False)
+        }
+        try:
+            self._taildrop = TailDrop(limits)
+        except (BpfError, OSError, UserError) as error:
+            raise RunError(
+                f"packets cannot be dropped one by one ({error}): set batch_loss = true"
+            ) from error
 
     def _connected(self) -> bool:
         assert self._controller is not None
@@ -257,6 +284,10 @@ class Testbed:
         ours = link.intf1 if link.intf1.node.name == switch else link.intf2
         return switch, ours.name
 
+    def dropped(self, port: str) -> int | None:
+        """Packets dropped one by one at the interface ``port`` since the start; None with ``batch_loss``."""
+        return None if self._taildrop is None else int(self._taildrop.dropped(port))
+
     def worker(self, host: str, role: str, *arguments: str) -> Worker:
         """Start a role of the load generator in ``host``; it is ended with the testbed."""
         worker = Worker(self.host(host), role, self.logs / "traffic.log", *arguments)
@@ -287,6 +318,8 @@ class Testbed:
                 trouble.append(str(error) or type(error).__name__)
 
         attempt(lambda: end_all(self.workers))
+        if self._taildrop is not None:
+            attempt(self._taildrop.close)
         if self._net is not None:
             from mininet_topos.switch import end_agents
 

@@ -84,6 +84,7 @@ fq_threshold: Any = STRUCTS["fq_threshold"]
 fq_doorbell: Any = STRUCTS["fq_doorbell"]
 fq_ring_count: Any = STRUCTS["fq_ring_count"]
 fq_drop: Any = STRUCTS["fq_drop"]
+fq_taildrop: Any = STRUCTS["fq_taildrop"]
 
 LITTLE_ENDIAN = sys.byteorder == "little"
 BUCKETS = CONSTANTS["FQ_BUCKETS"]

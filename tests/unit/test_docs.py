@@ -19,7 +19,7 @@ from ryu.ofproto import ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu import cli, config
-from fairq_ryu.experiments import machine, result, scenario, table
+from fairq_ryu.experiments import baselines, machine, result, scenario, table
 from fairq_ryu.fabric import hosts
 from fairq_ryu.model import (
     Announcement,
@@ -396,7 +396,7 @@ def test_every_policy_is_listed_and_has_its_page() -> None:
     known = set(machine.known_policies())
     assert {row[0].strip("`") for row in rows(section)[1:]} == known
     for policy in known - {machine.BARE}:
-        assert (ROOT / f"docs/policies/{policy}.md").exists()
+        assert (ROOT / f"docs/policies/{baselines.of(policy).policy}.md").exists()
         assert f"fairq_ryu.apps.{policy}`" in read(f"docs/policies/{policy}.md")
         assert f"(docs/policies/{policy}.md)" in read("README.md")
 

@@ -31,7 +31,9 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "fairq_ryu/apps/api": (BELOW | {"fairq_ryu.fabric"}, {"pydantic"}),
     "fairq_ryu/experiments": (
-        BELOW | {"fairq_ryu.config", "fairq_ryu.setting", "fairq_ryu.switch.status", "mininet_topos"},
+        BELOW
+        | {"fairq_ryu.config", "fairq_ryu.setting", "fairq_ryu.switch.status", "mininet_topos"}
+        | {"fairq_ryu.switch.libbpf", "fairq_ryu.switch.taildrop"},
         {"mininet", "rich", "pyroute2"} | MATPLOTLIB,
     ),
     "mininet_topos": (set(), {"mininet"}),

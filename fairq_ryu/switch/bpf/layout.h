@@ -176,6 +176,14 @@ struct fq_drop {
 	__u8 data[FQ_DROP_BYTES];
 };
 
+/* A port whose packets are dropped one by one when its queue is full, by ifindex. */
+struct fq_taildrop {
+	__u64 packets; /* dropped */
+	__u64 bytes;
+	__u32 limit; /* what the queue holds, bytes */
+	__u32 pad;
+};
+
 /* Time spent at each depth, by ifindex; apart from fq_queue, which is read far more often. */
 struct fq_histogram {
 	__u64 ns[FQ_HIST_BINS];
