@@ -19,7 +19,7 @@ def _config_option(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=[],
         metavar="FILE",
-        help="settings; may be repeated",
+        help="configuration file; may be repeated, a later one overrides settings of an earlier one",
     )
 
 
@@ -42,12 +42,20 @@ def _announce_command(announce: argparse.ArgumentParser) -> None:
     announce.add_argument("--dport", type=int, required=True, metavar="PORT", help="TCP port of --dst")
     announce.add_argument("--size", type=byte_count, metavar="BYTES", help="for example 12MB, or 64KiB")
     announce.add_argument(
-        "--deadline", type=seconds, metavar="SECONDS", help="from the flow's start; also 300ms"
+        "--deadline",
+        type=seconds,
+        metavar="SECONDS",
+        help="counted from the start of the flow, for example 0.8 or 300ms",
     )
     announce.add_argument(
-        "--ttl", type=seconds, metavar="SECONDS", help="for a flow that starts within this time (default: 60)"
+        "--ttl", type=seconds, metavar="SECONDS", help="time within which the flow must start (default: 60)"
     )
-    announce.add_argument("--count", type=int, metavar="N", help="without --sport: for so many flows")
+    announce.add_argument(
+        "--count",
+        type=int,
+        metavar="N",
+        help="without --sport: number of flows to which it applies (default: 1)",
+    )
     announce.add_argument(
         "--url",
         default="http://127.0.0.1:8080",
@@ -57,16 +65,19 @@ def _announce_command(announce: argparse.ArgumentParser) -> None:
         "--token-file",
         type=Path,
         metavar="FILE",
-        help="where the controller's token is (default: the variable FAIRQ_TOKEN)",
+        help="file with the controller's token (default: the variable FAIRQ_TOKEN)",
     )
     announce.add_argument("--json", action="store_true", help="print JSON")
     announce.set_defaults(run=_announce)
 
 
 def _show_command(show: argparse.ArgumentParser) -> None:
+    about = "gif: global information of flows, by priority, as SED and RSED keep it"
     kinds = ["ports", "flows", "paths", "gif", "events", "policy", "health"]
     kinds += ["announcements", "switches", "hosts", "links"]
-    show.add_argument("what", nargs="?", choices=kinds, default="ports", help="default: %(default)s")
+    show.add_argument(
+        "what", nargs="?", choices=kinds, default="ports", help=f"{about} (default: %(default)s)"
+    )
     show.add_argument(
         "--url",
         default="http://127.0.0.1:8080",
@@ -79,28 +90,28 @@ def _show_command(show: argparse.ArgumentParser) -> None:
         type=_seconds,
         const=2.0,
         metavar="SECONDS",
-        help="show it again and again, until Ctrl-C (default: every %(const)g s)",
+        help="repeat until Ctrl-C (default: every %(const)g s)",
     )
-    flows = show.add_argument_group("which flows", "checked by the controller")
+    flows = show.add_argument_group("filters for flows", "checked by the controller")
     flows.add_argument("--src", metavar="ADDRESS", help="IP address of the side that opened the connection")
     flows.add_argument("--dst", metavar="ADDRESS", help="IP address of the other side")
-    flows.add_argument("--port", help="TCP port of either side, or DPID:PORT, a switch's port it leaves by")
+    flows.add_argument("--port", help="TCP port of either side, or DPID:PORT, a switch port on its path")
     flows.add_argument("--state", help="for example established")
-    lists = show.add_argument_group("which part of flows, paths or events")
-    lists.add_argument("--limit", metavar="N", help="at most so many (default 100, at most 1000)")
-    lists.add_argument("--offset", metavar="N", help="pass over so many first")
-    lists.add_argument("--kind", help="of events: for example cng, loss or missed")
+    lists = show.add_argument_group("part of a list")
+    lists.add_argument("--limit", metavar="N", help="maximum number of rows (default 100, at most 1000)")
+    lists.add_argument("--offset", metavar="N", help="number of rows to skip")
+    lists.add_argument("--kind", help="filter for events: for example cng, loss or missed")
     show.set_defaults(run=_show)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="fairq", description="Fair shares and short queues for TCP, from the network alone."
+        prog="fairq", description="Fair shares and short queues for TCP, without changing any host."
     )
     parser.add_argument("--version", action="version", version=f"fairq_ryu {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    doctor = commands.add_parser("doctor", help="what this machine has and lacks")
+    doctor = commands.add_parser("doctor", help="check what this machine has and lacks")
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.set_defaults(run=_doctor)
 
@@ -115,42 +126,50 @@ def _parser() -> argparse.ArgumentParser:
     )
     agent.add_argument("--private-key", type=Path, metavar="PEM", help="for ssl: targets")
     agent.add_argument("--certificate", type=Path, metavar="PEM", help="for ssl: targets")
-    agent.add_argument("--ca-cert", type=Path, metavar="PEM", help="for ssl: targets: whom to trust")
-    agent.add_argument("--verbose", action="store_true", help="say more")
+    agent.add_argument(
+        "--ca-cert",
+        type=Path,
+        metavar="PEM",
+        help="for ssl: targets: the authority that signed the controller's certificate",
+    )
+    agent.add_argument("--verbose", action="store_true", help="log more (level DEBUG)")
     _config_option(agent)
     agent.set_defaults(run=_agent)
 
-    status = commands.add_parser("status", help="what a bridge's agent sees and does")
+    status = commands.add_parser("status", help="show the queues, rules and counters of a bridge's agent")
     status.add_argument("--bridge", help="the bridge (default: the only one with an agent)")
     status.add_argument("--json", action="store_true", help="print JSON, with histograms")
     status.set_defaults(run=_status)
 
     _show_command(
         commands.add_parser(
-            "show", help="what the controller knows: ports, flows, paths, gif, events, policy and more"
+            "show",
+            help="show ports, flows, paths, gif (flows by priority), events, policy and more",
         )
     )
     _announce_command(
-        commands.add_parser("announce", help="tell the controller of a flow: its size, its deadline")
+        commands.add_parser("announce", help="announce the size and the deadline of a flow to the controller")
     )
 
     run = commands.add_parser("run", help="run an experiment")
     run.add_argument("scenario", help="a scenario's name (incast) or a .toml file")
     run.add_argument("--policy", default="droptail,fairq", help="policies to compare, comma separated")
-    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where result.json goes")
+    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for result.json")
     run.add_argument(
         "--set",
         action="append",
         default=[],
         dest="overrides",
         metavar="NAME=VALUE",
-        help="change a scenario's setting",
+        help="change a setting of the scenario; may be repeated",
     )
-    run.add_argument("--config-file", type=Path, metavar="FILE", help="settings for controller and agents")
+    run.add_argument(
+        "--config-file", type=Path, metavar="FILE", help="configuration file for controller and agents"
+    )
     run.set_defaults(run=_run)
 
-    report = commands.add_parser("report", help="pictures and a page from a result")
-    report.add_argument("directory", type=Path, metavar="DIR", help="where result.json is")
+    report = commands.add_parser("report", help="draw pictures and a page from a result")
+    report.add_argument("directory", type=Path, metavar="DIR", help="directory with result.json")
     report.set_defaults(run=_report)
 
     check = commands.add_parser("check", help="check a configuration file")

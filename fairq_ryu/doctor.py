@@ -544,7 +544,7 @@ def main(json_output: bool = False) -> int:
         return 1 if failed else 0
     print_table(checks)
     if failed:
-        advice = "Start with root." if "root" in failed else "`make setup` mends most of it."
+        advice = "Start with root." if "root" in failed else "`make setup` corrects most of it."
         print(f"fairq_ryu cannot run here: {', '.join(failed)}. {advice}")
         return 1
     print("fairq_ryu can run here.")

@@ -66,7 +66,7 @@ def main(
     if unfit:
         fitting = [each for each, names in _CHOICES.items() if unfit[0].removeprefix("--") in names]
         raise UserError(
-            f"{', '.join(unfit)}: there is nothing to choose among {kind} by that",
+            f"{', '.join(unfit)}: {kind} cannot be filtered by that",
             f"use it with fairq show {' or '.join(fitting)}",
         )
     if watch is not None:

@@ -17,6 +17,7 @@ from fairq_ryu.client import plain
 # The controller gives no more rows than this at once.
 _MOST_ROWS = 1000
 _IPV4_ENDPOINT = len("255.255.255.255:65535")
+_GIF_HEADING = "GIF (global information of flows): flows by port and priority; # 1 is served first"
 
 Answer = Mapping[str, Any]
 
@@ -211,7 +212,7 @@ def _gif_table(answer: Answer) -> RenderableType:
     rows = answer["gif"]
     footer = _footer(answer, rows, "row")
     if not rows:
-        nothing = "no gif rows: no port with flows has a policy that knows deadlines"
+        nothing = "no gif rows (flows by priority): only the policies sed and rsed keep such a table"
         return Text(footer if answer["total"] else nothing)
     numbers = [_number(title) for title in ("age", "size", "left", "due in", "deadline")]
     columns = [_word("port"), _number("#"), _long("from"), _long("to"), *numbers, _word("state")]
@@ -229,7 +230,7 @@ def _gif_table(answer: Answer) -> RenderableType:
         ]
         for row in rows
     ]
-    return Group(_table(columns, cells), Text(footer))
+    return Group(Text(_GIF_HEADING), _table(columns, cells), Text(footer))
 
 
 def _announcements_table(answer: Answer) -> RenderableType:

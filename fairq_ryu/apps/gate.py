@@ -136,7 +136,7 @@ class Gate:
             if expired is not timeout:
                 raise
             environ.get(CLOSE, lambda: None)()  # the rest of it may still come
-            raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body has not come") from None
+            raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body was not received in time") from None
         except OSError:
             body = b""
         finally:

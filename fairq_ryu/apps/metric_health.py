@@ -13,68 +13,77 @@ if TYPE_CHECKING:
     from fairq_ryu.apps.controller import Controller
 
 HEALTH = (
-    Family("fairq_build_info", "info", "Versions that run.", ("version", "python")),
-    Family("fairq_policy_info", "info", "Policy of ports that no pattern names.", ("policy",)),
+    Family("fairq_build_info", "info", "Versions of the running programs.", ("version", "python")),
+    Family("fairq_policy_info", "info", "Policy of the ports that no pattern matches.", ("policy",)),
     Family(
         "fairq_packet_ins_total",
         "counter",
-        "Packets that switches have sent to the controller, by what they are.",
+        "Packets that switches have sent to the controller, by kind.",
         ("kind",),
     ),
     Family(
         "fairq_packet_ins_dropped_total",
         "counter",
-        "Packets for the controller that the bridge has dropped, because they were more than packet_in_rate.",
+        "Packets to the controller that the bridge has dropped, because of the limit packet_in_rate.",
         ("dpid",),
     ),
-    Family("fairq_event_queue_length", "gauge", "Messages of switches that wait to be handled."),
+    Family("fairq_event_queue_length", "gauge", "Messages from switches that wait to be handled."),
     Family(
         "fairq_event_queue_capacity",
         "gauge",
-        "So many may wait; then switches are not read from until there is room.",
+        "Maximum of fairq_event_queue_length; at this length the controller stops reading from switches.",
     ),
     Family(
         "fairq_loop_delay_seconds",
         "histogram",
-        "How much later than it had asked for the loop that reads queues went on.",
+        "Delay of the control loop: how much later than planned it ran.",
     ),
     Family(
         "fairq_channel_round_trip_seconds",
         "histogram",
-        "From a question for queues to the moment when the agent's answer was handled.",
+        "Time from a request for queue lengths until the agent's answer was handled.",
         ("dpid",),
     ),
     Family(
         "fairq_channel_timeouts_total",
         "counter",
-        "Questions for queues that the agent has not answered within a second.",
+        "Requests for queue lengths that the agent did not answer within a second.",
         ("dpid",),
     ),
-    Family("fairq_rules", "gauge", "Window rules that stand in the agent, as far as is known.", ("dpid",)),
+    Family(
+        "fairq_rules",
+        "gauge",
+        "Window rules that are installed in the agent, as far as the controller knows.",
+        ("dpid",),
+    ),
     Family(
         "fairq_rule_messages_total",
         "counter",
-        "Messages to the agent that set, renewed or removed a window rule.",
+        "Messages to the agent that installed, renewed or removed a window rule.",
         ("dpid",),
     ),
     Family(
         "fairq_leases_lost_total",
         "counter",
-        "Window rules that ended unasked: not renewed within their lease (late), or their agent had gone.",
+        "Window rules that ended too early: not renewed within their lease (late), or the agent "
+        "had disconnected (agent gone).",
         ("reason",),
     ),
     Family("fairq_policy_failures_total", "counter", "Times that a policy has failed on a port."),
     Family(
-        "fairq_refused_messages_total", "counter", "Messages that a bridge or agent has refused.", ("by",)
+        "fairq_refused_messages_total",
+        "counter",
+        "Messages that a bridge or agent has rejected with an error.",
+        ("by",),
     ),
-    Family("fairq_malformed_messages_total", "counter", "Messages of agents that could not be read."),
+    Family("fairq_malformed_messages_total", "counter", "Messages from agents that could not be decoded."),
     Family(
         "fairq_events_total",
         "counter",
-        "What has happened, by kind as in /v1/events; of loss the packets that queues have dropped.",
+        "Events, by kind as in /v1/events; for loss, the number of dropped packets.",
         ("kind",),
     ),
-    Family("fairq_event_streams", "gauge", "Readers of event streams."),
+    Family("fairq_event_streams", "gauge", "Open event streams."),
 )
 
 

@@ -40,35 +40,63 @@ _FIELDS: Mapping[str, tuple[str, float]] = {
 }
 
 PORTS = (
-    Family("fairq_port_queue_bytes", "gauge", "Queue when it was last read.", _PORT),
+    Family("fairq_port_queue_bytes", "gauge", "Length of the queue when it was last read.", _PORT),
     Family(
         "fairq_port_queue_byte_seconds_total",
         "counter",
-        "Integral of the queue over time; its rate is the exact mean queue in bytes.",
+        "Integral of the queue length over time; its rate is the exact mean length of the queue in bytes.",
         _PORT,
     ),
-    Family("fairq_port_queue_peak_bytes", "gauge", "Longest queue of the last 15 to 30 s.", _PORT),
-    Family("fairq_port_queue_limit_bytes", "gauge", "Size of the buffer, where it is known.", _PORT),
-    Family("fairq_port_queue_target_bytes", "gauge", "Queue that the policy aims at, if it does.", _PORT),
     Family(
-        "fairq_port_rate_bytes_per_second", "gauge", "Rate that the port sends at, where it is known.", _PORT
+        "fairq_port_queue_peak_bytes", "gauge", "Greatest length of the queue in the last 15 to 30 s.", _PORT
     ),
+    Family("fairq_port_queue_limit_bytes", "gauge", "Size of the buffer, if known.", _PORT),
+    Family(
+        "fairq_port_queue_target_bytes",
+        "gauge",
+        "Queue length that the policy aims at, if it has a target.",
+        _PORT,
+    ),
+    Family("fairq_port_rate_bytes_per_second", "gauge", "Rate of the port, if known.", _PORT),
     Family("fairq_port_dropped_packets_total", "counter", "Packets dropped by the queue.", _PORT),
     Family(
-        "fairq_port_transmitted_bytes_total", "counter", "Bytes that the bridge has sent out of it.", _PORT
+        "fairq_port_transmitted_bytes_total",
+        "counter",
+        "Bytes that the bridge has sent through the port.",
+        _PORT,
     ),
-    Family("fairq_port_received_bytes_total", "counter", "Bytes that came into the bridge by it.", _PORT),
-    Family("fairq_port_flows", "gauge", "Directions of connections whose data leaves by the port.", _PORT),
-    Family("fairq_port_active_flows", "gauge", "Flows that sent data lately, as the agent counts.", _PORT),
-    Family("fairq_port_pool_bytes", "gauge", "Pool that the active flows of the port share.", _PORT),
-    Family("fairq_port_window_bytes", "gauge", "Window of every flow of the port.", _PORT),
-    Family("fairq_port_flow_windows", "gauge", "Flows that have a window of their own.", _PORT),
-    Family("fairq_port_congested", "gauge", "1: CNG, 0: NOM. Where the policy watches thresholds.", _PORT),
-    Family("fairq_port_incast", "gauge", "1: the policy takes it for an incast. Where it tells.", _PORT),
+    Family(
+        "fairq_port_received_bytes_total",
+        "counter",
+        "Bytes that the bridge has received through the port.",
+        _PORT,
+    ),
+    Family(
+        "fairq_port_flows",
+        "gauge",
+        "Flows (directions of connections) whose data leaves through the port.",
+        _PORT,
+    ),
+    Family("fairq_port_active_flows", "gauge", "Flows that sent data recently, counted by the agent.", _PORT),
+    Family("fairq_port_pool_bytes", "gauge", "Pool that the active flows of the port share equally.", _PORT),
+    Family("fairq_port_window_bytes", "gauge", "Window that every flow of the port has.", _PORT),
+    Family("fairq_port_flow_windows", "gauge", "Flows that have a window rule of their own.", _PORT),
+    Family(
+        "fairq_port_congested",
+        "gauge",
+        "1: congested (CNG), 0: not congested (NOM). Only if the policy sets thresholds.",
+        _PORT,
+    ),
+    Family(
+        "fairq_port_incast",
+        "gauge",
+        "1: the policy limits the flows because of an incast, 0: it does not. Only with IQM.",
+        _PORT,
+    ),
     Family(
         "fairq_port_info",
         "info",
-        "What the port leads to (host, link, undecided), and its policy.",
+        "Role of the port (host, link, undecided) and its policy.",
         (*_PORT, "role", "policy"),
     ),
 )
@@ -77,44 +105,62 @@ PORTS = (
 FABRIC = (
     Family("fairq_bridge_connected", "gauge", "1: the bridge is connected to the controller.", ("dpid",)),
     Family("fairq_agent_connected", "gauge", "1: the agent of the bridge is connected.", ("dpid",)),
-    Family("fairq_hosts", "gauge", "Hosts that are known."),
+    Family("fairq_hosts", "gauge", "Known hosts."),
     Family("fairq_links", "gauge", "Links between switches that work in both directions."),
     Family("fairq_flows", "gauge", "TCP connections in the flow table.", ("state",)),
-    Family("fairq_flows_opened_total", "counter", "Connections that were entered in the flow table."),
-    Family("fairq_flows_refused_total", "counter", "Connections for which the flow table had no room."),
+    Family("fairq_flows_opened_total", "counter", "Connections that were added to the flow table."),
+    Family(
+        "fairq_flows_refused_total",
+        "counter",
+        "Connections that were not added, because the flow table was full.",
+    ),
     Family(
         "fairq_flows_unscaled",
         "gauge",
-        "Directions of flows that an agent leaves untouched, because it has not seen their window scale.",
+        "Flows whose windows an agent does not change, because it does not know their window scale.",
         ("dpid",),
     ),
-    Family("fairq_paths_pinned", "gauge", "Connections that rules of their own keep on their path."),
-    Family("fairq_repins_total", "counter", "Connections that were given another path."),
-    Family("fairq_announcements", "gauge", "Announcements of flows that hold or may be taken."),
-    Family("fairq_announcements_made_total", "counter", "Announcements of flows that were taken."),
+    Family(
+        "fairq_paths_pinned",
+        "gauge",
+        "Connections that are pinned: rules of their own keep them on their path.",
+    ),
+    Family("fairq_repins_total", "counter", "Times that a connection was moved to another path."),
+    Family(
+        "fairq_announcements", "gauge", "Announcements that are assigned to a flow or can still be assigned."
+    ),
+    Family("fairq_announcements_made_total", "counter", "Announcements that the controller has accepted."),
     Family(
         "fairq_gif_flows",
         "gauge",
-        "Flows in the tables of ports whose policy knows deadlines, by what has become of these.",
+        "Flows of the ports whose policy uses deadlines, by the state of the deadline.",
         ("state",),
     ),
-    Family("fairq_losses_remembered", "gauge", "Dropped segments that something may still be done about."),
-    Family("fairq_losses_total", "counter", "Dropped segments that agents have handed over."),
-    Family("fairq_losses_repeated_total", "counter", "Of these, such as were remembered already."),
+    Family(
+        "fairq_losses_remembered", "gauge", "Dropped segments that are stored and can still be recovered."
+    ),
+    Family("fairq_losses_total", "counter", "Dropped segments that agents have reported."),
+    Family("fairq_losses_repeated_total", "counter", "Reported segments that were stored already."),
     Family(
         "fairq_losses_settled_total",
         "counter",
-        "What became of them: acked is that the receiver has got it after all.",
+        "Reported segments that are finished, by outcome; acked: the receiver has acknowledged the data.",
         ("outcome",),
     ),
-    Family("fairq_recovery_limited_total", "counter", "Times that recovery has reached its limit of rate."),
+    Family("fairq_recovery_limited_total", "counter", "Times that recovery has reached its rate limit."),
     Family(
         "fairq_spoken_total",
         "counter",
-        "What was said to hosts: paused flows woken, duplicate ACKs, dropped packets put back.",
+        "Packets sent to hosts, by kind: wake (ends a pause), dupack (duplicate ACKs), reinject "
+        "(dropped segments sent again).",
         ("kind",),
     ),
-    Family("fairq_unspoken_total", "counter", "What was not, for want of something.", ("kind", "reason")),
+    Family(
+        "fairq_unspoken_total",
+        "counter",
+        "Packets that could not be sent to hosts, by kind and reason.",
+        ("kind", "reason"),
+    ),
 )
 _GIF_STATES = ("open", "met", "missed", "ended", "none")
 _SETTLED = ("ignored", "acked", "expired", "overflow", "forgotten")

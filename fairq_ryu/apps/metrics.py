@@ -36,7 +36,7 @@ REQUESTS = (
     Family(
         "fairq_http_request_duration_seconds",
         "histogram",
-        "Time from a request to its answer; event streams are not in it.",
+        "Time from a request to its answer, without event streams.",
         ("path",),
     ),
 )

@@ -24,19 +24,19 @@ _REF = "#/components/schemas/{model}"
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 # Errors that any operation, any with a body and any write may answer.
 _ALL = {
-    HTTPStatus.BAD_REQUEST: "a parameter that is not known, wrong or given twice",
-    HTTPStatus.FORBIDDEN: "called by a name that is not the controller's",
-    HTTPStatus.NOT_FOUND: "there is no such resource",
-    HTTPStatus.METHOD_NOT_ALLOWED: "the path does not take that method",
+    HTTPStatus.BAD_REQUEST: "a parameter is unknown, wrong or given twice",
+    HTTPStatus.FORBIDDEN: "the `Host` header has a name that is not the controller's",
+    HTTPStatus.NOT_FOUND: "no such resource",
+    HTTPStatus.METHOD_NOT_ALLOWED: "this path does not support the method",
 }
 _WRITE = {
     HTTPStatus.UNAUTHORIZED: "the token is missing or wrong",
-    HTTPStatus.FORBIDDEN: "the controller has no token, or the request is of another origin",
+    HTTPStatus.FORBIDDEN: "the controller has no token, or the request comes from a page of another origin",
 }
 _BODY = {
-    HTTPStatus.BAD_REQUEST: "a parameter or field not known, wrong or given twice; a body that is not JSON",
-    HTTPStatus.REQUEST_TIMEOUT: "the body has not come",
-    HTTPStatus.LENGTH_REQUIRED: "a body without Content-Length",
+    HTTPStatus.BAD_REQUEST: "a parameter or field is unknown, wrong or given twice; the body is not JSON",
+    HTTPStatus.REQUEST_TIMEOUT: "the body was not received in time",
+    HTTPStatus.LENGTH_REQUIRED: "the request has a body but no Content-Length",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "the body is too large",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "Content-Type is not application/json",
 }
@@ -80,7 +80,7 @@ def document(resources: tuple[Resource, ...], most_limit: int) -> dict[str, Any]
         "components": {
             "schemas": found["$defs"],
             "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer", "description": "the controller's token"}
+                "token": {"type": "http", "scheme": "bearer", "description": "token of the controller"}
             },
         },
     }

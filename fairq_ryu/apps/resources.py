@@ -104,26 +104,30 @@ def _document(call: Call) -> Reply:
 
 # What there is
 
-_NO_ANNOUNCEMENT = {HTTPStatus.NOT_FOUND: "there is no such announcement"}
-_NO_STREAM = {HTTPStatus.TOO_MANY_REQUESTS: "there are as many streams already as there may be"}
-_UNCHANGED = {HTTPStatus.NOT_MODIFIED: "it is still what `If-None-Match` says"}
+_NO_ANNOUNCEMENT = {HTTPStatus.NOT_FOUND: "no such announcement"}
+_NO_STREAM = {HTTPStatus.TOO_MANY_REQUESTS: "too many open streams"}
+_UNCHANGED = {HTTPStatus.NOT_MODIFIED: "the file has not changed since the `ETag` in `If-None-Match`"}
 _ANY_TYPE = "*/*"
 
 
 RESOURCES: tuple[Resource, ...] = (
     Resource(
         f"{ROOT}/health",
-        {"GET": Operation("health", "whether the controller works, and what it has", _health, state.Health)},
+        {
+            "GET": Operation(
+                "health", "state of the controller: version, uptime, bridges, agents", _health, state.Health
+            )
+        },
     ),
     Resource(
         f"{ROOT}/ready",
         {
             "GET": Operation(
                 "ready",
-                "whether bridges are connected, and all of them have agents",
+                "whether a bridge is connected and every connected bridge has its agent",
                 _ready,
                 state.Ready,
-                errors={HTTPStatus.SERVICE_UNAVAILABLE: "not ready, and why"},
+                errors={HTTPStatus.SERVICE_UNAVAILABLE: "not ready; `detail` gives the reason"},
             )
         },
     ),
@@ -131,7 +135,7 @@ RESOURCES: tuple[Resource, ...] = (
         PORTS,
         {
             "GET": Operation(
-                "ports", "the ports of all switches, with queue and windows", _ports, answers.Ports
+                "ports", "ports of all switches, with their queues and windows", _ports, answers.Ports
             )
         },
     ),
@@ -140,7 +144,7 @@ RESOURCES: tuple[Resource, ...] = (
         {
             "GET": Operation(
                 "flows",
-                "the TCP connections, with the ports that they leave by",
+                "TCP connections, with the switch ports on their paths",
                 _flows,
                 answers.Flows,
                 query=asking.FlowsQuery,
@@ -152,7 +156,7 @@ RESOURCES: tuple[Resource, ...] = (
         f"{ROOT}/paths",
         {
             "GET": Operation(
-                "paths", "the paths of connections", _paths, answers.Paths, query=asking.PageQuery, long=True
+                "paths", "paths of the connections", _paths, answers.Paths, query=asking.PageQuery, long=True
             )
         },
     ),
@@ -161,7 +165,7 @@ RESOURCES: tuple[Resource, ...] = (
         {
             "GET": Operation(
                 "switches",
-                "the switches",
+                "switches",
                 lambda call: {"switches": call.service.view.switches()},
                 answers.Switches,
                 long=True,
@@ -173,7 +177,7 @@ RESOURCES: tuple[Resource, ...] = (
         {
             "GET": Operation(
                 "hosts",
-                "the hosts, and where they are",
+                "hosts, with the ports that lead to them",
                 lambda call: {"hosts": call.service.view.hosts()},
                 answers.Hosts,
                 long=True,
@@ -185,7 +189,7 @@ RESOURCES: tuple[Resource, ...] = (
         {
             "GET": Operation(
                 "links",
-                "the links between switches",
+                "links between switches",
                 lambda call: {"links": call.service.view.links()},
                 answers.Links,
                 long=True,
@@ -197,7 +201,7 @@ RESOURCES: tuple[Resource, ...] = (
         {
             "GET": Operation(
                 "gif",
-                "flows by priority, with what they have left to send and until when",
+                "flows by priority, with the bytes they still have to send and their deadlines",
                 announce_api.gif,
                 answers.Gif,
                 query=asking.PageQuery,
@@ -208,15 +212,17 @@ RESOURCES: tuple[Resource, ...] = (
     Resource(
         f"{ROOT}/policy",
         {
-            "GET": Operation("policy", "the policy and its parameters", _policy, state.Policy),
+            "GET": Operation("policy", "policy and its parameters", _policy, state.Policy),
             "PATCH": Operation(
                 "changePolicy",
-                "change the policy or its parameters, as a whole or not at all",
+                "change the policy, its parameters or both; if anything is wrong, nothing is changed",
                 _change,
                 state.Policy,
                 body=asking.PolicyChange,
                 errors={
-                    HTTPStatus.UNPROCESSABLE_ENTITY: "no such policy or parameter, or a value it cannot have"
+                    HTTPStatus.UNPROCESSABLE_ENTITY: (
+                        "no such policy or parameter, or a value that is not allowed"
+                    )
                 },
             ),
         },
@@ -226,7 +232,7 @@ RESOURCES: tuple[Resource, ...] = (
         {
             "GET": Operation(
                 "announcements",
-                "what applications have announced",
+                "announcements of flows",
                 announce_api.listing,
                 answers.Announcements,
                 query=asking.PageQuery,
@@ -241,8 +247,8 @@ RESOURCES: tuple[Resource, ...] = (
                 body=asking.AnnouncementRequest,
                 errors={
                     HTTPStatus.CONFLICT: "the policy in force takes no announcements",
-                    HTTPStatus.UNPROCESSABLE_ENTITY: "the fields do not fit together",
-                    HTTPStatus.TOO_MANY_REQUESTS: "there are as many announcements as there may be",
+                    HTTPStatus.UNPROCESSABLE_ENTITY: "the fields contradict each other",
+                    HTTPStatus.TOO_MANY_REQUESTS: "too many announcements",
                 },
             ),
         },
@@ -259,7 +265,7 @@ RESOURCES: tuple[Resource, ...] = (
             ),
             "DELETE": Operation(
                 "withdraw",
-                "take an announcement back",
+                "withdraw an announcement",
                 announce_api.withdraw,
                 status=HTTPStatus.NO_CONTENT,
                 errors=_NO_ANNOUNCEMENT,
@@ -272,7 +278,7 @@ RESOURCES: tuple[Resource, ...] = (
         {
             "GET": Operation(
                 "events",
-                "what has happened lately; as a stream with `Accept: text/event-stream`",
+                "latest events; with `Accept: text/event-stream`, as a stream",
                 _events,
                 answers.Events,
                 media={SSE: "events as they happen, as server-sent events"},
@@ -287,7 +293,7 @@ RESOURCES: tuple[Resource, ...] = (
         {
             "GET": Operation(
                 "live",
-                "the state twice a second, and events, as a stream",
+                "stream of the whole state, twice a second, and of events",
                 _live,
                 media={SSE: "frames `state` and `event`, as server-sent events"},
                 errors=_NO_STREAM,
@@ -299,9 +305,9 @@ RESOURCES: tuple[Resource, ...] = (
         {
             "GET": Operation(
                 "metrics",
-                "figures for Prometheus",
+                "metrics for Prometheus",
                 _metrics,
-                media={"text/plain": "in Prometheus' text format, or OpenMetrics' if that is asked for"},
+                media={"text/plain": "Prometheus text format, or OpenMetrics if the request asks for it"},
                 long=True,
             )
         },
@@ -333,7 +339,7 @@ RESOURCES: tuple[Resource, ...] = (
                 "a file of the live page",
                 _page,
                 media={_ANY_TYPE: "a file of the live page"},
-                errors={HTTPStatus.NOT_FOUND: "there is no such file"},
+                errors={HTTPStatus.NOT_FOUND: "no such file"},
                 bare=_UNCHANGED,
             )
         },

@@ -399,7 +399,8 @@ class Agent:
                         target.host, target.port, ssl=tls if target.secure else None
                     )
             except (OSError, TimeoutError, ssl.SSLError) as error:
-                trouble = f"cannot be reached ({error or type(error).__name__}); trying on. Is it running?"
+                why = error or type(error).__name__
+                trouble = f"cannot be reached ({why}); will keep trying. Is the controller running?"
             else:
                 began = time.monotonic()
                 if await self._talk(target, reader, writer):

@@ -331,7 +331,7 @@ def test_a_body_that_does_not_come(app, monkeypatch):
 
     monkeypatch.setattr(gate, "BODY_TIMEOUT", 0.01)
     said = problem(post(app, FLOW, **{"wsgi.input": Silent()}), 408)
-    assert said == "the body has not come"
+    assert said == "the body was not received in time"
 
 
 def test_a_connection_that_breaks(app):

@@ -144,20 +144,20 @@ def test_the_page_has_the_code_s_numbers():
     text = " ".join(TEXT.split())
     assert f"`limit` is {MOST_LIMIT} at most" in text
     assert f"after every {rest_answer.ROWS_AT_ONCE} rows" in text
-    assert f"longer than {shared.KEEP * 100:g} ms; then" in text
-    assert f"up to {shared.MOST:g} s older" in text
-    assert f"the latest {streams._MOST_FRAMES // 2}." in text
+    assert f"longer than {shared.KEEP * 100:g} ms, it is generated less often" in text
+    assert f"up to {shared.MOST:g} s old." in text
+    assert f"at most the latest {streams._MOST_FRAMES // 2}." in text
     assert f"{rest.DEFAULT_HOST}, port 8080" in text
-    assert f"silent for {server.IDLE:g} s" in text
-    assert f"no more than once in {shared.KEEP * 1000:g} ms" in text
-    assert f"{gate.MOST_BODY >> 10} KiB at most" in text
-    assert f"A token has {gate._LEAST_TOKEN} letters" in text
+    assert f"without traffic for {server.IDLE:g} s" in text
+    assert f"at most once in {shared.KEEP * 1000:g} ms" in text
+    assert f"at most {gate.MOST_BODY >> 10} KiB" in text
+    assert f"A token has at least {gate._LEAST_TOKEN} characters" in text
     history = History()
-    assert f"{history.room} events of each kind, {history.share} of a kind at one port" in text
-    assert f"every {streams.INTERVAL:g} s a frame `state`" in text
-    assert f"A comment comes every {streams.HEARTBEAT:g} s" in text
+    assert f"{history.room} events of each kind, and to {history.share} of each kind at one port" in text
+    assert f"a frame `state` every {streams.INTERVAL:g} s" in text
+    assert f"a comment is sent every {streams.HEARTBEAT:g} s" in text
     assert f"more than {streams._MOST_FRAMES} frames or {streams._MOST_BYTES >> 20} MiB behind" in text
-    assert f"There are {streams.DEFAULT_MOST} streams at most" in text
+    assert f"At most {streams.DEFAULT_MOST} streams can be open" in text
 
 
 def test_the_document_has_the_bounds_that_are_checked():

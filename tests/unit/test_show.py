@@ -417,7 +417,7 @@ def test_filters_are_handed_on(controller, lines):
 
 
 def test_filters_are_for_flows(refused):
-    assert "--src, --limit: there is nothing to choose among ports" in refused("--src", "::1", "--limit", "1")
+    assert "--src, --limit: ports cannot be filtered by that" in refused("--src", "::1", "--limit", "1")
 
 
 def test_an_address_with_a_path_and_a_slash(controller, capsys):
@@ -746,7 +746,8 @@ ENDLESS |= dict.fromkeys(["size_bytes", "remaining_bytes", "deadline_s", "remain
 
 def test_flows_by_deadline(controller, lines):
     controller.say({"gif": [GIF, LATE, ENDLESS], **PAGE, "total": 1500, "limit": 1000})
-    header, _, first, late, endless, footer = (words(line) for line in lines("gif"))
+    heading, header, _, first, late, endless, footer = (words(line) for line in lines("gif"))
+    assert heading.startswith("GIF (global information of flows)")
     assert header == "port # from to age size left due in deadline state"
     assert first == "1:1 1 10.0.0.2:40002 10.0.0.1:5001 0.2s 12.0M 4.1M 0.6s 0.8s open"
     assert late == "1:1 2 10.0.0.2:40002 10.0.0.1:5001 0.2s 12.0M 0 -1m01s 25ms ended"

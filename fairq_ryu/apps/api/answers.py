@@ -25,9 +25,9 @@ class Ports(Row):
 
 
 class _Page(Row):
-    total: Count = said("so many there are, with these filters")
-    limit: Count = said("as asked")
-    offset: Count = said("as asked")
+    total: Count = said("number of all rows that match the filters")
+    limit: Count = said("as given in the request")
+    offset: Count = said("as given in the request")
 
 
 class Flows(_Page):
@@ -76,14 +76,16 @@ class Events(Row):
     """A part of the history."""
 
     events: list[EventRow]
-    last: Count = said("number of the last event that there was; 0: none yet")
-    limit: Count = said("as asked")
+    last: Count = said("number of the latest event; 0: there has been none")
+    limit: Count = said("as given in the request")
 
 
 class Problem(Row):
     """Why there is no answer (RFC 9457)."""
 
-    type: Literal["about:blank"] = said("the status says what kind of problem it is")
+    type: Literal["about:blank"] = said(
+        "always `about:blank`: the HTTP status says what kind of problem it is"
+    )
     title: str = said("the status in words")
     status: int = said("the HTTP status", ge=400, le=599)
     detail: str = said("what is wrong, and what to do")

@@ -29,8 +29,8 @@ class Nothing(Asked):
 class PageQuery(Asked):
     """Which part of a list."""
 
-    limit: Limit = said("at most so many rows", default=DEFAULT_LIMIT)
-    offset: Offset = said("pass over so many rows first", default=0)
+    limit: Limit = said("maximum number of rows", default=DEFAULT_LIMIT)
+    offset: Offset = said("number of rows to skip", default=0)
 
 
 class FlowsQuery(PageQuery):
@@ -39,17 +39,17 @@ class FlowsQuery(PageQuery):
     src: Address | None = said("IP address of the side that opened the connection", default=None)
     dst: Address | None = said("IP address of the other side", default=None)
     port: PortText | None = said(
-        "TCP port of either side, or `DPID:PORT`, a switch's port it leaves by", default=None
+        "TCP port of either side, or `DPID:PORT` for a switch port on its path", default=None
     )
-    state: State | None = said("of the connection", default=None)
+    state: State | None = said("state of the connection", default=None)
 
 
 class EventsQuery(Asked):
     """Which events."""
 
-    since: Number = said("only those with a higher number than this", default=0)
-    kind: EventKind | None = said("only those of this kind", default=None)
-    limit: Limit = said("at most so many, the latest", default=DEFAULT_LIMIT)
+    since: Number = said("only events with a higher number than this", default=0)
+    kind: EventKind | None = said("only events of this kind", default=None)
+    limit: Limit = said("maximum number of events; the latest ones are returned", default=DEFAULT_LIMIT)
 
 
 class NumberPart(Asked):
@@ -61,7 +61,7 @@ class NumberPart(Asked):
 class NamePart(Asked):
     """The file that a path names."""
 
-    name: str = said("name of a file of the page", min_length=1, max_length=100)
+    name: str = said("name of a file of the live page", min_length=1, max_length=100)
 
 
 class _Said(Asked):
@@ -80,16 +80,16 @@ class AnnouncementRequest(_Said):
     sport: TcpPort | None = said("TCP port of `src`: the announcement is for this one flow", default=None)
     dport: TcpPort = said("TCP port of `dst`")
     size: Annotated[StrictInt, Field(ge=1, le=MOST_SIZE), Whole] | None = said(
-        "how much will be sent", "bytes", default=None
+        "size of the flow", "bytes", default=None
     )
     deadline: Seconds | None = said(
-        "when all of it should have arrived, from the start of the flow", "s", default=None
+        "time by which all data should have arrived, counted from the start of the flow", "s", default=None
     )
     ttl: Seconds | None = said(
-        f"a flow may take it if it starts no later than this; {DEFAULT_TTL:g} if not said", "s", default=None
+        f"time within which the flow must start; default {DEFAULT_TTL:g}", "s", default=None
     )
     count: Annotated[StrictInt, Field(ge=1, le=MOST_COUNT), Whole] | None = said(
-        "without `sport`: for so many flows; 1 if not said", default=None
+        "without `sport`: number of flows to which it applies; default 1", default=None
     )
 
 
@@ -98,5 +98,5 @@ class PolicyChange(_Said):
 
     policy: StrictStr | None = said("name of the policy", default=None, max_length=100)
     parameters: dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] | None = said(
-        "values by name of the parameter, checked as the configuration is", default=None
+        "new values by parameter name; checked like the configuration file", default=None
     )
