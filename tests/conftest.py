@@ -7,6 +7,9 @@ import subprocess
 import hypothesis
 import pytest
 
+from tests.support.traces import mark_processes
+
+mark_processes()
 # How long a machine takes to make up examples says nothing about the code.
 hypothesis.settings.register_profile(
     "fairq", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.lab import SINK, end, received, until
+from tests.support.traces import processes, traces
+
 pytestmark = pytest.mark.root
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -21,24 +24,13 @@ def output(*argv):
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
-def traces():
-    """What a network may leave on the machine."""
-    found = {name for name in os.listdir("/sys/class/net") if "-eth" in name}
-    found |= set(output("ovs-vsctl", "list-br").split())
-    found |= set(output("ovs-vsctl", "--bare", "--columns=_uuid", "list", "QoS").split())
-    found |= {f"shell {line}" for line in output("ps", "-eo", "args").splitlines() if "mininet:" in line}
-    found |= {str(path) for path in Path("/tmp").glob("fairq-agent-*")}
-    found.add("allowed " + Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text())
-    return found
-
-
 @pytest.fixture
 def clean():
-    before = traces()
-    if before & {"s1"}:
+    before = traces({"s1"})
+    if "bridge s1" in before:
         pytest.fail("bridge s1 is in use on this machine: remove it, or end what uses it")
     yield
-    assert traces() == before
+    assert until(lambda: traces({"s1"}) <= before, 5), sorted(traces({"s1"}) - before)
 
 
 @pytest.fixture
@@ -94,19 +86,52 @@ def test_open_vswitch_and_clsact_leave_the_queue_alone(build):
     output("ovs-vsctl", "del-port", "s1", "fqx0")
     assert qdiscs("s1-eth2") == before
     assert {"htb", "bfifo", "clsact"} == {each["kind"] for each in before}
-    assert output("ovs-vsctl", "--bare", "--columns=type", "list", "QoS").split() == ["linux-noop"]
+    ours = ("find", "QoS", "external_ids:fairq-bridge=s1")
+    assert output("ovs-vsctl", "--bare", "--columns=type", *ours).split() == ["linux-noop"]
+
+
+def sent(interface):
+    """Bytes that the root qdisc has let go so far."""
+    shown = json.loads(output("tc", "-s", "-j", "qdisc", "show", "dev", interface))
+    return next(each["bytes"] for each in shown if each["kind"] == "htb")
+
+
+# Says its congestion control, and sends without end.
+SENDER = """
+import socket, sys
+peer = socket.create_connection((sys.argv[1], 5999), 10)
+print(peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\\0").decode(), flush=True)
+peer.settimeout(None)
+while True:
+    peer.sendall(bytes(1 << 18))
+"""
 
 
 def test_traffic_is_as_slow_as_the_port(build):
     net = build(n=1, rate=40, buffer=30_000)
     output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
-    receiver, sender = net["r"], net["h1"]
-    server = receiver.popen("iperf3 -s -1 -p 5999")
-    time.sleep(0.5)
-    report = json.loads(sender.cmd(f"iperf3 -c {receiver.IP()} -p 5999 -t 2 -J"))
-    server.wait(10)
-    assert report["end"]["streams"][0]["receiver"]["bits_per_second"] == pytest.approx(40e6 * 0.957, rel=0.05)
-    assert report["end"]["sender_tcp_congestion"] == "cubic"
+    with contextlib.ExitStack() as stack:
+        sink = net["r"].popen([sys.executable, "-c", SINK, "5999"], stdout=subprocess.PIPE, text=True)
+        stack.callback(end, sink)
+        assert sink.stdout.readline() == "ready\n"
+        source = net["h1"].popen(
+            [sys.executable, "-c", SENDER, net["r"].IP()], stdout=subprocess.PIPE, text=True
+        )
+        stack.callback(end, source)
+        assert source.stdout.readline() == "cubic\n"
+        assert until(lambda: received(sink) > 100_000)
+
+        def as_fast_as_the_port():
+            """In this second; never faster, but for the burst that htb lets pass."""
+            began = time.monotonic()
+            before = sent("s1-eth2")
+            time.sleep(1)
+            more = sent("s1-eth2") - before
+            at_most = 40e6 / 8 * (time.monotonic() - began)
+            assert more < at_most + 2 * 3072
+            return more > 0.95 * at_most
+
+        assert until(as_fast_as_the_port, 20, 0)
 
 
 def test_hosts_are_fit_to_be_measured(build):
@@ -306,7 +331,7 @@ def test_an_interrupted_run_leaves_nothing(clean, tmp_path, number, delay):
     assert started.returncode == 130, said
     assert "Traceback" not in said
     assert not (tmp_path / "result.json").exists()
-    assert "traffic" not in output("ps", "-eo", "args").replace("test_traffic", "")
+    assert until(lambda: not processes(), 5), processes()
 
 
 def test_a_run_refuses_a_machine_that_is_not_ready(clean, tmp_path):

@@ -14,8 +14,8 @@ import pytest
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import runner
 from fairq_ryu.switch import status
-from tests.support.fabric import run_files, traces
-from tests.support.lab import output
+from tests.support.lab import output, until
+from tests.support.traces import traces
 
 pytestmark = pytest.mark.root
 
@@ -28,17 +28,15 @@ SWITCHES = [
 ]
 
 
-def logs():
-    return {str(path) for name in SWITCHES for path in Path("/tmp").glob(f"fairq-agent-{name}-*")}
-
-
 @pytest.fixture
 def clean():
-    if left := traces(SWITCHES):
-        pytest.fail(f"in use on this machine: {', '.join(sorted(left))}")
-    before = logs()  # of programs that were killed
+    before = traces(SWITCHES)
+    used = {each for each in before if each.startswith(("bridge", "interface"))}
+    if used:
+        pytest.fail(f"in use on this machine: {', '.join(sorted(used))}")
     yield
-    assert traces(SWITCHES) | run_files(SWITCHES) | (logs() - before) == set()
+    left = lambda: {e for e in traces(SWITCHES) if e not in before or e.startswith("run file")}  # noqa: E731
+    assert until(lambda: not left(), 5), left()
 
 
 @pytest.fixture

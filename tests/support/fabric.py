@@ -17,29 +17,11 @@ from fairq_ryu.switch import status
 from mininet_topos.switch import remove_leftover
 from tests.support.capture import Capture
 from tests.support.lab import BIN, Process, end, free_port, output, until
+from tests.support.traces import traces
 
 AGENT = "[agent]\nreconnect_max = 0.5\n"
 _NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 _LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def traces(switches):
-    """What these switches may leave on the machine; that of others is theirs."""
-    found = {name for name in os.listdir("/sys/class/net") if name.rpartition("-eth")[0] in switches}
-    found |= {f"bridge {name}" for name in output("ovs-vsctl", "list-br").split() if name in switches}
-    records = output("ovs-vsctl", "--bare", "--columns=external_ids", "list", "QoS").split()
-    found |= {f"QoS {record}" for record in records if record.rpartition("=")[2].strip('"') in switches}
-    for line in output("ps", "-eo", "args").splitlines():
-        words = line.split()
-        if "--bridge" in words[:-1] and words[words.index("--bridge") + 1] in switches:
-            found.add(f"process {line}")
-        found |= {f"shell {word}" for word in words if word.removeprefix("mininet:") in switches}
-    return found
-
-
-def run_files(switches):
-    """An agent that was killed leaves these, and the next one takes them over."""
-    return {str(path) for path in status.run_directory().glob("*") if path.stem in switches}
 
 
 @contextlib.contextmanager
@@ -48,14 +30,17 @@ def network(directory, topo, agent=AGENT):
     names = set(topo.switches())
     for name in names:
         remove_leftover(name)
-    assert until(lambda: not traces(names), 120, 1), f"in use on this machine: {traces(names)}"
+    # An agent that was killed leaves its run files, and the next one takes them over.
+    used = lambda: {each for each in traces(names) if each.startswith(("bridge", "interface"))}  # noqa: E731
+    assert until(lambda: not used(), 120, 1), f"in use on this machine: {used()}"
+    before = traces(names)
     made = Fabric(directory, topo, agent)
     try:
         made.start()
         yield made
     finally:
         made.close()
-    left = lambda: traces(names) | run_files(names)  # noqa: E731
+    left = lambda: {e for e in traces(names) if e not in before or e.startswith("run file")}  # noqa: E731
     assert until(lambda: not left(), 10), left()
 
 

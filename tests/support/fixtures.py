@@ -5,18 +5,19 @@ import pytest
 from mininet_topos.switch import remove_leftover
 from tests.support import lab as lab_module
 from tests.support.ofp import StubController
+from tests.support.traces import traces
 
 
 @pytest.fixture
 def nothing_left():
     remove_leftover("s1")
-    before = lab_module.traces()
+    before = traces({"s1"})
     if "bridge s1" in before:
         pytest.fail("bridge s1 is in use on this machine: remove it, or end what uses it")
     yield
-    # What was there before may go meanwhile: the kernel frees programs when it sees fit.
-    lab_module.until(lambda: lab_module.traces() <= before, 5)
-    left = lab_module.traces() - before
+    # The kernel and programs that are ended take a moment.
+    lab_module.until(lambda: traces({"s1"}) <= before, 5)
+    left = traces({"s1"}) - before
     assert not left, sorted(left)
 
 

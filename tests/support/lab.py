@@ -45,19 +45,6 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def traces():
-    """What a test may leave behind on the machine."""
-    found = {f"interface {name}" for name in os.listdir("/sys/class/net") if "-eth" in name}
-    found |= {f"bridge {name}" for name in output("ovs-vsctl", "list-br").split()}
-    found |= {f"qos {row}" for row in output("ovs-vsctl", "--bare", "--columns=_uuid", "list", "QoS").split()}
-    commands = output("ps", "-eo", "args").splitlines()
-    found |= {f"process {line}" for line in commands if "mininet:" in line or "fairq agent" in line}
-    found |= {f"run file {path.name}" for path in Path("/run/fairq_ryu").glob("*")}
-    programs = json.loads(output("bpftool", "-j", "prog", "show"))
-    found |= {f"program {p['name']} {p['id']}" for p in programs if p.get("name", "").startswith("fq_")}
-    return found
-
-
 class Process:
     """A program of ours, its output in a file, ended by its own pid."""
 

@@ -1,0 +1,49 @@
+"""The machine's list of allowed congestion controls is widened for a moment only."""
+
+from pathlib import Path
+
+import pytest
+
+from mininet_topos import hosts
+
+
+@pytest.fixture
+def allowed(tmp_path, monkeypatch):
+    path = tmp_path / "tcp_allowed_congestion_control"
+    path.write_text("reno bbr\n")
+    monkeypatch.setattr(hosts, "_ALLOWED", path)
+    return path
+
+
+def test_a_congestion_control_is_allowed_for_a_moment(allowed):
+    with hosts._allowed("cubic"):
+        assert allowed.read_text().split() == ["reno", "bbr", "cubic"]
+    assert allowed.read_text().split() == ["reno", "bbr"]
+
+
+def test_the_list_goes_back_when_the_host_refuses(allowed):
+    with pytest.raises(hosts.HostError), hosts._allowed("cubic"):
+        raise hosts.HostError
+    assert allowed.read_text().split() == ["reno", "bbr"]
+
+
+def test_what_is_allowed_already_is_left_as_it_is(allowed):
+    with hosts._allowed("bbr"):
+        assert allowed.read_text() == "reno bbr\n"
+
+
+def test_a_machine_without_such_a_list_is_not_asked(monkeypatch, tmp_path):
+    monkeypatch.setattr(hosts, "_ALLOWED", tmp_path / "none")
+    with hosts._allowed("cubic"):
+        pass
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_namespace_that_may_not_change_the_list_leaves_the_answer_to_the_kernel(allowed, monkeypatch):
+    def refuse(self, text):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    with hosts._allowed("cubic"):
+        pass
+    assert allowed.read_text() == "reno bbr\n"
