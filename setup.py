@@ -37,7 +37,7 @@ setup(
     package_dir={"": "."},
     packages=find_packages(include=["fairq_ryu", "fairq_ryu.*", "mininet_topos", "mininet_topos.*"]),
     package_data={
-        "fairq_ryu": ["page/*"],
+        "fairq_ryu": ["page/*", "programs.txt"],
         "fairq_ryu.switch": ["bpf/*.h", "bpf/*.c", "bpf/*.o"],
         "fairq_ryu.experiments": ["scenarios/*"],
     },

@@ -24,6 +24,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from fairq_ryu import programs
+
 Status = Literal["ok", "warn", "fail"]
 
 BTF_PATH = Path("/sys/kernel/btf/vmlinux")
@@ -289,6 +291,26 @@ def check_compilers() -> list[Check]:
     return checks
 
 
+def check_programs() -> list[Check]:
+    """Every other program that is started, and what is lost without those that are optional."""
+    absent = [each for each in programs.known() if which(each.name) is None]
+    kinds: tuple[tuple[str, Status, tuple[programs.Purpose, ...]], ...] = (
+        ("programs to run", "fail", ("run", "system")),
+        ("programs to build", "warn", ("build",)),
+    )
+    checks = []
+    for name, status, purposes in kinds:
+        lacking = [each for each in absent if each.purpose in purposes]
+        if lacking:
+            found = "not installed: " + ", ".join(each.name for each in lacking)
+            packages = sorted({each.package for each in lacking})
+            checks.append(Check(name, status, found, install(" ".join(packages))))
+    lost = "; ".join(f"without {each.name}: {each.use}" for each in absent if each.purpose == "optional")
+    found = f"{len(programs.known()) - len(absent)} of {len(programs.known())}"
+    checks.append(Check("programs", "ok", f"{found}; {lost}" if lost else found))
+    return checks
+
+
 def check_network_tools() -> list[Check]:
     """The programs that set up and observe hosts and ports."""
     return [
@@ -483,6 +505,7 @@ CHECKS: tuple[tuple[str, Callable[[], Check | Iterable[Check]]], ...] = (
     ("Mininet", check_mininet),
     ("Ryu", check_ryu),
     ("network tools", check_network_tools),
+    ("programs", check_programs),
     ("qdiscs", check_ports),
     ("congestion control", check_congestion_control),
     ("controller port", check_controller_port),

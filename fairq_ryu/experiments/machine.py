@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fairq_ryu import __version__, config
+from fairq_ryu import __version__, config, programs
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.baselines import BASELINES
 from fairq_ryu.experiments.scenario import Scenario
@@ -93,14 +93,11 @@ def check_machine(scenario: Scenario, switches: Sequence[str]) -> None:
     """``UserError`` when this machine cannot run ``scenario`` now; ``switches`` are bridges it will make."""
     if os.geteuid() != 0:
         raise UserError("network namespaces and Open vSwitch need root", "run it with sudo")
-    for program, package in (
-        ("ovs-vsctl", "openvswitch-switch"),
-        ("tc", "iproute2"),
-        ("ethtool", "ethtool"),
-        ("mnexec", "mininet"),
-    ):
-        if shutil.which(program) is None:
-            raise UserError(f"{program} is not installed", f"run `make setup`, or install {package}")
+    for program in programs.needed("run"):
+        if shutil.which(program.name) is None:
+            raise UserError(
+                f"{program.name} is not installed", f"run `make setup`, or install {program.package}"
+            )
     if importlib.util.find_spec("mininet") is None:
         raise UserError("this Python does not see Mininet", "run `make setup`, and use .venv/bin/fairq")
     for question in (["ovs-vsctl", "--timeout=5", "show"], ["ovs-appctl", "--timeout=5", "version"]):

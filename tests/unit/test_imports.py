@@ -32,7 +32,13 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/apps/api": (BELOW | {"fairq_ryu.fabric"}, {"pydantic"}),
     "fairq_ryu/experiments": (
         BELOW
-        | {"fairq_ryu.config", "fairq_ryu.setting", "fairq_ryu.switch.status", "mininet_topos"}
+        | {
+            "fairq_ryu.config",
+            "fairq_ryu.programs",
+            "fairq_ryu.setting",
+            "fairq_ryu.switch.status",
+            "mininet_topos",
+        }
         | {"fairq_ryu.switch.libbpf", "fairq_ryu.switch.taildrop"},
         {"mininet", "rich", "pyroute2"} | MATPLOTLIB,
     ),
@@ -42,6 +48,7 @@ MODULES: dict[str, set[str]] = {
     "fairq_ryu/__init__.py": {"fairq_ryu.client"},
     "fairq_ryu/errors.py": set(),
     "fairq_ryu/model.py": set(),
+    "fairq_ryu/programs.py": set(),
     "fairq_ryu/setting.py": {"fairq_ryu.errors"},
     "fairq_ryu/inifile.py": {"fairq_ryu.errors"},
     "fairq_ryu/services.py": {"fairq_ryu.errors", "fairq_ryu.model", "fairq_ryu.setting"},

@@ -1,0 +1,51 @@
+"""The programs of the system that fairq_ryu starts, as programs.txt lists them for set-up, doctor and tests.
+
+Standard library only, for doctor works where nothing else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+
+Purpose = Literal["run", "build", "test", "optional", "system"]
+PURPOSES: dict[str, Purpose] = {each: each for each in get_args(Purpose)}
+TABLE = Path(__file__).with_name("programs.txt")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program: its name, the Debian package that has it, what needs it, and what it does there; of an
+    optional one, what is lost without it.
+    """
+
+    name: str
+    package: str
+    purpose: Purpose
+    use: str
+
+
+def parse(text: str) -> Iterator[Program]:
+    """The programs of a table. ``ValueError`` names a line that is not one."""
+    for line in text.splitlines():
+        words = line.partition("#")[0].split(maxsplit=3)
+        if not words:
+            continue
+        name, package, purpose, use = (*words, "", "", "")[:4]
+        if purpose not in PURPOSES or (purpose != "system" and not use):
+            raise ValueError(f"{TABLE.name}: not a program, a package, a purpose and a use: {line!r}")
+        yield Program(name, package, PURPOSES[purpose], use)
+
+
+@cache
+def known() -> tuple[Program, ...]:
+    """All of them."""
+    return tuple(parse(TABLE.read_text(encoding="utf-8")))
+
+
+def needed(*purposes: Purpose) -> list[Program]:
+    """Those for these purposes."""
+    return [each for each in known() if each.purpose in purposes]
