@@ -10,7 +10,7 @@ SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
 BIN := .venv/bin
 BPF := $(wildcard fairq_ryu/switch/bpf/*.[ch])
 
-.PHONY: help setup setup-dev demo test test-unit lint format bench bpf clean
+.PHONY: help setup setup-dev demo test test-fresh test-unit lint format bench bpf clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ demo: setup ## incast on a real Open vSwitch, without and with FairQ; the table 
 test: setup-dev ## lint, then every test (as root)
 	@$(MAKE) lint
 	@exec $(SUDO) $(BIN)/pytest
+
+# exec: when make is killed, what it put up is taken down.
+test-fresh: ## both commands in a minimal root made for them, as on a fresh machine (ARGS="--tests -- tests/unit")
+	@exec $(SUDO) scripts/test-fresh.sh $(ARGS)
 
 test-unit: setup-dev ## the tests that need no root; seconds
 	@exec $(BIN)/pytest tests/unit

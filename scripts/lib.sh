@@ -1,6 +1,12 @@
 # shellcheck shell=bash
 # Shared by the scripts here; they set LOG, the file that holds the output of what they run.
 
+# What sockets of Open vSwitch's userspace datapath may hold, bytes (see start-ovs.sh).
+# shellcheck disable=SC2034
+ROOM_TO_SEND=4194304
+# shellcheck disable=SC2034
+ROOM_TO_HEAR=1048576
+
 say() { echo "setup: $*" >&2; }
 
 die() {

@@ -5,6 +5,7 @@
 #
 #   scripts/setup.sh                  what running needs
 #   scripts/setup.sh --dev            also what the tests and linters need
+#   scripts/setup.sh [--dev] --no-ovs the same, but Open vSwitch is not started
 #   scripts/setup.sh --bpf            only the eBPF objects
 #   scripts/setup.sh --print-missing  the Debian packages it would install, one a line; changes nothing
 set -euo pipefail
@@ -42,14 +43,22 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 have_libbpf() { compgen -G '/usr/lib/*/libbpf.so.[01]' >/dev/null || compgen -G '/usr/lib*/libbpf.so.[01]' >/dev/null; }
 
-# For the tests of the live page. Ubuntu has both as snaps, under other names.
-missing_browser() {
+# The packages of those programs in fairq_ryu/programs.txt that are not there; $1: the purposes that count.
+missing_programs() {
+    local name package purpose
+    while read -r name package purpose _; do
+        case " $1 " in
+            *" $purpose "*) have "$name" || echo "$package" ;;
+        esac
+    done < <(sed 's/#.*//' "$ROOT/fairq_ryu/programs.txt")
+}
+
+# Ubuntu has the browser of the tests as snaps, under other names.
+names_here() {
     if grep -qs '^ID=ubuntu$' /etc/os-release; then
-        have chromium || have chromium-browser || echo chromium-browser
-        have chromedriver || echo chromium-chromedriver
+        sed "s/^chromium$/$(have chromium-browser || echo chromium-browser)/; s/^chromium-driver$/chromium-chromedriver/; /^$/d"
     else
-        have chromium || echo chromium
-        have chromedriver || echo chromium-driver
+        cat
     fi
 }
 
@@ -57,18 +66,10 @@ missing_browser() {
 # another way is used as it is.
 missing_packages() {
     local python
-    have ovs-vswitchd && have ovsdb-server && have ovs-vsctl || echo openvswitch-switch
-    have mn && compgen -G '/usr/lib/python3*/dist-packages/mininet' >/dev/null || echo mininet
-    have clang || echo clang
-    have llvm-strip || echo llvm
+    missing_programs "run build$([ "$dev" = no ] || echo " test")" | names_here
+    compgen -G '/usr/lib/python3*/dist-packages/mininet' >/dev/null || echo mininet
     { [ -e /usr/include/bpf/bpf_helpers.h ] && have_libbpf; } || echo libbpf-dev
     [ -e /usr/include/linux/bpf.h ] || echo linux-libc-dev
-    have ethtool || echo ethtool
-    have ping || echo iputils-ping
-    { have ip && have tc; } || echo iproute2
-    have tcpdump || echo tcpdump
-    have make || echo make
-    [ "$dev" = no ] || missing_browser
     python=$(system_python)
     if [ -z "$python" ] && [ ! -x /usr/bin/python3 ]; then
         echo python3
@@ -84,7 +85,7 @@ missing_packages() {
 
 install_packages() {
     local missing
-    mapfile -t missing < <(missing_packages)
+    mapfile -t missing < <(missing_packages | awk '!seen[$0]++')
     [ "${#missing[@]}" -gt 0 ] || return 0
     have apt-get || die "missing: ${missing[*]}; only apt is known here: install these by your own package manager and run it again"
     need_root "to install ${missing[*]}"
@@ -96,7 +97,7 @@ install_packages() {
         # Without recommendations: one of mininet's is a controller that would take port 6653.
         run_logged "${AS_ROOT[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" \
             || die_log "apt-get install ${missing[*]} failed; on Ubuntu, enable universe and the -updates suite in /etc/apt, then run it again"
-        mapfile -t missing < <(missing_packages)
+        mapfile -t missing < <(missing_packages | awk '!seen[$0]++')
         [ "${#missing[@]}" -gt 0 ] || break
     done
     [ "${#missing[@]}" -eq 0 ] || die_log "installed, yet still missing: ${missing[*]}"
@@ -219,13 +220,17 @@ compile_bpf() {
 # --- main -------------------------------------------------------------------------------------
 
 dev=no
-case ${1-} in
-    '') ;;
-    --dev) dev=yes ;;
-    --bpf) open_log; compile_bpf; exit ;;
-    --print-missing) missing_packages; exit ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
-esac
+start=yes
+while [ $# -gt 0 ]; do
+    case $1 in
+        --dev) dev=yes ;;
+        --no-ovs) start=no ;;
+        --bpf) open_log; compile_bpf; exit ;;
+        --print-missing) missing_packages | awk '!seen[$0]++'; exit ;;
+        *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    esac
+    shift
+done
 
 # What was under way is done again next time: stamps are written last.
 trap 'echo >&2; die "interrupted; the next call carries on"' INT TERM
@@ -239,4 +244,4 @@ install_runtime
 install_own
 [ "$dev" = no ] || install_dev
 compile_bpf
-"$ROOT/scripts/start-ovs.sh" 9>&-
+[ "$start" = no ] || "$ROOT/scripts/start-ovs.sh" 9>&-

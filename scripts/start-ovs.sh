@@ -63,8 +63,8 @@ at_least() {
 # default 90 packets for all ports together, less than a port's buffer. It hears each port through a socket of its own,
 # which holds 90 packets, too: less than come by a link while it is busy. What is beyond is lost where no queue counts it.
 room_for_packets() {
-    at_least net.core.wmem_default 4194304
-    at_least net.core.rmem_default 1048576
+    at_least net.core.wmem_default "$ROOM_TO_SEND"
+    at_least net.core.rmem_default "$ROOM_TO_HEAR"
 }
 
 running && exit 0

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# The part of scripts/test-fresh.sh that runs as the first process of namespaces of its own; they end with
+# it, and so does all that it mounts and starts.
+#
+#   scripts/test-fresh-inside.sh DIRECTORY yes|no [ARGS...]     whether with the demo; ARGS are for pytest
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+ROOT=$PWD
+DIRECTORY=$1
+DEMO=$2
+shift 2
+NEW=$DIRECTORY/root
+HOME_OF=/root/fairq_ryu
+LOG=$DIRECTORY/log
+
+say() { echo "test-fresh: $*" >&2; }
+
+# As nothing has been tested yet, this is no verdict on the project.
+cannot() {
+    tail -n 15 "$LOG" | sed 's/^/    /' >&2
+    say "cannot be done here: $*"
+    exit 77
+}
+
+# The distribution's own sources, of those that the machine has; others' are no part of a fresh machine.
+sources() {
+    grep -lE '(debian|ubuntu)-archive-keyring|^ *(deb|URIs:).*(debian|ubuntu)' \
+        /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true
+}
+
+# make is what README asks for; set-up installs the rest.
+make_root() {
+    local codename
+    # shellcheck source=/dev/null
+    codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    mapfile -t sources < <(sources)
+    [ "${#sources[@]}" -gt 0 ] || cannot "/etc/apt names no source of this distribution"
+    # shellcheck disable=SC2016  # "$1" is for the hook
+    mmdebstrap --mode=root --variant=minbase --include=make \
+        --setup-hook='cp -a /etc/apt/apt.conf.d/. "$1"/etc/apt/apt.conf.d/' \
+        --dpkgopt=force-unsafe-io "$codename" "$NEW" "${sources[@]}" >"$LOG" 2>&1 \
+        || cannot "mmdebstrap failed"
+}
+
+# How this machine reaches the registries.
+copy_configuration() {
+    local each
+    for each in /etc/pip.conf /etc/xdg/pip /root/.pip /root/.config/pip /etc/apt/auth.conf /etc/apt/auth.conf.d \
+        /etc/apt/trusted.gpg.d /usr/share/keyrings /usr/local/share/ca-certificates /etc/ssl/certs \
+        /etc/resolv.conf /etc/hosts; do
+        [ -e "$each" ] || continue
+        mkdir -p "$NEW$(dirname "$each")"
+        if [ -d "$each" ]; then
+            mkdir -p "$NEW$each"
+            cp -a "$each/." "$NEW$each/"
+        else
+            cp -L "$each" "$NEW$each"
+        fi
+    done
+    # Packages start no service, as in every container: in the machine's own network it would be in the way.
+    printf '#!/bin/sh\nexit 101\n' >"$NEW/usr/sbin/policy-rc.d"
+    chmod +x "$NEW/usr/sbin/policy-rc.d"
+}
+
+mount_system() {
+    local each
+    mount -t proc proc "$NEW/proc"
+    mount --rbind /dev "$NEW/dev"
+    for each in dev/shm run tmp; do mount -t tmpfs -o mode=1777 tmpfs "$NEW/$each"; done
+    # Where PIP_FIND_LINKS names directories, they are there.
+    for each in ${PIP_FIND_LINKS-}; do
+        if [ -d "$each" ]; then
+            mkdir -p "$NEW$each"
+            mount --bind -o ro "$each" "$NEW$each"
+        fi
+    done
+}
+
+# A network of its own, for Open vSwitch, the tests and the demo. /sys shows the network of who mounts it.
+make_network() {
+    touch "$DIRECTORY/net"
+    unshare "--net=$DIRECTORY/net" true
+    nsenter "--net=$DIRECTORY/net" mount -t sysfs sysfs "$NEW/sys"
+}
+
+# Names of the variables that say how registries are reached, and those of the tests.
+passed_on() { compgen -e | grep -E '^(PIP_.*|.*_(proxy|PROXY)|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|FAIRQ_CONNECTIONS)$' || true; }
+
+# in_root machine|own COMMAND...: in the machine's network, or in one of its own.
+in_root() {
+    local name enter=() environment=()
+    for name in $(passed_on); do environment+=("$name=${!name}"); done
+    [ "$1" = machine ] || enter=(nsenter "--net=$DIRECTORY/net")
+    shift
+    # Tests interrupt programs, which must not find SIGINT ignored because the caller of this ignores it.
+    "${enter[@]}" chroot "$NEW" /usr/bin/env -i --default-signal=INT,QUIT,TERM,HUP,PIPE -C "$HOME_OF" \
+        HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        "${environment[@]}" "$@"
+}
+
+say "a minimal root ..."
+make_root
+git clone --quiet --no-hardlinks "$ROOT" "$NEW$HOME_OF" 2>>"$LOG" || cannot "git clone failed"
+git -C "$NEW$HOME_OF" checkout --quiet --detach "$(git rev-parse HEAD)"
+copy_configuration
+mount_system
+make_network
+
+# Set-up needs the registries, and nothing else does. It leaves Open vSwitch for the commands to start.
+code=0
+if [ "$DEMO" = yes ]; then
+    say "make demo, $(git rev-parse --short HEAD) ..."
+    in_root machine scripts/setup.sh --no-ovs
+    in_root own ip link set lo up
+    in_root own make demo || code=$?
+fi
+say "make test, $(git rev-parse --short HEAD) ..."
+in_root machine scripts/setup.sh --dev --no-ovs
+in_root own ip link set lo up
+[ $# -eq 0 ] || printf -v PYTEST_ADDOPTS '%q ' "$@"
+in_root own PYTEST_ADDOPTS="${PYTEST_ADDOPTS-}" make test || code=$?
+exit "$code"

@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# Runs README's two commands on a machine where nothing was installed by hand: a minimal root of this
+# distribution, made for this run, with the committed state of this checkout in it. Needs root, apt and
+# unshare; installs mmdebstrap if it is missing.
+#
+#   scripts/test-fresh.sh                       make demo, then make test
+#   scripts/test-fresh.sh --tests               only make test
+#   scripts/test-fresh.sh [--tests] -- ARGS...  the same, ARGS for pytest: directories, -k, -x, ...
+#
+# Exit code 77 means that it cannot be done here; nothing has been tested then. Nothing stays behind, not
+# even when this is killed: all processes and mounts are in namespaces that end with it, and another
+# process, which outlives it for a moment, removes the root.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+ROOT=$PWD
+SCRIPT=$ROOT/scripts/test-fresh.sh
+export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+# shellcheck source=scripts/lib.sh
+. "$ROOT/scripts/lib.sh"
+
+LOG=$ROOT/.setup.log
+NET=/proc/sys/net
+
+say() { echo "test-fresh: $*" >&2; }
+
+cannot() {
+    say "cannot be done here: $*"
+    exit 77
+}
+
+# --- what outlives the run ----------------------------------------------------------------------
+
+# Reads from a pipe whose other end the run holds: it ends with the run, however that ends. Then removes
+# DIRECTORY, and sets back each FILE that still has the value NEW to OLD.
+clean_up() { # DIRECTORY [FILE NEW OLD]...
+    trap '' INT TERM HUP
+    cat >/dev/null
+    local directory=$1
+    shift
+    while [ $# -gt 0 ]; do
+        if [ "$(cat "$1")" = "$2" ]; then echo "$3" >"$1"; fi
+        shift 3
+    done
+    # Programs that are being killed may still write for a moment.
+    for _ in $(seq 60); do
+        if rm -rf --one-file-system "$directory" 2>/dev/null; then return; fi
+        sleep 0.5
+    done
+    say "error: cannot remove $directory"
+}
+
+# --- before ---------------------------------------------------------------------------------------
+
+check() {
+    [ "$(id -u)" -eq 0 ] || cannot "not root (sudo $0)"
+    local program
+    for program in apt-get git unshare nsenter setpriv chroot mount; do
+        command -v "$program" >/dev/null || cannot "no $program"
+    done
+    git rev-parse --verify --quiet HEAD >/dev/null || cannot "$ROOT is no git checkout"
+    unshare --mount --pid --ipc --uts --net --fork true 2>/dev/null || cannot "no namespaces may be made"
+    [ -z "$(git status --porcelain)" ] || say "what is not committed is not tested"
+    command -v mmdebstrap >/dev/null && return
+    say "system package mmdebstrap ..."
+    { run_logged apt-get update -q &&
+        run_logged env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends mmdebstrap; } \
+        || cannot "no mmdebstrap, and apt-get cannot install it ($LOG)"
+}
+
+# Only the machine's first network namespace can change these, and Open vSwitch and the hosts will be in
+# another. Sets SETTINGS, what to set back.
+SETTINGS=()
+change() { # FILE VALUE
+    local before
+    before=$(cat "$1")
+    [ "$before" != "$2" ] || return 0
+    echo "$2" >"$1" || cannot "$1 cannot be changed"
+    SETTINGS+=("$1" "$2" "$before")
+}
+
+prepare_machine() {
+    local allowed=$NET/ipv4/tcp_allowed_congestion_control
+    change "$allowed" "$(tr ' ' '\n' <"$allowed" | cat - <(tr ' ' '\n' <$NET/ipv4/tcp_available_congestion_control) | awk 'NF && !seen[$0]++' | paste -sd' ')"
+    [ "$(cat $NET/core/wmem_default)" -ge "$ROOM_TO_SEND" ] || change $NET/core/wmem_default "$ROOM_TO_SEND"
+    [ "$(cat $NET/core/rmem_default)" -ge "$ROOM_TO_HEAR" ] || change $NET/core/rmem_default "$ROOM_TO_HEAR"
+}
+
+# --- main -----------------------------------------------------------------------------------------
+
+if [ "${1-}" = --clean-up ]; then
+    shift
+    clean_up "$@"
+    exit
+fi
+# When its own parent is killed, this ends as well.
+if [ -z "${FAIRQ_FRESH-}" ]; then
+    FAIRQ_FRESH=1 exec setpriv --pdeathsig TERM "$SCRIPT" "$@" || cannot "no setpriv"
+fi
+demo=yes
+case ${1-} in
+    '' | --) ;;
+    --tests) demo=no; shift ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
+[ "${1-}" != -- ] || shift
+
+check
+# One at a time, since they share the machine's settings.
+exec 9<"$SCRIPT"
+flock 9
+directory=$(mktemp -d "${TMPDIR:-/var/tmp}/fairq-fresh.XXXXXX")
+trap 'rm -rf "$directory"' EXIT
+prepare_machine
+# Job control: what is started below gets Ctrl-C from here only, and does not ignore it by itself.
+set -m
+exec {alive}> >(exec setsid "$SCRIPT" --clean-up "$directory" "${SETTINGS[@]}")
+cleaner=$!
+inside=
+# shellcheck disable=SC2329
+finish() {
+    [ -z "$inside" ] || { kill -KILL "$inside" && wait "$inside"; } 2>/dev/null || true
+    exec {alive}>&-
+    wait "$cleaner" || true
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# The kernel kills unshare with this process, and everything inside with unshare.
+setpriv --pdeathsig KILL unshare --mount --pid --ipc --uts --fork --kill-child --mount-proc \
+    "$ROOT/scripts/test-fresh-inside.sh" "$directory" "$demo" "$@" </dev/null {alive}>&- &
+inside=$!
+code=0
+wait "$inside" || code=$?
+inside=
+exit "$code"
