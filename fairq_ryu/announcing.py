@@ -20,9 +20,19 @@ _NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
 
 
 def byte_count(text: str) -> int:
-    """A size such as ``12000000``, ``12MB`` (powers of 1000) or ``64KiB`` (of 1024), for argparse."""
-    found = re.fullmatch(_NUMBER + r"\s*((?:[kmgt]i?)?)b?", text.strip().lower(), re.ASCII)
-    size = Fraction(found[1]) * _UNITS[found[2]] if found else Fraction(0)
+    """A size such as ``12000000``, ``12MB`` (powers of 1000) or ``64KiB`` (of 1024), for argparse.
+
+    A small ``b`` stands for bits, which no size is given in: that is refused, with both readings.
+    """
+    bits = re.fullmatch(_NUMBER + r"\s*((?:[kmgt]i?)?)(?:b|bits?)", text.strip(), re.ASCII | re.IGNORECASE)
+    if bits and not text.strip().endswith("B"):
+        size = Fraction(bits[1]) * _UNITS[bits[2].lower()]
+        raise argparse.ArgumentTypeError(
+            f"{text!r} are bits, and a size is in bytes: write {bits[1]}{bits[2]}B for {float(size):,.12g} "
+            f"bytes, or {float(size / 8):.12g} if you mean bits"
+        )
+    found = re.fullmatch(_NUMBER + r"\s*((?:[kmgt]i?)?)B?", text.strip(), re.ASCII | re.IGNORECASE)
+    size = Fraction(found[1]) * _UNITS[found[2].lower()] if found else Fraction(0)
     if size < 1 or size.denominator != 1:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a number of bytes, such as 12000000, 12MB or 64KiB"

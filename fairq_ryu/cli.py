@@ -23,6 +23,14 @@ def _config_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _url_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--url",
+        help="the controller's REST interface "
+        "(default: the variable FAIRQ_URL, or else http://127.0.0.1:8080)",
+    )
+
+
 def _seconds(text: str) -> float:
     try:
         value = float(text)
@@ -56,11 +64,7 @@ def _announce_command(announce: argparse.ArgumentParser) -> None:
         metavar="N",
         help="without --sport: number of flows to which it applies (default: 1)",
     )
-    announce.add_argument(
-        "--url",
-        default="http://127.0.0.1:8080",
-        help="the controller's REST interface (default: %(default)s)",
-    )
+    _url_option(announce)
     announce.add_argument(
         "--token-file",
         type=Path,
@@ -78,11 +82,7 @@ def _show_command(show: argparse.ArgumentParser) -> None:
     show.add_argument(
         "what", nargs="?", choices=kinds, default="ports", help=f"{about} (default: %(default)s)"
     )
-    show.add_argument(
-        "--url",
-        default="http://127.0.0.1:8080",
-        help="the controller's REST interface (default: %(default)s)",
-    )
+    _url_option(show)
     show.add_argument("--json", action="store_true", help="print JSON")
     show.add_argument(
         "--watch",
@@ -172,8 +172,10 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("directory", type=Path, metavar="DIR", help="directory with result.json")
     report.set_defaults(run=_report)
 
-    check = commands.add_parser("check", help="check a configuration file")
-    check.add_argument("file", type=Path, metavar="FILE")
+    check = commands.add_parser("check", help="check a configuration file or a scenario")
+    check.add_argument(
+        "file", type=Path, metavar="FILE", help="a configuration, or a scenario if its name ends in .toml"
+    )
     check.set_defaults(run=_check)
     return parser
 
@@ -227,26 +229,28 @@ def _status(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(about))
         return 0
-    from fairq_ryu.switch.status_table import print_status
+    from fairq_ryu.status_table import print_status
 
     print_status(about)
     return 0
 
 
 def _show(args: argparse.Namespace) -> int:
-    from fairq_ryu import show
+    from fairq_ryu import client, show
 
     names = ("src", "dst", "port", "state", "limit", "offset", "kind")
     filters = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    return show.main(args.what, args.url, filters, json_output=args.json, watch=args.watch)
+    url = client.address(args.url)
+    return show.main(args.what, url, filters, json_output=args.json, watch=args.watch)
 
 
 def _announce(args: argparse.Namespace) -> int:
-    from fairq_ryu import announcing
+    from fairq_ryu import announcing, client
 
     names = ("src", "dst", "sport", "dport", "size", "deadline", "ttl", "count")
     said = {name: getattr(args, name) for name in names}
-    return announcing.main(said, args.url, json_output=args.json, token_file=args.token_file)
+    url = client.address(args.url)
+    return announcing.main(said, url, json_output=args.json, token_file=args.token_file)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -269,9 +273,14 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from fairq_ryu import config
+    if args.file.suffix == ".toml":
+        from fairq_ryu.experiments import scenario
 
-    config.load([args.file])
+        scenario.load(str(args.file))
+    else:
+        from fairq_ryu import config
+
+        config.load([args.file])
     print(f"{args.file}: fine")
     return 0
 

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from fairq_ryu.errors import UserError
 
 DEFAULT_URL = "http://127.0.0.1:8080"
+URL_VARIABLE = "FAIRQ_URL"
 TOKEN_VARIABLE = "FAIRQ_TOKEN"
 _TIMEOUT = 5.0
 # An answer beyond this many bytes is not the controller's: its lists are shorter.
@@ -48,7 +49,7 @@ def announce(
     deadline: float | None = None,
     ttl: float | None = None,
     count: int | None = None,
-    url: str = DEFAULT_URL,
+    url: str | None = None,
     token: str | None = None,
 ) -> int:
     """Announce a flow to the controller, before it starts or while it runs; returns the number of this.
@@ -58,14 +59,27 @@ def announce(
     flow with this source port. Without, it is for the last flow that has started within ``ttl`` seconds (60
     if not given) and has none, or else for the next that does; ``count``: for so many.
 
-    ``token`` is the controller's (None: that in the environment, ``FAIRQ_TOKEN``).
+    ``url`` is the address of the controller's REST interface (None: that in the environment, ``FAIRQ_URL``,
+    or else http://127.0.0.1:8080), ``token`` the controller's (None: that in the environment,
+    ``FAIRQ_TOKEN``).
 
     Raises :class:`NoController`, or :class:`Refused` with what is wrong; both are
     :class:`~fairq_ryu.errors.UserError`.
     """
     said = {"sport": sport, "size": size, "deadline": deadline, "ttl": ttl, "count": count}
     token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
-    return int(post({"src": str(src), "dst": str(dst), "dport": dport, **said}, url, token, "url")["id"])
+    fields = {"src": str(src), "dst": str(dst), "dport": dport, **said}
+    return int(post(fields, address(url), token, "url")["id"])
+
+
+def address(given: str | None) -> str:
+    """The address of the REST interface: what is ``given``, or else that in the environment, or else the
+    default. Raises :class:`UserError` if what the environment says is no address.
+    """
+    url = given if given is not None else os.environ.get(URL_VARIABLE) or DEFAULT_URL
+    if given is None:
+        _base(url, URL_VARIABLE)
+    return url
 
 
 def read_token(file: Path | None) -> str:
@@ -172,11 +186,11 @@ def _refused(error: urllib.error.HTTPError, url: str, path: str, usage: str, opt
 
 def _words_of(status: int, detail: str, address: str, usage: str) -> Refused:
     if status in (400, 422):
-        return Refused(f"the controller refuses that: {detail}", usage)
+        return Refused(f"the controller refused that: {detail}", usage)
     remedies = {
         401: f"give the controller's token: {TOKEN_VARIABLE} in the environment, or --token-file",
         403: "see what docs/rest.md says of security",
-        409: "run a policy that knows deadlines (sed, rsed)",
+        409: "start the controller with a policy that knows deadlines: sed or rsed",
         429: "try again later",
     }
     remedy = "see the controller's log" if status >= 500 else "see whether it is of another version"

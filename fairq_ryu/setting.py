@@ -9,6 +9,10 @@ from difflib import get_close_matches
 from fairq_ryu.errors import UserError
 
 Value = int | float | bool | str
+_EXAMPLES = {
+    "bytes": " and without a unit, for example 12000000 for 12 MB",
+    "s": " and without a unit, for example 0.3 for 300 ms",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +110,11 @@ def _known(where: str, known: Mapping[str, Setting], section: str, name: str) ->
 
 def _wrong(where: str, setting: Setting, section: str, error: ValueError) -> UserError:
     unit = f", in {setting.unit}" if setting.unit else ""
+    # Who writes 12MB or 300ms is told how it is written here.
+    example = _EXAMPLES.get(setting.unit, "") if "is not a" in str(error) else ""
     return UserError(
         f"{where}: [{section}] {setting.name}: {error}",
-        f"give a {setting.type_name}{unit}; the default is {setting.default}",
+        f"give a {setting.type_name}{unit}{example}; the default is {setting.default}",
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlencode
@@ -18,12 +17,10 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
-from fairq_ryu import client
+from fairq_ryu import client, columns
 from fairq_ryu.errors import UserError
 from fairq_ryu.show_tables import Answer, table
 
-# Tables are made to fit this many columns; a pipe has no width of its own.
-_WIDTH = 100
 _TOO_MANY = 429
 # What an answer must have to be one, where that is not a list of the same name.
 _MARKS = {"policy": "parameters", "health": "agents_missing"}
@@ -77,16 +74,12 @@ def main(
     if json_output:
         print(json.dumps(answer))
     else:
-        _console().print(table(kind, answer, url))
+        columns.console().print(table(kind, answer, url))
     return 0
 
 
-def _console() -> Console:
-    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=_WIDTH)
-
-
 def _watch(kind: str, url: str, filters: Mapping[str, str], json_output: bool, seconds: float) -> None:
-    console = _console()
+    console = columns.console()
     in_place = console.is_terminal and not console.is_dumb_terminal and not json_output
     while not in_place:
         answer = fetch(url, kind, filters)

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from fairq_ryu import client
 from fairq_ryu.client import plain
+from fairq_ryu.columns import long, number, plain_table, word
 
 # The controller gives no more rows than this at once.
 _MOST_ROWS = 1000
@@ -87,45 +87,22 @@ def _windows(row: Answer) -> str:
 # Tables
 
 
-# Titles and cells are Text, because what a plain string has in brackets would be taken for markup.
-
-
-def _number(title: str) -> Column:
-    return Column(Text(title), justify="right", no_wrap=True)
-
-
-def _word(title: str) -> Column:
-    return Column(Text(title), no_wrap=True)
-
-
-def _long(title: str) -> Column:
-    """What may go on in a second line where the terminal is too narrow."""
-    return Column(Text(title), overflow="fold")
-
-
-def _table(columns: list[Column], rows: list[list[str]]) -> Table:
-    table = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-    for row in rows:
-        table.add_row(*(Text(plain(cell)) for cell in row))
-    return table
-
-
 def _ports_table(answer: Answer) -> RenderableType:
     rows = answer["ports"]
     if not rows:
         return Text("no ports: no switch has connected yet")
     columns = [
-        _word("port"),
-        _long("name"),
-        _word("role"),
-        _number("flows"),
-        _number("active"),
-        _number("queue B"),
-        _number("peak B"),
-        _number("limit B"),
-        _number("Mbit/s"),
-        _number("drops"),
-        _long("window B"),
+        word("port"),
+        long("name"),
+        word("role"),
+        number("flows"),
+        number("active"),
+        number("queue B"),
+        number("peak B"),
+        number("limit B"),
+        number("Mbit/s"),
+        number("drops"),
+        long("window B"),
     ]
     cells = [
         [
@@ -145,13 +122,13 @@ def _ports_table(answer: Answer) -> RenderableType:
     ]
     states = ["incast" if row["incast"] else row["state"] for row in rows]
     if any(state is not None for state in states):
-        columns.append(_word("state"))
+        columns.append(word("state"))
         cells = [[*line, _cell("state", state)] for line, state in zip(cells, states, strict=True)]
     policies = [str(row["policy"]) for row in rows]
     if len(set(policies)) == 1:
-        return Group(_table(columns, cells), Text(plain(f"policy {policies[0]}")))
+        return Group(plain_table(columns, cells), Text(plain(f"policy {policies[0]}")))
     cells = [[*line, policy] for line, policy in zip(cells, policies, strict=True)]
-    return _table([*columns, _long("policy")], cells)
+    return plain_table([*columns, long("policy")], cells)
 
 
 def _path(ports: list[list[Any]]) -> str:
@@ -175,18 +152,18 @@ def _flows_table(answer: Answer) -> RenderableType:
         return Text(footer)
     ends = [(_endpoint(row["src"], row["sport"]), _endpoint(row["dst"], row["dport"])) for row in rows]
     # Paths rather go on in a second line than addresses, unless these are IPv6's.
-    end = _word if max(len(text) for pair in ends for text in pair) <= _IPV4_ENDPOINT else _long
+    end = word if max(len(text) for pair in ends for text in pair) <= _IPV4_ENDPOINT else long
     columns = [
         end("from"),
         end("to"),
-        _word("state"),
-        _long("leaves by"),
-        _long("back by"),
-        _number("sent B"),
-        _number("back B"),
-        _number("age"),
-        _number("idle"),
-        _number("scale"),
+        word("state"),
+        long("leaves by"),
+        long("back by"),
+        number("sent B"),
+        number("back B"),
+        number("age"),
+        number("idle"),
+        number("scale"),
     ]
     cells = [
         [
@@ -203,9 +180,9 @@ def _flows_table(answer: Answer) -> RenderableType:
         for pair, row in zip(ends, rows, strict=True)
     ]
     if any(row["pinned"] for row in rows):
-        columns.append(_word("pinned"))
+        columns.append(word("pinned"))
         cells = [[*line, "yes" if row["pinned"] else "-"] for line, row in zip(cells, rows, strict=True)]
-    return Group(_table(columns, cells), Text(footer))
+    return Group(plain_table(columns, cells), Text(footer))
 
 
 def _gif_table(answer: Answer) -> RenderableType:
@@ -214,8 +191,8 @@ def _gif_table(answer: Answer) -> RenderableType:
     if not rows:
         nothing = "no gif rows (flows by priority): only the policies sed and rsed keep such a table"
         return Text(footer if answer["total"] else nothing)
-    numbers = [_number(title) for title in ("age", "size", "left", "due in", "deadline")]
-    columns = [_word("port"), _number("#"), _long("from"), _long("to"), *numbers, _word("state")]
+    numbers = [number(title) for title in ("age", "size", "left", "due in", "deadline")]
+    columns = [word("port"), number("#"), long("from"), long("to"), *numbers, word("state")]
     cells = [
         [
             _port(row["dpid"], row["port"]),
@@ -230,7 +207,7 @@ def _gif_table(answer: Answer) -> RenderableType:
         ]
         for row in rows
     ]
-    return Group(Text(_GIF_HEADING), _table(columns, cells), Text(footer))
+    return Group(Text(_GIF_HEADING), plain_table(columns, cells), Text(footer))
 
 
 def _announcements_table(answer: Answer) -> RenderableType:
@@ -244,7 +221,7 @@ def _paths_table(answer: Answer) -> RenderableType:
     footer = Text(_footer(answer, rows, "path"))
     if not rows:
         return footer
-    columns = [_long("from"), _long("to"), _long("leaves by"), _long("back by"), _word("pinned")]
+    columns = [long("from"), long("to"), long("leaves by"), long("back by"), word("pinned")]
     cells = [
         [
             _endpoint(row["src"], row["sport"]),
@@ -255,14 +232,14 @@ def _paths_table(answer: Answer) -> RenderableType:
         ]
         for row in rows
     ]
-    return Group(_table(columns, cells), footer)
+    return Group(plain_table(columns, cells), footer)
 
 
 def _events_table(answer: Answer) -> RenderableType:
     rows = answer["events"]
     if not rows:
         return Text("no events")
-    columns = [_number("#"), _word("time"), _word("kind"), _word("at"), _long("what")]
+    columns = [number("#"), word("time"), word("kind"), word("at"), long("what")]
     cells = [
         [
             f"{row['id']:d}",
@@ -273,7 +250,7 @@ def _events_table(answer: Answer) -> RenderableType:
         ]
         for row in rows
     ]
-    return _table(columns, cells)
+    return plain_table(columns, cells)
 
 
 def _at(dpid: str, port: int | None) -> str:
@@ -282,7 +259,7 @@ def _at(dpid: str, port: int | None) -> str:
 
 def _policy_table(answer: Answer) -> RenderableType:
     rows = answer["parameters"]
-    columns = [_word("parameter"), _number("value"), _number("default"), _word("unit"), _long("meaning")]
+    columns = [word("parameter"), number("value"), number("default"), word("unit"), long("meaning")]
     cells = [
         [
             str(row["name"]),
@@ -297,12 +274,12 @@ def _policy_table(answer: Answer) -> RenderableType:
     words += [f"{rule['match']}: {rule['policy']}" for rule in answer["ports"]]
     words.append(f"there are {', '.join(map(str, answer['available']))}")
     said = [Text(plain(line)) for line in words]
-    return Group(said[0], _table(columns, cells), *said[1:]) if rows else Group(*said)
+    return Group(said[0], plain_table(columns, cells), *said[1:]) if rows else Group(*said)
 
 
 def _health_table(answer: Answer) -> RenderableType:
     cells = [[name.replace("_", " "), _health_cell(name, value)] for name, value in answer.items()]
-    return _table([_word("what"), _long("now")], cells)
+    return plain_table([word("what"), long("now")], cells)
 
 
 def _health_cell(name: str, value: Any) -> str:
@@ -352,7 +329,7 @@ def _columns(rows: list[Any]) -> Table:
     """A column for each field."""
     names = list(rows[0])
     cells = [[_cell(name, row[name]) for name in names] for row in rows]
-    return _table([_long(plain(name)) for name in names], cells)
+    return plain_table([long(plain(name)) for name in names], cells)
 
 
 _TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {

@@ -31,7 +31,7 @@ from fairq_ryu.fabric.flows import FlowEvent, FlowState, FlowTable, SeenFlow
 from fairq_ryu.fabric.held import HeldSyns
 from fairq_ryu.fabric.paths import Assigned
 from fairq_ryu.model import FlowKey, PortKey, TcpSegment
-from fairq_ryu.openflow import congestion, depth, oxm, packets, records, rules, segments
+from fairq_ryu.openflow import congestion, depth, oxm, packets, records, refusal, rules, segments
 from fairq_ryu.policies.choice import choose
 
 # A bridge without flows is looked at this often, seconds: its first flow is told by a SYN copy anyway.
@@ -211,13 +211,9 @@ class Controller(app_manager.RyuApp):
                 link.dpid,
             )
             return
-        self.logger.warning(
-            "switch %016x refused message %#x: error type %d code %d",
-            message.datapath.id or 0,
-            message.xid,
-            message.type,
-            message.exp_type if message.type == ofp.OFPET_EXPERIMENTER else message.code,
-        )
+        dpid = message.datapath.id or 0
+        who = f"bridge {dpid:x}" if link is None else f"agent of bridge {link.dpid:x}"
+        self.logger.warning("%s refused %s", who, refusal.words(message))
 
     # Hosts and flows
 
@@ -295,6 +291,7 @@ class Controller(app_manager.RyuApp):
         if segment.syn:
             # Now: what an agent tells next may be of this connection already.
             self.windows.syn(frame)
+            self.network.hosts.address_seen(frame.src, in_port, segment.key.src)
         if len(self._copies) >= _MOST_COPIES:
             first, said, port, came = self._copies.popleft()
             self._segment(first, said, port, now, came)

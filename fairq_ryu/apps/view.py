@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from ryu.lib import hub
 
 from fairq_ryu import __version__
 from fairq_ryu.apps import flow_rows
+from fairq_ryu.apps.announce_api import Declined
 from fairq_ryu.apps.announce_rows import announcement_row, gif_rows
 from fairq_ryu.apps.api.asking import FlowsQuery, PageQuery
 from fairq_ryu.apps.flow_rows import dpid_text, port_pair
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 _Rows = list[dict[str, Any]]
 _UNKNOWN = PortView(0, NO_WINDOWS, None, None, None, None)
+
+
+def _in_order(addresses: Iterable[str]) -> list[str]:
+    """IPv4 first: whoever shows one address of a host shows the first."""
+    return sorted(addresses, key=lambda address: (":" in address, address))
 
 
 class FabricView:
@@ -45,7 +51,7 @@ class FabricView:
             # Switches are nodes, too, by number; only hosts are anywhere.
             known = sorted((mac, at) for mac, at in graph.nodes(data="at") if at is not None)
             hosts = [
-                {"mac": mac, "at": port_pair(at), "addresses": sorted(graph.nodes[mac]["addresses"])}
+                {"mac": mac, "at": port_pair(at), "addresses": _in_order(graph.nodes[mac]["addresses"])}
                 for mac, at in in_turns(known)
             ]
             pairs = (pair for edge in graph.edges for pair in graph.edges[edge].get("ports", ()))
@@ -154,7 +160,12 @@ class AnnouncingView:
         self._windows = windows
 
     def announce(self, wanted: Request) -> dict[str, Any]:
-        """Take an announcement. Raises :class:`~fairq_ryu.fabric.announcements.Full`."""
+        """Take an announcement. Raises :class:`~fairq_ryu.fabric.announcements.Full`, or
+        :class:`~fairq_ryu.apps.announce_api.Declined` where no policy heeds it.
+        """
+        deaf = self._windows.engine.deaf()
+        if deaf is not None:
+            raise Declined(deaf)
         now = time.monotonic()
         return announcement_row(self._windows.announce(wanted, now), now)
 

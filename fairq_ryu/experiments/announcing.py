@@ -10,7 +10,7 @@ from fairq_ryu.experiments.workers import RunError
 
 PATH = "/v1/announcements"
 PATIENCE_S = 5.0
-_NOT_TAKEN = (404, 405, 501)
+_NOT_TAKEN = (404, 405, 409, 501)
 
 
 class Announcer:

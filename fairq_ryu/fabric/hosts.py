@@ -66,6 +66,18 @@ class HostTable:
                 self._by_ip.pop(oldest, None)
         return news
 
+    def address_seen(self, mac: str, port: PortKey, ip: str) -> None:
+        """A host that is known there has opened or answered a connection from this address.
+
+        It is taken only where none of its kind is known of the host, and is nobody else's: any program can
+        send a SYN from a made-up address, and must not take one from another host by it.
+        """
+        host = self._by_mac.get(mac)
+        if host is None or host.port != port or ip in _NOBODY or ip in self._by_ip:
+            return
+        if not any((":" in known) == (":" in ip) for known in host.addresses if not _link_local(known)):
+            self.seen(mac, port, ip)
+
     def __iter__(self) -> Iterator[Host]:
         return iter(list(self._by_mac.values()))
 
@@ -96,3 +108,8 @@ class HostTable:
     def behind(self, dpid: int) -> list[Host]:
         """The hosts behind the ports of a switch."""
         return [host for host in self._by_mac.values() if host.port.dpid == dpid]
+
+
+def _link_local(address: str) -> bool:
+    """Every host that speaks IPv6 has one of these (RFC 4291), whatever else it has."""
+    return address.startswith("fe80:")

@@ -106,6 +106,14 @@ class Recovery:
     age: float
 
 
+def takes_announcements(policy: Policy) -> bool:
+    """Does a policy heed what is announced of flows? Its laws do if they override ``announced``."""
+    # Made for no port there is: a law does nothing until it is told something.
+    law: object = policy.port_law(PortKey(0, 0))
+    own = getattr(type(law), "announced", None)
+    return own is not None and own is not PortLaw.announced
+
+
 def recovery_of(policy: Policy) -> Recovery | None:
     """What a policy wants done about losses: its attribute ``recovery``; None if it has none."""
     found: Recovery | None = getattr(policy, "recovery", None)

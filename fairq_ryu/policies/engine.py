@@ -28,7 +28,7 @@ from fairq_ryu.model import (
     Thresholds,
     WindowPlan,
 )
-from fairq_ryu.policies.base import Policy, PortLaw, Recovery, recovery_of, same
+from fairq_ryu.policies.base import Policy, PortLaw, Recovery, recovery_of, same, takes_announcements
 from fairq_ryu.policies.choice import PolicyChoice
 from fairq_ryu.policies.sampling import Sampling
 from fairq_ryu.policies.standing import StandingRules
@@ -287,6 +287,19 @@ class PolicyEngine:
     def lapsed(self) -> int:
         """The number of rules that were said again, or taken away, when their lease had run out already."""
         return self._lapsed + sum(port.standing.lapsed for port in self._ports.values())
+
+    def deaf(self) -> str | None:
+        """Why announcing a flow is to no purpose: no policy that governs ports heeds sizes or deadlines. None
+        if one does.
+        """
+        policies = self.choice.policies
+        try:
+            if any(takes_announcements(policy) for policy in policies):
+                return None
+        except Exception:  # of another package; what it does with its ports is another matter
+            return None
+        names = ", ".join(dict.fromkeys(policy.name for policy in policies))
+        return f"the policy in force ({names}) ignores sizes and deadlines"
 
     def gif(self) -> Mapping[PortKey, GifTable]:
         """For display: the tables of announced flows, of the ports whose law keeps one as ``gif``."""

@@ -82,7 +82,7 @@ def test_flows_are_announced(controller, closes):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("status", [404, 405, 501])
+@pytest.mark.parametrize("status", [404, 405, 409, 501])
 def test_who_takes_none_is_not_asked_again(controller, status):
     controller.status = status
     announcer = Announcer(8080, TOKEN)

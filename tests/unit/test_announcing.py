@@ -130,7 +130,7 @@ def test_what_the_controller_refuses(controller, run):
     code, out, err = run(*FLOW, "--dst", A, "--size", "5")
     assert (code, out) == (2, "")
     assert err == (
-        "fairq announce: the controller refuses that: src and dst are the same: "
+        "fairq announce: the controller refused that: src and dst are the same: "
         "such a flow does not leave its host. Remedy: see docs/announcing.md\n"
     )
     assert len(controller.table) == 0
@@ -158,7 +158,9 @@ def test_a_policy_without_deadlines(controller, run):
     controller.error = Declined("policy fairq knows no deadlines")
     code, _, err = run(*FLOW, "--size", "5")
     assert code == 2
-    assert "409, policy fairq knows no deadlines. Remedy: run a policy that knows deadlines" in err
+    assert (
+        "409, policy fairq knows no deadlines. Remedy: start the controller with a policy that knows" in err
+    )
 
 
 def test_too_many(run):
@@ -192,7 +194,8 @@ def test_wrong_usage_is_code_2(arguments, capsys):
         ("1", 1),
         ("12000000", 12_000_000),
         ("12MB", 12_000_000),
-        ("12 mb", 12_000_000),
+        ("12 MB", 12_000_000),
+        ("12mB", 12_000_000),
         ("1.5k", 1500),
         ("64KiB", 65536),
         ("0.5Gi", 1 << 29),
@@ -205,11 +208,27 @@ def test_sizes(text, size):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0", "-1", "1.0001k" + "1" * 20, "0.5", "1e6", "12MBit", "٣", "MB", "1_0"]
+    "text", ["", "0", "-1", "1.0001k" + "1" * 20, "0.5", "1e6", "12MBytes", "٣", "MB", "1_0"]
 )
 def test_sizes_that_are_none(text):
     with pytest.raises(argparse.ArgumentTypeError, match="is not a number of bytes"):
         announcing.byte_count(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "large", "small"),
+    [
+        ("12Mb", "write 12MB for 12,000,000 bytes", "1500000 if"),
+        ("12 mbit", "write 12mB for 12,000,000 bytes", "1500000 if"),
+        ("64Kib", "write 64KiB for 65,536 bytes", "8192 if"),
+        ("8b", "write 8B for 8 bytes", "1 if"),
+        ("12MBit", "write 12MB", "1500000 if"),
+    ],
+)
+def test_bits_are_refused_with_both_readings(text, large, small):
+    with pytest.raises(argparse.ArgumentTypeError, match="are bits, and a size is in bytes") as refused:
+        announcing.byte_count(text)
+    assert large in str(refused.value) and small in str(refused.value)
 
 
 @pytest.mark.parametrize(("text", "time"), [("0.3", 0.3), ("300ms", 0.3), ("5s", 5.0), ("1.5 s", 1.5)])
@@ -279,6 +298,23 @@ def test_a_fault_of_the_controller(controller, caplog):
     controller.error = RuntimeError("oh")
     with pytest.raises(client.Refused, match="500, see the controller's log"):
         fairq_ryu.announce(A, B, 1, size=1, url=controller.url)
+
+
+def test_the_address_of_the_environment(controller, capsys, monkeypatch):
+    monkeypatch.setenv("FAIRQ_URL", controller.url)
+    assert cli.main(["announce", *FLOW, "--size", "5"]) == 0
+    assert fairq_ryu.announce(A, B, 5001, size=5) == 2
+    # What is said in the call goes before it.
+    with pytest.raises(client.NoController):
+        fairq_ryu.announce(A, B, 5001, size=5, url="http://127.0.0.1:1")
+    assert cli.main(["announce", *FLOW, "--size", "5", "--url", "http://127.0.0.1:1"]) == 2
+    monkeypatch.setenv("FAIRQ_URL", "nonsense")
+    capsys.readouterr()
+    for command in (["announce", *FLOW, "--size", "5"], ["show"]):
+        assert cli.main(command) == 2
+        assert "FAIRQ_URL 'nonsense' is no address" in capsys.readouterr().err
+    monkeypatch.setenv("FAIRQ_URL", "")
+    assert client.address(None) == client.DEFAULT_URL
 
 
 def test_the_call_without_controller():

@@ -6,10 +6,11 @@ import json
 import os
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 
-from fairq_ryu import __version__, cli
+from fairq_ryu import __version__, cli, columns
 from fairq_ryu.errors import UserError
 from fairq_ryu.switch import agent, status
 from fairq_ryu.switch.agent import TlsFiles, parse_target
@@ -224,6 +225,50 @@ def test_status_as_json(fairq, answering):
     code, out, err = fairq("status", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out) == {"bridge": "s1", "ports": []}
+
+
+def test_a_scenario_is_checked_as_one(fairq, refused, tmp_path):
+    stored = Path(cli.__file__).parent / "experiments/scenarios/incast.toml"
+    assert fairq("check", stored) == (0, f"{stored}: fine\n", "")
+    wrong = tmp_path / "mine.toml"
+    wrong.write_text(stored.read_text() + "nonsense_s = 3\n")
+    assert "nonsense_s" in refused("check", wrong)
+    assert "there is no scenario" in refused("check", tmp_path / "nothing.toml")
+
+
+PORT_STATUS = {
+    "ofport": 2,
+    "name": "dhp2",
+    "queue": {"bytes": 30466, "limit": 125000, "rate": 6_250_000, "drops": 0},
+    "active_flows": 2,
+    "rewritten": 4618,
+    "congestion": {"cng": 31250, "nom": 6250, "drops": True, "state": "CNG"},
+    "rule": {"kind": "pool", "bytes": 38747, "expires_in_s": 1.5},
+}
+STATUS = {
+    "bridge": "s1",
+    "controllers": [{"target": "tcp:127.0.0.1:6653", "connected": True}],
+    "flows": 2,
+    "rules": 1,
+    "ports": [PORT_STATUS, {**PORT_STATUS, "ofport": 3, "name": "dhp3", "rule": None, "congestion": None}],
+    "drop_reports": {"available": True, "told": 3, "passed_over": 0, "held_back": 0, "lost": 0},
+    "unwatched": [{"name": "p[0]", "reason": "type patch"}],
+}
+
+
+@pytest.mark.parametrize("width", [60, 79, 100])
+def test_status_fits_a_narrow_terminal_and_cuts_no_number(fairq, answering, monkeypatch, width):
+    monkeypatch.setattr(columns, "WIDTH", width)
+    answering(json.dumps(STATUS).encode())
+    code, out, err = fairq("status", "--bridge", "s1")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= width
+    assert "…" not in out
+    words = out.split()
+    for number in ("30466", "125000", "4618", "dhp2", "dhp3"):
+        assert number in words
+    assert "pool" in words and "38747" in words
+    assert "not watched: p[0] (type patch)" in out
 
 
 @pytest.mark.parametrize("data", [b"", b'{"bridge": "s1", "po'])

@@ -92,7 +92,7 @@ def test_kinds_are_the_ones_that_are_told():
 
 
 def refused(made: Any, datapath: Any, kind: int) -> None:
-    message = SimpleNamespace(datapath=datapath, type=kind, code=1, xid=1)
+    message = SimpleNamespace(datapath=datapath, type=kind, code=1, xid=1, data=b"")
     Controller.on_error(made, SimpleNamespace(msg=message))
 
 

@@ -57,6 +57,31 @@ def test_a_host_has_no_end_of_addresses():
     assert hosts.by_ip("10.0.3.231") is hosts.by_mac(A)
 
 
+def test_a_connection_tells_an_address_where_none_of_its_kind_is_known():
+    hosts = HostTable()
+    hosts.seen(A, FIRST, "fe80::1")
+    hosts.address_seen(A, FIRST, "10.0.0.1")
+    assert list(hosts.by_mac(A).addresses) == ["fe80::1", "10.0.0.1"]
+    assert hosts.by_ip("10.0.0.1") is hosts.by_mac(A)
+    hosts.address_seen(A, FIRST, "2001:db8::1")  # the one of the link does not count
+    assert hosts.by_ip("2001:db8::1") is hosts.by_mac(A)
+
+
+def test_made_up_addresses_of_connections_take_nothing():
+    hosts = HostTable()
+    hosts.seen(A, FIRST, "10.0.0.1")
+    hosts.seen(B, SECOND)
+    hosts.address_seen(B, SECOND, "10.0.0.1")  # another host's
+    hosts.address_seen(A, FIRST, "10.0.0.7")  # it has one already
+    hosts.address_seen(B, FIRST, "10.0.0.2")  # not from where the host is
+    hosts.address_seen("02:00:00:00:00:0c", FIRST, "10.0.0.3")  # nobody is known
+    hosts.address_seen(B, SECOND, "0.0.0.0")
+    assert list(hosts.by_mac(A).addresses) == ["10.0.0.1"]
+    assert not hosts.by_mac(B).addresses
+    assert hosts.by_ip("10.0.0.1") is hosts.by_mac(A)
+    assert len(hosts) == 2
+
+
 def test_forgetting():
     hosts = HostTable()
     hosts.seen(A, FIRST, "10.0.0.1")

@@ -122,10 +122,17 @@ def test_the_ground_stands_on_nothing(name, ours):
 
 @pytest.mark.parametrize(
     ("name", "others"),
-    [("client", set()), ("announcing", set()), ("show", {"rich"}), ("show_tables", {"rich"})],
+    [
+        ("client", set()),
+        ("announcing", set()),
+        ("columns", {"rich"}),
+        ("show", {"rich"}),
+        ("show_tables", {"rich"}),
+        ("status_table", {"rich"}),
+    ],
 )
 def test_the_rest_client_knows_nothing_of_the_controller(name, others):
-    ours = {"fairq_ryu.errors", "fairq_ryu.client", "fairq_ryu.show_tables"}
+    ours = {"fairq_ryu.errors", "fairq_ryu.client", "fairq_ryu.show_tables", "fairq_ryu.columns"}
     assert strangers(ROOT / f"fairq_ryu/{name}.py", ours, others) == set()
 
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from fairq_ryu import cli, client, show, show_tables
+from fairq_ryu import cli, client, columns, show, show_tables
 from fairq_ryu.errors import UserError
 
 S1, S2 = f"{1:016x}", f"{0xA2B4C6D8E0F1:016x}"
@@ -505,7 +505,7 @@ def test_a_controller_that_never_answers(capsys, monkeypatch):
 
 def test_a_refusal_is_handed_on(controller, refused):
     controller.refuse(400, "limit: 5000 is more than 1000")
-    assert "the controller refuses that: limit: 5000 is more than 1000" in refused("flows", "--limit", "5000")
+    assert "the controller refused that: limit: 5000 is more than 1000" in refused("flows", "--limit", "5000")
 
 
 @pytest.mark.parametrize(("status", "remedy"), [(404, "another version"), (500, "the controller's log")])
@@ -662,7 +662,7 @@ class Terminal(Console):
 
 
 def test_watching_on_a_terminal_outlives_the_controller(controller, run, looks, monkeypatch):
-    monkeypatch.setattr(show, "Console", Terminal)
+    monkeypatch.setattr(columns, "Console", Terminal)
     monkeypatch.setenv("TERM", "xterm")
     for drops in (111, 222, 333):
         if drops == 222:
@@ -680,7 +680,7 @@ def test_watching_on_a_terminal_outlives_the_controller(controller, run, looks, 
 
 @pytest.mark.parametrize(("kind", "use"), [("ports", "use --json"), ("flows", "use --limit or --json")])
 def test_what_has_no_room_on_the_terminal_is_said_to_be_there(controller, run, looks, monkeypatch, kind, use):
-    monkeypatch.setattr(show, "Console", Terminal)
+    monkeypatch.setattr(columns, "Console", Terminal)
     monkeypatch.setattr(Terminal, "ROWS", 12)
     monkeypatch.setenv("TERM", "xterm")
     rows = [{**PORT, "port": number} for number in range(1, 41)]
@@ -695,7 +695,7 @@ def test_what_has_no_room_on_the_terminal_is_said_to_be_there(controller, run, l
 
 
 def test_watching_what_is_refused_ends(controller, run, looks, monkeypatch):
-    monkeypatch.setattr(show, "Console", Terminal)
+    monkeypatch.setattr(columns, "Console", Terminal)
     monkeypatch.setenv("TERM", "xterm")
     controller.say(LINKS)
     controller.refuse(429, "later")
@@ -706,7 +706,7 @@ def test_watching_what_is_refused_ends(controller, run, looks, monkeypatch):
 
 
 def test_watching_a_controller_that_is_not_there_ends_at_once(controller, refused, looks, monkeypatch):
-    monkeypatch.setattr(show, "Console", Terminal)
+    monkeypatch.setattr(columns, "Console", Terminal)
     monkeypatch.setenv("TERM", "xterm")
     controller.refuse(500, "no")
     assert "500" in refused("--watch")

@@ -102,7 +102,7 @@ class HostRow(Row):
 
     mac: str = said("MAC address of the host")
     at: PortOf = said("switch port that leads to the host")
-    addresses: list[str] = said("IP addresses that the host has used")
+    addresses: list[str] = said("IP addresses that the host has used, IPv4 first")
 
 
 class LinkRow(Row):
