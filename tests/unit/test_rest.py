@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 from urllib.parse import quote, quote_from_bytes, urlencode
 
@@ -18,6 +19,7 @@ from fairq_ryu.apps.api.base import Row
 from fairq_ryu.apps.api.rows import AnnouncementRow
 from fairq_ryu.apps.api.state import Health, Live, Policy, Ready
 from fairq_ryu.apps.resources import RESOURCES
+from fairq_ryu.fabric import announce_request
 from fairq_ryu.fabric.flows import FlowState
 from fairq_ryu.model import Congestion
 from tests.support.restsite import KEY, RestSite
@@ -56,11 +58,9 @@ def site() -> RestSite:
 def full(request: Any) -> RestSite:
     """A site in which there is something of everything."""
     site = RestSite(request.param)
-    site.ask(
-        "/v1/announcements",
-        "POST",
-        b'{"src": "10.0.0.1", "dst": "10.0.0.2", "dport": 80, "size": 9000, "deadline": 0.5}',
-    )
+    # Not over REST, where policies that heed none would decline.
+    wanted = announce_request.request("10.0.0.1", "10.0.0.2", 80, size=9000, deadline=0.5)
+    site.windows.announce(wanted, time.monotonic())
     site.congestion(Congestion.CNG)
     site.sample(backlog=120_000, drops=5)
     site.open(40, 40000)
