@@ -41,6 +41,12 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _repetitions(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000")
+    return int(text)
+
+
 def _announce_command(announce: argparse.ArgumentParser) -> None:
     from fairq_ryu.announcing import byte_count, seconds
 
@@ -166,6 +172,14 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--config-file", type=Path, metavar="FILE", help="configuration file for controller and agents"
     )
+    run.add_argument(
+        "--repeat",
+        type=_repetitions,
+        default=1,
+        metavar="N",
+        help="repeat the whole run N times, the order of the policies rotated, for means with 95%% confidence"
+        " intervals (default: %(default)s)",
+    )
     run.set_defaults(run=_run)
 
     report = commands.add_parser("report", help="draw pictures and a page from a result")
@@ -263,7 +277,7 @@ def _run(args: argparse.Namespace) -> int:
             raise UserError(f"--set {text!r} is not NAME=VALUE", "write for example --set rounds=20")
         overrides[name.strip()] = value.strip()
     policies = [name.strip() for name in args.policy.split(",") if name.strip()]
-    return runner.main(args.scenario, policies, args.out, overrides, args.config_file)
+    return runner.main(args.scenario, policies, args.out, overrides, args.config_file, args.repeat)
 
 
 def _report(args: argparse.Namespace) -> int:

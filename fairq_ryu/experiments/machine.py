@@ -26,9 +26,6 @@ BARE = "bare"
 """The pseudo-policy without controller and agent, one NORMAL rule: what the others cost shows against it."""
 DROPTAIL = "droptail"
 """The controller and the agent as ever, but no window is ever set."""
-MACHINE_LIMIT_PERCENT = 60.0
-"""From this share of a processor on, packets wait for the thread that forwards them, and not only in the
-queue: the machine was measured and not the network."""
 
 GENERIC_APP = "fairq_ryu.apps.policy"
 """The app that runs whatever policy the configuration names."""

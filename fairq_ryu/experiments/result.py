@@ -1,6 +1,8 @@
 """The result of a run: one JSON object, documented here, written by `save` and read by `load`.
 
-    schema      "fairq-result/2"; another number when a reader of this one would be misled. /1 is the same
+    schema      "fairq-result/3"; another number when a reader of this one would be misled. /2 has no
+                repetitions, floor, distance and losses, and its drops are what the queue refused, while Open
+                vSwitch lost more. /1 is the same
                 without what is only there for traffic other than incast, `integrity`, `capture`, and the
                 elephants' after_* figures
     scenario    every setting of the scenario as it was run (`settings.Scenario`)
@@ -42,24 +44,41 @@
       senders         retransmissions, rto_timeouts: of the senders' namespaces during the rounds
       queue           of the bottleneck port
         port, limit_bytes
-        qdisc_drops     packets dropped during the rounds, as tc counts them
+        qdisc_drops     packets dropped during the rounds for want of room, as tc counts them
+        refused         of these, refused by the queue itself: then Open vSwitch may have lost others, too
         rounds, alone   figures of the agent for the rounds and for the phase without mice (or null):
                         seconds, mean_bytes, p99_bytes (of time), drops, packets, acks_rewritten, histogram
                         ([[lower bytes, upper bytes, ns], ...])
       cpu             idle_percent and stolen_percent of the machine's CPU time during the rounds: with none
-                      idle or much stolen, the machine was measured and not the network
+                      idle or much stolen, the machine was measured and not the network;
+                      switch_thread_percent: of one CPU, used by the thread of Open vSwitch that forwards
+      distance        of incast: limit_ms, the time that a volley takes on the wire alone, floor_ms, the p99
+                      of the same volley alone on this machine (null: not known), and the mice's p99 over
+                      each, limit_times and floor_times
+      losses          of the whole run at the bottleneck port, counted when all is quiet: packets refused by
+                      the queue and taken before it could refuse them, both as tc counts them, and program,
+                      what the program of `taildrop` counted (null with batch_loss)
       seconds         of the rounds
       integrity       flows (every one, probes of the network too), and of these mismatched: what came was not
                       what was sent. Such a run has failed, so this is 0
       capture         null, or of the ACKs that reached senders: acks, beyond (more than the receiver had
                       acknowledged by then), bad_checksums; missed: packets that were not caught, and not
                       judged
-    comparison  {policy: ratios to the first policy}, see `compare`
+    comparison  {policy: ratios to the first policy}, see `compare`; of several repetitions their means, of
+                times lower in the logarithm
+    comparison_interval   {policy: {ratio: [low, high]}}: 95 % confidence intervals; empty for one repetition
+    floor       the figures of the same volleys alone on an idle link with an ample buffer; null without
+                volleys, or where that run failed
+    repeat      repetitions
+    repetitions each one: order (of the policies), floor, policies, comparison; null for a single one. Then
+                every number in `policies` is a mean over repetitions, counts too, `interval` has half of its
+                95 % confidence interval in the same shape, and lists of samples hold those of all
 
 deadlines:
 
     announced       announcements that the controller took, 0 under a policy that takes none
     deadlines       flows with a deadline, of all runs; missed: of these, not complete by then
+    impossible      deadlines that the link cannot meet, whatever it carries first
     runs_with_missed, unfinished, retransmissions, rto_timeouts (of the senders' sockets; null before 6.7)
     endless_goodput_mbit   of all endless flows in sum, mean of the runs, from the common start to the last
                     byte of the others; endless_longest_gap_ms: the longest time therein without a byte of
@@ -73,6 +92,7 @@ fanin: announced, and sums of what is in each entry of sweep, one for each numbe
 
     n               flows of each application
     rounds          as above
+    distance        as above, of the median round's last byte
     flows, unfinished, errors, deadlines, missed   of the counted rounds, as are all but the last three
     goodput_mbit    payload of all rounds in the time to the last byte of each
     last_byte_ms    count, mean, ... of the times from a round's start to its last byte; an unfinished flow
@@ -101,10 +121,10 @@ from pathlib import Path
 from typing import Any
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import stats
+from fairq_ryu.experiments import repetitions, stats
 
-SCHEMA = "fairq-result/2"
-READABLE = (SCHEMA, "fairq-result/1")
+SCHEMA = "fairq-result/3"
+READABLE = (SCHEMA, "fairq-result/2", "fairq-result/1")
 """Schemas that `load` takes. Results of /1 are of incast and have none of the keys that came later."""
 FILE_NAME = "result.json"
 
@@ -249,16 +269,31 @@ def _least_times_lower(first: Mapping[str, Any], other: Mapping[str, Any]) -> fl
 
 
 def assemble(
-    scenario: Mapping[str, Any], metadata: Mapping[str, Any], policies: Sequence[Mapping[str, Any]]
+    scenario: Mapping[str, Any], metadata: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The whole object."""
+    """The whole object, of one or more repetitions: of each its ``order``, ``floor`` and ``policies``."""
+    each = [{**one, "comparison": compare(_worked(one["policies"]))} for one in measured]
+    policies = [repetitions.merge(same) for same in zip(*(one["policies"] for one in each), strict=True)]
+    worked = {policy["policy"] for policy in _worked(policies)}
+    comparison, interval = repetitions.compared(
+        [compare([policy for policy in one["policies"] if policy["policy"] in worked]) for one in each]
+    )
+    floors = [one["floor"] for one in each]
     return {
         "schema": SCHEMA,
         "scenario": dict(scenario),
         "metadata": dict(metadata),
-        "policies": list(policies),
-        "comparison": compare([each for each in policies if not each["failed"]]),
+        "policies": policies,
+        "comparison": comparison,
+        "comparison_interval": interval,
+        "floor": repetitions.merge(floors) if all(floors) else None,
+        "repeat": len(each),
+        "repetitions": each if len(each) > 1 else None,
     }
+
+
+def _worked(policies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [each for each in policies if not each["failed"]]
 
 
 def save(result: Mapping[str, Any], directory: Path) -> Path:

@@ -13,8 +13,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from fairq_ryu import config
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import kinds, machine, result, table
+from fairq_ryu.experiments import kinds, limits, machine, repetitions, result, table
 from fairq_ryu.experiments import scenario as scenarios
+from fairq_ryu.experiments.machine import BARE, DROPTAIL
 from fairq_ryu.experiments.scenario import Scenario
 from fairq_ryu.experiments.testbed import (
     Interrupted,
@@ -27,6 +28,8 @@ from fairq_ryu.experiments.workers import RunError
 from mininet_topos.commands import CommandError
 
 Report = Callable[[str, float], None]
+FLOOR = "floor"
+"""What the run of the volleys alone is called in progress and logs."""
 
 
 def main(
@@ -35,8 +38,10 @@ def main(
     out: Path,
     overrides: Mapping[str, str] | None = None,
     config_file: Path | None = None,
+    repeat: int = 1,
 ) -> int:
-    """Run a scenario (name or path) under each policy, write ``out``/result.json and print the table.
+    """Run a scenario (name or path) under each policy, ``repeat`` times, write ``out``/result.json and print
+    the table.
 
     Returns 0; 1 when a policy's run failed (the others are still in the result); 130 when interrupted.
     ``UserError`` before anything starts when scenario, policies, directory or machine are not right.
@@ -54,7 +59,7 @@ def main(
     machine.check_machine(chosen, switch_names(chosen))
     machine.check_directory(out)
     try:
-        measured = run(chosen, policies, out, config_file)
+        measured = run(chosen, policies, out, config_file, repeat)
     except Interrupted:
         print("fairq run: interrupted, everything is taken down", file=sys.stderr)
         return 130
@@ -64,7 +69,7 @@ def main(
     path = result.save(whole, out)
     table.show(whole)
     print(f"result: {path}", file=sys.stderr)
-    return 1 if any(each["failed"] for each in measured) else 0
+    return 1 if any(each["failed"] for each in whole["policies"]) else 0
 
 
 def switch_names(chosen: Scenario) -> list[str]:
@@ -78,19 +83,52 @@ def switch_names(chosen: Scenario) -> list[str]:
 
 
 def run(
-    chosen: Scenario, policies: Sequence[str], out: Path, config_file: Path | None = None
+    chosen: Scenario, policies: Sequence[str], out: Path, config_file: Path | None = None, repeat: int = 1
 ) -> list[dict[str, Any]]:
-    """One object of figures a policy, in order; a failed one says why. `Interrupted` when a signal came."""
+    """An object for each repetition, as `result` documents it; a policy that failed says why.
+
+    `Interrupted` when a signal came.
+    """
     measured: list[dict[str, Any]] = []
-    with Interrupts() as interrupts, _progress(policies) as reports:
-        for policy, report in zip(policies, reports, strict=True):
-            testbed = Testbed(chosen, policy, out / "logs" / policy, config_file)
+    alone = limits.floor_scenario(chosen)
+    with Interrupts() as interrupts, _progress([FLOOR, *policies] if alone else policies) as reports:
+        report = dict(zip([FLOOR, *policies] if alone else policies, reports, strict=True))
+
+        def one(scenario: Scenario, policy: str, name: str, number: int) -> dict[str, Any]:
+            logs = out / "logs" / name
+            testbed = Testbed(scenario, policy, logs / str(number + 1) if repeat > 1 else logs, config_file)
             try:
-                measured.append({"policy": policy, "failed": None, **_measure(testbed, interrupts, report)})
+                figures = _measure(testbed, interrupts, _part(report[name], number, repeat))
             except (RunError, CommandError) as error:
-                measured.append({"policy": policy, "failed": str(error)})
-                print(f"fairq run: {policy} failed: {error}", file=sys.stderr)
+                print(f"fairq run: {name} failed: {error}", file=sys.stderr)
+                return {"policy": name, "failed": str(error)}
+            return {"policy": name, "failed": None, **figures}
+
+        for number in range(repeat):
+            order = repetitions.order(policies, number)
+            # Without a controller where that is possible: what the bench can do by itself.
+            floor = one(alone, DROPTAIL if chosen.shape.loops else BARE, FLOOR, number) if alone else None
+            if floor is not None and floor["failed"]:
+                floor = None
+            found = {policy: one(chosen, policy, policy, number) for policy in order}
+            for figures in found.values():
+                if not figures["failed"]:
+                    limits.annotate(chosen, figures, floor)
+            measured.append(
+                {"order": order, "floor": floor, "policies": [found[policy] for policy in policies]}
+            )
     return measured
+
+
+def _part(report: Report, number: int, repeat: int) -> Report:
+    """The report of one repetition as a part of all."""
+    if repeat == 1:
+        return report
+
+    def of_one(step: str, part: float) -> None:
+        report(f"{number + 1} of {repeat}: {step}", (number + part) / repeat)
+
+    return of_one
 
 
 def _measure(testbed: Testbed, interrupts: Interrupts, report: Report) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -10,11 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 Policy = Mapping[str, Any]
+MACHINE_LIMIT_PERCENT = 60.0
+"""From this share of a processor on, packets wait for the thread that forwards them, and not only in the
+queue: the machine was measured and not the network."""
 
 # Label, unit, where the figure lies in a policy's result, how it is written.
 _ROWS: list[tuple[str, str, tuple[str, ...], str]] = [
     ("flows with a deadline", "", ("deadlines", "deadlines"), "d"),
     ("deadlines missed", "", ("deadlines", "missed"), "d"),
+    ("deadlines that the link cannot meet", "", ("deadlines", "impossible"), "d"),
     ("runs with a missed deadline", "", ("deadlines", "runs_with_missed"), "d"),
     ("flows unfinished", "", ("deadlines", "unfinished"), "d"),
     ("flows retransmissions", "", ("deadlines", "retransmissions"), "d"),
@@ -39,6 +43,10 @@ _ROWS: list[tuple[str, str, tuple[str, ...], str]] = [
     ("mice FCT p95", "ms", ("mice", "fct_ms", "p95"), ".1f"),
     ("mice FCT p99", "ms", ("mice", "fct_ms", "p99"), ".1f"),
     ("mice FCT max", "ms", ("mice", "fct_ms", "max"), ".1f"),
+    ("a volley's physical limit", "ms", ("distance", "limit_ms"), ".1f"),
+    ("mice FCT p99 / physical limit", "", ("distance", "limit_times"), ".2f"),
+    ("a volley alone, idle link: FCT p99", "ms", ("distance", "floor_ms"), ".1f"),
+    ("mice FCT p99 / volley alone", "", ("distance", "floor_times"), ".2f"),
     ("mice RTO timeouts", "", ("mice", "rto_timeouts"), "d"),
     ("mice segments dropped", "", ("mice", "segments_dropped"), "d"),
     ("mice retransmissions", "", ("mice", "retransmissions"), "d"),
@@ -80,6 +88,10 @@ _OF_N: list[tuple[str, str, tuple[str, ...], str]] = [
     ("goodput", "Mbit/s", ("goodput_mbit",), ".1f"),
     ("last byte p50", "ms", ("last_byte_ms", "p50"), ".1f"),
     ("last byte p99", "ms", ("last_byte_ms", "p99"), ".1f"),
+    ("physical limit", "ms", ("distance", "limit_ms"), ".1f"),
+    ("last byte p50 / physical limit", "", ("distance", "limit_times"), ".2f"),
+    ("last byte p50 alone, ample buffer", "ms", ("distance", "floor_ms"), ".1f"),
+    ("last byte p50 / alone", "", ("distance", "floor_times"), ".2f"),
     ("RTO timeouts", "", ("rto_timeouts",), "d"),
     ("retransmissions", "", ("retransmissions",), "d"),
     ("drops at the bottleneck", "", ("qdisc_drops",), "d"),
@@ -137,8 +149,18 @@ def _lines(
         values = [figure(policy, path) for policy in policies]
         if any(value is not None for value in values):
             name = f"{before}{label} [{unit}]" if unit else f"{before}{label}"
-            out.append([name, *("-" if value is None else f"{value:,{style}}" for value in values)])
+            halves = [figure(policy, ("interval", *path)) for policy in policies]
+            out.append([name, *(_written(*each, style) for each in zip(values, halves, strict=True))])
     return out
+
+
+def _written(value: float | None, half: float | None, style: str) -> str:
+    """A figure, and where it is a mean of several repetitions half of its 95 % confidence interval."""
+    if value is None:
+        return "-"
+    if style == "d" and not isinstance(value, int):
+        style = ".1f"  # a mean of counts
+    return f"{value:,{style}}" + (f" \u00b1 {half:,{style}}" if half else "")
 
 
 def _places(policies: Sequence[Policy], path: tuple[str, ...], key: str) -> list[tuple[int, Any]]:
@@ -149,13 +171,15 @@ def _places(policies: Sequence[Policy], path: tuple[str, ...], key: str) -> list
 
 def _member(policy: Policy, path: tuple[str, ...], place: int) -> Policy:
     """The member of a list in a policy's result; empty where there is no list."""
-    listed = figure(policy, path)
-    return listed[place] if listed else {}
+    listed, halves = figure(policy, path), figure(policy, ("interval", *path))
+    if not listed:
+        return {}
+    return {**listed[place], "interval": halves[place]} if halves else listed[place]
 
 
 def ratio_rows(result: Mapping[str, Any]) -> list[list[str]]:
     """Label, then the ratio to the first policy that ran, for each policy; empty with a single one."""
-    comparison = result["comparison"]
+    comparison, intervals = result["comparison"], result.get("comparison_interval", {})
     first = next((each["policy"] for each in result["policies"] if not each["failed"]), "")
     if not comparison:
         return []
@@ -163,7 +187,12 @@ def ratio_rows(result: Mapping[str, Any]) -> list[list[str]]:
     for label, key, write in _RATIOS:
         values = [comparison.get(policy["policy"], {}).get(key) for policy in result["policies"]]
         if any(value is not None for value in values):
-            out.append([f"{label} vs {first}", *("-" if value is None else write(value) for value in values)])
+            bounds = [intervals.get(policy["policy"], {}).get(key) for policy in result["policies"]]
+            texts = [
+                "-" if value is None else write(value) + (f" [{write(at[0])}, {write(at[1])}]" if at else "")
+                for value, at in zip(values, bounds, strict=True)
+            ]
+            out.append([f"{label} vs {first}", *texts])
     return out
 
 
@@ -193,18 +222,33 @@ def show(result: Mapping[str, Any], console: Console | None = None) -> None:
         for line in ratio_rows(result):
             table.add_row(*map(Text, line))
         console.print(table)
+    for remark in _remarks(result):
+        console.out(remark, highlight=False)
+
+
+def _remarks(result: Mapping[str, Any]) -> Iterator[str]:
+    """What a reader of the table must know of it."""
+    repeat = result.get("repeat", 1)
+    if repeat > 1:
+        yield f"Means of {repeat} repetitions, counts too; \u00b1 and [low, high]: 95 % confidence intervals."
+    elif result["comparison"]:
+        yield "One repetition: ratios have no confidence interval. --repeat 5 gives them one."
     for policy in result["policies"]:
-        if figure(policy, ("capture", "missed")):
-            console.out(
-                f"{policy['policy']}: {policy['capture']['missed']} packets were not captured,"
-                " so an honest ACK may be counted as one beyond",
-                highlight=False,
+        share = figure(policy, ("cpu", "switch_thread_percent"))
+        if share is not None and share >= MACHINE_LIMIT_PERCENT:
+            yield (
+                f"{policy['policy']}: the thread of Open vSwitch that forwards used {share:.0f} % of a CPU"
+                f" ({MACHINE_LIMIT_PERCENT:.0f} % or more): this measured the machine, not only the network"
+            )
+        if missed := figure(policy, ("capture", "missed")):
+            yield (
+                f"{policy['policy']}: {missed:,g} packets were not captured,"
+                " so an honest ACK may be counted as one beyond"
             )
         if policy["failed"]:
-            console.out(f"{policy['policy']} failed: {policy['failed']}", highlight=False)
+            yield f"{policy['policy']} failed: {policy['failed']}"
         elif kept := figure(policy, ("rounds", "counted_disturbed")):
-            console.out(
-                f"{policy['policy']}: the host took CPU away in {kept} of the {policy['rounds']['wanted']}"
-                " rounds counted; its mice are not those of an undisturbed machine",
-                highlight=False,
+            yield (
+                f"{policy['policy']}: the host took CPU away in {kept:,g} of the {policy['rounds']['wanted']}"
+                " rounds counted; its mice are not those of an undisturbed machine"
             )

@@ -158,6 +158,11 @@ def test_goodput_is_between_two_marks_by_number_of_the_elephant():
     assert (elephants["retransmissions"], elephants["rto_timeouts"]) == (9, 3)
 
 
+def once(policies):
+    """A single repetition."""
+    return [{"order": [each["policy"] for each in policies], "floor": None, "policies": policies}]
+
+
 def policy(name, p99, rto, goodput, mean_bytes=None):
     fct = {"count": 1, "mean": p99 / 2, "sd": p99 / 4, "p50": 1, "p95": 2, "p99": p99, "max": p99}
     return {
@@ -182,14 +187,16 @@ def test_the_first_policy_is_what_the_others_are_compared_with():
 
 def test_failed_policies_are_kept_but_not_compared():
     whole = result.assemble(
-        {"title": "t"}, {}, [{"policy": "droptail", "failed": "no"}, policy("fairq", 20, 2, 185)]
+        {"title": "t"}, {}, once([{"policy": "droptail", "failed": "no"}, policy("fairq", 20, 2, 185)])
     )
     assert len(whole["policies"]) == 2
     assert whole["comparison"] == {}
 
 
 def test_a_result_survives_the_disk(tmp_path):
-    whole = result.assemble({"title": "t"}, {"kernel": "6"}, [policy("a", 8, 1, 2), policy("b", 4, 1, 2)])
+    whole = result.assemble(
+        {"title": "t"}, {"kernel": "6"}, once([policy("a", 8, 1, 2), policy("b", 4, 1, 2)])
+    )
     path = result.save(whole, tmp_path)
     assert result.load(tmp_path) == whole == json.loads(path.read_text())
     assert [each.name for each in tmp_path.iterdir()] == ["result.json"]
@@ -239,6 +246,6 @@ def test_one_altered_flow_fails_the_run():
 
 
 def test_results_of_the_schema_before_are_read(tmp_path):
-    whole = result.assemble({"title": "t"}, {}, [policy("a", 8, 1, 2)])
+    whole = result.assemble({"title": "t"}, {}, once([policy("a", 8, 1, 2)]))
     result.save({**whole, "schema": "fairq-result/1"}, tmp_path)
     assert result.load(tmp_path)["policies"] == whole["policies"]
