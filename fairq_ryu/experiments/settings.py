@@ -131,14 +131,15 @@ class Scenario:
         default="copy",
     )
     rto_min_ms: float = _setting(
-        "least retransmission timeout of every host; 0: the kernel's, which is 200 ms",
+        "minimum retransmission timeout of every host; 0: the kernel's default, which is 200 ms",
         unit="ms",
         low=0,
         high=60_000,
         default=0.0,
     )
     batch_loss: bool = _setting(
-        "packets behind a refused one, in the same batch, may be lost too, as Open vSwitch loses them",
+        "when a queue refuses a packet, Open vSwitch drops the rest of its batch too; no: only "
+        "the refused packet is lost",
         default=False,
     )
     capture: bool = _setting("capture the packets of all hosts, and check every ACK", default=False)

@@ -34,7 +34,7 @@ _ROWS: list[tuple[str, str, tuple[str, ...], str]] = [
     ("all n: flows announced", "", ("fanin", "announced"), "d"),
     ("rounds made", "", ("rounds", "made"), "d"),
     ("rounds disturbed (host took CPU)", "", ("rounds", "disturbed"), "d"),
-    ("disturbed rounds counted", "", ("rounds", "counted_disturbed"), "d"),
+    ("disturbed rounds kept", "", ("rounds", "counted_disturbed"), "d"),
     ("mice", "", ("mice", "count"), "d"),
     ("mice unfinished", "", ("mice", "unfinished"), "d"),
     ("mice FCT mean", "ms", ("mice", "fct_ms", "mean"), ".1f"),

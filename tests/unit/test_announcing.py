@@ -327,12 +327,10 @@ def test_the_call_without_controller():
 
 def test_the_page_has_the_code_s_numbers():
     text = (Path(__file__).resolve().parents[2] / "docs/announcing.md").read_text(encoding="utf-8")
-    assert f"`ttl` ({announce_request.DEFAULT_TTL:g} s if not given)" in text
-    assert (
-        f"{inspect.signature(Announcements).parameters['capacity'].default:,} announcements at most" in text
-    )
-    assert f"waits {client._TIMEOUT:g} s at most" in text
-    assert f"`{client.DEFAULT_URL}` if not given" in text
+    assert f"`ttl` (by default {announce_request.DEFAULT_TTL:g} s)" in text
+    assert f"{inspect.signature(Announcements).parameters['capacity'].default:,} announcements are" in text
+    assert f"waits at most {client._TIMEOUT:g} s" in text
+    assert f"by default `{client.DEFAULT_URL}`" in text
 
 
 def test_the_page_s_example(run):

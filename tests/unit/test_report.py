@@ -103,7 +103,7 @@ def test_disturbed_rounds_are_shown(directory):
     shown = {line[0]: line[1:] for line in table.rows(result.load(directory))}
     assert shown["rounds made"] == ["3", "4"]
     assert shown["rounds disturbed (host took CPU)"] == ["1", "3"]
-    assert shown["disturbed rounds counted"] == ["0", "1"]
+    assert shown["disturbed rounds kept"] == ["0", "1"]
     assert shown["left out: mice FCT p99 [ms]"] == [shown["mice FCT p99 [ms]"][0], "-"]
     out = io.StringIO()
     table.show(result.load(directory), Console(file=out))
@@ -124,7 +124,7 @@ def test_undisturbed_and_older_results_say_nothing_of_it(directory, rounds):
     page = (directory / "report.html").read_text()
     assert "that the host disturbed" not in page
     assert "left out" not in page
-    assert ("disturbed rounds counted" in page) == (rounds is not None)
+    assert ("disturbed rounds kept" in page) == (rounds is not None)
 
 
 def test_a_damaged_result_is_one_clear_line(directory):
