@@ -158,9 +158,15 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     run = commands.add_parser("run", help="run an experiment")
-    run.add_argument("scenario", help="a scenario's name (incast) or a .toml file")
-    run.add_argument("--policy", default="droptail,fairq", help="policies to compare, comma separated")
-    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for result.json")
+    run.add_argument("scenario", nargs="?", help="a scenario's name (incast) or a .toml file")
+    run.add_argument("--list", action="store_true", help="list scenarios and policies, and do nothing else")
+    run.add_argument(
+        "--policy",
+        default="droptail,fairq",
+        metavar="NAMES",
+        help="policies to compare, comma separated (default: %(default)s)",
+    )
+    run.add_argument("--out", type=Path, metavar="DIR", help="directory for result.json; must be given")
     run.add_argument(
         "--set",
         action="append",
@@ -268,8 +274,16 @@ def _announce(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from fairq_ryu.experiments import runner
+    from fairq_ryu.experiments import listing, runner
 
+    if args.list:
+        listing.show()
+        return 0
+    if args.scenario is None:
+        raise listing.nothing_named()
+    if args.out is None:
+        example = f"--out results/{Path(args.scenario).stem}"
+        raise UserError("no directory for the result", f"add --out DIR, for example {example}")
     overrides = {}
     for text in args.overrides:
         name, sign, value = text.partition("=")

@@ -20,6 +20,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.baselines import BASELINES
 from fairq_ryu.experiments.scenario import Scenario
 from fairq_ryu.experiments.workers import REPOSITORY
+from fairq_ryu.setting import did_you_mean
 from mininet_topos.commands import CommandError, run
 
 BARE = "bare"
@@ -71,7 +72,7 @@ def check_policies(policies: Sequence[str]) -> None:
         raise UserError("no policy given", "name one or more of: " + ", ".join(known))
     for policy in policies:
         if policy not in known:
-            raise UserError(f"there is no policy {policy!r}", "choose from: " + ", ".join(known))
+            raise UserError(f"there is no policy {policy!r}", did_you_mean(policy, known))
         if policies.count(policy) > 1:
             raise UserError(f"policy {policy!r} is named twice", "name each once")
 

@@ -110,6 +110,8 @@ def _page(whole: Mapping[str, Any], pictures: Sequence[tuple[str, str]]) -> str:
     for policy in whole["policies"]:
         if policy["failed"]:
             parts.append(f'<p class="failed">{text(policy["policy"])} failed: {text(policy["failed"])}</p>')
+        if words := table.unsound(policy):
+            parts.append(f'<p class="failed">{text(words)}</p>')
     parts.append(_html_table([table.heading(whole), *table.rows(whole)]))
     if ratios := table.ratio_rows(whole):
         parts += ["<h2>Compared</h2>", _html_table([table.heading(whole), *ratios])]

@@ -9,7 +9,9 @@
     metadata    what it takes to repeat it (`machine.metadata`)
     policies    one object a policy, in the order in which they ran:
       policy          its name
-      failed          null, or why there are no figures (then nothing below is present)
+      failed          null, or why there are no figures (then nothing below but `unsound` is present)
+      unsound         null, or why the figures are not those of the policy: it failed, or was changed, while
+                      they were taken. Results from before this was looked at have no such key
       deadlines, fanin, flood   of the traffic of that name, see below; otherwise not present, as are rounds,
                       mice and elephants where the traffic has none
       rounds          null without mice; results from before rounds were made again have no such key

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from fairq_ryu import config
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import kinds, limits, machine, repetitions, result, table
+from fairq_ryu.experiments import kinds, limits, machine, oversight, repetitions, result, table
 from fairq_ryu.experiments import scenario as scenarios
 from fairq_ryu.experiments.machine import BARE, DROPTAIL
 from fairq_ryu.experiments.scenario import Scenario
@@ -43,7 +43,7 @@ def main(
     """Run a scenario (name or path) under each policy, ``repeat`` times, write ``out``/result.json and print
     the table.
 
-    Returns 0; 1 when a policy's run failed (the others are still in the result); 130 when interrupted.
+    Returns 0; 1 when a policy or its run failed (the others are still in the result); 130 when interrupted.
     ``UserError`` before anything starts when scenario, policies, directory or machine are not right.
     """
     chosen = scenarios.load(scenario, overrides)
@@ -69,7 +69,7 @@ def main(
     path = result.save(whole, out)
     table.show(whole)
     print(f"result: {path}", file=sys.stderr)
-    return 1 if any(each["failed"] for each in whole["policies"]) else 0
+    return 1 if any(each["failed"] or each.get("unsound") for each in whole["policies"]) else 0
 
 
 def switch_names(chosen: Scenario) -> list[str]:
@@ -137,7 +137,8 @@ def _measure(testbed: Testbed, interrupts: Interrupts, report: Report) -> dict[s
         with interrupts.held():
             report("starting controller and network", 0.0)
             testbed.start()
-        return kinds.KINDS[testbed.scenario.traffic](testbed, testbed.scenario, report).run()
+        figures = kinds.KINDS[testbed.scenario.traffic](testbed, testbed.scenario, report).run()
+        return {"unsound": oversight.unsound(testbed.rest_port, testbed.logs / "controller.log"), **figures}
     finally:
         with interrupts.held():
             for trouble in testbed.stop():

@@ -201,6 +201,14 @@ def heading(result: Mapping[str, Any]) -> list[str]:
     return ["", *(policy["policy"] for policy in result["policies"])]
 
 
+def unsound(policy: Policy) -> str | None:
+    """A line that says why a policy's figures are not its own; None when they are."""
+    why = policy.get("unsound")
+    return (
+        f"{policy['policy']}: {why}; these figures are not those of the policy, see its logs" if why else None
+    )
+
+
 def show(result: Mapping[str, Any], console: Console | None = None) -> None:
     """Print the table; columns of plain text where the output is no terminal."""
     console = console or Console()
@@ -247,7 +255,9 @@ def _remarks(result: Mapping[str, Any]) -> Iterator[str]:
             )
         if policy["failed"]:
             yield f"{policy['policy']} failed: {policy['failed']}"
-        elif kept := figure(policy, ("rounds", "counted_disturbed")):
+        if words := unsound(policy):
+            yield words
+        if kept := figure(policy, ("rounds", "counted_disturbed")):
             yield (
                 f"{policy['policy']}: the host took CPU away in {kept:,g} of the {policy['rounds']['wanted']}"
                 " rounds counted; its mice are not those of an undisturbed machine"

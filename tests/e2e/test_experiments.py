@@ -1,10 +1,11 @@
 """Each kind of traffic once, small, on real switches: there are figures, and nothing was altered."""
 
 import json
+import os
 
 import pytest
 
-from tests.support.lab import fairq
+from tests.support.lab import ENVIRONMENT, ROOT, fairq
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 
@@ -76,3 +77,45 @@ def test_deadlines_are_kept_where_many_flows_begin_at_once(tmp_path):
     assert (fanin["flows"], fanin["deadlines"], fanin["unfinished"]) == (150, 150, 0)
     assert found["fanin"]["missed"] <= 5  # on a busy machine; else none
     assert found["fanin"]["announced"] >= 150
+
+
+RAISES = """
+class Law:
+    def flow_started(self, flow, flows, now):
+        raise RuntimeError("this law is broken")
+
+class Broken:
+    name, interval = "broken", 0.1
+    def __init__(self, parameters):
+        pass
+    def port_law(self, port):
+        return Law()
+"""
+
+
+def test_a_policy_that_raises_is_named_and_the_run_is_no_success(tmp_path):
+    """A package of someone else, whose law fails with the first flow."""
+    site, out = tmp_path / "site", tmp_path / "out"
+    metadata = site / "broken-1.dist-info"
+    metadata.mkdir(parents=True)
+    (site / "broken.py").write_text(RAISES)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[fairq_ryu.policies]\nbroken = broken:Broken\n")
+    settings = [
+        "senders=2",
+        "elephants=1",
+        "mice_per_sender=1",
+        "rounds=1",
+        "warmup_s=0.5",
+        "elephants_only_s=0",
+    ]
+    answer = fairq(
+        *("run", "incast", "--policy", "broken", "--out", str(out)),
+        *(word for each in settings for word in ("--set", each)),
+        env={**ENVIRONMENT, "PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])},
+    )
+    assert answer.returncode == 1, answer.stderr
+    (policy,) = json.loads((out / "result.json").read_text())["policies"]
+    assert policy["failed"] is None and policy["mice"]["count"] == 2
+    assert "RuntimeError: this law is broken" in policy["unsound"]
+    assert f"broken: {policy['unsound']}" in answer.stdout

@@ -1,0 +1,65 @@
+"""``fairq run --list``: the scenarios and policies that can be named, each with what it is."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import inspect
+
+from rich.console import Console
+from rich.table import Table
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import machine, scenario
+
+_OURS = {machine.BARE: "the same bridges with neither controller nor agent: what the rest costs shows"}
+
+
+def scenarios() -> list[tuple[str, str, str, str]]:
+    """Name, topology, traffic and title of each scenario that comes with the project."""
+    found = [(name, scenario.load(name)) for name in scenario.names()]
+    return [(name, chosen.topology, chosen.traffic, chosen.title) for name, chosen in found]
+
+
+def policies() -> list[tuple[str, str]]:
+    """Name of each policy that ``--policy`` takes, and what its author says of it in a line."""
+    return [(name, _OURS.get(name) or _about(name)) for name in machine.known_policies()]
+
+
+def _about(policy: str) -> str:
+    """The first paragraph of the policy's module, or else of its class, without its name."""
+    for entry in importlib.metadata.entry_points(group="fairq_ryu.policies"):
+        if entry.name == policy:
+            try:
+                module = importlib.import_module(entry.module)
+                text = inspect.getdoc(module) or inspect.getdoc(entry.load()) or ""
+            except Exception as error:  # whatever a package of others may do: it is named all the same
+                return f"cannot be loaded: {error}"
+            paragraph = " ".join(text.split("\n\n")[0].split())
+            name, colon, rest = paragraph.partition(": ")
+            return rest if colon and name.lower() == policy else paragraph
+    return ""
+
+
+def show(console: Console | None = None) -> None:
+    """Print both lists; ``UserError`` when a scenario of the project cannot be read."""
+    console = console or Console()
+    if not console.is_terminal:
+        console.width = max(console.width, 200)  # a line each, for grep
+    for heads, rows in (
+        (("scenario", "topology", "traffic", "title"), scenarios()),
+        (("policy", "what it does"), policies()),
+    ):
+        table = Table(*heads, box=None, padding=(0, 2, 0, 0), header_style="bold")
+        for row in rows:
+            table.add_row(*row)
+        console.print(table, highlight=False, markup=False)
+        console.print()
+
+
+def nothing_named() -> UserError:
+    """No scenario was given."""
+    return UserError(
+        "no scenario given",
+        f"name one of {', '.join(scenario.names())}, or a .toml file; `fairq run --list` says what each is",
+    )

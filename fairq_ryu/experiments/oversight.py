@@ -1,0 +1,75 @@
+"""Was the policy in force all the time? The controller's own counters say so at the end of a run."""
+
+from __future__ import annotations
+
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from fairq_ryu.experiments.workers import RunError
+
+PATIENCE_S = 5.0
+_FAILURES = "fairq_policy_failures_total"
+_CHANGES = 'fairq_events_total{kind="policy"}'
+_MOST_BYTES = 4 << 20
+_MOST_WORDS = 200
+
+
+def unsound(rest_port: int | None, log: Path) -> str | None:
+    """Why the figures are not those of the policy, or None: it governed without a failure or a change.
+
+    ``rest_port`` is where the controller's REST interface is on this machine, None without a controller;
+    ``log`` is the controller's log, which has the words. `RunError` when the controller does not answer.
+    """
+    if rest_port is None:
+        return None
+    return verdict(_metrics(rest_port), log.read_text(errors="replace"))
+
+
+def verdict(metrics: str, log: str) -> str | None:
+    """The same from the text of ``/metrics`` and of the controller's log."""
+    failures, changes = _value(metrics, _FAILURES), _value(metrics, _CHANGES)
+    said = []
+    if failures:
+        words = last_failure(log)
+        said.append(f"the policy failed {_times(failures)}{f', at last with {words}' if words else ''}")
+    if changes:
+        said.append(f"the policy was changed {_times(changes)} over REST")
+    return " and ".join(said) or None
+
+
+def last_failure(log: str) -> str:
+    """The exception of the last failure of a policy that a controller's log has; "" without any."""
+    _before, failed, after = log.rpartition("windows are taken down for")
+    if not failed:
+        return ""
+    # The traceback's last line is the first that is not indented.
+    found = re.search(r"^Traceback.*\n(?:[ \t].*\n|\n)*(\S.*)$", after, re.M)
+    return found[1][:_MOST_WORDS] if found else ""
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _value(metrics: str, name: str) -> int:
+    """A counter; 0 when it has not been counted yet."""
+    for line in metrics.splitlines():
+        label, _, value = line.rpartition(" ")
+        if label == name:
+            return int(float(value))
+    return 0
+
+
+def _metrics(port: int) -> str:
+    try:
+        # No proxy that the environment may name: this is our own controller.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as response:
+            text: str = response.read(_MOST_BYTES).decode(errors="replace")
+    except (OSError, ValueError) as error:
+        raise RunError(f"the controller does not say whether its policy failed: {error}") from None
+    if not re.search(rf"^{_FAILURES} ", text, re.M):
+        raise RunError(f"the controller's /metrics has no {_FAILURES}")
+    return text
