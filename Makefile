@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 # Experiments and most tests make network namespaces and load eBPF.
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
 BIN := .venv/bin
-BPF := $(wildcard fairq_ryu/switch/bpf/*.[ch])
+BPF := $(wildcard fairq_ryu/switch/bpf/*.[ch] mininet_topos/delayline/*.c)
 
 .PHONY: help setup setup-dev demo test test-fresh test-unit lint format bench bpf clean
 
@@ -50,10 +50,11 @@ format: setup-dev ## format Python and C in place, and fix what ruff can fix
 bench: setup ## cost of the eBPF program per packet, rules per second, delay to the first lowered ACK
 	@exec $(SUDO) $(BIN)/python -m bench
 
-bpf: ## compile the eBPF objects
+bpf: ## compile the eBPF objects and the delay line
 	@scripts/setup.sh --bpf
 
 clean: ## remove what was built here; results/ and the system's packages stay
 	@rm -rf .venv .setup.log .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
 	@rm -f fairq_ryu/switch/bpf/*.o fairq_ryu/switch/bpf/*.o.tmp fairq_ryu/switch/bpf/.stamp-bpf
+	@rm -f mininet_topos/delayline/delayline mininet_topos/delayline/delayline.tmp mininet_topos/delayline/.stamp-delayline
 	@find fairq_ryu mininet_topos tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -40,6 +40,7 @@ setup(
         "fairq_ryu": ["page/*", "programs.txt"],
         "fairq_ryu.switch": ["bpf/*.h", "bpf/*.c", "bpf/*.o"],
         "fairq_ryu.experiments": ["scenarios/*"],
+        "mininet_topos": ["delayline/*"],
     },
     # c65ryu asks for an eventlet that these Pythons cannot import: install requirements.txt with --no-deps.
     install_requires=[

@@ -16,6 +16,7 @@ if _ROOT not in sys.path:
 
 from mininet.topo import Topo  # noqa: E402
 
+from mininet_topos.delays import DelayLine  # noqa: E402
 from mininet_topos.hosts import FairQHost  # noqa: E402
 from mininet_topos.links import ShallowLink, check_queue  # noqa: E402
 from mininet_topos.shapes import Dumbbell  # noqa: E402
@@ -35,14 +36,17 @@ class DumbbellTopo(Topo):
         buffer: int = 125000,
         right: int | None = None,
         cc: str = "cubic",
+        rtt: float = 0,
     ) -> None:
         """The link between sends at ``rate`` Mbit/s from a ``buffer`` of bytes, both ways.
 
-        ``right`` hosts on the right, by default as many as on the left; ``cc`` on every host.
-        ``ValueError`` when a number of hosts or the queue makes no sense.
+        ``right`` hosts on the right, by default as many as on the left; ``cc`` on every host; ``rtt``: delay
+        added to each round trip of a host on the left, ms.
+        ``ValueError`` when a number of hosts, the queue or the delay makes no sense.
         """
         shape = Dumbbell(n, n if right is None else right)
         check_queue(rate, buffer)
+        self.line = line = DelayLine(rtt)
         number = 0
         for dpid, (switch, count) in enumerate((("left", shape.n), ("right", shape.right)), 1):
             # One path only, no loops: without a controller they may go on as plain learning switches.
@@ -50,7 +54,8 @@ class DumbbellTopo(Topo):
             for port in range(1, count + 1):
                 number += 1
                 host = self.addHost(f"h{number}", cls=FairQHost, cc=cc)
-                self.addLink(host, switch, port1=0, port2=port, cls=ShallowLink)
+                link = line.options() if host in shape.sources else {"cls": ShallowLink}
+                self.addLink(host, switch, port1=0, port2=port, **link)
         self.addLink(
             "left", "right", port1=shape.n + 1, port2=shape.right + 1,
             cls=ShallowLink, rate=rate, buffer=buffer,

@@ -16,6 +16,7 @@ if _ROOT not in sys.path:
 
 from mininet.topo import Topo  # noqa: E402
 
+from mininet_topos.delays import DelayLine  # noqa: E402
 from mininet_topos.hosts import FairQHost  # noqa: E402
 from mininet_topos.links import FabricQueues, ShallowLink  # noqa: E402
 from mininet_topos.shapes import FatTree  # noqa: E402
@@ -37,6 +38,7 @@ class FatTreeTopo(Topo):
         uplink: float | None = None,
         only: str | None = None,
         cc: str = "cubic",
+        rtt: float = 0,
     ) -> None:
         """``cc`` on every host; by default no port is shallow.
 
@@ -44,6 +46,7 @@ class FatTreeTopo(Topo):
         ``buffer``  of every shallow port, bytes.
         ``uplink``  rate of both ends of every link between two switches instead, Mbit/s.
         ``only``    the one host whose port has ``rate``; then other links are shallow only by ``uplink``.
+        ``rtt``     delay added to each round trip of a host, but for those of the last pod, ms.
 
         ``ValueError`` when ``k`` is odd or out of bounds, or the others contradict each other.
         """
@@ -51,6 +54,8 @@ class FatTreeTopo(Topo):
         if uplink is None and only is None:
             uplink = rate
         queues = FabricQueues(rate, buffer, uplink, only)
+        self.line = line = DelayLine(rtt)
+        sources = set(shape.sources)
         half = range(1, shape.half + 1)
 
         for core in range(1, shape.cores + 1):
@@ -64,10 +69,10 @@ class FatTreeTopo(Topo):
             for edge in half:
                 for port in half:
                     host = self.addHost(shape.host(pod, edge, port), cls=FairQHost, cc=cc)
+                    link = line.options() if host in sources else {"cls": ShallowLink}
                     self.addLink(
-                        host, f"edge{pod}_{edge}", port1=0, port2=port,
-                        cls=ShallowLink, **queues.to_host(host),
-                    )  # fmt: skip
+                        host, f"edge{pod}_{edge}", port1=0, port2=port, **link, **queues.to_host(host)
+                    )
                 for agg in half:
                     self.addLink(
                         f"edge{pod}_{edge}", f"agg{pod}_{agg}", port1=shape.half + agg, port2=edge,

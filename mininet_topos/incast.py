@@ -17,6 +17,7 @@ if _ROOT not in sys.path:
 
 from mininet.topo import Topo  # noqa: E402
 
+from mininet_topos.delays import DelayLine  # noqa: E402
 from mininet_topos.hosts import FairQHost  # noqa: E402
 from mininet_topos.links import ShallowLink  # noqa: E402
 from mininet_topos.shapes import Incast  # noqa: E402
@@ -27,18 +28,26 @@ class IncastTopo(Topo):
     """Senders h1..hn on ports 1..n of switch s1, receiver r on port n+1, the bottleneck."""
 
     def build(
-        self, n: int = 16, rate: float = 200, buffer: int = 125000, cc: str = "cubic", **_params: Any
+        self,
+        n: int = 16,
+        rate: float = 200,
+        buffer: int = 125000,
+        cc: str = "cubic",
+        rtt: float = 0,
+        **_params: Any,
     ) -> None:
         """The receiver's port sends at ``rate`` Mbit/s from a ``buffer`` of bytes; ``cc`` on every host.
 
-        ``ValueError`` when ``n`` is out of bounds.
+        ``rtt``: delay added to each round trip of a sender, ms.
+        ``ValueError`` when ``n`` or ``rtt`` is out of bounds.
         """
         shape = Incast(n)
+        self.line = line = DelayLine(rtt)
         # One switch, no loops: without a controller it may go on as a plain learning switch.
         switch = self.addSwitch("s1", failMode="standalone")
         for port, sender in enumerate(shape.sources, 1):
             host = self.addHost(sender, cls=FairQHost, cc=cc)
-            self.addLink(host, switch, port2=port, cls=ShallowLink)
+            self.addLink(host, switch, port2=port, **line.options())
         receiver = self.addHost(shape.receiver, cls=FairQHost, cc=cc)
         self.addLink(receiver, switch, port2=n + 1, cls=ShallowLink, rate=rate, buffer=buffer)
 

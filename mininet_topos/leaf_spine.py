@@ -16,6 +16,7 @@ if _ROOT not in sys.path:
 
 from mininet.topo import Topo  # noqa: E402
 
+from mininet_topos.delays import DelayLine  # noqa: E402
 from mininet_topos.hosts import FairQHost  # noqa: E402
 from mininet_topos.links import FabricQueues, ShallowLink  # noqa: E402
 from mininet_topos.shapes import LeafSpine  # noqa: E402
@@ -39,6 +40,7 @@ class LeafSpineTopo(Topo):
         uplink: float | None = None,
         only: str | None = None,
         cc: str = "cubic",
+        rtt: float = 0,
     ) -> None:
         """``hosts`` for each leaf, ``cc`` on every one; by default no port is shallow.
 
@@ -48,6 +50,7 @@ class LeafSpineTopo(Topo):
         ``oversubscription``  instead of ``uplink``: what the hosts of a leaf receive together over what its
         uplinks carry together, ``hosts * rate / (spines * uplink)``; with ``rate`` 1 unless told otherwise.
         ``only``    the one host whose port has ``rate``; then uplinks are shallow only by ``uplink``.
+        ``rtt``     delay added to each round trip of a host, but for those of the last leaf, ms.
 
         ``ValueError`` when a number is out of bounds or these contradict each other.
         """
@@ -65,15 +68,16 @@ class LeafSpineTopo(Topo):
         if rate is not None and uplink is None and only is None:
             uplink = shape.hosts * rate / (shape.spines * (oversubscription or 1))
         queues = FabricQueues(rate, buffer, uplink, only)
+        self.line = line = DelayLine(rtt)
+        sources = set(shape.sources)
 
         for leaf in range(1, shape.leaves + 1):
             # Secure: there are loops, and plain learning switches would flood each other for ever.
             self.addSwitch(f"leaf{leaf}", dpid=f"{0x100 + leaf:016x}", failMode="secure")
             for port in range(1, shape.hosts + 1):
                 host = self.addHost(shape.host(leaf, port), cls=FairQHost, cc=cc)
-                self.addLink(
-                    host, f"leaf{leaf}", port1=0, port2=port, cls=ShallowLink, **queues.to_host(host)
-                )
+                link = line.options() if host in sources else {"cls": ShallowLink}
+                self.addLink(host, f"leaf{leaf}", port1=0, port2=port, **link, **queues.to_host(host))
         for spine in range(1, shape.spines + 1):
             self.addSwitch(f"spine{spine}", dpid=f"{0x200 + spine:016x}", failMode="secure")
             for leaf in range(1, shape.leaves + 1):

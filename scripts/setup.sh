@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Sets up whatever is missing to run fairq_ryu on Debian 12+ or Ubuntu 22.04+: system packages, the
-# .venv, the eBPF objects, a running Open vSwitch. Safe to repeat: what is in place is left alone,
+# .venv, the eBPF objects and the delay line, a running Open vSwitch. Safe to repeat: what is in place is left alone,
 # and a call with nothing to do takes a moment. Nothing is fetched after set-up.
 #
 #   scripts/setup.sh                  what running needs
 #   scripts/setup.sh --dev            also what the tests and linters need
 #   scripts/setup.sh [--dev] --no-ovs the same, but Open vSwitch is not started
-#   scripts/setup.sh --bpf            only the eBPF objects
+#   scripts/setup.sh --bpf            only the eBPF objects and the delay line
 #   scripts/setup.sh --print-missing  the Debian packages it would install, one a line; changes nothing
 set -euo pipefail
 
@@ -17,6 +17,7 @@ export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 VENV=$ROOT/.venv
 BPF_DIR=$ROOT/fairq_ryu/switch/bpf
+DELAYLINE=$ROOT/mininet_topos/delayline/delayline
 LOG=$ROOT/.setup.log
 PIP_VERSION=25.3   # the first with --build-constraint
 
@@ -217,6 +218,26 @@ compile_bpf() {
     echo "$want" >"$stamp"
 }
 
+# --- the delay line -----------------------------------------------------------------------------
+
+delayline_inputs() {
+    clang --version
+    uname -m
+    cat "$0" "$DELAYLINE.c"
+}
+
+# The program that delays frames in Mininet's links (`rtt`); it is run on the host and is no eBPF.
+compile_delayline() {
+    local stamp=${DELAYLINE%/*}/.stamp-delayline want
+    want=$(fingerprint delayline_inputs)
+    fresh "$stamp" "$want" && [ -x "$DELAYLINE" ] && return 0
+    say "delay line ..."
+    run_logged clang -O2 -Wall -Wextra -Werror "$DELAYLINE.c" -o "$DELAYLINE.tmp" \
+        || die_log "clang could not compile ${DELAYLINE#"$ROOT"/}.c"
+    mv "$DELAYLINE.tmp" "$DELAYLINE"
+    echo "$want" >"$stamp"
+}
+
 # --- main -------------------------------------------------------------------------------------
 
 dev=no
@@ -225,7 +246,7 @@ while [ $# -gt 0 ]; do
     case $1 in
         --dev) dev=yes ;;
         --no-ovs) start=no ;;
-        --bpf) open_log; compile_bpf; exit ;;
+        --bpf) open_log; compile_bpf; compile_delayline; exit ;;
         --print-missing) missing_packages | awk '!seen[$0]++'; exit ;;
         *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
@@ -244,4 +265,5 @@ install_runtime
 install_own
 [ "$dev" = no ] || install_dev
 compile_bpf
+compile_delayline
 [ "$start" = no ] || "$ROOT/scripts/start-ovs.sh" 9>&-

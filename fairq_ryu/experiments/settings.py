@@ -122,6 +122,13 @@ class Scenario:
     buffer_bytes: int = _setting(
         "buffer size of the bottleneck port", unit="bytes", low=1514, high=1 << 30, example=125_000
     )
+    rtt_ms: float = _setting(
+        "delay added to the round trip between each sender and the receiver; 0: none",
+        unit="ms",
+        low=0,
+        high=1000,
+        default=0.0,
+    )
     cc: str = _setting("TCP congestion control of every host, by its name in the kernel", default="cubic")
     sack: bool = _setting("hosts use selective acknowledgements", default=True)
     timestamps: bool = _setting("hosts use TCP timestamps", default=True)

@@ -203,6 +203,7 @@ class Testbed:
             self._net.topo.nodeInfo(switch).update(
                 agent=self.has_agents, agentLog=str(self.logs), agentArgs=settings
             )
+        self._net.topo.line.log = self.logs / "delayline.log"
         if self.has_agents:
             self._net.addController("c0", controller=Remote, ip="127.0.0.1", port=port)
         try:
@@ -321,9 +322,11 @@ class Testbed:
         if self._taildrop is not None:
             attempt(self._taildrop.close)
         if self._net is not None:
+            from mininet_topos.delays import end_lines
             from mininet_topos.switch import end_agents
 
             attempt(lambda: end_agents(self._net.switches))
+            attempt(lambda: end_lines(self._net.links))
             for switch in self._net.switches:
                 attempt(lambda switch=switch: switch.stop(deleteIntfs=False))  # type: ignore[misc]
                 attempt(lambda switch=switch: remove_interfaces(switch.name))  # type: ignore[misc]
@@ -343,7 +346,12 @@ def make_topology(scenario: Scenario) -> Any:
     from mininet_topos.leaf_spine import LeafSpineTopo
 
     shape = scenario.shape
-    options = {"rate": scenario.rate_mbit, "buffer": scenario.buffer_bytes, "cc": scenario.cc}
+    options = {
+        "rate": scenario.rate_mbit,
+        "buffer": scenario.buffer_bytes,
+        "cc": scenario.cc,
+        "rtt": scenario.rtt_ms,
+    }
     if isinstance(shape, Incast):
         return IncastTopo(n=shape.n, **options)
     if isinstance(shape, Dumbbell):

@@ -1,0 +1,80 @@
+"""Which links have a delay line, and what is refused. What the line does: tests/fabric/test_delay.py."""
+
+import pytest
+from mininet.util import buildTopo
+
+from fairq_ryu.experiments import scenario
+from fairq_ryu.experiments.testbed import make_topology
+from mininet_topos import delays
+from mininet_topos.delays import DelayedLink, DelayLine
+from mininet_topos.dumbbell import DumbbellTopo
+from mininet_topos.fat_tree import FatTreeTopo
+from mininet_topos.incast import IncastTopo
+from mininet_topos.leaf_spine import LeafSpineTopo
+from mininet_topos.links import ShallowLink
+
+SHAPES = [
+    (IncastTopo, {"n": 3}, {"h1", "h2", "h3"}),
+    (DumbbellTopo, {"n": 2, "right": 2}, {"h1", "h2"}),
+    (LeafSpineTopo, {"leaves": 3, "hosts": 2}, {"h1", "h2", "h3", "h4"}),
+    (FatTreeTopo, {"k": 2}, {"h1"}),
+]
+
+
+def delayed(topo):
+    """The hosts behind a delay line, and the lines."""
+    links = [info for _, _, info in topo.links(withInfo=True) if issubclass(info["cls"], DelayedLink)]
+    return {info["node1"] for info in links}, {info["line"] for info in links}
+
+
+@pytest.mark.parametrize(("topology", "arguments", "senders"), SHAPES)
+def test_hosts_that_send_are_behind_one_line(topology, arguments, senders):
+    hosts, lines = delayed(topology(**arguments, rtt=2.5))
+    assert hosts == senders
+    (line,) = lines
+    assert line.rtt == 2.5
+
+
+@pytest.mark.parametrize(("topology", "arguments", "senders"), SHAPES)
+def test_without_a_delay_links_are_what_they_were(topology, arguments, senders):
+    topo = topology(**arguments)
+    assert {info["cls"] for _, _, info in topo.links(withInfo=True)} == {ShallowLink}
+
+
+@pytest.mark.parametrize("rtt", [-1, 1000.1, "5ms", float("nan"), True, None])
+def test_a_delay_out_of_bounds_is_refused(rtt):
+    with pytest.raises(ValueError, match="must be a number of ms from 0 to 1000"):
+        IncastTopo(n=1, rtt=rtt)
+
+
+def test_mn_takes_it():
+    assert delayed(buildTopo({"incast": IncastTopo}, "incast,2,rtt=5"))[0] == {"h1", "h2"}
+
+
+def test_a_scenario_sets_it():
+    for name in scenario.names():
+        chosen = scenario.load(name, {"rtt_ms": "5"})
+        hosts, (line,) = delayed(make_topology(chosen))
+        assert set(chosen.shape.senders(chosen.senders)) <= hosts
+        assert not hosts & set(chosen.shape.receivers)
+        assert line.rtt == 5
+        assert not delayed(make_topology(scenario.load(name)))[0]
+
+
+def test_without_its_program_it_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(delays, "PROGRAM", tmp_path / "delayline")
+    with pytest.raises(delays.DelayError, match="run `make setup`"):
+        DelayLine(5).connect(("h1-eth0", 1), ("s1-eth1", 1))
+
+
+def test_a_program_that_ends_is_an_error_and_leaves_nothing(monkeypatch, tmp_path):
+    program = tmp_path / "delayline"
+    program.write_text("#!/bin/sh\necho $1 >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(delays, "PROGRAM", program)
+    line = DelayLine(0.0002)
+    line.log = tmp_path / "log"
+    with pytest.raises(delays.DelayError, match="has ended"):
+        line.connect(("h1-eth0", 1), ("s1-eth1", 1))
+    assert line._process is None
+    assert line.log.read_text() == "1\n"  # microseconds, and never none
