@@ -11,8 +11,12 @@ from rich.table import Table
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import machine, scenario
+from fairq_ryu.experiments.baselines import BASELINES
 
-_OURS = {machine.BARE: "the same bridges with neither controller nor agent: what the rest costs shows"}
+_OURS = {
+    machine.BARE: "the same bridges with neither controller nor agent: what the rest costs shows",
+    **{name: baseline.help for name, baseline in BASELINES.items()},
+}
 
 
 def scenarios() -> list[tuple[str, str, str, str]]:
