@@ -11,7 +11,7 @@ from tests.unit import started
 
 # Of .venv, of the project itself, or made by the test that starts it.
 OWN = {
-    *("clang-format", "fairq", "python", "python3", "ryu-manager", "schemathesis"),
+    *("clang-format", "delayline", "fairq", "python", "python3", "ryu-manager", "schemathesis"),
     *("bins", "no-such-command-anywhere", "tell"),
 }
 KNOWN = {each.name: each for each in programs.known()}
