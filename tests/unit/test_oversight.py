@@ -1,7 +1,7 @@
 """A policy that failed or was changed during a run must not pass for one that governed."""
 
-import http.server
 import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer  # Ryu puts another in its place as http.server
 from types import SimpleNamespace
 
 import pytest
@@ -20,7 +20,7 @@ def controller():
     servers = []
 
     def controller(text):
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
                 self.send_response(200 if self.path == "/metrics" else 404)
                 self.end_headers()
@@ -29,7 +29,7 @@ def controller():
             def log_message(self, *_):
                 pass
 
-        servers.append(http.server.HTTPServer(("127.0.0.1", 0), Handler))
+        servers.append(HTTPServer(("127.0.0.1", 0), Handler))
         threading.Thread(target=servers[-1].serve_forever, args=(0.01,), daemon=True).start()
         return servers[-1].server_port
 
