@@ -142,6 +142,10 @@ def _parser() -> argparse.ArgumentParser:
     _config_option(agent)
     agent.set_defaults(run=_agent)
 
+    release = commands.add_parser("release", help="remove from a bridge what fairq_ryu has put into it")
+    release.add_argument("--bridge", required=True, help="the Open vSwitch bridge, e.g. s1")
+    release.set_defaults(run=_release)
+
     status = commands.add_parser("status", help="show the queues, rules and counters of a bridge's agent")
     status.add_argument("--bridge", help="the bridge (default: the only one with an agent)")
     status.add_argument("--json", action="store_true", help="print JSON, with histograms")
@@ -233,6 +237,12 @@ def _agent(args: argparse.Namespace) -> int:
         tls=agent.TlsFiles(args.private_key, args.certificate, args.ca_cert),
     )
     return agent.run(options)
+
+
+def _release(args: argparse.Namespace) -> int:
+    from fairq_ryu import release
+
+    return release.main(args.bridge)
 
 
 def _status(args: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.switch import agent, status
 from fairq_ryu.switch.agent import TlsFiles, parse_target
 
-COMMANDS = ["doctor", "agent", "announce", "status", "show", "run", "report", "check"]
+COMMANDS = ["doctor", "agent", "announce", "release", "status", "show", "run", "report", "check"]
 
 
 @pytest.fixture(autouse=True)
