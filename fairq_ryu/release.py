@@ -1,7 +1,8 @@
 """``fairq release``: takes out of a bridge what fairq_ryu has put into it, and nothing else.
 
 What outlives controller and agent: rules, which the controller leaves so that traffic goes on; its meter; and
-QoS records that were made to keep Open vSwitch from removing a port's queue. Rules are known by their cookie, records by ``external_ids``.
+QoS records that were made to keep Open vSwitch from removing a port's queue. Rules are known by their cookie,
+records by ``external_ids``.
 """
 
 from __future__ import annotations
