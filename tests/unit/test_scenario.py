@@ -17,7 +17,7 @@ def test_stored_scenarios_are_valid(name):
 
 def test_incast_is_the_setup_of_the_papers():
     incast = scenario.load("incast")
-    assert (incast.senders, incast.rate_mbit, incast.buffer_bytes) == (16, 200.0, 125_000)
+    assert (incast.senders, incast.rate_mbit, incast.buffer_bytes) == (16, 50.0, 125_000)
     assert (incast.elephants, incast.mice_per_sender, incast.mice_bytes, incast.cc) == (8, 2, 11_500, "cubic")
     assert incast.rounds >= 10
     assert incast.mice == 16 * 2 * incast.rounds
@@ -234,11 +234,11 @@ def test_lists_and_words_take_the_type_of_the_setting():
     assert scenario.load("deadlines").deadlines_s == (0.3, 0.8, 1.0, 3.0, 5.0)
 
 
-def test_the_experiments_are_those_of_the_papers_on_a_fifth_of_the_rate():
+def test_the_experiments_are_those_of_the_papers_with_sizes_scaled_as_the_rate_is():
     small, large = scenario.load("deadlines"), scenario.load("deadlines-fanin")
-    assert [5 * size for size in small.sizes_bytes] == [8e6, 12e6, 30e6, 50e6, 64e6]
-    assert [5 * size for size in large.sizes_bytes] == [20e3, 60e3, 100e3, 140e3, 200e3]
-    assert small.rate_mbit == large.rate_mbit == 200
+    paper = 1000  # Mbit/s
+    assert [paper / small.rate_mbit * size for size in small.sizes_bytes] == [8e6, 12e6, 30e6, 50e6, 64e6]
+    assert [paper / large.rate_mbit * size for size in large.sizes_bytes] == [20e3, 60e3, 100e3, 140e3, 200e3]
     assert (small.endless, small.repeats, large.flows) == (1, 10, (1, 5, 10, 15, 20))
 
 
