@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import shlex
 import sys
 from pathlib import Path
 
@@ -194,6 +195,12 @@ def _parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser("report", help="draw pictures and a page from a result")
     report.add_argument("directory", type=Path, metavar="DIR", help="directory with result.json")
+    report.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="directory for page and pictures (default: that of the result)",
+    )
     report.set_defaults(run=_report)
 
     check = commands.add_parser("check", help="check a configuration file or a scenario")
@@ -284,7 +291,7 @@ def _announce(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from fairq_ryu.experiments import listing, runner
+    from fairq_ryu.experiments import listing, ownership, runner
 
     if args.list:
         listing.show()
@@ -301,13 +308,27 @@ def _run(args: argparse.Namespace) -> int:
             raise UserError(f"--set {text!r} is not NAME=VALUE", "write for example --set rounds=20")
         overrides[name.strip()] = value.strip()
     policies = [name.strip() for name in args.policy.split(",") if name.strip()]
-    return runner.main(args.scenario, policies, args.out, overrides, args.config_file, args.repeat)
+    with ownership.given_to_caller(args.out, runner.WRITTEN):
+        code = runner.main(args.scenario, policies, args.out, overrides, args.config_file, args.repeat)
+    if code in (0, 1):
+        print(f"next: {_typed('report', args.out)}", file=sys.stderr)
+    return code
+
+
+def _typed(command: str, directory: Path) -> str:
+    """A command as it can be typed here, with the program called as this one was."""
+    program = Path(sys.argv[0])
+    if program.is_absolute() and program.is_relative_to(Path.cwd()):
+        program = program.relative_to(Path.cwd())
+    return shlex.join([str(program), command, str(directory)])
 
 
 def _report(args: argparse.Namespace) -> int:
-    from fairq_ryu.experiments import report
+    from fairq_ryu.experiments import ownership, report
 
-    return report.main(args.directory)
+    out = args.out or args.directory
+    with ownership.given_to_caller(out, report.WRITTEN):
+        return report.main(args.directory, out)
 
 
 def _check(args: argparse.Namespace) -> int:

@@ -57,9 +57,14 @@ def p99(policies: Sequence[Policy], _scenario: Mapping[str, Any]) -> Figure | No
         return None
     figure, axes = new_figure()
     values = [each["mice"]["fct_ms"]["p99"] for each in shown]
-    colours = [look(policies.index(each))["color"] for each in shown]
-    bars = axes.bar([each["policy"] for each in shown], values, color=colours, width=0.6)
-    axes.bar_label(bars, labels=[f"{value:,.1f}" for value in values], padding=2)
+    # Dots: a bar on a logarithmic axis has no true length.
+    for place, (each, value) in enumerate(zip(shown, values, strict=True)):
+        axes.plot(place, value, "o", markersize=11, color=look(policies.index(each))["color"])
+        axes.annotate(
+            f"{value:,.1f}", (place, value), (11, 0), textcoords="offset points", va="center", ha="left"
+        )
+    axes.set_xticks(range(len(shown)), [each["policy"] for each in shown])
+    axes.set_xlim(-0.6, len(shown) - 0.4)
     axes.set_yscale("log")
     axes.set_ylim(
         10 ** math.floor(math.log10(min(values) / 1.5)), 10 ** math.ceil(math.log10(max(values) * 1.5))
@@ -109,6 +114,7 @@ def goodput(policies: Sequence[Policy], _scenario: Mapping[str, Any]) -> Figure 
             color=look(policies.index(each))["color"],
             label=f"{each['policy']}: {sum(values):.1f} in sum, Jain's index {each['elephants']['jain']:.3f}",
         )
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("elephant")
     axes.set_ylabel("goodput [Mbit/s]")
     axes.grid(axis="x", visible=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import io
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,18 +14,24 @@ import matplotlib
 matplotlib.use("Agg")  # no display, and none is looked for
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import pictures, pictures_flows, result, table
+from fairq_ryu.experiments import pictures, pictures_flows, report_page, result
 
 Policy = Mapping[str, Any]
 
 
-def main(directory: Path) -> int:
-    """Write ``directory``/report.html and the pictures. ``UserError`` when there is no result to draw."""
+def main(directory: Path, out: Path | None = None) -> int:
+    """Write report.html and the pictures of ``directory``'s result to ``out`` (None: beside the result).
+    ``UserError`` when there is no result to draw.
+    """
     whole = result.load(directory)
+    out = out or directory
     try:
-        written = write(whole, directory)
+        out.mkdir(parents=True, exist_ok=True)
+        written = write(whole, out)
     except OSError as error:
-        raise UserError(f"cannot write to {directory}: {error.strerror}", "check its permissions") from None
+        raise UserError(
+            f"cannot write to {out}: {error.strerror}", "give another directory with --out DIR"
+        ) from None
     except (KeyError, TypeError, IndexError) as error:
         raise UserError(
             f"{directory / result.FILE_NAME} is damaged: {error!r}", "make it again with `fairq run`"
@@ -56,8 +61,8 @@ def write(whole: Mapping[str, Any], directory: Path) -> list[Path]:
             picture.savefig(buffer, format="svg", metadata={"Date": None})
             caption += _disturbed(policies, of_mice)
             embedded.append((caption, base64.b64encode(buffer.getvalue()).decode()))
-    page = directory / "report.html"
-    page.write_text(_page(whole, embedded), encoding="utf-8")
+    page = directory / PAGE
+    page.write_text(report_page.page(whole, embedded), encoding="utf-8")
     return [page, *written]
 
 
@@ -87,53 +92,6 @@ _PICTURES = [
     ("phases", "Goodput of all elephants before, during and afterwards", False, pictures_flows.phases),
 ]
 
-_CSS = """
-body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;
-background:#fff}
-table{border-collapse:collapse;margin:1rem 0}td,th{padding:.2rem .8rem;border-bottom:1px solid #ddd;
-text-align:right}td:first-child,th:first-child{text-align:left}tr:hover td{background:#f4f6f8}
-figure{margin:1.5rem 0}img{max-width:100%;height:auto}figcaption{font-weight:600}
-.failed{color:#b00020}pre{white-space:pre-wrap}
-"""
-
-
-def _page(whole: Mapping[str, Any], pictures: Sequence[tuple[str, str]]) -> str:
-    """The page, with everything inside it: no file and no address is needed to show it."""
-    text = html.escape
-    title = text(whole["scenario"]["title"])
-    parts = [
-        "<!doctype html>",
-        f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
-        f'<meta name="viewport" content="width=device-width"><style>{_CSS}</style></head><body>',
-        f"<h1>{title}</h1>",
-    ]
-    for policy in whole["policies"]:
-        if policy["failed"]:
-            parts.append(f'<p class="failed">{text(policy["policy"])} failed: {text(policy["failed"])}</p>')
-        if words := table.unsound(policy):
-            parts.append(f'<p class="failed">{text(words)}</p>')
-    parts.append(_html_table([table.heading(whole), *table.rows(whole)]))
-    if ratios := table.ratio_rows(whole):
-        parts += ["<h2>Compared</h2>", _html_table([table.heading(whole), *ratios])]
-    for caption, data in pictures:
-        parts.append(
-            f'<figure><figcaption>{text(caption)}</figcaption><img alt="{text(caption)}" '
-            f'src="data:image/svg+xml;base64,{data}"></figure>'
-        )
-    for name in ("scenario", "metadata"):
-        listed = [[key, str(value)] for key, value in whole[name].items() if key != "policy_config"]
-        parts += [f"<h2>{name.capitalize()}</h2>", _html_table([["", ""], *listed])]
-    if whole["metadata"].get("policy_config"):
-        parts.append(f"<h2>Configuration</h2><pre>{text(whole['metadata']['policy_config'])}</pre>")
-    parts.append("</body></html>\n")
-    return "\n".join(parts)
-
-
-def _html_table(lines: Sequence[Sequence[str]]) -> str:
-    """The first line is the heading."""
-    head, *body = lines
-    out = ["<table>"]
-    if any(head):
-        out.append("<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in head) + "</tr>")
-    out += ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in body]
-    return "\n".join([*out, "</table>"])
+PAGE = "report.html"
+WRITTEN = (PAGE, *(f"{name}.{kind}" for name, *_ in _PICTURES for kind in ("png", "pdf")))
+"""What a report makes in its directory."""

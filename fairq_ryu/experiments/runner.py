@@ -28,6 +28,8 @@ from fairq_ryu.experiments.workers import RunError
 from mininet_topos.commands import CommandError
 
 Report = Callable[[str, float], None]
+WRITTEN = (result.FILE_NAME, "logs")
+"""What a run makes in its directory."""
 FLOOR = "floor"
 """What the run of the volleys alone is called in progress and logs."""
 

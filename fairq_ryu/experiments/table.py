@@ -230,11 +230,11 @@ def show(result: Mapping[str, Any], console: Console | None = None) -> None:
         for line in ratio_rows(result):
             table.add_row(*map(Text, line))
         console.print(table)
-    for remark in _remarks(result):
+    for remark in remarks(result):
         console.out(remark, highlight=False)
 
 
-def _remarks(result: Mapping[str, Any]) -> Iterator[str]:
+def remarks(result: Mapping[str, Any]) -> Iterator[str]:
     """What a reader of the table must know of it."""
     repeat = result.get("repeat", 1)
     if repeat > 1:

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import report, result, table
+from fairq_ryu.experiments import pictures, report, result, table
 from tests.unit.test_result import once
 
 STORED = Path(__file__).parent.parent / "data" / "result.json"
@@ -212,3 +212,51 @@ def test_elephants_afterwards_are_drawn(directory):
     assert (directory / "phases.png").exists()
     shown = {line[0]: line[1:] for line in table.rows(result.load(directory))}
     assert shown["afterwards / alone: goodput"] == ["95.0%", "95.0%"]
+
+
+def test_the_report_can_go_elsewhere(directory, tmp_path):
+    out = tmp_path / "new" / "place"
+    assert report.main(directory, out) == 0
+    assert {each.name for each in out.iterdir()} <= set(report.WRITTEN)
+    assert not (directory / "report.html").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot write to"):
+        report.main(directory, tmp_path / "file")
+
+
+def test_the_page_shows_settings_as_a_table_and_explains_its_terms(directory):
+    def change(whole):
+        whole["metadata"]["settings"] = {"fairq": {"alpha": 0.25, "slow_start": True}, "sed": {"missed": ""}}
+        whole["metadata"]["overrides"] = {"rounds": "2", "cc": "reno"}
+        whole["scenario"]["flows"] = [1, 5]
+
+    rewrite(directory, change)
+    report.main(directory)
+    page = (directory / "report.html").read_text()
+    assert "{" not in re.sub(r"<style>.*?</style>", "", page, flags=re.S)
+    for cells in (
+        ("[fairq]", "alpha", "0.25"),
+        ("[fairq]", "slow_start", "yes"),
+        ("[sed]", "missed", "-"),
+        ("overrides", "rounds = 2, cc = reno"),
+        ("flows", "1, 5"),
+    ):
+        assert "".join(f"<td>{cell}</td>" for cell in cells) in page
+    terms = re.findall(r"<dt>(.*?)</dt>", page)
+    assert {"mouse, mice", "elephant", "alone", "Jain&#x27;s index"} <= set(terms)
+    assert "n" not in terms  # this result has no fan-in
+
+
+def test_what_is_wrong_with_a_policy_s_figures_stands_on_the_page(directory):
+    rewrite(directory, lambda whole: whole["policies"][1].update(unsound="the policy failed once"))
+    report.main(directory)
+    assert "fairq: the policy failed once; these figures" in (directory / "report.html").read_text()
+
+
+def test_the_tail_is_dots_on_its_logarithmic_axis(directory):
+    whole = result.load(directory)
+    (axes,) = pictures.p99(whole["policies"], whole["scenario"]).axes
+    assert axes.get_yscale() == "log" and not axes.patches
+    assert [line.get_ydata()[0] for line in axes.lines] == [
+        each["mice"]["fct_ms"]["p99"] for each in whole["policies"]
+    ]
