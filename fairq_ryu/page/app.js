@@ -140,9 +140,9 @@ function showWarnings({ switches, health }) {
   const away = switches.filter(({ connected }) => !connected).map(({ dpid }) => dpid);
   const missing = health.agents_missing.filter((dpid) => !away.includes(dpid));
   const lines = [];
-  if (away.length) lines.push(`Not connected: switch ${named(away)}. Nothing is known of what goes on there.`);
+  if (away.length) lines.push(`Not connected: switch ${named(away)}. Its state is not known.`);
   if (missing.length) {
-    lines.push(`No agent on switch ${named(missing)}: its queues are not seen, and no windows stand there.`);
+    lines.push(`No agent on switch ${named(missing)}: its queues are not measured, and no windows are installed there.`);
   }
   // Said once: this is read out, and frames come twice a second.
   if (lines.join("\n") === warned) return;
@@ -154,7 +154,7 @@ function showWarnings({ switches, health }) {
 
 // The connection
 
-const CONNECTION = { connecting: "Connecting", live: "Live", gone: "Controller gone", refused: "No live data" };
+const CONNECTION = { connecting: "Connecting", live: "Live", gone: "No connection", refused: "No live data" };
 
 function onStatus({ kind, since, reason }) {
   document.body.dataset.live = kind;
@@ -169,11 +169,11 @@ function onStatus({ kind, since, reason }) {
   const at = since.toLocaleTimeString("en-GB");
   const what =
     kind === "gone"
-      ? `The controller does not answer since ${at}.`
-      : `The controller gives no live data since ${at}: ${reason}.`;
+      ? `The controller has not answered since ${at}.`
+      : `The controller has sent no live data since ${at}: ${reason}.`;
   const advice = store.state
-    ? "What you see is what was last known. Windows end by themselves, and traffic goes on without them. This page tries to reach it again."
-    : "This page tries to reach it again.";
+    ? "This page shows the last known state and tries to reconnect. If the controller is down, windows end by themselves and traffic continues without them."
+    : "This page tries to reconnect.";
   banner.append(make("p", {}, what), make("p", {}, make("small", {}, advice)));
 }
 

@@ -240,7 +240,7 @@ function drawWindows(frame, area) {
   const all = ticks(top);
   axis(frame, area, y, [0, all.at(-1)]);
   const none = most(samples, "pool", "window") === 0;
-  heading(frame, none ? "Windows: none stands here" : "Windows", area.top - 6);
+  heading(frame, none ? "Windows: none installed" : "Windows", area.top - 6);
   line(frame, "pool", y, ink("pool"), 1.8);
   line(frame, "window", y, ink("ink"), 1.4, [2, 3]);
   const at = (field) => (last?.[field] ? y(last[field]) : null);
@@ -253,7 +253,7 @@ function drawWindows(frame, area) {
 function drawDrops(frame, area) {
   const { pen, ink, x, samples, width } = frame;
   const all = samples.reduce((sum, sample) => sum + sample.dropped, 0);
-  heading(frame, all ? `Drops: ${count(all)} in this minute, at most ${count(most(samples, "dropped"))} at once` : "Drops: none in this minute", area.top - 6);
+  heading(frame, all ? `Drops: ${count(all)} in this minute, at most ${count(most(samples, "dropped"))} between two readings` : "Drops: none in this minute", area.top - 6);
   pen.strokeStyle = ink("line");
   pen.lineWidth = 1;
   pen.beginPath();

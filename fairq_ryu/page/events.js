@@ -61,7 +61,7 @@ export class EventList {
       item.append(make("span", { class: "message" }, messages[place]));
       return item;
     });
-    if (!items.length) items.push(make("li", { class: "none" }, this._store.events.length ? "None of the kinds chosen." : "Nothing has happened yet."));
+    if (!items.length) items.push(make("li", { class: "none" }, this._store.events.length ? "No events of the selected kinds." : "No events yet."));
     const top = this._list.scrollTop;
     const height = this._list.scrollHeight;
     this._list.replaceChildren(...items);

@@ -17,7 +17,7 @@ const CHECKS = {
   dst: [ADDRESS, "To: an IP address, such as 10.0.0.1"],
   port: [PORT, "Port: a TCP port, or DPID:PORT for a port of a switch, such as 1:3"],
 };
-const WINDOW_KINDS = { flow: "its own", port: "the port’s", pool: "of a pool" };
+const WINDOW_KINDS = { flow: "own rule", port: "same for the port", pool: "share of a pool" };
 
 export class FlowsTable {
   constructor(store, { onFlow }) {
@@ -39,11 +39,11 @@ export class FlowsTable {
         { name: "State", words: true, text: (flow) => flow.state },
         { name: "Sent", text: (flow) => bytes(flow.bytes) },
         { name: "Back", text: (flow) => bytes(flow.back_bytes) },
-        { name: "Window", show: windowCell, help: "what the switches let it have under way" },
+        { name: "Window", show: windowCell, help: "bytes in flight that the switches allow" },
         { name: "RTT", text: (flow) => seconds(flow.rtt_s) },
         { name: "Lowered", text: (flow) => count(flow.rewritten), help: "ACKs whose window was lowered" },
         { name: "Idle", text: (flow) => seconds(flow.idle_s) },
-        { name: "Leaves by", words: true, help: "ports that its data leaves by, in order", text: (flow) => path(flow.ports) + (flow.pinned ? " (pinned)" : "") },
+        { name: "Leaves by", words: true, help: "switch ports through which its data leaves, in the order of the path", text: (flow) => path(flow.ports) + (flow.pinned ? " (pinned)" : "") },
       ],
       { key: flowKey, onPick: (key, flow) => this._pick(key, flow) },
     );
@@ -141,7 +141,7 @@ export class FlowsTable {
     const unique = new Map(flows.map((flow) => [flowKey(flow), flow]));
     this._table.update([...unique.values()], this._chosen);
     if (this._chosen && unique.has(this._chosen)) this._onFlow(unique.get(this._chosen));
-    setText(byId("flows-note"), total ? `${count(offset + 1)} to ${count(Math.min(total, offset + flows.length))} of ${count(total)}` : "No flow fits.");
+    setText(byId("flows-note"), total ? `${count(offset + 1)} to ${count(Math.min(total, offset + flows.length))} of ${count(total)}` : "No flow matches.");
     byId("flows-back").disabled = offset === 0;
     byId("flows-on").disabled = offset + limit >= total;
   }

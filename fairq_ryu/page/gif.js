@@ -20,12 +20,12 @@ export class GifTable {
       byId("gif"),
       [
         { name: "Port", words: true, text: (row) => store.portName(portKey(row.dpid, row.port)) },
-        { name: "Place", text: (row) => count(row.priority), help: "1 is served first" },
+        { name: "Priority", text: (row) => count(row.priority), help: "1 is served first" },
         { name: "From", words: true, text: (row) => endpoint(row.src, row.sport) },
         { name: "To", words: true, text: (row) => endpoint(row.dst, row.dport) },
         { name: "Left to send", show: leftCell },
         { name: "Deadline in", show: (cell, row, line) => dueCell(cell, row, line, remaining(row)) },
-        { name: "Verdict", words: true, text: (row) => VERDICTS[row.state] ?? "no deadline", className: "verdict" },
+        { name: "State", words: true, text: (row) => VERDICTS[row.state] ?? "no deadline", className: "verdict" },
         { name: "Age", text: (row) => seconds(row.age_s) },
       ],
       { key: (row) => `${row.dpid} ${row.port} ${endpoint(row.src, row.sport)} ${endpoint(row.dst, row.dport)}` },
@@ -45,8 +45,8 @@ export class GifTable {
     setText(byId("count-gif"), count(total));
     if (!this._shown) return;
     this._table.update(rows);
-    let note = "GIF: the order in which flows are served. Place 1 goes first.";
-    if (!rows.length) note = "No flow here. The policies SED and RSED keep this table; others know no deadlines.";
+    let note = "GIF (global information of flows): flows by priority. Priority 1 is served first.";
+    if (!rows.length) note = "No flows. Only the policies SED and RSED use deadlines and keep this table.";
     else if (rows.length < total) note = `The first ${count(rows.length)} of ${count(total)} rows.`;
     setText(byId("gif-note"), note);
   }

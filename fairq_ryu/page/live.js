@@ -65,7 +65,7 @@ export class Live {
         }
       }
     } catch (error) {
-      if (error instanceof SyntaxError) return "it sends what this page does not understand; reload the page";
+      if (error instanceof SyntaxError) return "the data is in a format that this page does not know; reload the page";
       // Nobody there, broken off, or silent for too long. A fault of this page is none of these.
       if (stop.signal.aborted || error instanceof TypeError || error.name === "AbortError") return "";
       throw error;

@@ -13,7 +13,7 @@ export class PolicyTable {
         { name: "Value", text: (row) => known(row.value) },
         { name: "Unit", words: true, text: (row) => row.unit ?? "" },
         { name: "Default", text: (row) => known(row.default) },
-        { name: "What it is", words: true, text: (row) => row.help ?? "", className: "help" },
+        { name: "Meaning", words: true, text: (row) => row.help ?? "", className: "help" },
       ],
       { key: (row) => row.name },
     );

@@ -10,7 +10,7 @@ const STATES = { CNG: "▲ CNG, congested", NOM: "NOM, normal" };
 const STEP = 5; // seconds between the rows of the table
 
 export function windowWords(row) {
-  if (row.flow_windows) return `${count(row.flow_windows)} of their own`;
+  if (row.flow_windows) return `${count(row.flow_windows)} with own windows`;
   if (row.pool_bytes !== null) return `pool ${bytes(row.pool_bytes)}`;
   if (row.window_bytes !== null) return `${bytes(row.window_bytes)} each`;
   return "none";
@@ -26,7 +26,7 @@ const FACTS = [
   ["Capacity", (row) => rate(row.rate_bps || null)],
   ["Active flows", (row) => (row.active === null ? count(row.flows) : `${count(row.active)} of ${count(row.flows)}`)],
   ["Windows", windowWords],
-  ["Each flow gets", (row) => bytes(share(row))],
+  ["Window of each flow", (row) => bytes(share(row))],
   ["Dropped so far", (row) => count(row.drops)],
   ["Policy", (row) => row.policy],
 ];
@@ -74,7 +74,7 @@ export class PortPanel {
     const { key, _store: store } = this;
     const row = key && store.ports.get(key);
     const samples = (key && store.history.get(key)) || [];
-    const name = key ? store.portName(key) : "No port chosen";
+    const name = key ? store.portName(key) : "No port selected";
     const towards = key ? store.leadsTo(key) : "";
     setText(byId("port-title"), name + (towards ? ` to ${towards}` : ""));
     setText(byId("port-about"), about(store, key, row));
@@ -105,12 +105,12 @@ export class PortPanel {
 }
 
 function about(store, key, row) {
-  if (!key) return "Choose one on the map or in the table of ports.";
-  if (!row) return "This port is not there any more.";
+  if (!key) return "Select one on the map or in the table of ports.";
+  if (!row) return "This port has been removed.";
   const words = [`Port ${row.port} of switch ${store.switchName(row.dpid)}`];
-  if (row.incast) words.push("incast: many senders answer at once");
-  if (row.queue_bytes === null) words.push("no agent tells of its queue");
-  else if (!row.limit_bytes) words.push("it has no queue to govern");
+  if (row.incast) words.push("incast: many senders answer at the same moment");
+  if (row.queue_bytes === null) words.push("no agent measures its queue");
+  else if (!row.limit_bytes) words.push("it has no queue that can be controlled");
   return `${words.join("; ")}.`;
 }
 

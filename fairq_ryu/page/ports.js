@@ -42,10 +42,10 @@ export class PortsTable {
         { name: "Port", words: true, text: name },
         { name: "Leads to", words: true, sort: towards, text: (row) => towards(row) || "–" },
         { name: "Queue", sort: (row) => row.queue_bytes, show: queueCell },
-        number("Peak", "peak_bytes", bytes, { className: "narrow-off", help: "longest queue between the last two readings" }),
+        number("Peak", "peak_bytes", bytes, { className: "narrow-off", help: "greatest length of the queue between the last two readings" }),
         { name: "Limit", sort: (row) => row.limit_bytes, text: (row) => bytes(row.limit_bytes || null), className: "narrow-off" },
-        { name: "Load", sort: load, text: (row) => percent(load(row)), help: "of what the port could send" },
-        { name: "Flows", sort: (row) => row.active, text: (row) => (row.active === null ? count(row.flows) : `${count(row.active)}/${count(row.flows)}`), help: "active, and all" },
+        { name: "Load", sort: load, text: (row) => percent(load(row)), help: "rate as a percentage of the capacity" },
+        { name: "Flows", sort: (row) => row.active, text: (row) => (row.active === null ? count(row.flows) : `${count(row.active)}/${count(row.flows)}`), help: "active / all" },
         { name: "Windows", words: true, text: windowWords },
         number("Drops", "drops", count),
         { name: "State", words: true, sort: (row) => row.state, show: stateCell },
@@ -76,8 +76,8 @@ export class PortsTable {
     this._table.update(rows, this._chosen, MOST);
     setText(byId("count-ports"), count(all.length));
     let note = "";
-    if (!all.length) note = "No port yet: no switch has connected.";
-    else if (!rows.length) note = "No port fits.";
+    if (!all.length) note = "No ports: no switch has connected yet.";
+    else if (!rows.length) note = "No port matches.";
     else if (rows.length > MOST) note = `${MOST} of ${count(rows.length)} ports: type a name to find others.`;
     setText(byId("ports-note"), note);
   }

@@ -22,7 +22,7 @@ export class Topology {
     this._container = container;
     this._store = store;
     this._onChoose = onChoose;
-    this._svg = makeSvg("svg", { role: "group", "aria-label": "Map of the network. Arrow keys go from port to port, Enter chooses one." });
+    this._svg = makeSvg("svg", { role: "group", "aria-label": "Map of the network. Arrow keys move between ports, Enter selects one." });
     this._empty = make("p", { class: "empty" }, "No switch has connected yet.");
     container.append(this._empty, this._svg);
     this._drawn = "";

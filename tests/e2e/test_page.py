@@ -156,6 +156,6 @@ def test_the_page_says_that_an_agent_or_the_controller_is_missing(lab, page):
     assert page.errors() == []
     manager.end()
     page.wait(lambda: page.one("#gone").is_displayed(), 10)
-    assert "does not answer since" in page.text("#gone")
+    assert "has not answered since" in page.text("#gone")
     # The browser itself complains of a connection that is refused; nothing else may be there.
     assert all("ERR_" in each["message"] for each in page.errors())

@@ -100,7 +100,7 @@ def test_a_port_that_is_clicked_is_shown(page, serve):
     page.live()
     page.one(port(f"{scenes.dpid(1)}:3")).click()
     page.wait(lambda: page.text("#port-title") == "s1-eth3 to 10.0.0.3")
-    assert "no queue to govern" in page.text("#port-about")
+    assert "no queue that can be controlled" in page.text("#port-about")
     page.one(port(RECEIVER)).click()
     page.wait(lambda: page.text("#port-title") == "s1-eth17 to 10.0.0.17")
     page.wait(lambda: queue(page) > 0)
@@ -332,9 +332,9 @@ def test_a_controller_that_dies_is_missed_and_found_again(page, serve):
     assert page.text("#connection-text") == "Live" and not page.one("#gone").is_displayed()
     fake.stop()
     page.wait(lambda: page.one("#gone").is_displayed(), 5)
-    assert re.search(r"does not answer since \d\d:\d\d:\d\d", page.text("#gone"))
+    assert re.search(r"has not answered since \d\d:\d\d:\d\d", page.text("#gone"))
     assert page.one("#gone").get_attribute("role") == "alert"
-    assert page.text("#connection-text") == "Controller gone"
+    assert page.text("#connection-text") == "No connection"
     assert float(page.script("return getComputedStyle(document.querySelector('main')).opacity")) < 1
     said = page.text("#gone")
     page.script(
