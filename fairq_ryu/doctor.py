@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Literal
 
 from fairq_ryu import programs
+from fairq_ryu.switch import peers
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -353,6 +354,27 @@ def check_ports() -> list[Check]:
     return checks
 
 
+def check_hosts() -> list[Check]:
+    """Hosts behind bridges of the userspace datapath, by their veth pairs: do they finish their checksums?"""
+    if os.geteuid() != 0 or which("ovs-vsctl") is None:
+        return []
+    asked = ["ovs-vsctl", "--timeout=5", "--bare", "--columns=name", "find", "Bridge", "datapath_type=netdev"]
+    bridges = run(asked)
+    checks = []
+    for bridge in bridges.text.split() if bridges.code == 0 else []:
+        names = run(["ovs-vsctl", "--timeout=5", "list-ifaces", bridge]).text.split()
+        indexes = {}
+        for name in names:
+            try:
+                indexes[socket.if_nametoindex(name)] = name
+            except OSError:
+                continue  # no device of this host
+        for index, peer in peers.unfinished(indexes).items():
+            found = f"port {indexes[index]}: {peer.name} sends unfinished checksums: TCP hangs"
+            checks.append(Check(f"bridge {bridge}", "warn", found, peer.remedy))
+    return checks
+
+
 # --- Open vSwitch, Mininet, Ryu ---------------------------------------------------------------
 
 
@@ -507,6 +529,7 @@ CHECKS: tuple[tuple[str, Callable[[], Check | Iterable[Check]]], ...] = (
     ("network tools", check_network_tools),
     ("programs", check_programs),
     ("qdiscs", check_ports),
+    ("hosts of bridges", check_hosts),
     ("congestion control", check_congestion_control),
     ("controller port", check_controller_port),
 )

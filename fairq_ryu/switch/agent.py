@@ -32,6 +32,7 @@ from fairq_ryu.switch.core import Channel, Switch
 from fairq_ryu.switch.datapath import Datapath, DatapathLimits
 from fairq_ryu.switch.libbpf import BpfError
 from fairq_ryu.switch.ovsdb import BridgePort, BridgeView, BridgeWatcher
+from fairq_ryu.switch.peers import Peer, unfinished
 from fairq_ryu.switch.qdisc import read_shapes
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,9 @@ _TARGET = re.compile(r"^(tcp|ssl):(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+))(?::(\d+))
 _EXPIRE_INTERVAL = 0.1
 _SHAPE_INTERVAL = 1.0
 _SWEEP_INTERVAL = 1.0
+# Ports that are new have had their hosts set up by then; those found wanting are looked at again.
+_PEER_INTERVAL = 5.0
+_PEERS_AGAIN = 60.0
 _FIRST_RETRY = 0.2
 _STEADY = 5.0
 _CONNECT = 5.0
@@ -160,6 +164,8 @@ class Agent:
         self._flows = 0
         self._evicted = 0
         self._failed_ports: set[int] = set()
+        self._unfinished: dict[int, Peer] = {}
+        self._looked: tuple[frozenset[int], float] = frozenset(), 0.0
         self._writers: set[asyncio.StreamWriter] = set()
         self._stop = asyncio.Event()
         self._listening: list[int] = []
@@ -213,6 +219,7 @@ class Agent:
                 self._every(_EXPIRE_INTERVAL, self._expire),
                 self._every(_SHAPE_INTERVAL, self._read_shapes),
                 self._every(_SHAPE_INTERVAL, self._try_again),
+                self._every(_PEER_INTERVAL, self._look_at_peers),
                 self._every(_SWEEP_INTERVAL, self._sweep),
                 *(self._keep_connected(target, tls) for target in options.targets),
             ]
@@ -370,6 +377,27 @@ class Agent:
         # Netlink takes its time on big hosts: not in the loop that answers controllers.
         found = await asyncio.get_running_loop().run_in_executor(None, read_shapes, indexes)
         self.data.set_shapes(found, indexes)
+
+    async def _look_at_peers(self) -> None:
+        """Say which hosts leave out checksums that a userspace switch does not fill in: their TCP hangs."""
+        if self._view.datapath_type != "netdev":
+            return
+        names = {port.ifindex: port.name for port in self.data.ports.values()}
+        ports, now = frozenset(names), time.monotonic()
+        if self._looked[0] == ports and not (self._unfinished and now - self._looked[1] > _PEERS_AGAIN):
+            return
+        self._looked = ports, now
+        found = await asyncio.get_running_loop().run_in_executor(None, unfinished, ports)
+        for index, peer in found.items():
+            if index not in self._unfinished:
+                log.warning(
+                    "port %s: the host behind it (%s) sends TCP segments with unfinished checksums, and TCP "
+                    "hangs. Run: %s",
+                    names[index],
+                    peer.name,
+                    peer.remedy,
+                )
+        self._unfinished = found
 
     async def _try_again(self) -> None:
         """Ports that could not be watched may be fit by now."""
