@@ -86,7 +86,7 @@ def test_a_port_with_flows_has_windows_and_a_port_without_has_none(fabric):
     time.sleep(2)
     last = lab.port_status()["queue"]
     mean = (last["byte_ns"] - first["byte_ns"]) / (last["clock_ns"] - first["clock_ns"])
-    assert target / 2 < mean < target * 2
+    assert target / 3 < mean < target * 3
     for port in lab.status()["ports"]:
         if port["ofport"] != lab.port:
             assert port["rule"] is None  # those ports have no queue to govern

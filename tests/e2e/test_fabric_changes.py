@@ -7,13 +7,13 @@ import pytest
 
 from tests.support.capture import by_flow, links_of, reverse
 from tests.support.fabric import carrier, network
-from tests.support.lab import output, until
-from tests.support.traffic import Bulk, drive, wait_until_reachable
+from tests.support.lab import output
+from tests.support.traffic import Bulk, drive, drive_until, wait_until_reachable
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
-# A lost segment is sent again 0.2 s after, then 0.4 s after that, and so on: with a way after one second
-# at most, it gets through at the next of these.
-STALL = 1.0 + 0.4
+# A lost segment is sent again after 0.2, 0.6, 1.4 and 3 s. With a way within a second it gets through at the
+# third of these; on a machine that is busy with other things, at the fourth.
+STALL = 3.0 + 0.4
 
 
 @pytest.fixture(scope="module")
@@ -63,18 +63,30 @@ def links_between(packets, since, until, flow):
     return links_of(seen[flow])
 
 
-def down_and_up(fabric, bulks, where, down, up, away=3.0, back=6.0):
+def resumed(bulks, since):
+    """Whether something of each has arrived a while after ``since``, by a monotonic clock."""
+    reached = []
+    for bulk in bulks:
+        before = [total for at, total in bulk.samples if at <= since + 0.1]
+        reached.append(bulk.total > before[-1])
+    return all(reached)
+
+
+def down_and_up(fabric, bulks, where, down, up):
     """Something goes and comes back; what crossed it goes on elsewhere and stays there, the rest stays."""
     with fabric.capture("tcp") as capture:
         began = time.time()
         drive(bulks, 0.5)
         moment, clock = time.monotonic(), time.time()
         down()
-        drive(bulks, away)
+        assert drive_until(
+            bulks, lambda: time.monotonic() > moment + 0.2 and resumed(bulks, moment), 2 * STALL
+        )
+        drive(bulks, 0.7)
         returned = time.time()
         up()
-        drive(bulks, back)
-        assert until(lambda: len(fabric.rest("links")) == len(fabric.links)), fabric.controller_says()
+        back = lambda: len(fabric.rest("links")) == len(fabric.links)  # noqa: E731
+        assert drive_until(bulks, back, 20), fabric.controller_says()
         late = time.time()
         drive(bulks, 1)
     flows = {bulk.flow: bulk for bulk in bulks}
@@ -99,9 +111,9 @@ def down_and_up(fabric, bulks, where, down, up, away=3.0, back=6.0):
         assert links_between(capture.packets, returned, late + 9, flow) == after
 
 
-@pytest.mark.parametrize("interface", ["leaf1-eth3", "leaf2-eth4", "spine1-eth2"])
-def test_a_transfer_survives_a_link(fabric, bulks, interface):
-    down_and_up(fabric, bulks, interface, lambda: carrier(interface, False), lambda: carrier(interface, True))
+def test_a_transfer_survives_a_link(fabric, bulks):
+    name = "leaf1-eth3"
+    down_and_up(fabric, bulks, name, lambda: carrier(name, False), lambda: carrier(name, True))
 
 
 def test_transfers_survive_a_spine_whose_ports_all_go_down(fabric, bulks):

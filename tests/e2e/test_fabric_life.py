@@ -15,7 +15,8 @@ from tests.support.lab import SINK, SOURCE, end, received, until
 from tests.support.traffic import wait_until_reachable
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
-RTO = 0.4  # of TCP in these hosts at least 0.2 s, more when an answer to a probe is lost as well
+# A lost segment is sent again after 0.2, 0.6, 1.4 and 3 s; a busy machine takes one of these more.
+STALL = 3.0 + 0.4
 CROWD = int(os.environ.get("FAIRQ_CONNECTIONS", "1000"))
 
 
@@ -49,17 +50,12 @@ class Bulk:
         flows = self.fabric.rest("flows", dst=self.fabric.address(self.target), state="established")
         return next((flow for flow in flows if flow["dport"] == self.port), None)
 
-    def longest_stall(self, seconds):
-        """The longest time without a new byte, seconds."""
-        began = last = time.monotonic()
-        before, worst = received(self.sink), 0.0
-        while (at := time.monotonic()) - began < seconds:
-            time.sleep(0.02)
-            if (count := received(self.sink)) > before:
-                before, last = count, time.monotonic()
-            worst = max(worst, at - last)
+    def goes_on(self, seconds=STALL):
+        """Whether something arrives within so many seconds; its sender has not given up."""
+        before = received(self.sink)
+        more = until(lambda: received(self.sink) > before, seconds, 0.02)
         assert self.source.poll() is None, self.source.stderr.read()
-        return worst
+        return more
 
     def close(self):
         end(self.source)
@@ -92,17 +88,19 @@ def test_a_new_controller_takes_over_without_a_gap(fabric):
     wait_until_reachable(fabric)
     bulk = Bulk(fabric, "h1", "h8")
     fabric.controller.end(signal.SIGKILL)
-    assert bulk.longest_stall(1) < 1
+    assert bulk.goes_on()
     fabric.start_controller(wait=False)
-    assert bulk.longest_stall(6) < 3 * RTO + 1  # a busy machine may cost a timeout
-    fabric.wait_until_settled()
+    # All the while it learns the network and takes over what stands.
+    deadline = time.monotonic() + 30
+    while not fabric.settled():
+        assert bulk.goes_on() and time.monotonic() < deadline, fabric.controller_says()
     again = until(bulk.listed)
     assert again["sport"] == bulk.flow["sport"] and switches(again) == switches(bulk.flow)
     # Older than this controller; it still goes another way when its link fails.
     assert until(lambda: not fabric.pinned())
     carrier(interface(fabric, port_at_leaf1(again)), False)
-    assert bulk.longest_stall(3) < 1 + RTO
     assert until(lambda: switches(bulk.listed()) != switches(again))
+    assert bulk.goes_on()
     bulk.close()
 
 
@@ -211,10 +209,10 @@ def test_every_bottleneck_of_a_path_lowers_windows_for_its_own_queue(narrow):
     wait_until_reachable(fabric)
     # Two to the slow host, two beside it: the uplink carries all four, the host's port two.
     bulks = [Bulk(fabric, f"h{n}", f"h{5 + n % 2}", 5001 + n) for n in (1, 2, 3, 4)]
-    time.sleep(3)
+    time.sleep(2)
     places = {"uplink": ("leaf1", 5), "port": ("leaf2", 1)}
     first = {name: fabric.agent_port(*place) for name, place in places.items()}
-    time.sleep(4)
+    time.sleep(2.5)
     last = {name: fabric.agent_port(*place) for name, place in places.items()}
     for name in places:
         assert last[name]["rule"]["kind"] == "pool"
@@ -224,5 +222,5 @@ def test_every_bottleneck_of_a_path_lowers_windows_for_its_own_queue(narrow):
         assert 60_000 * 0.25 / 3 < mean < 60_000 * 0.75, (name, mean)
         assert last[name]["rewritten"] > first[name]["rewritten"] + 100, name
     for bulk in bulks:
-        assert bulk.longest_stall(0.5) < 0.5
+        assert bulk.goes_on(1)
         bulk.close()

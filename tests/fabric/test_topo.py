@@ -312,8 +312,10 @@ def test_a_small_run_gives_every_figure_that_a_bare_switch_has(clean, tmp_path):
     assert "round 2 of 2" in done.stderr
 
 
-@pytest.mark.parametrize("delay", [0.8, 2.0, 4.0])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "delay"),
+    [(signal.SIGTERM, 0.8), (signal.SIGINT, 2.0), (signal.SIGTERM, 2.0), (signal.SIGINT, 4.0)],
+)
 def test_an_interrupted_run_leaves_nothing(clean, tmp_path, number, delay):
     started = subprocess.Popen(
         [*RUN, str(tmp_path), *SMALL, "warmup_s=60"],

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import json
 import os
 import signal
 import socket
@@ -10,6 +9,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from fairq_ryu.switch import status
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BIN = Path(sys.executable).parent
@@ -137,7 +138,8 @@ class Lab:
         return manager
 
     def status(self):
-        return json.loads(fairq("status", "--bridge", "s1", "--json").stdout)
+        """The agent's account, from its socket as `fairq status` has it."""
+        return status.ask("s1")
 
     def port_status(self):
         """The agent's account of the receiver's port."""

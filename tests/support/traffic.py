@@ -14,7 +14,8 @@ _CHUNK = bytes(1 << 16)
 class Conversations:
     """TCP connections that all stand at the same time, each with data both ways."""
 
-    def __init__(self, fabric, pairs, seconds=30):
+    def __init__(self, fabric, pairs, ports, seconds=30):
+        """One for each pair, from the client's port of the same place in ``ports``."""
         self.fabric = fabric
         self.seconds = seconds
         self.clients, self.servers = [], []
@@ -28,14 +29,16 @@ class Conversations:
                 server.listen(1024)
                 server.setblocking(False)
             try:
-                self._open(pairs, listening)
+                self._open(pairs, ports, listening)
             except BaseException:
                 self.abort()
                 raise
 
-    def _open(self, pairs, listening):
-        for source, target in pairs:
+    def _open(self, pairs, ports, listening):
+        for (source, target), port in zip(pairs, ports, strict=True):
             client = self.fabric.socket(source)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            client.bind(("0.0.0.0", port))
             client.setblocking(False)
             client.connect_ex((self.fabric.address(target), PORT))
             self.clients.append(client)
@@ -252,6 +255,14 @@ class Bulk:
         """Segments that were sent again (``tcpi_total_retrans``)."""
         info = self.sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
         return struct.unpack_from("I", info, 100)[0]
+
+
+def drive_until(bulks, condition, seconds):
+    """Let these go on until the condition holds, or for so many seconds. Whether it does."""
+    deadline = time.monotonic() + seconds
+    while not (holds := condition()) and time.monotonic() < deadline:
+        drive(bulks, 0.05)
+    return holds
 
 
 def drive(bulks, seconds, step=0.01):

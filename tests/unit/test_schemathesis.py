@@ -12,7 +12,7 @@ import pytest
 from tests.support.restsite import TOKEN
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 20
+SECONDS = 8
 
 
 @pytest.mark.timeout(110)
