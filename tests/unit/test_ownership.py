@@ -75,6 +75,7 @@ def test_nothing_else_is_touched(given, tmp_path):
         os.link(tmp_path / "secret", tmp_path / "logs" / "second-name")
         (tmp_path / "logs" / "new").write_text("ours")
         (tmp_path / "unnamed").write_text("not what a run makes")
+        (tmp_path / "logs" / "link to what is new").symlink_to(tmp_path / "unnamed")
     assert sorted(given) == [str(tmp_path / "logs"), str(tmp_path / "logs" / "new")]
 
 
