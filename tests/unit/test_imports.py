@@ -26,7 +26,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/apps": (
         BELOW
         | {"fairq_ryu.config", "fairq_ryu.policies", "fairq_ryu.fabric", "fairq_ryu.openflow"}
-        | {"fairq_ryu.setting"},
+        | {"fairq_ryu.setting", "fairq_ryu.ryu_compat"},
         {"eventlet", "prometheus_client", "pydantic", "ryu", "webob"},
     ),
     "fairq_ryu/apps/api": (BELOW | {"fairq_ryu.fabric"}, {"pydantic"}),
