@@ -116,7 +116,7 @@ class SwitchConnection(controller.Datapath):
         if self.ended:
             return
         self.ended = True
-        doorway.SAID.warn(self.host, f"{self}: {reason}; the connection is ended")
+        doorway.SAID.say(self.host, f"{self}: {reason}; the connection is ended")
         self.send_q = None
         doorway.hang_up(self.socket)
 
@@ -241,6 +241,8 @@ class SwitchConnection(controller.Datapath):
             self._check_dpid(_DPID.unpack_from(message, 8)[0])
         elif kind == wellformed.MULTIPART_REPLY and not self.joined:
             self._port_messages += 1
+            if self.id is None:
+                raise Refused("it tells its ports before its features")
             if self._port_messages > _MOST_PORT_MESSAGES:
                 raise Refused("it has more ports than a bridge can have")
         elif kind == wellformed.PORT_STATUS and len(getattr(self, "ports", ())) > _MOST_PORTS:

@@ -222,6 +222,9 @@ class Controller(app_manager.RyuApp):
         """A copy of a frame, an ARP question, a discovery frame, or a SYN that is held."""
         message = event.msg
         datapath = message.datapath
+        if "in_port" not in message.match:
+            self.counts.packet_ins["other"] += 1
+            return
         if datapath.id not in self.network.bridges:
             self._on_lost(message)
             return

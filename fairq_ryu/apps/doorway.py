@@ -84,7 +84,7 @@ class Guest:
         if self.connection is not None:
             self.connection.end(why)
         else:
-            SAID.warn(self.host, f"{self._peer}: {why}; the connection is ended")
+            SAID.say(self.host, f"{self._peer}: {why}; the connection is ended")
             hub.kill(self._greenlet)
 
 
@@ -101,7 +101,7 @@ class Doorway:
         """Is there room for one more? The oldest of those that wait for their handshake makes it."""
         host = host_of(address)
         if len(self.guests) >= self.most:
-            SAID.warn(host, f"{peer_of(address)}: {len(self.guests)} connections are the most; it is refused")
+            SAID.say(host, f"{peer_of(address)}: {len(self.guests)} connections are the most; it is refused")
             return False
         of_one = [guest for guest in self.waiting.values() if guest.host == host]
         if len(of_one) >= MOST_WAITING_OF_ONE:
@@ -194,7 +194,7 @@ def make_server(serve: Callable[[Any, Any], None]) -> type:
                 except OSError as error:
                     if error.errno not in _PASSING:
                         raise
-                    SAID.warn("accept", f"no connection can be accepted: {error.strerror}; trying on")
+                    SAID.say("accept", f"no connection can be accepted: {error.strerror}; trying on")
                     hub.sleep(_ACCEPT_AGAIN)
                     continue
                 if DOORWAY.admit(address):
@@ -212,9 +212,9 @@ def make_server(serve: Callable[[Any, Any], None]) -> type:
             except hub.Timeout as timeout:
                 if timeout is not timer:
                     raise
-                SAID.warn(host_of(address), f"{peer_of(address)}: no TLS after {HANDSHAKE_TIME:g} s; ended")
+                SAID.say(host_of(address), f"{peer_of(address)}: no TLS after {HANDSHAKE_TIME:g} s; ended")
             except OSError as error:
-                SAID.warn(host_of(address), f"{peer_of(address)}: no TLS: {error}; ended")
+                SAID.say(host_of(address), f"{peer_of(address)}: no TLS: {error}; ended")
             finally:
                 self._has_tls(address)
                 DOORWAY.leave()

@@ -22,7 +22,7 @@ class SparingLog:
         self._all = 0
         self._unsaid = 0
 
-    def warn(self, peer: str, text: str) -> None:
+    def say(self, peer: str, text: str) -> None:
         """Say it, or count it."""
         now = self._clock()
         if now - self._began >= _WINDOW:

@@ -104,9 +104,7 @@ def offers_1_3(hello: bytes) -> bool:
 
 
 def _hello(message: bytes) -> None:
-    # Older versions say nothing of what may follow the header, so there is nothing to check.
-    if message[0] >= VERSION:
-        elements(message, HEADER.size, len(message), 4, "element")
+    elements(message, HEADER.size, len(message), 4, "element")
 
 
 def _error(message: bytes) -> None:

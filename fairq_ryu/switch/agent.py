@@ -50,6 +50,16 @@ _CONNECT = 5.0
 _ECHO_INTERVAL = 5.0
 _SILENCE = 15.0
 _MAX_UNSENT = 8 << 20
+# A controller must have said HELLO so many seconds after it has accepted, and a message must be whole so long
+# after its first byte.
+_GREETING = 10.0
+_WHOLE = 10.0
+# What a connection is looked at for that, and for silence, seconds.
+_LOOK = 1.0
+# Requests of one controller are worked on for so long before others have their turn, seconds.
+_SLICE = 0.005
+# What is still to be sent at the end of a connection has so long to go out, seconds.
+_LAST_WORDS = 1.0
 # Dropped packets handled before others have their turn.
 _DROPS_AT_ONCE = 64
 
@@ -431,41 +441,64 @@ class Agent:
                 trouble = f"cannot be reached ({why}); will keep trying. Is the controller running?"
             else:
                 began = time.monotonic()
-                if await self._talk(target, reader, writer):
+                greeted, fault = await self._talk(target, reader, writer)
+                if greeted:
                     trouble = "connection lost; rules run out with their leases"
                     said = ""
                     if time.monotonic() - began > _STEADY:
                         delay = _FIRST_RETRY
                 else:
                     trouble = "ends every connection at once. Is it OpenFlow 1.3, are the TLS files right?"
+                if fault:
+                    trouble = f"{fault}; the connection is ended, and made anew"
             if trouble != said:
                 log.warning("controller %s: %s", target.text, trouble)
                 said = trouble
             await asyncio.sleep(delay * random.uniform(0.8, 1.2))
             delay = min(delay * 2, self.options.reconnect_max)
 
-    async def _talk(self, target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One connection, to its end. Returns whether the controller ever greeted us."""
-        channel = Channel(self.switch, writer.write, writer.transport.get_write_buffer_size)
+    async def _talk(
+        self, target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> tuple[bool, str]:
+        """One connection, to its end. Returns whether the controller ever greeted us, and what it did wrong
+        if that was the end.
+        """
+        unread = writer.transport.get_write_buffer_size
+        faults: list[str] = []
+
+        def end(fault: str) -> None:
+            faults.append(fault)
+            writer.transport.abort()
+
+        def send(data: bytes) -> None:
+            if faults:
+                return
+            writer.write(data)
+            if unread() > _MAX_UNSENT:
+                end(f"does not read: {unread()} bytes wait for it")
+
+        channel = Channel(self.switch, send, unread)
         self._writers.add(writer)
         heard = [time.monotonic()]
         # A task beside the reader: a timeout around each of 500 reads a second costs more than the reads.
-        watchdog = asyncio.create_task(self._watch_silence(target, channel, writer, heard))
+        watchdog = asyncio.create_task(self._watch_silence(channel, heard, end))
         try:
             while not channel.closed:
                 data = await reader.read(1 << 16)
                 if not data:
                     break
                 heard[0] = time.monotonic()
-                channel.receive(data)
-                self._tell()  # it may have set thresholds
-                if channel.greeted and not self._connected[target.text]:
-                    self._connected[target.text] = True
-                    log.info("controller %s: connected", target.text)
-                if writer.transport.get_write_buffer_size() > _MAX_UNSENT:
-                    log.warning("controller %s: does not read its messages", target.text)
-                    break
-                await writer.drain()
+                more = True
+                while more and not faults:
+                    more = channel.receive(data, _SLICE)
+                    data = b""
+                    self._tell()  # it may have set thresholds
+                    if channel.greeted and not self._connected[target.text]:
+                        self._connected[target.text] = True
+                        log.info("controller %s: connected", target.text)
+                    await writer.drain()
+                    if more:
+                        await asyncio.sleep(0)
         except (OSError, ssl.SSLError) as error:
             log.debug("controller %s: %s", target.text, error)
         finally:
@@ -474,21 +507,28 @@ class Agent:
             self._connected[target.text] = False
             self._writers.discard(writer)
             writer.close()
-        return channel.greeted
+            # A peer that does not read would keep what is still to be sent.
+            asyncio.get_running_loop().call_later(_LAST_WORDS, writer.transport.abort)
+        return channel.greeted, channel.fault or "".join(faults[:1])
 
     @staticmethod
-    async def _watch_silence(
-        target: Target, channel: Channel, writer: asyncio.StreamWriter, heard: list[float]
-    ) -> None:
-        """Ask a silent controller whether it is there; hang up on one that stays silent."""
+    async def _watch_silence(channel: Channel, heard: list[float], end: Callable[[str], None]) -> None:
+        """Ask a silent controller whether it is there; hang up on one that stays silent, or never comes to an
+        end of what it says.
+        """
+        began = pinged = time.monotonic()
         while True:
-            await asyncio.sleep(_ECHO_INTERVAL)
-            silent = time.monotonic() - heard[0]
-            if silent > _SILENCE:
-                log.warning("controller %s: silent for %.0f s", target.text, silent)
-                writer.close()
-                return
-            if silent >= _ECHO_INTERVAL:
+            await asyncio.sleep(_LOOK)
+            now = time.monotonic()
+            silent = now - heard[0]
+            if not channel.greeted and now - began > _GREETING:
+                end(f"has not said HELLO after {now - began:.0f} s")
+            elif channel.half_since(now) > _WHOLE:
+                end(f"has not ended a message after {channel.half_since(now):.0f} s")
+            elif silent > _SILENCE:
+                end(f"silent for {silent:.0f} s")
+            elif silent >= _ECHO_INTERVAL and now - pinged >= _ECHO_INTERVAL:
+                pinged = now
                 channel.ping()
 
     # Status

@@ -6,6 +6,7 @@ A :class:`Switch` is one bridge; a :class:`Channel` is one controller's connecti
 from __future__ import annotations
 
 import logging
+import math
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -14,9 +15,11 @@ from typing import Protocol
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.model import FlowKey
-from fairq_ryu.openflow import congestion, depth, oxm, records, segments
+from fairq_ryu.openflow import congestion, depth, oxm, records, segments, wellformed
 from fairq_ryu.openflow.flowmod import OpenFlowError, decode_flow_mod, decode_match
 from fairq_ryu.openflow.segments import SegmentState
+from fairq_ryu.openflow.walks import Malformed
+from fairq_ryu.openflow.wellformed import Phase
 from fairq_ryu.switch import messages
 from fairq_ryu.switch.datapath import QueueState
 from fairq_ryu.switch.libbpf import BpfError
@@ -27,13 +30,15 @@ from fairq_ryu.switch.watch import Queues, QueueWatch
 
 log = logging.getLogger(__name__)
 _HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
-_MAX_PENDING = 1 << 20
 # A barrier, an echo and the like carry nothing but the header.
 _EMPTY = (ofp.OFPT_FEATURES_REQUEST, ofp.OFPT_GET_CONFIG_REQUEST, ofp.OFPT_BARRIER_REQUEST)
 
 
-# A controller that has not read so much gets no dropped packets on top, bytes.
+# A controller that has not read so much gets no dropped packets on top, and no answers, bytes.
 _MAX_UNREAD = 1 << 20
+# Before both have said HELLO.
+_BEFORE_HELLO = (ofp.OFPT_HELLO, ofp.OFPT_ERROR, ofp.OFPT_ECHO_REQUEST, ofp.OFPT_ECHO_REPLY)
+_MAX_BEFORE_HELLO = 1024
 
 
 class BridgeData(RuleSink, Queues, Protocol):
@@ -153,7 +158,9 @@ class Channel:
         """``unread`` tells how many bytes wait to be sent."""
         self._switch, self._send, self._unread = switch, send, unread
         self._buffer = bytearray()
+        self._part_began: float | None = None
         self.greeted = False
+        self.fault = ""  # what was wrong with the peer's bytes, once it is closed for that
         self._peaks: dict[int, int] = {}
         self.role = ofp.OFPCR_ROLE_EQUAL
         self.closed = False
@@ -198,22 +205,46 @@ class Channel:
         """The peak since this was last called, bytes."""
         return max(self._peaks.pop(port, 0), backlog)
 
-    def receive(self, data: bytes) -> None:
-        """Bytes from the controller, in any pieces. Sets :attr:`closed` when the peer talks nonsense."""
+    def receive(self, data: bytes, seconds: float = math.inf) -> bool:
+        """Bytes from the controller, in any pieces. Sets :attr:`closed` when the peer talks nonsense.
+
+        After ``seconds``, and when the peer leaves too much unread, it returns True: there is more to do with
+        the next call.
+        """
+        if self.closed:
+            return False
+        until = time.monotonic() + seconds
         self._buffer += data
         while not self.closed and len(self._buffer) >= _HEADER.size:
             version, kind, length, _xid = _HEADER.unpack_from(self._buffer)
             if length < _HEADER.size:
                 self._refuse(bytes(self._buffer[: _HEADER.size]), ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN)
-                self.closed = True
-                return
+                self._fail(f"length {length} in a header, less than the header's own {_HEADER.size} bytes")
+                return False
+            if not self.greeted and (kind not in _BEFORE_HELLO or length > _MAX_BEFORE_HELLO):
+                self._fail(f"a message of type {kind} and {length} bytes before its HELLO")
+                return False
             if len(self._buffer) < length:
                 break
             request = bytes(self._buffer[:length])
             del self._buffer[:length]
+            self._part_began = None
             self._handle(version, kind, request)
-        if len(self._buffer) > _MAX_PENDING:
-            self.closed = True
+            if time.monotonic() > until or self._unread() > _MAX_UNREAD:
+                return not self.closed
+        if not self._buffer:
+            self._part_began = None
+        elif self._part_began is None:
+            self._part_began = time.monotonic()
+        return False
+
+    def half_since(self, now: float) -> float:
+        """How long a message has been waiting for the rest of it, seconds."""
+        return 0.0 if self._part_began is None else now - self._part_began
+
+    def _fail(self, fault: str) -> None:
+        self.fault, self.closed = fault, True
+        self._buffer.clear()
 
     def _refuse(self, request: bytes, kind: int, code: int) -> None:
         self._send(messages.error(kind, code, request))
@@ -251,11 +282,17 @@ class Channel:
             self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
 
     def _hello(self, version: int, request: bytes) -> None:
-        if _offers_1_3(version, request):
+        try:
+            wellformed.check(request, Phase.GREETING)
+        except Malformed as error:
+            self._refuse(request, ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE)
+            self._fail(f"malformed HELLO: {error}")
+            return
+        if wellformed.offers_1_3(request):
             self.greeted = True
             return
         self._refuse(request, ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE)
-        self.closed = True
+        self._fail(f"its HELLO of version {version:#04x} does not offer OpenFlow 1.3")
 
     def _echo(self, request: bytes, xid: int) -> None:
         self._send(messages.message(ofp.OFPT_ECHO_REPLY, xid, request[_HEADER.size :]))
@@ -447,19 +484,6 @@ class Channel:
             raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, str(error)) from None
         yield head
         yield from parts
-
-
-def _offers_1_3(version: int, request: bytes) -> bool:
-    """Does a HELLO offer OpenFlow 1.3, by its bitmap or, without one, by its version?"""
-    offset = _HEADER.size
-    while offset + 4 <= len(request):
-        kind, length = struct.unpack_from("!HH", request, offset)
-        if length < 4:
-            break
-        if kind == ofp.OFPHET_VERSIONBITMAP and offset + 8 <= len(request) and length >= 8:
-            return bool(struct.unpack_from("!I", request, offset + 4)[0] & 1 << ofp.OFP_VERSION)
-        offset += (length + 7) // 8 * 8
-    return version >= int(ofp.OFP_VERSION)
 
 
 _HANDLERS: dict[int, Callable[[Channel, bytes, int], None]] = {

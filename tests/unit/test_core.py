@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -135,13 +136,61 @@ def test_who_does_not_is_told_so_and_left(switch, hello):
     assert peer.ask(raw(ofp.OFPT_ECHO_REQUEST)) == []
 
 
-@pytest.mark.parametrize(
-    "body", [b"\x00\x01", b"\x00\x01\x00\x00", b"\x00\x01\x00\x08\x00", b"\x00\x07\x00\x04" * 9]
-)
-def test_broken_elements_are_passed_over(switch, body):
+@pytest.mark.parametrize("body", [b"\x00\x01", b"\x00\x01\x00\x00", b"\x00\x01\x00\x08\x00"])
+def test_broken_elements_end_the_connection(switch, body):
     peer = Peer(switch, greet=False)
-    assert peer.ask(raw(ofp.OFPT_HELLO, body)) == []
-    assert not peer.channel.closed
+    assert peer.refusal(raw(ofp.OFPT_HELLO, body)) == (ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE)
+    assert peer.channel.closed
+    assert peer.channel.fault.startswith("malformed HELLO: element at byte 8 ")
+
+
+@pytest.mark.parametrize("kind", [ofp.OFPT_FEATURES_REQUEST, ofp.OFPT_FLOW_MOD, ofp.OFPT_MULTIPART_REQUEST])
+def test_nothing_is_done_before_the_greeting(switch, kind):
+    peer = Peer(switch, greet=False)
+    assert peer.ask(raw(kind, bytes(80))) == []
+    assert peer.channel.closed
+    assert peer.channel.fault == f"a message of type {kind} and 88 bytes before its HELLO"
+
+
+def test_a_long_echo_before_the_greeting(switch):
+    peer = Peer(switch, greet=False)
+    assert len(peer.ask(raw(ofp.OFPT_ECHO_REQUEST, bytes(1016)))) == 1
+    peer.channel.receive(raw(ofp.OFPT_ECHO_REQUEST, length=1025))  # the rest need not be waited for
+    assert peer.channel.closed
+
+
+def test_a_half_message_has_an_age(peer):
+    now = time.monotonic()
+    assert peer.channel.half_since(now + 100) == 0
+    peer.channel.receive(raw(ofp.OFPT_ECHO_REQUEST, length=100))
+    assert peer.channel.half_since(now + 100) == pytest.approx(100, abs=5)
+    peer.channel.receive(bytes(10))
+    assert peer.channel.half_since(now + 100) == pytest.approx(100, abs=5)
+    peer.channel.receive(bytes(82))
+    assert peer.channel.half_since(now + 100) == 0
+
+
+def test_who_does_not_read_is_not_answered_on_and_on(switch):
+    sent = bytearray()
+    channel = Channel(switch, sent.extend, lambda: len(sent))
+    channel.receive(HELLO)
+    echo = raw(ofp.OFPT_ECHO_REQUEST, bytes(60000))
+    more = channel.receive(echo * 100)
+    assert more
+    assert (1 << 20) < len(sent) < (1 << 20) + 2 * len(echo)
+    sent.clear()
+    assert channel.receive(b"")
+    assert len(sent) > 1 << 20
+
+
+def test_a_flood_of_requests_is_worked_on_in_slices(peer):
+    answers, calls = 0, 1
+    more = peer.channel.receive(raw(ofp.OFPT_ECHO_REQUEST) * 5, 0)
+    while more:
+        answers += len(peer.taken())
+        more, calls = peer.channel.receive(b"", 0), calls + 1
+    assert answers + len(peer.taken()) == 5
+    assert calls > 5
 
 
 def test_nothing_is_pushed_before_the_greeting(switch):

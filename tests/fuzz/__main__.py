@@ -1,0 +1,104 @@
+"""Fuzzing by hand: ``python -m tests.fuzz --minutes 10``, or ``make fuzz``.
+
+Streams of mutated messages go through all that reads bytes from a socket, in this process. What comes of each
+is said in words; a stream that makes for new words joins the corpus, as its message that made the difference.
+Faults are written to ``tests/data/corpus/TARGET/fault-*.bin``: mend them, and keep them there.
+"""
+
+import argparse
+import hashlib
+import logging
+import random
+import sys
+import time
+
+from tests.fuzz import corpus, messages, targets
+from tests.fuzz.mutate import Mutator
+
+# Longer finds are not kept.
+_MOST_BYTES = 1024
+_PIECES = (1, 1, 1, 2, 5, 50)
+
+
+class Fuzzer:
+    """One target, its corpus, and what has come of it so far."""
+
+    def __init__(self, name, seed):
+        self.name = name
+        self.target, self.opening = corpus.target(name)
+        self.corpus = list(corpus.load(name).values())
+        self.mutator = Mutator(seed)
+        self.outcomes = {}
+        self.faults = {}
+        self.runs = 0
+
+    def opening_now(self):
+        """The handshake; of an agent as often as of a bridge."""
+        if self.name == "agent":
+            return self.opening
+        return messages.handshake(self.mutator.rng.choice((messages.DPID, corpus.AGENT)))
+
+    def start(self):
+        """The corpus itself, once."""
+        for data in self.corpus[:]:
+            self.try_one(self.opening_now() + data, None, 1)
+
+    def step(self):
+        """One mutated stream."""
+        rng = self.mutator.rng
+        if rng.random() < 0.5:
+            data = self.mutator.message(rng.choice(self.corpus), self.corpus)
+            self.try_one(self.opening_now() + data, data, rng.choice(_PIECES))
+        else:
+            self.try_one(self.mutator.stream(self.corpus, self.opening_now()), None, rng.choice(_PIECES))
+
+    def try_one(self, stream, data, pieces):
+        self.runs += 1
+        try:
+            came = self.target.run(stream, pieces)
+        except targets.Fault as fault:
+            words = targets.plain(str(fault))
+            if words not in self.faults:
+                print(f"{self.name}: {fault}", flush=True)
+                corpus.keep(self.name, f"fault-{digest(stream)}", stream)
+            self.faults[words] = self.faults.get(words, 0) + 1
+            return
+        if came not in self.outcomes and data is not None and len(data) <= _MOST_BYTES:
+            self.corpus.append(data)
+            corpus.keep(self.name, digest(data), data)
+        self.outcomes[came] = self.outcomes.get(came, 0) + 1
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()[:12]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--outcomes", action="store_true", help="say what has come of it, and how often")
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.CRITICAL)
+    print(f"seed {options.seed}")
+    fuzzers = [Fuzzer(name, options.seed) for name in corpus.TARGETS]
+    for fuzzer in fuzzers:
+        fuzzer.start()
+    end = time.monotonic() + 60 * options.minutes
+    while time.monotonic() < end:
+        for fuzzer in fuzzers:
+            for _ in range(100):
+                fuzzer.step()
+    for fuzzer in fuzzers:
+        print(
+            f"{fuzzer.name}: {fuzzer.runs:,} connections, {len(fuzzer.outcomes)} outcomes,"
+            f" {len(fuzzer.corpus)} messages in the corpus, {len(fuzzer.faults)} faults"
+        )
+        if options.outcomes:
+            for words, count in sorted(fuzzer.outcomes.items(), key=lambda item: -item[1]):
+                print(f"{count:9,} {words}")
+    return 1 if any(fuzzer.faults for fuzzer in fuzzers) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,356 @@
+"""Real messages of every type, both ways: what the corpus begins with.
+
+Ryu encodes what controllers send. What switches send it only decodes, so that is packed here with Ryu's own
+formats, or with ours where the agent is the switch.
+"""
+
+import struct
+
+from ryu.lib.packet import arp, ethernet, ipv4, ipv6, lldp, packet, tcp, vlan
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+from ryu.topology.switches import LLDPPacket
+
+from fairq_ryu.model import Congestion, FlowKey, PortKey, RuleChange, RuleTarget, Thresholds
+from fairq_ryu.openflow import congestion, depth, oxm, records, rules, segments
+from fairq_ryu.switch import messages as agent
+from tests.unit.fakes import DATAPATH, bridge_port, wire
+
+DPID = 0xF022
+FLOW = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
+FLOW6 = FlowKey("2001:db8::1", "2001:db8::2", 33000, 80)
+MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
+HELLO = agent.hello(1)
+
+
+def message(kind, body=b"", version=4, xid=7):
+    return struct.pack("!BBHI", version, kind, 8 + len(body), xid) + body
+
+
+def reply(kind, body=b"", flags=0, xid=7):
+    return message(ofp.OFPT_MULTIPART_REPLY, struct.pack("!HH4x", kind, flags) + body, xid=xid)
+
+
+def features(dpid=DPID):
+    return agent.features(2, dpid)
+
+
+def ports(*numbers):
+    return reply(ofp.OFPMP_PORT_DESC, b"".join(agent.port(bridge_port(number)) for number in numbers))
+
+
+def handshake(dpid=DPID):
+    """What a switch says until it is connected."""
+    return HELLO + features(dpid) + ports(1, 2, 3)
+
+
+def serialized(thing):
+    buffer = bytearray()
+    thing.serialize(buffer, 0)
+    return bytes(buffer)
+
+
+def frame(*protocols):
+    made = packet.Packet()
+    for protocol in protocols:
+        made.add_protocol(protocol)
+    made.serialize()
+    return bytes(made.data)
+
+
+def frames():
+    """What hosts send, as bridges copy it to the controller."""
+    src, dst = MACS
+    options = [
+        tcp.TCPOptionMaximumSegmentSize(1460),
+        tcp.TCPOptionWindowScale(7),
+        tcp.TCPOptionTimestamps(1, 0),
+    ]
+    syn = tcp.tcp(33000, 80, seq=1000, bits=tcp.TCP_SYN, option=options)
+    fin = tcp.tcp(33000, 80, seq=2000, ack=5, bits=tcp.TCP_FIN | tcp.TCP_ACK)
+    over4 = ipv4.ipv4(src="10.0.0.1", dst="10.0.0.2", proto=6)
+    ether = ethernet.ethernet(dst, src, 0x0800)
+    return {
+        "syn": frame(ether, over4, syn),
+        "fin": frame(ether, over4, fin),
+        "rst": frame(ether, over4, tcp.tcp(33000, 80, seq=3, bits=tcp.TCP_RST)),
+        "vlan": frame(ethernet.ethernet(dst, src, 0x8100), vlan.vlan(vid=7, ethertype=0x0800), over4, syn),
+        "syn6": frame(
+            ethernet.ethernet(dst, src, 0x86DD), ipv6.ipv6(src="2001:db8::1", dst="2001:db8::2", nxt=6), syn
+        ),
+        "arp": frame(
+            ethernet.ethernet("ff:ff:ff:ff:ff:ff", src, 0x0806),
+            arp.arp(src_mac=src, src_ip="10.0.0.1", dst_ip="10.0.0.2"),
+        ),
+        "lldp": bytes(LLDPPacket.lldp_packet(DPID, 2, src, 120)),
+        "lldp-of-others": frame(
+            ethernet.ethernet(lldp.LLDP_MAC_NEAREST_BRIDGE, src, 0x88CC),
+            lldp.lldp(
+                [
+                    lldp.ChassisID(subtype=lldp.ChassisID.SUB_MAC_ADDRESS, chassis_id=b"\x02" * 6),
+                    lldp.PortID(subtype=lldp.PortID.SUB_LOCALLY_ASSIGNED, port_id=b"eth0"),
+                    lldp.TTL(ttl=120),
+                    lldp.End(),
+                ]
+            ),
+        ),
+    }
+
+
+def packet_in(data, cookie=rules.COOKIE_TCP, **match):
+    head = struct.pack("!IHBBQ", ofp.OFP_NO_BUFFER, len(data), ofp.OFPR_ACTION, 0, cookie)
+    match = match or {"in_port": 1}
+    return message(ofp.OFPT_PACKET_IN, head + serialized(parser.OFPMatch(**match)) + bytes(2) + data)
+
+
+def flow_entry(instructions, **match):
+    tail = serialized(parser.OFPMatch(**match)) + b"".join(serialized(each) for each in instructions)
+    head = struct.pack(
+        ofp.OFP_FLOW_STATS_0_PACK_STR, 48 + len(tail), 0, 3, 4, 100, 10, 0, 0, rules.COOKIE_PATH, 5, 600
+    )
+    return head + tail
+
+
+def flow_entries():
+    apply = ofp.OFPIT_APPLY_ACTIONS
+    note = struct.pack("!HHIH6s", 0xFFFF, 16, 0x2320, 8, b"note!!")
+    resubmit = struct.pack("!HHIHHB3x", 0xFFFF, 16, 0x2320, 14, 0xFFF8, 3)
+    track = struct.pack("!HHIHHIHB3xH", 0xFFFF, 24 + len(note), 0x2320, 35, 1, 0, 0, 4, 0) + note
+    learn = struct.pack("!HHIHHHHQHBxHH", 0xFFFF, 40, 0x2320, 16, 1, 1, 1, 1, 0, 0, 0, 0)
+    learn += struct.pack("!HIHH", 0, 0, 0, 0)[:8]
+    user = struct.pack("!HHIH6xHHI", 0xFFFF, 24, 0x2320, 37, 3, 8, 1)
+
+    class Raw:
+        def __init__(self, data):
+            self.data = struct.pack("!HH4x", apply, 8 + len(data)) + data
+
+        def serialize(self, buffer, _offset):
+            buffer += self.data
+
+    actions = [
+        parser.OFPActionOutput(3),
+        parser.OFPActionSetField(eth_dst=MACS[1]),
+        parser.OFPActionSetField(vlan_vid=0x1007),
+        parser.OFPActionPushVlan(),
+        parser.OFPActionPopVlan(),
+        parser.OFPActionGroup(3),
+        parser.OFPActionSetQueue(1),
+        parser.OFPActionDecNwTtl(),
+        parser.OFPActionSetNwTtl(3),
+    ]
+    flow = {"eth_type": 0x0800, "ip_proto": 6, "ipv4_src": FLOW.src, "ipv4_dst": FLOW.dst}
+    return (
+        flow_entry([parser.OFPInstructionActions(apply, actions), parser.OFPInstructionGotoTable(2)], **flow)
+        + flow_entry(
+            [parser.OFPInstructionWriteMetadata(1, 1), parser.OFPInstructionMeter(1)],
+            eth_type=0x86DD,
+            ipv6_src=("2001:db8::", "ffff:ffff::"),
+        )
+        + flow_entry(
+            [Raw(note + resubmit + track + user)], in_port=1, tcp_flags=(2, 2), eth_type=0x0800, ip_proto=6
+        )
+        + flow_entry([Raw(learn)])
+    )
+
+
+def tables():
+    def prop(kind, data):
+        return struct.pack("!HH", kind, 4 + len(data)) + data + bytes(-(4 + len(data)) % 8)
+
+    body = prop(0, struct.pack("!HHHH", 1, 4, 4, 4)) + prop(2, bytes([1, 2, 3]))
+    body += prop(4, struct.pack("!HHHH", 0, 4, 22, 4)) + prop(8, struct.pack("!II", 0x80000004, 0x80000A02))
+    body += prop(12, struct.pack("!III", 0xFFFF0208, oxm.EXPERIMENTER_ID, 0x80000004))
+    body += prop(0xFFFE, struct.pack("!III", 1, 2, 3))
+    return (
+        struct.pack(ofp.OFP_TABLE_FEATURES_PACK_STR, 64 + len(body), 0, b"classifier", 0, 0, 0, 1000) + body
+    )
+
+
+def from_switch():
+    """Messages for the controller, by name."""
+    bucket = struct.pack("!HHII4x", 32, 1, 2, 3) + struct.pack("!HHIH6x", 0, 16, 3, 128)
+    queue = struct.pack("!IIH6x", 1, 2, 64)
+    queue += struct.pack("!HH4xH6x", 1, 16, 100) + struct.pack("!HH4xH6x", 2, 16, 200)
+    queue += struct.pack("!HH4xI4s", 0xFFFF, 16, 0x2320, b"data")
+    found = {
+        "hello": HELLO,
+        "hello-bare": message(ofp.OFPT_HELLO),
+        "hello-two-elements": message(ofp.OFPT_HELLO, struct.pack("!HHIHHI", 9, 8, 0, 1, 8, 1 << 4 | 1 << 1)),
+        "hello-1.0": message(ofp.OFPT_HELLO, version=1),
+        "error": agent.error(1, 6, message(14, bytes(60))),
+        "error-hello": message(ofp.OFPT_ERROR, struct.pack("!HH", 0, 0) + b"incompatible"),
+        "error-experimenter": agent.error(0xFFFF, 1, message(4, bytes(60))),
+        "echo-request": message(ofp.OFPT_ECHO_REQUEST, b"are you there"),
+        "echo-reply": message(ofp.OFPT_ECHO_REPLY),
+        "experimenter": message(ofp.OFPT_EXPERIMENTER, struct.pack("!II", 0x2320, 13) + bytes(16)),
+        "congestion": agent.congestion_notice(congestion.CongestionNotice(1, Congestion.CNG, 40000, 99)),
+        "bundle": message(
+            ofp.OFPT_EXPERIMENTER,
+            struct.pack("!IIIHH", 0x4F4E4600, 2300, 1, 0, 0) + struct.pack("!HHIII", 0xFFFF, 16, 1, 2, 3),
+        ),
+        "features": features(),
+        "get-config": message(ofp.OFPT_GET_CONFIG_REPLY, struct.pack("!HH", 0, 128)),
+        "flow-removed": message(
+            ofp.OFPT_FLOW_REMOVED,
+            struct.pack("!QHBBIIHHQQ", rules.COOKIE_PATH, 100, 0, 0, 1, 2, 3, 4, 5, 6)
+            + serialized(
+                parser.OFPMatch(
+                    eth_type=0x0800,
+                    ip_proto=6,
+                    ipv4_src=FLOW.src,
+                    ipv4_dst=FLOW.dst,
+                    tcp_src=FLOW.sport,
+                    tcp_dst=FLOW.dport,
+                )
+            ),
+        ),
+        "flow-removed-source": message(
+            ofp.OFPT_FLOW_REMOVED,
+            struct.pack("!QHBBIIHHQQ", rules.COOKIE_SOURCE, 100, 0, 0, 1, 2, 3, 4, 5, 6)
+            + serialized(parser.OFPMatch(in_port=1, eth_src=MACS[0])),
+        ),
+        "port-status": agent.port_status(0, bridge_port(4)),
+        "port-gone": agent.port_status(1, bridge_port(2)),
+        "barrier": message(ofp.OFPT_BARRIER_REPLY),
+        "role": message(ofp.OFPT_ROLE_REPLY, struct.pack("!I4xQ", 1, 2)),
+        "async": message(ofp.OFPT_GET_ASYNC_REPLY, struct.pack("!6I", *range(6))),
+        "queue-config": message(ofp.OFPT_QUEUE_GET_CONFIG_REPLY, struct.pack("!I4x", 1) + queue + queue),
+        "desc": reply(ofp.OFPMP_DESC, agent.description("s1", DPID)),
+        "flows": reply(ofp.OFPMP_FLOW, flow_entries()),
+        "flows-none": reply(ofp.OFPMP_FLOW),
+        "flows-more": reply(ofp.OFPMP_FLOW, flow_entries(), flags=1),
+        "aggregate": reply(ofp.OFPMP_AGGREGATE, struct.pack("!QQI4x", 1, 2, 3)),
+        "table": reply(ofp.OFPMP_TABLE, agent.table_stats(1, 2, 3) * 2),
+        "port-stats": reply(ofp.OFPMP_PORT_STATS, agent.port_stats(1, 2, 3, 4, 5) * 3),
+        "queue-stats": reply(ofp.OFPMP_QUEUE, agent.queue_stats(1, 2, 3, 4, 5) * 2),
+        "group-stats": reply(
+            ofp.OFPMP_GROUP,
+            struct.pack("!H2xII4xQQII", 72, 1, 2, 3, 4, 5, 6) + struct.pack("!QQQQ", 1, 2, 3, 4),
+        ),
+        "groups": reply(ofp.OFPMP_GROUP_DESC, (struct.pack("!HBxI", 72, 1, 2) + bucket * 2) * 2),
+        "group-features": reply(ofp.OFPMP_GROUP_FEATURES, struct.pack("!10I", *range(10))),
+        "meter-stats": reply(
+            ofp.OFPMP_METER,
+            struct.pack("!IH6xIQQII", 1, 72, 2, 3, 4, 5, 6) + struct.pack("!QQQQ", 1, 2, 3, 4),
+        ),
+        "meters": reply(
+            ofp.OFPMP_METER_CONFIG,
+            struct.pack("!HHI", 56, 1, 2)
+            + struct.pack("!HHII4x", 1, 16, 3, 4)
+            + struct.pack("!HHIIB3x", 2, 16, 3, 4, 5)
+            + struct.pack("!HHIII", 0xFFFF, 16, 3, 4, 5),
+        ),
+        "meter-features": reply(ofp.OFPMP_METER_FEATURES, struct.pack("!IIIBB2x", 1, 2, 3, 4, 5)),
+        "tables": reply(ofp.OFPMP_TABLE_FEATURES, tables() * 2),
+        "ports": ports(1, 2, 3),
+        "ports-more": reply(ofp.OFPMP_PORT_DESC, agent.port(bridge_port(9)), flags=1),
+        "experimenter-stats": reply(0xFFFF, struct.pack("!II", 0x2320, 1) + bytes(32)),
+        "depths": reply(
+            0xFFFF,
+            struct.pack("!II", oxm.EXPERIMENTER_ID, depth.EXP_TYPE_QUEUE_DEPTH)
+            + depth.encode_reply([depth.QueueDepth(1, 2, 3000, 4000, 125_000, 25_000_000, 7, 8, 9)]),
+            xid=0xFA17,
+        ),
+        "records": reply(
+            0xFFFF,
+            struct.pack("!II", oxm.EXPERIMENTER_ID, records.EXP_TYPE_FLOW_RECORDS)
+            + records.encode_reply([record(FLOW), record(FLOW6)]),
+            xid=0xFA17,
+        ),
+        "segments": reply(
+            0xFFFF,
+            struct.pack("!II", oxm.EXPERIMENTER_ID, segments.EXP_TYPE_SEGMENTS)
+            + segments.encode_state(segment_state(FLOW))
+            + segments.encode_state(segment_state(FLOW6)),
+        ),
+    }
+    cookies = {
+        "syn": rules.COOKIE_TCP,
+        "syn6": rules.COOKIE_HELD,
+        "arp": rules.COOKIE_ARP,
+        "vlan": rules.COOKIE_SOURCE,
+    }
+    for name, data in frames().items():
+        found[f"packet-in-{name}"] = packet_in(data, cookies.get(name, rules.COOKIE_TCP))
+    found["packet-in-dropped"] = agent.dropped(1, frames()["syn"], 1500)
+    found["packet-in-fields"] = packet_in(
+        frames()["syn"], in_port=1, metadata=(5, 7), eth_type=0x0800, ip_proto=6, tcp_flags=(2, 2)
+    )
+    return found
+
+
+def record(key):
+    return records.FlowRecord(
+        key=key,
+        wscale=7,
+        mss=1460,
+        port=1,
+        flags=records.KNOWN,
+        bytes=1000,
+        packets=10,
+        rewritten=3,
+        acked=4,
+        idle_ms=5,
+        rtt_us=600,
+    )
+
+
+def segment_state(key):
+    return segments.SegmentState(
+        key=key,
+        found=True,
+        port=1,
+        seq_next=5,
+        ack=6,
+        window=7,
+        wscale=7,
+        tsval=1,
+        tsecr=2,
+        has_timestamps=True,
+        idle_ms=3,
+        fin=False,
+        rst=False,
+    )
+
+
+def from_controller():
+    """Messages for the agent, by name."""
+    window = RuleChange(RuleTarget(PortKey(1, 1), None), 20000, False)
+    pool = RuleChange(RuleTarget(PortKey(1, 2), None), 60000, True)
+    single = RuleChange(RuleTarget(PortKey(1, 1), FLOW), 3000, False)
+    single6 = RuleChange(RuleTarget(PortKey(1, 1), FLOW6), 3000, False)
+    made = {
+        "echo-request": parser.OFPEchoRequest(DATAPATH, b"data"),
+        "features-request": parser.OFPFeaturesRequest(DATAPATH),
+        "get-config": parser.OFPGetConfigRequest(DATAPATH),
+        "set-config": parser.OFPSetConfig(DATAPATH, 0, 128),
+        "barrier": parser.OFPBarrierRequest(DATAPATH),
+        "role": parser.OFPRoleRequest(DATAPATH, ofp.OFPCR_ROLE_EQUAL, 0),
+        "role-master": parser.OFPRoleRequest(DATAPATH, ofp.OFPCR_ROLE_MASTER, 1),
+        "window": rules.window_rule(DATAPATH, window, 2),
+        "pool": rules.window_rule(DATAPATH, pool, 2),
+        "window-of-flow": rules.window_rule(DATAPATH, single, 2),
+        "window-of-flow-6": rules.window_rule(DATAPATH, single6, 2),
+        "clear": rules.clear(DATAPATH),
+        "depths": rules.ask_queues(DATAPATH),
+        "records": rules.ask_flows(DATAPATH, 1000),
+        "segments": rules.ask_segments(DATAPATH, [FLOW, FLOW6]),
+        "thresholds": rules.set_thresholds(DATAPATH, 1, Thresholds(1000, 500, True)),
+        "thresholds-none": rules.set_thresholds(DATAPATH, 1, None),
+        "desc": parser.OFPDescStatsRequest(DATAPATH, 0),
+        "ports": parser.OFPPortDescStatsRequest(DATAPATH, 0),
+        "flows": parser.OFPFlowStatsRequest(DATAPATH),
+        "aggregate": parser.OFPAggregateStatsRequest(
+            DATAPATH, 0, 0xFF, 0xFFFFFFFF, 0xFFFFFFFF, 0, 0, parser.OFPMatch()
+        ),
+        "table": parser.OFPTableStatsRequest(DATAPATH, 0),
+        "port-stats": parser.OFPPortStatsRequest(DATAPATH, 0, ofp.OFPP_ANY),
+        "queue-stats": parser.OFPQueueStatsRequest(DATAPATH, 0, ofp.OFPP_ANY, ofp.OFPQ_ALL),
+        "packet-out": rules.packet_out(DATAPATH, frames()["syn"], ofp.OFPP_CONTROLLER, [1]),
+    }
+    found = {name: wire(each) for name, each in made.items()}
+    found["hello"] = HELLO
+    found["hello-bare"] = message(ofp.OFPT_HELLO)
+    found["error"] = agent.error(1, 6, message(14, bytes(60)))
+    found["echo-reply"] = message(ofp.OFPT_ECHO_REPLY)
+    return found

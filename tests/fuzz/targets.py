@@ -1,0 +1,167 @@
+"""Bytes from a socket, through all that reads them, in this process: the controller's way and the agent's.
+
+A target takes what a peer sends and returns what came of it, in words. It raises :class:`Fault` if that is
+anything but an end in order.
+"""
+
+import logging
+import re
+import time
+from types import SimpleNamespace
+from unittest import mock
+
+from ryu.base import app_manager
+from ryu.controller import ofp_handler
+from ryu.controller.handler import MAIN_DISPATCHER
+from ryu.lib import hub
+
+from fairq_ryu.apps import connection, doorway, interface, rest, settings
+from fairq_ryu.apps.fairq import FairQApp
+from fairq_ryu.switch.core import Channel, Switch
+from tests.unit.fakes import FakeDatapath
+
+# No input may keep a target for longer, seconds: a lease is two.
+MOST_SECONDS = 1.0
+
+
+class Fault(BaseException):
+    """Something that a peer must not bring about. No Exception: nothing on the way must take it for one."""
+
+
+class Script:
+    """A socket whose peer sends these pieces and reads nothing."""
+
+    def __init__(self, pieces):
+        self.pieces = list(pieces)
+        self.sent = 0
+
+    def recv(self, _size):
+        return self.pieces.pop(0) if self.pieces else b""
+
+    def sendall(self, data):
+        self.sent += len(data)
+
+    def gettimeout(self):
+        return 5.0
+
+    def setsockopt(self, *_about):
+        pass
+
+    settimeout = shutdown = close = setsockopt
+
+
+class Brick:
+    """Ryu's handler of the handshake, and the application, with events handed over at once."""
+
+    def __init__(self, handshake, apps):
+        self.handshake, self.apps = handshake, apps
+        self.events = {}
+
+    def get_handlers(self, event, state=None):
+        return self.handshake.get_handlers(event, state)
+
+    def send_event_to_observers(self, event, state=None):
+        self.events[type(event).__name__] = self.events.get(type(event).__name__, 0) + 1
+        for app in self.apps:
+            for handler in app.get_handlers(event, state):
+                try:
+                    handler(event)
+                except Exception as error:
+                    raise Fault(f"{handler.__qualname__}: {type(error).__name__}: {error}") from error
+
+
+def plain(text):
+    """What was said, without numbers: the same kind of thing is said in the same words."""
+    return re.sub(r"0x[0-9a-f]+|[0-9a-f]{16}|[0-9]+", "#", text)
+
+
+class ControllerTarget:
+    """The receiving side of a controller with FairQ, from the socket to the applications' handlers."""
+
+    def __init__(self):
+        nothing = mock.patch.multiple(settings, check_port=lambda: None, load=settings.config.Config)
+        with nothing, mock.patch.object(rest, "check_port", lambda: None):
+            discovery = SimpleNamespace(lldp_packet_in_handler=lambda _event: None)
+            with mock.patch.object(interface, "register", lambda *_: None), mock.patch.object(hub, "spawn"):
+                self.app = FairQApp(discovery=discovery, wsgi=None)
+        self.handshake = ofp_handler.OFPHandler()
+        for app in (self.app, self.handshake):
+            app_manager.register_instance(app)
+        self.brick = Brick(self.handshake, [self.app])
+        self.app.logger.setLevel(logging.ERROR)
+        self.handshake.logger.setLevel(logging.CRITICAL)
+
+    def run(self, data, pieces=1):
+        """What comes of a connection on which a peer sends ``data``."""
+        size = max(1, -(-len(data) // pieces))
+        sock = Script(data[at : at + size] for at in range(0, len(data), size))
+        said = []
+        began = time.monotonic()
+        with (
+            mock.patch.object(doorway.SAID, "say", lambda _peer, text: said.append(text)),
+            mock.patch.object(connection.SwitchConnection, "answers", lambda *_: False),
+            mock.patch.object(hub, "spawn"),
+            mock.patch.object(hub, "sleep"),
+        ):
+            switch = connection.SwitchConnection(sock, ("test", 1))
+            switch.ofp_brick = self.brick
+            with doorway.DOORWAY.served(switch):
+                switch._recv_loop()
+                joined = switch.state == MAIN_DISPATCHER
+                switch.close()
+            self._work()
+        took = time.monotonic() - began
+        if took > MOST_SECONDS:
+            raise Fault(f"{took:.1f} s for {len(data)} bytes")
+        if len(said) > 1:
+            raise Fault(f"more than one line: {said}")
+        if doorway.DOORWAY.by_dpid:
+            raise Fault("a connection that is over is still known")
+        return plain(said[0].partition(": ")[2]) if said else f"end {joined}"
+
+    def _work(self):
+        """What the application does in greenlets of its own."""
+        app = self.app
+        now = time.monotonic()
+        while app._copies:
+            frame, segment, in_port, came = app._copies.popleft()
+            app._segment(frame, segment, in_port, now, came)
+        while app._held_syns:
+            app._held(*app._held_syns.take(), now)
+        if app.network.stale:
+            app.network.refresh()
+        app.network.tick(now)
+
+
+class AgentTarget:
+    """The receiving side of an agent, on a datapath without eBPF."""
+
+    def __init__(self):
+        self.errors = []
+        handler = logging.Handler(logging.ERROR)
+        handler.emit = lambda record: self.errors.append(record.getMessage())
+        logging.getLogger("fairq_ryu.switch.core").addHandler(handler)
+
+    def run(self, data, pieces=1):
+        """What comes of a connection on which a controller sends ``data``."""
+        switch = Switch("s1", 1, FakeDatapath(1, 2), 8)
+        sent = bytearray()
+        self.errors.clear()
+        channel = Channel(switch, sent.extend, lambda: len(sent))
+        size = max(1, -(-len(data) // pieces))
+        began = time.monotonic()
+        for at in range(0, len(data), size):
+            more = channel.receive(data[at : at + size])
+            while more:
+                sent.clear()
+                more = channel.receive(b"")
+        took = time.monotonic() - began
+        channel.close()
+        if took > MOST_SECONDS:
+            raise Fault(f"{took:.1f} s for {len(data)} bytes")
+        if self.errors:
+            raise Fault(f"it is taken for a fault of ours: {self.errors}")
+        if len(channel._buffer) > (1 << 16):
+            raise Fault(f"{len(channel._buffer)} bytes are kept")
+        answers = {bytes(sent[1:2])} if sent else set()
+        return plain(channel.fault) or f"end {channel.greeted} {sorted(answers)}"
