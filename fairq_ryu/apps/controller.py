@@ -145,6 +145,9 @@ class Controller(app_manager.RyuApp):
 
     def _gone(self, datapath: Any) -> None:
         if not oxm.is_agent(datapath.id):
+            joining, _ = self._joining.get(datapath.id, (None, []))
+            if joining is datapath:
+                del self._joining[datapath.id]
             if self.network.bridge_gone(datapath):
                 self._network_changed()
                 self.happenings.bridge(datapath.id, came=False)

@@ -15,6 +15,7 @@ from ryu import cfg
 from ryu.controller import ofp_event
 from ryu.controller.handler import DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
 from ryu.lib import hub
+from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.topology import event as topology_event
 from ryu.topology import switches
 
@@ -67,7 +68,11 @@ class Discovery(switches.Switches):
     def port_status_handler(self, event: Any) -> None:
         """A port came, went or changed."""
         datapath = event.msg.datapath
-        if datapath.id in self.port_state and not oxm.is_agent(datapath.id):
+        ports = self.port_state.get(datapath.id)
+        if ports is None or oxm.is_agent(datapath.id):
+            return
+        # The service fails on a port that goes and was never there.
+        if event.msg.reason != ofp.OFPPR_DELETE or event.msg.desc.port_no in ports:
             super().port_status_handler(event)
 
     def send_event_to_observers(self, event: Any, state: Any = None) -> None:

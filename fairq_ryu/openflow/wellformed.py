@@ -158,6 +158,12 @@ def _check_common(match: bytes) -> None:
     walks.match(match, 0, len(match))
 
 
+def _port_status(message: bytes) -> None:
+    need(len(message), 80)
+    if message[8] not in (0, 1, 2):  # added, deleted, modified
+        raise Malformed(f"reason {message[8]} is not known")
+
+
 def _queue_config(message: bytes) -> None:
     need(len(message), 16)
     walks.queues(message, 16, len(message))
@@ -182,7 +188,7 @@ _CHECKS: dict[int, Callable[[bytes], None]] = {
     GET_CONFIG_REPLY: _at_least(12),
     PACKET_IN: _packet_in,
     FLOW_REMOVED: _flow_removed,
-    PORT_STATUS: _at_least(80),
+    PORT_STATUS: _port_status,
     MULTIPART_REPLY: _multipart,
     BARRIER_REPLY: _any,
     QUEUE_GET_CONFIG_REPLY: _queue_config,

@@ -7,7 +7,6 @@ anything but an end in order.
 import logging
 import re
 import time
-from types import SimpleNamespace
 from unittest import mock
 
 from ryu.base import app_manager
@@ -16,6 +15,7 @@ from ryu.controller.handler import MAIN_DISPATCHER
 from ryu.lib import hub
 
 from fairq_ryu.apps import connection, doorway, interface, rest, settings
+from fairq_ryu.apps.discovery import Discovery
 from fairq_ryu.apps.fairq import FairQApp
 from fairq_ryu.switch.core import Channel, Switch
 from tests.unit.fakes import FakeDatapath
@@ -80,14 +80,18 @@ class ControllerTarget:
 
     def __init__(self):
         nothing = mock.patch.multiple(settings, check_port=lambda: None, load=settings.config.Config)
-        with nothing, mock.patch.object(rest, "check_port", lambda: None):
-            discovery = SimpleNamespace(lldp_packet_in_handler=lambda _event: None)
-            with mock.patch.object(interface, "register", lambda *_: None), mock.patch.object(hub, "spawn"):
-                self.app = FairQApp(discovery=discovery, wsgi=None)
+        with (
+            nothing,
+            mock.patch.object(rest, "check_port", lambda: None),
+            mock.patch.object(interface, "register", lambda *_: None),
+            mock.patch.object(hub, "spawn"),
+        ):
+            self.discovery = Discovery()
+            self.app = FairQApp(discovery=self.discovery, wsgi=None)
         self.handshake = ofp_handler.OFPHandler()
-        for app in (self.app, self.handshake):
+        for app in (self.app, self.discovery, self.handshake):
             app_manager.register_instance(app)
-        self.brick = Brick(self.handshake, [self.app])
+        self.brick = Brick(self.handshake, [self.app, self.discovery])
         self.app.logger.setLevel(logging.ERROR)
         self.handshake.logger.setLevel(logging.CRITICAL)
 
@@ -115,7 +119,7 @@ class ControllerTarget:
             raise Fault(f"{took:.1f} s for {len(data)} bytes")
         if len(said) > 1:
             raise Fault(f"more than one line: {said}")
-        if doorway.DOORWAY.by_dpid:
+        if doorway.DOORWAY.by_dpid or self.app._joining or self.app.network.bridges or self.discovery.dps:
             raise Fault("a connection that is over is still known")
         return plain(said[0].partition(": ")[2]) if said else f"end {joined}"
 

@@ -1,4 +1,4 @@
-"""Messages that Ryu must not be handed: parts shorter than their own header, or beyond the end of their parent."""
+"""Messages that Ryu must not be handed: parts shorter than their own header, or longer than their parent."""
 
 from __future__ import annotations
 
@@ -111,6 +111,7 @@ BROKEN = {
     "experimenter": (message(ofp.OFPT_EXPERIMENTER, bytes(7)), "15 bytes"),
     "features": (message(ofp.OFPT_FEATURES_REPLY, bytes(23)), "31 bytes"),
     "port status": (message(ofp.OFPT_PORT_STATUS, bytes(71)), "79 bytes"),
+    "why a port": (message(ofp.OFPT_PORT_STATUS, b"\3" + bytes(71)), "reason 3 is not known"),
     "packet-in": (message(ofp.OFPT_PACKET_IN, bytes(16)), "24 bytes"),
     "packet-in without padding": (
         message(ofp.OFPT_PACKET_IN, bytes(16) + struct.pack("!HHI", 1, 4, 0) + b"\0"),
