@@ -10,7 +10,7 @@ SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
 BIN := .venv/bin
 BPF := $(wildcard fairq_ryu/switch/bpf/*.[ch] mininet_topos/delayline/*.c)
 
-.PHONY: help setup setup-dev demo test test-fresh test-unit lint format bench bpf clean
+.PHONY: help setup setup-dev demo test test-fresh test-unit fuzz lint format bench bpf clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test-fresh: ## both commands in a minimal root made for them, as on a fresh mach
 
 test-unit: setup-dev ## the tests that need no root; seconds
 	@exec $(BIN)/pytest tests/unit
+
+fuzz: setup-dev ## mutated OpenFlow messages to controller and agent code, 10 minutes
+	@exec $(BIN)/python -m tests.fuzz --minutes 10
 
 lint: setup-dev ## ruff, mypy --strict, clang-format; changes nothing
 	@$(BIN)/ruff check --quiet .

@@ -116,7 +116,7 @@ class SwitchConnection(controller.Datapath):
         if self.ended:
             return
         self.ended = True
-        doorway.SAID.say(self.host, f"{self}: {reason}; the connection is ended")
+        doorway.SAID.say(self.host, f"{self}: {reason}; connection closed")
         self.send_q = None
         doorway.hang_up(self.socket)
 
@@ -129,7 +129,7 @@ class SwitchConnection(controller.Datapath):
             return False
         queue.put(buf, close_socket)
         if queue.full:
-            self.end(f"it does not read: {queue.bytes} bytes in {len(queue)} messages wait for it")
+            self.end(f"it does not read: {queue.bytes} bytes in {len(queue)} messages are queued")
             return False
         return True
 
@@ -142,7 +142,7 @@ class SwitchConnection(controller.Datapath):
                 self.socket.sendall(data)
                 queue.sent(len(data))
         except TimeoutError:
-            self.end(f"it has taken nothing in for {self.socket.gettimeout():g} s")
+            self.end(f"it has read nothing for {self.socket.gettimeout():g} s")
         except OSError as error:
             LOG.debug("%s: %s", self, error)
         finally:
@@ -190,9 +190,9 @@ class SwitchConnection(controller.Datapath):
 
     def _check_time(self, now: float, part: bool) -> None:
         if self._phase() != Phase.JOINED and now - self._began > doorway.HANDSHAKE_TIME:
-            raise Refused(f"the handshake is not over after {doorway.HANDSHAKE_TIME:g} s")
+            raise Refused(f"no complete handshake after {doorway.HANDSHAKE_TIME:g} s")
         if part and now - self._part_began > MESSAGE_TIME:
-            raise Refused(f"a message is not whole after {MESSAGE_TIME:g} s")
+            raise Refused(f"incomplete message after {MESSAGE_TIME:g} s")
 
     def _take(self, buffer: bytearray) -> bool:
         """Work on the whole messages in a buffer, and take them out. Was there one?"""
@@ -234,7 +234,7 @@ class SwitchConnection(controller.Datapath):
         elif not self.joined and kind in wellformed.UNASKED:
             return  # nobody listens to it yet
         elif not self.joined and kind == wellformed.ERROR:
-            raise Refused("it reports error type {} code {}".format(*struct.unpack_from("!HH", message, 8)))
+            raise Refused("it sent error type {} code {}".format(*struct.unpack_from("!HH", message, 8)))
         elif kind == wellformed.ECHO_REQUEST and self._unread():
             return  # it asks faster than it reads what it is told
         elif kind == wellformed.FEATURES_REPLY:
@@ -242,7 +242,7 @@ class SwitchConnection(controller.Datapath):
         elif kind == wellformed.MULTIPART_REPLY and not self.joined:
             self._port_messages += 1
             if self.id is None:
-                raise Refused("it tells its ports before its features")
+                raise Refused("port description before FEATURES_REPLY")
             if self._port_messages > _MOST_PORT_MESSAGES:
                 raise Refused("it has more ports than a bridge can have")
         elif kind == wellformed.PORT_STATUS and len(getattr(self, "ports", ())) > _MOST_PORTS:
@@ -265,7 +265,7 @@ class SwitchConnection(controller.Datapath):
 
     def _check_dpid(self, dpid: int) -> None:
         if self.id is not None and self.id != dpid:
-            raise Refused(f"it says that it is switch {dpid:016x} now")
+            raise Refused(f"it changes its datapath id to {dpid:016x}")
         doorway.DOORWAY.claim(self, dpid)
 
     def _dispatch(self, version: int, kind: int, xid: int, message: bytes) -> None:

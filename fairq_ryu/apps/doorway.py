@@ -84,7 +84,7 @@ class Guest:
         if self.connection is not None:
             self.connection.end(why)
         else:
-            SAID.say(self.host, f"{self._peer}: {why}; the connection is ended")
+            SAID.say(self.host, f"{self._peer}: {why}; connection closed")
             hub.kill(self._greenlet)
 
 
@@ -101,14 +101,16 @@ class Doorway:
         """Is there room for one more? The oldest of those that wait for their handshake makes it."""
         host = host_of(address)
         if len(self.guests) >= self.most:
-            SAID.say(host, f"{peer_of(address)}: {len(self.guests)} connections are the most; it is refused")
+            SAID.say(host, f"{peer_of(address)}: {len(self.guests)} connections are the limit; refused")
             return False
         of_one = [guest for guest in self.waiting.values() if guest.host == host]
         if len(of_one) >= MOST_WAITING_OF_ONE:
-            self._turn_out(of_one[0], f"{len(of_one)} connections of its address wait for their handshake")
+            self._turn_out(
+                of_one[0], f"{len(of_one)} connections from its address have not completed the handshake"
+            )
         elif len(self.waiting) >= MOST_WAITING:
             oldest = next(iter(self.waiting.values()))
-            self._turn_out(oldest, f"{len(self.waiting)} connections wait for their handshake")
+            self._turn_out(oldest, f"{len(self.waiting)} connections have not completed the handshake")
         return True
 
     def _turn_out(self, guest: Guest, why: str) -> None:
@@ -148,15 +150,16 @@ class Doorway:
         while (present := self.by_dpid.get(dpid)) not in (None, connection):
             assert present is not None
             if present.answers(ANSWER_TIME):
+                peer = peer_of(present.address)
                 raise Refused(
-                    f"it says it is switch {dpid:016x}, which is connected from {peer_of(present.address)}"
+                    f"it claims datapath id {dpid:016x}, but that switch is connected from {peer} and answers"
                 )
-            present.end("it does not answer, and its switch has connected anew")
+            present.end("no answer to an echo request, and the switch has connected again")
             until = time.monotonic() + ANSWER_TIME
             while self.by_dpid.get(dpid) is present and time.monotonic() < until:
                 hub.sleep(0.01)
             if self.by_dpid.get(dpid) is present:
-                raise Refused(f"the former connection of switch {dpid:016x} has not come to its end")
+                raise Refused(f"the earlier connection of switch {dpid:016x} is not closed yet")
         if connection.ended:
             raise Refused("it has gone")
         self.by_dpid[dpid] = connection
@@ -194,7 +197,7 @@ def make_server(serve: Callable[[Any, Any], None]) -> type:
                 except OSError as error:
                     if error.errno not in _PASSING:
                         raise
-                    SAID.say("accept", f"no connection can be accepted: {error.strerror}; trying on")
+                    SAID.say("accept", f"accept failed: {error.strerror}; will try again")
                     hub.sleep(_ACCEPT_AGAIN)
                     continue
                 if DOORWAY.admit(address):
@@ -212,9 +215,12 @@ def make_server(serve: Callable[[Any, Any], None]) -> type:
             except hub.Timeout as timeout:
                 if timeout is not timer:
                     raise
-                SAID.say(host_of(address), f"{peer_of(address)}: no TLS after {HANDSHAKE_TIME:g} s; ended")
+                fault = f"no complete TLS handshake after {HANDSHAKE_TIME:g} s"
+                SAID.say(host_of(address), f"{peer_of(address)}: {fault}; connection closed")
             except OSError as error:
-                SAID.say(host_of(address), f"{peer_of(address)}: no TLS: {error}; ended")
+                SAID.say(
+                    host_of(address), f"{peer_of(address)}: TLS handshake failed: {error}; connection closed"
+                )
             finally:
                 self._has_tls(address)
                 DOORWAY.leave()

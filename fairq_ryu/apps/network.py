@@ -144,7 +144,10 @@ class Network:
         self._held_at.pop(dpid, None)
         self.copies_dropped.pop(dpid, None)
         self._forwarding.bridge_gone(dpid)
-        self.topology.remove_switch(dpid)
+        self._unmetered.discard(dpid)
+        forgotten = self.topology.remove_switch(dpid)
+        if forgotten:
+            self.names = {port: name for port, name in self.names.items() if port.dpid not in forgotten}
         self.barriers.gone(dpid)  # nobody waits for it
         return True
 

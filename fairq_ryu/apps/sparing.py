@@ -27,7 +27,7 @@ class SparingLog:
         now = self._clock()
         if now - self._began >= _WINDOW:
             if self._unsaid:
-                self._log.warning("%d more such lines were left out", self._unsaid)
+                self._log.warning("%d more such lines were suppressed", self._unsaid)
             self._began, self._all, self._unsaid = now, 0, 0
             self._said.clear()
         said = self._said.get(peer, 0)
@@ -37,4 +37,6 @@ class SparingLog:
         self._said[peer] = said + 1
         self._all += 1
         last = said + 1 == _MOST_OF_ONE
-        self._log.warning("%s%s", text, " (more of these within the minute are only counted)" if last else "")
+        self._log.warning(
+            "%s%s", text, " (more lines about this address are suppressed for a minute)" if last else ""
+        )

@@ -26,6 +26,10 @@ _Touches = Callable[[PortKey], bool]
 # A switch that is connected and does nothing holds decisions up for so many times ``settle``, not for ever.
 _AT_LATEST = 10
 
+# Switches that have gone are remembered, so many of them, with so many ports together.
+_MOST_GONE = 1024
+_MOST_GONE_PORTS = 16384
+
 
 class PortRole(StrEnum):
     """What a port leads to."""
@@ -61,6 +65,9 @@ class Topology:
         self._sweep: set[PortKey] = set()  # the ports that this sweep has been at
         self._ports: dict[PortKey, _Port] = {}
         self._switches: set[int] = set()
+        self._gone: dict[
+            int, int
+        ] = {}  # those that may come back, the oldest first: how many ports they have
         # LLDP goes one way: a link can be used once a frame has come through in each direction.
         self._seen: set[tuple[PortKey, PortKey]] = set()
 
@@ -84,6 +91,7 @@ class Topology:
             if port.port not in numbers:
                 self.remove_port(port)
         self._switches.add(dpid)
+        self._gone.pop(dpid, None)
         self.version += 1
         for number, up in numbers.items():
             key = PortKey(dpid, number)
@@ -95,14 +103,25 @@ class Topology:
             else:
                 self.add_port(key, up, now)
 
-    def remove_switch(self, dpid: int) -> None:
-        """A switch has gone, and its links with it. Its ports are remembered, should it come back."""
+    def remove_switch(self, dpid: int) -> list[int]:
+        """A switch has gone, and its links with it. Its ports are remembered, should it come back. Returns
+        the switches that are forgotten for that: anybody can come with any id, and go.
+        """
         if dpid not in self._switches:
-            return
+            return []
         self._switches.discard(dpid)
         self._sweep = {port for port in self._sweep if port.dpid != dpid}
         self._forget_links(lambda port: port.dpid == dpid)
         self.version += 1
+        self._gone[dpid] = len(self.ports(dpid))
+        forgotten = []
+        while sum(self._gone.values()) > _MOST_GONE_PORTS or len(self._gone) > _MOST_GONE:
+            oldest = next(iter(self._gone))
+            del self._gone[oldest]
+            forgotten.append(oldest)
+        for port in [port for port in self._ports if port.dpid in forgotten]:
+            del self._ports[port]
+        return forgotten
 
     def add_port(self, port: PortKey, up: bool, now: float) -> None:
         """A port has come."""

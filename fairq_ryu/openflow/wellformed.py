@@ -78,9 +78,9 @@ def check_header(version: int, kind: int, length: int, phase: Phase) -> None:
     if phase == Phase.JOINING:
         known = known or kind in (FEATURES_REPLY, MULTIPART_REPLY) or kind in UNASKED
     if not known:
-        raise Malformed("it does not belong to the handshake, which is not over")
+        raise Malformed("not allowed before the handshake is complete")
     if length > _SHORT_BYTES and kind not in _LONG:
-        raise Malformed(f"{length} bytes; {_SHORT_BYTES} are the most before the handshake is over")
+        raise Malformed(f"{length} bytes; {_SHORT_BYTES} are the maximum before the handshake is complete")
 
 
 def check(message: bytes, phase: Phase) -> None:
@@ -89,7 +89,7 @@ def check(message: bytes, phase: Phase) -> None:
     if phase == Phase.JOINING and kind == MULTIPART_REPLY:
         need(len(message), 16)
         if struct.unpack_from("!H", message, 8)[0] != _PORT_DESC:
-            raise Malformed("it does not belong to the handshake, which is not over")
+            raise Malformed("not allowed before the handshake is complete")
     _CHECKS[kind](message)
 
 

@@ -450,7 +450,7 @@ class Agent:
                 else:
                     trouble = "ends every connection at once. Is it OpenFlow 1.3, are the TLS files right?"
                 if fault:
-                    trouble = f"{fault}; the connection is ended, and made anew"
+                    trouble = f"{fault}; connection closed, will reconnect"
             if trouble != said:
                 log.warning("controller %s: %s", target.text, trouble)
                 said = trouble
@@ -475,7 +475,7 @@ class Agent:
                 return
             writer.write(data)
             if unread() > _MAX_UNSENT:
-                end(f"does not read: {unread()} bytes wait for it")
+                end(f"does not read: {unread()} bytes are queued")
 
         channel = Channel(self.switch, send, unread)
         self._writers.add(writer)
@@ -522,9 +522,9 @@ class Agent:
             now = time.monotonic()
             silent = now - heard[0]
             if not channel.greeted and now - began > _GREETING:
-                end(f"has not said HELLO after {now - began:.0f} s")
+                end(f"no HELLO after {now - began:.0f} s")
             elif channel.half_since(now) > _WHOLE:
-                end(f"has not ended a message after {channel.half_since(now):.0f} s")
+                end(f"incomplete message after {channel.half_since(now):.0f} s")
             elif silent > _SILENCE:
                 end(f"silent for {silent:.0f} s")
             elif silent >= _ECHO_INTERVAL and now - pinged >= _ECHO_INTERVAL:

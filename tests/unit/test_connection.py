@@ -89,9 +89,7 @@ def test_a_peer_that_does_not_read_costs_its_own_connection(monkeypatch, said, b
     while switch.send(bytes(100)):
         sent += 1
     assert sent == 10
-    assert said == [
-        f"test:1: it does not read: {1100} bytes in 11 messages wait for it; the connection is ended"
-    ]
+    assert said == [f"test:1: it does not read: {1100} bytes in 11 messages are queued; connection closed"]
     assert sink.shut
     assert not switch.send(b"more")
     assert len(said) == 1
@@ -106,7 +104,7 @@ def test_a_peer_that_takes_nothing_in_for_long(said):
     switch = SwitchConnection(sink, ("test", 1))
     switch.send(b"data")
     switch._send_loop()
-    assert said == ["test:1: it has taken nothing in for 5 s; the connection is ended"]
+    assert said == ["test:1: it has read nothing for 5 s; connection closed"]
     assert sink.shut
     assert not switch.send(b"more")
 
@@ -154,8 +152,8 @@ def test_what_is_malformed_is_one_line_with_peer_and_switch(said):
         messages.message(ofp.OFPT_BARRIER_REPLY) + b"\4\25\0\7\0\0\0\0" * 5, state=MAIN_DISPATCHER
     )
     assert said == [
-        "test:1: malformed BARRIER_REPLY: length 7 in the header, less than the header's own 8 bytes; the"
-        " connection is ended"
+        "test:1: malformed BARRIER_REPLY: length 7 in the header, less than the header's own 8 bytes;"
+        " connection closed"
     ]
     assert brick.seen == ["EventOFPBarrierReply"]
     assert sink.closed and sink.shut
@@ -206,7 +204,7 @@ def test_a_handshake_has_an_end(monkeypatch, said, piece):
     switch = SwitchConnection(Slow(clock.pieces(*[piece] * 9)), ("test", 1))
     switch.ofp_brick = Brick()
     switch._recv_loop()
-    assert said == ["test:1: the handshake is not over after 10 s; the connection is ended"]
+    assert said == ["test:1: no complete handshake after 10 s; connection closed"]
     assert clock.now == 115
 
 
@@ -219,7 +217,7 @@ def test_half_a_message_has_an_end(monkeypatch, said):
     switch.ofp_brick = Brick()
     switch.set_state(MAIN_DISPATCHER)
     switch._recv_loop()
-    assert said == ["test:1: a message is not whole after 10 s; the connection is ended"]
+    assert said == ["test:1: incomplete message after 10 s; connection closed"]
     assert clock.now == 100 + 2 + 12
 
 
@@ -246,9 +244,9 @@ def test_echoes_are_not_kept_for_who_does_not_read(monkeypatch):
 @pytest.mark.parametrize(
     ("stream", "reason"),
     [
-        (messages.HELLO + messages.ports(1), "it tells its ports before its features"),
-        (messages.handshake() + messages.features(7), "it says that it is switch 0000000000000007 now"),
-        (messages.HELLO + messages.from_switch()["error"], "it reports error type 1 code 6"),
+        (messages.HELLO + messages.ports(1), "port description before FEATURES_REPLY"),
+        (messages.handshake() + messages.features(7), "it changes its datapath id to 0000000000000007"),
+        (messages.HELLO + messages.from_switch()["error"], "it sent error type 1 code 6"),
         (
             messages.HELLO + messages.features() + messages.from_switch()["ports-more"] * 65,
             "it has more ports",

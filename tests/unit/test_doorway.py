@@ -46,7 +46,8 @@ def test_a_newcomer_does_not_displace_a_switch_that_answers(said):
     present, newcomer = Switch(1), Switch(2)
     place.claim(present, 7)
     with pytest.raises(
-        Refused, match=r"it says it is switch 0000000000000007, which is connected from 10.0.0.1:1"
+        Refused,
+        match=r"datapath id 0000000000000007, but that switch is connected from 10.0.0.1:1 and answers",
     ):
         place.claim(newcomer, 7)
     assert place.by_dpid == {7: present}
@@ -58,7 +59,7 @@ def test_a_switch_that_has_gone_without_a_word_makes_room(said):
     gone, anew = Switch(1, alive=False, place=place), Switch(2)
     place.claim(gone, 7)
     place.claim(anew, 7)
-    assert gone.reasons == ["it does not answer, and its switch has connected anew"]
+    assert gone.reasons == ["no answer to an echo request, and the switch has connected again"]
     assert place.by_dpid == {7: anew}
 
 
@@ -67,7 +68,7 @@ def test_the_former_connection_is_over_before_the_next_begins(monkeypatch, said)
     place = Doorway()
     stuck = Switch(1, alive=False)  # it ends, and does not come to its end
     place.claim(stuck, 7)
-    with pytest.raises(Refused, match="has not come to its end"):
+    with pytest.raises(Refused, match="is not closed yet"):
         place.claim(Switch(2), 7)
 
 
@@ -93,7 +94,9 @@ def test_the_oldest_of_an_address_makes_room(monkeypatch, said):
     place = Doorway()
     other = enter(place, "10.0.0.9", 1)
     first, *rest = [enter(place, "10.0.0.1", number) for number in range(4)]
-    assert first.reasons == ["3 connections of its address wait for their handshake, and this is the oldest"]
+    assert first.reasons == [
+        "3 connections from its address have not completed the handshake, and this is the oldest"
+    ]
     assert not any(each.reasons for each in [other, *rest])
 
 
@@ -101,7 +104,7 @@ def test_the_oldest_of_all_makes_room(monkeypatch, said):
     monkeypatch.setattr(doorway, "MOST_WAITING", 3)
     place = Doorway()
     first, *rest = [enter(place, f"10.0.0.{number}", number) for number in range(4)]
-    assert first.reasons == ["3 connections wait for their handshake, and this is the oldest"]
+    assert first.reasons == ["3 connections have not completed the handshake, and this is the oldest"]
     assert not any(each.reasons for each in rest)
 
 
@@ -111,7 +114,7 @@ def test_there_are_only_so_many_connections(said):
     for number in range(2):
         enter(place, "10.0.0.1", number)
     assert not place.admit(("10.0.0.1", 5))
-    assert said == ["10.0.0.1:5: 2 connections are the most; it is refused"]
+    assert said == ["10.0.0.1:5: 2 connections are the limit; refused"]
 
 
 def test_accept_may_fail(monkeypatch, said):
@@ -137,7 +140,7 @@ def test_accept_may_fail(monkeypatch, said):
                 break
         hub.kill(loop)
     assert len(served) == 1
-    assert said[0] == "no connection can be accepted: Too many open files; trying on"
+    assert said[0] == "accept failed: Too many open files; will try again"
     real.close()
     assert doorway.DOORWAY.guests == {}
 
@@ -160,13 +163,13 @@ def test_a_peer_that_hammers_gets_few_lines(caplog):
         "line 1",
         "line 2",
         "line 3",
-        "line 4 (more of these within the minute are only counted)",
+        "line 4 (more lines about this address are suppressed for a minute)",
         "another",
     ]
     caplog.clear()
     now[0] = 61.0
     log.say("10.0.0.1", "later")
-    assert caplog.messages == ["995 more such lines were left out", "later"]
+    assert caplog.messages == ["995 more such lines were suppressed", "later"]
 
 
 def test_many_peers_that_hammer_get_few_lines_together(caplog):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fairq_ryu.fabric import topology as module
 from fairq_ryu.fabric.hosts import HostTable
 from fairq_ryu.fabric.topology import PortRole, Topology, with_hosts
 from fairq_ryu.model import PortKey
@@ -94,6 +95,23 @@ def test_a_switch_that_goes_takes_its_links_and_comes_back_with_its_roles(topolo
     assert topology.role(B1) is PortRole.HOST and topology.role(B2) is PortRole.LINK
     topology.add_switch(2, [(2, True)], now=9.5)
     assert topology.ports(2) == [B2]
+
+
+def test_switches_that_have_gone_are_remembered_within_bounds(monkeypatch):
+    """Anybody can connect with any id, and go."""
+    monkeypatch.setattr(module, "_MOST_GONE", 3)
+    monkeypatch.setattr(module, "_MOST_GONE_PORTS", 8)
+    topology = Topology(1.0)
+    forgotten = []
+    for dpid, ports in ((1, 2), (2, 2), (3, 2), (4, 2), (5, 3)):
+        topology.add_switch(dpid, [(number, True) for number in range(1, ports + 1)], now=0.0)
+        forgotten.append(topology.remove_switch(dpid))
+    assert forgotten == [[], [], [], [1], [2]]
+    assert topology.known_switches == {3, 4, 5}
+    topology.add_switch(3, [(1, True), (2, True)], now=1.0)
+    topology.add_switch(6, [(number, True) for number in range(1, 10)], now=1.0)
+    assert topology.remove_switch(6) == [4, 5, 6]
+    assert topology.known_switches == {3}
 
 
 def test_every_change_of_a_way_raises_the_version(topology):

@@ -196,7 +196,7 @@ LATER = {"features", "ports", "port-status", "packet-in-syn", "congestion", "flo
 @pytest.mark.parametrize("name", ["barrier", "role", "flows", "desc", "queue-config", "get-config", "tables"])
 @pytest.mark.parametrize("phase", [Phase.GREETING, Phase.JOINING])
 def test_answers_before_the_handshake_is_over(name, phase):
-    assert "does not belong to the handshake" in refusal(REAL[name], phase)
+    assert "not allowed before the handshake" in refusal(REAL[name], phase)
 
 
 def test_what_belongs_to_the_handshake():
@@ -205,12 +205,12 @@ def test_what_belongs_to_the_handshake():
     for name in OWN | LATER:
         check(REAL[name], Phase.JOINING)
     for name in LATER:
-        assert "does not belong to the handshake" in refusal(REAL[name], Phase.GREETING)
+        assert "not allowed before the handshake" in refusal(REAL[name], Phase.GREETING)
 
 
 def test_a_long_message_is_refused_by_its_header():
     wellformed.check_header(4, ofp.OFPT_ECHO_REQUEST, 1024, Phase.JOINING)
-    with pytest.raises(Malformed, match="1025 bytes; 1024 are the most before the handshake is over"):
+    with pytest.raises(Malformed, match="1025 bytes; 1024 are the maximum before the handshake is complete"):
         wellformed.check_header(4, ofp.OFPT_ECHO_REQUEST, 1025, Phase.JOINING)
     wellformed.check_header(4, ofp.OFPT_MULTIPART_REPLY, 65535, Phase.JOINING)
     wellformed.check_header(4, ofp.OFPT_ECHO_REQUEST, 65535, Phase.JOINED)
