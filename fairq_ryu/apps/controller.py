@@ -24,6 +24,7 @@ from fairq_ryu.apps.discovery import Discovery
 from fairq_ryu.apps.happenings import Happenings
 from fairq_ryu.apps.metrics import Metrics
 from fairq_ryu.apps.network import Network, PortState
+from fairq_ryu.apps.sparing import SparingLog
 from fairq_ryu.apps.traffic import INTERVAL, Traffic
 from fairq_ryu.apps.windows import Windows
 from fairq_ryu.fabric.counting import Counts
@@ -94,6 +95,7 @@ class Controller(app_manager.RyuApp):
         self._copies: deque[tuple[packets.Frame, TcpSegment, PortKey, float]] = deque()
         self._copies_there = hub.Event()
         self._changed = hub.Event()
+        self._refusals = SparingLog(self.logger, of_one=20, of_all=200)
         self.metrics = Metrics(self)
         interface.register(wsgi, self, token)
         hub.spawn(self._work_on_held)
@@ -216,7 +218,7 @@ class Controller(app_manager.RyuApp):
             return
         dpid = message.datapath.id or 0
         who = f"bridge {dpid:x}" if link is None else f"agent of bridge {link.dpid:x}"
-        self.logger.warning("%s refused %s", who, refusal.words(message))
+        self._refusals.say(who, f"{who} refused {refusal.words(message)}")
 
     # Hosts and flows
 

@@ -153,7 +153,8 @@ class Network:
 
     def no_meters(self, dpid: int) -> None:
         """A bridge has no meter for copies."""
-        self._unmetered.add(dpid)
+        if dpid in self.bridges:
+            self._unmetered.add(dpid)
 
     def ask_meters(self) -> None:
         """Ask the bridges how many copies their meters have dropped."""

@@ -12,6 +12,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.apps import controller as module
 from fairq_ryu.apps.controller import Controller
+from fairq_ryu.apps.sparing import SparingLog
 from fairq_ryu.fabric.counting import PACKET_INS, Counts
 from fairq_ryu.openflow import congestion, oxm, records, rules
 from tests.unit.flownet import KEY
@@ -32,6 +33,7 @@ def made() -> Any:
     link = SimpleNamespace(dpid=1, datapath=agent, drops_refused=nothing)
     fake = SimpleNamespace(
         counts=Counts(),
+        _refusals=SparingLog(logging.getLogger(__name__)),
         network=SimpleNamespace(
             bridges={1: object()}, host_seen=nothing, answer_arp=nothing, no_meters=lambda d: unmetered.add(d)
         ),

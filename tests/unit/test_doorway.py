@@ -163,7 +163,7 @@ def test_a_peer_that_hammers_gets_few_lines(caplog):
         "line 1",
         "line 2",
         "line 3",
-        "line 4 (more lines about this address are suppressed for a minute)",
+        "line 4 (more lines about it are suppressed for a minute)",
         "another",
     ]
     caplog.clear()
