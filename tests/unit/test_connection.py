@@ -147,6 +147,25 @@ def test_pieces_and_heaps_are_the_same_to_it(said):
     assert said == []
 
 
+def test_a_peer_that_floods_does_not_have_the_controller_for_itself(monkeypatch):
+    """However much has come, and in however many reads."""
+    turns: list[int] = []
+    clock = SimpleNamespace(now=0.0)
+
+    def monotonic() -> float:
+        clock.now += 0.00005
+        return clock.now
+
+    monkeypatch.setattr(connection, "time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr(hub, "sleep", lambda _seconds: turns.append(1))
+    barrier = messages.message(ofp.OFPT_BARRIER_REPLY)
+    receive(barrier * 1000, state=MAIN_DISPATCHER)
+    heap = len(turns)
+    assert heap > 10
+    receive(*[barrier] * 1000, state=MAIN_DISPATCHER)
+    assert len(turns) > 2 * heap
+
+
 def test_what_is_malformed_is_one_line_with_peer_and_switch(said):
     sink, switch, brick = receive(
         messages.message(ofp.OFPT_BARRIER_REPLY) + b"\4\25\0\7\0\0\0\0" * 5, state=MAIN_DISPATCHER
