@@ -71,8 +71,8 @@ class Discovery(switches.Switches):
         ports = self.port_state.get(datapath.id)
         if ports is None or oxm.is_agent(datapath.id):
             return
-        # The service fails on a port that goes and was never there.
-        if event.msg.reason != ofp.OFPPR_DELETE or event.msg.desc.port_no in ports:
+        # The service fails on a port that goes or changes and was never there.
+        if event.msg.reason == ofp.OFPPR_ADD or event.msg.desc.port_no in ports:
             super().port_status_handler(event)
 
     def send_event_to_observers(self, event: Any, state: Any = None) -> None:

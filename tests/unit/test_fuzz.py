@@ -7,8 +7,10 @@ import time
 
 import pytest
 
+from fairq_ryu.switch import messages as agent
 from tests.fuzz import corpus, messages
 from tests.fuzz.__main__ import Fuzzer
+from tests.unit.fakes import bridge_port
 from tests.unit.test_wellformed import ENDLESS
 
 _STREAMS = 1500
@@ -60,6 +62,14 @@ def test_the_handshake_alone_reaches_the_application(target):
     assert target.run(messages.handshake() + real["flows-none"] + real["packet-in-syn"]) == "end True"
     assert target.brick.events["EventOFPPacketIn"] == 1
     assert target.app.counts.packet_ins["tcp"] == before + 1
+
+
+@pytest.mark.parametrize("reason", [0, 1, 2])
+def test_a_port_that_was_never_there(target, reason):
+    """Ryu's topology service fails on one that goes or changes, and then keeps a bridge that leaves."""
+    real = messages.from_switch()
+    told = agent.port_status(reason, bridge_port(99))
+    assert target.run(messages.handshake() + real["flows-none"] + told * 2) == "end True"
 
 
 def test_a_packet_in_that_does_not_say_where_it_came_in(target):
