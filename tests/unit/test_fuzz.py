@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 
 import pytest
 
@@ -42,9 +41,7 @@ def test_mutated_streams_end_in_order(name, monkeypatch):
 def test_what_would_keep_ryu_for_ever_ends_one_connection_at_once(target, name):
     data = ENDLESS[name]
     stream = data if data[1] == 0 else messages.handshake() + data
-    began = time.monotonic()
     assert target.run(stream).startswith("malformed ")
-    assert time.monotonic() - began < 1
 
 
 @pytest.mark.parametrize("name", messages.from_switch())
