@@ -65,6 +65,8 @@ copy_configuration() {
 
 mount_system() {
     local each
+    # mnexec makes all mounts below / private, and so / must be one.
+    mount --bind "$NEW" "$NEW"
     mount -t proc proc "$NEW/proc"
     mount --rbind /dev "$NEW/dev"
     for each in dev/shm run tmp; do mount -t tmpfs -o mode=1777 tmpfs "$NEW/$each"; done
