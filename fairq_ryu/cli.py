@@ -107,7 +107,7 @@ def _show_command(show: argparse.ArgumentParser) -> None:
     lists = show.add_argument_group("part of a list")
     lists.add_argument("--limit", metavar="N", help="maximum number of rows (default 100, at most 1000)")
     lists.add_argument("--offset", metavar="N", help="number of rows to skip")
-    lists.add_argument("--kind", help="filter for events: for example cng, loss or missed")
+    lists.add_argument("--kind", help="filter for events: for example cng, loss, missed or unsent")
     show.set_defaults(run=_show)
 
 

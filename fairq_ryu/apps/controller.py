@@ -454,7 +454,7 @@ class Controller(app_manager.RyuApp):
             now = time.monotonic()
             self._apply(self.flows.expire(now), now)
             self.windows.speaker.prune()
-            self.windows.announcements.expire(now)
+            self.windows.prune(now)
             for assigned in self.network.paths:
                 if self.flows.get(assigned.key) is None:
                     self.network.release(assigned.key, closed=False)
@@ -546,6 +546,7 @@ class Controller(app_manager.RyuApp):
             for record in found
         ]
         self._apply(self.flows.reconcile(link.dpid, seen, now), now)
+        self.windows.counted(link, found, now)
 
     def _apply(self, events: list[FlowEvent], now: float, came: float | None = None) -> list[Any]:
         """Flows started or ended on ports: windows follow. Returns the agents that were told. ``came``: when

@@ -1,14 +1,16 @@
-"""What is worth telling people of: queues, incasts, losses, deadlines, re-pins, switches."""
+"""What is worth telling people of: queues, incasts, losses, announced flows, re-pins, switches."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from fairq_ryu.fabric.connection import Connection
 from fairq_ryu.fabric.events import Kind
+from fairq_ryu.fabric.outcomes import Counted, Outcome, Outcomes
 from fairq_ryu.fabric.paths import Moved
-from fairq_ryu.model import Congestion, FlowKey, PortKey
+from fairq_ryu.model import Announcement, Congestion, FlowKey, PortKey
 
 # Deadlines that are waited for; of more, the rest is not told when it is missed.
 _MOST_DEADLINES = 100_000
@@ -40,6 +42,8 @@ class Happenings:
         # A heap, and the deadline of each flow: what is in the heap and not there as well counts no more.
         self._deadlines: list[tuple[float, FlowKey]] = []
         self._due: dict[FlowKey, float] = {}
+        self.outcomes = Outcomes(_MOST_DEADLINES)
+        """announced flows, of which the outcome is to be told"""
 
     def _called(self, key: PortKey) -> str:
         name = self._name(key)
@@ -100,15 +104,49 @@ class Happenings:
             heapq.heapify(self._deadlines)
 
     def overdue(self, now: float, missed: Callable[[FlowKey, float], PortKey | None]) -> None:
-        """Tell of deadlines that have passed; ``missed`` says on which port, if on any."""
+        """Tell of deadlines that have passed (``missed`` says on which port, if on any), and of announced
+        flows that have ended without sending all.
+        """
         while self._deadlines and self._deadlines[0][0] <= now:
             deadline, flow = heapq.heappop(self._deadlines)
             if self._due.get(flow) != deadline:
                 continue
             del self._due[flow]
             key = missed(flow, now)
-            if key is not None:
+            if key is not None and self.outcomes.missed(flow):
                 self._sink(Kind.MISSED, f"{flow} has missed its deadline", key, flow)
+        for outcome in self.outcomes.due(now):
+            self._became(outcome)
+
+    # Announcements
+
+    def announced(
+        self,
+        flow: FlowKey,
+        announcement: Announcement | None,
+        connection: Connection,
+        started: float,
+        asked: bool,
+    ) -> None:
+        """The announcement holds for a flow from now on, see :meth:`Outcomes.announced`."""
+        self._became(self.outcomes.announced(flow, announcement, connection, started, asked))
+
+    def counted(self, found: Iterable[tuple[FlowKey, Counted]], now: float) -> None:
+        """A switch has told of flows."""
+        for flow, record in found:
+            self._became(self.outcomes.counted(flow, record, now))
+
+    def _became(self, outcome: Outcome | None) -> None:
+        if outcome is None:
+            return
+        kind, flow, port, acked, sent, size = outcome
+        if kind is Kind.MET:
+            self._sink(kind, f"{flow} has met its deadline", port, flow)
+        elif sent and size is not None:
+            words = f"has ended with {acked:,} of {size:,} announced bytes acknowledged"
+            self._sink(kind, f"{flow} {words}", port, flow)
+        else:
+            self._sink(kind, f"{flow} has ended without sending", port, flow)
 
     # Switches
 

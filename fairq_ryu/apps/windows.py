@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fairq_ryu.apps.agents import AgentLink
@@ -16,7 +16,8 @@ from fairq_ryu.fabric import recovery
 from fairq_ryu.fabric.announce_request import Request
 from fairq_ryu.fabric.announcements import Announcements, Change, Entry
 from fairq_ryu.fabric.flows import FlowEvent, FlowTable
-from fairq_ryu.model import FlowKey, FlowProgress, PortKey, RuleChange
+from fairq_ryu.fabric.outcomes import Counted
+from fairq_ryu.model import Announcement, FlowKey, FlowProgress, PortKey, RuleChange
 from fairq_ryu.openflow import congestion, depth, packets, records, rules, stamps
 from fairq_ryu.openflow.segments import MAX_KEYS, SegmentState
 from fairq_ryu.policies import base
@@ -48,6 +49,7 @@ class Windows:
         self.engine = PolicyEngine(choice, self.lease)
         self.links: dict[int, AgentLink] = {}
         self.announcements = Announcements(config.services())
+        self._heeded: bool | None = None  # does a policy heed announcements? None: not asked yet
         self.speaker = Speaker(network, flows, self.links)
         self._recoveries: dict[base.Recovery, recovery.Recovery] = {}
         self._named: dict[PortKey, tuple[str, str]] = {}
@@ -121,6 +123,7 @@ class Windows:
                 changes += self.engine.flow_ended(event.port, event.flow.key, now)
                 # Its ports may open another connection already, which is no news of this one.
                 other = self._flows.get(event.flow.key)
+                self._happenings.outcomes.left(event.flow.key, other, now)
                 if other is not None and other.again and other.since == now:
                     self.announcements.flow_ended(event.flow.key)
         return self._send(changes, now)
@@ -147,7 +150,17 @@ class Windows:
         if announced is not None:
             changes += self.engine.announced(event.port, key, announced, now)
             self._happenings.deadline(key, announced.deadline)
+            self._follow(key, announced, since)
         return changes
+
+    def _follow(self, flow: FlowKey, announcement: Announcement | None, started: float) -> None:
+        """What becomes of an announced flow is told, if there is a policy that heeds announcements."""
+        if self._heeded is None:
+            self._heeded = self.engine.deaf() is None
+        connection = self._flows.get(flow)
+        if self._heeded and connection is not None:
+            asked = self.announcements.asked(flow)
+            self._happenings.announced(flow, announcement, connection, started, asked)
 
     def flow_over(self, flow: FlowKey) -> None:
         """A connection has ended, or is not counted any more."""
@@ -181,10 +194,17 @@ class Windows:
             if connection is not None:
                 for port in connection.directions[flow].ports:
                     self._send(self.engine.announced(port, flow, announcement, now), now)
+                self._follow(flow, announcement, connection.since)
             self._happenings.deadline(flow, None if announcement is None else announcement.deadline)
 
+    def prune(self, now: float) -> None:
+        """Forget announcements that no flow has taken, and flows that ended when they were on no port."""
+        self.announcements.expire(now)
+        for flow in self._happenings.outcomes:
+            self._happenings.outcomes.left(flow, self._flows.get(flow), now)
+
     def overdue(self, now: float) -> None:
-        """Tell of deadlines that have passed."""
+        """Tell of deadlines that have passed, and of announced flows that have ended without sending all."""
         self._happenings.overdue(now, self.engine.missed)
 
     # What agents tell
@@ -229,7 +249,7 @@ class Windows:
         self._send(self.engine.congestion(key, told.state, told.backlog, now), now)
         self._recover(key, told.backlog, now)
 
-    def progress(self, link: AgentLink, port: int, found: Iterable[records.FlowRecord], now: float) -> None:
+    def progress(self, link: AgentLink, port: int, found: Sequence[records.FlowRecord], now: float) -> None:
         """How far the flows of a port are."""
         flows = {
             record.key: FlowProgress(
@@ -239,6 +259,14 @@ class Windows:
             if record.port == port
         }
         self._send(self.engine.progressed(PortKey(link.dpid, port), flows, now), now)
+        self.counted(link, found, now)
+
+    def counted(self, link: AgentLink, found: Iterable[records.FlowRecord], now: float) -> None:
+        """How far flows are, whatever their port: announced ones may have met their deadline."""
+        outcomes = self._happenings.outcomes
+        if outcomes:
+            wanted = (_counted(link.dpid, each) for each in found if outcomes.wants(each.key))
+            self._happenings.counted(wanted, now)
 
     def segments(self, states: list[SegmentState], now: float) -> None:
         """The last segments of receivers."""
@@ -332,6 +360,15 @@ class Windows:
         """Change the policies of a running controller."""
         now = time.monotonic()
         self._send(self.engine.use(choice, now), now)
+        self._heeded = self.engine.deaf() is None
+        if not self._heeded:
+            self._happenings.outcomes.clear()
         self._forget_losses(self.engine.view())
         for link in self.links.values():
             link.wake.set()  # the queues may be wanted sooner now
+
+
+def _counted(dpid: int, record: records.FlowRecord) -> tuple[FlowKey, Counted]:
+    known, closed = bool(record.flags & records.KNOWN), bool(record.flags & records.CLOSED)
+    port, idle = PortKey(dpid, record.port), record.idle_ms / 1000
+    return record.key, Counted(port, record.acked, record.bytes, idle, known, closed)

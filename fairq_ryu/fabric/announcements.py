@@ -133,6 +133,10 @@ class Announcements:
         running = self._running.get(flow)
         return None if running is None else self._said(flow, running, self._of.get(flow))
 
+    def asked(self, flow: FlowKey) -> bool:
+        """Is what holds for a flow from an application, and not from the configuration?"""
+        return flow in self._of
+
     def expected(self, flow: FlowKey, opener: FlowKey, now: float) -> Announcement | None:
         """What will hold for a direction if its connection, which ``opener`` opens, starts now."""
         return self._said(flow, _Running(opener, now), self._take(flow, now))

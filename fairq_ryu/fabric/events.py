@@ -28,6 +28,8 @@ class Kind(StrEnum):
     REPIN = "repin"
     LOSS = "loss"
     MISSED = "missed"
+    MET = "met"
+    UNSENT = "unsent"
     BRIDGE = "bridge"
     AGENT = "agent"
     POLICY = "policy"

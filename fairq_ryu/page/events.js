@@ -13,11 +13,13 @@ const KINDS = {
   loss: "loss",
   repin: "re-pin",
   missed: "missed",
+  met: "met",
+  unsent: "unsent",
   bridge: "bridge",
   agent: "agent",
   policy: "policy",
 };
-const TROUBLE = new Set(["cng", "loss", "missed", "incast"]);
+const TROUBLE = new Set(["cng", "loss", "missed", "unsent", "incast"]);
 
 export class EventList {
   constructor(store) {

@@ -37,7 +37,7 @@ def made() -> Any:
         network=SimpleNamespace(
             bridges={1: object()}, host_seen=nothing, answer_arp=nothing, no_meters=lambda d: unmetered.add(d)
         ),
-        windows=SimpleNamespace(links={1: link}, lost=nothing),
+        windows=SimpleNamespace(links={1: link}, lost=nothing, counted=nothing),
         logger=logging.getLogger(__name__),
         _network_changed=nothing,
         _on_lldp=nothing,

@@ -8,7 +8,9 @@ from fairq_ryu.apps.api.base import Count, Dpid, PortNumber, Row, Span, TcpPort,
 from fairq_ryu.apps.api.rows import GifRow, HostRow, LinkRow, PortRow, SwitchRow
 
 Value = int | float | bool | str
-EventKind = Literal["cng", "nom", "incast", "repin", "loss", "missed", "bridge", "agent", "policy"]
+EventKind = Literal[
+    "cng", "nom", "incast", "repin", "loss", "missed", "met", "unsent", "bridge", "agent", "policy"
+]
 
 
 class Health(Row):
@@ -79,8 +81,10 @@ class EventRow(Row):
     kind: EventKind = said(
         "`cng`: a queue became congested; `nom`: it is no longer congested; `incast`: IQM began "
         "or stopped limiting flows; `repin`: a connection got another path; `loss`: a queue "
-        "dropped packets; `missed`: a flow missed its deadline; `bridge`, `agent`: one connected "
-        "or disconnected; `policy`: the policy was changed"
+        "dropped packets; `missed`: a flow missed its deadline; `met`: all announced bytes of a "
+        "flow arrived before its deadline; `unsent`: a flow that an application announced ended "
+        "without sending, or before all announced bytes were acknowledged; `bridge`, `agent`: one "
+        "connected or disconnected; `policy`: the policy was changed"
     )
     message: str = said("the event in words")
     dpid: Dpid | None = said("switch that the event is about; null: none")
