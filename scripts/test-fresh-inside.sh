@@ -11,7 +11,9 @@ DIRECTORY=$1
 DEMO=$2
 shift 2
 NEW=$DIRECTORY/root
-HOME_OF=/root/fairq_ryu
+# A directory that every user may enter: some tests run as another one.
+HOME_OF=/opt/fairq_ryu
+NETWORK=/run/network
 LOG=$DIRECTORY/log
 
 say() { echo "test-fresh: $*" >&2; }
@@ -65,7 +67,7 @@ copy_configuration() {
 
 mount_system() {
     local each
-    # mnexec makes all mounts below / private, and so / must be one.
+    # A root must be a mount of its own.
     mount --bind "$NEW" "$NEW"
     mount -t proc proc "$NEW/proc"
     mount --rbind /dev "$NEW/dev"
@@ -81,9 +83,20 @@ mount_system() {
 
 # A network of its own, for Open vSwitch, the tests and the demo. /sys shows the network of who mounts it.
 make_network() {
-    touch "$DIRECTORY/net"
-    unshare "--net=$DIRECTORY/net" true
-    nsenter "--net=$DIRECTORY/net" mount -t sysfs sysfs "$NEW/sys"
+    touch "$NEW$NETWORK"
+    unshare "--net=$NEW$NETWORK" true
+    nsenter "--net=$NEW$NETWORK" mount -t sysfs sysfs "$NEW/sys"
+}
+
+# The new root becomes that of the mount namespace. chroot alone would not do: who enters the namespace of
+# another process, as Mininet does to start a program in a host, gets the namespace's root.
+enter_root() {
+    mkdir "$NEW/old"
+    cd "$NEW"
+    pivot_root . old 2>>"$LOG" || cannot "pivot_root failed"
+    cd /
+    umount -l /old
+    rmdir /old
 }
 
 # Names of the variables that say how registries are reached, and those of the tests.
@@ -93,10 +106,10 @@ passed_on() { compgen -e | grep -E '^(PIP_.*|.*_(proxy|PROXY)|SSL_CERT_(FILE|DIR
 in_root() {
     local name enter=() environment=()
     for name in $(passed_on); do environment+=("$name=${!name}"); done
-    [ "$1" = machine ] || enter=(nsenter "--net=$DIRECTORY/net")
+    [ "$1" = machine ] || enter=(nsenter "--net=$NETWORK")
     shift
     # Tests interrupt programs, which must not find SIGINT ignored because the caller of this ignores it.
-    "${enter[@]}" chroot "$NEW" /usr/bin/env -i --default-signal=INT,QUIT,TERM,HUP,PIPE -C "$HOME_OF" \
+    "${enter[@]}" /usr/bin/env -i --default-signal=INT,QUIT,TERM,HUP,PIPE -C "$HOME_OF" \
         HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         "${environment[@]}" "$@"
 }
@@ -105,19 +118,21 @@ say "a minimal root ..."
 make_root
 git clone --quiet --no-hardlinks "$ROOT" "$NEW$HOME_OF" 2>>"$LOG" || cannot "git clone failed"
 git -C "$NEW$HOME_OF" checkout --quiet --detach "$(git rev-parse HEAD)"
+commit=$(git rev-parse --short HEAD)
 copy_configuration
 mount_system
 make_network
+enter_root
 
 # Set-up needs the registries, and nothing else does. It leaves Open vSwitch for the commands to start.
 code=0
 if [ "$DEMO" = yes ]; then
-    say "make demo, $(git rev-parse --short HEAD) ..."
+    say "make demo, $commit ..."
     in_root machine scripts/setup.sh --no-ovs
     in_root own ip link set lo up
     in_root own make demo || code=$?
 fi
-say "make test, $(git rev-parse --short HEAD) ..."
+say "make test, $commit ..."
 in_root machine scripts/setup.sh --dev --no-ovs
 in_root own ip link set lo up
 [ $# -eq 0 ] || printf -v PYTEST_ADDOPTS '%q ' "$@"

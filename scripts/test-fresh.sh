@@ -55,7 +55,7 @@ clean_up() { # DIRECTORY [FILE NEW OLD]...
 check() {
     [ "$(id -u)" -eq 0 ] || cannot "not root (sudo $0)"
     local program
-    for program in apt-get git unshare nsenter setpriv chroot mount; do
+    for program in apt-get git unshare nsenter setpriv pivot_root mount umount; do
         command -v "$program" >/dev/null || cannot "no $program"
     done
     git rev-parse --verify --quiet HEAD >/dev/null || cannot "$ROOT is no git checkout"
