@@ -24,7 +24,7 @@ setup-dev: ## the same, and the tools for tests and lint
 # exec: a signal for the recipe's shell must reach fairq, which then takes down what it put up.
 demo: setup ## incast on a real Open vSwitch, without and with FairQ; the table of both
 	@exec $(SUDO) $(BIN)/fairq run incast --policy droptail,droptail-rto5,fairq --repeat 3 \
-		--set rounds=4 --set warmup_s=2 --set elephants_only_s=2 --out results/demo
+		--set rounds=3 --set warmup_s=1.5 --set elephants_only_s=0 --out results/demo
 
 test: setup-dev ## lint, then every test (as root)
 	@$(MAKE) lint
