@@ -48,7 +48,8 @@ class Interrupts:
 
     def __exit__(self, *_exc: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            # Who is asked once ends in order; being asked again must not cut the last words short.
+            signal.signal(number, signal.SIG_IGN if self._pending else handler)
 
     def _arrived(self, _number: int, _frame: FrameType | None) -> None:
         self._pending = True

@@ -51,14 +51,14 @@ def grown(sink, more, seconds):
 
 
 def still(sink, seconds):
-    """Whether nothing is received for so long, within a time in which that must happen."""
+    """Whether nothing is received for so long, within a time in which that must begin."""
 
     def unchanged():
         before = received(sink)
         time.sleep(seconds)
         return received(sink) == before
 
-    return until(unchanged, 1.5, 0)
+    return until(unchanged, seconds + 1.5, 0)
 
 
 def two_flows_of_which_one_is_paused(lab):
