@@ -406,14 +406,19 @@ def test_the_schema_is_named_as_in_the_code() -> None:
 
 
 def test_result_tables_have_the_code_s_labels() -> None:
-    """The figures are of one run; their labels are what the code prints."""
+    """The figures are of a run; their labels are what the code prints. Remarks stand below them."""
     labels = {f"{label} [{unit}]" if unit else label for label, unit, *_ in table._ROWS}
     for page in ("README.md", "docs/policies/fairq.md"):
         for block in blocks(read(page), "text"):
             if "droptail" in block:
-                printed = [re.split(r"\s{2,}", line)[0] for line in block.splitlines()[1:] if line.strip()]
+                names = block.split("\n", 1)[0].split()
+                lines = [line for line in block.splitlines()[1:] if line.strip()]
+                table_ends = max(place for place, line in enumerate(lines) if re.search(r"\s{2,}", line))
+                printed = [re.split(r"\s{2,}", line)[0] for line in lines[: table_ends + 1]]
                 assert printed
                 assert all(each in labels or " vs " in each for each in printed)
+                for remark in lines[table_ends + 1 :]:
+                    assert remark.startswith(("Means of ", *(f"{name}: " for name in names)))
 
 
 # A policy written as the page says
