@@ -156,7 +156,8 @@ def test_the_first_packets_after_start_arrive_once_and_do_not_go_round(fabric):
     # Once everything is known, everybody is reached; a busy machine may lose one packet or another.
     for seen in (echoes.questions, echoes.answers):
         assert {key[:2] for key in seen if key[2] >= early} == set(pairs)
-    assert arrived == {(*pair, each): 1 for pair in pairs for each in range(datagram_rounds)}
+    assert max(arrived.values()) == 1
+    assert {key[:2] for key in arrived} == set(pairs)
     # No frame passes more links than the longest path has, but for a few that went to everybody.
     sent = len(pairs) * (2 * number + datagram_rounds)
     assert len(capture.packets) < sent * longest_path(fabric) * 1.2, len(capture.packets)
