@@ -154,13 +154,12 @@ def test_the_first_packets_after_start_arrive_once_and_do_not_go_round(fabric):
         echoes.collect(1)
     for seen in (echoes.questions, echoes.answers):
         assert max(times for key, times in seen.items() if key[2] >= early) == 1
-        # While ports are still being told apart, a frame that is flooded may be forwarded as well.
+        # A known fault: while the network is being learned, a frame was seen to arrive twice. Why is not known.
         assert max(seen.values()) <= 2
     # Once everything is known, everybody is reached; a busy machine may lose one packet or another.
     for seen in (echoes.questions, echoes.answers):
         assert {key[:2] for key in seen if key[2] >= early} == set(pairs)
-    assert max(arrived.values()) == 1
-    assert {key[:2] for key in arrived} == set(pairs)
+    assert arrived == {(*pair, each): 1 for pair in pairs for each in range(datagram_rounds)}
     # No frame passes more links than the longest path has, but for a few that went to everybody.
     sent = len(pairs) * (2 * number + datagram_rounds)
     assert len(capture.packets) < sent * longest_path(fabric) * 1.2, len(capture.packets)
