@@ -154,7 +154,8 @@ def test_the_first_packets_after_start_arrive_once_and_do_not_go_round(fabric):
         echoes.collect(1)
     for seen in (echoes.questions, echoes.answers):
         assert max(times for key, times in seen.items() if key[2] >= early) == 1
-        # A known fault: while the network is being learned, a frame was seen to arrive twice. Why is not known.
+        # A known fault (docs/operating.md, Limits): while the network is being learned, a few frames were
+        # seen to arrive twice. Why is not known.
         assert max(seen.values()) <= 2
     # Once everything is known, everybody is reached; a busy machine may lose one packet or another.
     for seen in (echoes.questions, echoes.answers):
