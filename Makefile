@@ -26,9 +26,10 @@ demo: setup ## incast on a real Open vSwitch, without and with FairQ; the table 
 	@exec $(SUDO) $(BIN)/fairq run incast --policy droptail,droptail-rto5,fairq --repeat 3 \
 		--set rounds=3 --set warmup_s=1.5 --set elephants_only_s=0 --out results/demo
 
+# Two at a time: what uses the machine's network is one group, the unit tests run beside it (tests/conftest.py).
 test: setup-dev ## lint, then every test (as root)
 	@$(MAKE) lint
-	@exec $(SUDO) $(BIN)/pytest
+	@exec $(SUDO) $(BIN)/pytest --numprocesses 2
 
 # exec: when make is killed, what it put up is taken down.
 test-fresh: ## both commands in a minimal root made for them, as on a fresh machine (ARGS="--tests -- tests/unit")

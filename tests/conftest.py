@@ -1,13 +1,18 @@
 """Tests that need root fail without it, saying what is missing: a skipped test proves nothing."""
 
 import os
+import pathlib
 import shutil
 import subprocess
 
 import hypothesis
 import pytest
+import xdist.scheduler
+import xdist.workermanage
 
 from tests.support.traces import mark_processes
+
+TESTS = pathlib.Path(__file__).parent
 
 mark_processes()
 # How long a machine takes to make up examples says nothing about the code.
@@ -15,6 +20,27 @@ hypothesis.settings.register_profile(
     "fairq", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("fairq")
+
+
+class OneMachine(xdist.scheduler.LoadScopeScheduling):
+    """For tests that run at the same time (pytest-xdist): what uses the machine's network, its Open vSwitch
+    and its processors runs one after the other; so do those that share a browser.
+    """
+
+    def _split_scope(self, nodeid):
+        directory = nodeid.split("/")[1]
+        return {"unit": nodeid, "page": "page"}.get(directory, "machine")
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return OneMachine(config, log)
+
+
+def pytest_configure():
+    """Interrupted workers have time to take down a fabric of 20 switches: by itself pytest-xdist kills them
+    after 10 seconds.
+    """
+    xdist.workermanage.NodeManager.EXIT_TIMEOUT = 60
 
 
 def missing():

@@ -79,7 +79,8 @@ def test_deadlines_are_kept_where_many_flows_begin_at_once(tmp_path):
     for each in droptail, sed:
         assert (each["flows"], each["deadlines"], each["unfinished"]) == (150, 150, 0)
     assert sed["announced"] >= 150
-    assert sed["missed"] < droptail["missed"]
+    # Begun at once they overflow the queue, and begun one after the other they do not.
+    assert sed["qdisc_drops"] < droptail["qdisc_drops"]
 
 
 RAISES = """

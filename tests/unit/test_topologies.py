@@ -88,7 +88,9 @@ def test_names_ports_and_dpids_are_right(topo):
         assert list(topo.ports[host]) == [0], "each host has one interface, eth0"
 
 
-@pytest.mark.parametrize("topo", [topo for topo in SMALL if not isinstance(topo, IncastTopo)], ids=repr)
+@pytest.mark.parametrize(
+    "topo", [topo for topo in SMALL if not isinstance(topo, IncastTopo)], ids=lambda topo: type(topo).__name__
+)
 def test_only_switches_without_loops_go_on_alone(topo):
     links = [link for link in topo.links() if all(topo.isSwitch(node) for node in link)]
     modes = {topo.nodeInfo(switch)["failMode"] for switch in topo.switches()}
