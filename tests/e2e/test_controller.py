@@ -207,6 +207,11 @@ def test_a_busy_port_ends_the_controller_with_one_line(tmp_path):
     assert f"port {port} is taken" in manager.text and "Traceback" not in manager.text
 
 
+def listens(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 def test_mn_with_the_custom_file_and_a_remote_controller(nothing_left, tmp_path):
     port = free_port()
     manager = Process(
@@ -221,6 +226,8 @@ def test_mn_with_the_custom_file_and_a_remote_controller(nothing_left, tmp_path)
         "fairq_ryu.apps.fairq",
     )
     try:
+        # `mn` asks its switches to ping as soon as they are there, with a controller or not.
+        assert until(lambda: listens(port))
         # `mn` in the system's Python, as its users run it; on a terminal, as it wants one.
         main, terminal = pty.openpty()
         mn = subprocess.run(
