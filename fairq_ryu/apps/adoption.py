@@ -60,8 +60,8 @@ def _note(stat: Any, found: Adopted) -> None:
             if instruction.type == ofp.OFPIT_APPLY_ACTIONS
             for action in instruction.actions
         )
-        if not stat.priority:
-            found.standing[Flood()] = ports
-        else:
-            share, mask = match.get("metadata", (0, 0))
+        share, mask = match.get("metadata", (0, 0))
+        if "eth_dst" in match:
             found.standing[Deliver(match["eth_dst"], share, mask)] = ports
+        else:
+            found.standing[Flood(share)] = ports

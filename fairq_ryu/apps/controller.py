@@ -364,7 +364,8 @@ class Controller(app_manager.RyuApp):
             found, told = self._segment(frame, frame.tcp, in_port, now, came)
             if found is not None and found.pinned and found != known:
                 told = told + self.network.along(found)
-        self.network.after(told, lambda: self.network.let_go(datapath, data, in_port, found))
+        key = None if frame.tcp is None else frame.tcp.key
+        self.network.after(told, lambda: self.network.let_go(datapath, data, in_port, key, found))
 
     @set_ev_cls(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)
     def on_flow_removed(self, event: Any) -> None:

@@ -15,7 +15,6 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.apps import adoption
 from fairq_ryu.config import Config
-from fairq_ryu.fabric import forwarding
 from fairq_ryu.fabric.forwarding import Change, Deliver, Flood, Forwarding, FromLink
 from fairq_ryu.fabric.hosts import HostTable
 from fairq_ryu.fabric.paths import Assigned, Moved, PathChoice, PathTable
@@ -77,8 +76,8 @@ class Network:
         self.barriers = Barriers(_PATIENCE)
         self._forwarding = Forwarding()
         self._routed_version = self.topology.version
-        self._flood_turn = 0
-        self._flooded: dict[int, tuple[int, ...]] = {}  # what bridges were told to flood to
+        self._turn = 0  # of changes in steps
+        self._confirming_hosts = False
         self._take_over_at = 0.0  # at the latest
         self._old_pins: dict[int, list[FlowKey]] = {}  # an earlier controller's, by bridge
         self._decided: list[PortKey] = []  # hosts' ports since the last refresh
@@ -106,7 +105,6 @@ class Network:
         self._standing.discard(datapath.id)
         self.after([datapath], lambda: self._stands(datapath.id, datapath), math.inf)
         self._forwarding.bridge_came(datapath.id, None if adopted is None else adopted.standing)
-        self._flooded[datapath.id] = self._forwarding.flood(datapath.id) or ()
         self.topology.add_switch(datapath.id, [(port.number, port.up) for port in ports], now)
         if adopted is not None:
             self._adopt(datapath.id, adopted, now)
@@ -140,7 +138,6 @@ class Network:
             return False
         del self.bridges[dpid]
         self._standing.discard(dpid)
-        self._flooded.pop(dpid, None)
         self._held_at.pop(dpid, None)
         self.copies_dropped.pop(dpid, None)
         self._forwarding.bridge_gone(dpid)
@@ -227,16 +224,8 @@ class Network:
                 self._pin(assigned)
             else:
                 self.paths.release(assigned.key)
-        changes = self._forwarding.update(self.topology, routes, self.hosts)
-        for change in changes:
-            if isinstance(change.key, Flood):
-                # What it was to say before it may not have been said yet.
-                said = self._flooded.get(change.dpid, change.old)
-                self._say_flood(change.dpid, forwarding.shrunk(change._replace(old=said)))
-            else:
-                self._say_change(change, change.value)
-        if any(isinstance(change.key, Flood) for change in changes):
-            self._grow_floods()
+        self._say_changes(self._forwarding.update(self.topology, routes, self.hosts))
+        self._go_on()
         for old, new in moved:
             self._repin(old, new)
         # Questions asked before: whoever is wanted may be behind one of the new ports. These are flooded to
@@ -248,38 +237,44 @@ class Network:
             self._asked.clear()
         return moved
 
-    def _grow_floods(self) -> None:
-        """Flood rules get their new ports when every bridge has let go of its old ones."""
-        self._flood_turn += 1
-        turn = self._flood_turn
+    def _go_on(self) -> None:
+        """The second step of a change and the third, each when every bridge has confirmed the one before."""
+        self._turn += 1
+        turn = self._turn
 
-        def growing() -> list[int]:
-            return [dpid for dpid in self.bridges if self._flooded.get(dpid) != self._forwarding.flood(dpid)]
+        def bridges() -> list[Datapath]:
+            # Where there is only one, there are nobody else's rules to wait for.
+            return list(self.bridges.values()) if len(self.bridges) > 1 else []
+
+        def deliver() -> None:
+            if turn == self._turn:  # otherwise the network has changed again, and that sees to it
+                self._say_changes(self._forwarding.deliver())
 
         def grow() -> None:
-            if turn == self._flood_turn:  # otherwise the network has changed again, and that sees to it
-                for dpid in growing():
-                    self._say_flood(dpid, self._forwarding.flood(dpid) or ())
+            if turn == self._turn:
+                self._say_changes(self._forwarding.grow())
 
-        if not growing():
-            return
-        if len(self.bridges) == 1:
-            grow()  # nobody else's rules to wait for
-        else:
+        def deliver_and_grow() -> None:
+            deliver()
+            if turn == self._turn and self._forwarding.waiting:
+                self.after(bridges(), grow, math.inf)
+
+        if self._forwarding.waiting:
+            self.after(bridges(), deliver)
             # However long it takes: two bridges that flood along different trees may make a loop.
-            self.after(list(self.bridges.values()), grow, math.inf)
+            self.after(bridges(), deliver_and_grow, math.inf)
 
-    def _say_flood(self, dpid: int, ports: tuple[int, ...]) -> None:
-        self._flooded[dpid] = ports
-        datapath = self.bridges.get(dpid)
-        if datapath is not None:
-            self._say(datapath, [rules.flood(datapath, ports)])
+    def _say_changes(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            self._say_change(change)
 
-    def _say_change(self, change: Change, value: forwarding.Value | None) -> None:
-        datapath = self.bridges.get(change.dpid)
+    def _say_change(self, change: Change) -> None:
+        datapath, value = self.bridges.get(change.dpid), change.value
         if datapath is None:
             return
         match change.key:
+            case Flood(share):
+                self._say(datapath, [rules.flood(datapath, share, value)])
             case Deliver(mac, share, mask):
                 port = None if value is None else value[0]
                 self._say(datapath, [rules.deliver(datapath, mac, share, mask, port)])
@@ -303,8 +298,7 @@ class Network:
         if host is None:
             return
         if news:
-            for change in self._forwarding.host(self.paths.routes, host.mac, host.port):
-                self._say_change(change, change.value)
+            self._say_changes(self._forwarding.host(self.paths.routes, host.mac, host.port))
         # Said again even if it is no news: the switch asked, so its rule has gone; but not for every
         # copy that was under way before the rule stood.
         if news or now - host.told > _TELL_AGAIN:
@@ -352,8 +346,20 @@ class Network:
             self._undeliver(host.mac)
 
     def _undeliver(self, mac: str) -> None:
-        for change in self._forwarding.host(self.paths.routes, mac, None):
-            self._say_change(change, change.value)
+        self._say_changes(self._forwarding.host(self.paths.routes, mac, None))
+
+    def _confirm_hosts(self) -> None:
+        """Ask whether all bridges know the hosts that they were told of."""
+        change = self._forwarding.unconfirmed
+        if change is None or self._confirming_hosts:
+            return
+        self._confirming_hosts = True
+
+        def done() -> None:
+            self._confirming_hosts = False
+            self._forwarding.confirmed(change)
+
+        self.after(list(self.bridges.values()), done)
 
     # Paths
 
@@ -434,6 +440,7 @@ class Network:
         if known and self._forwarding.take_over():
             self._routed_version = _NEVER
             self._drop_old_pins()
+        self._confirm_hosts()
         self.barriers.overdue(now)
         self._hold(now)
 
@@ -457,12 +464,14 @@ class Network:
                 self._say(datapath, [rules.unpin(datapath, key) for key in gone])
         self._old_pins.clear()
 
-    def let_go(self, datapath: Datapath, data: bytes, in_port: PortKey, path: Assigned | None) -> None:
+    def let_go(
+        self, datapath: Datapath, data: bytes, in_port: PortKey, key: FlowKey | None, path: Assigned | None
+    ) -> None:
         """Send a held SYN on its way: along its path, or where what is for nobody known goes."""
         if path is not None:
             ports: Iterable[int] = [path.path.forward[0].port]
         else:
-            flooded = self._forwarding.flood(datapath.id) or ()
+            flooded = self._forwarding.flood(datapath.id, self.paths.routes.share(key) if key else 0)
             ports = [port for port in flooded if port != in_port.port]
         self._say(datapath, [rules.packet_out(datapath, data, in_port.port, ports)])
 

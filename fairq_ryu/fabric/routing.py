@@ -132,12 +132,13 @@ class Routes:
             return self.tree_way(source, target, self.share(key))
         return candidates[flow_hash(key) % len(candidates)]
 
-    def flood_ports(self, dpid: int) -> frozenset[PortKey]:
-        """The link ports of a switch by which what goes to everybody is sent on: those of one tree."""
+    def flood_ports(self, dpid: int, share: int = 0) -> frozenset[PortKey]:
+        """The link ports of a switch by which a share's floods are sent on: those of its tree."""
         trees = self._trees.get(dpid, [])
         if not trees:
             return frozenset()
-        return frozenset(trees[0].edges[edge]["port"][dpid] for edge in trees[0].edges(dpid))
+        tree = trees[share % len(trees)]
+        return frozenset(tree.edges[edge]["port"][dpid] for edge in tree.edges(dpid))
 
     def alive(self, way: Way) -> bool:
         """Whether every link of a way is there."""

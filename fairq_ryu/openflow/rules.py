@@ -8,7 +8,7 @@ Functions return Ryu messages for a datapath; nothing is sent here. A bridge's p
 1     SOURCE       a frame whose source is not known at this port is copied to the controller
 2     PATHS        exact rules of pinned flows; a miss goes on to as many tables of SHARES as count
 3-6   SHARES       each sets one bit of the hash of a TCP segment in the metadata
-7     DESTINATION  by destination address and share; group and unknown addresses are flooded
+7     DESTINATION  by destination address and share; unknown and group addresses are flooded, by share
 ====  ===========  ================================================================================
 
 No frame waits for the controller, except SYNs where that was asked for: every copy goes on by itself.
@@ -141,10 +141,16 @@ def from_link(datapath: Datapath, port: int, there: bool) -> Message:
     return _flow(datapath, TRACK, FROM_LINK, match, [], PATHS, COOKIE_BASE)
 
 
-def flood(datapath: Datapath, ports: Iterable[int]) -> Message:
-    """Where what is for everybody, or for nobody known, is sent; never back where it came from."""
+def flood(datapath: Datapath, share: int, ports: Iterable[int] | None) -> Message:
+    """Where a share's frames for nobody known are sent, never back where they came from; None: as those of
+    share 0, whose rule is for everything that is for everybody, too.
+    """
+    match = parser.OFPMatch(**({"metadata": (share, (1 << HASH_BITS) - 1)} if share else {}))
+    priority = 1 if share else 0
+    if ports is None:
+        return _remove(datapath, DESTINATION, priority, match)
     actions = [parser.OFPActionOutput(port) for port in ports]
-    return _flow(datapath, DESTINATION, 0, parser.OFPMatch(), actions, None, COOKIE_BASE)
+    return _flow(datapath, DESTINATION, priority, match, actions, None, COOKIE_BASE)
 
 
 def deliver(datapath: Datapath, mac: str, share: int, mask: int, port: int | None) -> Message:

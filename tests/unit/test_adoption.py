@@ -34,7 +34,8 @@ def everything():
         *rules.shares(DATAPATH, 2),
         *rules.hold(DATAPATH, 3),
         rules.from_link(DATAPATH, 9, True),
-        rules.flood(DATAPATH, [1, 9]),
+        rules.flood(DATAPATH, 0, [1, 9]),
+        rules.flood(DATAPATH, 3, [1, 8]),
         rules.deliver(DATAPATH, MAC, 0, 0, 1),
         rules.deliver(DATAPATH, MAC, 2, 3, 9),
         *rules.source(DATAPATH, MAC, 1, 300),
@@ -48,6 +49,7 @@ def test_what_was_installed_is_read_back():
     assert found.standing == {
         FromLink(9): (),
         Flood(): (1, 9),
+        Flood(3): (1, 8),
         Deliver(MAC, 0, 0): (1,),
         Deliver(MAC, 2, 3): (9,),
         Shares(): (2,),

@@ -2,7 +2,7 @@
 
 import networkx as nx
 
-from fairq_ryu.fabric.forwarding import Deliver, Flood, Forwarding, FromLink, Shares, deliveries, shrunk
+from fairq_ryu.fabric.forwarding import Deliver, Flood, Forwarding, FromLink, Shares, deliveries
 from fairq_ryu.fabric.hosts import HostTable
 from fairq_ryu.fabric.routing import Routes
 from fairq_ryu.fabric.topology import Topology
@@ -60,26 +60,38 @@ def test_delivery_follows_the_trees():
         assert (at, port) == there
 
 
+def finish(forwarding):
+    """The steps after the first, as if all had confirmed it."""
+    changes = [*forwarding.deliver(), *forwarding.grow()]
+    assert not forwarding.waiting
+    return changes
+
+
 def test_only_what_has_changed_is_said():
     topology, forwarding, hosts = fabric(), Forwarding(), HostTable()
     for dpid in sorted(topology.switches):
         forwarding.bridge_came(dpid)
     hosts.seen(MAC, PortKey(1, 1))
     changes = forwarding.update(topology, routes(topology), hosts)
+    assert {change.value for change in changes if isinstance(change.key, Flood)} == {()}
+    assert not [change for change in changes if isinstance(change.key, Deliver)]
+    changes += finish(forwarding)
     said = {(change.dpid, change.key): change.value for change in changes}
     assert said[1, FromLink(51)] == () and said[1, Shares()] == (1,)
     assert said[2, Deliver(MAC, 0, 1)] == (51,)
-    # One spine is on the tree by which leaves are flooded.
+    # A share's frames are flooded by one spine, the other's by the other.
     assert [len(said[dpid, Flood()]) for dpid in (1, 2, 101, 102)] in ([2, 3, 2, 1], [3, 2, 2, 1])
-    assert forwarding.update(topology, routes(topology), hosts) == []
+    assert [len(said[dpid, Flood(1)]) for dpid in (1, 2, 101, 102)] in ([2, 3, 1, 2], [3, 2, 1, 2])
+    assert forwarding.update(topology, routes(topology), hosts) == [] and not forwarding.waiting
     other = "02:00:00:00:00:02"
     assert {c.dpid for c in forwarding.host(routes(topology), other, PortKey(2, 1))} == {1, 2, 101, 102}
     gone = forwarding.host(routes(topology), other, None)
     assert gone and all(change.value is None for change in gone)
     forwarding.bridge_gone(2)
-    assert forwarding.flood(2) is None
+    assert forwarding.flood(2) == ()
     forwarding.bridge_came(2)
-    assert {change.dpid for change in forwarding.update(topology, routes(topology), hosts)} == {2}
+    changes = forwarding.update(topology, routes(topology), hosts) + finish(forwarding)
+    assert {change.dpid for change in changes} == {2}
 
 
 def test_a_dead_link_changes_the_rules_that_use_it_and_no_others():
@@ -88,11 +100,41 @@ def test_a_dead_link_changes_the_rules_that_use_it_and_no_others():
         forwarding.bridge_came(dpid)
     hosts.seen(MAC, PortKey(1, 1))
     forwarding.update(topology, routes(topology), hosts)
+    finish(forwarding)
+    forwarding.confirmed(forwarding.unconfirmed)
     topology.port_changed(PortKey(1, 51), False, 10.0)
     changes = forwarding.update(topology, routes(topology), hosts)
     said = {(change.dpid, change.key): change.value for change in changes}
     assert said[2, Deliver(MAC, 0, 0)] == (52,) and said[2, Deliver(MAC, 0, 1)] is None
     assert (102, Deliver(MAC, 0, 0)) not in said
+
+
+def test_a_host_that_not_all_may_know_yet_is_told_of_with_the_second_step():
+    topology, forwarding, hosts = fabric(), Forwarding(), HostTable()
+    for dpid in topology.switches:
+        forwarding.bridge_came(dpid)
+    forwarding.update(topology, routes(topology), ())
+    finish(forwarding)
+    assert forwarding.unconfirmed is None
+    hosts.seen(MAC, PortKey(1, 1))
+    forwarding.host(routes(topology), MAC, PortKey(1, 1))
+    first = forwarding.unconfirmed
+    other = "02:00:00:00:00:02"
+    hosts.seen(other, PortKey(1, 1))
+    forwarding.host(routes(topology), other, PortKey(1, 1))
+    forwarding.confirmed(first)
+    topology.port_changed(PortKey(1, 51), False, 10.0)
+    changes = forwarding.update(topology, routes(topology), hosts)
+    assert {change.key.mac for change in changes if isinstance(change.key, Deliver)} == {MAC}
+    # So is one that is seen now, and one that is forgotten now goes with it.
+    third = "02:00:00:00:00:03"
+    assert forwarding.host(routes(topology), third, PortKey(1, 1)) == []
+    assert forwarding.host(routes(topology), MAC, None) == []
+    second = [change for change in forwarding.deliver() if isinstance(change.key, Deliver)]
+    told = {(change.key.mac, change.value is None) for change in second if change.dpid == 102}
+    assert told == {(third, False), (MAC, True)}
+    forwarding.confirmed(forwarding.unconfirmed)
+    assert forwarding.unconfirmed is None
 
 
 def test_old_and_new_floods_together_never_loop():
@@ -101,16 +143,17 @@ def test_old_and_new_floods_together_never_loop():
     for dpid in sorted(topology.switches):
         forwarding.bridge_came(dpid)
     forwarding.update(topology, routes(topology), ())
+    finish(forwarding)
     before = {dpid: forwarding.flood(dpid) for dpid in topology.switches}
     spine = next(d for d in (101, 102, 103) if len(before[d]) == 2)
     topology.port_changed(PortKey(1, spine - 50), False, 10.0)
-    changes = [c for c in forwarding.update(topology, routes(topology), ()) if isinstance(c.key, Flood)]
-    step = {c.dpid: shrunk(c) for c in changes}
+    changes = forwarding.update(topology, routes(topology), ())
+    step = {change.dpid: change.value for change in changes if change.key == Flood()}
     links = [*topology.links(), (PortKey(1, spine - 50), PortKey(spine, 1))]
     order = sorted(step)
     for count in range(len(order) + 1):
         now = {**before, **{dpid: step[dpid] for dpid in order[:count]}}
-        used = nx.Graph()
+        used = nx.empty_graph(topology.switches)
         for a, b in links:
             if a.port in now[a.dpid] or b.port in now[b.dpid]:
                 used.add_edge(a.dpid, b.dpid)
