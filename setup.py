@@ -37,8 +37,9 @@ setup(
     package_dir={"": "."},
     packages=find_packages(include=["fairq_ryu", "fairq_ryu.*", "mininet_topos", "mininet_topos.*"]),
     package_data={
-        "fairq_ryu": ["page/*", "programs.txt"],
-        "fairq_ryu.switch": ["bpf/*.h", "bpf/*.c", "bpf/*.o"],
+        "fairq_ryu": ["page/*"],
+        "fairq_ryu.config": ["programs.txt"],
+        "fairq_ryu.agent": ["bpf/*.h", "bpf/*.c", "bpf/*.o"],
         "fairq_ryu.experiments": ["scenarios/*"],
         "mininet_topos": ["delayline/*"],
     },
@@ -59,7 +60,10 @@ setup(
     ],
     entry_points={
         # The second one goes in the place of Ryu's own script.
-        "console_scripts": ["fairq = fairq_ryu.cli:main", "ryu-manager = fairq_ryu.manager:main"],
+        "console_scripts": [
+            "fairq = fairq_ryu.cli.main:main",
+            "ryu-manager = fairq_ryu.ryu_compat.manager:main",
+        ],
         "fairq_ryu.policies": [
             "fairq = fairq_ryu.policies.fairq:FairQ",
             "droptail = fairq_ryu.policies.droptail:DropTail",

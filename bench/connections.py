@@ -16,10 +16,10 @@ from pathlib import Path
 
 from bench import figures
 from bench.network import Measurement, Network
-from fairq_ryu import config
+from fairq_ryu.config import schema
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.testbed import Interrupted, Interrupts
-from fairq_ryu.experiments.workers import RunError
+from fairq_ryu.experiments.traffic.workers import RunError
 from mininet_topos.commands import CommandError
 
 ROUNDS = 3
@@ -95,7 +95,7 @@ def _start(network: Network, row: Row, directory: Path) -> bool:
         file = directory / "controller.conf"
         file.write_text(row.settings)
         try:
-            config.load([file])
+            schema.load([file])
         except UserError as error:
             print(f"new connections, {row.name:18} not available: {error.message.removeprefix(f'{file}: ')}")
             return False

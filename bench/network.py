@@ -15,11 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fairq_ryu.agent import status
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments.machine import find_program
+from fairq_ryu.experiments.measure.machine import find_program
 from fairq_ryu.experiments.testbed import free_port, remove_interfaces
-from fairq_ryu.experiments.workers import RunError
-from fairq_ryu.switch import status
+from fairq_ryu.experiments.traffic.workers import RunError
 from mininet_topos.commands import CommandError, die_with_parent, end_process, run
 
 ROOT = Path(__file__).resolve().parent.parent

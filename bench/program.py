@@ -8,11 +8,11 @@ import subprocess
 import time
 from pathlib import Path
 
-from fairq_ryu.openflow import oxm
-from fairq_ryu.openflow.flowmod import WindowSetting
-from fairq_ryu.switch.datapath import Datapath, DatapathLimits
-from fairq_ryu.switch.ovsdb import BridgePort
-from fairq_ryu.switch.testrun import Program
+from bench.program_run import Program
+from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.programs.programs import Datapath, DatapathLimits
+from fairq_ryu.channel import oxm
+from fairq_ryu.channel.flowmod import WindowSetting
 
 REPEAT = 200_000
 ROUNDS = 7

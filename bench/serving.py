@@ -18,9 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import scenario
-from fairq_ryu.experiments.incast import Incast
 from fairq_ryu.experiments.testbed import Interrupted, Interrupts, Testbed
-from fairq_ryu.experiments.workers import RunError
+from fairq_ryu.experiments.traffic.workers import RunError
+from fairq_ryu.experiments.workloads.incast import Incast
 from mininet_topos.commands import CommandError
 
 ROOT = Path(__file__).resolve().parents[1]

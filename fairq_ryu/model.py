@@ -232,3 +232,8 @@ class Service:
     def announcement(self, start: float) -> Announcement:
         """What is announced of a flow that started at ``start``, seconds of the clock that ``now`` is of."""
         return Announcement(self.size, None if self.deadline is None else start + self.deadline)
+
+
+def dpid_text(dpid: int) -> str:
+    """A datapath id as REST, metrics and logs write it: 16 hexadecimal digits."""
+    return f"{dpid:016x}"

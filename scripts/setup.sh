@@ -16,7 +16,7 @@ ROOT=$PWD
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 VENV=$ROOT/.venv
-BPF_DIR=$ROOT/fairq_ryu/switch/bpf
+BPF_DIR=$ROOT/fairq_ryu/agent/bpf
 DELAYLINE=$ROOT/mininet_topos/delayline/delayline
 LOG=$ROOT/.setup.log
 PIP_VERSION=25.3   # the first with --build-constraint
@@ -44,14 +44,14 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 have_libbpf() { compgen -G '/usr/lib/*/libbpf.so.[01]' >/dev/null || compgen -G '/usr/lib*/libbpf.so.[01]' >/dev/null; }
 
-# The packages of those programs in fairq_ryu/programs.txt that are not there; $1: the purposes that count.
+# The packages of those programs in fairq_ryu/config/programs.txt that are not there; $1: the purposes that count.
 missing_programs() {
     local name package purpose
     while read -r name package purpose _; do
         case " $1 " in
             *" $purpose "*) have "$name" || echo "$package" ;;
         esac
-    done < <(sed 's/#.*//' "$ROOT/fairq_ryu/programs.txt")
+    done < <(sed 's/#.*//' "$ROOT/fairq_ryu/config/programs.txt")
 }
 
 # Ubuntu has the browser of the tests as snaps, under other names.

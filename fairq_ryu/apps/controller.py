@@ -18,22 +18,28 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.topology.switches import LLDPPacket
 
-from fairq_ryu.apps import connection, interface, rest, settings
-from fairq_ryu.apps.agents import AgentLink
-from fairq_ryu.apps.discovery import Discovery
-from fairq_ryu.apps.happenings import Happenings
-from fairq_ryu.apps.metrics import Metrics
-from fairq_ryu.apps.network import Network, PortState
-from fairq_ryu.apps.sparing import SparingLog
-from fairq_ryu.apps.traffic import INTERVAL, Traffic
-from fairq_ryu.apps.windows import Windows
-from fairq_ryu.fabric.counting import Counts
-from fairq_ryu.fabric.flows import FlowEvent, FlowState, FlowTable, SeenFlow
-from fairq_ryu.fabric.held import HeldSyns
-from fairq_ryu.fabric.paths import Assigned
+from fairq_ryu.apps import settings
+from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth, segment_state
+from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.bridges import Network, PortState
+from fairq_ryu.control.counters import Counts
+from fairq_ryu.control.discovery import Discovery
+from fairq_ryu.control.event_reporter import Happenings
+from fairq_ryu.control.policy_control import PolicyControl
+from fairq_ryu.control.port_traffic import INTERVAL, Traffic
+from fairq_ryu.control.state import ControllerState
+from fairq_ryu.control.syn_queue import HeldSyns
+from fairq_ryu.control.windows import Windows
+from fairq_ryu.fabric.flows.table import FlowEvent, FlowState, FlowTable, SeenFlow
+from fairq_ryu.fabric.topology.paths import Assigned
+from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.model import FlowKey, PortKey, TcpSegment
-from fairq_ryu.openflow import congestion, depth, oxm, packets, records, refusal, rules, segments
+from fairq_ryu.openflow import pipeline, refusal
+from fairq_ryu.packet import parse
 from fairq_ryu.policies.choice import choose
+from fairq_ryu.rest import handler, setup
+from fairq_ryu.ryu_compat import batched_io as connection
+from fairq_ryu.ryu_compat.limited_log import SparingLog
 
 # A bridge without flows is looked at this often, seconds: its first flow is told by a SYN copy anyway.
 _IDLE_INTERVAL = 0.25
@@ -50,15 +56,15 @@ _COPIES_SLICE = 0.001
 # Bridges are asked how many copies they have dropped this often, seconds: a scrape shows the last answer.
 _METERS_INTERVAL = 2.0
 # Records without either are of flows that go on, and whose window scale is not known.
-_SCALED = records.KNOWN | records.CLOSED
+_SCALED = flow_records.KNOWN | flow_records.CLOSED
 # Packet-ins of bridges by the rule that they come from; discovery frames have a cookie of Ryu's.
 _KINDS = {
-    rules.COOKIE_TCP: "tcp",
-    rules.COOKIE_HELD: "held",
-    rules.COOKIE_ARP: "arp",
-    rules.COOKIE_SOURCE: "source",
+    pipeline.COOKIE_TCP: "tcp",
+    pipeline.COOKIE_HELD: "held",
+    pipeline.COOKIE_ARP: "arp",
+    pipeline.COOKIE_SOURCE: "source",
 }
-_LLDP_BYTES = rules.ETH_TYPE_LLDP.to_bytes(2, "big")
+_LLDP_BYTES = pipeline.ETH_TYPE_LLDP.to_bytes(2, "big")
 
 # Before the first switch connects.
 connection.register()
@@ -77,27 +83,37 @@ class Controller(app_manager.RyuApp):
         discovery.link_lost = self._link_lost
         self.config = settings.or_exit(settings.load)
         settings.or_exit(settings.check_port)
-        settings.or_exit(rest.check_port)
-        token = settings.or_exit(lambda: interface.token(self.config))
+        settings.or_exit(handler.check_port)
+        token = settings.or_exit(lambda: setup.token(self.config))
         choice = settings.or_exit(lambda: choose(self.policy_name, self.config))
         self.network = Network(self.config, self.logger)
         discovery.frame_sent = self.network.frame_sent
         self.flows = FlowTable(self.config.number("fairq_ryu", "flow_idle_timeout"))
         self.traffic = Traffic()
-        self.streams = interface.streams(self.config)
+        self.streams = setup.streams(self.config)
         self.happenings = Happenings(self.streams.add, lambda port: self.network.names.get(port, ""))
         self.windows = Windows(choice, self.config, self.network, self.flows, self.logger, self.happenings)
         self._holds = self.config.value("fairq_ryu", "syn") == "hold"
         self.counts = Counts()
         self._joining: dict[int, tuple[Any, list[Any]]] = {}  # bridges, and the rules they have told of
-        self._held_syns: HeldSyns[tuple[Any, packets.Frame, bytes, PortKey, float]] = HeldSyns()
+        self._held_syns: HeldSyns[tuple[Any, parse.Frame, bytes, PortKey, float]] = HeldSyns()
         self._held_there = hub.Event()
-        self._copies: deque[tuple[packets.Frame, TcpSegment, PortKey, float]] = deque()
+        self._copies: deque[tuple[parse.Frame, TcpSegment, PortKey, float]] = deque()
         self._copies_there = hub.Event()
         self._changed = hub.Event()
         self._refusals = SparingLog(self.logger, of_one=20, of_all=200)
-        self.metrics = Metrics(self)
-        interface.register(wsgi, self, token)
+        state = ControllerState(
+            network=self.network,
+            flows=self.flows,
+            windows=self.windows,
+            traffic=self.traffic,
+            counts=self.counts,
+            history=self.streams.history,
+            event_queue=self.events,
+            open_streams=lambda: len(self.streams),
+        )
+        policies = PolicyControl(self.windows, self.config, self.streams.add, self.logger)
+        setup.register(wsgi, self.config, state, self.streams, policies, Metrics(state), token)
         hub.spawn(self._work_on_held)
         hub.spawn(self._work_on_copies)
         hub.spawn(self._expire)
@@ -120,7 +136,7 @@ class Controller(app_manager.RyuApp):
             self._agent_came(datapath)
         else:
             self._joining[datapath.id] = (datapath, [])
-            datapath.send_msg(rules.ask_rules(datapath))
+            datapath.send_msg(pipeline.ask_rules(datapath))
 
     @set_ev_cls(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
     def on_rules(self, event: Any) -> None:
@@ -239,20 +255,20 @@ class Controller(app_manager.RyuApp):
             self.counts.packet_ins["lldp"] += 1
             self._on_lldp(event, data, in_port)
             return
-        frame = packets.parse(data)
+        frame = parse.parse(data)
         cookie = message.cookie
         self.counts.packet_ins["other" if frame is None else _KINDS.get(cookie, "other")] += 1
         if frame is None:
             return
         now = time.monotonic()
-        if cookie in (rules.COOKIE_SOURCE, rules.COOKIE_ARP):
+        if cookie in (pipeline.COOKIE_SOURCE, pipeline.COOKIE_ARP):
             self.network.host_seen(datapath, frame, in_port, now)
             self._network_changed()
-        if cookie == rules.COOKIE_ARP:
+        if cookie == pipeline.COOKIE_ARP:
             self.network.answer_arp(datapath, frame, in_port, data)
-        elif cookie == rules.COOKIE_TCP and frame.tcp is not None:
+        elif cookie == pipeline.COOKIE_TCP and frame.tcp is not None:
             self._copied(frame, frame.tcp, in_port, now)
-        elif cookie == rules.COOKIE_HELD:
+        elif cookie == pipeline.COOKIE_HELD:
             self._hold(datapath, frame, data, in_port, now)
 
     def _on_lost(self, message: Any) -> None:
@@ -276,7 +292,7 @@ class Controller(app_manager.RyuApp):
 
     def _segment(
         self,
-        frame: packets.Frame,
+        frame: parse.Frame,
         segment: TcpSegment,
         in_port: PortKey,
         now: float,
@@ -292,7 +308,7 @@ class Controller(app_manager.RyuApp):
         path = None if found is None else found.path
         return found, self._apply(self.flows.segment(segment, in_port, path, now), now, came)
 
-    def _copied(self, frame: packets.Frame, segment: TcpSegment, in_port: PortKey, now: float) -> None:
+    def _copied(self, frame: parse.Frame, segment: TcpSegment, in_port: PortKey, now: float) -> None:
         """A copy waits for its turn: agents come first. When many flows end together, what they tell of
         queues, losses and receivers would wait behind the copies of all their FINs.
         """
@@ -322,7 +338,7 @@ class Controller(app_manager.RyuApp):
                     hub.sleep(0)
                     until = time.monotonic() + _COPIES_SLICE
 
-    def _hold(self, datapath: Any, frame: packets.Frame, data: bytes, in_port: PortKey, now: float) -> None:
+    def _hold(self, datapath: Any, frame: parse.Frame, data: bytes, in_port: PortKey, now: float) -> None:
         """A SYN waits for its turn: of a volley, the first are to go on while the others are worked on."""
         if frame.tcp is not None:
             self.windows.syn(frame)
@@ -347,7 +363,7 @@ class Controller(app_manager.RyuApp):
     def _held(
         self,
         datapath: Any,
-        frame: packets.Frame,
+        frame: parse.Frame,
         data: bytes,
         in_port: PortKey,
         came: float,
@@ -373,11 +389,11 @@ class Controller(app_manager.RyuApp):
         message = event.msg
         if message.reason not in (ofp.OFPRR_IDLE_TIMEOUT, ofp.OFPRR_HARD_TIMEOUT):
             return
-        if message.cookie == rules.COOKIE_SOURCE and message.match.get("eth_src") is not None:
+        if message.cookie == pipeline.COOKIE_SOURCE and message.match.get("eth_src") is not None:
             port = PortKey(message.datapath.id, message.match.get("in_port"))
             self.network.host_silent(port, message.match["eth_src"])
-        elif message.cookie == rules.COOKIE_PATH:
-            key = rules.flow_of(message.match)
+        elif message.cookie == pipeline.COOKIE_PATH:
+            key = pipeline.flow_of(message.match)
             if key is not None:
                 now = time.monotonic()
                 self._apply(self.flows.removed(key, now), now)
@@ -434,7 +450,7 @@ class Controller(app_manager.RyuApp):
             for dpid in bridges:
                 if dpid in self.network.bridges:
                     datapath = self.network.bridges[dpid]
-                    datapath.send_msg(rules.ask_counters(datapath))
+                    datapath.send_msg(pipeline.ask_counters(datapath))
                 hub.sleep(INTERVAL / len(bridges))
             if not bridges:
                 hub.sleep(INTERVAL)
@@ -494,16 +510,16 @@ class Controller(app_manager.RyuApp):
         data, now = bytes(body.data), time.monotonic()
         more = bool(message.flags & ofp.OFPMPF_REPLY_MORE)
         try:
-            if body.exp_type == depth.EXP_TYPE_QUEUE_DEPTH:
+            if body.exp_type == queue_depth.EXP_TYPE_QUEUE_DEPTH:
                 if not more:
                     link.queues_answered(now)
-                self.windows.depths(link, depth.decode_reply(data), now)
-            elif body.exp_type == records.EXP_TYPE_FLOW_RECORDS:
-                whole = link.records(message.xid, records.decode_reply(data), more)
+                self.windows.depths(link, queue_depth.decode_reply(data), now)
+            elif body.exp_type == flow_records.EXP_TYPE_FLOW_RECORDS:
+                whole = link.records(message.xid, flow_records.decode_reply(data), more)
                 if whole is not None:
                     self._on_records(link, *whole, now)
-            elif body.exp_type == segments.EXP_TYPE_SEGMENTS:
-                self.windows.segments(segments.decode_reply(data), now)
+            elif body.exp_type == segment_state.EXP_TYPE_SEGMENTS:
+                self.windows.segments(segment_state.decode_reply(data), now)
         except ValueError as error:
             self._nonsense(link, error)
 
@@ -526,7 +542,7 @@ class Controller(app_manager.RyuApp):
         self.logger.warning("agent of bridge %016x talks nonsense: %s", link.dpid, error)
 
     def _on_records(
-        self, link: AgentLink, port: int | None, found: list[records.FlowRecord], now: float
+        self, link: AgentLink, port: int | None, found: list[flow_records.FlowRecord], now: float
     ) -> None:
         if port is not None:
             self.windows.progress(link, port, found, now)
@@ -536,7 +552,7 @@ class Controller(app_manager.RyuApp):
             SeenFlow(
                 key=record.key,
                 port=PortKey(link.dpid, record.port),
-                closed=bool(record.flags & records.CLOSED),
+                closed=bool(record.flags & flow_records.CLOSED),
                 idle=record.idle_ms / 1000,
                 bytes=record.bytes,
                 wscale=record.wscale,

@@ -1,1 +1,5 @@
-"""Experiments: scenarios as small data files; run, result and report are three separate steps."""
+"""Experiments: a scenario is a data file; run, result and report are three separate steps.
+
+May import mininet_topos, config, and the agent's status and drop program.
+A kind of traffic is a module in workloads/; a scenario is a file in scenarios/.
+"""

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import machine, scenario
+from fairq_ryu.experiments import scenario
 from fairq_ryu.experiments.baselines import BASELINES
+from fairq_ryu.experiments.measure import machine
 
 _OURS = {
     machine.BARE: "the same bridges with neither controller nor agent: what the rest costs shows",

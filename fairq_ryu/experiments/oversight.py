@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from fairq_ryu.experiments.workers import RunError
+from fairq_ryu.experiments.traffic.workers import RunError
 
 PATIENCE_S = 5.0
 _FAILURES = "fairq_policy_failures_total"

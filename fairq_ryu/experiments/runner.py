@@ -11,11 +11,13 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from fairq_ryu import config
+from fairq_ryu.config import schema
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import kinds, limits, machine, oversight, repetitions, result, table
+from fairq_ryu.experiments import limits, oversight
 from fairq_ryu.experiments import scenario as scenarios
-from fairq_ryu.experiments.machine import BARE, DROPTAIL
+from fairq_ryu.experiments.measure import machine
+from fairq_ryu.experiments.measure.machine import BARE, DROPTAIL
+from fairq_ryu.experiments.report import repetitions, result, table
 from fairq_ryu.experiments.scenario import Scenario
 from fairq_ryu.experiments.testbed import (
     Interrupted,
@@ -24,7 +26,8 @@ from fairq_ryu.experiments.testbed import (
     config_files,
     make_topology,
 )
-from fairq_ryu.experiments.workers import RunError
+from fairq_ryu.experiments.traffic.workers import RunError
+from fairq_ryu.experiments.workloads import registry
 from mininet_topos.commands import CommandError
 
 Report = Callable[[str, float], None]
@@ -54,7 +57,7 @@ def main(
     if config_file is not None and not config_file.is_file():
         raise UserError(f"there is no configuration file {config_file}", "give the path of an existing one")
     if config_file is not None:
-        config.load([config_file])  # refuses what is wrong in it before anything starts
+        schema.load([config_file])  # refuses what is wrong in it before anything starts
     if any(policy != machine.BARE for policy in policies):
         machine.find_program("ryu-manager")
     # The topology is made once to learn the names of its switches; nothing is built by that.
@@ -139,7 +142,7 @@ def _measure(testbed: Testbed, interrupts: Interrupts, report: Report) -> dict[s
         with interrupts.held():
             report("starting controller and network", 0.0)
             testbed.start()
-        figures = kinds.KINDS[testbed.scenario.traffic](testbed, testbed.scenario, report).run()
+        figures = registry.KINDS[testbed.scenario.traffic](testbed, testbed.scenario, report).run()
         return {"unsound": oversight.unsound(testbed.rest_port, testbed.logs / "controller.log"), **figures}
     finally:
         with interrupts.held():

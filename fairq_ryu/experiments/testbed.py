@@ -15,13 +15,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fairq_ryu import config
+from fairq_ryu.config import schema
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import baselines
-from fairq_ryu.experiments.machine import BARE, GENERIC_APP, app_of, find_program
-from fairq_ryu.experiments.queues import read_status
+from fairq_ryu.experiments.measure.machine import BARE, GENERIC_APP, app_of, find_program
+from fairq_ryu.experiments.measure.queues import read_status
 from fairq_ryu.experiments.scenario import Scenario
-from fairq_ryu.experiments.workers import RunError, Worker, end_all
+from fairq_ryu.experiments.traffic.workers import RunError, Worker, end_all
 from mininet_topos.commands import CommandError, die_with_parent, end_process, run
 from mininet_topos.shapes import Dumbbell, FatTree, Incast, LeafSpine
 
@@ -174,7 +174,7 @@ class Testbed:
         """The file that the configuration names for the token."""
         if self._config_file is None:
             return None
-        name = str(config.load([self._config_file]).value("fairq_ryu", "token_file"))
+        name = str(schema.load([self._config_file]).value("fairq_ryu", "token_file"))
         return Path(name) if name else None
 
     def _start_network(self, port: int) -> None:
@@ -220,8 +220,8 @@ class Testbed:
 
     def _start_taildrop(self) -> None:
         """Every shallow port drops what does not fit one packet at a time, under every policy alike."""
-        from fairq_ryu.switch.libbpf import BpfError
-        from fairq_ryu.switch.taildrop import TailDrop
+        from fairq_ryu.agent.libbpf import BpfError
+        from fairq_ryu.agent.programs.taildrop import TailDrop
 
         limits = {
             intf.name: int(intf.params["buffer"])

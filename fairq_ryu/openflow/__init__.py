@@ -1,13 +1,5 @@
-"""How it is said in OpenFlow 1.3: the window fields, the experimenter messages, the rules, packets.
+"""What is said to a bridge: the tables of its pipeline, rules, meters, barriers, and what it refuses.
 
-Importing this package registers the two window fields with Ryu's OpenFlow 1.3 codec, and mends how it reads
-experimenter multipart replies and short matches.
+May import model and channel, and Ryu's codec.
+A rule or table of a bridge is changed in pipeline.py.
 """
-
-from fairq_ryu.openflow import matches as _matches
-from fairq_ryu.openflow import multipart as _multipart
-from fairq_ryu.openflow import oxm as _oxm
-
-_oxm.register()
-_matches.register()
-_multipart.register()

@@ -6,7 +6,7 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.openflow import congestion, oxm
+from fairq_ryu.channel import congestion, oxm
 
 _HEADER_BYTES = 8
 _ASKED = {

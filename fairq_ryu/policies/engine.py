@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fairq_ryu.fabric.gif import GifTable
 from fairq_ryu.model import (
     NO_WINDOWS,
     Announcement,
@@ -30,8 +29,9 @@ from fairq_ryu.model import (
 )
 from fairq_ryu.policies.base import Policy, PortLaw, Recovery, recovery_of, same, takes_announcements
 from fairq_ryu.policies.choice import PolicyChoice
-from fairq_ryu.policies.sampling import Sampling
-from fairq_ryu.policies.standing import StandingRules
+from fairq_ryu.policies.parts.deadline_table import GifTable
+from fairq_ryu.policies.parts.installed_rules import StandingRules
+from fairq_ryu.policies.parts.sampling import Sampling
 
 log = logging.getLogger(__name__)
 # After a failure a port's law rests this long, seconds, and starts afresh.

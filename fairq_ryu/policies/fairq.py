@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Parameters, PortLaw
-from fairq_ryu.policies.shapes import Shapes
+from fairq_ryu.policies.parts.typical_segment import Shapes
 
 # The largest window TCP can say: 65535 << 14 (RFC 7323), for each flow.
 LARGEST_WINDOW = 65535 << 14

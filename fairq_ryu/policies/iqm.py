@@ -21,8 +21,8 @@ from typing import ClassVar
 
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, FlowKey, FlowProgress, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Parameters, PortLaw
-from fairq_ryu.policies.openers import ASK_AGAIN, Openers
-from fairq_ryu.policies.shapes import Shapes
+from fairq_ryu.policies.parts.half_open import ASK_AGAIN, Openers
+from fairq_ryu.policies.parts.typical_segment import Shapes
 
 
 @dataclass(frozen=True, slots=True)

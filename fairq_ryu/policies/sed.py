@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairq_ryu.fabric.gif import GifEntry, GifTable
 from fairq_ryu.model import (
     NO_WINDOWS,
     Announcement,
@@ -31,11 +30,12 @@ from fairq_ryu.model import (
     Thresholds,
     WindowPlan,
 )
-from fairq_ryu.policies.allocation import Demand, Rules, Share, allocate, base_window
 from fairq_ryu.policies.base import Parameters, PortLaw
-from fairq_ryu.policies.openers import ASK_AGAIN, Openers
-from fairq_ryu.policies.rtt import MeanRtt
-from fairq_ryu.policies.shapes import Shapes
+from fairq_ryu.policies.parts.allocation import Demand, Rules, Share, allocate, base_window
+from fairq_ryu.policies.parts.deadline_table import GifEntry, GifTable
+from fairq_ryu.policies.parts.half_open import ASK_AGAIN, Openers
+from fairq_ryu.policies.parts.rtt import MeanRtt
+from fairq_ryu.policies.parts.typical_segment import Shapes
 
 # A window that has changed by less than this part, or by less than a step, is not said again.
 _WORTH_SAYING = 0.05

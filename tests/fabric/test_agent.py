@@ -11,8 +11,10 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from fairq_ryu.channel import congestion, oxm, segment_state
 from fairq_ryu.model import Congestion, Thresholds
-from fairq_ryu.openflow import congestion, oxm, packets, rules, segments
+from fairq_ryu.openflow import pipeline
+from fairq_ryu.packet import parse
 from tests.support.lab import FAIRQ, Process, end, fairq, output, received, until
 from tests.support.ofp import StubController
 
@@ -273,7 +275,7 @@ def test_no_tracepoints_no_agent_left_over(lab, tmp_path):
 def test_congestion_and_drops_are_told_unasked(lab, stub):
     agent = lab.agent(stub.target)
     stub.accept()
-    stub.send(rules.set_thresholds(stub.datapath, lab.port, Thresholds(40_000, 20_000, drops=True)))
+    stub.send(pipeline.set_thresholds(stub.datapath, lab.port, Thresholds(40_000, 20_000, drops=True)))
     _, source = lab.bulk()
     message = stub.wait_for(parser.OFPExperimenter)
     assert (message.experimenter, message.exp_type) == (oxm.EXPERIMENTER_ID, congestion.EXP_TYPE_CONGESTION)
@@ -286,12 +288,12 @@ def test_congestion_and_drops_are_told_unasked(lab, stub):
         ofp.OFP_NO_BUFFER,
         len(lost.data),
     )
-    frame = packets.parse(bytes(lost.data))
+    frame = parse.parse(bytes(lost.data))
     assert frame is not None and frame.tcp.key.dst == lab["r"].IP()
     state = lab.port_status()["congestion"]
     assert (state["cng"], state["nom"], state["drops"]) == (40_000, 20_000, True)
-    (segment,) = segments.decode_reply(
-        bytes(stub.ask(rules.ask_segments(stub.datapath, [frame.tcp.key.reversed])).body.data)
+    (segment,) = segment_state.decode_reply(
+        bytes(stub.ask(pipeline.ask_segments(stub.datapath, [frame.tcp.key.reversed])).body.data)
     )
     assert segment.found and segment.has_timestamps and segment.wscale
     end(source)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from fairq_ryu.agent import status
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import runner
-from fairq_ryu.switch import status
 from tests.support.lab import output, until
 from tests.support.traces import traces
 

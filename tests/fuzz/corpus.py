@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fairq_ryu.openflow import oxm
+from fairq_ryu.channel import oxm
 from tests.fuzz import messages, targets
 
 DIRECTORY = Path(__file__).parents[1] / "data" / "corpus"

@@ -22,7 +22,7 @@ from pathlib import Path
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.openflow import oxm
+from fairq_ryu.channel import oxm
 from tests.fuzz import corpus, messages
 from tests.fuzz.mutate import Mutator
 from tests.support.lab import BIN, FAIRQ, Process, free_port, output

@@ -11,9 +11,11 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 from ryu.topology.switches import LLDPPacket
 
+from fairq_ryu.agent import messages as agent
+from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth
+from fairq_ryu.channel import segment_state as segments
 from fairq_ryu.model import Congestion, FlowKey, PortKey, RuleChange, RuleTarget, Thresholds
-from fairq_ryu.openflow import congestion, depth, oxm, records, rules, segments
-from fairq_ryu.switch import messages as agent
+from fairq_ryu.openflow import pipeline
 from tests.unit.fakes import DATAPATH, bridge_port, wire
 
 DPID = 0xF022
@@ -97,7 +99,7 @@ def frames():
     }
 
 
-def packet_in(data, cookie=rules.COOKIE_TCP, **match):
+def packet_in(data, cookie=pipeline.COOKIE_TCP, **match):
     head = struct.pack("!IHBBQ", ofp.OFP_NO_BUFFER, len(data), ofp.OFPR_ACTION, 0, cookie)
     match = match or {"in_port": 1}
     return message(ofp.OFPT_PACKET_IN, head + serialized(parser.OFPMatch(**match)) + bytes(2) + data)
@@ -106,7 +108,7 @@ def packet_in(data, cookie=rules.COOKIE_TCP, **match):
 def flow_entry(instructions, **match):
     tail = serialized(parser.OFPMatch(**match)) + b"".join(serialized(each) for each in instructions)
     head = struct.pack(
-        ofp.OFP_FLOW_STATS_0_PACK_STR, 48 + len(tail), 0, 3, 4, 100, 10, 0, 0, rules.COOKIE_PATH, 5, 600
+        ofp.OFP_FLOW_STATS_0_PACK_STR, 48 + len(tail), 0, 3, 4, 100, 10, 0, 0, pipeline.COOKIE_PATH, 5, 600
     )
     return head + tail
 
@@ -192,7 +194,7 @@ def from_switch():
         "get-config": message(ofp.OFPT_GET_CONFIG_REPLY, struct.pack("!HH", 0, 128)),
         "flow-removed": message(
             ofp.OFPT_FLOW_REMOVED,
-            struct.pack("!QHBBIIHHQQ", rules.COOKIE_PATH, 100, 0, 0, 1, 2, 3, 4, 5, 6)
+            struct.pack("!QHBBIIHHQQ", pipeline.COOKIE_PATH, 100, 0, 0, 1, 2, 3, 4, 5, 6)
             + serialized(
                 parser.OFPMatch(
                     eth_type=0x0800,
@@ -206,7 +208,7 @@ def from_switch():
         ),
         "flow-removed-source": message(
             ofp.OFPT_FLOW_REMOVED,
-            struct.pack("!QHBBIIHHQQ", rules.COOKIE_SOURCE, 100, 0, 0, 1, 2, 3, 4, 5, 6)
+            struct.pack("!QHBBIIHHQQ", pipeline.COOKIE_SOURCE, 100, 0, 0, 1, 2, 3, 4, 5, 6)
             + serialized(parser.OFPMatch(in_port=1, eth_src=MACS[0])),
         ),
         "port-status": agent.port_status(0, bridge_port(4)),
@@ -247,14 +249,16 @@ def from_switch():
         "experimenter-stats": reply(0xFFFF, struct.pack("!II", 0x2320, 1) + bytes(32)),
         "depths": reply(
             0xFFFF,
-            struct.pack("!II", oxm.EXPERIMENTER_ID, depth.EXP_TYPE_QUEUE_DEPTH)
-            + depth.encode_reply([depth.QueueDepth(1, 2, 3000, 4000, 125_000, 25_000_000, 7, 8, 9)]),
+            struct.pack("!II", oxm.EXPERIMENTER_ID, queue_depth.EXP_TYPE_QUEUE_DEPTH)
+            + queue_depth.encode_reply(
+                [queue_depth.QueueDepth(1, 2, 3000, 4000, 125_000, 25_000_000, 7, 8, 9)]
+            ),
             xid=0xFA17,
         ),
         "records": reply(
             0xFFFF,
-            struct.pack("!II", oxm.EXPERIMENTER_ID, records.EXP_TYPE_FLOW_RECORDS)
-            + records.encode_reply([record(FLOW), record(FLOW6)]),
+            struct.pack("!II", oxm.EXPERIMENTER_ID, flow_records.EXP_TYPE_FLOW_RECORDS)
+            + flow_records.encode_reply([record(FLOW), record(FLOW6)]),
             xid=0xFA17,
         ),
         "segments": reply(
@@ -265,13 +269,13 @@ def from_switch():
         ),
     }
     cookies = {
-        "syn": rules.COOKIE_TCP,
-        "syn6": rules.COOKIE_HELD,
-        "arp": rules.COOKIE_ARP,
-        "vlan": rules.COOKIE_SOURCE,
+        "syn": pipeline.COOKIE_TCP,
+        "syn6": pipeline.COOKIE_HELD,
+        "arp": pipeline.COOKIE_ARP,
+        "vlan": pipeline.COOKIE_SOURCE,
     }
     for name, data in frames().items():
-        found[f"packet-in-{name}"] = packet_in(data, cookies.get(name, rules.COOKIE_TCP))
+        found[f"packet-in-{name}"] = packet_in(data, cookies.get(name, pipeline.COOKIE_TCP))
     found["packet-in-dropped"] = agent.dropped(1, frames()["syn"], 1500)
     found["packet-in-fields"] = packet_in(
         frames()["syn"], in_port=1, metadata=(5, 7), eth_type=0x0800, ip_proto=6, tcp_flags=(2, 2)
@@ -280,12 +284,12 @@ def from_switch():
 
 
 def record(key):
-    return records.FlowRecord(
+    return flow_records.FlowRecord(
         key=key,
         wscale=7,
         mss=1460,
         port=1,
-        flags=records.KNOWN,
+        flags=flow_records.KNOWN,
         bytes=1000,
         packets=10,
         rewritten=3,
@@ -327,16 +331,16 @@ def from_controller():
         "barrier": parser.OFPBarrierRequest(DATAPATH),
         "role": parser.OFPRoleRequest(DATAPATH, ofp.OFPCR_ROLE_EQUAL, 0),
         "role-master": parser.OFPRoleRequest(DATAPATH, ofp.OFPCR_ROLE_MASTER, 1),
-        "window": rules.window_rule(DATAPATH, window, 2),
-        "pool": rules.window_rule(DATAPATH, pool, 2),
-        "window-of-flow": rules.window_rule(DATAPATH, single, 2),
-        "window-of-flow-6": rules.window_rule(DATAPATH, single6, 2),
-        "clear": rules.clear(DATAPATH),
-        "depths": rules.ask_queues(DATAPATH),
-        "records": rules.ask_flows(DATAPATH, 1000),
-        "segments": rules.ask_segments(DATAPATH, [FLOW, FLOW6]),
-        "thresholds": rules.set_thresholds(DATAPATH, 1, Thresholds(1000, 500, True)),
-        "thresholds-none": rules.set_thresholds(DATAPATH, 1, None),
+        "window": pipeline.window_rule(DATAPATH, window, 2),
+        "pool": pipeline.window_rule(DATAPATH, pool, 2),
+        "window-of-flow": pipeline.window_rule(DATAPATH, single, 2),
+        "window-of-flow-6": pipeline.window_rule(DATAPATH, single6, 2),
+        "clear": pipeline.clear(DATAPATH),
+        "depths": pipeline.ask_queues(DATAPATH),
+        "records": pipeline.ask_flows(DATAPATH, 1000),
+        "segments": pipeline.ask_segments(DATAPATH, [FLOW, FLOW6]),
+        "thresholds": pipeline.set_thresholds(DATAPATH, 1, Thresholds(1000, 500, True)),
+        "thresholds-none": pipeline.set_thresholds(DATAPATH, 1, None),
         "desc": parser.OFPDescStatsRequest(DATAPATH, 0),
         "ports": parser.OFPPortDescStatsRequest(DATAPATH, 0),
         "flows": parser.OFPFlowStatsRequest(DATAPATH),
@@ -346,7 +350,7 @@ def from_controller():
         "table": parser.OFPTableStatsRequest(DATAPATH, 0),
         "port-stats": parser.OFPPortStatsRequest(DATAPATH, 0, ofp.OFPP_ANY),
         "queue-stats": parser.OFPQueueStatsRequest(DATAPATH, 0, ofp.OFPP_ANY, ofp.OFPQ_ALL),
-        "packet-out": rules.packet_out(DATAPATH, frames()["syn"], ofp.OFPP_CONTROLLER, [1]),
+        "packet-out": pipeline.packet_out(DATAPATH, frames()["syn"], ofp.OFPP_CONTROLLER, [1]),
     }
     found = {name: wire(each) for name, each in made.items()}
     found["hello"] = HELLO

@@ -14,10 +14,13 @@ from ryu.controller import ofp_handler
 from ryu.controller.handler import MAIN_DISPATCHER
 from ryu.lib import hub
 
-from fairq_ryu.apps import connection, doorway, interface, rest, settings
-from fairq_ryu.apps.discovery import Discovery
+from fairq_ryu.agent.openflow_server import Channel, Switch
+from fairq_ryu.apps import settings
 from fairq_ryu.apps.fairq import FairQApp
-from fairq_ryu.switch.core import Channel, Switch
+from fairq_ryu.control.discovery import Discovery
+from fairq_ryu.rest import handler as rest
+from fairq_ryu.rest import setup
+from fairq_ryu.ryu_compat import batched_io, switch_listener
 from tests.unit.fakes import FakeDatapath
 
 # No input may keep a target for longer, seconds of CPU: a lease is two.
@@ -79,11 +82,11 @@ class ControllerTarget:
     """The receiving side of a controller with FairQ, from the socket to the applications' handlers."""
 
     def __init__(self):
-        nothing = mock.patch.multiple(settings, check_port=lambda: None, load=settings.config.Config)
+        nothing = mock.patch.multiple(settings, check_port=lambda: None, load=settings.schema.Config)
         with (
             nothing,
             mock.patch.object(rest, "check_port", lambda: None),
-            mock.patch.object(interface, "register", lambda *_: None),
+            mock.patch.object(setup, "register", lambda *_: None),
             mock.patch.object(hub, "spawn"),
         ):
             self.discovery = Discovery()
@@ -102,14 +105,14 @@ class ControllerTarget:
         said = []
         began = time.process_time()
         with (
-            mock.patch.object(doorway.SAID, "say", lambda _peer, text: said.append(text)),
-            mock.patch.object(connection.SwitchConnection, "answers", lambda *_: False),
+            mock.patch.object(switch_listener.SAID, "say", lambda _peer, text: said.append(text)),
+            mock.patch.object(batched_io.SwitchConnection, "answers", lambda *_: False),
             mock.patch.object(hub, "spawn"),
             mock.patch.object(hub, "sleep"),
         ):
-            switch = connection.SwitchConnection(sock, ("test", 1))
+            switch = batched_io.SwitchConnection(sock, ("test", 1))
             switch.ofp_brick = self.brick
-            with doorway.DOORWAY.served(switch):
+            with switch_listener.DOORWAY.served(switch):
                 switch._recv_loop()
                 joined = switch.state == MAIN_DISPATCHER
                 switch.close()
@@ -119,7 +122,12 @@ class ControllerTarget:
             raise Fault(f"{took:.1f} s for {len(data)} bytes")
         if len(said) > 1:
             raise Fault(f"more than one line: {said}")
-        if doorway.DOORWAY.by_dpid or self.app._joining or self.app.network.bridges or self.discovery.dps:
+        if (
+            switch_listener.DOORWAY.by_dpid
+            or self.app._joining
+            or self.app.network.bridges
+            or self.discovery.dps
+        ):
             raise Fault("a connection that is over is still known")
         return plain(said[0].partition(": ")[2]) if said else f"end {joined}"
 
@@ -144,7 +152,7 @@ class AgentTarget:
         self.errors = []
         handler = logging.Handler(logging.ERROR)
         handler.emit = lambda record: self.errors.append(record.getMessage())
-        logging.getLogger("fairq_ryu.switch.core").addHandler(handler)
+        logging.getLogger("fairq_ryu.agent.openflow_server").addHandler(handler)
 
     def run(self, data, pieces=1):
         """What comes of a connection on which a controller sends ``data``."""

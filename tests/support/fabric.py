@@ -13,7 +13,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
-from fairq_ryu.switch import status
+from fairq_ryu.agent import status
 from mininet_topos.switch import remove_leftover
 from tests.support.capture import Capture
 from tests.support.lab import BIN, Process, end, free_port, output, until

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from fairq_ryu.switch import status
+from fairq_ryu.agent import status
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BIN = Path(sys.executable).parent

@@ -8,7 +8,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 import fairq_ryu.openflow  # noqa: F401  registers the window fields
-from fairq_ryu.openflow import depth, oxm, records
+from fairq_ryu.channel import flow_records, oxm, queue_depth
 
 HEADER = struct.Struct("!BBHI")
 
@@ -127,11 +127,11 @@ class StubController:
                 self.datapath,
                 0,
                 oxm.EXPERIMENTER_ID,
-                depth.EXP_TYPE_QUEUE_DEPTH,
-                depth.encode_request(ofp.OFPP_ANY),
+                queue_depth.EXP_TYPE_QUEUE_DEPTH,
+                queue_depth.encode_request(ofp.OFPP_ANY),
             )
         ).body
-        return {record.port: record for record in depth.decode_reply(bytes(body.data))}
+        return {record.port: record for record in queue_depth.decode_reply(bytes(body.data))}
 
     def flows(self):
         body = self.ask(
@@ -139,8 +139,8 @@ class StubController:
                 self.datapath,
                 0,
                 oxm.EXPERIMENTER_ID,
-                records.EXP_TYPE_FLOW_RECORDS,
-                records.encode_request(0),
+                flow_records.EXP_TYPE_FLOW_RECORDS,
+                flow_records.encode_request(0),
             )
         ).body
-        return records.decode_reply(bytes(body.data))
+        return flow_records.decode_reply(bytes(body.data))

@@ -15,21 +15,23 @@ import webob
 from ryu.app.wsgi import WSGIApplication
 from ryu.lib import hub
 
-from fairq_ryu.apps import interface, server
-from fairq_ryu.apps.happenings import Happenings
-from fairq_ryu.apps.metrics import Metrics
-from fairq_ryu.apps.network import Network, PortState
-from fairq_ryu.apps.traffic import Traffic
-from fairq_ryu.apps.windows import Windows
-from fairq_ryu.config import Config
-from fairq_ryu.fabric.counting import Counts
-from fairq_ryu.fabric.flows import FlowTable
+from fairq_ryu.channel import oxm
+from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.config.schema import Config
+from fairq_ryu.control.bridges import Network, PortState
+from fairq_ryu.control.counters import Counts
+from fairq_ryu.control.event_reporter import Happenings
+from fairq_ryu.control.policy_control import PolicyControl
+from fairq_ryu.control.port_traffic import Traffic
+from fairq_ryu.control.state import ControllerState
+from fairq_ryu.control.windows import Windows
+from fairq_ryu.fabric.flows.table import FlowTable
+from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.model import Congestion, FlowKey, PortKey
-from fairq_ryu.openflow import oxm
-from fairq_ryu.openflow.congestion import CongestionNotice
-from fairq_ryu.openflow.depth import QueueDepth
-from fairq_ryu.openflow.packets import Frame
+from fairq_ryu.packet.parse import Frame
 from fairq_ryu.policies.choice import PolicyChoice, make
+from fairq_ryu.rest import server, setup
 from tests.unit.fakes import FakeSwitch
 from tests.unit.flownet import record, segment
 
@@ -47,18 +49,32 @@ class RestSite:
         self.log: list[tuple[int, Any]] = []
         self.network = Network(self.config, self.logger)
         self.flows = FlowTable(60.0)
-        self.streams = interface.streams(self.config)
+        self.streams = setup.streams(self.config)
         self.happenings = Happenings(self.streams.add, lambda port: self.network.names.get(port, ""))
         choice = PolicyChoice(make(policy, self.config))
         self.windows = Windows(choice, self.config, self.network, self.flows, self.logger, self.happenings)
         self.traffic = Traffic()
         self.counts, self.events = Counts(), hub.Queue(128)
-        self.metrics = Metrics(self)  # type: ignore[arg-type]
-        self.app = interface.register(WSGIApplication(), self, token)  # type: ignore[arg-type]
+        state = ControllerState(
+            network=self.network,
+            flows=self.flows,
+            windows=self.windows,
+            traffic=self.traffic,
+            counts=self.counts,
+            history=self.streams.history,
+            event_queue=self.events,
+            open_streams=lambda: len(self.streams),
+        )
+        self.state, self.metrics = state, Metrics(state)
+        self.app = self.register(WSGIApplication(), token)
         self.service = self.app.service
         self._build()
         self.open(flows)
         self.sample()
+
+    def register(self, wsgi: Any, token: str) -> Any:
+        policies = PolicyControl(self.windows, self.config, self.streams.add, self.logger)
+        return setup.register(wsgi, self.config, self.state, self.streams, policies, self.metrics, token)
 
     def _build(self) -> None:
         now = time.monotonic()

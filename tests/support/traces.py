@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from fairq_ryu.switch import status
+from fairq_ryu.agent import status
 
 # In the environment of every program that these tests start, and of those that these start.
 MARK = "FAIRQ_TEST_RUN"

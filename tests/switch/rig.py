@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from bench.program_run import UNSPEC, Program
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.programs.programs import Datapath, DatapathLimits, flow_key
+from fairq_ryu.channel.flowmod import WindowSetting
 from fairq_ryu.model import FlowKey
-from fairq_ryu.openflow.flowmod import WindowSetting
-from fairq_ryu.switch import layout
-from fairq_ryu.switch.datapath import Datapath, DatapathLimits, flow_key
-from fairq_ryu.switch.ovsdb import BridgePort
-from fairq_ryu.switch.testrun import UNSPEC, Program
 from tests.switch import packets
 from tests.switch.packets import Segment
 

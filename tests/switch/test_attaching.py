@@ -13,10 +13,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from fairq_ryu.switch.datapath import TC_PRIORITY, Datapath, DatapathLimits
-from fairq_ryu.switch.libbpf import BpfError, TcFilter, load_library
-from fairq_ryu.switch.ovsdb import BridgePort
-from fairq_ryu.switch.testrun import Program
+from bench.program_run import Program
+from fairq_ryu.agent.libbpf import BpfError, TcFilter, load_library
+from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.programs.programs import TC_PRIORITY, Datapath, DatapathLimits
 from tests.switch import packets
 from tests.switch.rig import Connection, Switch, make_port, namespace, run
 

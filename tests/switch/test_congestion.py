@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from fairq_ryu.agent.libbpf import BpfError
+from fairq_ryu.agent.programs import drops
+from fairq_ryu.agent.programs.programs import Datapath
 from fairq_ryu.model import Congestion, Thresholds
-from fairq_ryu.switch import drops
-from fairq_ryu.switch.datapath import Datapath
-from fairq_ryu.switch.libbpf import BpfError
 from tests.switch.packets import Segment
 from tests.switch.rig import make_port, namespace, run
 from tests.switch.test_queue import Watched, kernels_word, send, shape, wait_empty, watching

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.openflow import records
-from fairq_ryu.switch import layout
-from fairq_ryu.switch.flowmap import RECORD, FlowMap
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.programs.flow_map import RECORD, FlowMap
+from fairq_ryu.channel import flow_records
 from tests.switch.rig import Connection, Switch
 
 pytestmark = pytest.mark.root
 
 
-def told(switch: Switch, idle_ms: int = 0) -> dict[records.FlowKey, records.FlowRecord]:
+def told(switch: Switch, idle_ms: int = 0) -> dict[flow_records.FlowKey, flow_records.FlowRecord]:
     parts = switch.datapath.flow_records(idle_ms, list(switch.ports.values()))
-    return {record.key: record for part in parts for record in records.decode_reply(part)}
+    return {record.key: record for part in parts for record in flow_records.decode_reply(part)}
 
 
 @given(
@@ -30,10 +30,10 @@ def told(switch: Switch, idle_ms: int = 0) -> dict[records.FlowKey, records.Flow
 def test_numpy_packs_what_the_codec_packs(fields: tuple[int, ...]) -> None:
     sport, dport, port, flags, mss, idle, size, packets, rewritten, acked, rtt, version = fields
     src, dst = ("10.1.2.3", "10.255.0.1") if version == 4 else ("fe80::1:2", "2001:db8::ffff")
-    key = records.FlowKey(src, dst, sport, dport)
-    record = records.FlowRecord(key, port, flags, 7, mss, idle, size, packets, rewritten, acked, rtt)
-    row = np.frombuffer(records.encode_reply([record]), RECORD)[0]
-    assert RECORD.itemsize == records.RECORD_SIZE
+    key = flow_records.FlowKey(src, dst, sport, dport)
+    record = flow_records.FlowRecord(key, port, flags, 7, mss, idle, size, packets, rewritten, acked, rtt)
+    row = np.frombuffer(flow_records.encode_reply([record]), RECORD)[0]
+    assert RECORD.itemsize == flow_records.RECORD_SIZE
     assert (row["sport"], row["dport"], row["version"], row["wscale"]) == (sport, dport, version, 7)
     assert (row["mss"], row["port"], row["flags"], row["idle_ms"]) == (mss, port, flags, idle)
     assert (row["bytes"], row["packets"], row["rewritten"]) == (size, packets, rewritten)
@@ -47,7 +47,7 @@ def test_both_directions_are_told(switch: Switch, client: str, server: str) -> N
     found = told(switch)
     data, acks = found[flow.data_key], found[flow.data_key.reversed]
     assert (data.port, data.bytes, data.packets, data.wscale) == (2, 1000, 1, 3)
-    assert data.flags == records.KNOWN | records.ESTABLISHED
+    assert data.flags == flow_records.KNOWN | flow_records.ESTABLISHED
     assert (acks.port, acks.bytes, acks.wscale) == (1, 0, 11)
     assert data.idle_ms < 1000
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fairq_ryu.switch import layout
-from fairq_ryu.switch.datapath import DatapathLimits
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.programs.programs import DatapathLimits
 from tests.switch import packets
 from tests.switch.packets import NOP
 from tests.switch.rig import Connection, Switch, loaded, namespace

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairq_ryu.switch import layout
+from fairq_ryu.agent import layout
 
 TYPES = "#include <linux/types.h>\n"
 

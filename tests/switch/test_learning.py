@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from fairq_ryu.switch import layout
+from fairq_ryu.agent import layout
 from tests.switch import packets
 from tests.switch.packets import NOP, mss, padded, wscale
 from tests.switch.rig import Connection, Switch, lowered

@@ -7,7 +7,7 @@ from pathlib import Path
 
 PROGRAM = """
 import json, os, socket, subprocess, time
-from fairq_ryu.switch.peers import unfinished
+from fairq_ryu.agent.peers import unfinished
 
 def sh(line):
     subprocess.run(line.split(), check=True, stdout=subprocess.DEVNULL)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairq_ryu.switch.datapath import DatapathLimits
+from fairq_ryu.agent.programs.programs import DatapathLimits
 from tests.switch.rig import Connection, Switch, loaded, lowered, namespace
 
 POOL = 3_000_000

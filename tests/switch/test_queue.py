@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from fairq_ryu.switch.datapath import Datapath, DatapathLimits
-from fairq_ryu.switch.ovsdb import BridgePort
-from fairq_ryu.switch.qdisc import read_shapes
+from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.programs.programs import Datapath, DatapathLimits
+from fairq_ryu.agent.qdisc import read_shapes
 from tests.switch.rig import make_port, namespace, run
 
 LIMITS = DatapathLimits(flows=64, rules=16, ports=4)

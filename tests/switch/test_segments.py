@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fairq_ryu.openflow import records
-from fairq_ryu.openflow.segments import SegmentState
-from fairq_ryu.switch import layout
+from fairq_ryu.agent import layout
+from fairq_ryu.channel import flow_records
+from fairq_ryu.channel.segment_state import SegmentState
 from tests.switch import packets
 from tests.switch.packets import NOP, padded, timestamps
 from tests.switch.rig import Connection, Switch
@@ -26,9 +26,9 @@ def both(switch: Switch, flow: Connection) -> tuple[Any, Any]:
     return found
 
 
-def record(switch: Switch, key: records.FlowKey) -> records.FlowRecord:
+def record(switch: Switch, key: flow_records.FlowKey) -> flow_records.FlowRecord:
     parts = switch.datapath.flow_records(0, list(switch.ports.values()))
-    (found,) = [r for part in parts for r in records.decode_reply(part) if r.key == key]
+    (found,) = [r for part in parts for r in flow_records.decode_reply(part) if r.key == key]
     return found
 
 
@@ -298,18 +298,18 @@ def test_a_new_connection_has_a_new_round_trip(switch: Switch) -> None:
 def test_half_open_until_the_last_segment_of_the_handshake(switch: Switch) -> None:
     flow = Connection(switch).open()
     flow.syn_ack()
-    assert not record(switch, flow.data_key).flags & records.ESTABLISHED
+    assert not record(switch, flow.data_key).flags & flow_records.ESTABLISHED
     final_ack(flow, ack=flow.server_isn + 5000)  # acknowledges what was never sent
-    assert not record(switch, flow.data_key).flags & records.ESTABLISHED
+    assert not record(switch, flow.data_key).flags & flow_records.ESTABLISHED
     final_ack(flow)
     for key in (flow.data_key, flow.ack_key):
-        assert record(switch, key).flags & records.ESTABLISHED
+        assert record(switch, key).flags & flow_records.ESTABLISHED
 
 
 def test_records_of_one_port(switch: Switch) -> None:
     flow = Connection(switch).open()
     parts = switch.datapath.flow_records(0, [switch.ports[2]])
-    assert [r.key for part in parts for r in records.decode_reply(part)] == [flow.data_key]
+    assert [r.key for part in parts for r in flow_records.decode_reply(part)] == [flow.data_key]
 
 
 # As the channel tells it

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairq_ryu.experiments.queues import Losses, read_losses
-from fairq_ryu.switch.taildrop import TailDrop
+from fairq_ryu.agent.programs.taildrop import TailDrop
+from fairq_ryu.experiments.measure.queues import Losses, read_losses
 from tests.switch.rig import make_port, namespace, run
 from tests.switch.test_queue import kernels_word, send, shape, wait_empty
 

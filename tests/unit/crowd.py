@@ -8,18 +8,19 @@ from typing import Any
 
 from ryu.lib import hub
 
-from fairq_ryu.apps.metrics import Metrics
-from fairq_ryu.apps.streams import Streams
-from fairq_ryu.apps.traffic import Traffic
-from fairq_ryu.config import Config
-from fairq_ryu.fabric.announce_request import request
-from fairq_ryu.fabric.counting import Counts
-from fairq_ryu.fabric.events import Kind
-from fairq_ryu.fabric.paths import Assigned
+from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.config.schema import Config
+from fairq_ryu.control.counters import Counts
+from fairq_ryu.control.events import Kind
+from fairq_ryu.control.port_traffic import Traffic
+from fairq_ryu.control.state import ControllerState
+from fairq_ryu.fabric.deadlines.request import request
+from fairq_ryu.fabric.topology.paths import Assigned
+from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, WindowPlan
-from fairq_ryu.openflow.congestion import CongestionNotice
-from fairq_ryu.openflow.depth import QueueDepth
 from fairq_ryu.policies.choice import choose
+from fairq_ryu.rest.streams import Streams
 from tests.unit.flownet import BACK, KEY, A, B, C
 from tests.unit.site import LIMIT, Site, state
 
@@ -30,15 +31,26 @@ TX, RX = 123_456_789, 4321
 
 def of(site: Site) -> Any:
     """What the metrics read of a controller."""
-    return SimpleNamespace(
+    streams = Streams()
+    state = ControllerState(
         network=site.network,
         flows=site.flows,
         windows=site.windows,
         counts=Counts(),
-        config=Config(),
-        events=hub.Queue(128),
-        streams=Streams(),
         traffic=Traffic(),
+        history=streams.history,
+        event_queue=hub.Queue(128),
+        open_streams=lambda: len(streams),
+    )
+    return SimpleNamespace(
+        state=state,
+        streams=streams,
+        network=site.network,
+        flows=site.flows,
+        windows=site.windows,
+        counts=state.counts,
+        traffic=state.traffic,
+        events=state.event_queue,
     )
 
 
@@ -84,7 +96,7 @@ def crowded() -> Any:
     link.queues_answered(now + ROUND_TRIP)
     controller.counts.loop_delay.observe(LATE)
     controller.counts.packet_ins["tcp"] += 5
-    controller.metrics = Metrics(controller)
+    controller.metrics = Metrics(controller.state)
     controller.metrics.observe_request("GET", "/v1/ports", 200, 0.003)
     return controller
 

@@ -9,15 +9,15 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto.ofproto_protocol import ProtocolDesc
 
 import fairq_ryu.openflow  # noqa: F401  (registers the window fields)
+from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.programs.programs import QueueState
+from fairq_ryu.agent.qdisc import Shape
+from fairq_ryu.agent.rule_table import Target
+from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.flow_records import FlowRecord, encode_reply
+from fairq_ryu.channel.flowmod import WindowSetting
+from fairq_ryu.channel.segment_state import SegmentState
 from fairq_ryu.model import Congestion, FlowInfo, FlowKey, Thresholds
-from fairq_ryu.openflow.congestion import CongestionNotice
-from fairq_ryu.openflow.flowmod import WindowSetting
-from fairq_ryu.openflow.records import FlowRecord, encode_reply
-from fairq_ryu.openflow.segments import SegmentState
-from fairq_ryu.switch.datapath import QueueState
-from fairq_ryu.switch.ovsdb import BridgePort
-from fairq_ryu.switch.qdisc import Shape
-from fairq_ryu.switch.table import Target
 
 DATAPATH: Any = ProtocolDesc(ofp.OFP_VERSION)
 EMPTY_QUEUE = QueueState(backlog=0, peak=0, drops=0, byte_ns=0, packets=0, bytes=0, clock_ns=1)

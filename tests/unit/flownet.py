@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairq_ryu.fabric.flows import Connection, FlowEvent, FlowState, FlowTable, SeenFlow
+from fairq_ryu.fabric.flows.table import Connection, FlowEvent, FlowState, FlowTable, SeenFlow
 from fairq_ryu.model import FlowKey, FlowPath, PortKey, TcpSegment
 
 KEY = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)

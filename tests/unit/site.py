@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from fairq_ryu.apps.network import Network, PortState
-from fairq_ryu.apps.windows import Windows
-from fairq_ryu.config import Config
-from fairq_ryu.fabric.flows import FlowTable
+from fairq_ryu.channel import oxm
+from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.channel.segment_state import SegmentState
+from fairq_ryu.config.schema import Config
+from fairq_ryu.control.bridges import Network, PortState
+from fairq_ryu.control.windows import Windows
+from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.model import NO_WINDOWS, FlowKey, FlowPath, PortKey, Thresholds, WindowPlan
-from fairq_ryu.openflow import oxm
-from fairq_ryu.openflow.depth import QueueDepth
-from fairq_ryu.openflow.packets import Frame
-from fairq_ryu.openflow.segments import SegmentState
+from fairq_ryu.packet.parse import Frame
 from fairq_ryu.policies.base import PortLaw, Recovery
 from fairq_ryu.policies.choice import PolicyChoice
 from tests.unit.fakes import FakeSwitch

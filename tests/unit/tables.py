@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.apps.network import Network, PortState
-from fairq_ryu.config import Config
+from fairq_ryu.config.schema import Config
+from fairq_ryu.control.bridges import Network, PortState
 from fairq_ryu.model import PortKey
-from fairq_ryu.openflow import rules
-from fairq_ryu.openflow.packets import Frame
+from fairq_ryu.openflow import pipeline
+from fairq_ryu.packet.parse import Frame
 from tests.unit.fakes import FakeSwitch
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -50,10 +50,10 @@ class Bridge(FakeSwitch):
             self.rules.clear()
             self.bits = 0
             return ""
-        if message.table_id == rules.PATHS and message.priority == 0:
-            self.bits = rules.DESTINATION - message.instructions[0].table_id
+        if message.table_id == pipeline.PATHS and message.priority == 0:
+            self.bits = pipeline.DESTINATION - message.instructions[0].table_id
             return ""
-        if message.table_id != rules.DESTINATION:
+        if message.table_id != pipeline.DESTINATION:
             return None
         whose = message.match.get("eth_dst", "")
         key = message.match.get("metadata", (0, 0))

@@ -1,0 +1,174 @@
+"""Runs a loaded eBPF program on a packet without a network: packet in, packet out, time taken.
+
+``BPF_PROG_TEST_RUN`` of bpf(2), for the tests of the programs and for ``make bench``. The kernel
+gives the program the packet as if it left by an interface of the caller's network namespace; the
+program itself, its maps and its helpers are the real ones.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+from ctypes import c_uint32, c_uint64
+from types import TracebackType
+from typing import NamedTuple
+
+from fairq_ryu.agent.libbpf import BpfError, TcFilter, load_library
+from fairq_ryu.agent.programs.programs import TC_PRIORITY
+
+# TC_ACT_UNSPEC, what all our programs return: let the next filter decide.
+UNSPEC = -1
+
+_SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390x": 351}
+_BPF_PROG_LOAD = 5
+_BPF_PROG_TEST_RUN = 10
+_BPF_PROG_TYPE_SCHED_CLS = 3
+# A program may make a packet longer; ours never do, so this is room to see it if one did.
+_ROOM = 256
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _SkBuff(ctypes.Structure):
+    """The head of ``struct __sk_buff``; the kernel takes what is missing as 0."""
+
+    _fields_ = [
+        ("len", c_uint32),
+        ("pkt_type", c_uint32),
+        ("mark", c_uint32),
+        ("queue_mapping", c_uint32),
+        ("protocol", c_uint32),
+        ("vlan_present", c_uint32),
+        ("vlan_tci", c_uint32),
+        ("vlan_proto", c_uint32),
+        ("priority", c_uint32),
+        ("ingress_ifindex", c_uint32),
+        ("ifindex", c_uint32),
+    ]
+
+
+class _TestRun(ctypes.Structure):
+    """The ``test`` member of ``union bpf_attr``, as of Linux 5.15."""
+
+    _fields_ = [
+        ("prog_fd", c_uint32),
+        ("retval", c_uint32),
+        ("data_size_in", c_uint32),
+        ("data_size_out", c_uint32),
+        ("data_in", c_uint64),
+        ("data_out", c_uint64),
+        ("repeat", c_uint32),
+        ("duration", c_uint32),
+        ("ctx_size_in", c_uint32),
+        ("ctx_size_out", c_uint32),
+        ("ctx_in", c_uint64),
+        ("ctx_out", c_uint64),
+        ("flags", c_uint32),
+        ("cpu", c_uint32),
+    ]
+
+
+class _ProgLoad(ctypes.Structure):
+    """The head of ``union bpf_attr`` for loading a program."""
+
+    _fields_ = [
+        ("prog_type", c_uint32),
+        ("insn_cnt", c_uint32),
+        ("insns", c_uint64),
+        ("license", c_uint64),
+    ]
+
+
+class Run(NamedTuple):
+    """What became of a packet: the program's ``verdict`` (signed), the packet, and the mean time
+    that one run took, ns.
+    """
+
+    verdict: int
+    packet: bytes
+    duration_ns: int
+
+
+class Program:
+    """A loaded tc program, held by a file descriptor of its own; close it, or use ``with``."""
+
+    def __init__(self, fd: int) -> None:
+        """Take over the file descriptor ``fd``."""
+        self._fd = fd
+
+    @classmethod
+    def attached(cls, ifindex: int) -> Program:
+        """The agent's program at tc egress of an interface. Raises :class:`BpfError` if none is."""
+        lib = load_library()
+        program_id = TcFilter(lib, TC_PRIORITY).attached_program(ifindex)
+        fd = lib.bpf_prog_get_fd_by_id(program_id) if program_id else -1
+        if fd < 0:
+            raise BpfError(f"no program of ours is at tc egress of interface {ifindex}")
+        return cls(int(fd))
+
+    @classmethod
+    def empty(cls) -> Program:
+        """Load a program that does nothing but return :data:`UNSPEC`: the bench's yardstick."""
+        # r0 = -1; exit
+        insns = ctypes.create_string_buffer(bytes.fromhex("b7000000ffffffff 9500000000000000"), 16)
+        licence = ctypes.create_string_buffer(b"GPL")
+        attr = _ProgLoad(
+            prog_type=_BPF_PROG_TYPE_SCHED_CLS,
+            insn_cnt=2,
+            insns=ctypes.addressof(insns),
+            license=ctypes.addressof(licence),
+        )
+        return cls(_bpf(_BPF_PROG_LOAD, attr, "cannot load an empty program"))
+
+    def run(self, packet: bytes, ifindex: int, repeat: int = 1) -> Run:
+        """Let ``packet`` (an Ethernet frame) leave by an interface. Raises :class:`BpfError` when the
+        kernel does not take it.
+
+        With ``repeat`` the program runs that often on one buffer: what it changed at the first run
+        it finds changed at the next, so a window is lowered once.
+        """
+        data = ctypes.create_string_buffer(packet, max(1, len(packet)))
+        out = ctypes.create_string_buffer(len(packet) + _ROOM)
+        context = _SkBuff(ifindex=ifindex)
+        attr = _TestRun(
+            prog_fd=self._fd,
+            data_size_in=len(packet),
+            data_size_out=len(out),
+            data_in=ctypes.addressof(data),
+            data_out=ctypes.addressof(out),
+            repeat=repeat,
+            ctx_size_in=ctypes.sizeof(context),
+            ctx_in=ctypes.addressof(context),
+        )
+        _bpf(_BPF_PROG_TEST_RUN, attr, f"cannot run the program on {len(packet)} bytes")
+        verdict = ctypes.c_int32(attr.retval).value
+        return Run(verdict, out.raw[: attr.data_size_out], int(attr.duration))
+
+    def close(self) -> None:
+        """Let go of the program. A second call does nothing."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _bpf(command: int, attr: ctypes.Structure, what: str) -> int:
+    """bpf(2), again when a signal came in between. Raises :class:`BpfError`."""
+    number = _SYSCALL.get(platform.machine())
+    if number is None:
+        raise BpfError(f"{what}: the number of bpf(2) on {platform.machine()} is not known")
+    while True:
+        result = int(_libc.syscall(number, command, ctypes.byref(attr), ctypes.sizeof(attr)))
+        if result >= 0:
+            return result
+        code = ctypes.get_errno()
+        if code not in (errno.EINTR, errno.EAGAIN):
+            raise BpfError(f"{what}: {os.strerror(code)}")

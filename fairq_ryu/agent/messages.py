@@ -1,0 +1,219 @@
+"""The OpenFlow 1.3 messages that an agent sends, as bytes. Layouts are Ryu's constants.
+
+Ryu encodes what controllers send; what switches send it only decodes, so it is packed here, with the
+same pack strings, and the tests decode it with Ryu.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fairq_ryu import __version__
+from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.rule_table import Rule
+from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.channel.protocol import addrconv, ofp, parser
+
+_HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
+_MAX_BODY = 60000
+_ERROR_DATA = 64
+_NS = 1_000_000_000
+_UNKNOWN = 0xFFFFFFFFFFFFFFFF
+
+
+def message(kind: int, xid: int, body: bytes = b"") -> bytes:
+    """A whole message."""
+    return _HEADER.pack(ofp.OFP_VERSION, kind, _HEADER.size + len(body), xid) + body
+
+
+def hello(xid: int) -> bytes:
+    """HELLO with a bitmap that offers OpenFlow 1.3 only."""
+    return message(
+        ofp.OFPT_HELLO, xid, struct.pack("!HHI", ofp.OFPHET_VERSIONBITMAP, 8, 1 << ofp.OFP_VERSION)
+    )
+
+
+def error(kind: int, code: int, request: bytes) -> bytes:
+    """ERROR in answer to a request, of which the first 64 bytes are quoted. ``code`` is one of our own for
+    OFPET_EXPERIMENTER.
+    """
+    xid = _HEADER.unpack_from(request)[3] if len(request) >= _HEADER.size else 0
+    head = struct.pack("!HH", kind, code)
+    if kind == ofp.OFPET_EXPERIMENTER:
+        head += struct.pack("!I", oxm.EXPERIMENTER_ID)
+    return message(ofp.OFPT_ERROR, xid, head + request[:_ERROR_DATA])
+
+
+def features(xid: int, dpid: int) -> bytes:
+    """FEATURES_REPLY: one table, no buffers."""
+    capabilities = ofp.OFPC_FLOW_STATS | ofp.OFPC_TABLE_STATS | ofp.OFPC_PORT_STATS | ofp.OFPC_QUEUE_STATS
+    return message(
+        ofp.OFPT_FEATURES_REPLY,
+        xid,
+        struct.pack(ofp.OFP_SWITCH_FEATURES_PACK_STR, dpid, 0, 1, 0, capabilities, 0),
+    )
+
+
+def multipart(xid: int, kind: int, parts: Iterable[bytes], prefix: bytes = b"") -> Iterator[bytes]:
+    """A multipart reply in as many messages as it takes; no part is split. ``prefix`` opens each."""
+    body, more = [prefix], []
+    size = len(prefix)
+    for part in parts:
+        if size + len(part) > _MAX_BODY:
+            more.append(b"".join(body))
+            body, size = [prefix], len(prefix)
+        body.append(part)
+        size += len(part)
+    more.append(b"".join(body))
+    for i, chunk in enumerate(more):
+        flags = ofp.OFPMPF_REPLY_MORE if i + 1 < len(more) else 0
+        head = struct.pack(ofp.OFP_MULTIPART_REPLY_PACK_STR, kind, flags)
+        yield message(ofp.OFPT_MULTIPART_REPLY, xid, head + chunk)
+
+
+def description(bridge: str, dpid: int) -> bytes:
+    """The body of a DESC reply."""
+    return struct.pack(
+        ofp.OFP_DESC_PACK_STR,
+        b"fairq_ryu",
+        b"tc egress eBPF",
+        f"fairq agent {__version__}".encode(),
+        f"{dpid:016x}".encode(),
+        f"window table of bridge {bridge}".encode()[:255],
+    )
+
+
+def port(p: BridgePort) -> bytes:
+    """An ``ofp_port``."""
+    speed = p.speed // 1000
+    return struct.pack(
+        ofp.OFP_PORT_PACK_STR,
+        p.ofport,
+        addrconv.mac.text_to_bin(p.mac),
+        p.name.encode()[:15],
+        0 if p.admin_up else ofp.OFPPC_PORT_DOWN,
+        0 if p.link_up else ofp.OFPPS_LINK_DOWN,
+        0,
+        0,
+        0,
+        0,
+        speed,
+        speed,
+    )
+
+
+def port_status(reason: int, p: BridgePort) -> bytes:
+    """PORT_STATUS."""
+    return message(ofp.OFPT_PORT_STATUS, 0, struct.pack("!B7x", reason) + port(p))
+
+
+def port_stats(ofport: int, packets: int, size: int, drops: int, age_ns: int) -> bytes:
+    """An ``ofp_port_stats``: what left by the port's queue; what entered is OVS's to say."""
+    no = _UNKNOWN
+    return struct.pack(
+        ofp.OFP_PORT_STATS_PACK_STR,
+        ofport,
+        no,
+        packets,
+        no,
+        size,
+        no,
+        drops,
+        no,
+        no,
+        no,
+        no,
+        no,
+        no,
+        age_ns // _NS,
+        age_ns % _NS,
+    )
+
+
+def queue_stats(ofport: int, packets: int, size: int, drops: int, age_ns: int) -> bytes:
+    """An ``ofp_queue_stats`` of the port's one queue, number 0."""
+    return struct.pack(
+        ofp.OFP_QUEUE_STATS_PACK_STR, ofport, 0, size, packets, drops, age_ns // _NS, age_ns % _NS
+    )
+
+
+def table_stats(active: int, lookups: int, matched: int) -> bytes:
+    """An ``ofp_table_stats`` of the one table."""
+    return struct.pack(ofp.OFP_TABLE_STATS_PACK_STR, 0, active, lookups, matched)
+
+
+def _serialized(thing: Any) -> bytes:
+    buffer = bytearray()
+    thing.serialize(buffer, 0)
+    return bytes(buffer)
+
+
+def match(rule: Rule) -> bytes:
+    """The rule's ``ofp_match``, padded."""
+    return _serialized(parser.OFPMatch(**rule.match))
+
+
+def flow_stats(rule: Rule, matched: int, lowered: int, now_ns: int) -> bytes:
+    """An ``ofp_flow_stats``; the packet count is that of ACKs that met the rule, and the byte count, for
+    want of a better place, that of ACKs whose window was lowered.
+    """
+    action = parser.OFPActionSetField(**{rule.setting.kind: rule.setting.bytes})
+    instruction = parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [action])
+    tail = match(rule) + _serialized(instruction)
+    age = max(0, now_ns - rule.since_ns)
+    head = struct.pack(
+        ofp.OFP_FLOW_STATS_0_PACK_STR,
+        ofp.OFP_FLOW_STATS_0_SIZE + len(tail),
+        0,
+        age // _NS,
+        age % _NS,
+        rule.priority,
+        0,
+        rule.hard_timeout,
+        rule.flags,
+        rule.cookie,
+        matched,
+        lowered,
+    )
+    return head + tail
+
+
+def flow_removed(rule: Rule, reason: int, matched: int, lowered: int, now_ns: int) -> bytes:
+    """FLOW_REMOVED, with counts as in :func:`flow_stats`."""
+    age = max(0, now_ns - rule.since_ns)
+    body = struct.pack(
+        "!QHBBIIHHQQ",
+        rule.cookie,
+        rule.priority,
+        reason,
+        0,
+        age // _NS,
+        age % _NS,
+        0,
+        rule.hard_timeout,
+        matched,
+        lowered,
+    )
+    return message(ofp.OFPT_FLOW_REMOVED, 0, body + match(rule))
+
+
+def congestion_notice(notice: congestion.CongestionNotice) -> bytes:
+    """EXPERIMENTER: a port is congested, or is not any more."""
+    head = struct.pack("!II", oxm.EXPERIMENTER_ID, congestion.EXP_TYPE_CONGESTION)
+    return message(ofp.OFPT_EXPERIMENTER, 0, head + congestion.encode_notice(notice))
+
+
+def dropped(ofport: int, frame: bytes, length: int) -> bytes:
+    """PACKET_IN: a frame of ``length`` bytes that the queue of a port refused, or its beginning."""
+    head = struct.pack(
+        ofp.OFP_PACKET_IN_PACK_STR,
+        ofp.OFP_NO_BUFFER,
+        min(length, 0xFFFF),
+        ofp.OFPR_ACTION,
+        0,
+        congestion.COOKIE_DROPPED,
+    )
+    in_port = _serialized(parser.OFPMatch(in_port=ofport))
+    return message(ofp.OFPT_PACKET_IN, 0, head + in_port + bytes(2) + frame)

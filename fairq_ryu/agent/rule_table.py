@@ -1,0 +1,185 @@
+"""The agent's one flow table: which window rules stand, by OpenFlow 1.3's rules for FlowMods.
+
+Pure: time is an argument (CLOCK_MONOTONIC ns), and what changes is written to a :class:`RuleSink`.
+A rule's identity is its match. Precedence is fixed, a flow's own rule beats its port's, so
+``priority`` is kept and reported but decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from fairq_ryu.channel.flowmod import (
+    FlowMod,
+    MatchFields,
+    OpenFlowError,
+    WindowSetting,
+    match_fields,
+    rule_target,
+)
+from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.model import FlowKey
+
+Target = int | FlowKey
+NS = 1_000_000_000
+
+
+class RuleSink(Protocol):
+    """Where rules take effect: the eBPF maps, or a fake in the tests."""
+
+    def has_port(self, port: int) -> bool:
+        """Is this a port of the bridge that a rule can be put on?"""
+
+    def put_rule(self, target: Target, setting: WindowSetting, expires_ns: int, slot: int) -> None:
+        """Make a rule stand, or change it."""
+
+    def drop_rule(self, target: Target) -> None:
+        """Remove a rule."""
+
+    def counters(self, slot: int) -> tuple[int, int]:
+        """ACKs that met the rule, and those it lowered."""
+
+    def reset_counters(self, slot: int) -> None:
+        """Start the counters of a slot at 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule as it stands. ``target`` is a port number, or the flow of the ACKs it lowers."""
+
+    target: Target
+    setting: WindowSetting
+    cookie: int
+    hard_timeout: int
+    priority: int
+    flags: int
+    since_ns: int
+    slot: int
+
+    @property
+    def match(self) -> MatchFields:
+        """The rule's match, by OXM name."""
+        return match_fields(self.target)
+
+    @property
+    def expires_ns(self) -> int:
+        """When its lease ends."""
+        return self.since_ns + self.hard_timeout * NS
+
+
+class RuleTable:
+    """The rules, at most ``capacity`` of them."""
+
+    def __init__(self, sink: RuleSink, capacity: int) -> None:
+        self._sink = sink
+        self._rules: dict[Target, Rule] = {}
+        self._free = list(range(capacity - 1, -1, -1))
+        self.capacity = capacity
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def rules(self) -> list[Rule]:
+        """All rules."""
+        return list(self._rules.values())
+
+    def port_rule(self, port: int) -> Rule | None:
+        """The rule that stands for a port."""
+        return self._rules.get(port)
+
+    def apply(self, mod: FlowMod, now_ns: int) -> list[Rule]:
+        """Do what a FlowMod says; returns the rules it removed.
+
+        Raises :class:`OpenFlowError` and changes nothing if it cannot be done.
+        """
+        if mod.command == ofp.OFPFC_ADD:
+            self._add(mod, now_ns)
+            return []
+        chosen = [
+            rule
+            for rule in self._rules.values()
+            if self._selected(rule, mod.match, mod.cookie, mod.cookie_mask, self._is_strict(mod))
+        ]
+        if mod.command in (ofp.OFPFC_DELETE, ofp.OFPFC_DELETE_STRICT):
+            # These rules output nowhere, so a filter on where they output selects none.
+            if mod.out_port not in (ofp.OFPP_ANY, 0) or mod.out_group not in (ofp.OFPG_ANY, 0):
+                return []
+            for rule in chosen:
+                self._remove(rule)
+            return chosen
+        for rule in chosen:
+            self._modify(rule, mod)
+        return []
+
+    def select(self, match: MatchFields, cookie: int, cookie_mask: int) -> list[Rule]:
+        """The rules that a statistics request asks for."""
+        return [r for r in self._rules.values() if self._selected(r, match, cookie, cookie_mask, False)]
+
+    def expire(self, now_ns: int) -> list[Rule]:
+        """Remove the rules whose lease has ended (the datapath ignores them already)."""
+        gone = [rule for rule in self._rules.values() if rule.expires_ns <= now_ns]
+        for rule in gone:
+            self._remove(rule)
+        return gone
+
+    def forget_port(self, port: int) -> list[Rule]:
+        """Remove the rule of a port that has gone."""
+        rule = self._rules.get(port)
+        if rule is None:
+            return []
+        self._remove(rule)
+        return [rule]
+
+    def clear(self) -> None:
+        """Remove every rule."""
+        for rule in self.rules():
+            self._remove(rule)
+
+    @staticmethod
+    def _is_strict(mod: FlowMod) -> bool:
+        return mod.command in (ofp.OFPFC_MODIFY_STRICT, ofp.OFPFC_DELETE_STRICT)
+
+    @staticmethod
+    def _selected(rule: Rule, match: MatchFields, cookie: int, cookie_mask: int, strict: bool) -> bool:
+        if (rule.cookie ^ cookie) & cookie_mask:
+            return False
+        fields = rule.match
+        if strict:
+            return fields == match
+        return match.items() <= fields.items()
+
+    def _add(self, mod: FlowMod, now_ns: int) -> None:
+        assert mod.setting is not None  # the decoder refuses an ADD without one
+        target = rule_target(mod.match)
+        if isinstance(target, int) and not self._sink.has_port(target):
+            raise OpenFlowError(ofp.OFPET_BAD_MATCH, ofp.OFPBMC_BAD_VALUE, f"no port {target} here")
+        old = self._rules.get(target)
+        if old is not None and mod.flags & ofp.OFPFF_CHECK_OVERLAP:
+            raise OpenFlowError(
+                ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_OVERLAP, "a rule with this match stands"
+            )
+        if old is None and not self._free:
+            raise OpenFlowError(
+                ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL, f"{self.capacity} rules stand already"
+            )
+        slot = old.slot if old is not None else self._free[-1]
+        rule = Rule(target, mod.setting, mod.cookie, mod.hard_timeout, mod.priority, mod.flags, now_ns, slot)
+        if old is None or mod.flags & ofp.OFPFF_RESET_COUNTS:
+            self._sink.reset_counters(slot)
+        self._sink.put_rule(target, rule.setting, rule.expires_ns, slot)
+        if old is None:
+            self._free.pop()
+        self._rules[target] = rule
+
+    def _modify(self, rule: Rule, mod: FlowMod) -> None:
+        assert mod.setting is not None
+        if mod.flags & ofp.OFPFF_RESET_COUNTS:
+            self._sink.reset_counters(rule.slot)
+        self._sink.put_rule(rule.target, mod.setting, rule.expires_ns, rule.slot)
+        self._rules[rule.target] = replace(rule, setting=mod.setting)
+
+    def _remove(self, rule: Rule) -> None:
+        self._sink.drop_rule(rule.target)
+        del self._rules[rule.target]
+        self._free.append(rule.slot)

@@ -1,0 +1,141 @@
+"""The agent's own account of itself: one JSON object over a local socket, for people and experiments.
+
+``fairq status --bridge s1`` prints it. Bytes, packets and nanoseconds are named in the keys' docs:
+see :func:`snapshot`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.congestion_monitor import QueueWatch
+from fairq_ryu.agent.programs.programs import Datapath
+from fairq_ryu.agent.rule_table import Rule, RuleTable
+from fairq_ryu.errors import UserError
+
+_TIMEOUT = 5.0
+
+
+def run_directory() -> Path:
+    """Where agents keep their lock and socket: ``$FAIRQ_RUNDIR`` or ``/run/fairq_ryu``."""
+    return Path(os.environ.get("FAIRQ_RUNDIR", "/run/fairq_ryu"))
+
+
+def socket_path(bridge: str) -> Path:
+    """The status socket of a bridge's agent."""
+    return run_directory() / f"{bridge}.sock"
+
+
+def _rule(rule: Rule | None, now_ns: int) -> dict[str, Any] | None:
+    if rule is None or rule.expires_ns <= now_ns:
+        return None
+    return {
+        "kind": "pool" if rule.setting.kind.endswith("pool") else "window",
+        "bytes": rule.setting.bytes,
+        "expires_in_s": (rule.expires_ns - now_ns) / 1e9,
+    }
+
+
+def _congestion(datapath: Datapath, watch: QueueWatch, ofport: int) -> dict[str, Any] | None:
+    thresholds = watch.thresholds.get(ofport)
+    if thresholds is None:
+        return None
+    return {**thresholds._asdict(), "state": datapath.congestion(ofport).state.value}
+
+
+def snapshot(
+    datapath: Datapath, table: RuleTable, watch: QueueWatch, flows: int, evicted: int
+) -> dict[str, Any]:
+    """Ports with their queues, counters and rules.
+
+    ``queue``: ``bytes``, ``peak``, ``limit`` in bytes, ``rate`` in bytes/s, ``drops`` and ``packets``
+    in packets, ``byte_ns`` the integral of the backlog up to ``clock_ns``, ``histogram`` as
+    ``[lowest bytes, highest bytes, ns]``. ``acks`` counts ACKs that met a rule of the port or of its
+    flows, ``rewritten`` those it lowered, ``unknown_scale`` those left alone for want of a
+    handshake, ``coarse`` those whose window step exceeded the window asked for. ``flows_evicted``
+    counts flows that were forgotten because the map was full. ``congestion`` has a port's thresholds in
+    bytes and its state, null where nobody asked for it; ``drop_reports`` says whether this kernel can tell
+    of dropped packets (``unavailable``: why not) and, in packets, how many were ``told`` to controllers,
+    ``passed_over`` (no TCP segment that would be missed), ``held_back`` by the rate or by controllers that
+    do not read, and ``lost`` because the agent was too slow.
+    """
+    now = time.monotonic_ns()
+    ports = []
+    for port in datapath.ports.values():
+        queue, shape, state = datapath.queue(port), datapath.shape(port), datapath.port_state(port)
+        ports.append(
+            {
+                "ofport": port.ofport,
+                "name": port.name,
+                "ifindex": port.ifindex,
+                "queue": {
+                    "bytes": queue.backlog,
+                    "peak": queue.peak,
+                    "limit": shape.limit,
+                    "rate": shape.rate,
+                    "drops": queue.drops,
+                    "packets": queue.packets,
+                    "byte_ns": queue.byte_ns,
+                    "clock_ns": queue.clock_ns,
+                    "histogram": datapath.histogram(port),
+                },
+                "active_flows": layout.active_flows(state, now, datapath.limits.bucket_ns),
+                "acks": state.acks,
+                "rewritten": state.rewritten,
+                "unknown_scale": state.unknown_scale,
+                "coarse": state.coarse,
+                "handshakes": state.handshakes,
+                "malformed": state.malformed,
+                "congestion": _congestion(datapath, watch, port.ofport),
+                "rule": _rule(table.port_rule(port.ofport), now),
+            }
+        )
+    counts = watch.counts
+    return {
+        "ports": ports,
+        "flows": flows,
+        "flows_evicted": evicted,
+        "rules": len(table),
+        "congestion_messages": watch.notices_sent,
+        "drop_reports": {
+            "available": datapath.reports_drops,
+            "unavailable": datapath.drops.reason if datapath.drops else "",
+            "told": counts.told,
+            "passed_over": counts.passed_over,
+            "held_back": counts.held_back,
+            "lost": datapath.drops.lost if datapath.drops else 0,
+        },
+    }
+
+
+def ask(bridge: str) -> dict[str, Any]:
+    """The status of a bridge's agent. Raises :class:`UserError` if none answers."""
+    path = socket_path(bridge)
+    remedy = f"start one: fairq agent --bridge {bridge} --controller tcp:127.0.0.1:6653"
+    chunks = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(_TIMEOUT)
+        try:
+            client.connect(str(path))
+            while chunk := client.recv(1 << 16):
+                chunks.append(chunk)
+        except PermissionError:
+            raise UserError(f"the agent of bridge {bridge} answers root only", "run this as root") from None
+        except OSError:
+            raise UserError(f"no agent runs on bridge {bridge}", remedy) from None
+    try:
+        answer: dict[str, Any] = json.loads(b"".join(chunks))
+    except ValueError:
+        raise UserError(f"the agent of bridge {bridge} ended while it answered", remedy) from None
+    return answer
+
+
+def running() -> list[str]:
+    """The bridges whose agents have a socket here."""
+    return sorted(path.stem for path in run_directory().glob("*.sock"))

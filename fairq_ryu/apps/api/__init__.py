@@ -1,1 +1,0 @@
-"""The shapes of the REST interface, as models: rows, requests and parameters."""

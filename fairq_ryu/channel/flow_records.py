@@ -1,0 +1,130 @@
+"""The flow-record multipart: what a switch's agent knows of the flows that cross its bridge.
+
+Request body (8 bytes): idle limit in milliseconds (flows silent for longer are left out; 0: all), and the
+port whose flows are wanted (``OFPP_ANY`` for all). Reply body: one 88-byte record a direction of a
+connection. Network byte order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.model import FlowKey
+from fairq_ryu.packet import addresses
+
+EXP_TYPE_FLOW_RECORDS = 2
+
+_REQUEST = struct.Struct("!II")
+_RECORD = struct.Struct("!16s16sHHBBHIIQQQQII")
+REQUEST_SIZE = _REQUEST.size
+RECORD_SIZE = _RECORD.size
+
+KNOWN = 1  # the handshake was seen: the scale is known
+CLOSED = 2  # this direction has sent FIN, or the connection was reset
+RULED = 4  # a rule of its own holds for it
+ESTABLISHED = 8  # the handshake is complete: both ends have acknowledged something, or data has passed
+UNSCALED = 0xFF
+
+
+class FlowRecord(NamedTuple):
+    """One direction of a connection: the segments that ``key.src`` sends.
+
+    ``port`` is the OpenFlow port by which they leave; ``wscale`` what the *sender* announced (None:
+    no option); ``mss`` what it announced, bytes; ``idle_ms`` the time since its last segment;
+    ``bytes`` payload, ``packets`` data segments; ``rewritten`` the number of its segments whose
+    window was lowered; ``acked`` the payload bytes of this direction that the other end has acknowledged;
+    ``rtt_us`` the round-trip time of the connection in microseconds, as its handshake showed it (0: not
+    known).
+    """
+
+    key: FlowKey
+    port: int
+    flags: int
+    wscale: int | None
+    mss: int
+    idle_ms: int
+    bytes: int
+    packets: int
+    rewritten: int
+    acked: int = 0
+    rtt_us: int = 0
+
+
+class RecordRequest(NamedTuple):
+    """Whose records are wanted: flows not silent for longer than ``idle_ms`` (0: all) that leave by ``port``
+    (``OFPP_ANY``: by any).
+    """
+
+    idle_ms: int
+    port: int
+
+
+def encode_request(idle_ms: int, port: int = ofp.OFPP_ANY) -> bytes:
+    """The request's body."""
+    return _REQUEST.pack(idle_ms, port)
+
+
+def decode_request(data: bytes) -> RecordRequest:
+    """What is asked for. Raises ValueError on a wrong length."""
+    if len(data) != REQUEST_SIZE:
+        raise ValueError(f"a flow-record request is {REQUEST_SIZE} bytes, not {len(data)}")
+    return RecordRequest._make(_REQUEST.unpack(data))
+
+
+def encode_reply(records: Iterable[FlowRecord]) -> bytes:
+    """The reply's body."""
+    return b"".join(
+        _RECORD.pack(
+            addresses.packed(r.key.src).ljust(16, b"\0"),
+            addresses.packed(r.key.dst).ljust(16, b"\0"),
+            r.key.sport,
+            r.key.dport,
+            r.key.version,
+            UNSCALED if r.wscale is None else r.wscale,
+            r.mss,
+            r.port,
+            r.flags,
+            r.bytes,
+            r.packets,
+            r.rewritten,
+            r.acked,
+            r.idle_ms,
+            r.rtt_us,
+        )
+        for r in records
+    )
+
+
+def decode_reply(data: bytes) -> list[FlowRecord]:
+    """The records of a reply's body. Raises ValueError on a wrong length or IP version."""
+    if len(data) % RECORD_SIZE:
+        raise ValueError(f"a flow-record reply is a multiple of {RECORD_SIZE} bytes, not {len(data)}")
+    records = []
+    for (
+        src,
+        dst,
+        sport,
+        dport,
+        version,
+        wscale,
+        mss,
+        port,
+        flags,
+        size,
+        packets,
+        rewritten,
+        acked,
+        idle,
+        rtt,
+    ) in _RECORD.iter_unpack(data):
+        if version not in (4, 6):
+            raise ValueError(f"a flow record of IP version {version}")
+        length = 4 if version == 4 else 16
+        key = FlowKey(addresses.text(src[:length]), addresses.text(dst[:length]), sport, dport)
+        scale = None if wscale == UNSCALED else wscale
+        records.append(FlowRecord(key, port, flags, scale, mss, idle, size, packets, rewritten, acked, rtt))
+    return records

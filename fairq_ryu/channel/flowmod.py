@@ -1,0 +1,280 @@
+"""Strict decoding of the FlowMods that an agent accepts (ONF OpenFlow 1.3.5, section 7.3.4.1).
+
+Ryu's own parser serves controllers and trusts its peer; a switch must answer every malformed or
+unsupported message with the right error and change nothing, so it reads the bytes itself. The
+numbers are Ryu's.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel import oxm
+from fairq_ryu.model import FlowKey
+
+_FIXED = struct.Struct("!QQBBHHHIIIH2x")
+_HH = struct.Struct("!HH")
+_OXM = struct.Struct("!HBB")
+FLOW_MOD_HEADER = ofp.OFP_HEADER_SIZE + _FIXED.size
+TABLE_ID = 0
+ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP = 0x0800, 0x86DD, 6
+_ADD_FLAGS = (
+    ofp.OFPFF_SEND_FLOW_REM
+    | ofp.OFPFF_CHECK_OVERLAP
+    | ofp.OFPFF_RESET_COUNTS
+    | ofp.OFPFF_NO_PKT_COUNTS
+    | ofp.OFPFF_NO_BYT_COUNTS
+)
+# OXM field -> (name, length in bytes)
+_FIELDS: dict[int, tuple[str, int]] = {
+    ofp.OFPXMT_OFB_IN_PORT: ("in_port", 4),
+    ofp.OFPXMT_OFB_ETH_TYPE: ("eth_type", 2),
+    ofp.OFPXMT_OFB_IP_PROTO: ("ip_proto", 1),
+    ofp.OFPXMT_OFB_IPV4_SRC: ("ipv4_src", 4),
+    ofp.OFPXMT_OFB_IPV4_DST: ("ipv4_dst", 4),
+    ofp.OFPXMT_OFB_TCP_SRC: ("tcp_src", 2),
+    ofp.OFPXMT_OFB_TCP_DST: ("tcp_dst", 2),
+    ofp.OFPXMT_OFB_IPV6_SRC: ("ipv6_src", 16),
+    ofp.OFPXMT_OFB_IPV6_DST: ("ipv6_dst", 16),
+}
+_PREREQUISITES: dict[str, tuple[str, int | None]] = {
+    "ip_proto": ("eth_type", None),
+    "ipv4_src": ("eth_type", ETH_TYPE_IP),
+    "ipv4_dst": ("eth_type", ETH_TYPE_IP),
+    "ipv6_src": ("eth_type", ETH_TYPE_IPV6),
+    "ipv6_dst": ("eth_type", ETH_TYPE_IPV6),
+    "tcp_src": ("ip_proto", IPPROTO_TCP),
+    "tcp_dst": ("ip_proto", IPPROTO_TCP),
+}
+_KNOWN_INSTRUCTIONS = {1, 2, 3, 4, 5, 6}
+
+MatchFields = dict[str, int | str]
+
+
+class OpenFlowError(Exception):
+    """A request refused: the ``type`` and ``code`` of the OFPT_ERROR that answers it."""
+
+    def __init__(self, type_: int, code: int, text: str) -> None:
+        super().__init__(text)
+        self.type, self.code = type_, code
+
+
+class WindowSetting(NamedTuple):
+    """What a rule sets: ``kind`` is ``tcp_window`` or ``tcp_window_pool``, ``bytes`` unscaled."""
+
+    kind: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlowMod:
+    """A decoded, supported FlowMod. ``setting`` is None for deletions."""
+
+    command: int
+    match: MatchFields
+    setting: WindowSetting | None
+    cookie: int
+    cookie_mask: int
+    hard_timeout: int
+    priority: int
+    out_port: int
+    out_group: int
+    flags: int
+
+
+def decode_flow_mod(message: bytes) -> FlowMod:
+    """Decode a whole FlowMod message, header included. Raises :class:`OpenFlowError`."""
+    if len(message) < FLOW_MOD_HEADER + ofp.OFP_MATCH_SIZE:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "FlowMod too short")
+    (
+        cookie,
+        cookie_mask,
+        table,
+        command,
+        idle_timeout,
+        hard_timeout,
+        priority,
+        buffer_id,
+        out_port,
+        out_group,
+        flags,
+    ) = _FIXED.unpack_from(message, ofp.OFP_HEADER_SIZE)
+    if command not in range(5):
+        raise OpenFlowError(ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_COMMAND, f"command {command}")
+    deletes = command in (ofp.OFPFC_DELETE, ofp.OFPFC_DELETE_STRICT)
+    if table != TABLE_ID and not (deletes and table == ofp.OFPTT_ALL):
+        raise OpenFlowError(ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_TABLE_ID, f"table {table}")
+    if flags & ~_ADD_FLAGS:
+        raise OpenFlowError(ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_FLAGS, f"flags {flags:#x}")
+    match, offset = decode_match(message, FLOW_MOD_HEADER)
+    setting = None
+    if not deletes:
+        if buffer_id != ofp.OFP_NO_BUFFER:
+            raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BUFFER_UNKNOWN, "no packet is buffered")
+        # The lease: a rule without one could outlive its controller.
+        if command == ofp.OFPFC_ADD and (idle_timeout or not hard_timeout):
+            raise OpenFlowError(
+                ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_TIMEOUT, "a rule needs a hard timeout, no idle one"
+            )
+        setting = _decode_instructions(message, offset)
+        if command == ofp.OFPFC_ADD:
+            rule_target(match)
+        # A change without in_port would reach the rules of flows as well.
+        if setting.kind == oxm.TCP_WINDOW_POOL and "in_port" not in match:
+            raise OpenFlowError(
+                ofp.OFPET_BAD_ACTION, ofp.OFPBAC_MATCH_INCONSISTENT, "a pool belongs to a port, not to a flow"
+            )
+    return FlowMod(
+        command, match, setting, cookie, cookie_mask, hard_timeout, priority, out_port, out_group, flags
+    )
+
+
+def decode_match(message: bytes, start: int) -> tuple[MatchFields, int]:
+    """The ``ofp_match`` at ``start``: its fields and the offset behind it. Raises OpenFlowError."""
+
+    def bad(code: int, text: str) -> OpenFlowError:
+        return OpenFlowError(ofp.OFPET_BAD_MATCH, code, text)
+
+    if start + ofp.OFP_MATCH_SIZE > len(message):
+        raise bad(ofp.OFPBMC_BAD_LEN, "match truncated")
+    kind, length = _HH.unpack_from(message, start)
+    if kind != ofp.OFPMT_OXM:
+        raise bad(ofp.OFPBMC_BAD_TYPE, f"match type {kind}")
+    end, behind = start + length, start + (length + 7) // 8 * 8
+    if length < 4 or behind > len(message):
+        raise bad(ofp.OFPBMC_BAD_LEN, f"match length {length}")
+    fields: MatchFields = {}
+    offset = start + 4
+    while offset < end:
+        if offset + 4 > end:
+            raise bad(ofp.OFPBMC_BAD_LEN, "match field truncated")
+        oxm_class, field_mask, size = _OXM.unpack_from(message, offset)
+        offset += 4
+        if offset + size > end:
+            raise bad(ofp.OFPBMC_BAD_LEN, "match field truncated")
+        if oxm_class != ofp.OFPXMC_OPENFLOW_BASIC or field_mask >> 1 not in _FIELDS:
+            raise bad(ofp.OFPBMC_BAD_FIELD, f"match field {oxm_class:#x}/{field_mask >> 1}")
+        name, expected = _FIELDS[field_mask >> 1]
+        if field_mask & 1:
+            raise bad(ofp.OFPBMC_BAD_MASK, f"{name} cannot be masked")
+        if size != expected:
+            raise bad(ofp.OFPBMC_BAD_LEN, f"{name} has {size} bytes, not {expected}")
+        if name in fields:
+            raise bad(ofp.OFPBMC_DUP_FIELD, f"{name} twice")
+        fields[name] = _value(name, message[offset : offset + size])
+        offset += size
+    for name, (needed, value) in _PREREQUISITES.items():
+        if name in fields and (needed not in fields or value not in (None, fields[needed])):
+            raise bad(ofp.OFPBMC_BAD_PREREQ, f"{name} without its {needed}")
+    if fields.get("eth_type", ETH_TYPE_IP) not in (ETH_TYPE_IP, ETH_TYPE_IPV6):
+        raise bad(ofp.OFPBMC_BAD_VALUE, "eth_type is neither IPv4 nor IPv6")
+    if fields.get("ip_proto", IPPROTO_TCP) != IPPROTO_TCP:
+        raise bad(ofp.OFPBMC_BAD_VALUE, "ip_proto is not TCP")
+    return fields, behind
+
+
+def _value(name: str, raw: bytes) -> int | str:
+    if name.startswith("ipv"):
+        return str(ipaddress.ip_address(raw))
+    return int.from_bytes(raw, "big")
+
+
+def rule_target(match: MatchFields) -> int | FlowKey:
+    """What a rule's match names: a port number, or the flow of the ACKs it lowers.
+
+    Raises :class:`OpenFlowError` if the match is neither ``in_port`` alone nor a full 5-tuple.
+    """
+    if match.keys() == {"in_port"}:
+        return int(match["in_port"])
+    for src, dst in (("ipv4_src", "ipv4_dst"), ("ipv6_src", "ipv6_dst")):
+        if match.keys() == {"eth_type", "ip_proto", src, dst, "tcp_src", "tcp_dst"}:
+            return FlowKey(str(match[src]), str(match[dst]), int(match["tcp_src"]), int(match["tcp_dst"]))
+    raise OpenFlowError(
+        ofp.OFPET_BAD_MATCH, ofp.OFPBMC_BAD_WILDCARDS, "match in_port alone, or a full 5-tuple alone"
+    )
+
+
+def match_fields(target: int | FlowKey) -> MatchFields:
+    """The match of a rule for a port, or for the flow of the ACKs it lowers: :func:`rule_target` back."""
+    if isinstance(target, int):
+        return {"in_port": target}
+    v6 = ":" in target.src
+    return {
+        "eth_type": ETH_TYPE_IPV6 if v6 else ETH_TYPE_IP,
+        "ip_proto": IPPROTO_TCP,
+        "ipv6_src" if v6 else "ipv4_src": target.src,
+        "ipv6_dst" if v6 else "ipv4_dst": target.dst,
+        "tcp_src": target.sport,
+        "tcp_dst": target.dport,
+    }
+
+
+def _decode_instructions(message: bytes, offset: int) -> WindowSetting:
+    def bad(code: int, text: str) -> OpenFlowError:
+        return OpenFlowError(ofp.OFPET_BAD_INSTRUCTION, code, text)
+
+    setting: WindowSetting | None = None
+    while offset < len(message):
+        if offset + 8 > len(message):
+            raise bad(ofp.OFPBIC_BAD_LEN, "instruction truncated")
+        kind, length = _HH.unpack_from(message, offset)
+        if length < 8 or length % 8 or offset + length > len(message):
+            raise bad(ofp.OFPBIC_BAD_LEN, f"instruction length {length}")
+        if kind == ofp.OFPIT_EXPERIMENTER:
+            raise bad(ofp.OFPBIC_BAD_EXPERIMENTER, "experimenter instruction")
+        if kind not in _KNOWN_INSTRUCTIONS:
+            raise bad(ofp.OFPBIC_UNKNOWN_INST, f"instruction {kind}")
+        if kind != ofp.OFPIT_APPLY_ACTIONS or setting is not None:
+            raise bad(ofp.OFPBIC_UNSUP_INST, "one apply_actions is all this table does")
+        setting = _decode_actions(message, offset + 8, offset + length)
+        offset += length
+    if setting is None:
+        raise bad(ofp.OFPBIC_UNSUP_INST, "a rule needs apply_actions with a set_field")
+    return setting
+
+
+def _decode_actions(message: bytes, offset: int, end: int) -> WindowSetting:
+    def bad(code: int, text: str) -> OpenFlowError:
+        return OpenFlowError(ofp.OFPET_BAD_ACTION, code, text)
+
+    setting: WindowSetting | None = None
+    while offset < end:
+        kind, length = _HH.unpack_from(message, offset)
+        if length < 8 or length % 8 or offset + length > end:
+            raise bad(ofp.OFPBAC_BAD_LEN, f"action length {length}")
+        if kind == ofp.OFPAT_EXPERIMENTER:
+            raise bad(ofp.OFPBAC_BAD_EXPERIMENTER, "experimenter action")
+        if kind != ofp.OFPAT_SET_FIELD:
+            raise bad(ofp.OFPBAC_BAD_TYPE, f"action {kind} is not set_field")
+        if setting is not None:
+            raise bad(ofp.OFPBAC_TOO_MANY, "a rule sets one window")
+        setting = _decode_set_field(message[offset + 4 : offset + length])
+        offset += length
+    if setting is None:
+        raise bad(ofp.OFPBAC_BAD_TYPE, "a rule needs a set_field")
+    return setting
+
+
+def _decode_set_field(tlv: bytes) -> WindowSetting:
+    def bad(code: int, text: str) -> OpenFlowError:
+        return OpenFlowError(ofp.OFPET_BAD_ACTION, code, text)
+
+    oxm_class, field_mask, size = _OXM.unpack_from(tlv, 0)
+    kinds = {
+        oxm.OXM_FIELD_TCP_WINDOW: oxm.TCP_WINDOW,
+        oxm.OXM_FIELD_TCP_WINDOW_POOL: oxm.TCP_WINDOW_POOL,
+    }
+    if oxm_class != ofp.OFPXMC_EXPERIMENTER or field_mask & 1 or field_mask >> 1 not in kinds:
+        raise bad(ofp.OFPBAC_BAD_SET_TYPE, f"set_field of {oxm_class:#x}/{field_mask >> 1}")
+    # The TLV and its padding to 8 bytes fill the action exactly.
+    if size != oxm.OXM_LENGTH or len(tlv) != 12:
+        raise bad(ofp.OFPBAC_BAD_SET_LEN, f"set_field of {size} bytes, not {oxm.OXM_LENGTH}")
+    experimenter, value = struct.unpack_from("!II", tlv, 4)
+    if experimenter != oxm.EXPERIMENTER_ID:
+        raise bad(ofp.OFPBAC_BAD_SET_TYPE, f"experimenter {experimenter:#010x}")
+    return WindowSetting(kinds[field_mask >> 1], value)

@@ -1,0 +1,122 @@
+"""``fairq release``: takes out of a bridge what fairq_ryu has put into it, and nothing else.
+
+What outlives controller and agent: rules, which the controller leaves so that traffic goes on; its meter; and
+QoS records that were made to keep Open vSwitch from removing a port's queue. Rules are known by their cookie,
+records by ``external_ids``.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+
+from fairq_ryu.agent import status
+from fairq_ryu.errors import UserError
+
+# The first two bytes of the cookie of every rule of fairq_ryu.openflow.pipeline, whatever their layout.
+COOKIE_MASK = "0xfa17000000000000/0xffff000000000000"
+# The key of a QoS record of ours; its value is the name of the bridge.
+QOS_KEY = "fairq-bridge"
+# Ryu's own rule for discovery frames has no cookie to know it by.
+LLDP = "table=0,priority=65535,dl_dst=01:80:c2:00:00:0e,dl_type=0x88cc"
+_LLDP_RULE = re.compile(
+    r"cookie=0x0,.* table=0,.* priority=65535,dl_dst=01:80:c2:00:00:0e,dl_type=0x88cc "
+    r"actions=CONTROLLER:65535$"
+)
+_METER = re.compile(r"meter=controller pktps burst (?:stats )?bands=\s*type=drop rate=(\d+) burst_size=\1\s")
+_TIMEOUT = 15.0
+
+
+def main(bridge: str) -> int:
+    """Take out what is there, and say so. Returns 0. Raises :class:`UserError` if a controller or an agent
+    would put it back, or Open vSwitch does not answer.
+    """
+    if bridge not in _vsctl("list-br").split():
+        raise UserError(f"there is no bridge {bridge}", "ovs-vsctl list-br shows those there are")
+    if bridge in status.running() and _agent_answers(bridge):
+        raise UserError(f"the agent of bridge {bridge} is running", "end it first (Ctrl-C)")
+    for target in _vsctl("get-controller", bridge).split():
+        found = _vsctl("--bare", "--columns=is_connected", "find", "Controller", f'target="{target}"')
+        if "true" in found.split():
+            raise UserError(
+                f"bridge {bridge} is connected to {target}, a controller that would install its rules again",
+                f"end the controller first, or disconnect the bridge: ovs-vsctl del-controller {bridge}",
+            )
+    said = [_rules(bridge), _meter(bridge), _qos(bridge)]
+    for line in said:
+        print(f"fairq release: bridge {bridge}: {line}")
+    return 0
+
+
+def _agent_answers(bridge: str) -> bool:
+    try:
+        status.ask(bridge)
+    except UserError:
+        return False  # the socket of an agent that was killed
+    return True
+
+
+def _rules(bridge: str) -> str:
+    listed = _ofctl("dump-flows", bridge, f"cookie={COOKIE_MASK}").splitlines()
+    count = sum("cookie=" in line for line in listed)
+    _ofctl("del-flows", bridge, f"cookie={COOKIE_MASK}")
+    if any(_LLDP_RULE.search(line) for line in _ofctl("dump-flows", bridge, "table=0").splitlines()):
+        _ofctl("--strict", "del-flows", bridge, LLDP)
+        count += 1
+    return f"removed {count} rules"
+
+
+def _meter(bridge: str) -> str:
+    # As the controller makes it: of another's, another rate and burst would be odd to agree.
+    if not _METER.search(_ofctl("dump-meters", bridge, quiet=True).replace("\n", " ") + " "):
+        return "has no meter of ours"
+    _ofctl("del-meter", bridge, "meter=controller")
+    return "removed the meter for copies"
+
+
+def _qos(bridge: str) -> str:
+    records = _vsctl("--bare", "--columns=_uuid", "find", "QoS", f"external_ids:{QOS_KEY}={bridge}").split()
+    for record in records:
+        ports = _vsctl("--bare", "--columns=_uuid", "find", "Port", f"qos={record}").split()
+        clear = [word for port in ports for word in ("--", "clear", "Port", port, "qos")]
+        _vsctl(*clear, "--", "destroy", "QoS", record)
+    return f"removed {len(records)} QoS records"
+
+
+def _vsctl(*words: str) -> str:
+    return _run(["ovs-vsctl", "--timeout=10", *words])
+
+
+def _ofctl(*words: str, quiet: bool = False) -> str:
+    return _run(["ovs-ofctl", "--timeout=10", "--protocols=OpenFlow13", *words], quiet)
+
+
+def _run(command: Sequence[str], quiet: bool = False) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
+            text=True,
+            errors="replace",
+        )
+    except subprocess.TimeoutExpired:
+        raise UserError(
+            f"{command[0]} does not finish", "see whether Open vSwitch runs: ovs-vsctl show"
+        ) from None
+    except OSError as error:
+        raise UserError(
+            f"cannot run {command[0]}: {error.strerror}", "fairq doctor says what is lacking"
+        ) from None
+    if done.returncode != 0:
+        if quiet:
+            return ""
+        lines = done.stderr.strip().splitlines() or ["no reason given"]
+        raise UserError(
+            f"{' '.join(command[:1])}: {lines[-1]}",
+            "run it as root; fairq doctor says whether Open vSwitch runs",
+        )
+    return done.stdout

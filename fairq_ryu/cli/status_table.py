@@ -1,0 +1,69 @@
+"""An agent's status for people, for ``fairq status``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from fairq_ryu.cli.columns import console, long, number, plain_table
+from fairq_ryu.client import plain
+
+
+def print_status(about: dict[str, Any]) -> None:
+    """Print what :func:`fairq_ryu.agent.status.ask` returned."""
+    out = console()
+    for controller in about["controllers"]:
+        state = "connected" if controller["connected"] else "not connected"
+        out.print(Text(plain(f"controller {controller['target']}: {state}")))
+    out.print(Text(plain(f"bridge {about['bridge']}: {about['flows']} flows, {about['rules']} rules")))
+    columns = [
+        number("port"),
+        long("name"),
+        number("queue B"),
+        number("limit B"),
+        number("Mbit/s"),
+        number("drops"),
+        number("active"),
+        long("window B"),
+        number("lowered"),
+    ]
+    out.print(plain_table(columns, [_row(port) for port in about["ports"]]))
+    out.print(Text("lowered: ACKs whose window was lowered"))
+    for line in _remarks(about):
+        out.print(Text(plain(line)))
+
+
+def _row(port: dict[str, Any]) -> list[str]:
+    queue, rule = port["queue"], port["rule"]
+    return [
+        str(port["ofport"]),
+        port["name"],
+        str(queue["bytes"]),
+        str(queue["limit"] or "-"),
+        f"{queue['rate'] * 8 / 1e6:.0f}" if queue["rate"] else "-",
+        str(queue["drops"]),
+        str(port["active_flows"]),
+        # As `fairq show` has it.
+        f"{'pool' if rule['kind'] == 'pool' else 'each'} {rule['bytes']}" if rule else "-",
+        str(port["rewritten"]),
+    ]
+
+
+def _remarks(about: dict[str, Any]) -> Iterator[str]:
+    for port in about["ports"]:
+        if watched := port["congestion"]:
+            bounds = f"CNG from {watched['cng']} B, NOM at {watched['nom']} B"
+            text = f"port {port['ofport']}: {watched['state']}, {bounds}"
+            yield text + (", drops reported" if watched["drops"] else "")
+    reports = about["drop_reports"]
+    if not reports["available"]:
+        yield f"dropped packets are not reported: {reports['unavailable']}"
+    elif reports["told"] or reports["held_back"] or reports["lost"]:
+        yield (
+            f"dropped packets: {reports['told']} reported, {reports['held_back']} held back, "
+            f"{reports['lost']} lost, {reports['passed_over']} of no interest"
+        )
+    for entry in about["unwatched"]:
+        yield f"not watched: {entry['name']} ({entry['reason']})"

@@ -1,0 +1,77 @@
+"""All that the REST interface and the metrics may read of the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fairq_ryu.control.bridges import Network
+from fairq_ryu.control.counters import Counts
+from fairq_ryu.control.events import History
+from fairq_ryu.control.port_traffic import Traffic
+from fairq_ryu.control.windows import Windows
+from fairq_ryu.fabric.flows.table import FlowTable
+from fairq_ryu.model import NO_WINDOWS, dpid_text
+from fairq_ryu.policies.engine import PortView
+
+_UNKNOWN = PortView(0, NO_WINDOWS, None, None, None, None)
+
+
+class EventQueue(Protocol):
+    """Ryu's queue of events that the controller has not handled yet."""
+
+    maxsize: int
+
+    def qsize(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerState:
+    """The parts of one controller, to be read. They may change during a reading that gives others a turn."""
+
+    network: Network
+    flows: FlowTable
+    windows: Windows
+    traffic: Traffic
+    counts: Counts
+    history: History
+    event_queue: EventQueue
+    open_streams: Callable[[], int]
+
+    def ports(self) -> Iterator[dict[str, Any]]:
+        """The ports of all bridges. What only an agent can tell is None without one, or before it has."""
+        network, windows = self.network, self.windows
+        engine = windows.engine
+        governed = engine.view()
+        for dpid in sorted(network.topology.switches):
+            link = windows.links.get(dpid)
+            for port in network.topology.ports(dpid):
+                seen = governed.get(port, _UNKNOWN)
+                plan, sample = seen.plan, seen.sample
+                depth = link.depths.get(port.port) if link is not None else None
+                traffic = self.traffic.get(port)
+                yield {
+                    "dpid": dpid_text(dpid),
+                    "port": port.port,
+                    "name": network.names.get(port, ""),
+                    "role": str(network.topology.role(port)),
+                    "flows": seen.flows,
+                    "active": None if depth is None else depth.active,
+                    "queue_bytes": None if depth is None else depth.backlog,
+                    "peak_bytes": None if depth is None else depth.peak,
+                    "limit_bytes": None if depth is None else (sample.limit if sample else depth.limit),
+                    "rate_bps": None if depth is None else depth.rate * 8,
+                    "drops": None if depth is None else depth.drops,
+                    "pool_bytes": plan.pool,
+                    "window_bytes": plan.window,
+                    "flow_windows": len(plan.flows),
+                    "policy": engine.policy_of(port).name,
+                    "target_bytes": seen.target,
+                    "state": None if seen.state is None else str(seen.state),
+                    "incast": seen.incast,
+                    "tx_bytes": None if traffic is None else traffic.tx_bytes,
+                    "rx_bytes": None if traffic is None else traffic.rx_bytes,
+                    "tx_bps": None if traffic is None else traffic.tx_bps,
+                    "rx_bps": None if traffic is None else traffic.rx_bps,
+                }

@@ -1,0 +1,263 @@
+"""What an experiment needs of the machine (checked before anything starts) and what it must note about it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fairq_ryu import __version__
+from fairq_ryu.config import programs, schema
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.baselines import BASELINES
+from fairq_ryu.experiments.scenario import Scenario
+from fairq_ryu.experiments.traffic.workers import REPOSITORY
+from fairq_ryu.setting import did_you_mean
+from mininet_topos.commands import CommandError, run
+
+BARE = "bare"
+"""The pseudo-policy without controller and agent, one NORMAL rule: what the others cost shows against it."""
+DROPTAIL = "droptail"
+"""The controller and the agent as ever, but no window is ever set."""
+
+GENERIC_APP = "fairq_ryu.apps.policy"
+"""The app that runs whatever policy the configuration names."""
+
+
+def known_policies() -> list[str]:
+    """Names accepted by ``--policy``: those with an entry point that an app can run, baselines, `BARE`."""
+    apps = _apps()
+    return [*sorted([*apps, *(name for name, each in BASELINES.items() if each.policy in apps)]), BARE]
+
+
+def app_of(policy: str) -> str:
+    """The app that ryu-manager loads for a known policy: its own, or `GENERIC_APP`."""
+    return _apps()[policy]
+
+
+def _apps() -> dict[str, str]:
+    """The app of each policy. Those of other packages have none of their own here, whatever they are
+    called.
+    """
+    found: dict[str, str] = {}
+    for each in importlib.metadata.entry_points(group="fairq_ryu.policies"):
+        ours = each.value.startswith("fairq_ryu.policies.")
+        app = f"fairq_ryu.apps.{each.name}" if ours else GENERIC_APP
+        if _exists(app) and (ours or each.name not in found):
+            found[each.name] = app
+    if _exists(f"fairq_ryu.apps.{DROPTAIL}"):
+        found[DROPTAIL] = f"fairq_ryu.apps.{DROPTAIL}"
+    return found
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def check_policies(policies: Sequence[str]) -> None:
+    """``UserError`` when a policy is unknown or named twice, or none is given."""
+    known = known_policies()
+    if not policies:
+        raise UserError("no policy given", "name one or more of: " + ", ".join(known))
+    for policy in policies:
+        if policy not in known:
+            raise UserError(f"there is no policy {policy!r}", did_you_mean(policy, known))
+        if policies.count(policy) > 1:
+            raise UserError(f"policy {policy!r} is named twice", "name each once")
+
+
+def check_loops(scenario: Scenario, policies: Sequence[str]) -> None:
+    """``UserError`` for `BARE` where packets can go round: its switches flood each other for ever."""
+    if BARE in policies and scenario.shape.loops:
+        raise UserError(
+            f"policy {BARE!r} cannot run on topology {scenario.topology!r}: it has loops,"
+            " and switches without a controller flood for ever",
+            "take another policy or topology",
+        )
+
+
+def check_machine(scenario: Scenario, switches: Sequence[str]) -> None:
+    """``UserError`` when this machine cannot run ``scenario`` now; ``switches`` are bridges it will make."""
+    if os.geteuid() != 0:
+        raise UserError("network namespaces and Open vSwitch need root", "run it with sudo")
+    for program in programs.needed("run"):
+        if shutil.which(program.name) is None:
+            raise UserError(
+                f"{program.name} is not installed", f"run `make setup`, or install {program.package}"
+            )
+    if importlib.util.find_spec("mininet") is None:
+        raise UserError("this Python does not see Mininet", "run `make setup`, and use .venv/bin/fairq")
+    for question in (["ovs-vsctl", "--timeout=5", "show"], ["ovs-appctl", "--timeout=5", "version"]):
+        try:
+            run(question)
+        except CommandError:
+            raise UserError(
+                "Open vSwitch is not running",
+                "`systemctl start openvswitch-switch`, or without systemd"
+                " `/usr/share/openvswitch/scripts/ovs-ctl start --system-id=random`",
+            ) from None
+    offered = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    if scenario.cc not in offered:
+        raise UserError(
+            f"this kernel does not offer the congestion control {scenario.cc!r}",
+            f"`modprobe tcp_{scenario.cc}`, or --set cc=" + "|".join(offered),
+        )
+    for name in switches:
+        _check_free(name)
+
+
+def _check_free(switch: str) -> None:
+    """Refuse a name that is in use; a bridge left by a run that was killed is not (see `FairQSwitch`)."""
+    from mininet_topos.switch import SwitchError, refuse_foreign_bridge
+
+    try:
+        refuse_foreign_bridge(switch)
+    except SwitchError as error:
+        message, _, remedy = str(error).partition(": ")
+        raise UserError(message, remedy) from None
+    taken = [each.name for each in Path("/sys/class/net").iterdir() if each.name.startswith(f"{switch}-eth")]
+    if taken:
+        raise UserError(
+            f"interface {sorted(taken)[0]} exists already",
+            "end the Mininet that uses it, or remove it with `ip link del`",
+        )
+
+
+def check_directory(out: Path) -> None:
+    """Make the directory for results. ``UserError`` when it cannot be made or written."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise UserError(f"cannot write to {out}: {error.strerror}", "give another --out DIR") from None
+
+
+def find_program(name: str) -> str:
+    """A program of this project's environment. ``UserError`` when it is not installed."""
+    for directory in (Path(sys.executable).parent, REPOSITORY / ".venv" / "bin"):
+        if (directory / name).is_file():
+            return str(directory / name)
+    found = shutil.which(name)
+    if found is None:
+        raise UserError(f"{name} is not installed", "run `make setup`")
+    return found
+
+
+def metadata(
+    scenario_name: str, overrides: dict[str, str], config_file: Path | None, config_files: Iterable[Path]
+) -> dict[str, Any]:
+    """What someone else needs to repeat the run, and to judge why theirs differs. ``config_file`` is what the
+    user has given, ``config_files`` are all that controllers were started with.
+    """
+    status = _git("status", "--porcelain")
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "project_version": __version__,
+        "git_commit": _git("rev-parse", "HEAD"),
+        "git_dirty": None if status is None else bool(status),
+        "scenario_name": scenario_name,
+        "overrides": overrides,
+        "policy_config": config_file.read_text() if config_file else None,
+        "settings": schema.load(config_files).as_dict(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "system": platform.freedesktop_os_release().get("PRETTY_NAME", platform.system()),
+        "open_vswitch": _first_line(["ovs-vsctl", "--version"]).split()[-1],
+        "mininet": _mininet_version(),
+        "python": platform.python_version(),
+        "ryu": _package("c65ryu") or _package("ryu"),
+    }
+
+
+def cpu_times() -> tuple[int, int, int]:
+    """Jiffies of all CPUs since the machine started: in all, idle, and stolen by its host."""
+    with open("/proc/stat", encoding="ascii") as file:
+        times = [int(word) for word in file.readline().split()[1:9]]
+    return sum(times), times[3] + times[4], times[7]
+
+
+def cpu_shares(before: tuple[int, int, int], after: tuple[int, int, int]) -> dict[str, float]:
+    """Between two readings: the share of CPU time that was idle, and that the host took away, percent.
+
+    With none idle, or much stolen, a run has measured the machine and not the network.
+    """
+    whole = max(1, after[0] - before[0])
+    return {
+        "idle_percent": 100 * (after[1] - before[1]) / whole,
+        "stolen_percent": 100 * (after[2] - before[2]) / whole,
+    }
+
+
+def switch_ticks() -> dict[int, int]:
+    """Clock ticks of processor time that each thread of ovs-vswitchd has used, by thread id; empty when it
+    cannot be read.
+    """
+    directory = os.environ.get("OVS_RUNDIR", "/var/run/openvswitch")
+    ticks: dict[int, int] = {}
+    try:
+        pid = int(Path(directory, "ovs-vswitchd.pid").read_text())
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            # The name, in brackets, may hold blanks.
+            fields = (thread / "stat").read_text().rpartition(")")[2].split()
+            ticks[int(thread.name)] = int(fields[11]) + int(fields[12])
+    except (OSError, ValueError, IndexError):
+        return {}
+    return ticks
+
+
+def switch_share(before: Mapping[int, int], after: Mapping[int, int], seconds: float) -> float | None:
+    """The share of one processor, percent, that the busiest thread of ovs-vswitchd used between two readings
+    of `switch_ticks`: in user space, the one that forwards. None when it is not known.
+    """
+    used = [ticks - before[thread] for thread, ticks in after.items() if thread in before]
+    if not used or seconds <= 0:
+        return None
+    return 100 * max(used) / (os.sysconf("SC_CLK_TCK") * seconds)
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(REPOSITORY), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=10,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _first_line(argv: list[str]) -> str:
+    try:
+        return run(argv).splitlines()[0]
+    except (CommandError, IndexError):
+        return "unknown"
+
+
+def _mininet_version() -> str:
+    from mininet.net import VERSION
+
+    return str(VERSION)
+
+
+def _package(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,125 @@
+"""What the switch knows of its queues: readings of the agent and of tc, and the differences between two."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.measure import stats
+from fairq_ryu.experiments.traffic.workers import RunError
+from mininet_topos.commands import CommandError, run
+
+
+class QueueReading(NamedTuple):
+    """Counters of one port since its agent began; only differences of two mean anything."""
+
+    limit: int
+    """buffer, bytes"""
+    byte_ns: int
+    """backlog added up over time, bytes times ns"""
+    clock_ns: int
+    """when this was read"""
+    drops: int
+    packets: int
+    rewritten: int
+    """ACKs whose window was lowered on this port"""
+    histogram: list[tuple[float, float, float]]
+    """time in ns at each depth, see `stats.Histogram`"""
+
+
+def read_status(bridge: str) -> dict[str, Any]:
+    """What the agent of ``bridge`` says of itself. ``RunError`` when it cannot be asked."""
+    # Not by `fairq status`: its start takes a second of a processor, for each of up to 20 switches. Imported
+    # here: only a run needs it, and it takes half a second.
+    from fairq_ryu.agent.status import ask
+
+    try:
+        return ask(bridge)
+    except UserError as error:
+        raise RunError(f"cannot read the status of the agent of {bridge}: {error.message}") from None
+
+
+def queue_of(status: Mapping[str, Any], port: str) -> QueueReading:
+    """The counters of the port with interface name ``port``. ``RunError`` when the agent shows none."""
+    for each in status.get("ports", []):
+        if each["name"] == port:
+            queue = each.get("queue")
+            if queue is None:
+                raise RunError(f"the agent shows no queue for port {port}: it has not seen a packet there")
+            return QueueReading(
+                limit=queue["limit"],
+                byte_ns=queue["byte_ns"],
+                clock_ns=queue["clock_ns"],
+                drops=queue["drops"],
+                packets=queue["packets"],
+                rewritten=each["rewritten"],
+                histogram=[(low, high, ns) for low, high, ns in queue["histogram"]],
+            )
+    raise RunError(f"the agent does not show port {port}")
+
+
+def between(before: QueueReading, after: QueueReading) -> dict[str, Any]:
+    """Mean and p99 of the depth (bytes), drops, packets and ACKs rewritten between two readings."""
+    elapsed = after.clock_ns - before.clock_ns
+    if elapsed <= 0:
+        raise RunError("two readings of the queue at the same time, or the agent restarted between them")
+    depths = stats.histogram_difference(before.histogram, after.histogram)
+    return {
+        "seconds": elapsed / 1e9,
+        "mean_bytes": (after.byte_ns - before.byte_ns) / elapsed,
+        "p99_bytes": stats.time_percentile(depths, 0.99),
+        "drops": after.drops - before.drops,
+        "packets": after.packets - before.packets,
+        "acks_rewritten": after.rewritten - before.rewritten,
+        "histogram": [[low, high, ns] for low, high, ns in depths if ns > 0],
+    }
+
+
+class Losses(NamedTuple):
+    """What a port has lost since its queue was made, as the kernel counts it; packets."""
+
+    refused: int
+    """by the queue itself; Open vSwitch's userspace datapath may have lost more packets of the same batch"""
+    taken: int
+    """dropped at tc egress, one by one, before the queue could refuse them. Only differences of two readings
+    mean anything, and while packets flow a reading may be off by those that pass between two counters."""
+
+    @property
+    def all(self) -> int:
+        """Packets lost at the port, as far as the kernel knows."""
+        return self.refused + self.taken
+
+    def since(self, before: Losses) -> Losses:
+        """What was lost between two readings."""
+        return Losses(self.refused - before.refused, max(0, self.taken - before.taken))
+
+
+def losses(interface: str) -> Losses:
+    """What the queue of ``interface`` has lost, as tc counts it. `RunError` when it cannot be read.
+
+    tc has no counter for packets that a filter at egress drops: they are those that clsact has seen and the
+    root qdisc has not.
+    """
+    try:
+        return read_losses(json.loads(run(["tc", "-s", "-j", "qdisc", "show", "dev", interface])))
+    except (CommandError, json.JSONDecodeError) as error:
+        raise RunError(f"cannot read the queue of {interface}: {error}") from None
+    except LookupError:
+        raise RunError(
+            f"interface {interface} has lost its queue: something else changed its qdisc"
+        ) from None
+
+
+def read_losses(listed: Sequence[Mapping[str, Any]]) -> Losses:
+    """The losses of one interface, from tc's JSON of its qdiscs. ``LookupError`` without root or bfifo."""
+    # The root counts what its leaf dropped as well, so the leaf alone is asked.
+    refused = next((int(each["drops"]) for each in listed if each["kind"] == "bfifo"), None)
+    root = next((each for each in listed if each.get("root")), None)
+    if refused is None or root is None:
+        raise LookupError("bfifo")
+    seen = next((int(each["packets"]) for each in listed if each["kind"] == "clsact"), None)
+    if seen is None:
+        return Losses(refused, 0)
+    return Losses(refused, seen - int(root["packets"]) - int(root["qlen"]) - refused)

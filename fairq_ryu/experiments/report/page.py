@@ -1,0 +1,140 @@
+"""The page of a report: the tables, the pictures and the settings of one result, in a single file."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fairq_ryu.experiments.report import table
+
+_CSS = """
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;
+background:#fff}
+table{border-collapse:collapse;margin:1rem 0}td,th{padding:.2rem .8rem;border-bottom:1px solid #ddd;
+text-align:right;vertical-align:top}td:first-child,th:first-child{text-align:left}
+tr:hover td{background:#f4f6f8}.words td,.words th{text-align:left}.words td{overflow-wrap:anywhere}
+figure{margin:1.5rem 0}img{max-width:100%;height:auto}figcaption{font-weight:600}
+.failed{color:#b00020}pre{white-space:pre-wrap}summary{cursor:pointer;font-weight:600;margin:1rem 0}
+dt{font-weight:600;float:left;clear:left;margin-right:.6rem}dd{margin:0 0 .3rem}
+"""
+
+_TERMS = (
+    ("mouse, mice", "mice", "A short transfer on a new connection, such as one answer of a server."),
+    ("elephant", "elephants", "A bulk transfer that runs all the time and fills the queue."),
+    (
+        "FCT",
+        "FCT",
+        "Flow completion time: from opening the connection to the last byte. sd: standard deviation;"
+        " p50, p95, p99: 50, 95 and 99 of 100 flows were no slower.",
+    ),
+    ("RTO timeout", "RTO", "A sender stopped waiting for an ACK and sent again, after 200 ms or more."),
+    (
+        "Jain's index",
+        "Jain",
+        "Fairness of the elephants' rates: 1 when all are equal, 1/n when one of n has everything.",
+    ),
+    ("alone", "alone:", "The phase before the rounds, in which only the elephants run."),
+    ("afterwards", "afterwards", "The phase after the rounds, in which only the elephants run."),
+    ("round", "round", "A volley: transfers that begin at one moment, as when many servers answer together."),
+    (
+        "disturbed",
+        "disturbed",
+        "The hypervisor of this virtual machine took CPU time away during the round; it was made again.",
+    ),
+    ("left out", "left out:", "Rounds that were disturbed and are not in the figures above."),
+    (
+        "n",
+        "n = ",
+        "The number of flows of each application that begin together.",
+    ),
+    ("ACKs rewritten", "ACKs rewritten", "ACKs in which the switch lowered the receive window."),
+)
+
+
+def page(whole: Mapping[str, Any], pictures: Sequence[tuple[str, str]]) -> str:
+    """The page of a result, with everything inside it: no file and no address is needed to show it.
+
+    ``pictures`` are captions, each with its SVG in base64.
+    """
+    text = html.escape
+    title = text(whole["scenario"]["title"])
+    rows, ratios = table.rows(whole), table.ratio_rows(whole)
+    parts = [
+        "<!doctype html>",
+        f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+        f'<meta name="viewport" content="width=device-width"><style>{_CSS}</style></head><body>',
+        f"<h1>{title}</h1>",
+    ]
+    failures = any(policy["failed"] or policy.get("unsound") for policy in whole["policies"])
+    remarks = [f"<p>{text(remark)}</p>" for remark in table.remarks(whole)]
+    parts.append(_table([table.heading(whole), *rows]))
+    if ratios:
+        parts += ["<h2>Compared</h2>", _table([table.heading(whole), *ratios])]
+    parts += [f'<div class="{"failed" if failures else "remarks"}">', *remarks, "</div>"] if remarks else []
+    parts += _legend(row[0] for row in (*rows, *ratios))
+    for caption, data in pictures:
+        parts.append(
+            f'<figure><figcaption>{text(caption)}</figcaption><img alt="{text(caption)}" '
+            f'src="data:image/svg+xml;base64,{data}"></figure>'
+        )
+    parts += _about(whole)
+    parts.append("</body></html>\n")
+    return "\n".join(parts)
+
+
+def _legend(labels: Iterable[str]) -> list[str]:
+    """What the terms mean that the tables use."""
+    used = "\n".join(labels)
+    found = [(term, meaning) for term, mark, meaning in _TERMS if mark in used]
+    if not found:
+        return []
+    listed = [f"<dt>{html.escape(term)}</dt><dd>{html.escape(meaning)}</dd>" for term, meaning in found]
+    return ["<h2>Terms</h2>", "<dl>", *listed, "</dl>"]
+
+
+def _about(whole: Mapping[str, Any]) -> list[str]:
+    """The scenario and the machine; the settings that were in force; the configuration file."""
+    metadata = dict(whole["metadata"])
+    config = metadata.pop("policy_config", None)
+    settings = metadata.pop("settings", None)
+    parts = []
+    for name, values in (("Scenario", whole["scenario"]), ("Metadata", metadata)):
+        listed = [[key, _value(value)] for key, value in values.items()]
+        parts += [f"<h2>{name}</h2>", _table([["setting", "value"], *listed], "words")]
+    if settings:
+        listed = [
+            [f"[{section}]", key, _value(value)]
+            for section, values in settings.items()
+            for key, value in values.items()
+        ]
+        parts += [
+            "<details><summary>Settings of controller and agents</summary>",
+            _table([["section", "setting", "value"], *listed], "words"),
+            "</details>",
+        ]
+    if config:
+        parts.append(f"<h2>Configuration</h2><pre>{html.escape(config)}</pre>")
+    return parts
+
+
+def _value(value: Any) -> str:
+    """A setting's value for people: no Python, and no JSON."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) or "-"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_value, value))
+    return str(value)
+
+
+def _table(lines: Sequence[Sequence[str]], kind: str = "") -> str:
+    """The first line is the heading."""
+    head, *body = lines
+    out = [f'<table class="{kind}">' if kind else "<table>"]
+    out.append("<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in head) + "</tr>")
+    out += ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in body]
+    return "\n".join([*out, "</table>"])

@@ -1,0 +1,5 @@
+"""The load generator: small programs inside hosts, and the runner's end of them.
+
+May import the standard library only, because every host starts it.
+A new role is a module here and an entry in generator.py.
+"""

@@ -1,0 +1,165 @@
+"""Elephants: long-lived bulk connections, and the sink that counts and sums up what arrives of each."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import struct
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fairq_ryu.experiments.measure import tcpinfo
+from fairq_ryu.experiments.traffic import payload
+from fairq_ryu.experiments.traffic.generator_control import Json, Loop, answer, listen
+
+HEADER = struct.Struct("!I")  # an elephant says which one it is
+CHUNK = 1 << 18  # bytes per read
+# The sink wakes for this much, not for each segment: on a small machine the wake-ups would take the processor
+# from the switch under test. A receive buffer always holds it.
+READ_BYTES = 32768
+
+
+@dataclass
+class _Arriving:
+    """What has come of one elephant."""
+
+    bytes: int = 0
+    crc: int = 0
+    sock: socket.socket | None = None
+    """None once it has ended"""
+
+
+class Sink:
+    """Counts the bytes of every elephant. ``mark`` answers with the counts of this instant, ``sums`` with the
+    checksums too.
+    """
+
+    def __init__(self, loop: Loop, port: int) -> None:
+        self._loop = loop
+        self._buffer = bytearray(CHUNK)
+        self._view = memoryview(self._buffer)
+        self._elephants: dict[int, _Arriving] = {}
+        self._listener = listen(port)
+        loop.add(self._listener, selectors.EVENT_READ, self._accept)
+        answer("ready", port=self._listener.getsockname()[1])
+
+    def command(self, order: Json) -> None:
+        for each in self._elephants.values():
+            if each.sock is not None:
+                self._data(each.sock, each)  # what lies unread has arrived
+        if order["cmd"] == "sums":
+            answer("sums", flows={i: [each.bytes, each.crc] for i, each in self._elephants.items()})
+            return
+        counts = {i: each.bytes for i, each in self._elephants.items()}
+        answer(order["cmd"], clock_ns=time.monotonic_ns(), bytes=counts)
+
+    def _accept(self, _events: int) -> None:
+        try:
+            sock, _peer = self._listener.accept()
+        except OSError:  # it went while it waited
+            return
+        sock.setblocking(False)
+        self._loop.add(sock, selectors.EVENT_READ, lambda _events: self._header(sock))
+
+    def _header(self, sock: socket.socket) -> None:
+        try:
+            header = sock.recv(HEADER.size)
+        except OSError:
+            header = b""
+        if len(header) < HEADER.size:  # four bytes never come in two segments: it ended before it began
+            self._loop.drop(sock)
+            return
+        (index,) = HEADER.unpack(header)
+        elephant = self._elephants[index] = _Arriving(sock=sock)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, READ_BYTES)
+        self._loop.change(sock, selectors.EVENT_READ, lambda _events: self._data(sock, elephant))
+
+    def _data(self, sock: socket.socket, elephant: _Arriving) -> None:
+        try:
+            count = sock.recv_into(self._buffer)
+        except BlockingIOError:
+            return
+        except OSError:
+            count = 0
+        if count == 0:
+            elephant.sock = None
+            self._loop.drop(sock)
+            return
+        elephant.crc = zlib.crc32(self._view[:count], elephant.crc)
+        elephant.bytes += count
+
+
+@dataclass
+class _Sending:
+    """One elephant at its source. Its payload is that of ``seed``."""
+
+    sock: socket.socket
+    seed: int
+    sent: int = 0
+    open: bool = True
+
+
+class Elephants:
+    """Sends without end on the connections that ``start`` names. ``info`` answers with their counters,
+    ``finish`` ends them and waits until everything has arrived, ``checksum`` says what so many bytes sum up
+    to.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._flows: dict[int, _Sending] = {}
+        answer("ready")
+
+    def command(self, order: Json) -> None:
+        match order["cmd"]:
+            case "start":
+                for index in order["indices"]:
+                    self._start(index, order["address"], order["port"], order["seed"] + index)
+                answer("start")
+            case "finish":
+                self._finish(order["timeout_s"])
+                answer("finish", sent={i: each.sent for i, each in self._flows.items()})
+            case "checksum":
+                sums = {i: payload.checksum(self._flows[int(i)].seed, n) for i, n in order["bytes"].items()}
+                answer("checksum", crc=sums)
+            case _:
+                flows = {i: tcpinfo.of(each.sock)._asdict() for i, each in self._flows.items()}
+                answer(order["cmd"], flows=flows)
+
+    def _start(self, index: int, address: str, port: int, seed: int) -> None:
+        sock = socket.create_connection((address, port), timeout=20.0)
+        sock.sendall(HEADER.pack(index))
+        sock.setblocking(False)
+        flow = self._flows[index] = _Sending(sock, seed)
+        self._loop.add(sock, selectors.EVENT_WRITE, self._sender(index, flow))
+
+    def _sender(self, index: int, flow: _Sending) -> Callable[[int], None]:
+        def send(_events: int) -> None:
+            try:
+                flow.sent += flow.sock.send(payload.piece(flow.seed, flow.sent))
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                raise RuntimeError(f"elephant {index}: {error.strerror}") from error
+
+        return send
+
+    def _finish(self, timeout: float) -> None:
+        """No more data; the sink ends in answer when it has all."""
+        deadline = time.monotonic() + timeout
+        for flow in self._flows.values():
+            flow.sock.shutdown(socket.SHUT_WR)
+            self._loop.change(flow.sock, selectors.EVENT_READ, self._ender(flow))
+        while any(flow.open for flow in self._flows.values()) and self._loop.running:
+            if (left := deadline - time.monotonic()) <= 0:
+                break
+            self._loop.step(left)
+
+    def _ender(self, flow: _Sending) -> Callable[[int], None]:
+        def ended(_events: int) -> None:
+            flow.open = False
+            self._loop.drop(flow.sock)
+
+        return ended

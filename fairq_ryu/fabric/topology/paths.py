@@ -1,0 +1,172 @@
+"""The path of every connection, chosen once and kept.
+
+A connection between hosts of different switches is pinned: it keeps its path, with rules of its own on
+every hop and in both directions, until it ends or a link of the path goes. One within a switch is left to
+the rules that forward by destination, and so are those of a network without loops, unless all are to be
+pinned: there is one way only. Should it get another one, the connections that run are pinned to theirs. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from fairq_ryu.fabric.topology.routing import Routes, Way, reverse
+from fairq_ryu.model import FlowKey, FlowPath, PortKey
+
+
+class PathChoice(StrEnum):
+    """How one of several shortest ways is chosen."""
+
+    HASH = "hash"
+    LEAST_LOADED = "least-loaded"
+
+
+class Assigned(NamedTuple):
+    """The path of a connection, for direction ``key``, between the host ports ``source`` and ``target``.
+
+    ``pinned``: it takes rules of its own; ``way`` are the links it passes.
+    """
+
+    key: FlowKey
+    source: PortKey
+    target: PortKey
+    way: Way
+    pinned: bool
+
+    @property
+    def path(self) -> FlowPath:
+        """The ports by which segments leave, switch by switch, there and back."""
+        return FlowPath(
+            (*(out for out, _ in self.way), self.target),
+            (*(out for out, _ in reverse(self.way)), self.source),
+        )
+
+    @property
+    def reversed(self) -> Assigned:
+        """The same for the other direction."""
+        return Assigned(self.key.reversed, self.target, self.source, reverse(self.way), self.pinned)
+
+
+class Moved(NamedTuple):
+    """A connection's path has changed."""
+
+    old: Assigned
+    new: Assigned
+
+
+class Rerouted(NamedTuple):
+    """What has become of connections: those that go another way, and those that are pinned where they are."""
+
+    moved: list[Moved]
+    pinned: list[Assigned]
+
+
+class PathTable:
+    """The paths of all connections. Made with the routes of the moment; :meth:`reroute` brings new ones.
+
+    ``always``: connections are pinned even where there is one way only.
+    """
+
+    def __init__(self, routes: Routes, choice: PathChoice = PathChoice.HASH, always: bool = False) -> None:
+        self.routes = routes
+        self.choice = choice
+        self.always = always
+        self._assigned: dict[FlowKey, Assigned] = {}
+        self._load: Counter[PortKey] = Counter()  # pinned connections by port
+        self.pinned = 0
+
+    def __len__(self) -> int:
+        return len(self._assigned)
+
+    def get(self, key: FlowKey) -> Assigned | None:
+        """The path of a connection, for direction ``key``."""
+        found = self._assigned.get(key.connection)
+        return found if found is None or found.key == key else found.reversed
+
+    def through(self, dpid: int) -> list[Assigned]:
+        """The pinned paths that pass a switch."""
+        return [each for each in self if each.pinned and any(p.dpid == dpid for p in each.path.forward)]
+
+    def __iter__(self) -> Iterator[Assigned]:
+        return iter(list(self._assigned.values()))
+
+    def assign(self, key: FlowKey, source: PortKey, target: PortKey) -> Assigned | None:
+        """The path of a connection between two host ports: the one it has, or a new one if it has none or
+        its ends have moved. None if there is no way.
+        """
+        known = self.get(key)
+        if known is not None:
+            if (known.source, known.target) == (source, target):
+                return known
+            self.release(key)
+        chosen = self._choose(key, source, target)
+        if chosen is not None:
+            self._keep(chosen)
+        return chosen
+
+    def release(self, key: FlowKey) -> Assigned | None:
+        """A connection has ended; returns what it had."""
+        known = self._assigned.pop(key.connection, None)
+        if known is not None and known.pinned:
+            self._count(known, -1)
+        return known
+
+    def reroute(self, routes: Routes) -> Rerouted:
+        """The network has changed: find new paths for connections whose path is gone. One that still works
+        is kept, whatever has come, and pinned if there is another way now.
+        """
+        self.routes = routes
+        changed = Rerouted([], [])
+        for known in list(self._assigned.values()):
+            if routes.alive(known.way):
+                if not known.pinned and self._pins(known.way):
+                    self.release(known.key)
+                    self._keep(known._replace(pinned=True))
+                    changed.pinned.append(known._replace(pinned=True))
+                continue
+            self.release(known.key)
+            new = self._choose(known.key, known.source, known.target)
+            if new is None:
+                # No way at all: it keeps what it had, which works again as soon as the links do.
+                new = known
+            self._keep(new)
+            if new != known:
+                changed.moved.append(Moved(known, new))
+        return changed
+
+    def _pins(self, way: Way) -> bool:
+        return bool(way) and (self.always or not self.routes.only_one(way[0][0].dpid))
+
+    def _choose(self, key: FlowKey, source: PortKey, target: PortKey) -> Assigned | None:
+        routes = self.routes
+        candidates = routes.shortest(source.dpid, target.dpid)
+        if not candidates:
+            return None
+        way: Way | None
+        if self.choice is PathChoice.LEAST_LOADED and len(candidates) > 1:
+            way = min(candidates, key=self._heaviest)
+        else:
+            way = routes.way(source.dpid, target.dpid, key)
+        if way is None:
+            return None
+        return Assigned(key, source, target, way, self._pins(way))
+
+    def _heaviest(self, way: Way) -> list[int]:
+        """Connections pinned to the links of a way, the fullest link first."""
+        return sorted((self._load[out] for out, _ in way), reverse=True)
+
+    def _keep(self, chosen: Assigned) -> None:
+        self._assigned[chosen.key.connection] = chosen
+        if chosen.pinned:
+            self._count(chosen, 1)
+
+    def _count(self, chosen: Assigned, by: int) -> None:
+        self.pinned += by
+        # Both ends of each link: a way is weighed from either side.
+        for port in (port for hop in chosen.way for port in hop):
+            self._load[port] += by
+            if not self._load[port]:
+                del self._load[port]

@@ -1,0 +1,114 @@
+"""The controller's own health as metrics: what reaches it, how late it is, what its agents have been told."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING
+
+from fairq_ryu import __version__
+from fairq_ryu.metrics.family import Family
+from fairq_ryu.metrics.tables import Samples
+
+if TYPE_CHECKING:
+    from fairq_ryu.control.state import ControllerState
+
+HEALTH = (
+    Family("fairq_build_info", "info", "Versions of the running programs.", ("version", "python")),
+    Family("fairq_policy_info", "info", "Policy of the ports that no pattern matches.", ("policy",)),
+    Family(
+        "fairq_packet_ins_total",
+        "counter",
+        "Packets that switches have sent to the controller, by kind.",
+        ("kind",),
+    ),
+    Family(
+        "fairq_packet_ins_dropped_total",
+        "counter",
+        "Packets to the controller that the bridge has dropped, because of the limit packet_in_rate.",
+        ("dpid",),
+    ),
+    Family("fairq_event_queue_length", "gauge", "Messages from switches that wait to be handled."),
+    Family(
+        "fairq_event_queue_capacity",
+        "gauge",
+        "Maximum of fairq_event_queue_length; at this length the controller stops reading from switches.",
+    ),
+    Family(
+        "fairq_loop_delay_seconds",
+        "histogram",
+        "Delay of the control loop: how much later than planned it ran.",
+    ),
+    Family(
+        "fairq_channel_round_trip_seconds",
+        "histogram",
+        "Time from a request for queue lengths until the agent's answer was handled.",
+        ("dpid",),
+    ),
+    Family(
+        "fairq_channel_timeouts_total",
+        "counter",
+        "Requests for queue lengths that the agent did not answer within a second.",
+        ("dpid",),
+    ),
+    Family(
+        "fairq_rules",
+        "gauge",
+        "Window rules that are installed in the agent, as far as the controller knows.",
+        ("dpid",),
+    ),
+    Family(
+        "fairq_rule_messages_total",
+        "counter",
+        "Messages to the agent that installed, renewed or removed a window rule.",
+        ("dpid",),
+    ),
+    Family(
+        "fairq_leases_lost_total",
+        "counter",
+        "Window rules that ended too early: not renewed within their lease (late), or the agent "
+        "had disconnected (agent gone).",
+        ("reason",),
+    ),
+    Family("fairq_policy_failures_total", "counter", "Times that a policy has failed on a port."),
+    Family(
+        "fairq_refused_messages_total",
+        "counter",
+        "Messages that a bridge or agent has rejected with an error.",
+        ("by",),
+    ),
+    Family("fairq_malformed_messages_total", "counter", "Messages from agents that could not be decoded."),
+    Family(
+        "fairq_events_total",
+        "counter",
+        "Events, by kind as in /v1/events; for loss, the number of dropped packets.",
+        ("kind",),
+    ),
+    Family("fairq_event_streams", "gauge", "Open event streams."),
+)
+
+
+def health(state: ControllerState, now: float) -> Samples:
+    """The controller itself."""
+    counts, windows, engine = state.counts, state.windows, state.windows.engine
+    links = [((f"{dpid:016x}",), link) for dpid, link in sorted(windows.links.items())]
+    standing = engine.rules(now)
+    dropped = sorted(state.network.copies_dropped.items())
+    return {
+        "fairq_build_info": [((__version__, platform.python_version()), 1)],
+        "fairq_policy_info": [((engine.policy.name,), 1)],
+        "fairq_packet_ins_total": [((kind,), count) for kind, count in counts.packet_ins.items()],
+        "fairq_packet_ins_dropped_total": [((f"{dpid:016x}",), count) for dpid, count in dropped],
+        "fairq_event_queue_length": [((), state.event_queue.qsize())],
+        "fairq_event_queue_capacity": [((), state.event_queue.maxsize)],
+        "fairq_loop_delay_seconds": [((), counts.loop_delay.histogram)],
+        "fairq_channel_round_trip_seconds": [(dpid, link.round_trip) for dpid, link in links],
+        "fairq_channel_timeouts_total": [(dpid, link.unanswered) for dpid, link in links],
+        "fairq_rules": [(dpid, standing[link.dpid]) for dpid, link in links],
+        "fairq_rule_messages_total": [(dpid, link.rules_said) for dpid, link in links],
+        "fairq_leases_lost_total": [(("late",), engine.lapsed), (("agent gone",), windows.leases_cut)],
+        "fairq_policy_failures_total": [((), engine.failures)],
+        "fairq_refused_messages_total": [((by,), count) for by, count in counts.refused.items()],
+        "fairq_malformed_messages_total": [((), counts.malformed)],
+        "fairq_events_total": [((str(kind),), n) for kind, n in state.history.happened.items()],
+        "fairq_event_streams": [((), state.open_streams())],
+    }

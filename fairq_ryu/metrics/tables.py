@@ -1,0 +1,243 @@
+"""The network as metrics: ports, switches, flows, announcements, losses. Read when asked; nothing is kept.
+
+Labels are bounded by the network: ports and switches, and words of the code. Never flows or hosts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from fairq_ryu.control.state import ControllerState
+from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
+from fairq_ryu.metrics.family import Family, Sample
+from fairq_ryu.model import Congestion, dpid_text
+from fairq_ryu.policies.parts.deadline_table import GifTable
+
+Samples = Mapping[str, Iterable[Sample]]
+
+_PORT = ("dpid", "port", "name")
+# Metric -> the field of /v1/ports that it shows, and by what that is multiplied.
+_FIELDS: Mapping[str, tuple[str, float]] = {
+    "fairq_port_queue_bytes": ("queue_bytes", 1),
+    "fairq_port_queue_limit_bytes": ("limit_bytes", 1),
+    "fairq_port_queue_target_bytes": ("target_bytes", 1),
+    "fairq_port_rate_bytes_per_second": ("rate_bps", 1 / 8),
+    "fairq_port_dropped_packets_total": ("drops", 1),
+    "fairq_port_transmitted_bytes_total": ("tx_bytes", 1),
+    "fairq_port_received_bytes_total": ("rx_bytes", 1),
+    "fairq_port_flows": ("flows", 1),
+    "fairq_port_active_flows": ("active", 1),
+    "fairq_port_pool_bytes": ("pool_bytes", 1),
+    "fairq_port_window_bytes": ("window_bytes", 1),
+    "fairq_port_flow_windows": ("flow_windows", 1),
+    "fairq_port_incast": ("incast", 1),
+}
+
+PORTS = (
+    Family("fairq_port_queue_bytes", "gauge", "Length of the queue when it was last read.", _PORT),
+    Family(
+        "fairq_port_queue_byte_seconds_total",
+        "counter",
+        "Integral of the queue length over time; its rate is the exact mean length of the queue in bytes.",
+        _PORT,
+    ),
+    Family(
+        "fairq_port_queue_peak_bytes", "gauge", "Greatest length of the queue in the last 15 to 30 s.", _PORT
+    ),
+    Family("fairq_port_queue_limit_bytes", "gauge", "Size of the buffer, if known.", _PORT),
+    Family(
+        "fairq_port_queue_target_bytes",
+        "gauge",
+        "Queue length that the policy aims at, if it has a target.",
+        _PORT,
+    ),
+    Family("fairq_port_rate_bytes_per_second", "gauge", "Rate of the port, if known.", _PORT),
+    Family("fairq_port_dropped_packets_total", "counter", "Packets dropped by the queue.", _PORT),
+    Family(
+        "fairq_port_transmitted_bytes_total",
+        "counter",
+        "Bytes that the bridge has sent through the port.",
+        _PORT,
+    ),
+    Family(
+        "fairq_port_received_bytes_total",
+        "counter",
+        "Bytes that the bridge has received through the port.",
+        _PORT,
+    ),
+    Family(
+        "fairq_port_flows",
+        "gauge",
+        "Flows (directions of connections) whose data leaves through the port.",
+        _PORT,
+    ),
+    Family("fairq_port_active_flows", "gauge", "Flows that sent data recently, counted by the agent.", _PORT),
+    Family("fairq_port_pool_bytes", "gauge", "Pool that the active flows of the port share equally.", _PORT),
+    Family("fairq_port_window_bytes", "gauge", "Window that every flow of the port has.", _PORT),
+    Family("fairq_port_flow_windows", "gauge", "Flows that have a window rule of their own.", _PORT),
+    Family(
+        "fairq_port_congested",
+        "gauge",
+        "1: congested (CNG), 0: not congested (NOM). Only if the policy sets thresholds.",
+        _PORT,
+    ),
+    Family(
+        "fairq_port_incast",
+        "gauge",
+        "1: the policy limits the flows because of an incast, 0: it does not. Only with IQM.",
+        _PORT,
+    ),
+    Family(
+        "fairq_port_info",
+        "info",
+        "Role of the port (host, link, undecided) and its policy.",
+        (*_PORT, "role", "policy"),
+    ),
+)
+
+
+FABRIC = (
+    Family("fairq_bridge_connected", "gauge", "1: the bridge is connected to the controller.", ("dpid",)),
+    Family("fairq_agent_connected", "gauge", "1: the agent of the bridge is connected.", ("dpid",)),
+    Family("fairq_hosts", "gauge", "Known hosts."),
+    Family("fairq_links", "gauge", "Links between switches that work in both directions."),
+    Family("fairq_flows", "gauge", "TCP connections in the flow table.", ("state",)),
+    Family("fairq_flows_opened_total", "counter", "Connections that were added to the flow table."),
+    Family(
+        "fairq_flows_refused_total",
+        "counter",
+        "Connections that were not added, because the flow table was full.",
+    ),
+    Family(
+        "fairq_flows_unscaled",
+        "gauge",
+        "Flows whose windows an agent does not change, because it does not know their window scale.",
+        ("dpid",),
+    ),
+    Family(
+        "fairq_paths_pinned",
+        "gauge",
+        "Connections that are pinned: rules of their own keep them on their path.",
+    ),
+    Family("fairq_repins_total", "counter", "Times that a connection was moved to another path."),
+    Family(
+        "fairq_announcements", "gauge", "Announcements that are assigned to a flow or can still be assigned."
+    ),
+    Family("fairq_announcements_made_total", "counter", "Announcements that the controller has accepted."),
+    Family(
+        "fairq_gif_flows",
+        "gauge",
+        "Flows of the ports whose policy uses deadlines, by the state of the deadline.",
+        ("state",),
+    ),
+    Family(
+        "fairq_losses_remembered", "gauge", "Dropped segments that are stored and can still be recovered."
+    ),
+    Family("fairq_losses_total", "counter", "Dropped segments that agents have reported."),
+    Family("fairq_losses_repeated_total", "counter", "Reported segments that were stored already."),
+    Family(
+        "fairq_losses_settled_total",
+        "counter",
+        "Reported segments that are finished, by outcome; acked: the receiver has acknowledged the data.",
+        ("outcome",),
+    ),
+    Family("fairq_recovery_limited_total", "counter", "Times that recovery has reached its rate limit."),
+    Family(
+        "fairq_spoken_total",
+        "counter",
+        "Packets sent to hosts, by kind: wake (ends a pause), dupack (duplicate ACKs), reinject "
+        "(dropped segments sent again).",
+        ("kind",),
+    ),
+    Family(
+        "fairq_unspoken_total",
+        "counter",
+        "Packets that could not be sent to hosts, by kind and reason.",
+        ("kind", "reason"),
+    ),
+)
+_GIF_STATES = ("open", "met", "missed", "ended", "none")
+_SETTLED = ("ignored", "acked", "expired", "overflow", "forgotten")
+_SPOKEN = ("wake", "dupack", "reinject")
+
+
+def ports(state: ControllerState, now: float) -> Samples:
+    """All ports."""
+    found: dict[str, list[Sample]] = {family.name: [] for family in PORTS}
+    for row in in_turns(state.ports()):
+        labels = (row["dpid"], str(row["port"]), row["name"])
+        for name, (field, factor) in _FIELDS.items():
+            value = row.get(field)
+            # A size or rate of 0 is one that is not known.
+            if value is None or (field in ("limit_bytes", "rate_bps") and not value):
+                continue
+            found[name].append((labels, value * factor))
+        congestion = row.get("state")
+        if congestion is not None:
+            found["fairq_port_congested"].append((labels, congestion == Congestion.CNG))
+        found["fairq_port_info"].append(((*labels, row["role"], row["policy"]), 1))
+        _queue(state, row, labels, found, now)
+    return found
+
+
+def _queue(
+    state: ControllerState,
+    row: Mapping[str, Any],
+    labels: tuple[str, ...],
+    found: Mapping[str, list[Sample]],
+    now: float,
+) -> None:
+    """What the rows of ports do not have: what is only good for somebody who looks now and then."""
+    link = state.windows.links.get(int(row["dpid"], 16))
+    depth = None if link is None else link.depths.get(row["port"])
+    if link is None or depth is None:
+        return
+    found["fairq_port_queue_byte_seconds_total"].append((labels, depth.byte_ns / 1e9))
+    peak = link.peaks.get(row["port"])
+    if peak is not None:
+        found["fairq_port_queue_peak_bytes"].append((labels, peak.value(now)))
+
+
+def fabric(state: ControllerState, now: float) -> Samples:
+    """Switches, hosts, flows, and what is done for flows."""
+    network, flows, windows = state.network, state.flows, state.windows
+    known = sorted(network.topology.known_switches | set(windows.links))
+    gif = _gif_states(windows.engine.gif().values(), now)
+    losses: Counter[str] = Counter()
+    for each in windows.recoveries:
+        losses.update(asdict(each.counters))
+    said = windows.speaker.said
+    unsaid = ((key.partition(": "), count) for key, count in sorted(said.items()) if ": " in key)
+    return {
+        "fairq_bridge_connected": [((dpid_text(dpid),), dpid in network.bridges) for dpid in known],
+        "fairq_agent_connected": [((dpid_text(dpid),), dpid in windows.links) for dpid in known],
+        "fairq_hosts": [((), len(network.hosts))],
+        "fairq_links": [((), sum(1 for _ in network.topology.links()))],
+        "fairq_flows": [((str(state),), count) for state, count in flows.states.items()],
+        "fairq_flows_opened_total": [((), flows.opened)],
+        "fairq_flows_refused_total": [((), flows.refused)],
+        "fairq_flows_unscaled": [
+            ((dpid_text(dpid),), link.flows_unscaled) for dpid, link in sorted(windows.links.items())
+        ],
+        "fairq_paths_pinned": [((), network.paths.pinned)],
+        "fairq_repins_total": [((), network.repins)],
+        "fairq_announcements": [((), len(windows.announcements))],
+        "fairq_announcements_made_total": [((), windows.announcements.made)],
+        "fairq_gif_flows": [((state,), gif[state]) for state in _GIF_STATES],
+        "fairq_losses_remembered": [((), sum(len(each) for each in windows.recoveries))],
+        "fairq_losses_total": [((), losses["lost"])],
+        "fairq_losses_repeated_total": [((), losses["repeated"])],
+        "fairq_losses_settled_total": [((name,), losses[name]) for name in _SETTLED],
+        "fairq_recovery_limited_total": [((), losses["limited"])],
+        "fairq_spoken_total": [((kind,), said[kind]) for kind in _SPOKEN],
+        "fairq_unspoken_total": [((kind, reason), count) for (kind, _, reason), count in unsaid],
+    }
+
+
+def _gif_states(tables: Iterable[GifTable], now: float) -> Counter[str]:
+    """The flows of all tables, by what has become of their deadlines."""
+    entries = (entry for table in tables for entry in list(table))
+    return Counter(entry.state(now) or "none" for entry in in_turns(entries, LOOKS_PER_TURN))

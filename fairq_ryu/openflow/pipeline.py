@@ -1,0 +1,396 @@
+"""The rules: what is installed in the bridges (stock Open vSwitch) and in their agents.
+
+Functions return Ryu messages for a datapath; nothing is sent here. A bridge's pipeline:
+
+====  ===========  ================================================================================
+0     TRACK        from host ports: copies of TCP SYN, FIN and RST to the controller (with ``syn =
+                   hold`` the SYN itself); ARP questions to all go there only; links skip to PATHS
+1     SOURCE       a frame whose source is not known at this port is copied to the controller
+2     PATHS        exact rules of pinned flows; a miss goes on to as many tables of SHARES as count
+3-6   SHARES       each sets one bit of the hash of a TCP segment in the metadata
+7     DESTINATION  by destination address and share; unknown and group addresses are flooded, by share
+====  ===========  ================================================================================
+
+No frame waits for the controller, except SYNs where that was asked for: every copy goes on by itself.
+ARP questions to everybody alone are the controller's to answer; answers, and questions to one host, are
+forwarded like any frame, so that hosts that know each other keep doing so while there is no controller.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth, segment_state
+from fairq_ryu.channel.flowmod import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP, match_fields
+from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey, RuleChange, Thresholds
+
+TRACK, SOURCE, PATHS = 0, 1, 2
+DESTINATION = PATHS + HASH_BITS + 1
+# Cookies say what a packet-in is about, and which rules are ours: with another layout of the tables, none.
+_LAYOUT = 2
+COOKIE_BASE = 0xFA17 << 48 | _LAYOUT << 32
+COOKIE_TCP, COOKIE_ARP, COOKIE_SOURCE, COOKIE_DESTINATION, COOKIE_LLDP, COOKIE_HELD, COOKIE_PATH = (
+    COOKIE_BASE | n for n in range(1, 8)
+)
+# Ethernet, two VLAN tags, IPv6 with an extension header, TCP with all its options: nobody needs more.
+COPY_BYTES = 192
+_SYN, _FIN, _RST, _ACK = 0x002, 0x001, 0x004, 0x010
+ETH_TYPE_LLDP = 0x88CC
+_LLDP_ADDRESS = "01:80:c2:00:00:0e"
+# A pinned flow whose FIN or RST has passed keeps its rules for so long without a packet, seconds: the last
+# segments of both directions still take the same path.
+_CLOSED_IDLE = 5
+_BROADCAST = "ff:ff:ff:ff:ff:ff"
+
+# Priority of the rules in TRACK for what comes in by links.
+FROM_LINK = 200
+
+Message = Any
+Datapath = Any
+
+
+def _to_controller(size: int) -> Any:
+    return parser.OFPActionOutput(ofp.OFPP_CONTROLLER, size)
+
+
+def _flow(
+    datapath: Datapath,
+    table: int,
+    priority: int,
+    match: Any,
+    actions: list[Any],
+    goto: int | None,
+    cookie: int,
+    idle_timeout: int = 0,
+    flags: int = 0,
+    hard_timeout: int = 0,
+    metadata: tuple[int, int] | None = None,
+) -> Message:
+    instructions: list[Any] = []
+    if metadata is not None:
+        instructions.append(parser.OFPInstructionWriteMetadata(*metadata))
+    if actions:
+        instructions.append(parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions))
+    if goto is not None:
+        instructions.append(parser.OFPInstructionGotoTable(goto))
+    return parser.OFPFlowMod(
+        datapath,
+        cookie=cookie,
+        table_id=table,
+        priority=priority,
+        match=match,
+        instructions=instructions,
+        idle_timeout=idle_timeout,
+        hard_timeout=hard_timeout,
+        flags=flags,
+        out_port=ofp.OFPP_ANY,
+        out_group=ofp.OFPG_ANY,
+    )
+
+
+def _match(target: int | FlowKey) -> Any:
+    """A match of :func:`match_fields`. Ryu would sort the fields by their numbers, and read and write each
+    twice to bring it into its own form, which for many new flows is a tenth of the controller's time.
+    """
+    # Of these, IPv6 addresses have the highest numbers; the others are in order.
+    fields = sorted(match_fields(target).items(), key=lambda field: field[0].startswith("ipv6"))
+    return parser.OFPMatch(_ordered_fields=fields)
+
+
+def is_ours(cookie: int) -> bool:
+    """Whether a rule was installed by this controller, or one that divides its tables as this one does."""
+    return cookie >> 32 == COOKIE_BASE >> 32
+
+
+def ask_rules(datapath: Datapath) -> Message:
+    """Ask a bridge for all its rules."""
+    return parser.OFPFlowStatsRequest(datapath)
+
+
+def pipeline(datapath: Datapath) -> list[Message]:
+    """The rules that every bridge has."""
+    rules: list[Message] = []
+    for eth_type in (ETH_TYPE_IP, ETH_TYPE_IPV6):
+        for flag in (_SYN, _FIN, _RST):
+            # Masked: a SYN that sets up ECN carries two more flags (RFC 3168).
+            match = parser.OFPMatch(eth_type=eth_type, ip_proto=IPPROTO_TCP, tcp_flags=(flag, flag))
+            rules.append(_flow(datapath, TRACK, 100, match, [_to_controller(COPY_BYTES)], SOURCE, COOKIE_TCP))
+    arp_to_all = parser.OFPMatch(eth_type=0x0806, eth_dst=_BROADCAST)
+    whole = _to_controller(ofp.OFPCML_NO_BUFFER)
+    rules.append(_flow(datapath, TRACK, 100, arp_to_all, [whole], None, COOKIE_ARP))
+    # Ryu's topology service says the same, but perhaps before the tables were cleared.
+    lldp = parser.OFPMatch(eth_type=ETH_TYPE_LLDP, eth_dst=_LLDP_ADDRESS)
+    rules.append(_flow(datapath, TRACK, 0xFFFF, lldp, [whole], None, COOKIE_LLDP))
+    any_frame = parser.OFPMatch()
+    rules.append(_flow(datapath, TRACK, 0, any_frame, [], SOURCE, COOKIE_BASE))
+    rules.append(_flow(datapath, SOURCE, 0, any_frame, [_to_controller(COPY_BYTES)], PATHS, COOKIE_SOURCE))
+    return rules
+
+
+def from_link(datapath: Datapath, port: int, there: bool) -> Message:
+    """What comes in by a link was copied, and learnt from, where it entered the network."""
+    match = parser.OFPMatch(in_port=port)
+    if not there:
+        return _remove(datapath, TRACK, FROM_LINK, match)
+    return _flow(datapath, TRACK, FROM_LINK, match, [], PATHS, COOKIE_BASE)
+
+
+def flood(datapath: Datapath, share: int, ports: Iterable[int] | None) -> Message:
+    """Where a share's frames for nobody known are sent, never back where they came from; None: as those of
+    share 0, whose rule is for everything that is for everybody, too.
+    """
+    match = parser.OFPMatch(**({"metadata": (share, (1 << HASH_BITS) - 1)} if share else {}))
+    priority = 1 if share else 0
+    if ports is None:
+        return _remove(datapath, DESTINATION, priority, match)
+    actions = [parser.OFPActionOutput(port) for port in ports]
+    return _flow(datapath, DESTINATION, priority, match, actions, None, COOKIE_BASE)
+
+
+def deliver(datapath: Datapath, mac: str, share: int, mask: int, port: int | None) -> Message:
+    """Frames to ``mac`` whose share equals ``share`` under ``mask`` leave by ``port``; None: no longer."""
+    match = parser.OFPMatch(eth_dst=mac, **({"metadata": (share, mask)} if mask else {}))
+    if port is None:
+        return _remove(datapath, DESTINATION, 20, match)
+    actions = [parser.OFPActionOutput(port)]
+    return _flow(datapath, DESTINATION, 20, match, actions, None, COOKIE_DESTINATION)
+
+
+def shares(datapath: Datapath, bits: int) -> list[Message]:
+    """So many bits of the hash of a TCP segment are worked out on the way to DESTINATION, one a table."""
+    # The way in is switched last, when the tables stand.
+    way_in = _flow(datapath, PATHS, 0, parser.OFPMatch(), [], DESTINATION - bits, COOKIE_BASE)
+    return [message for bit in range(bits) for message in _share_bit(datapath, bit)] + [way_in]
+
+
+def _share_bit(datapath: Datapath, bit: int) -> list[Message]:
+    table = DESTINATION - 1 - bit
+    address, port = 1 << bit, 1 << bit + HASH_PORT_SHIFT
+    messages = [_flow(datapath, table, 0, parser.OFPMatch(), [], table + 1, COOKIE_BASE)]
+    for odd in itertools.product((0, 1), repeat=4):
+        if sum(odd) % 2 == 0:
+            continue
+        ports = {"tcp_src": (odd[0] * port, port), "tcp_dst": (odd[1] * port, port)}
+        for eth_type, prefix, kind in (
+            (ETH_TYPE_IP, "ipv4", ipaddress.IPv4Address),
+            (ETH_TYPE_IPV6, "ipv6", ipaddress.IPv6Address),
+        ):
+            addresses = {
+                f"{prefix}_{end}": (str(kind(value * address)), str(kind(address)))
+                for end, value in (("src", odd[2]), ("dst", odd[3]))
+            }
+            match = parser.OFPMatch(eth_type=eth_type, ip_proto=IPPROTO_TCP, **ports, **addresses)
+            messages.append(
+                _flow(datapath, table, 100, match, [], table + 1, COOKIE_BASE, metadata=(1 << bit, 1 << bit))
+            )
+    return messages
+
+
+def hold(datapath: Datapath, lease: int) -> list[Message]:
+    """New connections' SYNs go to the controller and nowhere else, for ``lease`` seconds; without being
+    renewed this ends, and they go on by themselves again.
+    """
+    return [
+        _flow(
+            datapath,
+            TRACK,
+            110,
+            parser.OFPMatch(eth_type=eth_type, ip_proto=IPPROTO_TCP, tcp_flags=(_SYN, _SYN | _ACK)),
+            [_to_controller(ofp.OFPCML_NO_BUFFER)],
+            None,
+            COOKIE_HELD,
+            hard_timeout=lease,
+        )
+        for eth_type in (ETH_TYPE_IP, ETH_TYPE_IPV6)
+    ]
+
+
+def pin(datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, tell: bool) -> Message:
+    """Segments of one direction of a connection leave by a port. ``tell`` when the rule ends."""
+    return _flow(
+        datapath,
+        PATHS,
+        100,
+        _match(flow),
+        [parser.NXActionFinTimeout(_CLOSED_IDLE, 0), parser.OFPActionOutput(port)],
+        None,
+        COOKIE_PATH,
+        idle_timeout,
+        ofp.OFPFF_SEND_FLOW_REM if tell else 0,
+    )
+
+
+def unpin(datapath: Datapath, flow: FlowKey) -> Message:
+    """Segments of one direction of a connection have no rule of their own any more."""
+    return _remove(datapath, PATHS, 100, _match(flow))
+
+
+def flow_of(match: Any) -> FlowKey | None:
+    """The flow that a rule made by :func:`pin` is for; None if the match is another's."""
+    family = "ipv6" if "ipv6_src" in match else "ipv4"
+    try:
+        return FlowKey(match[f"{family}_src"], match[f"{family}_dst"], match["tcp_src"], match["tcp_dst"])
+    except KeyError:
+        return None
+
+
+def barrier(datapath: Datapath) -> Message:
+    """Answered once everything said before is done."""
+    return parser.OFPBarrierRequest(datapath)
+
+
+def clear(datapath: Datapath) -> Message:
+    """Remove every rule of the bridge: the fabric's controller owns its tables."""
+    return parser.OFPFlowMod(
+        datapath,
+        command=ofp.OFPFC_DELETE,
+        table_id=ofp.OFPTT_ALL,
+        out_port=ofp.OFPP_ANY,
+        out_group=ofp.OFPG_ANY,
+        match=parser.OFPMatch(),
+    )
+
+
+def copy_limit(datapath: Datapath, packets_per_second: int) -> Message:
+    """A meter on what is sent to the controller. It limits the copies, not the traffic."""
+    return parser.OFPMeterMod(
+        datapath,
+        command=ofp.OFPMC_ADD,
+        flags=ofp.OFPMF_PKTPS | ofp.OFPMF_BURST,
+        meter_id=ofp.OFPM_CONTROLLER,
+        bands=[parser.OFPMeterBandDrop(rate=packets_per_second, burst_size=packets_per_second)],
+    )
+
+
+def no_copy_limit(datapath: Datapath) -> Message:
+    """Remove the meter, which may not be there."""
+    return parser.OFPMeterMod(
+        datapath, command=ofp.OFPMC_DELETE, flags=0, meter_id=ofp.OFPM_CONTROLLER, bands=[]
+    )
+
+
+def ask_copy_limit(datapath: Datapath) -> Message:
+    """Ask what the meter of :func:`copy_limit` has let pass and dropped."""
+    return parser.OFPMeterStatsRequest(datapath, 0, ofp.OFPM_CONTROLLER)
+
+
+def source(datapath: Datapath, mac: str, port: int, idle_timeout: int) -> list[Message]:
+    """A host is behind a port: frames from it there are no news."""
+    return [
+        forget_source(datapath, mac),
+        _flow(
+            datapath,
+            SOURCE,
+            10,
+            parser.OFPMatch(in_port=port, eth_src=mac),
+            [],
+            PATHS,
+            COOKIE_SOURCE,
+            idle_timeout,
+            ofp.OFPFF_SEND_FLOW_REM,
+        ),
+    ]
+
+
+def _remove(datapath: Datapath, table: int, priority: int, match: Any) -> Message:
+    """Remove exactly one rule."""
+    return parser.OFPFlowMod(
+        datapath,
+        command=ofp.OFPFC_DELETE_STRICT,
+        table_id=table,
+        priority=priority,
+        out_port=ofp.OFPP_ANY,
+        out_group=ofp.OFPG_ANY,
+        match=match,
+    )
+
+
+def forget_source(datapath: Datapath, mac: str) -> Message:
+    """Forget at which port a host's frames come in."""
+    return parser.OFPFlowMod(
+        datapath,
+        command=ofp.OFPFC_DELETE,
+        table_id=SOURCE,
+        out_port=ofp.OFPP_ANY,
+        out_group=ofp.OFPG_ANY,
+        match=parser.OFPMatch(eth_src=mac),
+    )
+
+
+def packet_out(datapath: Datapath, data: bytes, in_port: int, out_ports: Iterable[int]) -> Message:
+    """Send a frame by some ports; ``in_port`` is where it came from, and is left out."""
+    return parser.OFPPacketOut(
+        datapath,
+        buffer_id=ofp.OFP_NO_BUFFER,
+        in_port=in_port,
+        actions=[parser.OFPActionOutput(port) for port in out_ports],
+        data=data,
+    )
+
+
+def window_rule(datapath: Datapath, change: RuleChange, lease: int) -> Message:
+    """A window rule for a bridge's agent. A flow's rule matches its ACKs: the flow reversed."""
+    target = change.target
+    match = _match(target.port.port if target.flow is None else target.flow.reversed)
+    if change.bytes is None:
+        return parser.OFPFlowMod(
+            datapath,
+            cookie=COOKIE_BASE,
+            command=ofp.OFPFC_DELETE_STRICT,
+            out_port=ofp.OFPP_ANY,
+            out_group=ofp.OFPG_ANY,
+            match=match,
+        )
+    name = oxm.TCP_WINDOW_POOL if change.pool else oxm.TCP_WINDOW
+    action = parser.OFPActionSetField(**{name: min(change.bytes, 0xFFFFFFFF)})
+    return parser.OFPFlowMod(
+        datapath,
+        cookie=COOKIE_BASE,
+        hard_timeout=lease,
+        match=match,
+        instructions=[parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [action])],
+    )
+
+
+def ask_queues(datapath: Datapath, port: int = ofp.OFPP_ANY) -> Message:
+    """Ask an agent for the queue depth of a port, or of all its ports."""
+    return parser.OFPExperimenterStatsRequest(
+        datapath, 0, oxm.EXPERIMENTER_ID, queue_depth.EXP_TYPE_QUEUE_DEPTH, queue_depth.encode_request(port)
+    )
+
+
+def ask_counters(datapath: Datapath) -> Message:
+    """Ask a bridge for the counters of all its ports."""
+    return parser.OFPPortStatsRequest(datapath, 0, ofp.OFPP_ANY)
+
+
+def ask_flows(datapath: Datapath, idle_ms: int, port: int = ofp.OFPP_ANY) -> Message:
+    """Ask an agent for its records of the flows that were not silent for so long: those that leave by a
+    port, or all.
+    """
+    return parser.OFPExperimenterStatsRequest(
+        datapath,
+        0,
+        oxm.EXPERIMENTER_ID,
+        flow_records.EXP_TYPE_FLOW_RECORDS,
+        flow_records.encode_request(idle_ms, port),
+    )
+
+
+def ask_segments(datapath: Datapath, keys: Sequence[FlowKey]) -> Message:
+    """Ask an agent for the last segment of single directions. Raises ValueError for too many."""
+    return parser.OFPExperimenterStatsRequest(
+        datapath, 0, oxm.EXPERIMENTER_ID, segment_state.EXP_TYPE_SEGMENTS, segment_state.encode_request(keys)
+    )
+
+
+def set_thresholds(datapath: Datapath, port: int, thresholds: Thresholds | None) -> Message:
+    """Tell an agent when a port is congested; None: it is to say nothing of it any more."""
+    body = congestion.encode_set(port, thresholds or Thresholds(0, 0))
+    return parser.OFPExperimenter(datapath, oxm.EXPERIMENTER_ID, congestion.EXP_TYPE_SET_THRESHOLDS, body)

@@ -1,0 +1,76 @@
+"""Announcements, and flows by deadline, as rows for the REST interface (fields: ``docs/rest.md``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from fairq_ryu.fabric.deadlines.announcements import Entry
+from fairq_ryu.model import FlowKey, PortKey
+
+
+def announcement_row(entry: Entry, now: float) -> dict[str, Any]:
+    """An announcement, as the lists show it."""
+    wanted = entry.request
+    return {
+        "id": entry.id,
+        "src": wanted.src,
+        "dst": wanted.dst,
+        "sport": wanted.sport,
+        "dport": wanted.dport,
+        "size": wanted.size,
+        "deadline": wanted.deadline,
+        "left": entry.left,
+        "expires_s": round(max(0.0, entry.expires - now), 3) if entry.left else None,
+        "flows": [flow.sport for flow in entry.flows],
+    }
+
+
+class GifRow(Protocol):
+    """A row of a port's table. Times by the clock of ``now``; ``remaining_time`` negative: passed."""
+
+    @property
+    def flow(self) -> FlowKey: ...
+    @property
+    def start(self) -> float: ...
+    @property
+    def deadline(self) -> float | None: ...
+    @property
+    def size(self) -> int | None: ...
+    @property
+    def remaining_time(self) -> float | None: ...
+    @property
+    def remaining_size(self) -> int | None: ...
+    @property
+    def priority(self) -> int: ...
+
+
+def gif_rows(port: PortKey, table: Iterable[GifRow], now: float) -> Iterator[dict[str, Any]]:
+    """The table of a port, as ``/v1/gif`` shows it; rows are made as they are taken."""
+    return (
+        {
+            "dpid": f"{port.dpid:016x}",
+            "port": port.port,
+            "priority": row.priority,
+            "src": row.flow.src,
+            "dst": row.flow.dst,
+            "sport": row.flow.sport,
+            "dport": row.flow.dport,
+            "age_s": round(max(0.0, now - row.start), 3),
+            "size_bytes": row.size,
+            "remaining_bytes": row.remaining_size,
+            "deadline_s": None if row.deadline is None else round(row.deadline - row.start, 3),
+            "remaining_s": None if row.remaining_time is None else round(row.remaining_time, 3),
+            "state": _state(row),
+        }
+        for row in table
+    )
+
+
+def _state(row: GifRow) -> str | None:
+    """Whether the deadline is met: of a flow that has ended after it, the table does not say when."""
+    if row.remaining_time is None:
+        return None
+    if row.remaining_size == 0:
+        return "met" if row.remaining_time >= 0 else "ended"
+    return "open" if row.remaining_time > 0 else "missed"

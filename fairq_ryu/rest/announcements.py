@@ -1,0 +1,74 @@
+"""Announcements of flows over REST: what is answered to each request."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from fairq_ryu.fabric.deadlines import request
+from fairq_ryu.fabric.deadlines.announcements import Full
+from fairq_ryu.fabric.deadlines.request import Request
+from fairq_ryu.rest.operations import Call, page
+from fairq_ryu.rest.reply import Answer, Refused, Reply
+from fairq_ryu.rest.schema.asking import AnnouncementRequest
+
+
+class Declined(Exception):
+    """The controller takes no announcement (now); ``str()`` says why."""
+
+
+def listing(call: Call) -> Answer:
+    """GET /v1/announcements."""
+    announcing = call.service.announcing
+    found = ([], 0) if announcing is None else announcing.announcements(call.query)
+    return page("announcements", call, found)
+
+
+def gif(call: Call) -> Answer:
+    """GET /v1/gif."""
+    announcing = call.service.announcing
+    return page("gif", call, ([], 0) if announcing is None else announcing.gif(call.query))
+
+
+def one(call: Call) -> Answer:
+    """GET /v1/announcements/ID."""
+    announcing, number = call.service.announcing, call.parts.id
+    row = None if announcing is None else announcing.announcement(number)
+    if row is None:
+        raise _unknown(number)
+    return row
+
+
+def announce(call: Call) -> Reply:
+    """POST /v1/announcements. The request is checked as a whole before anything is done."""
+    wanted = _request(call.body)
+    if call.service.announcing is None:
+        raise Refused(HTTPStatus.CONFLICT, "the policy in force takes no announcements")
+    try:
+        row = call.service.announcing.announce(wanted)
+    except Declined as declined:
+        raise Refused(HTTPStatus.CONFLICT, str(declined)) from None
+    except Full as full:
+        raise Refused(HTTPStatus.TOO_MANY_REQUESTS, str(full)) from None
+    return Reply(HTTPStatus.CREATED, row, {"Location": f"/v1/announcements/{row['id']}"})
+
+
+def withdraw(call: Call) -> Reply:
+    """DELETE /v1/announcements/ID."""
+    announcing, number = call.service.announcing, call.parts.id
+    if announcing is None or not announcing.withdraw(number):
+        raise _unknown(number)
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def _request(body: AnnouncementRequest) -> Request:
+    # As many libraries say that there is none.
+    fields: dict[str, Any] = {name: value for name, value in body if value is not None}
+    try:
+        return request.request(**fields)
+    except ValueError as error:
+        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None
+
+
+def _unknown(number: int) -> Refused:
+    return Refused(HTTPStatus.NOT_FOUND, f"there is no announcement {number}")

@@ -1,0 +1,168 @@
+"""Connections as rows for the REST interface: which are wanted, and what is said of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
+from fairq_ryu.fabric.flows.connection import Connection
+from fairq_ryu.fabric.topology.paths import Assigned, PathTable
+from fairq_ryu.model import FlowKey, PortKey
+from fairq_ryu.policies.engine import PortView
+from fairq_ryu.rest.schema.asking import FlowsQuery
+from fairq_ryu.rest.schema.base import port_of
+from fairq_ryu.ryu_compat.runtime import hub
+
+Fits = Callable[[Connection], bool]
+
+
+def port_pair(port: PortKey) -> list[Any]:
+    """A port of a switch as the interface writes it."""
+    return [f"{port.dpid:016x}", port.port]
+
+
+# Which
+
+
+def filters(wanted: FlowsQuery) -> list[Fits]:
+    """What a connection must be, all of it."""
+    found: list[Fits] = []
+    if wanted.src is not None:
+        found.append(lambda each: each.forward.src == wanted.src)
+    if wanted.dst is not None:
+        found.append(lambda each: each.forward.dst == wanted.dst)
+    if wanted.state is not None:
+        found.append(lambda each: str(each.state) == wanted.state)
+    if wanted.port is not None:
+        port = port_of(wanted.port)
+        if isinstance(port, int):
+            found.append(lambda each: port in (each.forward.sport, each.forward.dport))
+        else:
+            key = PortKey(int(port[0], 16), port[1])
+            found.append(lambda each: any(key in way.ports for way in each.directions.values()))
+    return found
+
+
+def page(
+    connections: Sequence[Connection], wanted: FlowsQuery, row: Callable[[Connection], dict[str, Any]]
+) -> tuple[list[dict[str, Any]], int]:
+    """The rows of a page, and how many connections fit. Rows are made of those alone that are shown."""
+    first, end, fits = wanted.offset, wanted.offset + wanted.limit, filters(wanted)
+    if not fits:
+        return [row(each) for each in in_turns(connections[first:end])], len(connections)
+    chosen, total = [], 0
+    for start in range(0, len(connections), LOOKS_PER_TURN):
+        for each in connections[start : start + LOOKS_PER_TURN]:
+            if all(fit(each) for fit in fits):
+                if first <= total < end:
+                    chosen.append(each)
+                total += 1
+        hub.sleep(0)
+    return [row(each) for each in in_turns(chosen)], total
+
+
+# What
+
+
+class Link(Protocol):
+    """An agent, as far as it is of interest here."""
+
+    @property
+    def depths(self) -> Mapping[int, Any]:
+        """The queue of each port, when it was last read."""
+
+
+class FlowRows:
+    """Makes rows, with what stands on ports ``now``."""
+
+    def __init__(
+        self,
+        paths: PathTable,
+        ports: Mapping[PortKey, PortView],
+        links: Mapping[int, Link],
+        now: float,
+    ) -> None:
+        self._paths = paths
+        self._ports = ports
+        self._links = links
+        self._now = now
+        self._shares: dict[PortKey, int] = {}
+
+    def row(self, connection: Connection) -> dict[str, Any]:
+        """One connection."""
+        key = connection.forward
+        there, back = connection.directions[key], connection.directions[key.reversed]
+        path = self._paths.get(key)
+        window, kind = self._window(key, there.ports)
+        back_window, back_kind = self._window(key.reversed, back.ports)
+        return {
+            "src": key.src,
+            "dst": key.dst,
+            "sport": key.sport,
+            "dport": key.dport,
+            "state": str(connection.state),
+            "ports": [port_pair(port) for port in there.ports],
+            "back_ports": [port_pair(port) for port in back.ports],
+            "wscale": there.wscale,
+            "back_wscale": back.wscale,
+            "mss": there.mss,
+            "bytes": there.bytes,
+            "back_bytes": back.bytes,
+            "age_s": round(max(0.0, self._now - connection.since), 3),
+            "idle_s": round(max(0.0, self._now - connection.last_seen), 3),
+            "pinned": path is not None and path.pinned,
+            "rtt_s": connection.rtt,
+            "window_bytes": window,
+            "back_window_bytes": back_window,
+            "window_kind": kind or back_kind,
+            "rewritten": _sum(there.rewritten, back.rewritten),
+        }
+
+    def _window(self, flow: FlowKey, ports: Sequence[PortKey]) -> tuple[int | None, str | None]:
+        """The smallest window that stands for a direction on its way, and what it comes from."""
+        found: tuple[int | None, str | None] = (None, None)
+        for port in ports:
+            seen = self._ports.get(port)
+            if seen is None or not seen.plan:
+                continue
+            plan = seen.plan
+            own = plan.flows.get(flow) if plan.flows else None
+            if own is not None:
+                size, kind = own, "flow"
+            elif plan.window is not None:
+                size, kind = plan.window, "port"
+            elif plan.pool is not None:
+                size, kind = self._share(port, plan.pool), "pool"
+            else:
+                continue
+            if found[0] is None or size < found[0]:
+                found = size, kind
+        return found
+
+    def _share(self, port: PortKey, pool: int) -> int:
+        """The switch divides a pool by the flows that have sent lately."""
+        share = self._shares.get(port)
+        if share is None:
+            link = self._links.get(port.dpid)
+            depth = None if link is None else link.depths.get(port.port)
+            share = self._shares[port] = pool // max(1, 1 if depth is None else depth.active)
+        return share
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None and other is None else (one or 0) + (other or 0)
+
+
+def path_row(assigned: Assigned) -> dict[str, Any]:
+    """The path of a connection."""
+    key, path = assigned.key, assigned.path
+    return {
+        "src": key.src,
+        "dst": key.dst,
+        "sport": key.sport,
+        "dport": key.dport,
+        "ports": [port_pair(port) for port in path.forward],
+        "back_ports": [port_pair(port) for port in path.backward],
+        "pinned": assigned.pinned,
+    }

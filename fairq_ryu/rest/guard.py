@@ -1,0 +1,149 @@
+"""Who may ask, who may write, and how much: the checks before anything of a request is believed.
+
+A page in a browser on the controller's machine could be made to ask 127.0.0.1, too. So a request must call
+the controller by an address or by one of its own names, which a page that has only borrowed the address (DNS
+rebinding) does not; and what is written must come with the token, must say that it is JSON, and must not come
+from a page of another origin. No header lets other origins read (CORS is off).
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import os
+import re
+import stat
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.rest.reply import CLOSE, Refused
+from fairq_ryu.rest.schema.base import quoted
+from fairq_ryu.ryu_compat.runtime import hub
+
+TOKEN_VARIABLE = "FAIRQ_TOKEN"
+MOST_BODY = 64 << 10
+# A request whose body has not come after so many seconds is given up.
+BODY_TIMEOUT = 5.0
+_LEAST_TOKEN = 16
+_HOW = f"set [fairq_ryu] token_file, or {TOKEN_VARIABLE} in the controller's environment"
+
+
+def read_token(file: str, variable: str) -> str:
+    """The token from a file or the environment, "" if neither says one. Raises :class:`UserError`."""
+    if file and variable:
+        raise UserError(
+            f"both [fairq_ryu] token_file and {TOKEN_VARIABLE} say a token", "take one of the two away"
+        )
+    if not file:
+        return _usable(variable, TOKEN_VARIABLE) if variable else ""
+    try:
+        with Path(file).open("rb") as handle:
+            mode = os.fstat(handle.fileno()).st_mode
+            text = handle.read(4097)
+    except OSError as error:
+        raise UserError(
+            f"cannot read the token from {file}: {error.strerror}", "correct [fairq_ryu] token_file"
+        ) from None
+    if stat.S_ISREG(mode) and mode & stat.S_IROTH:
+        raise UserError(f"every user of this machine can read the token in {file}", f"chmod o= {file}")
+    return _usable(text.decode("latin-1").strip(), file)
+
+
+def _usable(token: str, where: str) -> str:
+    if not re.fullmatch(rf"[A-Za-z0-9._~+/=-]{{{_LEAST_TOKEN},4096}}", token):
+        raise UserError(
+            f"the token in {where} is none: {_LEAST_TOKEN} or more letters, digits and -._~+/= are needed",
+            "make one, for example with: openssl rand -hex 32",
+        )
+    return token
+
+
+class Gate:
+    """The checks of one interface. ``names``: what it is called besides ``localhost`` and its addresses;
+    ``most_body`` in bytes.
+    """
+
+    def __init__(self, token: str = "", names: Iterable[str] = (), most_body: int = MOST_BODY) -> None:
+        self._token = token.encode()
+        self._names = {"localhost", *(name.lower() for name in names if name)}
+        self._known: dict[str, bool] = {}
+        self.most_body = most_body
+
+    def check_host(self, environ: Mapping[str, Any]) -> None:
+        """Raise :class:`Refused` unless the request calls us by a name of ours."""
+        host = environ.get("HTTP_HOST")
+        if host and not self.is_own(host):
+            raise Refused(
+                HTTPStatus.FORBIDDEN,
+                f"the controller is not called {quoted(host)}: use its address, or see rest_names",
+            )
+
+    def is_own(self, host: str) -> bool:
+        """An address cannot be borrowed as a name can."""
+        known = self._known.get(host)
+        if known is None:
+            known = self._is_own(host)
+            if len(self._known) < 64:  # whoever asks could send a new one each time
+                self._known[host] = known
+        return known
+
+    def _is_own(self, host: str) -> bool:
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+            if name in self._names:
+                return True
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    def check_writer(self, environ: Mapping[str, Any]) -> None:
+        """Raise :class:`Refused` unless whoever asks may write."""
+        host, origin = environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN")
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+            raise Refused(HTTPStatus.FORBIDDEN, f"pages of {quoted(origin)} may not change anything")
+        if not self._token:
+            raise Refused(HTTPStatus.FORBIDDEN, f"nothing can be changed, for there is no token: {_HOW}")
+        scheme, _, given = environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
+        if scheme.lower() != "bearer":
+            raise _unauthorized("a token is needed: Authorization: Bearer TOKEN", "")
+        if not hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token):
+            raise _unauthorized("that is not the token", ', error="invalid_token"')
+
+    def read_body(self, environ: Mapping[str, Any]) -> bytes:
+        """The body of a request, which must be JSON by its header. Raises :class:`Refused`."""
+        kind = str(environ.get("CONTENT_TYPE", "")).partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json")
+        length = str(environ.get("CONTENT_LENGTH") or "")
+        if not length or environ.get("HTTP_TRANSFER_ENCODING"):
+            raise Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is needed")
+        if not (length.isascii() and length.isdigit()):
+            raise Refused(HTTPStatus.BAD_REQUEST, f"Content-Length: {quoted(length)} is not a number")
+        if len(length) > 12 or int(length) > self.most_body:
+            raise Refused(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {self.most_body} bytes"
+            )
+        timeout = hub.Timeout(BODY_TIMEOUT)
+        try:
+            body: bytes = environ["wsgi.input"].read(int(length))
+        except hub.Timeout as expired:
+            if expired is not timeout:
+                raise
+            environ.get(CLOSE, lambda: None)()  # the rest of it may still come
+            raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body was not received in time") from None
+        except OSError:
+            body = b""
+        finally:
+            timeout.cancel()
+        if len(body) != int(length):
+            raise Refused(HTTPStatus.BAD_REQUEST, "the body ends before its time")
+        return body
+
+
+def _unauthorized(detail: str, error: str) -> Refused:
+    return Refused(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": f'Bearer realm="fairq_ryu"{error}'})

@@ -1,0 +1,211 @@
+"""The controller's REST interface: what it knows, as JSON and as streams, and what may be changed.
+
+Served by Ryu's own web server, in the controller's process. What there is stands in
+:data:`fairq_ryu.rest.resources.RESOURCES`; this takes a request to its operation. Every error is a problem
+document (RFC 9457). What a user gets wrong is never a 5xx.
+
+Importing this module makes 127.0.0.1 the address that ryu-manager serves on, unless ``--wsapi-host``
+or the configuration file names another: Ryu's own default is every address of the machine, and anybody may
+read.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import re
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.rest import server
+from fairq_ryu.rest.guard import Gate
+from fairq_ryu.rest.openapi import WRITES, encoded
+from fairq_ryu.rest.operations import Call, Operation, Resource, Service
+from fairq_ryu.rest.reply import JSON, Refused, Reply, encode, problem
+from fairq_ryu.rest.resources import PORTS, RESOURCES
+from fairq_ryu.rest.schema import reading
+from fairq_ryu.rest.schema.asking import DEFAULT_LIMIT
+from fairq_ryu.rest.schema.base import quoted
+from fairq_ryu.ryu_compat.runtime import cfg, ip, ofproto_common
+
+LOG = logging.getLogger(__name__)
+
+DEFAULT_HOST = "127.0.0.1"
+# Paths that are ours, whatever comes after; others are left to Ryu's other applications.
+_OURS = re.compile(r"/v1(/.*)?|/page(/.*)?", re.S)
+_ALWAYS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
+
+# Not an override: what the user gave on the command line or in a file goes before a default.
+cfg.CONF.set_default("wsapi_host", DEFAULT_HOST)
+
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class Rest:
+    """The interface as a WSGI application in front of ``other``, which gets the paths that are not ours."""
+
+    def __init__(self, service: Service, gate: Gate, other: Wsgi) -> None:
+        self.service = service
+        self.gate = gate
+        self._other = other
+        # To make the document takes a moment that a controller with switches has not.
+        encoded(RESOURCES, service.most_limit)
+        self.most_body = gate.most_body
+        self.short = server.Short(PORTS, service.ports, gate.is_own)
+        if service.metrics is not None:
+            self.short.observe = partial(service.metrics.observe_request, "GET", PORTS, HTTPStatus.OK)
+        self._plain = {each.path: each for each in RESOURCES if "{" not in each.path}
+        self._parted = [(_pattern(each.path), each) for each in RESOURCES if "{" in each.path]
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer one request."""
+        started = time.monotonic()
+        path = environ.get("PATH_INFO", "")
+        resource, parts = self._find(path)
+        if resource is None and not _OURS.fullmatch(path):
+            return self._other(environ, start_response)
+        head = environ["REQUEST_METHOD"] == "HEAD"
+        try:
+            reply = self._answer(environ, resource, parts)
+        except Refused as refused:
+            reply = problem(refused.status, str(refused), refused.headers)
+        except Exception:
+            # Caught here, because the server would end the connection without a word.
+            LOG.exception("REST: cannot answer %s", quoted(path))
+            reply = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "see the controller's log")
+        if self.service.metrics is not None:
+            template = "" if resource is None else resource.path
+            taken = time.monotonic() - started
+            self.service.metrics.observe_request(environ["REQUEST_METHOD"], template, reply.status, taken)
+        return _send(reply, start_response, head)
+
+    def _find(self, path: str) -> tuple[Resource | None, Mapping[str, str]]:
+        found = self._plain.get(path)
+        if found is not None:
+            return found, {}
+        for pattern, resource in self._parted:
+            match = pattern.fullmatch(path)
+            if match is not None:
+                return resource, match.groupdict()
+        return None, {}
+
+    def _answer(self, environ: dict[str, Any], resource: Resource | None, parts: Mapping[str, str]) -> Reply:
+        self.gate.check_host(environ)
+        if resource is None:
+            there = ", ".join(each.path for each in RESOURCES)
+            raise Refused(HTTPStatus.NOT_FOUND, f"there is no such resource; there are {there}")
+        operation = self._operation(environ["REQUEST_METHOD"], resource)
+        if operation.body is not None or environ["REQUEST_METHOD"] in WRITES:
+            self.gate.check_writer(environ)
+        call = self._read(environ, resource, operation, parts)
+        if operation.long:
+            with self.service.turn:
+                return self._made(operation, call)
+        return self._made(operation, call)
+
+    @staticmethod
+    def _made(operation: Operation, call: Call) -> Reply:
+        made = operation.handle(call)
+        if not isinstance(made, Reply):
+            made = Reply(operation.status, made)
+        if made.answer is not None:
+            made = Reply(made.status, headers=made.headers, body=encode(made.answer), content_type=JSON)
+        return made
+
+    @staticmethod
+    def _operation(method: str, resource: Resource) -> Operation:
+        operations = resource.operations
+        found = operations.get("GET" if method == "HEAD" else method)
+        if found is None:
+            can = [each for name in operations for each in (name, "HEAD") if each != "HEAD" or name == "GET"]
+            words = "can only be read" if list(operations) == ["GET"] else f"takes only {', '.join(can)}"
+            raise Refused(
+                HTTPStatus.METHOD_NOT_ALLOWED, f"{resource.path} {words}", {"Allow": ", ".join(can)}
+            )
+        return found
+
+    def _read(
+        self, environ: dict[str, Any], resource: Resource, operation: Operation, parts: Mapping[str, str]
+    ) -> Call:
+        try:
+            query = reading.query(operation.query, resource.path, environ.get("QUERY_STRING", ""))
+            limit = getattr(query, "limit", 0)
+            if limit > self.service.most_limit:
+                if "limit" in query.model_fields_set:
+                    raise reading.Wrong(f"limit: {limit} is more than {self.service.most_limit:,}")
+                query = query.model_copy(update={"limit": min(DEFAULT_LIMIT, self.service.most_limit)})
+            body = None
+            if operation.body is not None:
+                body = reading.body(operation.body, self.gate.read_body(environ))
+        except reading.Wrong as wrong:
+            raise Refused(HTTPStatus.BAD_REQUEST, str(wrong)) from None
+        try:
+            named = reading.checked(resource.parts, parts)
+        except reading.Wrong as wrong:
+            raise Refused(HTTPStatus.NOT_FOUND, f"there is nothing of that name: {wrong}") from None
+        return Call(self.service, environ, query, named, body)
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """What a path with parts matches; a part is anything but a slash."""
+    pieces = re.split(r"\{(\w+)\}", path)
+    text = "".join(
+        re.escape(each) if number % 2 == 0 else f"(?P<{each}>[^/]*)" for number, each in enumerate(pieces)
+    )
+    return re.compile(text, re.S)
+
+
+def _send(reply: Reply, start_response: Callable[..., Any], head: bool) -> Iterable[bytes]:
+    headers = dict(_ALWAYS) | dict(reply.headers)
+    if reply.content_type is not None:
+        headers["Content-Type"] = reply.content_type
+    if reply.stream is None and reply.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+        headers["Content-Length"] = str(len(reply.body))
+    start_response(f"{int(reply.status)} {reply.status.phrase}", list(headers.items()))
+    if reply.stream is not None:
+        return reply.stream
+    return [] if head or not reply.body else [reply.body]
+
+
+def register(wsgi: Any, service: Service, gate: Gate | None = None) -> Rest:
+    """Make Ryu's web server serve ``service`` in front of its application ``wsgi``, which keeps the paths
+    that are not ours.
+    """
+    made = Rest(service, gate or Gate(), wsgi)
+    server.install(wsgi, made)
+    return made
+
+
+def check_port() -> None:
+    """Raise :class:`UserError` if the REST port cannot be had.
+
+    To be called before Ryu starts its web server, which would end in a traceback or, if another Ryu
+    of the same user is there, share the port with it, so that each gets some of the requests.
+    """
+    host, port = cfg.CONF.wsapi_host, cfg.CONF.wsapi_port
+    choose = "choose another with --wsapi-port (0: any that is free)"
+    openflow = {getattr(cfg.CONF, name, None) for name in ("ofp_tcp_listen_port", "ofp_ssl_listen_port")}
+    if port and port in (openflow - {None, 0} or {ofproto_common.OFP_TCP_PORT}):
+        raise UserError(f"port {port} is OpenFlow's and cannot be the REST interface's too", choose)
+    # As Ryu decides it.
+    family = socket.AF_INET6 if ip.valid_ipv6(host) else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OverflowError:
+            raise UserError(f"there is no port {port} for the REST interface", choose) from None
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise UserError(
+                    f"port {port} of {host}, for the REST interface, is taken by another program", choose
+                ) from None
+            raise UserError(
+                f"cannot serve REST on {host} port {port}: {error.strerror}",
+                "see --wsapi-host and --wsapi-port",
+            ) from None

@@ -1,0 +1,59 @@
+"""The answers of the REST interface: JSON, problem documents (RFC 9457), and streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from fairq_ryu.control.turns import in_turns
+
+JSON = "application/json"
+PROBLEM = "application/problem+json"
+# In the environment of a request: ends the connection after the answer.
+CLOSE = "fairq.close"
+
+Answer = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What is answered: an object for JSON, or ``body`` as it is, or a ``stream`` that goes on. None of the
+    three is an empty body.
+    """
+
+    status: HTTPStatus = HTTPStatus.OK
+    answer: Answer | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    content_type: str | None = None
+    stream: Iterable[bytes] | None = None
+
+
+class Refused(Exception):
+    """The request cannot be answered; ``str()`` is the detail for the problem document."""
+
+    def __init__(self, status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.headers = dict(headers or {})
+
+
+def encode(answer: Answer) -> bytes:
+    """JSON, as ``json.dumps`` would have it; long lists in turns with the rest of the controller."""
+    fields = []
+    for name, value in answer.items():
+        if isinstance(value, list):
+            text = f"[{', '.join(json.dumps(row, allow_nan=False) for row in in_turns(value))}]"
+        else:
+            text = json.dumps(value, allow_nan=False)
+        fields.append(f"{json.dumps(name)}: {text}")
+    return f"{{{', '.join(fields)}}}\n".encode()
+
+
+def problem(status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> Reply:
+    """The document that says why there is no answer."""
+    document = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": detail}
+    return Reply(status, headers=headers or {}, body=encode(document), content_type=PROBLEM)

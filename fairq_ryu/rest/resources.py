@@ -1,0 +1,348 @@
+"""The one list of what can be asked for; dispatch, checks and the OpenAPI document follow from it."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from fairq_ryu.control.events import Kind
+from fairq_ryu.errors import UserError
+from fairq_ryu.rest import announcements
+from fairq_ryu.rest.openapi import VERSION, encoded
+from fairq_ryu.rest.operations import Call, Operation, Resource, page
+from fairq_ryu.rest.reply import JSON, Answer, Refused, Reply
+from fairq_ryu.rest.schema import answers, asking, rows, state
+from fairq_ryu.rest.static_pages import INDEX
+from fairq_ryu.rest.streams import SSE
+
+ROOT = "/v1"
+PORTS = f"{ROOT}/ports"
+
+
+# What is answered
+
+
+def _health(call: Call) -> Answer:
+    return call.service.view.health()
+
+
+def _ready(call: Call) -> Answer:
+    health = call.service.view.health()
+    if not health["bridges"]:
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "no bridge is connected yet")
+    if health["agents_missing"]:
+        names = ", ".join(f"{int(dpid, 16):x}" for dpid in health["agents_missing"][:8])
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"bridges without an agent: {names}")
+    return {"ready": True}
+
+
+def _ports(call: Call) -> Reply:
+    return Reply(body=call.service.ports.get(), content_type=JSON)
+
+
+def _flows(call: Call) -> Answer:
+    return page("flows", call, call.service.view.flows(call.query))
+
+
+def _paths(call: Call) -> Answer:
+    return page("paths", call, call.service.view.paths(call.query))
+
+
+def _policy(call: Call) -> Answer:
+    if call.service.policy is None:
+        raise Refused(HTTPStatus.NOT_FOUND, "nobody knows of a policy here")
+    return call.service.policy.policy()
+
+
+def _change(call: Call) -> Answer:
+    if call.service.policy is None:
+        raise Refused(HTTPStatus.NOT_FOUND, "nobody knows of a policy here")
+    try:
+        return call.service.policy.change(call.body.policy, call.body.parameters or {})
+    except UserError as error:
+        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None
+
+
+def _events(call: Call) -> Answer | Reply:
+    streams, query = call.service.streams, call.query
+    kind = None if query.kind is None else Kind(query.kind)
+    if SSE in call.environ.get("HTTP_ACCEPT", ""):
+        last = call.environ.get("HTTP_LAST_EVENT_ID", "")
+        known = int(last) if last.isascii() and last.isdigit() and len(last) <= 18 else None
+        if known is None and "since" in query.model_fields_set:
+            known = query.since
+        return streams.events(known, kind, call.environ)
+    found = streams.history.since(query.since, kind, query.limit)
+    return {
+        "events": [streams.row(event) for event in found],
+        "last": streams.history.last,
+        "limit": query.limit,
+    }
+
+
+def _live(call: Call) -> Reply:
+    return call.service.streams.live(call.environ)
+
+
+def _page(call: Call) -> Reply:
+    return call.service.pages.reply(call.parts.name, call.environ)
+
+
+def _index(call: Call) -> Reply:
+    return call.service.pages.reply(INDEX, call.environ)
+
+
+def _metrics(call: Call) -> Reply:
+    if call.service.metrics is None:
+        raise Refused(HTTPStatus.NOT_FOUND, "nobody counts here")
+    body, kind = call.service.metrics.render(call.environ.get("HTTP_ACCEPT", ""))
+    return Reply(body=body, content_type=kind)
+
+
+def _document(call: Call) -> Reply:
+    return Reply(body=encoded(RESOURCES, call.service.most_limit), content_type=JSON)
+
+
+# What there is
+
+_NO_ANNOUNCEMENT = {HTTPStatus.NOT_FOUND: "no such announcement"}
+_NO_STREAM = {HTTPStatus.TOO_MANY_REQUESTS: "too many open streams"}
+_UNCHANGED = {HTTPStatus.NOT_MODIFIED: "the file has not changed since the `ETag` in `If-None-Match`"}
+_ANY_TYPE = "*/*"
+
+
+RESOURCES: tuple[Resource, ...] = (
+    Resource(
+        f"{ROOT}/health",
+        {
+            "GET": Operation(
+                "health", "state of the controller: version, uptime, bridges, agents", _health, state.Health
+            )
+        },
+    ),
+    Resource(
+        f"{ROOT}/ready",
+        {
+            "GET": Operation(
+                "ready",
+                "whether a bridge is connected and every connected bridge has its agent",
+                _ready,
+                state.Ready,
+                errors={HTTPStatus.SERVICE_UNAVAILABLE: "not ready; `detail` gives the reason"},
+            )
+        },
+    ),
+    Resource(
+        PORTS,
+        {
+            "GET": Operation(
+                "ports", "ports of all switches, with their queues and windows", _ports, answers.Ports
+            )
+        },
+    ),
+    Resource(
+        f"{ROOT}/flows",
+        {
+            "GET": Operation(
+                "flows",
+                "TCP connections, with the switch ports on their paths",
+                _flows,
+                answers.Flows,
+                query=asking.FlowsQuery,
+                long=True,
+            )
+        },
+    ),
+    Resource(
+        f"{ROOT}/paths",
+        {
+            "GET": Operation(
+                "paths", "paths of the connections", _paths, answers.Paths, query=asking.PageQuery, long=True
+            )
+        },
+    ),
+    Resource(
+        f"{ROOT}/switches",
+        {
+            "GET": Operation(
+                "switches",
+                "switches",
+                lambda call: {"switches": call.service.view.switches()},
+                answers.Switches,
+                long=True,
+            )
+        },
+    ),
+    Resource(
+        f"{ROOT}/hosts",
+        {
+            "GET": Operation(
+                "hosts",
+                "hosts, with the ports that lead to them",
+                lambda call: {"hosts": call.service.view.hosts()},
+                answers.Hosts,
+                long=True,
+            )
+        },
+    ),
+    Resource(
+        f"{ROOT}/links",
+        {
+            "GET": Operation(
+                "links",
+                "links between switches",
+                lambda call: {"links": call.service.view.links()},
+                answers.Links,
+                long=True,
+            )
+        },
+    ),
+    Resource(
+        f"{ROOT}/gif",
+        {
+            "GET": Operation(
+                "gif",
+                "flows by priority, with the bytes they still have to send and their deadlines",
+                announcements.gif,
+                answers.Gif,
+                query=asking.PageQuery,
+                long=True,
+            )
+        },
+    ),
+    Resource(
+        f"{ROOT}/policy",
+        {
+            "GET": Operation("policy", "policy and its parameters", _policy, state.Policy),
+            "PATCH": Operation(
+                "changePolicy",
+                "change the policy, its parameters or both; if anything is wrong, nothing is changed",
+                _change,
+                state.Policy,
+                body=asking.PolicyChange,
+                errors={
+                    HTTPStatus.UNPROCESSABLE_ENTITY: (
+                        "no such policy or parameter, or a value that is not allowed"
+                    )
+                },
+            ),
+        },
+    ),
+    Resource(
+        f"{ROOT}/announcements",
+        {
+            "GET": Operation(
+                "announcements",
+                "announcements of flows",
+                announcements.listing,
+                answers.Announcements,
+                query=asking.PageQuery,
+                long=True,
+            ),
+            "POST": Operation(
+                "announce",
+                "announce a flow",
+                announcements.announce,
+                rows.AnnouncementRow,
+                status=HTTPStatus.CREATED,
+                body=asking.AnnouncementRequest,
+                errors={
+                    HTTPStatus.CONFLICT: "the policy in force takes no announcements",
+                    HTTPStatus.UNPROCESSABLE_ENTITY: "the fields contradict each other",
+                    HTTPStatus.TOO_MANY_REQUESTS: "too many announcements",
+                },
+            ),
+        },
+    ),
+    Resource(
+        f"{ROOT}/announcements/{{id}}",
+        {
+            "GET": Operation(
+                "announcement",
+                "one announcement",
+                announcements.one,
+                rows.AnnouncementRow,
+                errors=_NO_ANNOUNCEMENT,
+            ),
+            "DELETE": Operation(
+                "withdraw",
+                "withdraw an announcement",
+                announcements.withdraw,
+                status=HTTPStatus.NO_CONTENT,
+                errors=_NO_ANNOUNCEMENT,
+            ),
+        },
+        parts=asking.NumberPart,
+    ),
+    Resource(
+        f"{ROOT}/events",
+        {
+            "GET": Operation(
+                "events",
+                "latest events; with `Accept: text/event-stream`, as a stream",
+                _events,
+                answers.Events,
+                media={SSE: "events as they happen, as server-sent events"},
+                query=asking.EventsQuery,
+                long=True,
+                errors=_NO_STREAM,
+            )
+        },
+    ),
+    Resource(
+        f"{ROOT}/live",
+        {
+            "GET": Operation(
+                "live",
+                "stream of the whole state, twice a second, and of events",
+                _live,
+                media={SSE: "frames `state` and `event`, as server-sent events"},
+                errors=_NO_STREAM,
+            )
+        },
+    ),
+    Resource(
+        "/metrics",
+        {
+            "GET": Operation(
+                "metrics",
+                "metrics for Prometheus",
+                _metrics,
+                media={"text/plain": "Prometheus text format, or OpenMetrics if the request asks for it"},
+                long=True,
+            )
+        },
+    ),
+    Resource(
+        "/openapi.json",
+        {
+            "GET": Operation(
+                "openapi",
+                f"this interface as an OpenAPI {VERSION} document",
+                _document,
+                media={"application/json": "an OpenAPI document"},
+            )
+        },
+    ),
+    Resource(
+        "/",
+        {
+            "GET": Operation(
+                "index", "the live page", _index, media={"text/html": "the live page"}, bare=_UNCHANGED
+            )
+        },
+    ),
+    Resource(
+        "/page/{name}",
+        {
+            "GET": Operation(
+                "page",
+                "a file of the live page",
+                _page,
+                media={_ANY_TYPE: "a file of the live page"},
+                errors={HTTPStatus.NOT_FOUND: "no such file"},
+                bare=_UNCHANGED,
+            )
+        },
+        parts=asking.NamePart,
+    ),
+)

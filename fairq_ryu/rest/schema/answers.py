@@ -1,0 +1,91 @@
+"""Whole answers of the REST interface: lists of rows, and what goes with them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fairq_ryu.rest.schema.base import Count, Row, said
+from fairq_ryu.rest.schema.rows import (
+    AnnouncementRow,
+    FlowRow,
+    GifRow,
+    HostRow,
+    LinkRow,
+    PathRow,
+    PortRow,
+    SwitchRow,
+)
+from fairq_ryu.rest.schema.state import EventRow
+
+
+class Ports(Row):
+    """The ports of all switches."""
+
+    ports: list[PortRow]
+
+
+class _Page(Row):
+    total: Count = said("number of all rows that match the filters")
+    limit: Count = said("as given in the request")
+    offset: Count = said("as given in the request")
+
+
+class Flows(_Page):
+    """A page of connections."""
+
+    flows: list[FlowRow]
+
+
+class Paths(_Page):
+    """A page of paths."""
+
+    paths: list[PathRow]
+
+
+class Switches(Row):
+    """The switches."""
+
+    switches: list[SwitchRow]
+
+
+class Hosts(Row):
+    """The hosts."""
+
+    hosts: list[HostRow]
+
+
+class Links(Row):
+    """The links."""
+
+    links: list[LinkRow]
+
+
+class Gif(_Page):
+    """A page of the tables of all ports whose policy knows deadlines."""
+
+    gif: list[GifRow]
+
+
+class Announcements(_Page):
+    """A page of what applications have announced."""
+
+    announcements: list[AnnouncementRow]
+
+
+class Events(Row):
+    """A part of the history."""
+
+    events: list[EventRow]
+    last: Count = said("number of the latest event; 0: there has been none")
+    limit: Count = said("as given in the request")
+
+
+class Problem(Row):
+    """Why there is no answer (RFC 9457)."""
+
+    type: Literal["about:blank"] = said(
+        "always `about:blank`: the HTTP status says what kind of problem it is"
+    )
+    title: str = said("the status in words")
+    status: int = said("the HTTP status", ge=400, le=599)
+    detail: str = said("what is wrong, and what to do")

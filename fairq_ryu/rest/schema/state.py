@@ -1,0 +1,111 @@
+"""What the controller says of itself: health, policy, events, and the state that a live page shows."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fairq_ryu.rest.schema.base import Count, Dpid, PortNumber, Row, Span, TcpPort, said
+from fairq_ryu.rest.schema.rows import GifRow, HostRow, LinkRow, PortRow, SwitchRow
+
+Value = int | float | bool | str
+EventKind = Literal[
+    "cng", "nom", "incast", "repin", "loss", "missed", "met", "unsent", "bridge", "agent", "policy"
+]
+
+
+class Health(Row):
+    """Whether the controller works, and what it has."""
+
+    status: Literal["ok"] = said("always `ok`")
+    version: str = said("version of fairq_ryu")
+    policy: str = said("policy of the ports that no pattern matches")
+    uptime_s: Span = said("time since the controller started", "s")
+    bridges: Count = said("number of connected bridges")
+    agents: Count = said("number of connected agents")
+    agents_missing: list[Dpid] = said("connected bridges whose agent is not connected")
+    loop_delay_s: Span | None = said(
+        "delay of the control loop, 99th percentile of the last while; null: not known yet", "s"
+    )
+
+
+class Ready(Row):
+    """All bridges that are connected have their agents."""
+
+    ready: Literal[True] = said("always true; a controller that is not ready answers 503 instead")
+
+
+class ParameterRow(Row):
+    """A parameter of the policy, which is a setting of its section in the configuration."""
+
+    name: str = said("name of the parameter")
+    value: Value = said("value that is used now")
+    type: Literal["whole number", "number", "yes or no", "text"] = said("type of the value")
+    unit: str = said("unit of the value; empty: none")
+    default: Value = said("default value")
+    minimum: float | None = said("smallest allowed value; null: no limit")
+    maximum: float | None = said("largest allowed value; null: no limit")
+    choices: list[str] = said("allowed texts; empty: any text")
+    help: str = said("what the parameter does")
+
+
+class PortPolicyRow(Row):
+    """A line of the section `[ports]`: a policy for the ports that a pattern names."""
+
+    match: str = said("pattern for interface names, or `role:host` or `role:link`")
+    policy: str = said("policy of the ports that match")
+
+
+class Policy(Row):
+    """The policy, its parameters, and what else could be."""
+
+    policy: str = said("policy of the ports that no pattern matches")
+    parameters: list[ParameterRow] = said("parameters of this policy")
+    ports: list[PortPolicyRow] = said("patterns of ports that have another policy; the first match counts")
+    available: list[str] = said("names of all installed policies")
+
+
+class FlowRef(Row):
+    """A direction of a connection."""
+
+    src: str = said("IP address that sends the data")
+    dst: str = said("IP address that receives it")
+    sport: TcpPort = said("TCP port of `src`")
+    dport: TcpPort = said("TCP port of `dst`")
+
+
+class EventRow(Row):
+    """Something that has happened."""
+
+    id: Count = said("number of the event; later events have higher numbers")
+    time: float = said("time of the event, Unix time", "s")
+    kind: EventKind = said(
+        "`cng`: a queue became congested; `nom`: it is no longer congested; `incast`: IQM began "
+        "or stopped limiting flows; `repin`: a connection got another path; `loss`: a queue "
+        "dropped packets; `missed`: a flow missed its deadline; `met`: all announced bytes of a "
+        "flow arrived before its deadline; `unsent`: a flow that an application announced ended "
+        "without sending, or before all announced bytes were acknowledged; `bridge`, `agent`: one "
+        "connected or disconnected; `policy`: the policy was changed"
+    )
+    message: str = said("the event in words")
+    dpid: Dpid | None = said("switch that the event is about; null: none")
+    port: PortNumber | None = said("port that the event is about; null: none")
+    flow: FlowRef | None = said("flow that the event is about; null: none")
+    count: Count = said(
+        "number of events of this kind at this port that this entry stands for; of `loss`, number of packets"
+    )
+
+
+class Live(Row):
+    """The state that `/v1/live` sends again and again."""
+
+    time: float = said("time of this state, Unix time", "s")
+    health: Health = said("as `/v1/health`")
+    ports: list[PortRow] = said("as `/v1/ports`")
+    switches: list[SwitchRow] = said("as `/v1/switches`")
+    links: list[LinkRow] = said("as `/v1/links`")
+    hosts: list[HostRow] = said("as `/v1/hosts`")
+    gif: list[GifRow] = said("as `/v1/gif`, at most 200 rows")
+    gif_total: Count = said("number of all rows")
+    flows_total: Count = said("number of connections in the flow table")
+    flows_active: Count = said("number of those that have not ended")
+    interval_s: Span = said("time until the next state", "s")

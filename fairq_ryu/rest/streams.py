@@ -1,0 +1,258 @@
+"""Events as they happen, and the state again and again: server-sent events (SSE) for as many as may listen.
+
+What happens is told to the history, which decides what is worth an event, and goes to all streams. The state
+is made and encoded once for all who want it, and not at all while nobody does. A stream whose reader does
+not keep up is ended: nothing is kept for it without end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fairq_ryu.control.events import Event, History, Kind
+from fairq_ryu.model import FlowKey, PortKey
+from fairq_ryu.rest.reply import CLOSE, Answer, Refused, Reply, encode
+from fairq_ryu.ryu_compat.runtime import hub, queue
+
+LOG = logging.getLogger(__name__)
+
+# Seconds between two states, and without a frame until a sign of life is sent.
+INTERVAL = 0.5
+HEARTBEAT = 10.0
+DEFAULT_MOST = 16
+# What may wait for a reader: so many frames, and bytes.
+_MOST_FRAMES = 256
+_MOST_BYTES = 1 << 20
+_SEND_BUFFER = 256 << 10
+SSE = "text/event-stream"
+
+
+class Stream:
+    """One reader's frames. An iterable for WSGI, which calls :meth:`close` when the reader has gone."""
+
+    def __init__(self, kind: Kind | None, live: bool, ended: Callable[[Stream], None]) -> None:
+        self.kind = kind
+        self.live = live
+        self._ended = ended
+        self._frames: Any = queue.LightQueue()
+        self._bytes = 0
+        self._open = True
+        self._socket: Any = None
+        self._watcher: Any = None
+
+    def watch(self, environ: Mapping[str, Any]) -> None:
+        """Notice when the reader goes, also while there is nothing to send."""
+        source = environ.get("eventlet.input")
+        if source is None:
+            return
+        self._socket = source.get_socket()
+        with contextlib.suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        self._watcher = hub.spawn(self._watch)
+
+    def _watch(self) -> None:
+        # Nothing more is to come on this connection: whatever does, ends it. Silence does not.
+        silent = True
+        while silent and self._open:
+            silent = False
+            try:
+                self._socket.recv(1)
+            except TimeoutError:
+                silent = True
+            except OSError:
+                pass
+        self.end()
+
+    def put(self, frame: bytes) -> None:
+        """Send a frame; to a reader that is too far behind, nothing more."""
+        if not self._open:
+            return
+        waiting = self._frames.qsize()
+        if waiting >= _MOST_FRAMES or (waiting and self._bytes + len(frame) > _MOST_BYTES):
+            LOG.info("REST: a reader of events does not keep up: its stream is ended")
+            self.end(now=True)
+            return
+        self._bytes += len(frame)
+        self._frames.put(frame)
+
+    def end(self, now: bool = False) -> None:
+        """There is no more to come. ``now``: what waits is thrown away, and a send that hangs ends."""
+        if not self._open:
+            return
+        self._open = False
+        self._ended(self)
+        self._frames.put(None)
+        if now and self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            try:
+                frame = self._frames.get(timeout=HEARTBEAT)
+            except queue.Empty:
+                yield b": still here\n\n"
+                continue
+            if frame is None or not self._open:
+                return
+            self._bytes -= len(frame)
+            yield frame
+
+    def close(self) -> None:
+        """The reader has gone."""
+        self.end()
+        if self._watcher is not None:
+            hub.kill(self._watcher)
+
+
+class Streams:
+    """All streams, and what goes into them. ``most``: so many at a time. ``state`` gives the state, a dict
+    for JSON; it is asked while somebody listens to it.
+    """
+
+    def __init__(
+        self,
+        history: History | None = None,
+        most: int = DEFAULT_MOST,
+        state: Callable[[], Answer] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.history = history or History()
+        self.most = most
+        self.state = state
+        self._clock = clock
+        # Events are kept by the monotonic clock, and shown by the other.
+        self._offset = time.time() - clock()
+        self._open: set[Stream] = set()
+        self._running = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def now(self) -> float:
+        """The time that events are shown with, Unix time."""
+        return self._clock() + self._offset
+
+    # What happens
+
+    def add(
+        self,
+        kind: Kind,
+        message: str,
+        at: PortKey | int | None = None,
+        flow: FlowKey | None = None,
+        count: int = 1,
+    ) -> None:
+        """Something has happened ``at`` a port or switch."""
+        dpid, port = at if isinstance(at, PortKey) else (at, None)
+        event = self.history.add(self._clock(), kind, message, dpid, port, flow, count)
+        if event is not None:
+            self._tell(event)
+
+    def tick(self) -> None:
+        """To be called now and then: what was counted is told."""
+        for event in self.history.due(self._clock()):
+            self._tell(event)
+
+    def row(self, event: Event) -> dict[str, Any]:
+        """An event, as it is answered."""
+        flow = event.flow
+        message = event.message
+        if event.kind is Kind.LOSS:
+            message = f"{message}: {event.times} packet{'s' if event.times > 1 else ''}"
+        elif event.times > 1:
+            message = f"{message} ({event.times} times)"
+        return {
+            "id": event.id,
+            "time": round(event.time + self._offset, 3),
+            "kind": str(event.kind),
+            "message": message,
+            "dpid": None if event.dpid is None else f"{event.dpid:016x}",
+            "port": event.port,
+            "flow": None if flow is None else flow._asdict(),
+            "count": event.times,
+        }
+
+    def _tell(self, event: Event) -> None:
+        listening = [s for s in self._open if s.kind in (None, event.kind)]
+        if not listening:
+            return
+        data = json.dumps(self.row(event))
+        for stream in listening:
+            stream.put(_frame("event" if stream.live else str(event.kind), data, event.id))
+
+    # Who listens
+
+    def events(self, since: int | None, kind: Kind | None, environ: Any) -> Reply:
+        """A stream of events; with ``since``, first those after this number. Raises :class:`Refused`."""
+        stream = self._new(kind, False, environ)
+        if since is not None:
+            # If the controller has started anew, the number is of another life: all of this one is news.
+            since = since if since <= self.history.last else 0
+            for event in self.history.since(since, kind, _MOST_FRAMES // 2):
+                stream.put(_frame(str(event.kind), json.dumps(self.row(event)), event.id))
+        return _reply(stream)
+
+    def live(self, environ: Any) -> Reply:
+        """A stream of states, and of events in between. Raises :class:`Refused`."""
+        stream = self._new(None, True, environ)
+        if not self._running:
+            self._running = True
+            hub.spawn(self._send_states)
+        return _reply(stream)
+
+    def _new(self, kind: Kind | None, live: bool, environ: Any) -> Stream:
+        if len(self._open) >= self.most:
+            raise Refused(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"there are {self.most} streams already, which is all that [fairq_ryu] rest_streams allows",
+                {"Retry-After": "5"},
+            )
+        stream = Stream(kind, live, self._open.discard)
+        self._open.add(stream)
+        if environ.get("REQUEST_METHOD") == "HEAD":
+            stream.end()
+            return stream
+        # Or the server would keep frames back until there are 4 KiB.
+        environ["eventlet.minimum_write_chunk_size"] = 1
+        environ.get(CLOSE, lambda: None)()  # no request comes after a stream
+        stream.watch(environ)
+        stream.put(b"retry: 2000\n\n")  # also sends the headers on their way
+        return stream
+
+    def _send_states(self) -> None:
+        try:
+            while True:
+                listening = [stream for stream in self._open if stream.live]
+                if not listening or self.state is None:
+                    return
+                started = time.monotonic()
+                try:
+                    frame = _frame("state", encode(self.state()).decode().rstrip("\n"))
+                except Exception:
+                    LOG.exception("REST: cannot make the state for the live page")
+                    for stream in listening:
+                        stream.end()
+                    return
+                for stream in [stream for stream in self._open if stream.live]:
+                    stream.put(frame)
+                hub.sleep(max(0.05, INTERVAL - (time.monotonic() - started)))
+        finally:
+            self._running = False
+
+
+def _frame(name: str, data: str, number: int | None = None) -> bytes:
+    """A frame; ``data`` is JSON, which has no line ends in it."""
+    head = f"event: {name}\n" if number is None else f"event: {name}\nid: {number}\n"
+    return f"{head}data: {data}\n\n".encode()
+
+
+def _reply(stream: Stream) -> Reply:
+    return Reply(content_type=SSE, stream=stream, headers={"X-Accel-Buffering": "no"})

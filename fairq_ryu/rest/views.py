@@ -1,0 +1,169 @@
+"""What the controller knows, as rows for the REST interface (fields: :mod:`fairq_ryu.rest.schema.rows`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import Any
+
+from fairq_ryu import __version__
+from fairq_ryu.control.state import ControllerState
+from fairq_ryu.control.turns import in_turns
+from fairq_ryu.control.windows import Windows
+from fairq_ryu.fabric.deadlines.request import Request
+from fairq_ryu.fabric.topology.graph import with_hosts
+from fairq_ryu.model import dpid_text
+from fairq_ryu.rest import flow_rows
+from fairq_ryu.rest.announcement_rows import announcement_row, gif_rows
+from fairq_ryu.rest.announcements import Declined
+from fairq_ryu.rest.flow_rows import port_pair
+from fairq_ryu.rest.schema.asking import FlowsQuery, PageQuery
+from fairq_ryu.ryu_compat.runtime import hub
+
+_Rows = list[dict[str, Any]]
+
+
+def _in_order(addresses: Iterable[str]) -> list[str]:
+    """IPv4 first: whoever shows one address of a host shows the first."""
+    return sorted(addresses, key=lambda address: (":" in address, address))
+
+
+class FabricView:
+    """The tables of one controller; nothing is kept here but when it started."""
+
+    def __init__(self, state: ControllerState) -> None:
+        self._state = state
+        self._started = time.monotonic()
+        self._mapped: tuple[Any, _Rows, _Rows] = None, [], []
+
+    def _map(self) -> tuple[Any, _Rows, _Rows]:
+        """Hosts and links as rows, made anew when either has changed."""
+        network = self._state.network
+        version = network.topology.version, network.hosts.version
+        if self._mapped[0] != version:
+            graph = with_hosts(network.topology.graph(), network.hosts)
+            # Switches are nodes, too, by number; only hosts are anywhere.
+            known: list[tuple[Any, Any]] = sorted(
+                (mac, at) for mac, at in graph.nodes(data="at") if at is not None
+            )
+            hosts = [
+                {"mac": mac, "at": port_pair(at), "addresses": _in_order(graph.nodes[mac]["addresses"])}
+                for mac, at in in_turns(known)
+            ]
+            pairs = (pair for edge in graph.edges for pair in graph.edges[edge].get("ports", ()))
+            links = [{"a": port_pair(a), "b": port_pair(b)} for a, b in in_turns(sorted(pairs))]
+            self._mapped = version, hosts, links
+        return self._mapped
+
+    def health(self) -> dict[str, Any]:
+        """How the controller is."""
+        bridges, links = self._state.network.bridges, self._state.windows.links
+        delay = self._state.counts.loop_delay.recent(0.99)
+        return {
+            "status": "ok",
+            "version": __version__,
+            "policy": self._state.windows.engine.policy.name,
+            "uptime_s": round(time.monotonic() - self._started, 3),
+            "bridges": len(bridges),
+            "agents": len(links),
+            "agents_missing": [dpid_text(dpid) for dpid in sorted(set(bridges) - set(links))],
+            "loop_delay_s": None if delay is None else round(delay, 6),
+        }
+
+    def ports(self) -> Iterator[dict[str, Any]]:
+        """The ports of all bridges."""
+        return self._state.ports()
+
+    def flows(self, wanted: FlowsQuery) -> tuple[list[dict[str, Any]], int]:
+        """The connections of a page."""
+        windows = self._state.windows
+        rows = flow_rows.FlowRows(
+            self._state.network.paths, windows.engine.view(), windows.links, time.monotonic()
+        )
+        return flow_rows.page(list(self._state.flows), wanted, rows.row)
+
+    def flow_counts(self) -> tuple[int, int]:
+        """Connections, and those that have not ended."""
+        return len(self._state.flows), self._state.flows.open
+
+    def paths(self, wanted: PageQuery) -> tuple[list[dict[str, Any]], int]:
+        """The paths of a page."""
+        found = list(self._state.network.paths)
+        chosen = found[wanted.offset : wanted.offset + wanted.limit]
+        return [flow_rows.path_row(each) for each in in_turns(chosen)], len(found)
+
+    def switches(self) -> list[dict[str, Any]]:
+        """The bridges that were ever connected and have not lost all their ports."""
+        network = self._state.network
+        return [
+            {
+                "dpid": dpid_text(dpid),
+                "connected": dpid in network.bridges,
+                "agent": dpid in self._state.windows.links,
+                "ports": len(network.topology.ports(dpid)),
+            }
+            for dpid in in_turns(sorted(network.topology.known_switches | set(self._state.windows.links)))
+        ]
+
+    def hosts(self) -> list[dict[str, Any]]:
+        """The hosts that are known."""
+        return self._map()[1]
+
+    def links(self) -> list[dict[str, Any]]:
+        """The links that work."""
+        return self._map()[2]
+
+
+class AnnouncingView:
+    """The announcements of one controller, for the REST interface."""
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+
+    def announce(self, wanted: Request) -> dict[str, Any]:
+        """Take an announcement. Raises :class:`~fairq_ryu.fabric.deadlines.announcements.Full`, or
+        :class:`~fairq_ryu.rest.announcements.Declined` where no policy heeds it.
+        """
+        deaf = self._windows.engine.deaf()
+        if deaf is not None:
+            raise Declined(deaf)
+        now = time.monotonic()
+        return announcement_row(self._windows.announce(wanted, now), now)
+
+    def announcements(self, wanted: PageQuery) -> tuple[_Rows, int]:
+        """A page of what applications have announced."""
+        now = time.monotonic()
+        found = self._windows.announcements.listed(now)
+        chosen = found[wanted.offset : wanted.offset + wanted.limit]
+        return [announcement_row(entry, now) for entry in in_turns(chosen)], len(found)
+
+    def announcement(self, number: int) -> dict[str, Any] | None:
+        """One announcement; None if there is no such."""
+        now = time.monotonic()
+        try:
+            return announcement_row(self._windows.announcements.get(number, now), now)
+        except KeyError:
+            return None
+
+    def withdraw(self, number: int) -> bool:
+        """Take an announcement back; False if there is no such."""
+        try:
+            self._windows.withdraw(number, time.monotonic())
+        except KeyError:
+            return False
+        return True
+
+    def gif(self, wanted: PageQuery) -> tuple[_Rows, int]:
+        """A page of the flows of the ports whose policy knows deadlines, port by port."""
+        now = time.monotonic()
+        rows: _Rows = []
+        before, end = 0, wanted.offset + wanted.limit
+        for port, table in sorted(self._windows.engine.gif().items(), key=itemgetter(0)):
+            size = len(table)
+            if before < end and wanted.offset < before + size:
+                part = table.rows(now, max(0, wanted.offset - before), min(size, end - before))
+                rows += in_turns(gif_rows(port, part, now))
+                hub.sleep(0)  # to put a table in order takes a moment
+            before += size
+        return rows, before

@@ -1,0 +1,332 @@
+"""Connections to switches: whatever a peer sends or leaves unread, it costs bounded memory and time, and
+ends its own connection only.
+
+What has come is read together and checked before Ryu decodes it; what is to be sent goes out together, and
+nobody waits for a peer that does not read.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import struct
+import time
+from collections import deque
+from typing import Any
+
+from ryu.base import app_manager as _first  # noqa: F401 (the controller module cannot be imported before it)
+from ryu.controller import controller, ofp_event
+from ryu.controller.handler import DEAD_DISPATCHER, HANDSHAKE_DISPATCHER, MAIN_DISPATCHER
+from ryu.lib import hub
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from fairq_ryu.channel import wellformed
+from fairq_ryu.channel.layouts import Malformed
+from fairq_ryu.channel.wellformed import HEADER, Phase
+from fairq_ryu.ryu_compat import connection_class, switch_listener
+from fairq_ryu.ryu_compat.switch_listener import Refused
+
+LOG = logging.getLogger(__name__)
+# What waits for one switch. All its rules may be said anew at once when links fail: 100,000 pinned flows are
+# 200,000 messages of 120 bytes. A peer that takes nothing in for Ryu's socket_timeout (5 s) ends sooner.
+MOST_UNSENT_BYTES = 64 << 20
+MOST_UNSENT = 1 << 18
+# With so much waiting, no echo is added to it: a peer could have its own bytes kept here.
+_MOST_UNSENT_ECHOES = 1 << 20
+_MOST_ECHOES = 4096
+_READ_BYTES = 1 << 16
+# A message must be whole this many seconds after its first byte; the longest has 65,535.
+MESSAGE_TIME = 10.0
+# Others have their turn after so many seconds of receiving. When 50 peers flood, each waits for 49 of these.
+_SLICE = 0.001
+# A call that has taken longer, seconds, has waited, and others have run.
+_WAITED = 0.0002
+# A bridge has no more ports than this (OFPP_MAX of OpenFlow 1.0 and Open vSwitch).
+_MOST_PORTS = 0xFF00
+# Messages that describe ports before the handshake is over: of 1,023 ports each.
+_MOST_PORT_MESSAGES = 64
+_DPID = struct.Struct("!Q")
+
+
+class SendQueue:
+    """What waits to be sent, pairs of bytes and whether the connection ends with them."""
+
+    def __init__(self) -> None:
+        self._parts: deque[tuple[bytes, bool]] = deque()
+        self._there = hub.Event()
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def full(self) -> bool:
+        """Is more waiting than ever should?"""
+        return self.bytes > MOST_UNSENT_BYTES or len(self._parts) > MOST_UNSENT
+
+    def put(self, data: bytes, last: bool) -> None:
+        """Add a message. Never waits."""
+        self._parts.append((data, last))
+        self.bytes += len(data)
+        if not self._there.is_set():
+            self._there.set()
+
+    def take(self) -> tuple[bytes, bool]:
+        """All that is there as one, up to what ends the connection; waits until there is something."""
+        while not self._parts:
+            self._there.clear()
+            self._there.wait()
+        found, last = [], False
+        while self._parts and not last:
+            data, last = self._parts.popleft()
+            found.append(data)
+        return b"".join(found), last
+
+    def sent(self, size: int) -> None:
+        """So many bytes have gone out."""
+        self.bytes -= size
+
+
+class SwitchConnection(controller.Datapath):
+    """A connection as Ryu knows it, with bounds."""
+
+    def __init__(self, sock: Any, address: Any) -> None:
+        super().__init__(sock, address)
+        self.send_q: SendQueue | None = SendQueue()
+        self.heard = time.monotonic()
+        self.joined = False  # the handshake is over
+        self.ended = False
+        self._began = self._part_began = self.heard
+        self._turn_ends = self.heard + _SLICE
+        self._port_messages = 0
+
+    @property
+    def host(self) -> str:
+        """The peer's address without its port."""
+        return switch_listener.host_of(self.address)
+
+    def __str__(self) -> str:
+        peer = switch_listener.peer_of(self.address)
+        return peer if self.id is None else f"{peer} (switch {self.id:016x})"
+
+    def end(self, reason: str) -> None:
+        """End this connection, with one line in the log. Never waits."""
+        if self.ended:
+            return
+        self.ended = True
+        switch_listener.SAID.say(self.host, f"{self}: {reason}; connection closed")
+        self.send_q = None
+        switch_listener.hang_up(self.socket)
+
+    # Sending
+
+    def send(self, buf: bytes, close_socket: bool = False) -> bool:
+        """Queue bytes, and never wait. False if the connection is over."""
+        queue = self.send_q
+        if queue is None:
+            return False
+        queue.put(buf, close_socket)
+        if queue.full:
+            self.end(f"it does not read: {queue.bytes} bytes in {len(queue)} messages are queued")
+            return False
+        return True
+
+    def _send_loop(self) -> None:
+        queue = self.send_q
+        try:
+            last = False
+            while queue is not None and not last and not self.ended:
+                data, last = queue.take()
+                self.socket.sendall(data)
+                queue.sent(len(data))
+        except TimeoutError:
+            self.end(f"it has read nothing for {self.socket.gettimeout():g} s")
+        except OSError as error:
+            LOG.debug("%s: %s", self, error)
+        finally:
+            self.send_q = None
+            self._close_write()
+
+    # Receiving
+
+    def _recv_loop(self) -> None:
+        buffer = bytearray()
+        try:
+            while not self.ended and self.state != DEAD_DISPATCHER:
+                asked = time.monotonic()
+                data = self._receive()
+                if data == b"":
+                    break
+                now = time.monotonic()
+                if now - asked > _WAITED:  # others have had their turn
+                    self._turn_ends = now + _SLICE
+                if data:
+                    self.heard = now
+                    if not buffer:
+                        self._part_began = now
+                    buffer += data
+                    if self._take(buffer):
+                        self._part_began = now
+                self._check_time(now, bool(buffer))
+                self._give_way()  # a message may come in many pieces
+        except Refused as refused:
+            self.end(str(refused))
+        finally:
+            self.ended = True
+            try:
+                self.socket.close()
+            except OSError as error:
+                LOG.debug("%s: %s", self, error)
+
+    def _receive(self) -> bytes | None:
+        """What has come; nothing at the end; None if nothing came for a while."""
+        try:
+            found: bytes = self.socket.recv(_READ_BYTES)
+        except TimeoutError:
+            return None
+        except ssl.SSLError as error:
+            return None if "timed out" in str(error) else b""
+        except (EOFError, OSError):
+            return b""
+        return found
+
+    def _check_time(self, now: float, part: bool) -> None:
+        if self._phase() != Phase.JOINED and now - self._began > switch_listener.HANDSHAKE_TIME:
+            raise Refused(f"no complete handshake after {switch_listener.HANDSHAKE_TIME:g} s")
+        if part and now - self._part_began > MESSAGE_TIME:
+            raise Refused(f"incomplete message after {MESSAGE_TIME:g} s")
+
+    def _take(self, buffer: bytearray) -> bool:
+        """Work on the whole messages in a buffer, and take them out. Was there one?"""
+        start = 0
+        while len(buffer) - start >= HEADER.size and not self.ended:
+            version, kind, length, xid = HEADER.unpack_from(buffer, start)
+            try:
+                wellformed.check_header(version, kind, length, self._phase())
+                if len(buffer) - start < length:
+                    break
+                message = bytes(memoryview(buffer)[start : start + length])
+                start += length
+                wellformed.check(message, self._phase())
+            except Malformed as error:
+                raise Refused(f"malformed {wellformed.name(kind)}: {error}") from None
+            self._handle(version, kind, xid, message)
+            self._give_way()
+        del buffer[:start]
+        return start > 0
+
+    def _give_way(self) -> None:
+        """Let others have their turn now and then: a socket with data never does."""
+        if time.monotonic() > self._turn_ends:
+            hub.sleep(0)
+            self._turn_ends = time.monotonic() + _SLICE
+
+    def _phase(self) -> Phase:
+        if self.joined:
+            return Phase.JOINED
+        if self.state == MAIN_DISPATCHER:
+            self.joined = True
+            switch_listener.DOORWAY.joined()
+            return Phase.JOINED
+        return Phase.GREETING if self.state == HANDSHAKE_DISPATCHER else Phase.JOINING
+
+    def _handle(self, version: int, kind: int, xid: int, message: bytes) -> None:
+        if kind == wellformed.HELLO:
+            if self.state != HANDSHAKE_DISPATCHER:
+                return  # said once more
+            self._check_version(message)
+            # What Ryu would do with the elements is done: it does not know how they are padded.
+            version, message = ofp.OFP_VERSION, message[: HEADER.size]
+        elif not self.joined and kind in wellformed.UNASKED:
+            return  # nobody listens to it yet
+        elif not self.joined and kind == wellformed.ERROR:
+            raise Refused("it sent error type {} code {}".format(*struct.unpack_from("!HH", message, 8)))
+        elif kind == wellformed.ECHO_REQUEST and self._unread():
+            return  # it asks faster than it reads what it is told
+        elif kind == wellformed.FEATURES_REPLY:
+            self._check_dpid(_DPID.unpack_from(message, 8)[0])
+        elif kind == wellformed.MULTIPART_REPLY and not self.joined:
+            self._port_messages += 1
+            if self.id is None:
+                raise Refused("port description before FEATURES_REPLY")
+            if self._port_messages > _MOST_PORT_MESSAGES:
+                raise Refused("it has more ports than a bridge can have")
+        elif kind == wellformed.PORT_STATUS and len(getattr(self, "ports", ())) > _MOST_PORTS:
+            raise Refused("it has more ports than a bridge can have")
+        self._dispatch(version, kind, xid, message)
+
+    def _unread(self) -> bool:
+        queue = self.send_q
+        return queue is None or queue.bytes > _MOST_UNSENT_ECHOES or len(queue) > _MOST_ECHOES
+
+    def _check_version(self, hello: bytes) -> None:
+        if wellformed.offers_1_3(hello):
+            return
+        refusal = parser.OFPErrorMsg(
+            self, ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE, b"OpenFlow 1.3 is what is spoken here"
+        )
+        self.send_msg(refusal, close_socket=True)
+        hub.sleep(0)
+        raise Refused("it does not offer OpenFlow 1.3 (ovs-vsctl set bridge BRIDGE protocols=OpenFlow13)")
+
+    def _check_dpid(self, dpid: int) -> None:
+        if self.id is not None and self.id != dpid:
+            raise Refused(f"it changes its datapath id to {dpid:016x}")
+        switch_listener.DOORWAY.claim(self, dpid)
+
+    def _dispatch(self, version: int, kind: int, xid: int, message: bytes) -> None:
+        """What Ryu's own loop does with a message."""
+        try:
+            decoded = parser.msg_parser(self, version, kind, len(message), xid, message)
+            event = ofp_event.ofp_msg_to_ev(decoded)
+            brick = self.ofp_brick
+            if brick is None:
+                return
+            brick.send_event_to_observers(event, self.state)
+            for handler in brick.get_handlers(event):
+                if self.state in handler.callers[event.__class__].dispatchers:
+                    handler(event)
+        except Refused:
+            raise
+        except Exception as error:
+            LOG.debug("%s: %s", self, wellformed.name(kind), exc_info=True)
+            what = f"{type(error).__name__}: {error}"[:200]
+            raise Refused(f"{wellformed.name(kind)} cannot be decoded: {what}") from None
+
+    # Others with the same datapath id
+
+    def answers(self, seconds: float) -> bool:
+        """Is the peer still there? Asks it, and waits for anything that it says."""
+        asked = time.monotonic()
+        self.send_msg(parser.OFPEchoRequest(self))
+        while not self.ended and time.monotonic() < asked + seconds:
+            hub.sleep(0.02)
+            if self.heard > asked:
+                return not self.ended
+        return False
+
+
+def serve(sock: Any, address: Any) -> None:
+    """Look after one connection, from its first byte to its last."""
+    try:
+        connection = SwitchConnection(sock, address)
+    except OSError as error:  # the peer has gone already
+        LOG.debug("%s: %s", switch_listener.peer_of(address), error)
+        sock.close()
+        return
+    with switch_listener.DOORWAY.served(connection):
+        try:
+            connection.serve()
+        except Exception as error:  # a fault of ours ends this connection, and no other
+            LOG.exception("%s: %s", connection, error)
+        finally:
+            connection.close()
+
+
+def register() -> None:
+    """Have Ryu make such connections."""
+    connection_class.serve_switches(switch_listener.make_server(serve), serve)

@@ -1,1 +1,0 @@
-"""What runs beside an OVS bridge: the agent, its eBPF programs, and how it finds ports and queues."""

@@ -1,0 +1,41 @@
+"""An agent that is told to end does so, whatever its connections are at."""
+
+import asyncio
+
+import pytest
+
+from fairq_ryu.agent import agent
+from fairq_ryu.agent.programs.programs import DatapathLimits
+
+TARGET = agent.parse_target("tcp:127.0.0.1:6653")
+
+
+@pytest.mark.parametrize("outcome", [ConnectionRefusedError(111, "refused"), TimeoutError()])
+def test_an_attempt_that_fails_in_the_moment_of_the_end(monkeypatch, outcome):
+    """The attempt's answer and the order to end are there before either was looked at."""
+
+    async def main():
+        attempt = asyncio.get_running_loop().create_future()
+        attempts = []
+
+        async def open_connection(*_arguments, **_options):
+            attempts.append(1)
+            return await attempt
+
+        monkeypatch.setattr(asyncio, "open_connection", open_connection)
+        options = agent.AgentOptions("s1", (TARGET,), DatapathLimits())
+        task = asyncio.create_task(agent.Agent(options)._keep_connected(TARGET, None))
+        while not attempts:
+            await asyncio.sleep(0)
+        attempt.set_exception(outcome)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait([task], timeout=2)
+        ended = task in done and task.cancelled()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return ended
+
+    for turns in range(6):
+        assert asyncio.run(main()), f"{turns} turns of the loop after the answer"

@@ -1,0 +1,85 @@
+"""The little that the applications decide by themselves."""
+
+import pytest
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel import oxm, queue_depth
+from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.rest.setup import Peaks
+from tests.unit.fakes import FakeSwitch
+
+
+def link(*limits: int, govern_all: bool = False) -> AgentLink:
+    made = AgentLink(FakeSwitch(oxm.agent_dpid(5)), govern_all)
+    made.depths = {n: QueueDepth(n, 0, 0, 0, limit, 0, 0, 0, 0) for n, limit in enumerate(limits, 1)}
+    return made
+
+
+def asked(agent: AgentLink, now: float) -> int | None:
+    """The port whose queue is asked for at that time; it is answered at once."""
+    agent.datapath.packets.clear()
+    agent.ask_queues(now)
+    agent.queues_answered(now)
+    (packet,) = agent.datapath.packets
+    return queue_depth.decode_request(packet[-queue_depth.REQUEST_SIZE :])
+
+
+def test_an_agent_is_known_by_its_bridge():
+    assert link().dpid == 5
+
+
+def test_one_port_with_a_queue_is_asked_alone_but_now_and_then_all():
+    agent = link(0, 125000, 0)
+    assert asked(agent, 10.0) == ofp.OFPP_ANY
+    assert asked(agent, 10.002) == 2
+    assert asked(agent, 10.2) == 2
+    assert asked(agent, 10.3) == ofp.OFPP_ANY
+
+
+@pytest.mark.parametrize("agent", [link(), link(1000, 1000), link(0, 1000, govern_all=True)])
+def test_otherwise_all_ports_are_asked(agent):
+    assert {asked(agent, at / 100) for at in range(100, 150)} == {ofp.OFPP_ANY}
+
+
+def test_queues_are_asked_for_again_when_the_answer_is_there_or_overdue():
+    agent = link()
+    agent.ask_queues(10.0)
+    agent.ask_queues(10.5)
+    assert len(agent.datapath.packets) == 1
+    agent.ask_queues(11.1)
+    assert len(agent.datapath.packets) == 2
+    agent.queues_answered(11.15)
+    agent.ask_queues(11.2)
+    assert len(agent.datapath.packets) == 3
+
+
+def read(agent: AgentLink, *peaks: int) -> None:
+    for peak in peaks:
+        agent.read(QueueDepth(1, 0, 10, peak, 1000, 0, 0, 0, 0), 0.0)
+
+
+def shown(agent: AgentLink, peaks: Peaks, now: float) -> int:
+    row = {"dpid": f"{5:016x}", "port": 1, "peak_bytes": agent.depths[1].peak}
+    return peaks.put({"ports": [row]}, now)["ports"][0]["peak_bytes"]
+
+
+def test_the_live_state_has_the_longest_queue_since_the_state_before():
+    agent = link()
+    peaks = Peaks({5: agent})
+    read(agent, 900, 50)
+    assert shown(agent, peaks, 10.0) == 50  # nobody has looked before: who knows when the 900 was
+    read(agent, 70, 300, 60)
+    assert shown(agent, peaks, 10.5) == 300
+    read(agent, 40)
+    assert shown(agent, peaks, 11.0) == 40
+    read(agent, 800, 20)
+    assert shown(agent, peaks, 90.0) == 20
+    agent.port_gone(1)
+    assert agent.take_peak(1) == 0
+
+
+def test_what_no_agent_tells_stays_unknown():
+    row = {"dpid": f"{7:016x}", "port": 1, "peak_bytes": None}
+    assert Peaks({}).put({"ports": [row]}, 1.0) == {"ports": [row]}
+    assert row["peak_bytes"] is None

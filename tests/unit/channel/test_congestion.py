@@ -1,0 +1,341 @@
+"""Congestion on the channel: the messages, when they are sent, and the packets that queues refused."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from fairq_ryu.agent.libbpf import BpfError
+from fairq_ryu.agent.notices import Notices
+from fairq_ryu.agent.openflow_server import Switch
+from fairq_ryu.agent.programs.drops import Allowance, can_be_lost
+from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.model import Congestion, Thresholds
+from fairq_ryu.openflow import pipeline
+from tests.switch.packets import DESTINATION, VLAN, Segment
+from tests.unit.agent.test_openflow_server import Peer, bad_request, role, state
+from tests.unit.fakes import DATAPATH, FakeDatapath, wire
+
+CNG, NOM = Congestion.CNG, Congestion.NOM
+U32, U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
+GAP = 2_000_000
+
+
+# Messages
+
+
+@given(U32, st.builds(Thresholds, U32, U32, st.booleans()))
+def test_set_thresholds_comes_back(port, thresholds):
+    found = congestion.decode_set(congestion.encode_set(port, thresholds))
+    assert found == (port, thresholds.cng, thresholds.nom, int(thresholds.drops))
+
+
+@given(st.builds(CongestionNotice, U32, st.sampled_from(Congestion), U32, U64))
+def test_notices_come_back(notice):
+    assert congestion.decode_notice(congestion.encode_notice(notice)) == notice
+
+
+def test_messages_on_the_wire():
+    body = congestion.encode_set(17, Thresholds(5, 4, True))
+    assert body == struct.pack("!4I", 17, 5, 4, 1)
+    notice = congestion.encode_notice(CongestionNotice(17, CNG, 6, 7))
+    assert notice == struct.pack("!IIIIQ", 17, 1 << 24, 6, 0, 7)
+
+
+@given(st.binary(max_size=40))
+def test_wrong_messages_are_refused(data):
+    if len(data) != 16:
+        with pytest.raises(ValueError, match="16 bytes"):
+            congestion.decode_set(data)
+    if len(data) != 24:
+        with pytest.raises(ValueError, match="24 bytes"):
+            congestion.decode_notice(data)
+    elif data[4] > 1:
+        with pytest.raises(ValueError, match="state"):
+            congestion.decode_notice(data)
+
+
+# When it is told
+
+
+def test_at_most_once_in_a_gap_and_the_last_state_always():
+    notices = Notices(GAP)
+    notices.ring([1])
+    assert notices.due(1000) == [1] and notices.tell(1, CNG, 1000)
+    assert notices.next_ns is None
+    notices.ring([1])
+    assert notices.due(1001) == [] and notices.next_ns == 1000 + GAP
+    notices.ring([1])
+    assert notices.due(1000 + GAP) == [1] and notices.tell(1, NOM, 1000 + GAP)
+    notices.ring([1])
+    assert notices.due(1000 + 2 * GAP) == [1]
+    assert not notices.tell(1, NOM, 1000 + 2 * GAP), "it is what was told last"
+    assert notices.due(10**12) == [] and notices.next_ns is None
+
+
+def test_ports_do_not_wait_for_each_other():
+    notices = Notices(GAP)
+    notices.ring([1])
+    notices.tell(1, CNG, 0)
+    notices.ring([1, 2])
+    assert notices.due(5) == [2]
+    assert notices.next_ns == 0, "port 2 is due already"
+
+
+@given(st.lists(st.tuples(st.integers(1, GAP), st.sampled_from(Congestion)), max_size=60))
+def test_however_it_flaps(flaps):
+    notices, now, said, current = Notices(GAP), 0, [], NOM
+
+    def tell() -> None:
+        for port in notices.due(now):
+            if notices.tell(port, current, now):
+                said.append((now, current))
+
+    for wait, following in flaps:
+        end = now + wait
+        while notices.next_ns is not None and notices.next_ns <= end:
+            now = max(now, notices.next_ns)
+            tell()
+        now, current = end, following
+        notices.ring([1])
+        tell()
+    now += GAP
+    tell()
+    assert [what for _, what in said][-1:] == [current] if said else current is NOM
+    times = [when for when, _ in said]
+    assert all(b - a >= GAP for a, b in itertools.pairwise(times))
+    assert all(a is not b for (_, a), (_, b) in itertools.pairwise(said))
+
+
+# The agent
+
+
+@pytest.fixture
+def data() -> FakeDatapath:
+    return FakeDatapath(1, 2)
+
+
+@pytest.fixture
+def switch(data: FakeDatapath) -> Switch:
+    return Switch("s1", 0x1234, data, 8, congestion_gap=GAP / 1e9, drop_rate=100)
+
+
+@pytest.fixture
+def peer(switch: Switch) -> Peer:
+    return Peer(switch)
+
+
+def set_to(port: int = 1, cng: int = 1000, nom: int = 500, drops: bool = False) -> Any:
+    return pipeline.set_thresholds(DATAPATH, port, Thresholds(cng, nom, drops))
+
+
+def raw_set(*fields: int) -> Any:
+    return parser.OFPExperimenter(
+        DATAPATH,
+        oxm.EXPERIMENTER_ID,
+        congestion.EXP_TYPE_SET_THRESHOLDS,
+        struct.pack(f"!{len(fields)}I", *fields),
+    )
+
+
+def notice(message: Any) -> CongestionNotice:
+    """Read a congestion message as a controller does."""
+    assert message.msg_type == ofp.OFPT_EXPERIMENTER
+    assert (message.experimenter, message.exp_type) == (oxm.EXPERIMENTER_ID, congestion.EXP_TYPE_CONGESTION)
+    return congestion.decode_notice(bytes(message.data))
+
+
+def own_error(peer: Peer, message: Any) -> int:
+    """The answer is an experimenter error of ours; its code."""
+    data = wire(message, 77)
+    (answer,) = peer.ask(data)
+    assert (answer.msg_type, answer.type) == (ofp.OFPT_ERROR, ofp.OFPET_EXPERIMENTER)
+    assert (answer.experimenter, answer.data) == (oxm.EXPERIMENTER_ID, data[:64])
+    return int(answer.exp_type)
+
+
+def test_thresholds_are_set_changed_and_taken_back(peer, data):
+    assert peer.ask(set_to(drops=True)) == []
+    assert data.thresholds == {1: Thresholds(1000, 500, True)}
+    assert peer.ask(set_to(cng=7, nom=0)) == []
+    assert data.thresholds == {1: Thresholds(7, 0, False)}
+    assert peer.ask(set_to(2, 0, 0, drops=True)) == []
+    assert peer.ask(pipeline.set_thresholds(DATAPATH, 1, None)) == []
+    assert data.thresholds == {2: Thresholds(0, 0, True)}
+
+
+def test_what_is_refused_changes_nothing(switch, peer, data):
+    peer.ask(set_to())
+    standing = dict(data.thresholds)
+    assert own_error(peer, raw_set(1, 500, 500, 0)) == congestion.ERROR_ORDER
+    assert own_error(peer, raw_set(1, 0, 1, 0)) == congestion.ERROR_ORDER
+    assert own_error(peer, raw_set(1, 9, 8, 2)) == congestion.ERROR_FLAGS
+    assert peer.refusal(raw_set(9, 9, 8, 0)) == bad_request("BAD_PORT")
+    assert peer.refusal(raw_set(ofp.OFPP_ANY, 9, 8, 0)) == bad_request("BAD_PORT")
+    for wrong in (raw_set(1, 9, 8), raw_set(1, 9, 8, 0, 0)):
+        assert peer.refusal(wrong) == bad_request("BAD_LEN")
+    data.reports_drops = False
+    assert own_error(peer, set_to(drops=True)) == congestion.ERROR_NO_DROPS
+    role(peer, ofp.OFPCR_ROLE_SLAVE, 1)
+    assert peer.refusal(set_to(cng=3, nom=2)) == bad_request("IS_SLAVE")
+    assert data.thresholds == switch.watch.thresholds == standing
+
+
+def test_a_kernel_that_refuses(switch, peer, data):
+    data.failure = BpfError("no room")
+    assert peer.refusal(set_to()) == bad_request("EPERM")
+    assert data.thresholds == switch.watch.thresholds == {}
+
+
+def test_every_controller_is_told(switch, peer, data):
+    other, slave = Peer(switch), Peer(switch)
+    role(slave, ofp.OFPCR_ROLE_SLAVE, 1)
+    peer.ask(set_to())
+    data.congested[1], data.queues[1] = CNG, state(backlog=1234)
+    switch.watch.crossed([1, 2])
+    switch.watch.tell(10**18)
+    for listener in (peer, other, slave):
+        (message,) = listener.taken()
+        assert notice(message) == CongestionNotice(1, CNG, 1234, 99)
+    data.congested[1] = NOM
+    switch.watch.crossed([1])
+    switch.watch.tell(10**18 + 1)
+    assert peer.taken() == [] and switch.watch.next_ns == 10**18 + GAP
+    switch.watch.tell(10**18 + GAP)
+    assert notice(*peer.taken()).state is NOM
+
+
+def test_congestion_is_told_at_once_when_it_is_there_already(switch, peer, data):
+    data.congested[1] = CNG
+    assert notice(*peer.ask(set_to())).state is CNG
+    # Another controller asks: it may not have heard of it. Within the gap it waits.
+    other = Peer(switch)
+    assert other.ask(set_to()) == []
+    switch.watch.tell(10**18)
+    assert notice(*other.taken()).state is CNG
+
+
+def test_no_news_is_not_told(switch, peer):
+    peer.ask(set_to())
+    switch.watch.crossed([1])
+    switch.watch.tell(10**18)
+    assert peer.taken() == []
+
+
+def test_thresholds_end_with_the_last_controller(switch, peer, data):
+    other, silent = Peer(switch), Peer(switch, greet=False)
+    peer.ask(set_to(drops=True))
+    peer.channel.close()
+    assert data.thresholds
+    other.channel.close()
+    assert data.thresholds == switch.watch.thresholds == {}
+    assert not silent.channel.closed
+
+
+def test_a_port_that_goes_is_forgotten(switch, peer, data):
+    peer.ask(set_to())
+    switch.watch.crossed([1])
+    switch.watch.forget_port(1)
+    switch.watch.tell(10**18)
+    assert peer.taken() == [] and switch.watch.thresholds == {}
+
+
+# Dropped packets
+
+DATA = Segment(payload=b"x" * 100).frame()
+
+
+def test_a_dropped_packet_is_a_packet_in(switch, peer):
+    peer.ask(set_to(drops=True))
+    switch.watch.dropped([(1, DATA, 9000)], 0)
+    (message,) = peer.taken()
+    assert message.msg_type == ofp.OFPT_PACKET_IN
+    assert (message.buffer_id, message.reason, message.table_id) == (ofp.OFP_NO_BUFFER, ofp.OFPR_ACTION, 0)
+    assert (message.cookie, message.match["in_port"]) == (congestion.COOKIE_DROPPED, 1)
+    assert (bytes(message.data), message.total_len) == (DATA, 9000)
+    assert not pipeline.is_ours(message.cookie)
+
+
+def test_drops_are_held_to_the_rate(switch, peer):
+    peer.ask(set_to(drops=True))
+    switch.watch.dropped([(1, DATA, 1)] * 50, 10**9)
+    switch.watch.dropped([(1, DATA, 1)] * 50, 10**9 + 50_000_000)
+    counts = switch.watch.counts
+    assert len(peer.taken()) == counts.told == 10 + 5  # a tenth of a second's at once, then 100 a second
+    assert counts.held_back == 85
+
+
+def test_drops_that_nobody_asked_for_or_misses(switch, peer):
+    peer.ask(set_to())
+    bare = Segment().frame()
+    switch.watch.dropped([(1, DATA, 1), (2, DATA, 1)], 0)
+    peer.ask(set_to(drops=True))
+    switch.watch.dropped([(1, bare, 54)], 0)
+    assert peer.taken() == [] and switch.watch.counts.passed_over == 3
+
+
+def test_drops_do_not_go_to_slaves_or_to_who_does_not_read(switch):
+    peer, slave = Peer(switch), Peer(switch)
+    role(slave, ofp.OFPCR_ROLE_SLAVE, 1)
+    peer.ask(set_to(drops=True))
+    peer.channel._unread = lambda: 1 << 21
+    switch.watch.dropped([(1, DATA, 1)], 0)
+    assert peer.taken() == slave.taken() == []
+    assert switch.watch.counts.held_back == 1
+
+
+@pytest.mark.parametrize("v6", [False, True])
+@pytest.mark.parametrize(
+    ("what", "wanted"),
+    [
+        ({"payload": b"x"}, True),
+        ({"flags": "S"}, True),
+        ({"flags": "SA"}, True),
+        ({"flags": "FA"}, True),
+        ({"flags": "A"}, False),
+        ({"flags": "A", "trailer": bytes(6)}, False),
+        ({"flags": "R"}, False),
+        ({"payload": b"x", "vlans": ((VLAN, 5), (VLAN, 6))}, True),
+        ({"payload": b"x", "vlans": ((VLAN, 5),) * 3}, False),
+        ({"payload": b"x", "options": bytes(40)}, True),
+        ({"options": bytes(40)}, False),
+    ],
+)
+def test_what_a_sender_misses(what, wanted, v6):
+    ends = {"src": "fe80::1", "dst": "fe80::2", "extensions": ((DESTINATION, bytes(6)),)} if v6 else {}
+    assert can_be_lost(Segment(**ends, **what).frame()) is wanted
+
+
+def test_fragments_and_other_protocols_are_not_told():
+    frame = bytearray(DATA)
+    frame[20] |= 0x20
+    assert not can_be_lost(bytes(frame))
+    frame = bytearray(DATA)
+    frame[23] = 17
+    assert not can_be_lost(bytes(frame))
+    assert not can_be_lost(DATA[:12] + b"\x08\x06" + DATA[14:])
+
+
+@given(st.binary(max_size=120))
+def test_any_bytes_are_sifted(data):
+    can_be_lost(data)
+    can_be_lost(DATA[:14] + data)
+
+
+@given(st.floats(1, 1e6), st.lists(st.integers(0, 10**8), max_size=200))
+def test_the_allowance_is_kept(rate, waits):
+    allowance, now, passed = Allowance(rate), 10**9, 0
+    allowance.take(now)
+    start = now
+    for wait in waits:
+        now += wait
+        passed += allowance.take(now)
+    assert passed <= max(1, rate / 10) + (now - start) * rate / 1e9 + 1e-6

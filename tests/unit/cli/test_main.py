@@ -1,0 +1,303 @@
+"""The command line: what the user can put right is one line and code 2, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from fairq_ryu import __version__
+from fairq_ryu.agent import agent, status
+from fairq_ryu.agent.agent import TlsFiles, parse_target
+from fairq_ryu.cli import columns, main
+from fairq_ryu.errors import UserError
+
+COMMANDS = ["doctor", "agent", "announce", "release", "status", "show", "run", "report", "check"]
+
+
+@pytest.fixture(autouse=True)
+def empty_machine(tmp_path, monkeypatch):
+    """No agent runs here, and no Open vSwitch."""
+    monkeypatch.setenv("FAIRQ_RUNDIR", str(tmp_path / "run"))
+    monkeypatch.setenv("OVS_RUNDIR", str(tmp_path / "ovs"))
+    return tmp_path
+
+
+@pytest.fixture
+def fairq(capsys):
+    """Run a command; returns its exit code, output and error output."""
+
+    def fairq(*arguments: str) -> tuple[int, str, str]:
+        code = main.main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return fairq
+
+
+@pytest.fixture
+def refused(fairq):
+    """Run a command that must fail with one line; returns the line."""
+
+    def refused(*arguments: str) -> str:
+        code, out, err = fairq(*arguments)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"fairq {arguments[0]}: ")
+        assert err.count("\n") == 1
+        assert "Remedy: " in err
+        assert "Traceback" not in err
+        return err
+
+    return refused
+
+
+def test_help_lists_the_commands(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main.main(["--help"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert all(f"    {command} " in said for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_help(capsys, command):
+    with pytest.raises(SystemExit) as ended:
+        main.main([command, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: fairq {command}" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit):
+        main.main(["--version"])
+    assert capsys.readouterr().out == f"fairq_ryu {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["agent"], ["check"]])
+def test_wrong_usage_is_code_2(capsys, arguments):
+    with pytest.raises(SystemExit) as ended:
+        main.main(arguments)
+    assert ended.value.code == 2
+    assert "usage: fairq" in capsys.readouterr().err
+
+
+def test_check(fairq, refused, tmp_path):
+    path = tmp_path / "fairq.conf"
+    path.write_text("[fairq]\nalpha = 0.3\n")
+    assert fairq("check", path) == (0, f"{path}: fine\n", "")
+    path.write_text("[fairq]\nalpha = 3\n")
+    assert "alpha: 3 is more than 1" in refused("check", path)
+    assert "cannot read" in refused("check", tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "",
+        "127.0.0.1",
+        "127.0.0.1:6653",
+        "udp:127.0.0.1:6653",
+        "tcp:",
+        "tcp::6653",
+        "tcp:127.0.0.1:",
+        "tcp:127.0.0.1:0",
+        "tcp:127.0.0.1:65536",
+        "tcp:127.0.0.1:http",
+        "tcp:::1:6653",
+        "tcp:[::1:6653",
+        "tcp:127.0.0.1:6653:1",
+    ],
+)
+def test_a_target_that_is_none(refused, target):
+    assert "is not a controller's address" in refused("agent", "--bridge", "s1", "--controller", target)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port", "secure"),
+    [
+        ("tcp:127.0.0.1", "127.0.0.1", 6653, False),
+        ("tcp:127.0.0.1:6633", "127.0.0.1", 6633, False),
+        ("ssl:controller.example:1", "controller.example", 1, True),
+        ("tcp:[::1]:6653", "::1", 6653, False),
+        ("ssl:[fe80::1]", "fe80::1", 6653, True),
+    ],
+)
+def test_targets(text, host, port, secure):
+    target = parse_target(text)
+    assert (target.text, target.host, target.port, target.secure) == (text, host, port, secure)
+
+
+def test_tls_files_that_cannot_be_used(tmp_path):
+    with pytest.raises(UserError, match="whom to trust"):
+        TlsFiles().context()
+    with pytest.raises(UserError, match="cannot use the TLS files"):
+        TlsFiles(ca_certificate=tmp_path / "missing.pem").context()
+    (tmp_path / "wrong.pem").write_text("this is no certificate")
+    with pytest.raises(UserError, match="cannot use the TLS files"):
+        TlsFiles(ca_certificate=tmp_path / "wrong.pem").context()
+
+
+def test_an_agent_needs_root(refused, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "needs root" in refused("agent", "--bridge", "s1")
+
+
+def test_an_agent_without_open_vswitch(refused, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert "Open vSwitch is not running" in refused("agent", "--bridge", "nonsense")
+
+
+def test_an_agent_on_a_bridge_that_has_one(refused, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    lock = agent.BridgeLock("s1")
+    try:
+        assert f"bridge s1 has an agent already: process {os.getpid()}" in refused("agent", "--bridge", "s1")
+    finally:
+        lock.release()
+
+
+def test_an_agent_with_a_wrong_config(refused, tmp_path):
+    path = tmp_path / "fairq.conf"
+    path.write_text("[agent]\nflows = 1\n")
+    assert "flows: 1 is less than 64" in refused("agent", "--bridge", "s1", "--config-file", path)
+
+
+def test_an_agent_is_told_what_was_asked(fairq, tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(agent, "run", lambda options: told.append(options) or 0)
+    path = tmp_path / "fairq.conf"
+    path.write_text(
+        "[agent]\nflows = 100\nrules = 10\nports = 5\nactive_timeout = 0.5\n"
+        "flow_idle_timeout = 9\ncloseds_timeout = 1\n".replace("closeds", "closed")
+        + "reconnect_max = 3\n"
+    )
+    assert fairq("agent", "--bridge", "s1")[0] == 0
+    arguments = ["--controller", "tcp:10.0.0.1", "--controller", "ssl:10.0.0.2:1", "--config-file", path]
+    assert fairq("agent", "--bridge", "s2", *arguments, "--ca-cert", "ca.pem")[0] == 0
+    plain, full = told
+    assert [target.text for target in plain.targets] == ["tcp:127.0.0.1:6653"]
+    assert [(target.host, target.port) for target in full.targets] == [("10.0.0.1", 6653), ("10.0.0.2", 1)]
+    assert (full.limits.flows, full.limits.rules, full.limits.ports) == (100, 10, 5)
+    assert full.limits.active_timeout == 0.5
+    assert (full.flow_idle_timeout, full.closed_timeout, full.reconnect_max) == (9.0, 1.0, 3.0)
+    assert str(full.tls.ca_certificate) == "ca.pem"
+
+
+def test_status_without_an_agent(refused, tmp_path):
+    assert "no agent runs here" in refused("status")
+    assert "no agent runs on bridge s1" in refused("status", "--bridge", "s1")
+    (tmp_path / "run").mkdir()
+    for name in ("s1", "s2"):
+        (tmp_path / "run" / f"{name}.sock").touch()
+    assert "agents run on s1, s2" in refused("status")
+
+
+@pytest.fixture
+def answering(tmp_path):
+    """Makes an agent's status socket that answers one question with given bytes."""
+    threads = []
+
+    def answering(data: bytes) -> None:
+        (tmp_path / "run").mkdir(exist_ok=True)
+        path = tmp_path / "run" / "s1.sock"
+        path.unlink(missing_ok=True)
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(str(path))
+        server.listen()
+
+        def answer() -> None:
+            with server, server.accept()[0] as client:
+                client.sendall(data)
+
+        threads.append(threading.Thread(target=answer))
+        threads[-1].start()
+
+    yield answering
+    for thread in threads:
+        thread.join(5)
+
+
+def test_status_as_json(fairq, answering):
+    answering(json.dumps({"bridge": "s1", "ports": []}).encode())
+    code, out, err = fairq("status", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {"bridge": "s1", "ports": []}
+
+
+def test_a_scenario_is_checked_as_one(fairq, refused, tmp_path):
+    stored = Path(main.__file__).parents[1] / "experiments/scenarios/incast.toml"
+    assert fairq("check", stored) == (0, f"{stored}: fine\n", "")
+    wrong = tmp_path / "mine.toml"
+    wrong.write_text(stored.read_text() + "nonsense_s = 3\n")
+    assert "nonsense_s" in refused("check", wrong)
+    assert "there is no scenario" in refused("check", tmp_path / "nothing.toml")
+
+
+PORT_STATUS = {
+    "ofport": 2,
+    "name": "dhp2",
+    "queue": {"bytes": 30466, "limit": 125000, "rate": 6_250_000, "drops": 0},
+    "active_flows": 2,
+    "rewritten": 4618,
+    "congestion": {"cng": 31250, "nom": 6250, "drops": True, "state": "CNG"},
+    "rule": {"kind": "pool", "bytes": 38747, "expires_in_s": 1.5},
+}
+STATUS = {
+    "bridge": "s1",
+    "controllers": [{"target": "tcp:127.0.0.1:6653", "connected": True}],
+    "flows": 2,
+    "rules": 1,
+    "ports": [PORT_STATUS, {**PORT_STATUS, "ofport": 3, "name": "dhp3", "rule": None, "congestion": None}],
+    "drop_reports": {"available": True, "told": 3, "passed_over": 0, "held_back": 0, "lost": 0},
+    "unwatched": [{"name": "p[0]", "reason": "type patch"}],
+}
+
+
+@pytest.mark.parametrize("width", [60, 79, 100])
+def test_status_fits_a_narrow_terminal_and_cuts_no_number(fairq, answering, monkeypatch, width):
+    monkeypatch.setattr(columns, "WIDTH", width)
+    answering(json.dumps(STATUS).encode())
+    code, out, err = fairq("status", "--bridge", "s1")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= width
+    assert "…" not in out
+    words = out.split()
+    for number in ("30466", "125000", "4618", "dhp2", "dhp3"):
+        assert number in words
+    assert "pool" in words and "38747" in words
+    assert "not watched: p[0] (type patch)" in out
+
+
+@pytest.mark.parametrize("data", [b"", b'{"bridge": "s1", "po'])
+def test_an_agent_that_ends_while_it_answers(refused, answering, data):
+    answering(data)
+    assert "agent of bridge s1" in refused("status", "--bridge", "s1")
+
+
+def test_a_scenario_that_does_not_exist(refused, tmp_path):
+    assert "nonsense" in refused("run", "nonsense", "--out", tmp_path / "out")
+    assert "--set 'rounds'" in refused("run", "incast", "--out", tmp_path / "out", "--set", "rounds")
+
+
+def test_a_report_of_nothing(refused, tmp_path):
+    assert "result.json" in refused("report", tmp_path)
+
+
+def test_ctrl_c_is_no_traceback(fairq, monkeypatch):
+    def interrupt(bridge: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(status, "ask", interrupt)
+    assert fairq("status", "--bridge", "s1") == (130, "", "fairq status: interrupted\n")
+
+
+def test_a_reader_that_goes_away_is_no_traceback(fairq, monkeypatch):
+    def broken(bridge: str) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(status, "ask", broken)
+    assert fairq("status", "--bridge", "s1") == (1, "", "")

@@ -1,0 +1,173 @@
+"""``fairq release``: what is taken out of a bridge, and what stays."""
+
+import subprocess
+
+import pytest
+
+from fairq_ryu.cli import release
+from fairq_ryu.errors import UserError
+from fairq_ryu.openflow import pipeline
+
+OURS = f" cookie={pipeline.COOKIE_TCP:#x}, duration=1s, table=0, n_packets=0, priority=100,tcp actions=drop"
+OLDER = " cookie=0xfa17000100000003, duration=1s, table=1, n_packets=0, priority=10 actions=drop"
+THEIRS = " cookie=0x77, duration=1s, table=0, n_packets=0, priority=5,ip actions=NORMAL"
+LLDP = (
+    " cookie=0x0, duration=1s, table=0, n_packets=3, n_bytes=180, "
+    "priority=65535,dl_dst=01:80:c2:00:00:0e,dl_type=0x88cc actions=CONTROLLER:65535"
+)
+METER = "reply:\nmeter=controller pktps burst stats bands=\ntype=drop rate={} burst_size={}\n"
+OTHER_METER = "meter=1 kbps bands=\ntype=drop rate=10\n"
+
+
+class Bridge:
+    """Open vSwitch with one bridge, asked by its commands."""
+
+    def __init__(self) -> None:
+        self.flows = [OURS, OLDER, THEIRS]
+        self.meters = METER.format(10000, 10000)
+        self.qos = {"aaaa": "s1", "bbbb": "s2"}
+        self.connected = "false"
+        self.done: list[str] = []
+
+    def run(self, command, **_):
+        program, words = command[0], [word for word in command[1:] if not word.startswith("--")]
+        self.done.append(" ".join(words))
+        answer = (self.vsctl if program == "ovs-vsctl" else self.ofctl)(words, command)
+        return subprocess.CompletedProcess(command, 0, answer, "")
+
+    def vsctl(self, words, command):
+        match words:
+            case ["list-br"]:
+                return "s1\ns2\n"
+            case ["get-controller", _]:
+                return "tcp:127.0.0.1:6653\n"
+            case ["find", "Controller", _]:
+                return f"{self.connected}\n"
+            case ["find", "QoS", wanted]:
+                name = wanted.removeprefix("external_ids:fairq-bridge=")
+                return "".join(f"{uuid}\n" for uuid, bridge in self.qos.items() if bridge == name)
+            case ["find", "Port", _]:
+                return "p1\np2\n"
+            case [*_, "destroy", "QoS", uuid]:
+                assert command.count("clear") == 2
+                del self.qos[uuid]
+                return ""
+        raise AssertionError(words)
+
+    def ofctl(self, words, command):
+        ours = [flow for flow in self.flows if "cookie=0xfa17" in flow]
+        match words:
+            case ["dump-flows", "s1", "cookie=0xfa17000000000000/0xffff000000000000"]:
+                return "\n".join(["OFPST_FLOW reply (OF1.3) (xid=0x2):", *ours])
+            case ["dump-flows", "s1", "table=0"]:
+                return "\n".join(["OFPST_FLOW reply (OF1.3) (xid=0x2):", *self.flows])
+            case ["del-flows", "s1", "cookie=0xfa17000000000000/0xffff000000000000"]:
+                self.flows = [flow for flow in self.flows if flow not in ours]
+                return ""
+            case ["del-flows", "s1", release.LLDP] if "--strict" in command:
+                self.flows.remove(LLDP)
+                return ""
+            case ["dump-meters", "s1"]:
+                return self.meters
+            case ["del-meter", "s1", "meter=controller"]:
+                self.meters = ""
+                return ""
+        raise AssertionError(words)
+
+
+@pytest.fixture
+def bridge(monkeypatch, tmp_path):
+    monkeypatch.setenv("FAIRQ_RUNDIR", str(tmp_path))
+    made = Bridge()
+    monkeypatch.setattr(subprocess, "run", made.run)
+    return made
+
+
+def test_ours_goes_and_theirs_stays(bridge, capsys):
+    bridge.flows.append(LLDP)
+    assert release.main("s1") == 0
+    assert bridge.flows == [THEIRS]
+    assert (bridge.meters, bridge.qos) == ("", {"bbbb": "s2"})
+    assert capsys.readouterr().out.splitlines() == [
+        "fairq release: bridge s1: removed 3 rules",
+        "fairq release: bridge s1: removed the meter for copies",
+        "fairq release: bridge s1: removed 1 QoS records",
+    ]
+
+
+def test_a_second_time_there_is_nothing(bridge, capsys):
+    release.main("s1")
+    capsys.readouterr()
+    assert release.main("s1") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "fairq release: bridge s1: removed 0 rules",
+        "fairq release: bridge s1: has no meter of ours",
+        "fairq release: bridge s1: removed 0 QoS records",
+    ]
+
+
+@pytest.mark.parametrize("meters", [OTHER_METER, METER.format(10000, 500), METER.format(10000, 100000), ""])
+def test_meters_of_others_stay(bridge, meters):
+    bridge.meters = meters
+    release.main("s1")
+    assert bridge.meters == meters
+
+
+def test_every_cookie_of_ours_is_under_the_mask():
+    value, mask = (int(each, 16) for each in release.COOKIE_MASK.split("/"))
+    cookies = [cookie for name, cookie in vars(pipeline).items() if name.startswith("COOKIE_")]
+    assert len(cookies) >= 8
+    assert all(cookie & mask == value for cookie in cookies)
+
+
+@pytest.mark.parametrize("name", ["br0", ""])
+def test_no_such_bridge(bridge, name):
+    with pytest.raises(UserError, match="there is no bridge"):
+        release.main(name)
+    assert bridge.done == ["list-br"]
+
+
+def test_while_a_controller_is_connected_nothing_is_touched(bridge):
+    bridge.connected = "true"
+    with pytest.raises(UserError, match="would install its rules again") as refused:
+        release.main("s1")
+    assert "ovs-vsctl del-controller s1" in refused.value.remedy
+    assert len(bridge.flows) == 3
+
+
+def test_while_the_agent_runs_nothing_is_touched(bridge, tmp_path, monkeypatch):
+    (tmp_path / "s1.sock").touch()
+    monkeypatch.setattr(release.status, "ask", lambda bridge: {})
+    with pytest.raises(UserError, match="agent of bridge s1 is running"):
+        release.main("s1")
+    assert len(bridge.flows) == 3
+
+
+def test_the_socket_of_an_agent_that_was_killed_is_no_agent(bridge, tmp_path):
+    (tmp_path / "s1.sock").touch()
+    assert release.main("s1") == 0
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (FileNotFoundError(2, "No such file or directory"), "cannot run ovs-vsctl: No such file"),
+        (subprocess.TimeoutExpired("ovs-vsctl", 15), "ovs-vsctl does not finish"),
+    ],
+)
+def test_without_open_vswitch(bridge, monkeypatch, failure, said):
+    def run(command, **_):
+        raise failure
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(UserError, match=said):
+        release.main("s1")
+
+
+def test_what_open_vswitch_says_is_handed_on(bridge, monkeypatch):
+    def run(command, **_):
+        return subprocess.CompletedProcess(command, 1, "", "x\novs-vsctl: unix:db.sock: Permission denied\n")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(UserError, match="Permission denied"):
+        release.main("s1")

@@ -1,0 +1,148 @@
+"""Set-up and doctor know every program that the project starts (fairq_ryu/config/programs.txt)."""
+
+import os
+import subprocess
+
+import pytest
+
+from fairq_ryu.cli import doctor
+from fairq_ryu.config import programs
+from fairq_ryu.experiments.measure import machine
+from tests.unit import started
+
+# Of .venv, of the project itself, or made by the test that starts it.
+OWN = {
+    *("clang-format", "delayline", "fairq", "python", "python3", "ryu-manager", "schemathesis"),
+    *("bins", "no-such-command-anywhere", "tell"),
+}
+KNOWN = {each.name: each for each in programs.known()}
+
+
+@pytest.fixture(scope="module")
+def starts():
+    return started.Search(started.python_files()).starts
+
+
+def test_it_can_be_told_what_is_started(starts):
+    assert [start.where for start in starts if not start.program] == []
+    assert len(starts) > 150  # or the search does not see them
+
+
+def test_every_program_that_python_starts_is_known(starts):
+    unknown = {start for start in starts if start.program not in KNOWN.keys() | OWN | started.ALWAYS | {""}}
+    assert not unknown, f"put these into fairq_ryu/config/programs.txt: {sorted(unknown)}"
+
+
+@pytest.mark.parametrize("path", started.scripts(), ids=lambda path: path.name)
+def test_every_program_that_a_script_starts_is_known(path):
+    found = started.in_script(path.read_text())
+    assert not found - KNOWN.keys() - OWN - started.ALWAYS
+
+
+@pytest.mark.parametrize(
+    ("place", "purposes"),
+    [
+        # Doctor looks for compilers, too.
+        (("fairq_ryu/cli/doctor.py",), {"run", "build", "optional", "system"}),
+        (("fairq_ryu/", "mininet_topos/", "bench/"), {"run", "optional", "system"}),
+        (("tests/",), {"run", "build", "test", "optional", "system"}),
+    ],
+)
+def test_it_is_there_for_who_starts_it(starts, place, purposes):
+    for program, where in starts:
+        if where.startswith(place) and program in KNOWN and "doctor.py" not in where.removeprefix(place[0]):
+            assert KNOWN[program].purpose in purposes, (program, where)
+
+
+def test_tests_do_without_what_is_optional(starts):
+    started_by_tests = {start.program for start in starts if start.where.startswith("tests/")}
+    assert {name for name in started_by_tests if name in KNOWN and KNOWN[name].purpose == "optional"} == set()
+
+
+def print_missing(*absent):
+    """The packages that set-up would install on this machine if it had no such programs."""
+    words = " ".join(absent)
+    # `command -v NAME` is how set-up looks for a program.
+    function = f'() {{ case " {words} " in *" $2 "*) return 1 ;; *) builtin command "$@" ;; esac; }}'
+    done = subprocess.run(
+        ["bash", "scripts/setup.sh", "--dev", "--print-missing"],
+        cwd=started.ROOT,
+        env={**os.environ, "BASH_FUNC_command%%": function},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def test_set_up_installs_what_is_missing():
+    absent = programs.needed("run", "build", "test")
+    packages = {each.package for each in absent}
+    assert packages <= set(print_missing(*(each.name for each in absent)))
+
+
+def test_set_up_leaves_alone_what_is_optional():
+    before = print_missing()
+    assert print_missing(*(each.name for each in programs.needed("optional", "system"))) == before
+
+
+def test_doctor_names_what_is_missing_and_what_is_lost_without_it(monkeypatch):
+    monkeypatch.setattr(doctor, "which", lambda name: None)
+    checks = {check.name: check for check in doctor.check_programs()}
+    for kind, status, purposes in (
+        ("programs to run", "fail", ("run", "system")),
+        ("programs to build", "warn", ("build",)),
+    ):
+        for each in programs.needed(*purposes):
+            assert each.name in checks[kind].found and each.package in checks[kind].remedy
+        assert checks[kind].status == status
+    for each in programs.needed("optional"):
+        assert f"without {each.name}: {each.use}" in checks["programs"].found
+
+
+def test_a_run_names_what_is_missing(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(machine.shutil, "which", lambda name: None if name == "ifconfig" else f"/bin/{name}")
+    with pytest.raises(machine.UserError, match="ifconfig is not installed") as raised:
+        machine.check_machine(None, [])
+    assert "net-tools" in raised.value.remedy
+
+
+@pytest.mark.parametrize("line", ["tc", "tc iproute2", "tc iproute2 somewhen x", "tc iproute2 run"])
+def test_a_line_that_says_too_little_is_refused(line):
+    with pytest.raises(ValueError, match="not a program, a package, a purpose and a use"):
+        list(programs.parse(line))
+
+
+# The search itself.
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'subprocess.run(["bpftool", "prog"])',
+        'subprocess.check_output("bpftool prog", shell=True)',
+        'subprocess.Popen(args=["bpftool"])',
+        'host.cmd("cd /; x=1 bpftool prog | head")',
+        'host.cmd(f"bpftool {what}")',
+        'host.cmd("bpftool", "prog")',
+        'os.execvp("bpftool", [])',
+        'subprocess.run(["unshare", "-n", "--", "sh", "-c", "true && bpftool prog"])',
+        'def show(*words):\n    subprocess.run(words)\nshow("bpftool", "prog")',
+        'def show(words):\n    first(list(words))\ndef first(argv):\n    host.popen(argv)\nshow(["bpftool"])',
+        'class Here:\n    def __init__(self, log, *argv):\n        subprocess.run(argv)\nHere(1, "bpftool")',
+        'COMMAND = ["bpftool"]\ndef show():\n    subprocess.run([*COMMAND, "prog"])',
+        'for command in (["true"], ["bpftool"]):\n    subprocess.run(command)',
+        'subprocess.run(["bpftool"] if new else ["true"])',
+    ],
+)
+def test_a_program_is_found_however_it_is_started(tmp_path, code):
+    path = tmp_path / "code.py"
+    path.write_text(code)
+    assert "bpftool" in {start.program for start in started.Search([path]).starts}
+
+
+def test_what_cannot_be_told_is_no_secret(tmp_path):
+    path = tmp_path / "code.py"
+    path.write_text("subprocess.run(invent())")
+    assert {start.program for start in started.Search([path]).starts} == {""}

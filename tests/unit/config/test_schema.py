@@ -1,0 +1,201 @@
+"""The settings: one list, and one clear error for whatever a file says that is not in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from fairq_ryu.config import schema
+from fairq_ryu.config.schema import SECTIONS, SETTINGS, Config, Setting
+from fairq_ryu.errors import UserError
+from fairq_ryu.policies.fairq import FairQ, FairQParameters
+
+ROOT = Path(__file__).parents[3]
+NUMBERS = [s for s in SETTINGS if isinstance(s.default, (int, float)) and not isinstance(s.default, bool)]
+
+
+def label(setting: Setting) -> str:
+    return f"{setting.section}.{setting.name}"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text: str | bytes, name: str = "fairq.conf") -> Path:
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        schema.load([path])
+    text = str(caught.value)
+    assert "\n" not in text
+    assert str(path) in text
+    return text
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=label)
+def test_every_setting_takes_its_default(setting):
+    value = setting.parse(f" {setting.default} ")
+    assert value == setting.default
+    assert type(value) is type(setting.default)
+    assert setting.help.endswith(".")
+
+
+@pytest.mark.parametrize("setting", NUMBERS, ids=label)
+def test_every_number_has_bounds_and_keeps_them(setting):
+    assert setting.minimum is not None
+    assert setting.maximum is not None
+    low, high = (type(setting.default)(bound) for bound in (setting.minimum, setting.maximum))
+    assert setting.parse(str(low)) == low
+    assert setting.parse(str(high)) == high
+    with pytest.raises(ValueError, match="is less than"):
+        setting.parse(str(low - 1))
+    with pytest.raises(ValueError, match="is more than"):
+        setting.parse(str(high * 2 + 1))
+    for word in ("", "many", "1,5", "0x10", "nan", "inf", "-inf"):
+        with pytest.raises(ValueError, match=r"is not a|is less than|is more than"):
+            setting.parse(word)
+
+
+def test_whole_numbers_are_whole():
+    with pytest.raises(ValueError, match=r"'2\.5' is not a whole number"):
+        SECTIONS["fairq"]["increments"].parse("2.5")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("yes", True), ("TRUE", True), ("on", True), ("1", True), ("no", False), ("Off", False)],
+)
+def test_yes_and_no(text, value):
+    assert SECTIONS["fairq"]["slow_start"].parse(text) is value
+
+
+def test_what_is_neither_yes_nor_no():
+    with pytest.raises(ValueError, match="'2' is not yes or no"):
+        SECTIONS["fairq"]["slow_start"].parse("2")
+
+
+def test_texts_with_choices():
+    setting = Setting("s", "n", "a", "", "Help.", choices=("a", "b"))
+    assert (setting.parse("b"), setting.type_name) == ("b", "text")
+    with pytest.raises(ValueError, match="'c' is none of a, b"):
+        setting.parse("c")
+
+
+def test_names_are_said_once():
+    assert len({(s.section, s.name) for s in SETTINGS}) == len(SETTINGS)
+
+
+def test_without_files_all_are_defaults():
+    settings = schema.load([])
+    assert settings.as_dict() == {
+        section: {s.name: s.default for s in SETTINGS if s.section == section} for section in SECTIONS
+    }
+
+
+def test_a_file_and_one_after_it(write):
+    first = write("[fairq]\nalpha = 0.5\nincrements: 4\n# a comment\n; another\n[agent]\nflows=100\n")
+    second = write("[fairq]\nalpha = 0.1\n", "second.conf")
+    settings = schema.load([first, str(second)])
+    assert settings.section("fairq")["alpha"] == 0.1
+    assert settings.value("fairq", "increments") == 4
+    assert settings.number("agent", "flows") == 100.0
+    assert settings.value("agent", "rules") == 4096
+
+
+def test_other_peoples_sections_are_passed_over(write):
+    path = write("[DEFAULT]\nalpha = high\nverbose = %(x)s\n[restapi]\nport = none\n[fairq]\nalpha = 1\n")
+    settings = schema.load([path])
+    assert settings.value("fairq", "alpha") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[fairq]\nalhpa = 1\n", "[fairq] has no setting alhpa. Remedy: did you mean alpha?"),
+        ("[fairq]\nAlpha = 1\n", "has no setting Alpha. Remedy: did you mean alpha?"),
+        ("[fairq]\nxyz = 1\n", "has no setting xyz. Remedy: known are interval, increments"),
+        ("[fair_q]\nalpha = 1\n", "unknown section [fair_q]. Remedy: did you mean [fairq]?"),
+        ("[agents]\n", "did you mean [agent]?"),
+        (
+            "[fairq]\nalpha = big\n",
+            "[fairq] alpha: 'big' is not a number. Remedy: give a number; the default is 0.25",
+        ),
+        ("[fairq]\nalpha = 2\n", "alpha: 2 is more than 1."),
+        ("[fairq]\ninterval = 0\n", "interval: 0 is less than 0.0005 s. Remedy: give a number, in s"),
+        ("[fairq]\nalpha =\n", "'' is not a number"),
+        ("[fairq]\nalpha = 1\n  2\n", "is not a number"),
+        ("[fairq]\nalpha = nan\n", "alpha: nan is"),
+        ("[fairq]\nslow_start = maybe\n", "'maybe' is not yes or no"),
+        ("[fairq]\nalpha = 1\nalpha = 1\n", "line 3: [fairq] has alpha already"),
+        ("[fairq]\nalpha = 1\n[fairq]\n", "line 3: there is a section [fairq] already"),
+        ("alpha = 1\n", "line 1 stands before any [section]"),
+        ("[fairq]\nalpha\n", "line 2 is not name = value"),
+        (b"[fairq]\nalpha = \xff\n", "it is not UTF-8 text"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(write, text, words):
+    assert words in refusal(write(text))
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    assert "No such file" in refusal(tmp_path / "missing.conf")
+    assert "Is a directory" in refusal(tmp_path)
+
+
+def test_a_config_holds_known_settings_only():
+    assert Config({("fairq", "alpha"): 0.5}).value("fairq", "alpha") == 0.5
+    with pytest.raises(KeyError, match="alhpa"):
+        Config({("fairq", "alhpa"): 0.5})
+    with pytest.raises(KeyError):
+        Config().value("fairq", "alhpa")
+
+
+# One source of truth
+
+
+class Asked(dict):
+    """Remembers which keys were asked for."""
+
+    def __init__(self, values: dict[str, schema.Value]) -> None:
+        super().__init__(values)
+        self.keys_asked: set[str] = set()
+
+    def __getitem__(self, key: str) -> schema.Value:
+        self.keys_asked.add(key)
+        return super().__getitem__(key)
+
+
+def test_fairq_uses_all_its_settings_and_no_others():
+    values = Asked(Config().section("fairq"))
+    policy = FairQ(values)
+    assert values.keys_asked == set(SECTIONS["fairq"])
+    assert {f.name for f in dataclasses.fields(FairQParameters)} == set(SECTIONS["fairq"])
+    assert (
+        dataclasses.asdict(policy.parameters)
+        == Config().section("fairq")
+        == dataclasses.asdict(FairQParameters())
+    )
+    changed = {"interval": 0.5, "increments": 2, "alpha": 0.75, "slow_start": False}
+    changed |= {"base_rtt": 0.25, "linger": 9.0, "floor_segments": 1}
+    assert dataclasses.asdict(FairQ(changed).parameters) == changed
+    assert FairQ(changed).interval == 0.5
+
+
+@pytest.mark.parametrize(
+    ("section", "where"), [("fairq_ryu", ["apps", "control", "rest"]), ("agent", ["cli/main.py"])]
+)
+def test_every_setting_is_used_and_no_other_is_asked_for(section, where):
+    places = [ROOT / "fairq_ryu" / each for each in where]
+    files = [path for place in places for path in (sorted(place.glob("*.py")) if place.is_dir() else [place])]
+    files.append(ROOT / "fairq_ryu/config/schema.py")  # it has a word of its own for the policy
+    text = "".join(path.read_text() for path in files)
+    asked = set(re.findall(rf'(?:number|value)\(\s*"{section}",\s*"(\w+)"', text))
+    assert asked == set(SECTIONS[section])

@@ -1,0 +1,184 @@
+"""The controller's own counters."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairq_ryu.channel import oxm, queue_depth
+from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.counters import PEAK_SHOWN, Delays, Histogram, Peak
+from fairq_ryu.model import NO_WINDOWS, Announcement, FlowKey, FlowProgress, PortKey, WindowPlan
+from fairq_ryu.policies.parts.deadline_table import GifTable
+from fairq_ryu.policies.parts.installed_rules import StandingRules
+from tests.unit.fakes import FakeSwitch, info
+from tests.unit.flownet import KEY, B
+from tests.unit.site import Site
+
+VALUES = st.lists(st.floats(0, 3) | st.sampled_from([0.001, 0.01, 1.0]), max_size=50)
+
+
+@given(VALUES)
+def test_a_histogram_counts_what_is_not_above_each_bound(values):
+    made = Histogram()
+    for value in values:
+        made.observe(value)
+    expected = [sum(value <= bound for value in values) for bound in made.bounds]
+    assert list(made.cumulative) == [*expected, len(values)]
+    assert (made.count, made.sum) == (len(values), pytest.approx(sum(values)))
+
+
+def test_of_the_last_delays_it_is_known_what_most_did_not_exceed():
+    late = Delays()
+    assert late.recent(0.99) is None
+    for _ in range(5000):
+        late.observe(0.5)
+    for number in range(1024):
+        late.observe(number / 1000)
+    assert 1.0 < late.recent(0.99) < 1.02
+    assert late.recent(1.0) == 1.023 and late.recent(0.0) == 0.0
+    assert late.histogram.count == 6024
+
+
+@given(st.lists(st.tuples(st.floats(0.002, 10), st.integers(0, 100)), min_size=1, max_size=60))
+def test_a_peak_is_shown_for_its_time_and_not_for_more_than_twice_that(readings):
+    peak, now, noted = Peak(0.0), 0.0, []
+    for step, value in readings:
+        now += step
+        peak.note(value, now)
+        noted.append((now, value))
+        shown = peak.value(now)
+        assert shown >= max(v for at, v in noted if now - at < PEAK_SHOWN)
+        assert shown <= max(v for at, v in noted if now - at <= 2 * PEAK_SHOWN + 10)
+
+
+def test_a_peak_is_over_when_nobody_reads_any_more():
+    peak = Peak(0.0)
+    peak.note(70, 1.0)
+    assert peak.value(2.0) == 70
+    assert peak.value(100.0) == 0
+
+
+# Rules and their leases
+
+
+def test_a_rule_that_is_said_again_too_late_has_lapsed():
+    rules, flow = StandingRules(B, 0.5, 2.0), {KEY: info(KEY)}
+    plan = WindowPlan(pool=9000)
+    rules.changes(plan, flow, 0.0)
+    assert (len(rules), rules.alive(1.9), rules.alive(2.1), rules.lapsed) == (1, 1, 0, 0)
+    rules.changes(plan, flow, 1.9)
+    assert rules.lapsed == 0
+    rules.changes(plan, flow, 4.0)
+    assert rules.lapsed == 1
+    rules.changes(WindowPlan(pool=8000), flow, 5.0)
+    assert rules.lapsed == 1
+    rules.changes(NO_WINDOWS, flow, 7.5)  # taken away, when it had ended by itself
+    assert (rules.lapsed, len(rules)) == (2, 0)
+
+
+def test_the_engine_counts_rules_by_switch_and_those_that_lapsed_also_on_ports_that_have_gone():
+    site = Site()
+    site.policy.plan = WindowPlan(pool=9000)
+    site.open(now=0.0)
+    site.sample(B, 0.1)
+    engine = site.windows.engine
+    assert engine.rules(0.2) == {1: 1} and engine.rules(9.0)[1] == 0
+    site.sample(B, 9.0)
+    assert engine.lapsed == 1
+    engine.port_gone(B)
+    assert engine.lapsed == 1
+
+
+def test_rules_that_stand_when_their_agent_goes_are_counted_as_cut():
+    site = Site()
+    site.policy.plan = WindowPlan(pool=9000)
+    site.open()
+    site.sample(B, 0.1)
+    assert site.link.rules_said == 1
+    site.windows.agent_gone(site.link)
+    assert site.windows.leases_cut == 1 and site.windows.engine.rules(0.1)[1] == 0
+    site.connect_agent()
+    assert site.windows.leases_cut == 1
+
+
+# The channel
+
+
+def test_a_round_trip_is_from_the_question_to_its_answer_and_silence_is_counted():
+    link = AgentLink(FakeSwitch(oxm.agent_dpid(5)), False)
+    link.ask_queues(10.0)
+    link.ask_queues(10.5)  # nothing is asked: the answer may still come
+    link.queues_answered(10.6)
+    assert (link.round_trip.count, link.unanswered) == (1, 0)
+    assert link.round_trip.sum == pytest.approx(0.6)
+    link.queues_answered(10.7)  # nobody has asked
+    link.ask_queues(11.0)
+    link.ask_queues(12.5)
+    assert (link.round_trip.count, link.unanswered) == (1, 1)
+
+
+def test_a_reading_tells_the_one_before_and_its_peak_stays_for_a_while():
+    link = AgentLink(FakeSwitch(oxm.agent_dpid(5)), False)
+    first, second = (QueueDepth(2, 0, 10, peak, 1000, 0, 0, 0, 0) for peak in (900, 20))
+    assert link.read(first, 1.0) is None
+    assert link.read(second, 1.002) is first
+    assert link.depths[2] is second and link.peaks[2].value(1.1) == 900
+    link.port_gone(2)
+    assert not link.peaks
+
+
+def test_queues_reach_the_link_by_way_of_the_windows():
+    site = Site()
+    record = QueueDepth(B.port, 0, 5, 70_000, 125_000, 0, 0, 0, 10**9)
+    site.windows.depths(site.link, [record], 1.0)
+    assert queue_depth.decode_reply(queue_depth.encode_reply([site.link.depths[B.port]])) == [record]
+    assert site.link.peaks[B.port].value(1.0) == 70_000
+
+
+# Deadlines
+
+
+@pytest.mark.parametrize(
+    ("announced", "acked", "now", "expected"),
+    [
+        (None, 0, 1.0, None),
+        (Announcement(1000, None), 0, 1.0, None),
+        (Announcement(1000, 2.0), 0, 1.0, "open"),
+        (Announcement(None, 2.0), 0, 1.0, "open"),
+        (Announcement(1000, 2.0), 1000, 1.0, "met"),
+        (Announcement(1000, 2.0), 999, 3.0, "missed"),
+        (Announcement(None, 2.0), 999, 3.0, "missed"),
+        (Announcement(1000, 2.0), 1000, 3.0, "ended"),
+    ],
+)
+def test_what_has_become_of_a_deadline_is_what_the_rest_interface_says(announced, acked, now, expected):
+    from fairq_ryu.rest.announcement_rows import gif_rows
+
+    table = GifTable()
+    entry = table.add(info(KEY), 0.0, announced)
+    table.progressed(KEY, FlowProgress(acked, acked, 0.001, True), 0.5)
+    assert entry.state(now) == expected
+    (row,) = gif_rows(PortKey(1, 1), table.rows(now), now)
+    assert row["state"] == expected
+
+
+# Connections
+
+
+def test_connections_are_counted_by_state():
+    site = Site()
+    keys = [FlowKey("10.0.0.1", "10.0.0.2", 33000 + n, 80) for n in range(5)]
+    site.syn(keys[0], 0.0, seq=100)
+    for key in keys[1:]:
+        site.open(key)
+    site.reset(keys[1])
+    assert {str(state): n for state, n in site.flows.states.items()} == {
+        "syn-seen": 1,
+        "established": 3,
+        "half-closed": 0,
+        "closed": 1,
+    }
+    assert site.flows.opened == 5

@@ -1,0 +1,200 @@
+"""What is told as events of what happens in a controller."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from fairq_ryu.control import event_reporter
+from fairq_ryu.control.event_reporter import Happenings
+from fairq_ryu.control.events import Kind
+from fairq_ryu.fabric.topology.paths import Assigned, Moved
+from fairq_ryu.model import Congestion, PortKey
+from tests.support.restsite import KEY, RestSite
+
+PORT = PortKey(2, 1)
+
+
+class Told:
+    """What was told, and a clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[Any, ...]] = []
+        self.happenings = Happenings(self, lambda _: "s2-eth1")
+
+    def __call__(self, kind, message, at=None, flow=None, count=1) -> None:
+        self.events.append((kind, message, at, flow, count))
+
+    @property
+    def kinds(self) -> list[Kind]:
+        return [event[0] for event in self.events]
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def test_a_queue_that_is_calm_is_no_news(told):
+    told.happenings.congestion(PORT, Congestion.NOM, 0)
+    assert told.events == []
+    for state in (Congestion.CNG, Congestion.CNG, Congestion.NOM, Congestion.NOM):
+        told.happenings.congestion(PORT, state, 51_482)
+    assert told.events == [
+        (Kind.CNG, "the queue of s2-eth1 (2:1) is congested: 51,482 bytes", PORT, None, 1),
+        (Kind.NOM, "the queue of s2-eth1 (2:1) is calm again: 51,482 bytes", PORT, None, 1),
+    ]
+
+
+def test_incasts_begin_and_end(told):
+    for incast in (None, False, True, True, False, None):
+        told.happenings.incast(PORT, incast)
+    assert told.kinds == [Kind.INCAST, Kind.INCAST]
+    assert "held" in told.events[0][1] and "over" in told.events[1][1]
+
+
+def test_a_deadline_is_missed_once_and_not_before(told):
+    late: list[PortKey | None] = [PORT]
+    told.happenings.deadline(KEY, 5.0)
+    told.happenings.deadline(KEY, 5.0)  # it passes two ports
+    told.happenings.deadline(KEY.reversed, None)
+    told.happenings.overdue(4.9, lambda *_: late[0])
+    assert told.events == []
+    told.happenings.overdue(5.1, lambda *_: late[0])
+    assert told.kinds == [Kind.MISSED]
+    assert told.events[0][2:4] == (PORT, KEY)
+    told.happenings.deadline(KEY, 6.0)
+    late[0] = None  # all of it has arrived
+    told.happenings.overdue(7.0, lambda *_: late[0])
+    assert len(told.events) == 1
+
+
+def test_a_flow_has_one_deadline_the_last_that_was_said(told):
+    for when in (5.0, 9.0, 7.0):
+        told.happenings.deadline(KEY, when)
+    told.happenings.overdue(6.9, lambda *_: PORT)
+    assert told.events == []
+    told.happenings.overdue(10.0, lambda *_: PORT)
+    assert told.kinds == [Kind.MISSED]
+    told.happenings.deadline(KEY, 11.0)
+    told.happenings.deadline(KEY, None)
+    told.happenings.overdue(12.0, lambda *_: PORT)
+    assert told.kinds == [Kind.MISSED]
+
+
+def test_a_flow_that_is_announced_again_and_again_takes_no_room(told, monkeypatch):
+    monkeypatch.setattr(event_reporter, "_MOST_DEADLINES", 3)
+    for number in range(10_000):
+        told.happenings.deadline(KEY, 5.0 + number)
+    assert len(told.happenings._deadlines) < 200
+    others = [KEY._replace(sport=number) for number in (1, 2, 3)]
+    for other in others:
+        told.happenings.deadline(other, 6.0)
+    told.happenings.deadline(KEY, 6.5)  # of one that is known, there is always room for news
+    told.happenings.overdue(7.0, lambda *_: PORT)
+    assert [event[3] for event in told.events] == [*others[:2], KEY]
+
+
+def test_an_agent_that_comes_back_tells_of_congestion_anew(told):
+    other = PORT._replace(dpid=3)
+    for port in (PORT, other):
+        told.happenings.congestion(port, Congestion.CNG, 1)
+    told.happenings.agent(PORT.dpid, came=False)
+    told.happenings.agent(PORT.dpid, came=True)
+    for port in (PORT, other):
+        told.happenings.congestion(port, Congestion.CNG, 1)
+    assert [event[2] for event in told.events if event[0] is Kind.CNG] == [PORT, other, PORT]
+
+
+def test_a_path_that_changes(told):
+    old = Assigned(KEY, PortKey(1, 1), PORT, ((PortKey(1, 2), PortKey(2, 2)),), True)
+    told.happenings.moved(Moved(old, old._replace(way=((PortKey(1, 3), PortKey(2, 3)),))))
+    assert told.events == [
+        (Kind.REPIN, f"{KEY} now goes by 1:3 2:1, was by 1:2 2:1", None, KEY, 1),
+    ]
+
+
+# The whole controller
+
+
+def kinds(site: RestSite) -> dict[str, int]:
+    return {event.kind: event.times for event in site.streams.history.since()}
+
+
+def test_congestion_is_forgotten_with_the_policy_that_watched_it():
+    """Or the next one that watches would take the port for congested, and nobody would say that it is not."""
+    site = RestSite("sed")
+    site.congestion(Congestion.CNG)
+    site.sample()
+
+    def change(policy: str) -> None:
+        assert site.ask("/v1/policy", "PATCH", b'{"policy": "%s"}' % policy.encode()).status_code == 200
+        site.sample()
+
+    def state() -> str | None:
+        site.service.ports._until = 0
+        rows = site.ask("/v1/ports").json["ports"]
+        (row,) = [row for row in rows if (int(row["dpid"], 16), row["port"]) == PORT]
+        return row["state"]
+
+    assert state() == "CNG"
+    change("fairq")
+    assert state() is None
+    change("sed")
+    assert state() == "NOM"
+    site.congestion(Congestion.CNG)
+    assert state() == "CNG"
+    site.streams.history.due(time.monotonic() + 9)
+    assert sum(event.times for event in site.streams.history.since(kind=Kind.CNG)) == 2
+
+
+def test_losses_are_counted_and_a_count_that_restarts_is_none():
+    site = RestSite()
+    for drops in (0, 5, 7, 2):
+        site.sample(drops=drops)
+    site.streams.history.due(time.monotonic() + 9)
+    rows = [site.streams.row(event) for event in site.streams.history.since(kind=Kind.LOSS)]
+    assert sum(row["count"] for row in rows if row["port"] == 1) == 7
+    assert rows[0]["message"] == "the queue of s2-eth1 (2:1) has dropped: 5 packets"
+
+
+def test_a_missed_deadline():
+    site = RestSite("sed")
+    body = b'{"src": "10.0.0.1", "dst": "10.0.0.2", "dport": 80, "deadline": 0.001, "size": 9000}'
+    assert site.ask("/v1/announcements", "POST", body).status_code == 201
+    assert "missed" not in kinds(site)
+    site.windows.overdue(time.monotonic() + 1)
+    (event,) = site.streams.history.since(kind=Kind.MISSED)
+    assert event.flow == KEY and event.message == f"{KEY} has missed its deadline"
+
+
+def test_an_incast_is_told():
+    site = RestSite("iqm")
+    site.open(40, 40000)
+    site.sample()
+    assert kinds(site)["incast"] == 1
+
+
+def test_agents_come_and_go():
+    site = RestSite()
+    site.windows.agent_gone(site.link)
+    words = [event.message for event in site.streams.history.since(kind=Kind.AGENT)]
+    assert words[0] == "the agent of bridge 2 has connected"
+    site.streams.history.due(time.monotonic() + 9)
+    assert site.streams.history.since(kind=Kind.AGENT)[-1].message == "the agent of bridge 2 has gone"
+
+
+def test_the_history_by_request():
+    site = RestSite("sed")
+    site.congestion(Congestion.CNG)
+    site.congestion(Congestion.NOM)
+    answer = site.ask("/v1/events?kind=cng").json
+    (row,) = answer["events"]
+    assert (row["kind"], row["dpid"], row["port"], row["count"]) == ("cng", f"{2:016x}", 1, 1)
+    assert abs(row["time"] - time.time()) < 60
+    assert answer["last"] == row["id"] + 1 and answer["limit"] == 100
+    later = site.ask(f"/v1/events?since={row['id']}").json["events"]
+    assert [each["kind"] for each in later] == ["nom"]
+    assert len(site.ask("/v1/events?limit=1").json["events"]) == 1

@@ -1,0 +1,87 @@
+"""What goes through ports, and at which rate."""
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from fairq_ryu.control.port_traffic import Traffic
+from fairq_ryu.model import PortKey
+from fairq_ryu.openflow import pipeline
+from tests.unit.fakes import FakeSwitch
+
+PORT = PortKey(1, 3)
+
+
+def counters(at, tx, rx, port=3):
+    seconds = int(at)
+    return parser.OFPPortStats(
+        port_no=port,
+        rx_packets=0,
+        tx_packets=0,
+        rx_bytes=rx,
+        tx_bytes=tx,
+        rx_dropped=0,
+        tx_dropped=0,
+        rx_errors=0,
+        tx_errors=0,
+        rx_frame_err=0,
+        rx_over_err=0,
+        rx_crc_err=0,
+        collisions=0,
+        duration_sec=seconds,
+        duration_nsec=round((at - seconds) * 1e9),
+    )
+
+
+def rates(*readings):
+    traffic = Traffic()
+    for reading in readings:
+        traffic.counted(1, [counters(*reading)])
+    found = traffic.get(PORT)
+    return found.tx_bps, found.rx_bps
+
+
+def test_one_reading_is_no_rate():
+    traffic = Traffic()
+    assert traffic.get(PORT) is None
+    traffic.counted(1, [counters(5.0, 100, 200)])
+    assert traffic.get(PORT)[1:] == (100, 200, None, None)
+
+
+def test_two_readings_are_one():
+    assert rates((5.0, 1000, 0), (5.5, 2000, 125)) == (16000, 2000)
+
+
+def test_the_last_two_count():
+    assert rates((1.0, 0, 0), (2.0, 10**6, 0), (3.0, 10**6, 0)) == (0, 0)
+
+
+def test_a_port_made_anew_starts_anew():
+    assert rates((9.0, 1000, 1000), (1.0, 5000, 5000)) == (None, None)
+    assert rates((9.0, 1000, 1000), (10.0, 500, 5000)) == (None, None)
+
+
+def test_answers_that_come_together_are_one():
+    # The later one is not taken at all, so the next rate is over the whole time.
+    assert rates((1.0, 0, 0), (2.0, 1000, 0), (2.01, 3000, 0)) == (8000, 0)
+    assert rates((1.0, 0, 0), (2.0, 1000, 0), (2.01, 3000, 0), (3.0, 3000, 0)) == (16000, 0)
+
+
+def test_what_has_gone_is_forgotten():
+    traffic = Traffic()
+    for dpid in (1, 2):
+        traffic.counted(dpid, [counters(1.0, 0, 0), counters(1.0, 0, 0, port=4)])
+    traffic.forget(PortKey(1, 4))
+    traffic.keep_only({1: None})
+    assert [traffic.get(PortKey(*port)) is not None for port in ((1, 3), (1, 4), (2, 3), (2, 4))] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_all_ports_are_asked_for():
+    bridge = FakeSwitch(1)
+    bridge.send_msg(pipeline.ask_counters(bridge))
+    (request,) = bridge.sent
+    assert request.port_no == ofp.OFPP_ANY and request.type == ofp.OFPMP_PORT_STATS

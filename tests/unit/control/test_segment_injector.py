@@ -1,0 +1,180 @@
+"""Paused flows are woken; what is kept of connections ends with them."""
+
+from __future__ import annotations
+
+import pytest
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel import segment_state
+from fairq_ryu.model import NO_WINDOWS, FlowKey, WindowPlan
+from fairq_ryu.packet import tcp_build
+from tests.unit.flownet import KEY, A, B, record
+from tests.unit.site import CLIENT_MAC, SERVER_MAC, Obedient, Site, state
+
+
+def kinds(site: Site) -> list[tuple[str, str]]:
+    """Who was told what, in order."""
+    names = {site.bridge.id: "bridge", site.agent.id: "agent"}
+    return [(names[dpid], type(message).__name__) for dpid, message in site.log]
+
+
+def paused(**options) -> Site:
+    """KEY runs, and its rule says 0."""
+    site = Site(Obedient(), **options)
+    site.open()
+    site.policy.plan = WindowPlan(flows={KEY: 0})
+    site.sample(B, 0.1)
+    assert kinds(site) == [("agent", "OFPFlowMod")]
+    site.log.clear()
+    return site
+
+
+def freed(**options) -> Site:
+    """KEY has a window again; the agent has confirmed that."""
+    site = paused(**options)
+    site.policy.plan = WindowPlan(flows={KEY: 5000})
+    site.sample(B, 0.2)
+    site.answer_barriers()
+    return site
+
+
+@pytest.mark.parametrize("after", [WindowPlan(flows={KEY: 5000}), WindowPlan(window=5000), NO_WINDOWS])
+def test_a_sender_is_told_after_the_rule_stands(after):
+    """First the rule, confirmed; then the receiver's numbers; then an ACK from where the receiver is."""
+    site = paused()
+    site.policy.plan = after
+    site.sample(B, 0.2)
+    assert set(kinds(site)[:-1]) == {("agent", "OFPFlowMod")}
+    assert kinds(site)[-1] == ("agent", "OFPBarrierRequest")
+    site.log.clear()
+    barrier_xid = site.agent._xid
+    site.network.barriers.answered((site.agent.id, barrier_xid + 1))
+    assert not site.log
+    site.network.barriers.answered((site.agent.id, barrier_xid))
+    (question,) = site.agent.sent
+    assert question.exp_type == segment_state.EXP_TYPE_SEGMENTS
+    assert segment_state.decode_request(question.data) == [KEY.reversed]
+    site.log.clear()
+    site.windows.segments([state(KEY)], 0.21)
+    (out,) = site.bridge.sent
+    assert kinds(site) == [("bridge", "OFPPacketOut")]
+    assert out.in_port == B.port
+    assert [action.port for action in out.actions] == [ofp.OFPP_TABLE]
+    server = tcp_build.Addressing(KEY.reversed, SERVER_MAC, CLIENT_MAC)
+    assert out.data == tcp_build.window_update(server, state(KEY))
+    assert site.speaker.said == {"wake": 1}
+    # Told once.
+    site.windows.segments([state(KEY)], 0.22)
+    assert len(site.bridge.sent) == 1
+
+
+def test_a_flow_that_goes_on_with_a_window_is_not_woken():
+    site = freed()
+    site.windows.segments([state(KEY)], 0.21)
+    site.log.clear()
+    site.policy.plan = WindowPlan(flows={KEY: 9000})
+    site.sample(B, 0.3)
+    assert kinds(site) == [("agent", "OFPFlowMod")]
+
+
+@pytest.mark.parametrize(
+    ("told", "counted"),
+    [
+        ({"window": 0}, "wake: the receiver itself has closed its window"),
+        ({"found": False}, "wake: the switch does not know the flow"),
+        ({"has_timestamps": None}, "wake: it is not known whether the connection has timestamps"),
+        ({"fin": True}, "wake: the receiver has sent FIN or RST"),
+    ],
+)
+def test_what_cannot_be_said_is_counted(told, counted):
+    site = freed()
+    site.log.clear()
+    site.windows.segments([state(KEY, **told)], 0.21)
+    assert not site.log and site.speaker.said == {counted: 1}
+
+
+def test_an_answer_that_comes_late_wakes_nobody():
+    site = freed()
+    site.log.clear()
+    site.windows.segments([state(KEY)], 0.71)
+    assert not site.log and site.speaker.said == {"wake: the numbers came too late": 1}
+
+
+def test_a_connection_whose_syn_was_not_seen_has_no_addresses():
+    site = Site()
+    for key, port in ((KEY, B), (KEY.reversed, A)):
+        site.windows.apply(site.flows.reconcile(1, [record(key, port)], 0.0), 0.0)
+    site.network.hosts.seen(SERVER_MAC, B, KEY.dst)
+    for window, now in ((0, 0.1), (5000, 0.2)):
+        site.policy.plan = WindowPlan(flows={KEY: window})
+        site.sample(B, now)
+    site.answer_barriers()
+    site.windows.segments([state(KEY)], 0.21)
+    assert site.speaker.said == {"wake: addresses not known": 1}
+
+
+def test_a_receiver_behind_a_switch_without_agent_is_not_asked():
+    site = Site(agent=False)
+    site.open()
+    site.speaker.wake([KEY], [], 0.1)
+    site.speaker.wake([FlowKey("10.9.0.1", "10.9.0.2", 1, 2)], [], 0.1)
+    assert not site.log and site.speaker.said == {"wake: the receiver's switch has no agent": 2}
+
+
+def test_a_bridge_that_has_gone_is_told_nothing():
+    site = freed()
+    site.network.bridge_gone(site.bridge)
+    site.log.clear()
+    site.windows.segments([state(KEY)], 0.21)
+    assert not site.log and site.speaker.said == {"wake: the receiver is not known": 1}
+
+
+def test_an_agent_that_goes_while_its_barrier_is_awaited_is_not_asked():
+    site = paused()
+    site.policy.plan = WindowPlan(flows={KEY: 5000})
+    site.sample(B, 0.2)
+    site.windows.agent_gone(site.link)
+    sent = len(site.log)
+    site.answer_barriers()
+    assert len(site.log) == sent
+
+
+def test_many_are_asked_for_in_several_questions():
+    site = Site()
+    flows = [KEY._replace(sport=1000 + n) for n in range(segment_state.MAX_KEYS + 1)]
+    for flow in flows:
+        site.open(flow)
+    site.log.clear()
+    site.speaker.wake(flows, [], 0.1)
+    asked = [segment_state.decode_request(message.data) for message in site.agent.sent]
+    assert [len(keys) for keys in asked] == [segment_state.MAX_KEYS, 1]
+    assert {key.reversed for keys in asked for key in keys} == set(flows)
+
+
+def test_a_connection_that_ends_leaves_nothing():
+    site = freed()
+    assert site.speaker._addresses and site.speaker._waking
+    site.reset(now=0.3)
+    assert not site.speaker._addresses and not site.speaker._waking
+
+
+@pytest.mark.parametrize("end", [KEY, KEY.reversed])
+def test_either_direction_stands_for_its_connection(end):
+    site = freed()
+    site.speaker.forget(end)
+    assert not site.speaker._addresses and not site.speaker._waking
+
+
+def test_syns_that_lead_to_nothing_are_forgotten():
+    """Nobody knows where they go, so no port counts them, and their end is no event of any port."""
+    site = Site()
+    site.open()
+    for n in range(10_000):
+        key = FlowKey("10.0.0.1", f"10.9.{n // 256}.{n % 256}", 33000, KEY.dport)
+        site.syn(key, now=0.1, path=None)
+    assert len(site.speaker._addresses) == 10_001
+    site.speaker.prune()
+    assert len(site.speaker._addresses) == len(site.flows)
+    site.windows.apply(site.flows.expire(50.0), 50.0)
+    site.speaker.prune()
+    assert list(site.speaker._addresses) == [KEY.connection]

@@ -1,0 +1,356 @@
+"""Flows, queues, progress and losses reach the policies, and what these want reaches the agents."""
+
+from __future__ import annotations
+
+import pytest
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel import congestion, flow_records, segment_state
+from fairq_ryu.channel.flow_records import ESTABLISHED, FlowRecord
+from fairq_ryu.fabric.deadlines.request import request
+from fairq_ryu.model import NO_WINDOWS, Announcement, FlowProgress, Thresholds, WindowPlan
+from fairq_ryu.packet import tcp_build
+from fairq_ryu.policies.base import Recovery
+from fairq_ryu.policies.choice import PolicyChoice
+from tests.unit.flownet import KEY, B
+from tests.unit.site import CLIENT_MAC, LIMIT, SERVER_MAC, Obedient, Site, state
+
+DUPACK, REINJECT = Recovery(True, False, 1 << 20, 1.0), Recovery(False, True, 1 << 20, 1.0)
+
+
+def announced(site: Site) -> list[Announcement | None]:
+    return [call[2] for call in site.law(B).told if call[0] == "announced" and call[1] == KEY]
+
+
+# Announcements
+
+
+def test_what_was_announced_before_a_flow_starts_reaches_its_law():
+    site = Site()
+    site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=9000, deadline=0.5), 1.0)
+    site.open(now=2.0)
+    assert announced(site) == [Announcement(9000, 2.5)]
+
+
+def test_what_is_announced_of_a_flow_that_runs_reaches_its_law_and_is_taken_back():
+    site = Site()
+    site.open(now=2.0)
+    entry = site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=9000, deadline=0.5), 2.1)
+    assert announced(site) == [Announcement(9000, 2.5)]
+    site.windows.withdraw(entry.id, 2.2)
+    assert announced(site) == [Announcement(9000, 2.5), None]
+
+
+def test_an_announcement_ends_with_its_flow():
+    site = Site()
+    site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=9000), 1.0)
+    site.open(now=2.0)
+    site.reset(now=3.0)
+    assert not len(site.windows.announcements)
+    site.open(now=9.0)
+    assert announced(site) == [Announcement(9000, None)]
+
+
+def test_ports_that_are_used_again_are_another_flow():
+    """The end of the old connection was not seen; its announcement and its start are not the new one's."""
+    site = Site()
+    site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=9000, deadline=5.0), 1.0)
+    site.open(now=2.0)
+    site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=70, deadline=5.0), 3.0)
+    site.syn(KEY, 10.0, seq=7000)
+    site.syn(KEY.reversed, 10.0, "SA", seq=8000, ack=7001)
+    assert site.flows.get(KEY).since == 10.0
+    assert announced(site) == [Announcement(9000, 7.0), Announcement(70, 15.0)]
+
+
+# Thresholds
+
+
+def thresholds(site: Site) -> list[tuple[int, int, int, int]]:
+    return [
+        tuple(congestion.decode_set(message.data))
+        for message in site.agent.sent
+        if type(message).__name__ == "OFPExperimenter"
+    ]
+
+
+def test_thresholds_are_told_once_and_again_when_they_change_or_the_agent_connects_again():
+    site = Site()
+    site.open()
+    site.sample(B, 0.1)
+    assert thresholds(site) == []
+    site.policy.wanted = Thresholds(30_000, 6_000)
+    for tick in range(2, 5):
+        site.sample(B, tick / 10)
+    assert thresholds(site) == [(B.port, 30_000, 6_000, 0)]
+    site.policy.wanted = Thresholds(30_000, 6_000, drops=True)
+    site.sample(B, 0.6)
+    assert thresholds(site) == [(B.port, 30_000, 6_000, 0), (B.port, 30_000, 6_000, congestion.REPORT_DROPS)]
+    site.windows.agent_gone(site.link)
+    site.log.clear()
+    site.connect_agent()
+    site.sample(B, 0.7)
+    assert thresholds(site) == [(B.port, 30_000, 6_000, congestion.REPORT_DROPS)]
+
+
+def test_a_port_that_comes_back_is_told_its_thresholds_again():
+    site = Site()
+    site.policy.wanted = Thresholds(30_000, 6_000)
+    site.open()
+    site.sample(B, 0.1)
+    site.windows.port_gone(B)
+    site.sample(B, 0.2)
+    assert len(thresholds(site)) == 2
+
+
+def test_a_policy_without_thresholds_takes_down_those_of_another():
+    site = Site()
+    site.policy.wanted = Thresholds(30_000, 6_000)
+    site.open()
+    site.sample(B, 0.1)
+    site.windows.use(PolicyChoice(Obedient("other")))
+    site.sample(B, 0.2)
+    assert thresholds(site) == [(B.port, 30_000, 6_000, 0), (B.port, 0, 0, 0)]
+
+
+# Pauses
+
+
+def asked(site: Site) -> list[bytes]:
+    return [
+        m.data for m in site.agent.sent if getattr(m, "exp_type", None) == segment_state.EXP_TYPE_SEGMENTS
+    ]
+
+
+@pytest.mark.parametrize("after", [WindowPlan(flows={KEY: 1460}), WindowPlan(window=1460), NO_WINDOWS])
+def test_a_flow_that_was_paused_when_its_agent_went_is_woken_when_it_is_back(after):
+    site = Site()
+    site.open()
+    site.policy.plan = WindowPlan(flows={KEY: 0})
+    site.sample(B, 0.1)
+    site.windows.agent_gone(site.link)
+    site.policy.plan = after
+    site.log.clear()
+    site.connect_agent()
+    assert not asked(site)
+    site.sample(B, 0.3)
+    site.answer_barriers()
+    assert asked(site) == [segment_state.encode_request([KEY.reversed])]
+    site.log.clear()
+    site.sample(B, 0.4)
+    site.answer_barriers()
+    assert not asked(site)
+
+
+def test_a_pause_that_ends_while_the_agent_is_away_waits_for_it():
+    site = Site()
+    site.open()
+    site.policy.plan = WindowPlan(flows={KEY: 0})
+    site.sample(B, 0.1)
+    site.windows.agent_gone(site.link)
+    site.log.clear()
+    site.windows.use(PolicyChoice(Obedient("other")))
+    site.answer_barriers()
+    assert not asked(site) and not site.speaker.said
+    site.connect_agent()
+    site.sample(B, 0.3)
+    site.answer_barriers()
+    assert asked(site) == [segment_state.encode_request([KEY.reversed])]
+
+
+# Progress
+
+
+def questions(site: Site, kind: int) -> list[bytes]:
+    return [message.data for message in site.agent.sent if getattr(message, "exp_type", None) == kind]
+
+
+def test_progress_is_asked_for_no_more_often_than_the_policy_wants():
+    site = Site(Obedient(interval=0.01))
+    site.open()
+    for tick in range(100):
+        site.sample(B, tick / 1000)
+    assert not questions(site, flow_records.EXP_TYPE_FLOW_RECORDS)
+    site.policy.progress = True
+    for tick in range(100, 200):
+        site.sample(B, tick / 1000)
+    asked = questions(site, flow_records.EXP_TYPE_FLOW_RECORDS)
+    assert 10 <= len(asked) <= 12
+    # Of a flow that has long been silent there is no news.
+    assert {tuple(flow_records.decode_request(body)) for body in asked} == {(1000, B.port)}
+
+
+def flow_record(n: int, port: int = B.port) -> FlowRecord:
+    key = KEY._replace(sport=1000 + n)
+    return FlowRecord(key, port, ESTABLISHED, 7, 1460, 0, 10 * n, n, 0, acked=5 * n, rtt_us=2000)
+
+
+def test_answers_in_parts_are_put_together_by_their_number():
+    """All records and one port's are under way at once, from two agents."""
+    site = Site()
+    other = Site()
+    site.link.ask_records(1.0, 60_000, 10.0)
+    site.link.ask_progress(2, 0.01, 10.0)
+    everything, one_port = [message.xid for message in site.agent.sent]
+    assert everything != one_port
+    one, two, three = (flow_record(n) for n in (1, 2, 3))
+    assert site.link.records(everything, [one], True) is None
+    assert site.link.records(one_port, [two], True) is None
+    assert other.link.records(everything, [three], False) == (None, [three])
+    assert site.link.records(one_port, [three], False) == (2, [two, three])
+    assert site.link.records(everything, [three], False) == (None, [one, three])
+    assert site.link.records(one_port, [one], False) == (2, [one])
+    assert not site.link._parts
+
+
+def test_an_answer_to_no_question_of_ours_is_passed_over():
+    site = Site()
+    assert site.link.records(7, [flow_record(1)], True) is None
+    assert site.link.records(7, [flow_record(1)], False) is None
+    assert not site.link._parts
+
+
+def test_progress_is_told_of_the_port_s_own_flows():
+    site = Site()
+    site.open()
+    site.windows.progress(site.link, B.port, [flow_record(4), flow_record(5, port=3)], 0.1)
+    told = [call[1] for call in site.law(B).told if call[0] == "progressed"]
+    assert told == [{KEY._replace(sport=1004): FlowProgress(20, 40, 0.002, True)}]
+
+
+# Losses
+
+
+def lost_frame(payload: int = 1000, seq: int = 101) -> bytes:
+    """A data segment of KEY: forged as an ACK of the client would be, and made longer."""
+    client = tcp_build.Addressing(KEY, CLIENT_MAC, SERVER_MAC)
+    made = tcp_build.window_update(client, state(KEY.reversed, seq_next=seq, ack=901))
+    assert isinstance(made, bytes)
+    total = len(made) - 14 + payload
+    return made[:16] + total.to_bytes(2, "big") + made[18:] + bytes(payload)
+
+
+def losing(recovery: Recovery) -> Site:
+    site = Site(Obedient(recovery=recovery))
+    site.policy.wanted = Thresholds(30_000, 6_000, drops=True)
+    site.open()
+    site.sample(B, 0.1, backlog=125_000)
+    site.log.clear()
+    site.link.wake.clear()
+    frame = lost_frame()
+    site.windows.lost(B, frame, len(frame), 0.1)
+    return site
+
+
+def test_a_loss_is_asked_about_and_told_to_its_sender():
+    site = losing(DUPACK)
+    (asked,) = questions(site, segment_state.EXP_TYPE_SEGMENTS)
+    assert segment_state.decode_request(asked) == [KEY.reversed]
+    assert site.link.wake.is_set()
+    site.windows.segments([state(KEY, ack=101)], 0.11)
+    assert [out.in_port for out in site.bridge.sent] == [B.port] * 3
+    assert {tuple(action.port for action in out.actions) for out in site.bridge.sent} == {(ofp.OFPP_TABLE,)}
+    assert len({bytes(out.data) for out in site.bridge.sent}) == 1
+    assert site.speaker.said == {"dupack": 1}
+
+
+def test_a_loss_without_addresses_is_counted():
+    site = losing(DUPACK)
+    site.speaker.forget(KEY)
+    site.windows.segments([state(KEY, ack=101)], 0.11)
+    assert not site.bridge.sent and site.speaker.said == {"dupack: addresses not known": 1}
+
+
+@pytest.mark.parametrize("by", ["sample", "message"])
+def test_a_loss_is_put_back_when_there_is_room(by):
+    site = losing(REINJECT)
+    site.sample(B, 0.12, backlog=30_000)
+    assert not site.bridge.sent
+    if by == "sample":
+        site.sample(B, 0.13, backlog=5_000)
+    else:
+        notice = congestion.CongestionNotice(B.port, congestion.Congestion.NOM, 5_000, 1)
+        site.windows.congestion(site.link, notice, 0.13)
+    (out,) = site.bridge.sent
+    assert out.data == lost_frame()
+    assert out.in_port == ofp.OFPP_CONTROLLER and [a.port for a in out.actions] == [B.port]
+    assert site.speaker.said == {"reinject": 1}
+
+
+def test_half_of_the_buffer_is_filled_with_what_is_put_back():
+    site = losing(REINJECT)
+    for number in range(1, 100):
+        frame = lost_frame()[:38] + (5000 + number).to_bytes(4, "big") + lost_frame()[42:]
+        site.windows.lost(B, frame, len(frame), 0.11)
+    site.sample(B, 0.12, backlog=29_000)
+    sent = sum(len(out.data) for out in site.bridge.sent)
+    assert LIMIT / 2 - 29_000 - len(lost_frame()) < sent <= LIMIT / 2 - 29_000
+
+
+def test_queues_are_read_fast_while_there_is_something_to_put_back():
+    site = losing(REINJECT)
+    assert site.windows.interval(site.link) == 0.001
+    site.windows.segments([state(KEY, ack=1101)], 0.2)
+    assert site.windows.interval(site.link) == site.policy.interval
+
+
+def test_losses_elsewhere_make_no_haste_here():
+    site = losing(REINJECT)
+    site.windows.port_gone(B)
+    site.open(KEY._replace(sport=7))
+    site.sample(B, 0.2)
+    frame = lost_frame()
+    site.windows.lost(B._replace(dpid=2), frame, len(frame), 0.2)
+    assert site.windows.interval(site.link) == site.policy.interval
+
+
+def test_a_policy_that_mends_nothing_is_told_of_no_losses():
+    site = Site()
+    site.open()
+    site.log.clear()
+    frame = lost_frame()
+    site.windows.lost(B, frame, len(frame), 0.1)
+    assert not site.log and not site.windows.recoveries
+
+
+def test_losses_are_forgotten_with_the_policy_that_mended_them():
+    site = losing(REINJECT)
+    site.windows.use(PolicyChoice(Obedient("other")))
+    assert not sum(len(each) for each in site.windows.recoveries)
+    site.sample(B, 0.2)
+    assert site.windows.interval(site.link) == site.policy.interval
+    assert not site.bridge.sent
+
+
+def test_losses_are_forgotten_when_their_ports_are_used_again():
+    site = losing(REINJECT)
+    site.syn(KEY, 0.2, seq=7000)
+    site.sample(B, 0.3)
+    assert not site.bridge.sent
+
+
+# Names
+
+
+def test_ports_get_their_policy_when_they_are_named():
+    special = Obedient("special")
+    site = Site(rules=(("s1-eth2", special),))
+    site.open()
+    site.sample(B, 0.1)
+    assert site.windows.engine.policy_of(B) is site.policy
+    site.windows.name_ports(0.2)
+    assert site.windows.engine.policy_of(B) is special
+    assert ("started", KEY) in special.laws[B].told
+    site.network.names[B] = "other"
+    site.windows.name_ports(0.3)
+    assert site.windows.engine.policy_of(B) is site.policy
+
+
+def test_ports_get_their_policy_when_their_role_is_known():
+    special = Obedient("special")
+    site = Site(rules=(("role:host", special),))
+    site.windows.name_ports(0.1)
+    assert site.windows.engine.policy_of(B) is site.policy
+    site.network.tick(20.0)
+    site.windows.name_ports(20.0)
+    assert site.windows.engine.policy_of(B) is special

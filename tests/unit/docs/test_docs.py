@@ -1,0 +1,497 @@
+"""The documents against the code: what they list, number and show must be what the code has."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import shlex
+import sys
+import tomllib
+import types
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ryu.ofproto import ofproto_protocol
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.agent import agent, messages
+from fairq_ryu.agent.programs import flow_map, programs
+from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth, segment_state
+from fairq_ryu.cli import main
+from fairq_ryu.config import schema
+from fairq_ryu.experiments import baselines, scenario
+from fairq_ryu.experiments.measure import machine
+from fairq_ryu.experiments.report import result, table
+from fairq_ryu.fabric.topology import hosts
+from fairq_ryu.model import (
+    Announcement,
+    Congestion,
+    FlowInfo,
+    FlowKey,
+    FlowProgress,
+    PortKey,
+    QueueSample,
+    RuleChange,
+    RuleTarget,
+    Thresholds,
+)
+from fairq_ryu.openflow import pipeline
+from fairq_ryu.policies import base, engine
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")]
+)
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of every table row of a page, stripped."""
+    return [
+        [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("|") and not re.match(r"^\|[\s:|-]+\|$", line)
+    ]
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced code blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+
+
+# Settings
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    return f"{value:g}" if isinstance(value, float) and value < 1000 else str(int(value))
+
+
+def setting_row(setting: schema.Setting) -> list[str]:
+    bounds = [
+        "" if bound is None else shown(bound if bound < 1000 else int(bound))
+        for bound in (setting.minimum, setting.maximum)
+    ]
+    return [f"`{setting.name}`", setting.unit, shown(setting.default), *bounds, setting.help]
+
+
+def test_the_table_of_every_setting_is_the_code_s() -> None:
+    found = [row for row in rows(read("docs/operating.md")) if row[0] in {f"`{s}`" for s in schema.SECTIONS}]
+    assert found == [[f"`{s.section}`", *setting_row(s)] for s in schema.SETTINGS]
+
+
+@pytest.mark.parametrize("policy", ["fairq", "fixed", "iqm", "sed"])
+def test_the_table_of_a_policy_s_settings_is_the_code_s(policy: str) -> None:
+    names = {f"`{name}`" for name in schema.SECTIONS[policy]}
+    found = [row for row in rows(read(f"docs/policies/{policy}.md")) if row[0] in names]
+    assert found == [setting_row(s) for s in schema.SECTIONS[policy].values()]
+
+
+def test_the_table_of_rsed_s_own_settings_is_the_code_s() -> None:
+    """The others are SED's, and on SED's page."""
+    own = {name: s for name, s in schema.SECTIONS["rsed"].items() if name not in schema.SECTIONS["sed"]}
+    found = [row for row in rows(read("docs/policies/rsed.md")) if len(row) == 6 and row[0] != "setting"]
+    assert found == [setting_row(setting) for setting in own.values()]
+
+
+def test_the_table_of_a_service_s_settings_is_the_code_s() -> None:
+    section = read("docs/policies/sed.md").split("## Saying what flows need\n")[1].split("\n## ")[0]
+    assert rows(section)[1:] == [setting_row(setting) for setting in schema.SERVICE_SETTINGS]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_configuration_examples_are_accepted(page: Path, tmp_path: Path) -> None:
+    for text in blocks(page.read_text(encoding="utf-8"), "ini"):
+        file = tmp_path / "example.conf"
+        file.write_text(text)
+        schema.load([file])
+
+
+# The window channel
+
+
+def test_the_numbers_of_the_channel_are_the_code_s() -> None:
+    listed = {row[0]: row[1] for row in rows(read("docs/window-channel.md")) if len(row) == 2}
+    wanted = {
+        "experimenter id": f"`{oxm.EXPERIMENTER_ID:#010x}`",
+        "datapath id marker": f"`{oxm.DPID_MARKER:#06x}`",
+        "OXM field `tcp_window`": str(oxm.OXM_FIELD_TCP_WINDOW),
+        "OXM field `tcp_window_pool`": str(oxm.OXM_FIELD_TCP_WINDOW_POOL),
+        "multipart type queue depth": str(queue_depth.EXP_TYPE_QUEUE_DEPTH),
+        "multipart type flow records": str(flow_records.EXP_TYPE_FLOW_RECORDS),
+        "multipart type segment states": str(segment_state.EXP_TYPE_SEGMENTS),
+        "segment-state key": f"{segment_state.KEY_SIZE} bytes",
+        "segment state": f"{segment_state.RECORD_SIZE} bytes",
+        "message type SET_THRESHOLDS": str(congestion.EXP_TYPE_SET_THRESHOLDS),
+        "message type congestion": str(congestion.EXP_TYPE_CONGESTION),
+        "cookie of dropped packets": f"`{congestion.COOKIE_DROPPED:#x}`",
+        "queue-depth request body": f"{queue_depth.REQUEST_SIZE} bytes",
+        "queue-depth record": f"{queue_depth.RECORD_SIZE} bytes",
+        "flow-record request body": f"{flow_records.REQUEST_SIZE} bytes",
+        "flow record": f"{flow_records.RECORD_SIZE} bytes",
+    }
+    assert wanted.items() <= listed.items()
+    assert listed["bridge"] == "`0000000000000001`"
+    assert listed["its agent"] == f"`{oxm.agent_dpid(1):016x}`"
+
+
+def layout(heading: str) -> list[tuple[int, int]]:
+    """(offset, size) of the fields in the last offset table under a heading."""
+    section = read("docs/window-channel.md").split(f"### {heading}\n")[1].split("\n#")[0]
+    found = [(int(row[0]), int(row[1])) for row in rows(section) if len(row) == 3 and row[0].isdigit()]
+    starts = [place for place, (offset, _) in enumerate(found) if offset == 0]
+    return found[starts[-1] :]
+
+
+@pytest.mark.parametrize(
+    ("heading", "size"),
+    [
+        ("Queue depth", queue_depth.RECORD_SIZE),
+        ("Flow records", flow_records.RECORD_SIZE),
+        ("Segment states", segment_state.RECORD_SIZE),
+        ("SET_THRESHOLDS", congestion.SET_SIZE),
+        ("Congestion messages", congestion.NOTICE_SIZE),
+    ],
+)
+def test_record_layouts_have_no_gaps_and_the_right_size(heading: str, size: int) -> None:
+    end = 0
+    for offset, length in layout(heading):
+        assert offset == end
+        end = offset + length
+    assert end == size
+
+
+def test_queue_depth_offsets_name_the_right_fields() -> None:
+    section = read("docs/window-channel.md").split("### Queue depth\n")[1].split("\n#")[0]
+    found = [row for row in rows(section) if len(row) == 3 and row[0].isdigit()]
+    values = queue_depth.QueueDepth(*range(1, 10))
+    raw = queue_depth.encode_reply([values])
+    named = found[-len(values) :]
+    for row, name, value in zip(named, queue_depth.QueueDepth._fields, values, strict=True):
+        assert re.split(r"[:\s]", row[2])[0] == name
+        assert int.from_bytes(raw[int(row[0]) : int(row[0]) + int(row[1])], "big") == value
+
+
+def dumps() -> list[bytes]:
+    """The hex dumps of the page, those with an offset at each line and those with remarks."""
+    found = []
+    for block in blocks(read("docs/window-channel.md"), "text"):
+        text = ""
+        for line in block.splitlines():
+            text += re.sub(r"^[0-9a-f]{4}  ", "", line).split("   ")[0] + " "
+        found.append(bytes.fromhex(text))
+    return found
+
+
+def test_the_hex_dumps_are_what_the_code_sends() -> None:
+    peer = ofproto_protocol.ProtocolDesc(ofp.OFP_VERSION)
+    port = PortKey(1, 17)
+    flow = FlowKey("10.0.0.1", "10.0.0.17", 5001, 40000)
+
+    def sent(message: Any, xid: int) -> bytes:
+        message.set_xid(xid)
+        message.serialize()
+        return bytes(message.buf)
+
+    record = queue_depth.QueueDepth(17, 9, 30280, 48448, 125000, 25000000, 3, 123456789012, 987654321098)
+    prefix = oxm.EXPERIMENTER_ID.to_bytes(4, "big") + queue_depth.EXP_TYPE_QUEUE_DEPTH.to_bytes(4, "big")
+    assert dumps() == [
+        messages.hello(1),
+        messages.features(2, oxm.agent_dpid(1)),
+        sent(pipeline.window_rule(peer, RuleChange(RuleTarget(port, None), 31250, True), 2), 0x101),
+        sent(pipeline.window_rule(peer, RuleChange(RuleTarget(port, flow), 5840), 2), 0x102),
+        sent(pipeline.ask_queues(peer), 0x104),
+        next(messages.multipart(0x104, ofp.OFPMP_EXPERIMENTER, [queue_depth.encode_reply([record])], prefix)),
+        sent(pipeline.set_thresholds(peer, 17, Thresholds(50000, 25000, True)), 0x105),
+        messages.congestion_notice(congestion.CongestionNotice(17, Congestion.CNG, 51482, 987654321098)),
+    ]
+
+
+_ERROR_CODES = {
+    0: "OFPHFC",
+    1: "OFPBRC",
+    2: "OFPBAC",
+    3: "OFPBIC",
+    4: "OFPBMC",
+    5: "OFPFMFC",
+    9: "OFPQOFC",
+    11: "OFPRRFC",
+}
+
+
+def listed_errors() -> Iterator[tuple[str, int, str, int]]:
+    named = re.compile(r"^([A-Z_]+) \((\d+)\)$")
+    for row in rows(read("docs/window-channel.md")):
+        if len(row) == 3 and (kind := named.match(row[1])) and (code := named.match(row[2])):
+            yield kind[1], int(kind[2]), code[1], int(code[2])
+
+
+def test_error_names_and_numbers_belong_together() -> None:
+    for kind, number, code, code_number in listed_errors():
+        assert getattr(ofp, f"OFPET_{kind}") == number
+        assert getattr(ofp, f"{_ERROR_CODES[number]}_{code}") == code_number
+
+
+def test_every_error_that_the_agent_sends_is_listed() -> None:
+    listed = {(kind, code) for kind, _, code, _ in listed_errors()}
+    source = "".join(
+        read(f"fairq_ryu/{name}.py")
+        for name in ("channel/flowmod", "agent/openflow_server", "agent/rule_table")
+    )
+    used = set(re.findall(r"ofp\.(OFP(?:HFC|BRC|BAC|BIC|BMC|FMFC|QOFC|RRFC)_\w+)", source))
+    prefixes = {prefix: number for number, prefix in _ERROR_CODES.items()}
+    kinds = {
+        getattr(ofp, name): name.removeprefix("OFPET_") for name in dir(ofp) if name.startswith("OFPET_")
+    }
+    wanted = set()
+    for name in used:
+        prefix, _, code = name.partition("_")
+        wanted.add((kinds[prefixes[prefix]], code))
+    assert wanted == listed
+
+
+# Commands
+
+
+def subparsers() -> dict[str, argparse.ArgumentParser]:
+    (action,) = (a for a in main._parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(action.choices)
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Every `fairq ...` command of every page, with the page it is on."""
+    names = "|".join(subparsers())
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        lines = [
+            line
+            for block in blocks(text, "(?:sh|console)")
+            for line in block.replace("\\\n", " ").splitlines()
+        ]
+        lines += re.findall(r"`([^`\n]+)`", text)
+        for line in lines:
+            if found := re.search(rf"(?:^|[\s/])fairq ((?:{names})(?=\s|$)[^|&;>#]*)", line):
+                yield page.name, shlex.split(found[1])
+
+
+def test_commands_and_options_in_the_pages_exist() -> None:
+    known = subparsers()
+    seen = set()
+    for page, words in commands():
+        seen.add(words[0])
+        options = {option for action in known[words[0]]._actions for option in action.option_strings}
+        for word in words[1:]:
+            if word.startswith("--"):
+                assert word.split("=")[0] in options, f"{page}: fairq {' '.join(words)}"
+    assert seen == set(known), "a command is described nowhere"
+
+
+def test_make_targets_in_the_pages_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*##", read("Makefile"), re.M))
+    for page in PAGES:
+        for target in re.findall(r"`make ([a-z-]+)`", page.read_text(encoding="utf-8")):
+            assert target in targets, f"{page.name}: make {target}"
+
+
+def test_links_and_pictures_lead_somewhere() -> None:
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        for target in re.findall(r"\]\(([^)]+)\)", text):
+            if re.match(r"https?://", target):
+                continue
+            path, _, anchor = target.partition("#")
+            file = page.parent / path if path else page
+            assert file.exists(), f"{page.name}: {target}"
+            if anchor:
+                headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.M)
+                slugs = {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+                assert anchor in slugs, f"{page.name}: {target}"
+
+
+# Experiments
+
+
+def left_out(default: object) -> str:
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return "" if default is None else f"`{default}`" if isinstance(default, str) else f"{default:g}"
+
+
+def test_the_tables_of_scenario_settings_are_the_code_s() -> None:
+    page = rows(read("docs/experiments.md"))
+    words = {
+        "str": "text", "int": "whole number", "float": "number", "bool": "yes or no",
+        "tuple[int, ...]": "list of whole numbers", "tuple[float, ...]": "list of numbers",
+    }  # fmt: skip
+    for owner, width in ((None, 7), ("topologies", 8), ("traffics", 8)):
+        wanted = [
+            each
+            for each in fields(scenario.Scenario)
+            if (
+                each.metadata[owner] if owner else not any(map(each.metadata.get, ("topologies", "traffics")))
+            )
+        ]
+        names = {f"`{each.name}`" for each in wanted}
+        expected = []
+        for each in wanted:
+            bounds = [
+                "" if each.metadata[end] is None else str(each.metadata[end]) for end in ("low", "high")
+            ]
+            row = [f"`{each.name}`", words[scenario.type_of(each)], each.metadata["unit"], *bounds]
+            default = each.metadata["default_words"] or left_out(each.metadata["default"])
+            row += [default, each.metadata["help"]]
+            expected.append(
+                [*row, *([", ".join(f"`{name}`" for name in each.metadata[owner])] if owner else [])]
+            )
+        assert [row for row in page if row[0] in names and len(row) == width] == expected
+
+
+def test_every_stored_scenario_and_topology_is_described() -> None:
+    section = read("docs/experiments.md").split("## Scenarios\n")[1].split("\n## ")[0]
+    assert {f"`{name}`" for name in scenario.names()} <= {row[0] for row in rows(section)}
+    described = [row[0].strip("`") for row in rows(read("docs/topologies.md")) if len(row) == 6]
+    assert described[1:] == list(scenario.TOPOLOGIES)
+
+
+def test_the_arguments_of_topologies_are_the_code_s() -> None:
+    from mininet_topos.dumbbell import DumbbellTopo
+    from mininet_topos.fat_tree import FatTreeTopo
+    from mininet_topos.incast import IncastTopo
+    from mininet_topos.leaf_spine import LeafSpineTopo
+
+    sections = {
+        "Incast": IncastTopo,
+        "Dumbbell": DumbbellTopo,
+        "Leaf and spine": LeafSpineTopo,
+        "Fat tree": FatTreeTopo,
+    }
+    for heading, topology in sections.items():
+        section = read("docs/topologies.md").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+        found = {row[0].strip("`"): row[2] for row in rows(section) if len(row) == 4 and row[0] != "argument"}
+        arguments = dict(inspect.signature(topology.build).parameters)
+        wanted = {
+            name: each.default for name, each in arguments.items() if not name.startswith(("self", "_"))
+        }
+        assert list(found) == list(wanted)
+        for name, default in wanted.items():
+            # None is explained in words.
+            assert default is None or found[name] == str(default)
+
+
+def test_scenario_examples_are_accepted(tmp_path: Path) -> None:
+    examples = blocks(read("docs/experiments.md"), "toml")
+    assert examples
+    for text in examples:
+        file = tmp_path / "example.toml"
+        file.write_text(text)
+        scenario.load(str(file))
+
+
+def test_every_policy_is_listed_and_has_its_page() -> None:
+    section = read("docs/experiments.md").split("## Policies\n")[1].split("\n## ")[0]
+    known = set(machine.known_policies())
+    assert {row[0].strip("`") for row in rows(section)[1:]} == known
+    for policy in {baselines.of(name).policy for name in known} - {machine.BARE}:
+        assert (ROOT / f"docs/policies/{policy}.md").exists()
+        assert f"fairq_ryu.apps.{policy}`" in read(f"docs/policies/{policy}.md")
+        assert f"(docs/policies/{policy}.md)" in read("README.md")
+
+
+def test_the_schema_is_named_as_in_the_code() -> None:
+    assert f"`{result.SCHEMA}`" in read("docs/experiments.md")
+
+
+def test_result_tables_have_the_code_s_labels() -> None:
+    """The figures are of a run; their labels are what the code prints. Remarks stand below them."""
+    labels = {f"{label} [{unit}]" if unit else label for label, unit, *_ in table._ROWS}
+    for page in ("README.md", "docs/policies/fairq.md"):
+        for block in blocks(read(page), "text"):
+            if "droptail" in block:
+                names = block.split("\n", 1)[0].split()
+                lines = [line for line in block.splitlines()[1:] if line.strip()]
+                table_ends = max(place for place, line in enumerate(lines) if re.search(r"\s{2,}", line))
+                printed = [re.split(r"\s{2,}", line)[0] for line in lines[: table_ends + 1]]
+                assert printed
+                assert all(each in labels or " vs " in each for each in printed)
+                for remark in lines[table_ends + 1 :]:
+                    assert remark.startswith(("Means of ", *(f"{name}: " for name in names)))
+
+
+# A policy written as the page says
+
+
+def test_the_policy_in_writing_a_policy_works() -> None:
+    source = blocks(read("docs/writing-a-policy.md"), "python")[0]
+    space: dict[str, Any] = {"__name__": "buffershare"}
+    exec(compile(source, "writing-a-policy.md", "exec"), space)
+    policy = space["BufferShare"]({"share": 0.5})
+    run = engine.PolicyEngine(policy, lease=2)
+    port = PortKey(1, 17)
+    sample = QueueSample(0, 0, 125000, 25_000_000, 0, 0, 0.0)
+    assert run.sampled(port, sample, 0.0) == []
+    flow = FlowInfo(FlowKey("10.0.0.1", "10.0.0.2", 5001, 40000), 1460, 512, "10.0.0.1")
+    (change,) = run.flow_started(port, flow, 0.1)
+    assert (change.target.port, change.bytes, change.pool) == (port, 62500, True)
+    assert run.sampled(port, sample._replace(active=1), 0.2) == []
+    (renewed,) = run.sampled(port, sample._replace(active=1), 0.7)
+    assert renewed == change
+    (gone,) = run.flow_ended(port, flow.key, 0.8)
+    assert gone.bytes is None
+    assert run.failures == 0
+
+
+def test_the_app_the_test_and_the_package_in_writing_a_policy_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = read("docs/writing-a-policy.md")
+    policy, app, test = blocks(page, "python")
+    compile(app, "buffershare_app.py", "exec")
+    module = types.ModuleType("buffershare")
+    exec(compile(policy, "buffershare.py", "exec"), module.__dict__)
+    monkeypatch.setitem(sys.modules, "buffershare", module)
+    space: dict[str, Any] = {}
+    exec(compile(test, "test_buffershare.py", "exec"), space)
+    space["test_the_pool_stands_while_there_are_flows"]()
+    (package,) = blocks(page, "toml")
+    entry = tomllib.loads(package)["project"]["entry-points"][base.ENTRY_POINT_GROUP]
+    assert entry == {"buffershare": "buffershare:BufferShare"}
+
+
+def test_the_interface_in_writing_a_policy_is_the_code_s() -> None:
+    listed = {row[0] for row in rows(read("docs/writing-a-policy.md"))}
+    for protocol in (base.PortLaw, base.Policy):
+        for name, member in vars(protocol).items():
+            if inspect.isfunction(member) and not name.startswith("_"):
+                arguments = ", ".join(list(inspect.signature(member).parameters)[1:])
+                assert f"`{name}({arguments})`" in listed
+    fields_of = (QueueSample._fields, FlowInfo.__slots__, Announcement._fields, FlowProgress._fields)
+    for shown_type in (*fields_of, Thresholds._fields):
+        assert {f"`{name}`" for name in shown_type} <= listed
+
+
+# Numbers in the running text
+
+
+def test_numbers_in_the_text_are_the_code_s() -> None:
+    how, operating, channel = (read(f"docs/{n}.md") for n in ("how-it-works", "operating", "window-channel"))
+    assert f"pref {programs.TC_PRIORITY}" in operating
+    assert f"after {engine.REST_AFTER_FAILURE:g} s" in how
+    assert f"copy of {pipeline.COPY_BYTES} bytes" in how
+    assert f"silent for {agent._ECHO_INTERVAL:g} s" in channel
+    assert f"after {agent._SILENCE:g} s" in channel
+    assert f"port {agent.DEFAULT_PORT}" in channel
+    half_open = f"after {flow_map.HALF_OPEN_NS / 1e9:g} s"
+    assert f"leaves the flow map {half_open}" in " ".join(channel.split())
+    assert f"leaves the map {half_open}" in operating
+    for page in (how, operating):
+        assert f"at most {hosts.HostTable().capacity} hosts" in page
+    incast = scenario.load("incast")
+    assert f"`incast` has {incast.rounds} volleys" in read("docs/experiments.md")

@@ -1,0 +1,46 @@
+"""Means with confidence intervals, against figures from tables and from a second way to compute them."""
+
+import math
+import random
+
+import pytest
+
+from fairq_ryu.experiments.measure import intervals
+
+
+def test_a_mean_and_its_interval():
+    # n = 4, mean 10, s = 2: half = 3.182 * 2 / 2
+    samples = [10 - math.sqrt(6), 10.0, 10.0, 10 + math.sqrt(6)]
+    assert intervals.of_mean(samples) == pytest.approx((10, 10 - 3.182, 10 + 3.182))
+    assert intervals.half_width(samples) == pytest.approx(3.182)
+
+
+def test_a_ratio_is_as_far_from_one_as_its_inverse():
+    samples = [2.0, 8.0, 3.0]
+    mean, low, high = intervals.of_ratio(samples)
+    assert mean == pytest.approx(48 ** (1 / 3))
+    assert intervals.of_ratio([1 / each for each in samples]) == pytest.approx((1 / mean, 1 / high, 1 / low))
+
+
+def test_what_has_no_interval_is_refused():
+    with pytest.raises(ValueError, match="two samples"):
+        intervals.of_mean([1.0])
+    with pytest.raises(ValueError, match="more than 0"):
+        intervals.of_ratio([1.0, 0.0])
+
+
+def test_student_falls_towards_the_normal():
+    points = [intervals.student(freedom) for freedom in range(1, 200)]
+    assert points == sorted(points, reverse=True)
+    assert intervals.student(40) == pytest.approx(2.021, abs=0.002)
+    assert intervals.student(120) == pytest.approx(1.980, abs=0.001)
+
+
+@pytest.mark.parametrize("size", [2, 5, 20])
+def test_so_many_of_a_hundred_intervals_hold_the_mean(size):
+    source = random.Random(size)
+    held = 0
+    for _ in range(4000):
+        _mean, low, high = intervals.of_mean([source.gauss(7, 3) for _ in range(size)])
+        held += low <= 7 <= high
+    assert 0.93 < held / 4000 < 0.97  # a fixed seed: the same each time

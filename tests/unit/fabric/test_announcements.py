@@ -1,0 +1,325 @@
+"""What applications and the configuration say of flows: which flow it is for, and for how long it holds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairq_ryu.fabric.deadlines.announcements import Announcements, Change, Full
+from fairq_ryu.fabric.deadlines.request import Request, request
+from fairq_ryu.model import Announcement, FlowKey
+
+A, B = "10.0.0.1", "10.0.0.2"
+FLOW = FlowKey(A, B, 33000, 5001)
+
+
+def flow(sport: int, dport: int = 5001) -> FlowKey:
+    return FlowKey(A, B, sport, dport)
+
+
+def said(**more: Any) -> Request:
+    return request(**{"src": A, "dst": B, "dport": 5001, "size": 1000, "deadline": 0.5, **more})
+
+
+@dataclass(frozen=True)
+class Service:
+    port: int
+    size: int | None = None
+    deadline: float | None = None
+    to_server: bool = False
+
+    def covers(self, key: FlowKey) -> bool:
+        return self.port == (key.dport if self.to_server else key.sport)
+
+    def announcement(self, start: float) -> Announcement:
+        return Announcement(self.size, None if self.deadline is None else start + self.deadline)
+
+
+def start(table: Announcements, key: FlowKey, now: float = 0.0, **more: Any) -> Announcement | None:
+    return table.flow_started(key, more.get("opener", key), more.get("since", now), now)
+
+
+# Before the flow and after
+
+
+def test_before_the_flow_by_source_port():
+    table = Announcements()
+    _, changes = table.add(said(sport=33000), 10.0)
+    assert changes == []
+    assert start(table, flow(33001), 11.0) is None
+    assert start(table, FLOW, 11.0) == Announcement(1000, 11.5)
+    assert start(table, FLOW, 12.0) == Announcement(1000, 11.5)  # told twice, taken once
+
+
+def test_before_the_flow_without_source_port():
+    table = Announcements()
+    table.add(said(size=1), 0.0)
+    table.add(said(size=2), 0.0)
+    assert start(table, flow(1, 80), 1.0) is None
+    assert start(table, FLOW.reversed, 1.0) is None
+    found = [start(table, flow(port), 1.0) for port in (1, 2, 3)]
+    assert found == [Announcement(1, 1.5), Announcement(2, 1.5), None]
+
+
+def test_a_count_of_flows():
+    table = Announcements()
+    table.add(said(count=2), 0.0)
+    assert [start(table, flow(port), 1.0) is not None for port in (1, 2, 3)] == [True, True, False]
+
+
+def test_after_the_flow_by_source_port():
+    table = Announcements()
+    start(table, FLOW, 1.0)
+    entry, changes = table.add(said(sport=33000, ttl=1), 100.0)
+    assert changes == [Change(FLOW, Announcement(1000, 1.5))]  # from the start of the flow
+    assert list(entry.flows) == [FLOW]
+    assert table.of(FLOW) == Announcement(1000, 1.5)
+
+
+def test_after_the_flow_without_source_port_the_last_that_started():
+    table = Announcements()
+    for port, since in [(1, 1.0), (2, 3.0), (3, 2.0), (4, 9.0)]:
+        start(table, flow(port), since)
+    table.add(said(sport=4), 10.0)
+    assert table.add(said(), 10.0)[1] == [Change(flow(2), Announcement(1000, 3.5))]
+    assert table.add(said(), 10.0)[1] == [Change(flow(3), Announcement(1000, 2.5))]
+
+
+def test_a_flow_that_runs_for_long_is_not_meant():
+    table = Announcements()
+    start(table, flow(1), 0.0)
+    assert table.add(said(ttl=5), 6.0)[1] == []
+    assert start(table, flow(2), 7.0) is not None
+
+
+def test_a_flow_that_has_ended_is_not_meant():
+    table = Announcements()
+    start(table, FLOW, 0.0)
+    table.flow_ended(FLOW)
+    table.flow_ended(FLOW)
+    assert table.add(said(), 0.1)[1] == []
+    assert table.of(FLOW) is None
+
+
+# What goes before what
+
+
+def test_the_source_port_goes_before_the_others_and_all_before_services():
+    table = Announcements([Service(5001, size=7, to_server=True)])
+    assert start(table, flow(3)) == Announcement(7, None)
+    table.flow_ended(flow(3))
+    table.add(said(size=1), 0.0)
+    table.add(said(size=2, sport=33000), 0.0)
+    assert start(table, FLOW) == Announcement(2, 0.5)
+    assert start(table, flow(2)) == Announcement(1, 0.5)
+    assert start(table, flow(3)) == Announcement(7, None)
+
+
+def test_an_application_s_word_goes_before_the_service_of_a_flow_that_runs():
+    table = Announcements([Service(5001, size=7, to_server=True)])
+    start(table, FLOW)
+    entry, changes = table.add(said(), 1.0)
+    assert changes == [Change(FLOW, Announcement(1000, 0.5))]
+    assert table.withdraw(entry.id, 2.0) == [Change(FLOW, Announcement(7, None))]
+
+
+def test_what_is_said_again_of_a_flow_holds():
+    table = Announcements()
+    table.add(said(sport=33000, size=1), 0.0)
+    table.add(said(sport=33000, size=2), 0.0)
+    assert len(table) == 1
+    assert start(table, FLOW) == Announcement(2, 0.5)
+    assert table.add(said(sport=33000, size=3), 1.0)[1] == [Change(FLOW, Announcement(3, 0.5))]
+    assert len(table) == 1
+
+
+def test_services_by_direction():
+    up, down = Service(5001, size=1, to_server=True), Service(5001, size=2)
+    table = Announcements([up, down])
+    assert start(table, FLOW) == Announcement(1, None)
+    assert table.flow_started(FLOW.reversed, FLOW, 0.0, 0.0) == Announcement(2, None)
+
+
+def test_a_client_s_port_that_happens_to_be_a_service_s():
+    table = Announcements([Service(33000, deadline=0.1)])
+    assert start(table, FLOW) is None
+    # Who opened the connection is not known of old ones.
+    assert start(table, flow(33000, 6), opener=None) == Announcement(None, 0.1)
+
+
+# Their end
+
+
+def test_what_nobody_takes_in_time_is_forgotten():
+    table = Announcements()
+    table.add(said(ttl=5), 0.0)
+    table.add(said(ttl=50, sport=1), 0.0)
+    assert start(table, FLOW, 5.0) is None
+    assert [entry.request.sport for entry in table.listed(5.0)] == [1]
+    assert table.listed(50.0) == []
+
+
+def test_a_flow_keeps_what_it_has():
+    table = Announcements()
+    entry, _ = table.add(said(ttl=5, count=2), 0.0)
+    start(table, FLOW, 1.0)
+    assert table.listed(100.0) == [entry]
+    assert start(table, flow(2), 100.0) is None
+    assert table.of(FLOW) == Announcement(1000, 1.5)
+    table.flow_ended(FLOW)
+    assert len(table) == 0
+
+
+def test_one_that_waits_for_more_flows_stays_when_its_first_has_ended():
+    table = Announcements()
+    table.add(said(count=2), 0.0)
+    start(table, flow(1))
+    table.flow_ended(flow(1))
+    assert start(table, flow(2)) is not None
+    table.flow_ended(flow(2))
+    assert len(table) == 0
+
+
+def test_one_that_many_flows_have_is_there_until_the_last_has_ended():
+    table = Announcements()
+    table.add(said(count=2), 0.0)
+    for port in (1, 2):
+        start(table, flow(port))
+    table.flow_ended(flow(1))
+    assert len(table) == 1
+    table.flow_ended(flow(2))
+    assert len(table) == 0
+
+
+def test_withdrawn_before_the_flow():
+    table = Announcements()
+    entry, _ = table.add(said(), 0.0)
+    assert table.get(entry.id, 0.0) is entry
+    assert table.withdraw(entry.id, 1.0) == []
+    assert start(table, FLOW, 1.0) is None
+    for unknown in (entry.id, 0, 99):
+        with pytest.raises(KeyError):
+            table.withdraw(unknown, 1.0)
+
+
+def test_withdrawn_from_a_flow_and_announced_again():
+    table = Announcements()
+    start(table, FLOW)
+    entry, _ = table.add(said(), 0.0)
+    assert table.withdraw(entry.id, 0.0) == [Change(FLOW, None)]
+    assert table.add(said(size=5), 0.0)[1] == [Change(FLOW, Announcement(5, 0.5))]
+
+
+def test_there_are_only_so_many():
+    table = Announcements(capacity=2)
+    table.add(said(sport=1), 0.0)
+    table.add(said(ttl=5), 0.0)
+    with pytest.raises(Full, match="2 announcements"):
+        table.add(said(), 1.0)
+    table.add(said(sport=1, size=2), 1.0)  # in its place
+    table.add(said(), 6.0)  # one is over
+    assert len(table) == 2
+
+
+# Nonsense
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"src": "10.0.0"}, "src: '10.0.0' is not an IP address"),
+        ({"src": 1}, "src: 1 is not an IP address"),
+        ({"dst": "fe80::1%eth0"}, "dst: 'fe80::1%eth0' is not"),
+        ({"dst": "x" * 500}, "dst: 'xxx"),
+        ({"dst": "fe80::1"}, "same IP version"),
+        ({"dst": A}, "are the same"),
+        ({"dport": 0}, "dport: not a number from 1 to 65535"),
+        ({"dport": 65536}, "dport: not a number"),
+        ({"dport": True}, "dport: not a whole number"),
+        ({"dport": 80.0}, "dport: not a whole number"),
+        ({"sport": -1}, "sport: not a number"),
+        ({"size": 0}, "size: not a number"),
+        ({"size": 1 << 63}, "size: not a number"),
+        ({"size": 1.5}, "size: not a whole number"),
+        ({"deadline": 0}, "deadline: not more than 0"),
+        ({"deadline": -1.0}, "deadline: not more than 0"),
+        ({"deadline": math.nan}, "deadline: not more than 0"),
+        ({"deadline": math.inf}, "deadline: not more than 0"),
+        ({"deadline": 86401}, "at most 86400 seconds"),
+        ({"deadline": 10**400}, "at most 86400 seconds"),
+        ({"deadline": "1"}, "deadline: not a number of seconds"),
+        ({"ttl": 0}, "ttl: not more than 0"),
+        ({"ttl": False}, "ttl: not a number"),
+        ({"count": 0}, "count: not a number from 1"),
+        ({"count": 2, "sport": 1}, "just one flow"),
+        ({"size": None, "deadline": None}, "nothing to announce"),
+    ],
+)
+def test_nonsense_is_refused(wrong, text):
+    with pytest.raises(ValueError) as refused:
+        said(**wrong)
+    assert text in str(refused.value)
+    assert len(str(refused.value)) < 200
+
+
+def test_addresses_are_read_as_addresses():
+    found = said(src="FE80:0::1", dst="fe80::0002")
+    assert (found.src, found.dst) == ("fe80::1", "fe80::2")
+
+
+# Whatever comes
+
+PORTS = st.integers(1, 3)
+steps = st.one_of(
+    st.tuples(st.just("start"), PORTS),
+    st.tuples(st.just("end"), PORTS),
+    st.tuples(st.just("add"), st.none() | PORTS, st.floats(0.1, 3), st.integers(1, 2)),
+    st.tuples(st.just("withdraw"), st.integers(1, 12)),
+)
+
+
+@given(st.lists(st.tuples(steps, st.floats(0, 1)), max_size=50))
+def test_what_is_told_is_what_holds(steps):
+    """Whoever follows the changes knows what holds; nothing is given away more often than it was said."""
+    table, now = Announcements(capacity=4), 0.0
+    running: dict[FlowKey, Announcement | None] = {}
+    for step, later in steps:
+        now += later
+        changes: list[Change] = []
+        match step:
+            case ("start", port):
+                found = start(table, flow(port), now)
+                running.setdefault(flow(port), found)
+                assert running[flow(port)] == found
+            case ("end", port):
+                table.flow_ended(flow(port))
+                running.pop(flow(port), None)
+            case ("add", sport, ttl, count):
+                wanted = said(sport=sport, ttl=ttl, count=1 if sport else count, size=1 + int(now * 1000))
+                try:
+                    entry, changes = table.add(wanted, now)
+                    assert table.get(entry.id, now) is entry
+                except Full:
+                    assert len(table) == 4
+            case (_, number):
+                try:
+                    changes = table.withdraw(number, now)
+                except KeyError:
+                    assert number not in [entry.id for entry in table.listed(now)]
+        for change in changes:
+            running[change.flow] = change.announcement
+        assert running == {key: table.of(key) for key in running}
+        for entry in table.listed(now):
+            assert entry.waits(now) or entry.flows
+            assert len(entry.flows) + entry.left <= entry.request.count
+            assert all(key in running for key in entry.flows)
+        assert len(table) <= 4
+    for port in (1, 2, 3):
+        table.flow_ended(flow(port))
+    assert table.listed(now + 10) == []
+    assert not (table._waiting or table._bare or table._of or table._running)

@@ -1,0 +1,290 @@
+"""A connection to a switch: what waits goes out together, nobody waits for it, and it ends by itself."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ryu.controller.handler import MAIN_DISPATCHER
+from ryu.lib import hub
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.ryu_compat import batched_io, switch_listener
+from fairq_ryu.ryu_compat.batched_io import SendQueue, SwitchConnection
+from tests.fuzz import messages, targets
+
+
+@pytest.fixture
+def said(monkeypatch) -> list[str]:
+    lines: list[str] = []
+    monkeypatch.setattr(switch_listener.SAID, "say", lambda _peer, text: lines.append(text))
+    return lines
+
+
+@pytest.fixture(autouse=True)
+def _empty(monkeypatch):
+    monkeypatch.setattr(switch_listener, "DOORWAY", switch_listener.Doorway())
+
+
+class Sink(targets.Script):
+    """A socket that remembers what was written, a piece a write, and how it was shut."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        super().__init__(pieces)
+        self.pieces_out: list[bytes] = []
+        self.shut: list[int] = []
+        self.closed = False
+
+    def sendall(self, data: bytes) -> None:
+        self.pieces_out.append(data)
+
+    def shutdown(self, how: int) -> None:
+        self.shut.append(how)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_all_that_waits_is_taken_as_one():
+    queue = SendQueue()
+    for part in (b"one", b"two", b"three"):
+        queue.put(part, False)
+    assert queue.bytes == 11
+    assert queue.take() == (b"onetwothree", False)
+    queue.sent(11)
+    assert (queue.bytes, len(queue)) == (0, 0)
+
+
+def test_nothing_follows_what_ends_the_connection():
+    queue = SendQueue()
+    for part, last in ((b"one", False), (b"last", True), (b"never", False)):
+        queue.put(part, last)
+    assert queue.take() == (b"onelast", True)
+
+
+def test_a_connection_sends_every_byte_in_order_and_few_times():
+    sink = Sink()
+    switch = SwitchConnection(sink, ("test", 1))
+    sender = hub.spawn(switch._send_loop)
+    for number in range(100):
+        assert switch.send(number.to_bytes(4))
+        assert not sink.pieces_out  # nobody else had a turn in between
+    hub.sleep(0)
+    assert b"".join(sink.pieces_out) == b"".join(number.to_bytes(4) for number in range(100))
+    assert len(sink.pieces_out) == 1
+    assert switch.send_q is not None
+    assert switch.send_q.bytes == 0
+    hub.kill(sender)
+
+
+@pytest.mark.parametrize(("bound", "value"), [("MOST_UNSENT_BYTES", 1000), ("MOST_UNSENT", 10)])
+def test_a_peer_that_does_not_read_costs_its_own_connection(monkeypatch, said, bound, value):
+    """Nobody waits for it: there is no other greenlet here that could let a sender go on."""
+    monkeypatch.setattr(batched_io, bound, value)
+    sink = Sink()
+    switch = SwitchConnection(sink, ("test", 1))
+    sent = 0
+    while switch.send(bytes(100)):
+        sent += 1
+    assert sent == 10
+    assert said == [f"test:1: it does not read: {1100} bytes in 11 messages are queued; connection closed"]
+    assert sink.shut
+    assert not switch.send(b"more")
+    assert len(said) == 1
+
+
+def test_a_peer_that_takes_nothing_in_for_long(said):
+    class Stuck(Sink):
+        def sendall(self, data: bytes) -> None:
+            raise TimeoutError
+
+    sink = Stuck()
+    switch = SwitchConnection(sink, ("test", 1))
+    switch.send(b"data")
+    switch._send_loop()
+    assert said == ["test:1: it has read nothing for 5 s; connection closed"]
+    assert sink.shut
+    assert not switch.send(b"more")
+
+
+class Brick:
+    """Ryu's handshake, as much of it as makes a connection come to its end."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def send_event_to_observers(self, event: Any, state: Any = None) -> None:
+        self.seen.append(type(event).__name__)
+
+    def get_handlers(self, _event: Any) -> list[Any]:
+        return []
+
+
+def receive(
+    *pieces: bytes | None, state: str | None = None, clock: Any = None
+) -> tuple[Sink, SwitchConnection, Brick]:
+    sink, brick = Sink(*pieces), Brick()
+    switch = SwitchConnection(sink, ("test", 1))
+    switch.ofp_brick = brick
+    if state is not None:
+        switch.set_state(state)
+        brick.seen.clear()
+    switch._recv_loop()
+    return sink, switch, brick
+
+
+def test_pieces_and_heaps_are_the_same_to_it(said):
+    barrier = messages.message(ofp.OFPT_BARRIER_REPLY)
+    stream = barrier * 3 + messages.from_switch()["packet-in-syn"]
+    expected = ["EventOFPBarrierReply"] * 3 + ["EventOFPPacketIn"]
+    for size in (1, 7, 9, len(stream)):
+        pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
+        sink, _, brick = receive(*pieces, state=MAIN_DISPATCHER)
+        assert brick.seen[:4] == expected
+        assert sink.closed
+    assert said == []
+
+
+def test_a_peer_that_floods_does_not_have_the_controller_for_itself(monkeypatch):
+    """However much has come, and in however many reads."""
+    turns: list[int] = []
+    clock = SimpleNamespace(now=0.0)
+
+    def monotonic() -> float:
+        clock.now += 0.00005
+        return clock.now
+
+    monkeypatch.setattr(batched_io, "time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr(hub, "sleep", lambda _seconds: turns.append(1))
+    barrier = messages.message(ofp.OFPT_BARRIER_REPLY)
+    receive(barrier * 1000, state=MAIN_DISPATCHER)
+    heap = len(turns)
+    assert heap > 10
+    receive(*[barrier] * 1000, state=MAIN_DISPATCHER)
+    assert len(turns) > 2 * heap
+
+
+def test_what_is_malformed_is_one_line_with_peer_and_switch(said):
+    sink, switch, brick = receive(
+        messages.message(ofp.OFPT_BARRIER_REPLY) + b"\4\25\0\7\0\0\0\0" * 5, state=MAIN_DISPATCHER
+    )
+    assert said == [
+        "test:1: malformed BARRIER_REPLY: length 7 in the header, less than the header's own 8 bytes;"
+        " connection closed"
+    ]
+    assert brick.seen == ["EventOFPBarrierReply"]
+    assert sink.closed and sink.shut
+    switch.id = 0xF022
+    assert str(switch) == "test:1 (switch 000000000000f022)"
+
+
+def test_what_ryu_cannot_decode_is_one_line_too(said):
+    data = messages.message(
+        ofp.OFPT_PACKET_IN, bytes(16) + struct.pack("!HHIB3x", 1, 9, 0x80000001, 1) + bytes(10)
+    )
+    _, _, brick = receive(data * 3, state=MAIN_DISPATCHER)
+    assert brick.seen == []
+    assert len(said) == 1
+    assert said[0].startswith("test:1: PACKET_IN cannot be decoded: Exception: Unexpected OXM payload length")
+
+
+class Clock:
+    """Time that goes by with every piece that is received."""
+
+    def __init__(self, monkeypatch: Any, step: float) -> None:
+        self.now = 100.0
+        self.step = step
+        monkeypatch.setattr(batched_io, "time", SimpleNamespace(monotonic=lambda: self.now))
+
+    def pieces(self, *pieces: bytes | None) -> Any:
+        for piece in pieces:
+            self.now += self.step
+            yield piece
+
+
+class Slow(Sink):
+    def __init__(self, pieces: Any) -> None:
+        super().__init__()
+        self.coming = pieces
+
+    def recv(self, _size: int) -> bytes:
+        piece = next(self.coming, b"")
+        if piece is None:
+            raise TimeoutError
+        return piece
+
+
+@pytest.mark.parametrize("piece", [None, messages.message(ofp.OFPT_ECHO_REQUEST)])
+def test_a_handshake_has_an_end(monkeypatch, said, piece):
+    """Whether the peer is silent or talks of other things."""
+    clock = Clock(monkeypatch, 5.0)
+    switch = SwitchConnection(Slow(clock.pieces(*[piece] * 9)), ("test", 1))
+    switch.ofp_brick = Brick()
+    switch._recv_loop()
+    assert said == ["test:1: no complete handshake after 10 s; connection closed"]
+    assert clock.now == 115
+
+
+def test_half_a_message_has_an_end(monkeypatch, said):
+    """However busily the rest of it comes, a byte at a time."""
+    clock = Clock(monkeypatch, 1.0)
+    echo = messages.message(ofp.OFPT_ECHO_REQUEST, bytes(1000))
+    parts = [echo, echo, *(echo[at : at + 1] for at in range(50))]
+    switch = SwitchConnection(Slow(clock.pieces(*parts)), ("test", 1))
+    switch.ofp_brick = Brick()
+    switch.set_state(MAIN_DISPATCHER)
+    switch._recv_loop()
+    assert said == ["test:1: incomplete message after 10 s; connection closed"]
+    assert clock.now == 100 + 2 + 12
+
+
+def test_a_connected_switch_may_be_silent(monkeypatch, said):
+    clock = Clock(monkeypatch, 5.0)
+    switch = SwitchConnection(Slow(clock.pieces(*[None] * 50)), ("test", 1))
+    switch.set_state(MAIN_DISPATCHER)
+    switch._recv_loop()
+    assert said == []
+
+
+def test_echoes_are_not_kept_for_who_does_not_read(monkeypatch):
+    monkeypatch.setattr(batched_io, "_MOST_ECHOES", 5)
+    target = targets.ControllerTarget()
+    sock = Sink(messages.handshake() + messages.message(ofp.OFPT_ECHO_REQUEST) * 100)
+    switch = SwitchConnection(sock, ("test", 1))
+    switch.ofp_brick = target.brick
+    queue = switch.send_q
+    switch._recv_loop()
+    assert queue is not None
+    assert len(queue) < 5 + 10
+
+
+@pytest.mark.parametrize(
+    ("stream", "reason"),
+    [
+        (messages.HELLO + messages.ports(1), "port description before FEATURES_REPLY"),
+        (messages.handshake() + messages.features(7), "it changes its datapath id to 0000000000000007"),
+        (messages.HELLO + messages.from_switch()["error"], "it sent error type 1 code 6"),
+        (
+            messages.HELLO + messages.features() + messages.from_switch()["ports-more"] * 65,
+            "it has more ports",
+        ),
+        (messages.from_switch()["hello-1.0"], "it does not offer OpenFlow 1.3"),
+    ],
+)
+def test_a_handshake_goes_one_way(said, stream, reason):
+    target = targets.ControllerTarget()
+    assert reason in target_line(target, stream)
+
+
+def target_line(target: targets.ControllerTarget, stream: bytes) -> str:
+    lines: list[str] = []
+    sock = Sink(stream)
+    switch = SwitchConnection(sock, ("test", 1))
+    switch.ofp_brick = target.brick
+    switch.end = lines.append  # type: ignore[method-assign]
+    with switch_listener.DOORWAY.served(switch):
+        switch._recv_loop()
+    (line,) = lines
+    return line

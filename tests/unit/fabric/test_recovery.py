@@ -1,0 +1,573 @@
+"""Recovery of dropped segments: what is told to senders, what is put back, and what is not."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairq_ryu.fabric.recovery.losses import ENTRY_BYTES, FLOW_PART
+from fairq_ryu.fabric.recovery.recovery import (
+    ANSWER_S,
+    ASKED_AT_ONCE,
+    MOST_TIMES_BACK,
+    Ask,
+    Mode,
+    Recovery,
+    Reinject,
+    SendDuplicates,
+)
+from fairq_ryu.model import FlowKey, PortKey, TcpSegment
+
+P1, P2 = PortKey(1, 3), PortKey(2, 3)
+FLOW = FlowKey("10.0.0.1", "10.0.0.9", 33000, 5001)
+AGE, K = 1.0, 30_000
+
+
+def flow(number: int) -> FlowKey:
+    return FLOW._replace(sport=33000 + number)
+
+
+class State(NamedTuple):
+    key: FlowKey
+    ack: int
+    found: bool = True
+    tsecr: int = 5
+    has_timestamps: bool | None = True
+    fin: bool = False
+    rst: bool = False
+
+
+def state(ack: int, of: FlowKey = FLOW, **more: Any) -> State:
+    return State(of.reversed, ack, **more)
+
+
+def segment(seq: int, of: FlowKey = FLOW, **flags: bool) -> TcpSegment:
+    return TcpSegment(of, seq, 1, **{"syn": False, "ack": True, "fin": False, "rst": False, **flags})
+
+
+def made(mode: str = "both", room: int = 1 << 20, **more: Any) -> Recovery:
+    return Recovery(mode, room, AGE, **more)
+
+
+def lose(recovery: Recovery, seq: int, now: float = 0.0, of: FlowKey = FLOW, **more: Any) -> list[Any]:
+    port, size = more.pop("port", P1), more.pop("size", 1500)
+    cut, payload = more.pop("cut", 0), more.pop("payload", 1448)
+    stamped = more.pop("stamped", False)
+    frame = f"{of.sport}/{seq}".encode().ljust(size, b".")[: size - cut]
+    return recovery.lost(port, frame, size, segment(seq, of, **more), payload, now, stamped)
+
+
+def name(action: Any) -> str:
+    assert isinstance(action, Reinject)
+    return action.frame.rstrip(b".").decode()
+
+
+# Telling senders
+
+
+def test_duplicates_when_the_receiver_waits_for_just_this():
+    recovery = made("dupack")
+    assert lose(recovery, 1000) == [Ask(1, (FLOW.reversed,))]
+    told = state(1000)
+    assert recovery.states([told], 0.001) == [SendDuplicates(FLOW, told)]
+    assert recovery.counters.duplicates == 1
+
+
+def test_duplicates_only_when_the_acknowledgement_gets_there():
+    recovery = made("dupack")
+    lose(recovery, 1000)
+    assert recovery.states([state(500)], 0.001) == []
+    assert recovery.states([state(999)], 0.002) == []
+    assert recovery.states([state(1000)], 0.003) == [SendDuplicates(FLOW, state(1000))]
+
+
+def test_what_the_receiver_has_got_meanwhile_is_forgotten():
+    recovery = made()
+    lose(recovery, 1000)
+    assert recovery.states([state(1001)], 0.001) == []
+    assert len(recovery) == 0
+    assert recovery.counters.acked == 1
+    assert recovery.states([state(1000)], 0.002) == []
+    assert recovery.queue(P1, 0, K, 0.003) == []
+
+
+def test_numbers_wrap():
+    recovery = made("dupack")
+    lose(recovery, 0xFFFFFFF0)
+    lose(recovery, 100)
+    assert recovery.states([state(0xFFFFFFF0)], 0.0) == [SendDuplicates(FLOW, state(0xFFFFFFF0))]
+    assert recovery.states([state(50)], 0.0) == []
+    assert (len(recovery), recovery.counters.acked) == (1, 1)
+
+
+def test_a_hole_is_told_once():
+    recovery = made("dupack")
+    lose(recovery, 1000)
+    assert len(recovery.states([state(1000), state(1000)], 0.001)) == 1
+    assert recovery.states([state(1000)], 0.002) == []
+    # What was sent again for it is dropped as well: the sender is in recovery, and knows.
+    lose(recovery, 1000, 0.5)
+    assert recovery.states([state(1000)], 0.501) == []
+    assert (recovery.counters.tracked, recovery.counters.repeated) == (1, 1)
+    lose(recovery, 1000, 1.002)
+    assert len(recovery.states([state(1000)], 1.003)) == 1
+
+
+def test_a_hole_is_told_once_even_if_its_loss_was_thrown_out_meanwhile():
+    recovery = made("dupack", room=ENTRY_BYTES)
+    lose(recovery, 1000)
+    assert len(recovery.states([state(1000)], 0.0)) == 1
+    lose(recovery, 5000, of=flow(1))
+    lose(recovery, 1000)
+    assert recovery.states([state(1000)], 0.0) == []
+
+
+@pytest.mark.parametrize("change", [{"found": False}, {"fin": True}, {"rst": True}, {"has_timestamps": None}])
+def test_nothing_is_told_in_the_name_of_a_receiver_that_is_not_known_well(change):
+    recovery = made("dupack")
+    lose(recovery, 1000)
+    assert recovery.states([state(1000, **change)], 0.0) == []
+    assert recovery.counters.duplicates == 0
+
+
+def test_a_state_of_another_flow_says_nothing():
+    recovery = made()
+    lose(recovery, 1000)
+    assert recovery.states([state(5000, flow(1)), State(FLOW, 1000)], 0.0) == []
+    assert len(recovery) == 1
+
+
+@pytest.mark.parametrize("flag", ["syn", "fin"])
+def test_the_first_and_the_last_segment_are_only_put_back(flag):
+    for mode, found in [(Mode.DUPACK, []), (Mode.BOTH, ["33000/1000"]), (Mode.REINJECT, ["33000/1000"])]:
+        recovery = made(mode)
+        lose(recovery, 1000, **{flag: True}, payload=0)
+        assert recovery.states([state(1000)], 0.0) == []
+        assert [name(action) for action in recovery.queue(P1, 0, K, 0.0)] == found
+
+
+# Putting back
+
+
+def test_put_back_when_there_is_room_oldest_first():
+    recovery = made("reinject")
+    for seq in (1000, 2448, 3896):
+        lose(recovery, seq)
+    assert recovery.queue(P1, K, K, 0.1) == []
+    assert recovery.queue(P1, K - 1499, K, 0.1) == []
+    assert [name(each) for each in recovery.queue(P1, K - 3000, K, 0.1)] == ["33000/1000", "33000/2448"]
+    assert recovery.queue(P2, 0, K, 0.1) == []
+    assert [name(each) for each in recovery.queue(P1, 0, K, 0.1)] == ["33000/3896"]
+    assert recovery.queue(P1, 0, K, 0.1) == []
+    assert recovery.counters.reinjected == 3
+
+
+def test_a_queue_below_its_threshold_is_filled_beyond_it():
+    recovery = made("reinject")
+    for seq in range(30):
+        lose(recovery, seq * 1448)
+    assert recovery.queue(P1, K, K, 0.1, 4 * K) == []
+    assert len(recovery.queue(P1, K - 1, K, 0.1, 4 * K)) == 20
+
+
+def test_flows_take_turns():
+    recovery = made("reinject")
+    for number, seqs in enumerate([(1, 2, 3, 4), (1,), (1, 2)]):
+        for seq in seqs:
+            lose(recovery, seq, of=flow(number))
+    order = []
+    while actions := recovery.queue(P1, 0, 3000, 0.1):
+        order += [name(each) for each in actions]
+    assert order == ["33000/1", "33001/1", "33002/1", "33000/2", "33002/2", "33000/3", "33000/4"]
+
+
+def test_what_was_cut_short_is_never_put_back():
+    for mode in ("reinject", "both"):
+        recovery = made(mode)
+        lose(recovery, 1000, cut=1)
+        assert recovery.queue(P1, 0, K, 0.0) == []
+        assert recovery.counters.truncated == 1
+    assert recovery.states([state(1000)], 0.0) != []  # both: the sender can be told all the same
+
+
+def test_padding_beyond_the_length_is_not_needed():
+    recovery = made("reinject")
+    recovery.lost(P1, b"x" * 60, 0, segment(1), 6, 0.0)
+    assert recovery.queue(P1, 0, K, 0.0) == []
+
+
+def test_the_mode_says_what_is_done():
+    done = {}
+    for mode in Mode:
+        recovery = made(mode)
+        lose(recovery, 1000)
+        done[mode] = (len(recovery.states([state(1000)], 0.0)), len(recovery.queue(P1, 0, K, 0.0)))
+    assert done == {Mode.DUPACK: (1, 0), Mode.REINJECT: (0, 1), Mode.BOTH: (1, 1)}
+
+
+def test_a_segment_that_is_sent_again_replaces_the_one_before():
+    recovery = made("reinject")
+    recovery.lost(P1, b"old", 3, segment(1000), 1448, 0.0)
+    recovery.lost(P1, b"new", 3, segment(1000), 1448, 0.1)
+    assert recovery.queue(P1, 0, K, 0.1) == [Reinject(P1, b"new")]
+    assert (recovery.counters.tracked, recovery.counters.repeated) == (1, 1)
+
+
+def test_a_segment_that_is_sent_again_and_cut_short_leaves_the_one_before():
+    recovery = made("reinject")
+    recovery.lost(P1, b"old", 3, segment(1000), 1448, 0.0)
+    recovery.lost(P1, b"n", 3, segment(1000), 1448, 0.1)
+    assert recovery.queue(P1, 0, K, 0.1) == [Reinject(P1, b"old")]
+
+
+def test_a_frame_goes_out_only_by_the_port_that_dropped_it():
+    recovery = made("reinject")
+    recovery.lost(P1, b"old", 3, segment(1000), 1448, 0.0)
+    recovery.lost(P2, b"n", 3, segment(1000), 1448, 0.1)
+    assert recovery.queue(P1, 0, K, 0.1) + recovery.queue(P2, 0, K, 0.1) == []
+    recovery.lost(P2, b"new", 3, segment(1000), 1448, 0.1)
+    assert recovery.queue(P2, 0, K, 0.1) == [Reinject(P2, b"new")]
+
+
+def test_what_was_put_back_and_dropped_again_is_put_back_a_few_times():
+    recovery = made("reinject")
+    for round_ in range(MOST_TIMES_BACK + 2):
+        lose(recovery, 1000, round_ / 10)
+        assert len(recovery.queue(P1, 0, K, round_ / 10)) == (round_ < MOST_TIMES_BACK)
+    assert recovery.counters.tracked == 1
+
+
+def test_what_was_put_back_is_known_for_a_while():
+    recovery = made("reinject")
+    lose(recovery, 1000, 0.0)
+    lose(recovery, 2000, 0.5)
+    recovery.queue(P1, 0, 1500, 0.9)
+    lose(recovery, 1000, 1.6)
+    assert recovery.counters.repeated == 1
+    assert recovery.counters.expired == 1
+
+
+# Putting back what carries a timestamp
+
+
+def test_a_segment_with_a_timestamp_goes_when_its_receiver_has_been_asked():
+    recovery = made("reinject")
+    for number, seq in ((0, 1000), (0, 2448), (1, 7000)):
+        lose(recovery, seq, of=flow(number), stamped=True)
+    (asked,) = recovery.queue(P1, 0, K, 0.1)
+    assert asked == Ask(1, (FLOW.reversed, flow(1).reversed))
+    actions = recovery.states([state(1000, tsecr=99)], 0.101)
+    assert [name(each) for each in actions] == ["33000/1000", "33000/2448"]
+    assert {each.tsecr for each in actions} == {99}
+    assert recovery.states([state(1000, tsecr=99)], 0.102) == []
+    assert recovery.counters.reinjected == 2
+    # Without timestamps in the connection, whatever the frame looks like, there is none to renew.
+    (action,) = recovery.states([state(7000, flow(1), has_timestamps=False)], 0.102)
+    assert action == Reinject(P1, action.frame, None) and name(action) == "33001/7000"
+
+
+def test_what_the_receiver_has_got_by_then_is_not_put_back():
+    recovery = made("reinject")
+    lose(recovery, 1000, stamped=True)
+    lose(recovery, 2448, stamped=True)
+    recovery.queue(P1, 0, K, 0.1)
+    assert [name(each) for each in recovery.states([state(2448)], 0.101)] == ["33000/2448"]
+    assert (recovery.counters.acked, recovery.counters.reinjected) == (1, 1)
+
+
+def test_what_waits_for_an_answer_takes_its_room():
+    recovery = made("reinject")
+    for seq in range(5):
+        lose(recovery, seq * 1448, stamped=True)
+    assert len(recovery.queue(P1, K - 3000, K, 0.1)) == 1
+    assert recovery.queue(P1, K - 3000, K, 0.101) == []
+    assert len(recovery.states([state(0)], 0.102)) == 2
+    assert len(recovery.queue(P1, K - 1500, K, 0.103)) == 1
+    assert len(recovery.states([state(0)], 0.104)) == 1
+
+
+@pytest.mark.parametrize("answer", [None, "not found"])
+def test_without_an_answer_it_goes_as_it_was(answer):
+    recovery = made("reinject")
+    lose(recovery, 1000, stamped=True)
+    recovery.queue(P1, 0, K, 0.1)
+    if answer is None:
+        assert recovery.queue(P1, 0, K, 0.1 + ANSWER_S / 2) == []
+        (action,) = recovery.queue(P1, 0, K, 0.1 + ANSWER_S)
+    else:
+        (action,) = recovery.states([state(0, found=False)], 0.101)
+    assert name(action) == "33000/1000" and action.tsecr is None
+    assert recovery.queue(P1, 0, K, 0.2) == []
+
+
+def test_a_segment_that_is_dropped_again_while_it_waits_must_wait_for_room_again():
+    recovery = made("reinject")
+    lose(recovery, 1000, stamped=True)
+    recovery.queue(P1, 0, K, 0.1)
+    lose(recovery, 1000, 0.101, stamped=True)
+    assert recovery.states([state(1000)], 0.102) == []
+    assert len(recovery.queue(P1, 0, K, 0.103)) == 1
+    assert len(recovery.states([state(1000)], 0.104)) == 1
+
+
+def test_both_tells_and_puts_back():
+    recovery = made("both")
+    lose(recovery, 1000, stamped=True)
+    recovery.queue(P1, 0, K, 0.1)
+    told, back = recovery.states([state(1000)], 0.101)
+    assert isinstance(told, SendDuplicates) and isinstance(back, Reinject)
+
+
+# What is not tracked
+
+
+@pytest.mark.parametrize(
+    ("seen", "payload"),
+    [
+        (None, None),
+        (segment(1), None),
+        (segment(1), 0),  # a pure ACK, for example one of our own
+        (segment(1, rst=True), 0),
+        (segment(1, rst=True, fin=True), 10),
+    ],
+)
+def test_what_needs_no_recovery_is_ignored(seen, payload):
+    recovery = made()
+    assert recovery.lost(P1, b"x" * 60, 60, seen, payload, 0.0) == []
+    assert (len(recovery), recovery.counters.ignored, recovery.counters.lost) == (0, 1, 1)
+
+
+# Forgetting
+
+
+def test_what_is_too_old_is_never_acted_on():
+    recovery = made()
+    lose(recovery, 1000)
+    assert recovery.states([state(1000)], AGE + 0.01) == []
+    lose(recovery, 2000, 2.0)
+    assert recovery.queue(P1, 0, K, 3.01) == []
+    lose(recovery, 3000, 4.0)
+    assert recovery.due(5.01) == []
+    assert (len(recovery), recovery.counters.expired) == (0, 3)
+
+
+def test_flows_and_ports_that_end_are_forgotten():
+    recovery = made()
+    lose(recovery, 1000)
+    lose(recovery, 1000, of=flow(1), port=P2)
+    recovery.forget(FLOW)
+    assert recovery.states([state(1000)], 0.0) == []
+    recovery.forget_port(P2)
+    assert recovery.queue(P2, 0, K, 0.0) == []
+    lose(recovery, 1000)
+    recovery.states([state(0, rst=True)], 0.0)
+    assert (len(recovery), recovery.counters.forgotten) == (0, 3)
+    recovery.forget(FLOW)
+    recovery.forget_port(P1)
+
+
+def test_the_oldest_make_room():
+    recovery = made("reinject", room=4 * (1500 + ENTRY_BYTES))
+    for number in range(6):
+        lose(recovery, 1, number / 100, of=flow(number))
+    assert recovery.counters.overflow == 2
+    assert [name(each) for each in recovery.queue(P1, 0, K, 0.1)] == [f"{33000 + n}/1" for n in range(2, 6)]
+
+
+def test_one_flow_does_not_take_all_of_a_port_s_memory():
+    recovery = made("reinject", room=2 * FLOW_PART * (1500 + ENTRY_BYTES))
+    lose(recovery, 1, of=flow(1))
+    for seq in range(100):
+        lose(recovery, seq)
+    names = [name(each) for each in recovery.queue(P1, 0, K, 0.1)]
+    assert names == ["33001/1", "33000/98", "33000/99"]
+
+
+def test_a_frame_larger_than_all_memory_is_not_kept():
+    recovery = made("reinject", room=1000)
+    lose(recovery, 1)
+    assert (len(recovery), recovery.used(P1), recovery.counters.overflow) == (0, 0, 1)
+
+
+# Asking
+
+
+def test_receivers_are_asked_again_while_something_depends_on_it():
+    recovery = made("dupack", ask_s=0.01)
+    assert lose(recovery, 1000, 0.0) == [Ask(1, (FLOW.reversed,))]
+    assert lose(recovery, 2000, 0.001) == []
+    assert lose(recovery, 1000, 0.002, of=flow(1), port=P2) == [Ask(2, (flow(1).reversed,))]
+    assert recovery.due(0.005) == []
+    assert recovery.due(0.013) == [Ask(1, (FLOW.reversed,)), Ask(2, (flow(1).reversed,))]
+    recovery.states([state(1000)], 0.014)
+    assert recovery.due(0.03) != []  # the second hole
+    recovery.states([state(2000)], 0.031)
+    recovery.states([state(1000, flow(1))], 0.031)
+    assert recovery.due(0.06) == []  # all told
+
+
+def test_where_losses_are_put_back_receivers_are_asked_for_together():
+    recovery = made("both")
+    for number in range(20):
+        assert lose(recovery, 1000, of=flow(number)) == []
+    (ask,) = recovery.due(0.001)
+    assert ask == Ask(1, tuple(flow(number).reversed for number in range(20)))
+
+
+def test_flows_for_which_nothing_is_left_to_do_do_not_stand_in_the_way():
+    """The first 40 of 200 are told, and their segments put back: they stay known, and are not asked for."""
+    recovery = made("both")
+    for number in range(200):
+        lose(recovery, 1000, of=flow(number))
+    recovery.states([state(1000, flow(number)) for number in range(40)], 0.001)
+    while recovery.queue(P1, 0, 1 << 20, 0.001):
+        pass
+    asked = [key for tick in range(20) for ask in recovery.due(0.01 + tick / 1000) for key in ask.keys]
+    assert set(asked) == {flow(number).reversed for number in range(40, 200)}
+
+
+def test_who_has_waited_longest_is_asked_for_first():
+    recovery = made("both", ask_s=0.005)
+    for number in range(200):
+        lose(recovery, 1000, of=flow(number))
+    # A question a millisecond: more than can be asked for within ``ask_s``, and everybody has a turn.
+    times = {}
+    for tick in range(14):
+        for ask in recovery.due(tick / 1000):
+            for key in ask.keys:
+                times.setdefault(key, []).append(tick)
+    assert len(times) == 200
+    assert {len(found) for found in times.values()} == {2, 3}
+
+
+def test_many_are_asked_for_in_many_messages():
+    recovery = made("dupack")
+    for number in range(ASKED_AT_ONCE + 1):
+        lose(recovery, 1, of=flow(number))
+    # In turns, each in one message.
+    for count in (ASKED_AT_ONCE, 1, 0):
+        asked = recovery.due(0.5)
+        assert [len(each.keys) for each in asked if isinstance(each, Ask)] == [count] * bool(count)
+
+
+# Rate
+
+
+def test_the_rate_is_bounded():
+    recovery = made("both", rate=100.0)  # 5 at once
+    for number in range(20):
+        lose(recovery, 1, of=flow(number))
+    told = recovery.states([state(1, flow(number)) for number in range(20)], 0.0)
+    assert len(told) == 5
+    assert recovery.queue(P1, 0, K, 0.0) == []
+    assert recovery.counters.limited > 0
+    assert len(recovery.queue(P1, 0, K, 0.021)) == 2
+    assert len(recovery.states([state(1, flow(number)) for number in range(20)], 0.5)) == 5
+
+
+@pytest.mark.parametrize("wrong", [{"bytes_per_port": -1}, {"age_s": 0.0}, {"mode": "magic"}])
+def test_settings_that_make_no_sense(wrong):
+    with pytest.raises(ValueError):
+        Recovery(**{"mode": "both", "bytes_per_port": 1000, "age_s": 1.0, **wrong})
+
+
+# Whatever comes
+
+FLOWS, SEQS = [flow(n) for n in range(3)], st.sampled_from([1, 2, 3, 4, 0xFFFFFFFF])
+SIZES = st.integers(1, 1600)
+steps = st.one_of(
+    st.tuples(
+        st.just("lost"),
+        st.sampled_from([P1, P2]),
+        st.sampled_from(FLOWS),
+        SEQS,
+        SIZES,
+        st.booleans(),
+        st.booleans(),
+    ),
+    st.tuples(st.just("state"), st.sampled_from(FLOWS), SEQS, st.booleans()),
+    st.tuples(st.just("queue"), st.sampled_from([P1, P2]), st.integers(0, 4000)),
+    st.tuples(st.just("forget"), st.sampled_from(FLOWS)),
+    st.tuples(st.just("due")),
+)
+
+
+class Truth:
+    """Keeps book of what may still be acted on, in the plainest way."""
+
+    def __init__(self) -> None:
+        self.live: dict[tuple[FlowKey, int], PortKey] = {}
+        self.told: dict[tuple[FlowKey, int], float] = {}
+
+    def passed(self, of: FlowKey, ack: int) -> None:
+        for key in [key for key in self.live if key[0] == of and 0 < (ack - key[1]) % (1 << 32) < 1 << 31]:
+            del self.live[key]
+
+
+@given(
+    steps=st.lists(st.tuples(steps, st.floats(0, 0.4)), max_size=60),
+    mode=st.sampled_from(list(Mode)),
+    room=st.integers(300, 12_000),
+)
+def test_bounded_and_honest_whatever_comes(steps, mode, room):
+    recovery, truth, now = Recovery(mode, room, AGE), Truth(), 0.0
+    for step, later in steps:
+        now += later
+        match step:
+            case ("lost", port, of, seq, size, whole, stamped):
+                frame = repr((of.sport, seq)).encode().ljust(size, b".")
+                frame = frame[:size] if whole else b""
+                actions = recovery.lost(port, frame, size, segment(seq, of), 9, now, stamped)
+                truth.live[of, seq] = port
+            case ("state", of, ack, found):
+                given_ = state(ack, of, found=found)
+                before = recovery.counters.reinjected
+                if found:
+                    truth.passed(of, ack)
+                actions = recovery.states([given_], now)
+                back = [action for action in actions if isinstance(action, Reinject)]
+                assert len(back) == recovery.counters.reinjected - before
+                for action in back:
+                    # Not what the receiver has got, and only with what it has echoed.
+                    assert action.tsecr == (given_.tsecr if found else None)
+                    known = {repr((who.sport, seq)) for who, seq in truth.live if who == of}
+                    assert len(action.frame) < 20 or action.frame.rstrip(b".").decode() in known
+                for action in actions:
+                    if action in back:
+                        continue
+                    assert isinstance(action, SendDuplicates)
+                    # The receiver's own number, of a hole that is known, and not told lately.
+                    assert action.state is given_ and found
+                    assert (of, ack) in truth.live
+                    assert now - truth.told.get((of, ack), -AGE) >= AGE
+                    truth.told[of, ack] = now
+            case ("queue", port, backlog):
+                waited = sum(len(each.frame) for each in recovery._losses.cleared(port))
+                actions = recovery.queue(port, backlog, 4000, now)
+                back = [action for action in actions if isinstance(action, Reinject)]
+                waits = sum(len(each.frame) for each in recovery._losses.cleared(port))
+                assert sum(len(each.frame) for each in back) + waits <= max(waited, 4000 - backlog)
+                for action in back:
+                    assert action.port == port
+                    known = {repr((of.sport, seq)) for (of, seq), at in truth.live.items() if at == port}
+                    assert len(action.frame) < 20 or action.frame.rstrip(b".").decode() in known
+            case ("forget", of):
+                recovery.forget(of)
+                truth.live = {key: at for key, at in truth.live.items() if key[0] != of}
+                actions = []
+            case _:
+                actions = recovery.due(now)
+        if mode is Mode.DUPACK:
+            assert not any(isinstance(action, Reinject) for action in actions)
+        if mode is Mode.REINJECT:
+            assert not any(isinstance(action, SendDuplicates) for action in actions)
+        counters = recovery.counters
+        assert recovery.used(P1) <= room and recovery.used(P2) <= room
+        over = counters.acked + counters.expired + counters.overflow + counters.forgotten
+        assert counters.tracked == over + len(recovery)
+        assert counters.lost == counters.tracked + counters.repeated + counters.ignored
+    recovery.due(now + AGE + 1)
+    assert len(recovery) == recovery.used(P1) == recovery.used(P2) == 0

@@ -1,0 +1,528 @@
+"""SED and RSED on one port: when there are windows, and which."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairq_ryu.config.schema import SECTIONS, Config
+from fairq_ryu.model import (
+    NO_WINDOWS,
+    Announcement,
+    Congestion,
+    FlowKey,
+    FlowProgress,
+    PortKey,
+    QueueSample,
+    Thresholds,
+    WindowPlan,
+)
+from fairq_ryu.policies import base
+from fairq_ryu.policies.base import Recovery
+from fairq_ryu.policies.engine import PolicyEngine
+from fairq_ryu.policies.parts.rtt import MeanRtt
+from fairq_ryu.policies.rsed import Rsed
+from fairq_ryu.policies.sed import Sed, SedParameters, SedPort
+from tests.unit.fakes import info
+
+LIMIT, RATE = 125_000, 25_000_000
+K = 31_250
+PORT = PortKey(1, 1)
+FLOWS = [FlowKey(f"10.0.{n // 250}.{n % 250}", "10.1.0.1", 80, 1000) for n in range(1, 400)]
+ENDLESS, FIRST, SECOND = FLOWS[:3]
+# Twin with the fallback of 1 ms.
+TOTAL = K + 25_000
+
+
+def sample(backlog: int, limit: int = LIMIT, peak: int | None = None, rate: int = RATE) -> QueueSample:
+    return QueueSample(backlog, backlog if peak is None else peak, limit, rate, 0, 1, float(backlog))
+
+
+def port(**parameters) -> SedPort:
+    law = SedPort(SedParameters(**parameters))
+    law.queue_sampled(sample(0), 0, 0.0)
+    return law
+
+
+def start(law: SedPort, *flows: FlowKey, now: float = 0.0, step: int = 1) -> WindowPlan | None:
+    answer = None
+    for count, flow in enumerate(flows, 1):
+        answer = law.flow_started(info(flow, step=step), count, now) or answer
+    return answer
+
+
+def moving(*flows: FlowKey, acked: int = 0, sent: int = 1, rtt: float = 0.0) -> dict[FlowKey, FlowProgress]:
+    return {flow: FlowProgress(acked, sent, rtt, True) for flow in flows}
+
+
+# Settings
+
+
+def test_the_parameters_are_the_settings():
+    policy = Sed(Config().section("sed"))
+    assert dataclasses.asdict(policy.parameters) == Config().section("sed")
+    assert policy.parameters == SedParameters()
+    assert {field.name for field in dataclasses.fields(SedParameters)} == set(SECTIONS["sed"])
+    assert base.find("sed") is Sed
+    assert base.recovery_of(policy) is None
+    assert policy.interval == 0.01
+
+
+@pytest.mark.parametrize(
+    ("mode", "dupack", "reinject"),
+    [("dupack", True, False), ("reinject", False, True), ("both", True, True), ("none", False, False)],
+)
+def test_rsed_is_sed_and_recovery(mode, dupack, reinject):
+    values = {("rsed", "recovery"): mode, ("rsed", "recovery_bytes"): 5, ("rsed", "threshold"): 0.5}
+    policy = Rsed(Config(values).section("rsed"))
+    assert policy.recovery == base.recovery_of(policy) == Recovery(dupack, reinject, 5, 1.0)
+    assert policy.parameters == SedParameters(threshold=0.5)
+    assert base.find("rsed") is Rsed
+    law = policy.port_law(PORT)
+    law.queue_sampled(sample(0), 0, 0.0)
+    assert law.thresholds() == Thresholds(62_500, 12_500, drops=dupack or reinject)
+    assert not base.same(policy, Rsed(Config().section("rsed")))
+
+
+# When
+
+
+def test_the_switch_is_told_where_congestion_begins_and_ends():
+    law = SedPort(SedParameters())
+    assert law.thresholds() is None
+    law.queue_sampled(sample(0), 0, 0.0)
+    assert law.thresholds() == Thresholds(K, 6_250)
+    law.queue_sampled(sample(0, limit=2), 0, 0.1)
+    assert law.thresholds() == Thresholds(1, 0)
+    law.queue_sampled(sample(0, limit=0), 0, 0.2)
+    assert law.thresholds() is None
+
+
+def test_windows_in_congestion_only():
+    law = port()
+    assert start(law, ENDLESS) is None
+    law.progressed(moving(ENDLESS), 0.01)
+    assert law.queue_sampled(sample(K - 1), 1, 0.01) is None
+    plan = law.congestion(Congestion.CNG, K, 0.02)
+    assert plan == WindowPlan(window=1460, flows={ENDLESS: TOTAL})
+    # They linger: it is they that make the queue short.
+    assert law.congestion(Congestion.NOM, 6_000, 0.03) is None
+    assert law.queue_sampled(sample(0), 1, 0.129) != NO_WINDOWS
+    assert law.governing
+    assert law.queue_sampled(sample(0), 1, 0.131) == NO_WINDOWS
+    assert law.congestion(Congestion.NOM, 6_000, 0.14) is None
+
+
+def test_windows_that_linger_stay_when_the_queue_is_long_again():
+    law = port()
+    start(law, ENDLESS)
+    law.congestion(Congestion.CNG, K, 0.02)
+    law.congestion(Congestion.NOM, 6_000, 0.03)
+    law.congestion(Congestion.CNG, K, 0.12)
+    law.congestion(Congestion.NOM, 6_000, 0.13)
+    # A message that says the same again does not start the time anew.
+    law.congestion(Congestion.NOM, 6_000, 0.2)
+    assert law.queue_sampled(sample(0), 1, 0.229) != NO_WINDOWS
+    assert law.queue_sampled(sample(0), 1, 0.231) == NO_WINDOWS
+
+
+def test_the_paper_removes_windows_at_once():
+    law = port(linger=0.0)
+    start(law, ENDLESS)
+    law.congestion(Congestion.CNG, K, 0.02)
+    assert law.congestion(Congestion.NOM, 6_000, 0.03) == NO_WINDOWS
+    assert law.congestion(Congestion.NOM, 6_000, 0.04) is None
+
+
+def test_a_lost_message_is_made_up_for_by_the_samples():
+    law = port(linger=0.0)
+    start(law, ENDLESS)
+    law.progressed(moving(ENDLESS), 0.01)
+    assert law.queue_sampled(sample(K), 1, 0.01) == WindowPlan(window=1460, flows={ENDLESS: TOTAL})
+    assert law.queue_sampled(sample(6_000), 1, 0.02) is None
+    # The peak tells that it was not below all the time.
+    assert law.queue_sampled(sample(6_000, peak=7_000), 1, 0.03) is not NO_WINDOWS
+    law.queue_sampled(sample(6_000), 1, 0.04)
+    assert law.governing
+    assert law.queue_sampled(sample(6_000), 1, 0.056) == NO_WINDOWS
+
+
+def test_a_port_whose_buffer_is_not_known_is_left_alone():
+    law = SedPort(SedParameters())
+    start(law, *FLOWS[:100])
+    assert law.congestion(Congestion.CNG, 50_000, 0.0) is None
+    assert not law.governing
+    law.queue_sampled(sample(50_000), 100, 0.01)
+    assert law.governing
+    assert law.queue_sampled(sample(50_000, limit=0), 100, 0.02) == NO_WINDOWS
+
+
+def test_a_volley_is_anticipated():
+    """2 first windows of ten segments are less than K, and three are not."""
+    law = port()
+    assert start(law, *FLOWS[:2], now=0.001) is None
+    plan = start(law, FLOWS[2], now=0.001)
+    assert plan is not None
+    assert plan.window == 1460
+    assert law.governing
+    # It did not come: the windows go, without any news from the switch.
+    for tick in range(1, 11):
+        assert law.queue_sampled(sample(0), 9, 0.002 + tick / 100) != NO_WINDOWS
+    assert law.queue_sampled(sample(0), 9, 0.113) == NO_WINDOWS
+
+
+def test_without_linger_an_anticipated_volley_has_two_intervals_to_come():
+    law = port(linger=0.0)
+    start(law, *FLOWS[:9], now=0.001)
+    assert law.queue_sampled(sample(0), 9, 0.012) != NO_WINDOWS
+    law.queue_sampled(sample(0), 9, 0.022)
+    assert law.queue_sampled(sample(0), 9, 0.032) == NO_WINDOWS
+
+
+def test_what_is_anticipated_and_comes_stays():
+    law = port(linger=0.0)
+    start(law, *FLOWS[:9], now=0.001)
+    for tick in range(2, 10):
+        law.queue_sampled(sample(20_000), 9, tick / 100)
+    assert law.governing
+    law.congestion(Congestion.CNG, K, 0.1)
+    assert law.congestion(Congestion.NOM, 0, 0.11) == NO_WINDOWS
+
+
+def test_flows_that_come_one_after_another_are_no_volley():
+    law = port()
+    for place in range(100):
+        assert start(law, FLOWS[place], now=place * 0.0015) is None
+
+
+def test_flows_that_come_faster_than_the_port_sends_on_their_first_windows_are_a_volley():
+    """14,600 bytes each, and 25,000 bytes a millisecond; K is 31,250."""
+    law = port()
+    plans = [start(law, FLOWS[place], now=place * 0.0003) for place in range(4)]
+    assert plans[:3] == [None] * 3
+    assert plans[3] is not None
+
+
+def test_what_of_first_windows_is_to_come_is_bounded_where_the_rate_is_not_known():
+    law = port(anticipate=True)
+    law.rate = 0
+    for place in range(100):
+        assert start(law, FLOWS[place], now=place * 0.01) is None
+
+
+def test_the_paper_does_not_anticipate():
+    law = port(anticipate=False)
+    assert start(law, *FLOWS[:100]) is None
+
+
+def test_a_flood_of_syns_is_anticipated_for_a_moment_only():
+    policy = Sed(Config().section("sed"))
+    engine = PolicyEngine(policy, 2.0)
+    opener = PortKey(2, 7)
+    governed = 0
+    engine.sampled(PORT, sample(3_000), 0.0)
+    for tick in range(300):
+        now = 0.001 + tick / 100
+        for place in range(50):
+            key = FlowKey("10.9.0.1", "10.1.0.1", place, tick)
+            engine.flow_started(PORT, dataclasses.replace(info(key), opener=opener), now)
+        engine.sampled(PORT, sample(3_000), now + 0.009)
+        engine.progressed(PORT, {}, now + 0.009)
+        governed += bool(engine.view()[PORT][1])
+    assert 0 < governed < 15
+
+
+# Which
+
+
+def test_a_flow_with_a_deadline_gets_what_it_needs():
+    """500,000 bytes in 100 ms are a fifth of 25 MB/s: with a margin of 1, a fifth of all windows."""
+    law = port(margin=1.0)
+    start(law, ENDLESS, FIRST)
+    law.announced(FIRST, Announcement(500_000, 0.2), 0.1)
+    plan = law.congestion(Congestion.CNG, K, 0.1)
+    assert plan.flows == {FIRST: TOTAL // 5, ENDLESS: TOTAL - TOTAL // 5}
+    # Half of it is there after half of the time: the same again.
+    plan = law.progressed(moving(FIRST, acked=250_000) | moving(ENDLESS), 0.15)
+    assert plan.flows[FIRST] == TOTAL // 5
+    # It is late: more.
+    plan = law.progressed(moving(FIRST, acked=300_000, sent=2) | moving(ENDLESS, sent=2), 0.18)
+    assert plan.flows[FIRST] == 2 * TOTAL // 5
+
+
+def test_flows_are_planned_to_end_before_their_deadline():
+    law = port(margin=0.5)
+    start(law, ENDLESS, FIRST)
+    law.announced(FIRST, Announcement(500_000, 0.3), 0.1)
+    plan = law.congestion(Congestion.CNG, K, 0.1)
+    assert plan.flows[FIRST] == TOTAL // 5
+    # The target has passed: it must hurry, and has all that is left to send in one window at the most.
+    law.progressed(moving(FIRST, acked=490_000) | moving(ENDLESS), 0.25)
+    plan = law.progressed(moving(FIRST, acked=495_000, sent=2) | moving(ENDLESS, sent=2), 0.29)
+    assert plan.flows[FIRST] == 5_000
+
+
+def test_a_deadline_that_has_passed():
+    for missed, window in (("demote", TOTAL // 2), ("pause", 0)):
+        law = port(missed=missed)
+        start(law, ENDLESS, FIRST)
+        law.announced(FIRST, Announcement(500_000, 0.05), 0.0)
+        plan = law.congestion(Congestion.CNG, K, 0.1)
+        assert plan.flows[FIRST] == window
+        # One whose bytes are all there has missed nothing.
+        plan = law.progressed(moving(FIRST, acked=500_000) | moving(ENDLESS), 0.11)
+        assert plan.flows[FIRST] == TOTAL // 2
+
+
+def test_a_deadline_without_size_or_a_size_without_deadline_is_none():
+    law = port()
+    start(law, ENDLESS, FIRST, SECOND)
+    law.announced(FIRST, Announcement(None, 9.0), 0.0)
+    law.announced(SECOND, Announcement(1_000_000, None), 0.0)
+    plan = law.congestion(Congestion.CNG, K, 0.1)
+    assert set(plan.flows.values()) == {TOTAL // 3}
+
+
+def test_flows_that_have_not_sent_yet_are_under_the_base_window():
+    """The quiet side of a connection needs no more; where the switch tells nothing, all have their share."""
+    law = port()
+    start(law, ENDLESS, FIRST)
+    law.progressed(moving(ENDLESS) | moving(FIRST, sent=0), 0.01)
+    assert law.congestion(Congestion.CNG, K, 0.01) == WindowPlan(window=1460, flows={ENDLESS: TOTAL})
+    plan = law.progressed(moving(ENDLESS, sent=2) | moving(FIRST, sent=1), 0.02)
+    assert plan.flows == {ENDLESS: TOTAL // 2, FIRST: TOTAL // 2}
+    blind = port()
+    start(blind, ENDLESS, FIRST)
+    assert blind.congestion(Congestion.CNG, K, 0.099).flows == {}
+    assert set(blind.queue_sampled(sample(K), 2, 0.12).flows) == {ENDLESS, FIRST}
+
+
+def test_flows_that_send_nothing_take_no_share():
+    law = port()
+    start(law, ENDLESS, FIRST)
+    plan = law.congestion(Congestion.CNG, K, 0.01)
+    for tick in range(1, 31):
+        told = moving(ENDLESS, sent=tick) | moving(FIRST, sent=1)
+        plan = law.progressed(told, 0.01 + tick / 100) or plan
+        if tick < 20:
+            assert plan.flows == {ENDLESS: TOTAL // 2, FIRST: TOTAL // 2}
+    assert plan.flows == {ENDLESS: TOTAL}
+    plan = law.progressed(moving(ENDLESS, sent=99) | moving(FIRST, sent=2), 0.4)
+    assert plan.flows == {ENDLESS: TOTAL // 2, FIRST: TOTAL // 2}
+
+
+def test_the_paper_gives_them_their_share():
+    law = port(idle_after=0.0)
+    start(law, ENDLESS, FIRST)
+    law.congestion(Congestion.CNG, K, 0.01)
+    law.progressed(moving(FIRST), 0.02)
+    assert law.progressed(moving(FIRST), 9.0).flows[FIRST] == TOTAL // 2
+
+
+def test_connections_that_nobody_answers_have_no_part_in_it():
+    """Neither a share nor, under a service's deadline, a need."""
+    law = port(anticipate=False)
+    start(law, ENDLESS)
+    law.progressed(moving(ENDLESS), 0.0)
+    start(law, *FLOWS[1:30], now=0.1)
+    for flow in FLOWS[10:30]:
+        law.announced(flow, Announcement(100_000, 5.0), 0.1)
+    law.congestion(Congestion.CNG, K, 0.11)
+    half_open = {flow: FlowProgress(0, 0, 0.0, False) for flow in FLOWS[1:20]}
+    assert law.progressed(half_open | moving(ENDLESS, sent=2), 0.13).flows == {ENDLESS: TOTAL}
+
+
+def test_the_round_trip_time_is_measured():
+    law = port()
+    start(law, ENDLESS, FIRST)
+    law.congestion(Congestion.CNG, K, 0.01)
+    plan = law.progressed(moving(ENDLESS, rtt=0.002) | moving(FIRST), 0.02)
+    assert plan.flows[ENDLESS] == (K + 50_000) // 2
+    law.progressed(moving(ENDLESS, rtt=0.009), 0.03)  # it has one handshake only
+    assert law.rtt.value == 0.002
+    law.progressed(moving(FIRST, rtt=0.010), 0.04)
+    assert law.rtt.value == pytest.approx(0.003)
+    law.progressed(moving(FLOWS[9], rtt=0.010), 0.05)  # not of this port
+    assert law.rtt.value == pytest.approx(0.003)
+
+
+def test_a_wait_in_the_queue_is_no_part_of_the_round_trip():
+    """Otherwise a longer queue would allow a longer queue."""
+    rtt = MeanRtt(0.001)
+    assert rtt.value == 0.001
+    rtt.sample(0.006, 0.004)
+    assert rtt.value == pytest.approx(0.002)
+    rtt.sample(0.006, 0.0059)
+    assert rtt.value == pytest.approx(0.0015)
+    rtt.sample(0.0055, 0.0)
+    assert rtt.value == pytest.approx(0.002)
+    fast = MeanRtt(0.001)
+    fast.sample(0.0002, 0.004)
+    assert fast.value == 0.0002
+
+
+def test_a_port_of_unknown_rate():
+    law = SedPort(SedParameters(margin=1.0))
+    law.queue_sampled(sample(0, rate=0), 0, 0.0)
+    start(law, ENDLESS, FIRST)
+    law.announced(FIRST, Announcement(500_000, 0.1), 0.0)
+    law.progressed(moving(ENDLESS, FIRST, rtt=0.002), 0.0)
+    plan = law.congestion(Congestion.CNG, K, 0.0)
+    assert plan.flows == {FIRST: 10_000, ENDLESS: K - 10_000}
+
+
+# How often
+
+
+def test_what_starts_and_ends_together_is_worked_out_together():
+    law = port(anticipate=False)
+    start(law, ENDLESS)
+    law.progressed(moving(ENDLESS), 0.1)
+    law.congestion(Congestion.CNG, K, 0.1)
+    assert start(law, FIRST, now=0.1) is None
+    assert law.announced(FIRST, Announcement(10_000, 0.2), 0.1039) is None
+    start(law, SECOND, now=0.1039)
+    plan = law.announced(SECOND, Announcement(10_000, 0.2), 0.1041)
+    assert set(plan.flows) == {ENDLESS, FIRST, SECOND}
+    assert law.flow_ended(info(FIRST), 2, 0.105) is None
+    # What was put off is made up for with the next sample.
+    plan = law.queue_sampled(sample(K), 2, 0.11)
+    assert set(plan.flows) == {ENDLESS, SECOND}
+    assert law.queue_sampled(sample(K), 2, 0.12) is None
+    assert law.queue_sampled(sample(K), 2, 0.125) is not None
+
+
+def test_windows_that_hardly_change_are_not_said_again():
+    law = port(margin=1.0)
+    start(law, ENDLESS, FIRST, step=512)
+    law.announced(FIRST, Announcement(500_000, 0.2), 0.1)
+    before = law.congestion(Congestion.CNG, K, 0.1)
+    assert before.flows[FIRST] == 11_264
+    # 4 % more are needed, and then 10 %.
+    at = 0.15
+    after = law.progressed(moving(FIRST, acked=240_000) | moving(ENDLESS), at)
+    assert after == before
+    after = law.progressed(moving(FIRST, acked=225_000, sent=2) | moving(ENDLESS, sent=2), at + 0.005)
+    assert after.flows[FIRST] > before.flows[FIRST]
+
+
+def test_progress_is_asked_for_while_it_matters():
+    law = port()
+    assert not law.wants_progress()
+    start(law, ENDLESS)
+    assert law.wants_progress()  # it may be only a SYN
+    law.progressed(moving(ENDLESS), 0.01)
+    assert not law.wants_progress()
+    law.announced(ENDLESS, Announcement(1000, 9.0), 0.02)
+    assert law.wants_progress()
+    law.announced(ENDLESS, None, 0.03)
+    assert not law.wants_progress()
+    law.congestion(Congestion.CNG, K, 0.04)
+    assert law.wants_progress()
+
+
+def test_the_last_flow_leaves_nothing_behind():
+    law = port()
+    start(law, *FLOWS[:50])
+    law.progressed(moving(*FLOWS[:50], rtt=0.001), 0.01)
+    for flow in FLOWS[:50]:
+        law.flow_ended(info(flow), 0, 0.02)
+    assert law.queue_sampled(sample(0), 0, 0.03) == WindowPlan(window=1460)
+    law.congestion(Congestion.NOM, 0, 0.04)
+    assert not len(law.gif) and not len(law.openers)
+    assert not law._untimed and not law._uncounted and not law.windows
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("start"), st.integers(0, 9), st.integers(0, 0)),
+        st.tuples(st.just("end"), st.integers(0, 9), st.integers(0, 0)),
+        st.tuples(st.just("announce"), st.integers(0, 9), st.integers(1, 2_000_000)),
+        st.tuples(st.just("sample"), st.integers(0, LIMIT), st.integers(0, 1)),
+        st.tuples(st.just("congestion"), st.integers(0, 1), st.integers(0, LIMIT)),
+        st.tuples(st.just("progress"), st.integers(0, 9), st.integers(0, 2_000_000)),
+    ),
+    max_size=40,
+)
+
+
+@settings(deadline=None)
+@given(STEPS, st.booleans(), st.sampled_from(["demote", "pause"]))
+def test_whatever_happens_windows_are_sound(steps, partial, missed):
+    """Only while governing, for flows of the port, none between nothing and a segment, and not more together
+    than the total, what hardly changed (5 %) and the floors.
+    """
+    law = SedPort(SedParameters(partial=partial, missed=missed))
+    plan, now, there = NO_WINDOWS, 0.0, {}
+    for what, one, two in steps:
+        now += 0.003
+        flow = FLOWS[one % 10]
+        answer = None
+        if what == "start" and flow not in there:
+            there[flow] = None
+            answer = law.flow_started(info(flow, step=512), len(there), now)
+        elif what == "end" and flow in there:
+            del there[flow]
+            answer = law.flow_ended(info(flow, step=512), len(there), now)
+        elif what == "announce" and flow in there:
+            answer = law.announced(flow, Announcement(two, now + two / 4e6), now)
+        elif what == "sample":
+            answer = law.queue_sampled(sample(one), len(there), now)
+        elif what == "congestion":
+            answer = law.congestion(list(Congestion)[one], two, now)
+        elif what == "progress":
+            answer = law.progressed(moving(flow, acked=two, sent=two, rtt=two / 1e9), now)
+        plan = plan if answer is None else answer
+        assert bool(plan) == law.governing
+        assert all(window == 0 or window >= 1460 for window in plan.flows.values())
+        if answer:
+            assert set(answer.flows) <= set(there)
+            floors = 1536 * len(there)
+            assert sum(answer.flows.values()) <= 1.05 * law.total + floors + 512 * len(there)
+
+
+# A fresh law
+
+
+def fresh(backlog: int, flows: int = 40, state: Congestion | None = None, **settings) -> SedPort:
+    """The law of a port that has had flows for long, when SED takes over at 5 s."""
+    engine = PolicyEngine(base.find("droptail")({}), 2.0)
+    engine.sampled(PORT, sample(backlog), 0.0)
+    for flow in FLOWS[:flows]:
+        engine.flow_started(PORT, info(flow), 0.0)
+    if state is not None:
+        engine.congestion(PORT, state, backlog, 0.0)
+    changes = engine.use(Sed(Config().section("sed") | settings), 5.0)
+    law = engine._ports[PORT].law
+    assert isinstance(law, SedPort)
+    assert bool(changes) == law.governing
+    return law
+
+
+def test_flows_that_were_there_before_the_law_are_no_volley():
+    law = fresh(backlog=0)
+    assert not law.governing
+    # And nothing of theirs is left over: two first windows fit below K, and three do not.
+    start(law, *FLOWS[100:102], now=5.0)
+    assert not law.governing
+    start(law, FLOWS[102], now=5.0)
+    assert law.governing
+
+
+@pytest.mark.parametrize(("backlog", "state"), [(K, None), (K, Congestion.CNG), (K - 1, Congestion.CNG)])
+def test_a_queue_that_is_congested_when_the_law_begins_is_governed(backlog, state):
+    law = fresh(backlog=backlog, state=state)
+    assert law.governing
+
+
+def test_flows_that_were_there_before_the_law_do_not_use_up_the_allowance():
+    law = fresh(backlog=K, syn_allowance=3)
+    assert len(law.openers) == 0
+    law.progressed({}, 5.005)
+    # All flows count until the switch has had the time to tell of them, beyond the allowance too.
+    law.announced(FLOWS[30], Announcement(10_000, 6.0), 5.01)
+    law.progressed({}, 5.012)
+    assert law.windows[FLOWS[30]] > 0

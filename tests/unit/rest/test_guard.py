@@ -1,0 +1,75 @@
+"""The token of the controller: where it comes from, and what is said of one that is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairq_ryu.config.schema import Config
+from fairq_ryu.errors import UserError
+from fairq_ryu.rest import setup
+from fairq_ryu.rest.guard import Gate, read_token
+
+TOKEN = "0123456789abcdef"
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\n")
+    path.chmod(0o640)
+    return path
+
+
+def test_from_a_file_or_from_the_environment(file):
+    assert read_token("", "") == ""
+    assert read_token("", TOKEN) == TOKEN
+    assert read_token(str(file), "") == TOKEN
+
+
+def test_not_from_both(file):
+    with pytest.raises(UserError, match="token_file and FAIRQ_TOKEN say"):
+        read_token(str(file), TOKEN)
+
+
+def test_not_from_a_file_that_everybody_can_read(file):
+    file.chmod(0o644)
+    with pytest.raises(UserError, match="every user of this machine can read") as refused:
+        read_token(str(file), "")
+    assert refused.value.remedy == f"chmod o= {file}"
+
+
+def test_not_from_a_file_that_is_not_there(tmp_path):
+    for name in ("nothing", "."):
+        with pytest.raises(UserError, match="cannot read the token from"):
+            read_token(str(tmp_path / name), "")
+
+
+NONE = ["", "short", "x" * 15, f"{TOKEN} {TOKEN}", f"{TOKEN}\n{TOKEN}", "ü" * 20, "x" * 5000]
+
+
+@pytest.mark.parametrize("text", NONE, ids=len)
+def test_what_is_no_token(file, text):
+    file.write_text(text)
+    with pytest.raises(UserError, match="is none") as refused:
+        read_token(str(file), "")
+    assert "openssl rand" in refused.value.remedy
+    assert len(text) < 9 or text not in str(refused.value)
+
+
+def test_the_settings_of_a_controller(file, monkeypatch):
+    monkeypatch.delenv("FAIRQ_TOKEN", raising=False)
+    config = Config({("fairq_ryu", "token_file"): str(file)})
+    assert setup.token(config) == TOKEN
+    assert setup.token(Config()) == ""
+    monkeypatch.setenv("FAIRQ_TOKEN", TOKEN)
+    assert setup.token(Config()) == TOKEN
+    with pytest.raises(UserError):
+        setup.token(config)
+
+
+def test_names_asked_for_again_and_again_are_not_remembered_without_end():
+    gate = Gate()
+    for number in range(1000):
+        assert not gate.is_own(f"host{number}")
+    assert len(gate._known) <= 64
+    assert gate.is_own("127.0.0.1")

@@ -1,0 +1,470 @@
+"""The REST interface, called as a WSGI application over a controller without switches: no sockets."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+from urllib.parse import quote, quote_from_bytes, urlencode
+
+import pytest
+import webob
+from hypothesis import example, given
+from hypothesis import strategies as st
+from ryu.app.wsgi import ControllerBase, WSGIApplication, route
+
+from fairq_ryu.control import turns
+from fairq_ryu.fabric.deadlines import request as announce_request
+from fairq_ryu.fabric.flows.table import FlowState
+from fairq_ryu.model import Congestion
+from fairq_ryu.rest import flow_rows, reply, setup
+from fairq_ryu.rest.resources import RESOURCES
+from fairq_ryu.rest.schema.answers import (
+    Announcements,
+    Events,
+    Flows,
+    Gif,
+    Hosts,
+    Links,
+    Paths,
+    Ports,
+    Switches,
+)
+from fairq_ryu.rest.schema.base import Row
+from fairq_ryu.rest.schema.rows import AnnouncementRow
+from fairq_ryu.rest.schema.state import Health, Live, Policy, Ready
+from tests.support.restsite import KEY, RestSite
+
+S1, S2 = f"{1:016x}", f"{2:016x}"
+
+
+def problem(response: Any, status: int) -> str:
+    """The detail of a problem document that is as RFC 9457 wants it."""
+    assert response.status_code == status, response.body
+    assert response.headers["Content-Type"] == "application/problem+json"
+    document = json.loads(response.body)
+    assert document.keys() == {"type", "title", "status", "detail"}
+    assert (document["type"], document["status"]) == ("about:blank", status)
+    assert response.status == f"{status} {document['title']}"
+    return str(document["detail"])
+
+
+def get(site: RestSite, path: str, **environ: Any) -> Any:
+    response = site.ask(path, **environ)
+    assert response.status_code == 200, response.body
+    assert response.headers["Content-Type"] == "application/json"
+    return response.json
+
+
+@pytest.fixture(scope="module")
+def site() -> RestSite:
+    """Nothing is changed here."""
+    return RestSite()
+
+
+# What can be read
+
+
+@pytest.fixture(scope="module", params=["droptail", "fairq", "iqm", "sed", "rsed"])
+def full(request: Any) -> RestSite:
+    """A site in which there is something of everything."""
+    site = RestSite(request.param)
+    # Not over REST, where policies that heed none would decline.
+    wanted = announce_request.request("10.0.0.1", "10.0.0.2", 80, size=9000, deadline=0.5)
+    site.windows.announce(wanted, time.monotonic())
+    site.congestion(Congestion.CNG)
+    site.sample(backlog=120_000, drops=5)
+    site.open(40, 40000)
+    site.sample(backlog=120_000, drops=9)
+    for late in (0.001,) * 200:
+        site.counts.loop_delay.observe(late)
+    return site
+
+
+@pytest.mark.parametrize(
+    ("path", "model"),
+    [
+        ("/v1/health", Health),
+        ("/v1/ports", Ports),
+        ("/v1/flows", Flows),
+        ("/v1/paths", Paths),
+        ("/v1/switches", Switches),
+        ("/v1/hosts", Hosts),
+        ("/v1/links", Links),
+        ("/v1/policy", Policy),
+        ("/v1/announcements", Announcements),
+        ("/v1/announcements/1", AnnouncementRow),
+        ("/v1/events", Events),
+    ],
+)
+def test_rows_are_what_their_models_say(full, path, model: type[Row]):
+    """Answers are not checked when they are given: here they are."""
+    answer = get(full, path)
+    may_be_empty = ("ports", "parameters") if path == "/v1/policy" else ()
+    assert all(value or not isinstance(value, list) or name in may_be_empty for name, value in answer.items())
+    model.model_validate(answer)
+
+
+def test_the_gif_table_is_what_its_model_says(full):
+    answer = get(full, "/v1/gif")
+    assert bool(answer["gif"]) == (full.windows.engine.policy.name in ("sed", "rsed"))
+    Gif.model_validate(answer)
+
+
+def test_the_live_state_is_what_its_model_says(full):
+    answer = setup.page_state(full.service.view, full.service.announcing, full.streams)
+    Live.model_validate(json.loads(reply.encode(answer)))
+
+
+def test_a_port_says_what_its_policy_does(full):
+    (row,) = [row for row in get(full, "/v1/ports")["ports"] if (row["dpid"], row["port"]) == (S2, 1)]
+    policy = full.windows.engine.policy.name
+    assert row["policy"] == policy
+    assert (row["target_bytes"] is not None) == (policy in ("fairq", "sed", "rsed"))
+    assert row["state"] == ("CNG" if policy in ("sed", "rsed") else None)
+    assert row["incast"] == (True if policy == "iqm" else None)
+
+
+def test_a_flow_says_what_stands_for_it(full):
+    rows = get(full, "/v1/flows?limit=1")["flows"]
+    row, policy = rows[0], full.windows.engine.policy.name
+    assert (row["sport"], row["rtt_s"], row["bytes"], row["rewritten"]) == (KEY.sport, 0.00125, 5000, 7)
+    kinds = {"droptail": None, "fairq": "pool", "iqm": "port"}
+    assert row["window_kind"] == kinds.get(policy, row["window_kind"])
+    assert (row["window_bytes"] is None) == (policy == "droptail")
+
+
+def test_the_smallest_window_on_the_way_counts(site):
+    engine = site.windows.engine
+    connection = site.flows.get(KEY)
+    ports = engine.view()
+    near, far = connection.directions[KEY].ports
+    both = {near: ports[far]._replace(plan=ports[far].plan), far: ports[far]}
+    for window, own, wanted in ((500, {}, (500, "port")), (500, {KEY: 300}, (300, "flow"))):
+        plan = type(ports[far].plan)(window=window, flows=own)
+        both[near] = ports[far]._replace(plan=plan)
+        rows = flow_rows.FlowRows(site.network.paths, both, site.windows.links, 0.0)
+        row = rows.row(connection)
+        assert (row["window_bytes"], row["window_kind"]) == wanted
+
+
+def test_hosts_and_links(site):
+    assert get(site, "/v1/hosts")["hosts"][0] == {
+        "mac": "02:00:00:00:00:01",
+        "at": [S1, 1],
+        "addresses": ["10.0.0.1"],
+    }
+    assert get(site, "/v1/links") == {"links": [{"a": [S1, 2], "b": [S2, 2]}]}
+
+
+def test_a_path(site):
+    answer = get(site, "/v1/paths?limit=1&offset=1")
+    assert (answer["total"], answer["limit"], answer["offset"], len(answer["paths"])) == (3, 1, 1, 1)
+    row = answer["paths"][0]
+    assert row["ports"] == [[S1, 2], [S2, 1]]
+    assert row["back_ports"] == [[S2, 2], [S1, 1]]
+    assert row["pinned"] is False  # there is one way only
+    assert get(RestSite(pins="always"), "/v1/paths")["paths"][0]["pinned"] is True
+
+
+def test_lists_may_be_empty():
+    site = RestSite(flows=0)
+    assert get(site, "/v1/flows") == {"flows": [], "total": 0, "limit": 100, "offset": 0}
+
+
+def test_head_is_get_without_the_body(site):
+    full, head = site.ask("/v1/flows"), site.ask("/v1/flows", "HEAD")
+    assert (head.status_code, head.body) == (200, b"")
+    assert abs(int(head.headers["Content-Length"]) - len(full.body)) < 20
+
+
+def test_answers_are_not_to_be_kept_or_guessed_about(site):
+    for path in ("/v1/ports", "/v1/nothing"):
+        headers = site.ask(path).headers
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert not [name for name in headers if name.lower().startswith("access-control")]
+
+
+# Readiness
+
+
+def test_ready_when_every_bridge_has_its_agent(site):
+    assert "bridges without an agent: 1" in problem(site.ask("/v1/ready"), 503)
+    ready = RestSite()
+    ready.windows.links[1] = ready.link
+    Ready.model_validate(get(ready, "/v1/ready"))
+    ready.network.bridges.clear()
+    assert "no bridge is connected yet" in problem(ready.ask("/v1/ready"), 503)
+
+
+# Pages of flows
+
+
+@pytest.fixture(scope="module")
+def many() -> RestSite:
+    return RestSite(flows=1200)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", range(100)),
+        ("limit=1", range(1)),
+        ("limit=1000", range(1000)),
+        ("limit=7&offset=1195", range(1195, 1200)),
+        ("offset=1200", range(0)),
+        ("offset=1000000000", range(0)),
+    ],
+)
+@pytest.mark.parametrize("filtered", ["", "&src=10.0.0.1"])
+def test_a_page_of_flows(many, query, found, filtered):
+    answer = get(many, f"/v1/flows?{query}{filtered}")
+    assert [row["sport"] for row in answer["flows"]] == [33000 + number for number in found]
+    assert answer["total"] == 1200
+
+
+def test_rows_are_made_of_what_is_shown_alone(many, monkeypatch):
+    made = []
+    real = flow_rows.FlowRows.row
+    monkeypatch.setattr(flow_rows.FlowRows, "row", lambda self, each: made.append(1) or real(self, each))
+    for query in ("limit=3&offset=20", "limit=3&offset=20&port=80", "limit=3&state=established"):
+        made.clear()
+        assert len(get(many, f"/v1/flows?{query}")["flows"]) == 3
+        assert len(made) == 3
+
+
+def test_a_long_listing_lets_the_controller_go_on(many, monkeypatch):
+    """Not more than 50 rows, or so many to encode, without a turn for the control loop."""
+    taken = []
+    monkeypatch.setattr(turns.hub, "sleep", taken.append)
+    get(many, "/v1/flows?limit=1000")
+    assert taken == [0] * 40
+    taken.clear()
+    get(many, "/v1/flows?limit=1&port=80")
+    assert taken == [0] * 3
+
+
+def test_a_page_may_be_limited_further():
+    small = RestSite(flows=30, rest_page=20)
+    assert get(small, "/v1/flows")["limit"] == 20
+    assert "limit: 21 is more than 20" in problem(small.ask("/v1/flows?limit=21"), 400)
+    (limit,) = [
+        each
+        for each in get(small, "/openapi.json")["paths"]["/v1/flows"]["get"]["parameters"]
+        if each["name"] == "limit"
+    ]
+    assert (limit["schema"]["maximum"], limit["schema"]["default"]) == (20, 20)
+
+
+# Filters
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("src=10.0.0.1", 3),
+        ("src=10.0.0.99", 0),
+        ("dst=10.0.0.2", 3),
+        ("dst=::FFFF:10.0.0.2", 0),
+        ("state=syn-seen", 0),
+        ("state=established", 3),
+        ("port=80", 3),
+        ("port=33001", 1),
+        ("port=1:2", 3),
+        (f"port={S1}:1", 3),
+        ("port=2:1", 1),
+        ("port=1:33001", 0),
+        ("port=1:4294967040", 0),
+        ("dst=10.0.0.2&state=established&port=33002", 1),
+    ],
+)
+def test_filters(site, query, found):
+    answer = get(site, f"/v1/flows?{query}")
+    assert (len(answer["flows"]), answer["total"]) == (found, found)
+
+
+@pytest.mark.parametrize("state", list(FlowState))
+def test_every_state_can_be_asked_for(site, state):
+    assert all(row["state"] == state for row in get(site, f"/v1/flows?state={state}")["flows"])
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("limit=0", "limit: 0 is less than 1"),
+        ("limit=1001", "limit: 1001 is more than 1,000"),
+        ("limit=", "limit: '' is not a whole number"),
+        ("limit=-1", "limit: '-1' is not"),
+        ("limit=+1", "limit: ' 1' is not"),
+        ("limit=1.0", "limit: '1.0' is not"),
+        ("limit=1_0", "limit: '1_0' is not"),
+        ("limit=%D9%A3", "limit: '٣' is not"),
+        ("limit=99999999999999999999", "limit: '99999999999999999999' is not"),
+        ("offset=-1", "offset: '-1' is not"),
+        ("offset=1000000001", "offset: 1000000001 is more than 1,000,000,000"),
+        ("src=10.0.0", "src: '10.0.0' is not an IP address"),
+        ("dst=10.0.0.0/8", "dst: '10.0.0.0/8' is not an IP address"),
+        ("port=", "port: '' is neither"),
+        ("port=65536", "port: '65536' is neither"),
+        ("port=80%0A", "port: '80\\n' is neither"),
+        ("port=1:", "port: '1:' is neither"),
+        ("port=x:1", "port: 'x:1' is neither"),
+        ("port=11111111111111111:1", "is neither"),
+        ("state=open", "state: 'open' is none of syn-seen, established, "),
+        ("limit=1&limit=1", "limit: given more than once"),
+        ("sort=bytes", "unknown parameter 'sort': known are limit, offset, src, dst, port, state"),
+        ("limit", "limit: '' is not"),
+        ("=", "unknown parameter ''"),
+        ("src=%FF", "the query is not UTF-8"),
+        ("&".join(f"a{n}" for n in range(100)), "too many parameters"),
+        (f"src={'x' * 4000}", f"src: '{'x' * 60}...' is not"),
+    ],
+)
+def test_a_query_that_is_wrong_is_told_why(site, query, said):
+    detail = problem(site.ask(f"/v1/flows?{query}"), 400)
+    assert said in detail
+    assert len(detail) < 200
+
+
+@pytest.mark.parametrize("path", ["/v1/ports", "/v1/switches", "/v1/links", "/v1/live", "/openapi.json"])
+def test_lists_without_parameters_take_none(site, path):
+    detail = problem(site.ask(f"{path}?limit=1"), 400)
+    assert detail == f"unknown parameter 'limit': {path} takes none"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "NONSENSE", "get"])
+@pytest.mark.parametrize("path", ["/v1/ports", "/v1/flows", "/openapi.json", "/", "/metrics"])
+def test_what_can_only_be_read(site, path, method):
+    response = site.ask(path, method)
+    assert "can only be read" in problem(response, 405)
+    assert response.headers["Allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1", "/v1/", "/v1/port", "/v1/ports/", "/v1/ports/1", "/v1//ports", "/v1/a\nb", "/v1/\xff"]
+)
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_an_unknown_path_names_those_there_are(site, path, method):
+    detail = problem(site.ask(path, method), 404)
+    assert all(resource.path in detail for resource in RESOURCES)
+
+
+@pytest.mark.parametrize("path", ["/v2/ports", "/v1x", "/metric", "/pages"])
+def test_paths_of_others_are_left_to_others(site, path):
+    response = site.ask(path)
+    assert response.status_code == 404
+    assert "json" not in response.headers["Content-Type"]
+
+
+def test_another_application_s_routes_stand_beside_ours():
+    class Other(ControllerBase):
+        @route("other", "/other")
+        def other(self, req: Any, **_: Any) -> Any:
+            return webob.Response(text="here")
+
+    wsgi = WSGIApplication()
+    wsgi.register(Other)
+    site = RestSite()
+    app = site.register(wsgi, "")
+    assert webob.Request.blank("/other").get_response(app).text == "here"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda: 1 / 0,
+        lambda: [{"rate_bps": float("nan")}],
+        lambda: [{"name": b"bytes"}],
+    ],
+)
+def test_a_fault_of_ours_is_logged_and_says_nothing_of_it(broken, caplog):
+    site = RestSite()
+    site.service.view.links = broken
+    detail = problem(site.ask("/v1/links"), 500)
+    assert detail == "see the controller's log"
+    assert "Traceback" in caplog.text
+
+
+# Who may ask
+
+OWN = ["127.0.0.1:8080", "localhost:8080", "[::1]:8080", "LOCALHOST", "10.0.0.9", None]
+FOREIGN = ["evil.example:8080", "127.0.0.1.evil.example", "[::1", "2130706433:8080", "controller.lab"]
+
+
+@pytest.mark.parametrize("host", OWN)
+def test_names_that_are_ours(site, host):
+    assert site.ask("/v1/ports", HTTP_HOST=host).status_code == 200
+
+
+@pytest.mark.parametrize("host", FOREIGN)
+@pytest.mark.parametrize("path", ["/v1/ports", "/openapi.json", "/v1/events"])
+def test_names_that_are_not(site, host, path):
+    """A page that has borrowed the address for its own name may read nothing."""
+    assert "the controller is not called" in problem(site.ask(path, HTTP_HOST=host), 403)
+
+
+def test_a_setting_gives_it_more_names():
+    site = RestSite(rest_names="controller.lab Other")
+    for host in ("controller.lab:8080", "OTHER"):
+        assert site.ask("/v1/ports", HTTP_HOST=host).status_code == 200
+    problem(site.ask("/v1/ports", HTTP_HOST="lab"), 403)
+
+
+# Garbage
+
+anything = st.text(max_size=30)
+NAMES = [name for each in RESOURCES for one in each.operations.values() for name in one.query.model_fields]
+values = st.one_of(
+    anything,
+    st.integers().map(str),
+    st.ip_addresses().map(str),
+    st.tuples(st.text("0123456789abcdefABCDEF:", max_size=20), st.integers(0, 2**33)).map(
+        "{0[0]}:{0[1]}".format
+    ),
+    st.sampled_from(list(FlowState)).map(str),
+)
+queries = st.one_of(
+    # As the server hands it over: what was not escaped comes as Latin-1.
+    st.text(st.characters(max_codepoint=255), max_size=60),
+    st.binary(max_size=40).map(quote_from_bytes),
+    st.lists(st.tuples(st.one_of(st.sampled_from(NAMES), anything), values), max_size=6).map(
+        lambda pairs: urlencode(pairs, errors="replace")
+    ),
+)
+paths = st.one_of(
+    st.sampled_from([each.path for each in RESOURCES if each.path != "/v1/live"]),
+    st.text(st.characters(max_codepoint=255), max_size=20).map(lambda text: f"/v1/{text}"),
+)
+GARBAGE = RestSite()
+
+
+@given(path=paths, query=queries, method=st.sampled_from(["GET", "HEAD", "POST", "DELETE", "PATCH"]))
+@example(path="/v1/flows", query="port=:1", method="GET")
+@example(path="/v1/flows", query="src=%00", method="GET")
+@example(path="/v1/flows", query=f"src={quote('fe80::1%')}", method="GET")
+def test_garbage_is_refused_and_never_a_fault(path, query, method):
+    response = GARBAGE.ask(path.partition("?")[0], method, QUERY_STRING=query)
+    assert response.status_code in {200, 400, 403, 404, 405, 411, 415, 503}
+    if method != "HEAD" and response.status_code != 200:
+        assert problem(response, response.status_code)
+
+
+# Ten thousand flows
+
+
+def test_a_page_costs_what_it_shows_and_not_what_there_is(monkeypatch):
+    """Filters look at every flow, but rows are made of a page alone: their number is counted, and their time
+    is measured by ``python -m bench rest``.
+    """
+    made: list[Any] = []
+    plain = flow_rows.FlowRows.row
+    monkeypatch.setattr(flow_rows.FlowRows, "row", lambda self, each: made.append(each) or plain(self, each))
+    many = RestSite(flows=10_000)
+    for query in ("", "src=10.0.0.1&state=established&port=1:2", "offset=9900"):
+        made.clear()
+        assert len(get(many, f"/v1/flows?{query}")["flows"]) == len(made) == 100
+    assert get(many, "/v1/flows?port=1:2")["total"] == 10_000

@@ -1,0 +1,136 @@
+"""Streams of events without a server: what is put in, what is thrown away."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fairq_ryu.control.events import Kind
+from fairq_ryu.model import PortKey
+from fairq_ryu.rest import streams
+from fairq_ryu.rest.reply import Refused
+from fairq_ryu.rest.streams import Streams
+
+
+def take(stream, count: int) -> list[str]:
+    found = iter(stream)
+    return [next(found).decode() for _ in range(count)]
+
+
+def test_a_frame_has_one_line_of_data():
+    hub = Streams(clock=lambda: 0.0)
+    stream = hub.events(None, None, {}).stream
+    hub.add(Kind.POLICY, "two\nlines", PortKey(1, 2))
+    frame = take(stream, 2)[1]
+    assert frame.startswith("event: policy\nid: 1\ndata: {") and frame.endswith("}\n\n")
+    assert frame.count("\n") == 4
+    assert json.loads(frame.split("data: ")[1])["message"] == "two\nlines"
+
+
+def test_a_reader_that_does_not_keep_up_is_ended():
+    hub = Streams(clock=lambda: 0.0)
+    slow = hub.events(None, None, {}).stream
+    for number in range(streams._MOST_FRAMES + 5):
+        hub.add(Kind.LOSS, "x", PortKey(1, number))
+    assert len(hub) == 0
+    assert list(slow) == []
+
+
+def test_a_reader_is_not_kept_more_than_so_many_bytes():
+    hub = Streams()
+    slow = hub.events(None, None, {}).stream
+    for _ in range(3):
+        slow.put(b"x" * (streams._MOST_BYTES // 2))
+    assert len(hub) == 0
+
+
+def test_a_frame_larger_than_that_comes_through_to_who_waits_for_it():
+    hub = Streams()
+    stream = hub.events(None, None, {}).stream
+    take(stream, 1)
+    stream.put(b"x" * (streams._MOST_BYTES * 2))
+    assert len(hub) == 1
+
+
+def test_places_are_given_back():
+    hub = Streams(most=2)
+    first, _ = (hub.events(None, None, {}).stream for _ in range(2))
+    with pytest.raises(Refused, match="2 streams already"):
+        hub.live({})
+    first.close()
+    first.close()
+    hub.live({})
+    assert len(hub) == 2
+
+
+def test_a_head_takes_no_place():
+    hub = Streams(most=1)
+    for _ in range(3):
+        assert list(hub.events(None, None, {"REQUEST_METHOD": "HEAD"}).stream) == []
+    assert len(hub) == 0
+
+
+def test_nobody_listens_and_nothing_is_made(monkeypatch):
+    made = []
+    hub = Streams(state=lambda: made.append(1) or {})
+    hub.add(Kind.LOSS, "x")
+    stream = hub.live({}).stream
+    stream.close()
+    streams.hub.sleep(0)
+    assert made == [] and not hub._running
+
+
+def test_the_state_is_made_once_for_all(monkeypatch):
+    monkeypatch.setattr(streams, "INTERVAL", 0.01)
+    made = []
+    hub = Streams(state=lambda: made.append(1) or {"count": len(made)})
+    readers = [hub.live({}).stream for _ in range(3)]
+    streams.hub.sleep(0.02)
+    frames = {take(reader, 2)[1] for reader in readers}
+    assert frames == {'event: state\ndata: {"count": 1}\n\n'}
+    for reader in readers:
+        reader.close()
+    streams.hub.sleep(0.2)
+    count = len(made)
+    streams.hub.sleep(0.2)
+    assert len(made) == count
+
+
+def test_a_state_that_cannot_be_made_ends_the_streams(caplog):
+    hub = Streams(state=lambda: 1 / 0)
+    reader = hub.live({}).stream
+    streams.hub.sleep(0.01)
+    assert len(hub) == 0 and "Traceback" in caplog.text
+    assert list(reader) == []
+
+
+class Silent:
+    """A connection whose reader says nothing, and goes when the test says so."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.gone = False
+
+    def get_socket(self):
+        return self
+
+    def setsockopt(self, *_) -> None:
+        pass
+
+    def recv(self, _: int) -> bytes:
+        self.asked += 1
+        streams.hub.sleep(0.001)
+        if not self.gone:
+            raise TimeoutError
+        return b""
+
+
+def test_a_silent_reader_stays_and_one_that_goes_does_not():
+    hub, connection = Streams(), Silent()
+    hub.events(None, None, {"eventlet.input": connection})
+    streams.hub.sleep(0.05)
+    assert len(hub) == 1 and connection.asked > 1
+    connection.gone = True
+    streams.hub.sleep(0.05)
+    assert len(hub) == 0
