@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from fairq_ryu.agent import status
+from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.agent.libbpf import BpfError
-from fairq_ryu.agent.openflow_server import Channel, Switch
+from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.ovsdb import BridgePort, BridgeView, BridgeWatcher
 from fairq_ryu.agent.peers import Peer, unfinished
 from fairq_ryu.agent.programs.programs import Datapath, DatapathLimits
@@ -202,7 +203,7 @@ class Agent:
             data = self.data = Datapath(options.limits)
             view = self._view = watcher.start()
             try:
-                self.switch = Switch(
+                self.switch = OpenFlowServer(
                     options.bridge,
                     view.dpid,
                     self.data,
@@ -476,23 +477,23 @@ class Agent:
             if unread() > _MAX_UNSENT:
                 end(f"does not read: {unread()} bytes are queued")
 
-        channel = Channel(self.switch, send, unread)
+        session = ControllerSession(self.switch, send, unread)
         self._writers.add(writer)
         heard = [time.monotonic()]
         # A task beside the reader: a timeout around each of 500 reads a second costs more than the reads.
-        watchdog = asyncio.create_task(self._watch_silence(channel, heard, end))
+        watchdog = asyncio.create_task(self._watch_silence(session, heard, end))
         try:
-            while not channel.closed:
+            while not session.closed:
                 data = await reader.read(1 << 16)
                 if not data:
                     break
                 heard[0] = time.monotonic()
                 more = True
                 while more and not faults:
-                    more = channel.receive(data, _SLICE)
+                    more = session.receive(data, _SLICE)
                     data = b""
                     self._tell()  # it may have set thresholds
-                    if channel.greeted and not self._connected[target.text]:
+                    if session.greeted and not self._connected[target.text]:
                         self._connected[target.text] = True
                         log.info("controller %s: connected", target.text)
                     await writer.drain()
@@ -502,16 +503,18 @@ class Agent:
             log.debug("controller %s: %s", target.text, error)
         finally:
             watchdog.cancel()
-            channel.close()
+            session.close()
             self._connected[target.text] = False
             self._writers.discard(writer)
             writer.close()
             # A peer that does not read would keep what is still to be sent.
             asyncio.get_running_loop().call_later(_LAST_WORDS, writer.transport.abort)
-        return channel.greeted, channel.fault or "".join(faults[:1])
+        return session.greeted, session.fault or "".join(faults[:1])
 
     @staticmethod
-    async def _watch_silence(channel: Channel, heard: list[float], end: Callable[[str], None]) -> None:
+    async def _watch_silence(
+        session: ControllerSession, heard: list[float], end: Callable[[str], None]
+    ) -> None:
         """Ask a silent controller whether it is there; hang up on one that stays silent, or never comes to an
         end of what it says.
         """
@@ -520,15 +523,15 @@ class Agent:
             await asyncio.sleep(_LOOK)
             now = time.monotonic()
             silent = now - heard[0]
-            if not channel.greeted and now - began > _GREETING:
+            if not session.greeted and now - began > _GREETING:
                 end(f"no HELLO after {now - began:.0f} s")
-            elif channel.half_since(now) > _WHOLE:
-                end(f"incomplete message after {channel.half_since(now):.0f} s")
+            elif session.half_since(now) > _WHOLE:
+                end(f"incomplete message after {session.half_since(now):.0f} s")
             elif silent > _SILENCE:
                 end(f"silent for {silent:.0f} s")
             elif silent >= _ECHO_INTERVAL and now - pinged >= _ECHO_INTERVAL:
                 pinged = now
-                channel.ping()
+                session.ping()
 
     # Status
 

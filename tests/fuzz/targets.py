@@ -14,7 +14,8 @@ from ryu.controller import ofp_handler
 from ryu.controller.handler import MAIN_DISPATCHER
 from ryu.lib import hub
 
-from fairq_ryu.agent.openflow_server import Channel, Switch
+from fairq_ryu.agent.controller_session import ControllerSession
+from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.apps import settings
 from fairq_ryu.apps.fairq import FairQApp
 from fairq_ryu.control.discovery import Discovery
@@ -152,28 +153,28 @@ class AgentTarget:
         self.errors = []
         handler = logging.Handler(logging.ERROR)
         handler.emit = lambda record: self.errors.append(record.getMessage())
-        logging.getLogger("fairq_ryu.agent.openflow_server").addHandler(handler)
+        logging.getLogger("fairq_ryu.agent.controller_session").addHandler(handler)
 
     def run(self, data, pieces=1):
         """What comes of a connection on which a controller sends ``data``."""
-        switch = Switch("s1", 1, FakeDatapath(1, 2), 8)
+        switch = OpenFlowServer("s1", 1, FakeDatapath(1, 2), 8)
         sent = bytearray()
         self.errors.clear()
-        channel = Channel(switch, sent.extend, lambda: len(sent))
+        session = ControllerSession(switch, sent.extend, lambda: len(sent))
         size = max(1, -(-len(data) // pieces))
         began = time.process_time()
         for at in range(0, len(data), size):
-            more = channel.receive(data[at : at + size])
+            more = session.receive(data[at : at + size])
             while more:
                 sent.clear()
-                more = channel.receive(b"")
+                more = session.receive(b"")
         took = time.process_time() - began
-        channel.close()
+        session.close()
         if took > MOST_SECONDS:
             raise Fault(f"{took:.1f} s for {len(data)} bytes")
         if self.errors:
             raise Fault(f"it is taken for a fault of ours: {self.errors}")
-        if len(channel._buffer) > (1 << 16):
-            raise Fault(f"{len(channel._buffer)} bytes are kept")
+        if len(session._buffer) > (1 << 16):
+            raise Fault(f"{len(session._buffer)} bytes are kept")
         answers = {bytes(sent[1:2])} if sent else set()
-        return plain(channel.fault) or f"end {channel.greeted} {sorted(answers)}"
+        return plain(session.fault) or f"end {session.greeted} {sorted(answers)}"

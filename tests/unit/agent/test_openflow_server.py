@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.agent.libbpf import BpfError
-from fairq_ryu.agent.openflow_server import Channel, Switch
+from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.programs.programs import QueueState
 from fairq_ryu.agent.qdisc import Shape
 from fairq_ryu.agent.rule_table import NS
@@ -31,12 +32,12 @@ HELLO = struct.pack("!BBHI", 4, ofp.OFPT_HELLO, 8, 1)
 class Peer:
     """A controller's end of a channel."""
 
-    def __init__(self, switch: Switch, greet: bool = True) -> None:
+    def __init__(self, switch: OpenFlowServer, greet: bool = True) -> None:
         self.sent = bytearray()
-        self.channel = Channel(switch, self.sent.extend)
+        self.session = ControllerSession(switch, self.sent.extend)
         self.greeting = self.taken()
         if greet:
-            self.channel.receive(HELLO)
+            self.session.receive(HELLO)
 
     def taken(self) -> list[Any]:
         """The messages that came since the last call, read by Ryu."""
@@ -46,7 +47,7 @@ class Peer:
 
     def ask(self, message: Any, xid: int = 77) -> list[Any]:
         """Send a Ryu message or bytes; the answers."""
-        self.channel.receive(message if isinstance(message, bytes) else wire(message, xid))
+        self.session.receive(message if isinstance(message, bytes) else wire(message, xid))
         return self.taken()
 
     def one(self, message: Any, xid: int = 77) -> Any:
@@ -77,12 +78,12 @@ def data() -> FakeDatapath:
 
 
 @pytest.fixture
-def switch(data: FakeDatapath) -> Switch:
-    return Switch("s1", 0x1234, data, rule_capacity=8)
+def switch(data: FakeDatapath) -> OpenFlowServer:
+    return OpenFlowServer("s1", 0x1234, data, rule_capacity=8)
 
 
 @pytest.fixture
-def peer(switch: Switch) -> Peer:
+def peer(switch: OpenFlowServer) -> Peer:
     return Peer(switch)
 
 
@@ -125,8 +126,8 @@ def test_it_greets_first(switch):
 def test_who_offers_1_3_is_greeted(switch, hello):
     peer = Peer(switch, greet=False)
     assert peer.ask(hello) == []
-    assert not peer.channel.closed
-    peer.channel.ping()
+    assert not peer.session.closed
+    peer.session.ping()
     assert peer.taken()[0].msg_type == ofp.OFPT_ECHO_REQUEST
 
 
@@ -134,7 +135,7 @@ def test_who_offers_1_3_is_greeted(switch, hello):
 def test_who_does_not_is_told_so_and_left(switch, hello):
     peer = Peer(switch, greet=False)
     assert peer.refusal(hello) == (ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE)
-    assert peer.channel.closed
+    assert peer.session.closed
     assert peer.ask(raw(ofp.OFPT_ECHO_REQUEST)) == []
 
 
@@ -142,55 +143,55 @@ def test_who_does_not_is_told_so_and_left(switch, hello):
 def test_broken_elements_end_the_connection(switch, body):
     peer = Peer(switch, greet=False)
     assert peer.refusal(raw(ofp.OFPT_HELLO, body)) == (ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE)
-    assert peer.channel.closed
-    assert peer.channel.fault.startswith("malformed HELLO: element at byte 8 ")
+    assert peer.session.closed
+    assert peer.session.fault.startswith("malformed HELLO: element at byte 8 ")
 
 
 @pytest.mark.parametrize("kind", [ofp.OFPT_FEATURES_REQUEST, ofp.OFPT_FLOW_MOD, ofp.OFPT_MULTIPART_REQUEST])
 def test_nothing_is_done_before_the_greeting(switch, kind):
     peer = Peer(switch, greet=False)
     assert peer.ask(raw(kind, bytes(80))) == []
-    assert peer.channel.closed
-    assert peer.channel.fault == f"a message of type {kind} and 88 bytes before its HELLO"
+    assert peer.session.closed
+    assert peer.session.fault == f"a message of type {kind} and 88 bytes before its HELLO"
 
 
 def test_a_long_echo_before_the_greeting(switch):
     peer = Peer(switch, greet=False)
     assert len(peer.ask(raw(ofp.OFPT_ECHO_REQUEST, bytes(1016)))) == 1
-    peer.channel.receive(raw(ofp.OFPT_ECHO_REQUEST, length=1025))  # the rest need not be waited for
-    assert peer.channel.closed
+    peer.session.receive(raw(ofp.OFPT_ECHO_REQUEST, length=1025))  # the rest need not be waited for
+    assert peer.session.closed
 
 
 def test_a_half_message_has_an_age(peer):
     now = time.monotonic()
-    assert peer.channel.half_since(now + 100) == 0
-    peer.channel.receive(raw(ofp.OFPT_ECHO_REQUEST, length=100))
-    assert peer.channel.half_since(now + 100) == pytest.approx(100, abs=5)
-    peer.channel.receive(bytes(10))
-    assert peer.channel.half_since(now + 100) == pytest.approx(100, abs=5)
-    peer.channel.receive(bytes(82))
-    assert peer.channel.half_since(now + 100) == 0
+    assert peer.session.half_since(now + 100) == 0
+    peer.session.receive(raw(ofp.OFPT_ECHO_REQUEST, length=100))
+    assert peer.session.half_since(now + 100) == pytest.approx(100, abs=5)
+    peer.session.receive(bytes(10))
+    assert peer.session.half_since(now + 100) == pytest.approx(100, abs=5)
+    peer.session.receive(bytes(82))
+    assert peer.session.half_since(now + 100) == 0
 
 
 def test_who_does_not_read_is_not_answered_on_and_on(switch):
     sent = bytearray()
-    channel = Channel(switch, sent.extend, lambda: len(sent))
-    channel.receive(HELLO)
+    session = ControllerSession(switch, sent.extend, lambda: len(sent))
+    session.receive(HELLO)
     echo = raw(ofp.OFPT_ECHO_REQUEST, bytes(60000))
-    more = channel.receive(echo * 100)
+    more = session.receive(echo * 100)
     assert more
     assert (1 << 20) < len(sent) < (1 << 20) + 2 * len(echo)
     sent.clear()
-    assert channel.receive(b"")
+    assert session.receive(b"")
     assert len(sent) > 1 << 20
 
 
 def test_a_flood_of_requests_is_worked_on_in_slices(peer):
     answers, calls = 0, 1
-    more = peer.channel.receive(raw(ofp.OFPT_ECHO_REQUEST) * 5, 0)
+    more = peer.session.receive(raw(ofp.OFPT_ECHO_REQUEST) * 5, 0)
     while more:
         answers += len(peer.taken())
-        more, calls = peer.channel.receive(b"", 0), calls + 1
+        more, calls = peer.session.receive(b"", 0), calls + 1
     assert answers + len(peer.taken()) == 5
     assert calls > 5
 
@@ -198,7 +199,7 @@ def test_a_flood_of_requests_is_worked_on_in_slices(peer):
 def test_nothing_is_pushed_before_the_greeting(switch):
     peer = Peer(switch, greet=False)
     switch.port_changed(ofp.OFPPR_ADD, bridge_port(3))
-    peer.channel.ping()
+    peer.session.ping()
     assert peer.taken() == []
 
 
@@ -218,7 +219,7 @@ def test_features(peer):
 
 def test_a_bridge_whose_number_leaves_no_room_for_the_marker(data):
     with pytest.raises(ValueError, match="top 16 bits"):
-        Switch("s1", 1 << 48, data, 8)
+        OpenFlowServer("s1", 1 << 48, data, 8)
 
 
 def test_echo_barrier_and_config(peer):
@@ -263,7 +264,7 @@ def test_errors_and_echo_replies_are_not_answered(peer):
 )
 def test_messages_that_this_switch_does_not_take(peer, kind):
     assert peer.refusal(raw(kind, bytes(80))) == bad_request("BAD_TYPE")
-    assert not peer.channel.closed
+    assert not peer.session.closed
 
 
 def test_experimenter_messages(peer):
@@ -281,13 +282,13 @@ def test_another_version_after_the_greeting(peer):
 @pytest.mark.parametrize("length", [0, 7])
 def test_a_length_that_cannot_be(peer, length):
     assert peer.refusal(raw(ofp.OFPT_ECHO_REQUEST, length=length)) == bad_request("BAD_LEN")
-    assert peer.channel.closed
+    assert peer.session.closed
 
 
 def test_messages_in_pieces_and_in_heaps(peer):
     stream = b"".join(wire(parser.OFPEchoRequest(DATAPATH, data=bytes([n])), n) for n in range(5))
     for byte in stream:
-        peer.channel.receive(bytes([byte]))
+        peer.session.receive(bytes([byte]))
     assert [answer.xid for answer in peer.taken()] == list(range(5))
     assert [answer.xid for answer in peer.ask(stream)] == list(range(5))
 
@@ -295,21 +296,21 @@ def test_messages_in_pieces_and_in_heaps(peer):
 @given(st.lists(st.binary(max_size=80), max_size=5))
 def test_random_bytes_get_errors_at_most(pieces):
     data = FakeDatapath(1)
-    peer = Peer(Switch("s1", 1, data, 8))
+    peer = Peer(OpenFlowServer("s1", 1, data, 8))
     for piece in pieces:
-        peer.channel.receive(piece)
+        peer.session.receive(piece)
     peer.taken()  # all that came can be read
 
 
 @given(st.sampled_from(range(30)), st.binary(max_size=100))
 def test_every_message_gets_an_answer_that_can_be_read(kind, body):
-    peer = Peer(Switch("s1", 1, FakeDatapath(1), 8))
+    peer = Peer(OpenFlowServer("s1", 1, FakeDatapath(1), 8))
     assert len(peer.ask(raw(kind, body))) <= 1
 
 
 @given(st.integers(0, 14), st.binary(max_size=60))
 def test_every_multipart_request_gets_an_answer_that_can_be_read(kind, body):
-    peer = Peer(Switch("s1", 1, FakeDatapath(1), 8))
+    peer = Peer(OpenFlowServer("s1", 1, FakeDatapath(1), 8))
     assert len(peer.ask(multipart(kind if kind < 14 else 0xFFFF, body))) == 1
 
 
@@ -362,10 +363,10 @@ def test_wrong_role_requests(peer):
 def test_a_master_that_leaves(switch):
     first, second = Peer(switch), Peer(switch)
     role(first, ofp.OFPCR_ROLE_MASTER, 1)
-    first.channel.close()
-    first.channel.close()
+    first.session.close()
+    first.session.close()
     assert switch.master is None
-    assert switch.channels == [second.channel]
+    assert switch.sessions == [second.session]
     switch.port_changed(ofp.OFPPR_ADD, bridge_port(3))
     assert first.taken() == []
 
@@ -641,7 +642,7 @@ def test_segment_states(peer, data, count):
 
 
 def test_many_rules_are_reported_in_several_messages(data):
-    peer = Peer(Switch("s1", 1, data, 2000))
+    peer = Peer(OpenFlowServer("s1", 1, data, 2000))
     for n in range(1500):
         peer.set_window(n, flow=FLOW._replace(sport=n))
     answers = peer.ask(parser.OFPFlowStatsRequest(DATAPATH))

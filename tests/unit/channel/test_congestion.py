@@ -14,7 +14,7 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.notices import Notices
-from fairq_ryu.agent.openflow_server import Switch
+from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.programs.drops import Allowance, can_be_lost
 from fairq_ryu.channel import congestion, oxm
 from fairq_ryu.channel.congestion import CongestionNotice
@@ -124,12 +124,12 @@ def data() -> FakeDatapath:
 
 
 @pytest.fixture
-def switch(data: FakeDatapath) -> Switch:
-    return Switch("s1", 0x1234, data, 8, congestion_gap=GAP / 1e9, drop_rate=100)
+def switch(data: FakeDatapath) -> OpenFlowServer:
+    return OpenFlowServer("s1", 0x1234, data, 8, congestion_gap=GAP / 1e9, drop_rate=100)
 
 
 @pytest.fixture
-def peer(switch: Switch) -> Peer:
+def peer(switch: OpenFlowServer) -> Peer:
     return Peer(switch)
 
 
@@ -233,11 +233,11 @@ def test_no_news_is_not_told(switch, peer):
 def test_thresholds_end_with_the_last_controller(switch, peer, data):
     other, silent = Peer(switch), Peer(switch, greet=False)
     peer.ask(set_to(drops=True))
-    peer.channel.close()
+    peer.session.close()
     assert data.thresholds
-    other.channel.close()
+    other.session.close()
     assert data.thresholds == switch.watch.thresholds == {}
-    assert not silent.channel.closed
+    assert not silent.session.closed
 
 
 def test_a_port_that_goes_is_forgotten(switch, peer, data):
@@ -286,7 +286,7 @@ def test_drops_do_not_go_to_slaves_or_to_who_does_not_read(switch):
     peer, slave = Peer(switch), Peer(switch)
     role(slave, ofp.OFPCR_ROLE_SLAVE, 1)
     peer.ask(set_to(drops=True))
-    peer.channel._unread = lambda: 1 << 21
+    peer.session._unread = lambda: 1 << 21
     switch.watch.dropped([(1, DATA, 1)], 0)
     assert peer.taken() == slave.taken() == []
     assert switch.watch.counts.held_back == 1

@@ -246,7 +246,14 @@ def test_every_error_that_the_agent_sends_is_listed() -> None:
     listed = {(kind, code) for kind, _, code, _ in listed_errors()}
     source = "".join(
         read(f"fairq_ryu/{name}.py")
-        for name in ("channel/flowmod", "agent/openflow_server", "agent/rule_table")
+        for name in (
+            "channel/flowmod",
+            "agent/controller_session",
+            "agent/requests",
+            "agent/multipart",
+            "agent/rule_table",
+            "agent/congestion_monitor",
+        )
     )
     used = set(re.findall(r"ofp\.(OFP(?:HFC|BRC|BAC|BIC|BMC|FMFC|QOFC|RRFC)_\w+)", source))
     prefixes = {prefix: number for number, prefix in _ERROR_CODES.items()}

@@ -1,0 +1,183 @@
+"""One controller's connection to the agent, without a socket: framing, handshake, state; times as arguments.
+
+Requests are answered in :mod:`fairq_ryu.agent.requests`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import struct
+import time
+from collections.abc import Callable
+
+from fairq_ryu.agent import messages
+from fairq_ryu.agent.libbpf import BpfError
+from fairq_ryu.agent.openflow_server import OpenFlowServer
+from fairq_ryu.agent.programs.programs import QueueState
+from fairq_ryu.agent.requests import HANDLERS
+from fairq_ryu.channel import wellformed
+from fairq_ryu.channel.flowmod import OpenFlowError
+from fairq_ryu.channel.layouts import Malformed
+from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.wellformed import Phase
+
+log = logging.getLogger(__name__)
+_HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
+# A barrier, an echo and the like carry nothing but the header.
+_EMPTY = (ofp.OFPT_FEATURES_REQUEST, ofp.OFPT_GET_CONFIG_REQUEST, ofp.OFPT_BARRIER_REQUEST)
+# A controller that has not read so much gets no dropped packets on top, and no answers, bytes.
+_MAX_UNREAD = 1 << 20
+# Before both have said HELLO.
+_BEFORE_HELLO = (ofp.OFPT_HELLO, ofp.OFPT_ERROR, ofp.OFPT_ECHO_REQUEST, ofp.OFPT_ECHO_REPLY)
+_MAX_BEFORE_HELLO = 1024
+
+
+class ControllerSession:
+    """One controller's connection. ``send`` takes bytes to it; :meth:`receive` takes bytes from it."""
+
+    def __init__(
+        self, server: OpenFlowServer, send: Callable[[bytes], None], unread: Callable[[], int] = lambda: 0
+    ) -> None:
+        """``unread`` tells how many bytes wait to be sent."""
+        self.server, self._send, self._unread = server, send, unread
+        self._buffer = bytearray()
+        self._part_began: float | None = None
+        self.greeted = False
+        self.fault = ""  # what was wrong with the peer's bytes, once it is closed for that
+        self._peaks: dict[int, int] = {}
+        self.role = ofp.OFPCR_ROLE_EQUAL
+        self.closed = False
+        server.sessions.append(self)
+        send(messages.hello(1))
+
+    def close(self) -> None:
+        """The connection has ended."""
+        self.closed = True
+        if self in self.server.sessions:
+            self.server.sessions.remove(self)
+        if self.server.master is self:
+            self.server.master = None
+        if not any(session.greeted for session in self.server.sessions):
+            self.server.watch.clear()
+
+    @property
+    def ready(self) -> bool:
+        """May it be sent packets?"""
+        return (
+            self.greeted
+            and not self.closed
+            and self.role != ofp.OFPCR_ROLE_SLAVE
+            and self._unread() < _MAX_UNREAD
+        )
+
+    def send(self, data: bytes) -> None:
+        """Send the answer to a request."""
+        self._send(data)
+
+    def push(self, data: bytes) -> None:
+        """Send a message that nobody asked for, once the greeting is done."""
+        if self.greeted and not self.closed:
+            self._send(data)
+
+    def ping(self) -> None:
+        """Ask the controller whether it is still there."""
+        self.push(messages.message(ofp.OFPT_ECHO_REQUEST, 2))
+
+    def note_peaks(self, states: dict[int, QueueState]) -> None:
+        """Remember peaks that another asker's question makes the datapath forget."""
+        for port, state in states.items():
+            self._peaks[port] = max(self._peaks.get(port, 0), state.peak)
+
+    def take_peak(self, port: int, backlog: int) -> int:
+        """The peak since this was last called, bytes."""
+        return max(self._peaks.pop(port, 0), backlog)
+
+    def receive(self, data: bytes, seconds: float = math.inf) -> bool:
+        """Bytes from the controller, in any pieces. Sets :attr:`closed` when the peer talks nonsense.
+
+        After ``seconds``, and when the peer leaves too much unread, it returns True: there is more to do with
+        the next call.
+        """
+        if self.closed:
+            return False
+        until = time.monotonic() + seconds
+        self._buffer += data
+        while not self.closed and len(self._buffer) >= _HEADER.size:
+            version, kind, length, _xid = _HEADER.unpack_from(self._buffer)
+            if length < _HEADER.size:
+                self._refuse(bytes(self._buffer[: _HEADER.size]), ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN)
+                self._fail(f"length {length} in a header, less than the header's own {_HEADER.size} bytes")
+                return False
+            if not self.greeted and (kind not in _BEFORE_HELLO or length > _MAX_BEFORE_HELLO):
+                self._fail(f"a message of type {kind} and {length} bytes before its HELLO")
+                return False
+            if len(self._buffer) < length:
+                break
+            request = bytes(self._buffer[:length])
+            del self._buffer[:length]
+            self._part_began = None
+            self._handle(version, kind, request)
+            if time.monotonic() > until or self._unread() > _MAX_UNREAD:
+                return not self.closed
+        if not self._buffer:
+            self._part_began = None
+        elif self._part_began is None:
+            self._part_began = time.monotonic()
+        return False
+
+    def half_since(self, now: float) -> float:
+        """How long a message has been waiting for the rest of it, seconds."""
+        return 0.0 if self._part_began is None else now - self._part_began
+
+    def _fail(self, fault: str) -> None:
+        self.fault, self.closed = fault, True
+        self._buffer.clear()
+
+    def _refuse(self, request: bytes, kind: int, code: int) -> None:
+        self._send(messages.error(kind, code, request))
+
+    def _handle(self, version: int, kind: int, request: bytes) -> None:
+        if kind == ofp.OFPT_HELLO:
+            self._hello(version, request)
+            return
+        if version != ofp.OFP_VERSION:
+            self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_VERSION)
+            return
+        if kind in (ofp.OFPT_ERROR, ofp.OFPT_ECHO_REPLY):
+            return
+        handler = HANDLERS.get(kind)
+        if handler is None:
+            self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_TYPE)
+            return
+        if kind in _EMPTY and len(request) != _HEADER.size:
+            self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN)
+            return
+        try:
+            handler(self, request, _HEADER.unpack_from(request)[3])
+        except OpenFlowError as refusal:
+            log.debug("refused: %s", refusal)
+            self._refuse(request, refusal.type, refusal.code)
+        except BpfError as error:
+            log.error("%s", error)
+            if kind == ofp.OFPT_FLOW_MOD:
+                self._refuse(request, ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)
+            else:
+                self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
+        except Exception:
+            # A fault of ours must not take the other controllers' windows along.
+            log.exception("a message of type %d could not be answered", kind)
+            self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
+
+    def _hello(self, version: int, request: bytes) -> None:
+        try:
+            wellformed.check(request, Phase.GREETING)
+        except Malformed as error:
+            self._refuse(request, ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE)
+            self._fail(f"malformed HELLO: {error}")
+            return
+        if wellformed.offers_1_3(request):
+            self.greeted = True
+            return
+        self._refuse(request, ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE)
+        self._fail(f"its HELLO of version {version:#04x} does not offer OpenFlow 1.3")

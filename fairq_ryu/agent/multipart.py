@@ -1,0 +1,168 @@
+"""The multipart requests of a controller, answered: one function a type, and the table of them."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Iterator
+
+from fairq_ryu.agent import messages
+from fairq_ryu.agent.openflow_server import Session
+from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.rule_table import Rule
+from fairq_ryu.channel import flow_records as records
+from fairq_ryu.channel import oxm, queue_depth
+from fairq_ryu.channel import segment_state as segments
+from fairq_ryu.channel.flowmod import OpenFlowError, decode_match
+from fairq_ryu.channel.protocol import ofp
+
+_HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
+
+
+def answer_multipart(session: Session, request: bytes, xid: int) -> None:
+    """Send the reply to a multipart request, in as many messages as it takes."""
+    if len(request) < ofp.OFP_MULTIPART_REQUEST_SIZE:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "multipart request too short")
+    kind, flags = struct.unpack_from(ofp.OFP_MULTIPART_REQUEST_PACK_STR, request, _HEADER.size)
+    if flags & ofp.OFPMPF_REQ_MORE:
+        raise OpenFlowError(
+            ofp.OFPET_BAD_REQUEST,
+            ofp.OFPBRC_MULTIPART_BUFFER_OVERFLOW,
+            "no request here needs more than one",
+        )
+    answer = _MULTIPARTS.get(kind)
+    if answer is None:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_MULTIPART, f"multipart {kind}")
+    # Made whole before the first byte goes out: a refusal must not follow half an answer.
+    parts = list(answer(session, request))
+    # Each message of an experimenter's reply opens with the experimenter's header.
+    prefix = parts.pop(0) if kind == ofp.OFPMP_EXPERIMENTER else b""
+    for data in messages.multipart(xid, kind, parts, prefix):
+        session.send(data)
+
+
+def _no_body(request: bytes) -> None:
+    if len(request) != ofp.OFP_MULTIPART_REQUEST_SIZE:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "this request has no body")
+
+
+def _desc(session: Session, request: bytes) -> Iterator[bytes]:
+    _no_body(request)
+    yield messages.description(session.server.bridge, session.server.dpid)
+
+
+def _port_desc(session: Session, request: bytes) -> Iterator[bytes]:
+    _no_body(request)
+    for port in session.server.data.ports.values():
+        yield messages.port(port)
+
+
+def _rules_asked(session: Session, request: bytes) -> list[Rule]:
+    fixed = ofp.OFP_MULTIPART_REQUEST_SIZE + ofp.OFP_FLOW_STATS_REQUEST_0_SIZE
+    if len(request) < fixed + ofp.OFP_MATCH_SIZE:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "flow statistics request too short")
+    table, _port, _group, cookie, mask = struct.unpack_from(
+        ofp.OFP_FLOW_STATS_REQUEST_0_PACK_STR, request, ofp.OFP_MULTIPART_REQUEST_SIZE
+    )
+    match, end = decode_match(request, fixed)
+    if end != len(request):
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "bytes behind the match")
+    if table not in (0, ofp.OFPTT_ALL):
+        return []
+    return session.server.table.select(match, cookie, mask)
+
+
+def _flow_stats(session: Session, request: bytes) -> Iterator[bytes]:
+    now = time.monotonic_ns()
+    for rule in _rules_asked(session, request):
+        yield messages.flow_stats(rule, *session.server.data.counters(rule.slot), now)
+
+
+def _aggregate(session: Session, request: bytes) -> Iterator[bytes]:
+    rules = _rules_asked(session, request)
+    counts = [session.server.data.counters(rule.slot) for rule in rules]
+    matched, lowered = sum(met for met, _ in counts), sum(low for _, low in counts)
+    yield struct.pack(ofp.OFP_AGGREGATE_STATS_REPLY_PACK_STR, matched, lowered, len(rules))
+
+
+def _table_stats(session: Session, request: bytes) -> Iterator[bytes]:
+    _no_body(request)
+    table = session.server.table
+    matched = sum(session.server.data.counters(rule.slot)[0] for rule in table.rules())
+    yield messages.table_stats(len(table), matched, matched)
+
+
+def _ports_asked(session: Session, number: int) -> list[BridgePort]:
+    ports = session.server.data.ports
+    if number == ofp.OFPP_ANY:
+        return list(ports.values())
+    if number not in ports:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_PORT, f"no port {number} here")
+    return [ports[number]]
+
+
+def _body(request: bytes, size: int) -> bytes:
+    body = request[ofp.OFP_MULTIPART_REQUEST_SIZE :]
+    if len(body) != size:
+        raise OpenFlowError(
+            ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, f"body of {len(body)} bytes, not {size}"
+        )
+    return body
+
+
+def _port_stats(session: Session, request: bytes) -> Iterator[bytes]:
+    number = struct.unpack("!I4x", _body(request, 8))[0]
+    age = session.server.age_ns(time.monotonic_ns())
+    for port in _ports_asked(session, number):
+        state = session.server.data.queue(port)
+        yield messages.port_stats(port.ofport, state.packets, state.bytes, state.drops, age)
+
+
+def _queue_stats(session: Session, request: bytes) -> Iterator[bytes]:
+    number, queue = struct.unpack("!II", _body(request, 8))
+    if number not in session.server.data.ports and number != ofp.OFPP_ANY:
+        raise OpenFlowError(ofp.OFPET_QUEUE_OP_FAILED, ofp.OFPQOFC_BAD_PORT, f"no port {number} here")
+    if queue not in (0, ofp.OFPQ_ALL):
+        raise OpenFlowError(ofp.OFPET_QUEUE_OP_FAILED, ofp.OFPQOFC_BAD_QUEUE, f"no queue {queue}")
+    age = session.server.age_ns(time.monotonic_ns())
+    for port in _ports_asked(session, number):
+        state = session.server.data.queue(port)
+        yield messages.queue_stats(port.ofport, state.packets, state.bytes, state.drops, age)
+
+
+def _experimenter_multipart(session: Session, request: bytes) -> Iterator[bytes]:
+    head = request[ofp.OFP_MULTIPART_REQUEST_SIZE :][:8]
+    if len(head) < 8:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "experimenter header truncated")
+    experimenter, exp_type = struct.unpack("!II", head)
+    if experimenter != oxm.EXPERIMENTER_ID:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXPERIMENTER, f"{experimenter:#x}")
+    body = request[ofp.OFP_MULTIPART_REQUEST_SIZE + 8 :]
+    try:
+        if exp_type == queue_depth.EXP_TYPE_QUEUE_DEPTH:
+            ports = _ports_asked(session, queue_depth.decode_request(body))
+            parts = [queue_depth.encode_reply([r]) for r in session.server.queue_depths(session, ports)]
+        elif exp_type == records.EXP_TYPE_FLOW_RECORDS:
+            asked = records.decode_request(body)
+            parts = session.server.data.flow_records(asked.idle_ms, _ports_asked(session, asked.port))
+        elif exp_type == segments.EXP_TYPE_SEGMENTS:
+            states = map(session.server.data.segment_state, segments.decode_request(body))
+            parts = [segments.encode_state(state) for state in states]
+        else:
+            raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE, f"type {exp_type}")
+    except ValueError as error:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, str(error)) from None
+    yield head
+    yield from parts
+
+
+_MULTIPARTS: dict[int, Callable[[Session, bytes], Iterator[bytes]]] = {
+    ofp.OFPMP_DESC: _desc,
+    ofp.OFPMP_FLOW: _flow_stats,
+    ofp.OFPMP_AGGREGATE: _aggregate,
+    ofp.OFPMP_TABLE: _table_stats,
+    ofp.OFPMP_PORT_STATS: _port_stats,
+    ofp.OFPMP_QUEUE: _queue_stats,
+    ofp.OFPMP_PORT_DESC: _port_desc,
+    ofp.OFPMP_EXPERIMENTER: _experimenter_multipart,
+}

@@ -1,0 +1,105 @@
+"""The requests of a controller, answered: one function a message type, and the table of them.
+
+Multipart requests are answered in :mod:`fairq_ryu.agent.multipart`. Every function raises
+:class:`~fairq_ryu.channel.flowmod.OpenFlowError` for a request that is refused, and changes nothing then.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable
+
+from fairq_ryu.agent import messages
+from fairq_ryu.agent.multipart import answer_multipart
+from fairq_ryu.agent.openflow_server import Session
+from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.channel.flowmod import OpenFlowError, decode_flow_mod
+from fairq_ryu.channel.protocol import ofp
+
+_HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
+
+
+def _echo(session: Session, request: bytes, xid: int) -> None:
+    session.send(messages.message(ofp.OFPT_ECHO_REPLY, xid, request[_HEADER.size :]))
+
+
+def _experimenter(session: Session, request: bytes, _xid: int) -> None:
+    if len(request) < 16:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "experimenter message too short")
+    experimenter, exp_type = struct.unpack_from("!II", request, _HEADER.size)
+    if experimenter != oxm.EXPERIMENTER_ID:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXPERIMENTER, f"{experimenter:#x}")
+    if exp_type != congestion.EXP_TYPE_SET_THRESHOLDS:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE, f"type {exp_type}")
+    if session.role == ofp.OFPCR_ROLE_SLAVE:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE, "a slave may not set thresholds")
+    try:
+        wanted = congestion.decode_set(request[16:])
+    except ValueError as error:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, str(error)) from None
+    session.server.watch.set(wanted, time.monotonic_ns())
+
+
+def _features(session: Session, _request: bytes, xid: int) -> None:
+    session.send(messages.features(xid, session.server.dpid))
+
+
+def _get_config(session: Session, _request: bytes, xid: int) -> None:
+    session.send(messages.message(ofp.OFPT_GET_CONFIG_REPLY, xid, struct.pack("!HH", 0, 0)))
+
+
+def _set_config(session: Session, request: bytes, _xid: int) -> None:
+    # There are no packets to fragment or to send up, so any setting is as good.
+    if len(request) != ofp.OFP_SWITCH_CONFIG_SIZE:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "SET_CONFIG")
+
+
+def _barrier(session: Session, _request: bytes, xid: int) -> None:
+    # Every request is done before the next is read.
+    session.send(messages.message(ofp.OFPT_BARRIER_REPLY, xid))
+
+
+def _role(session: Session, request: bytes, xid: int) -> None:
+    server = session.server
+    if len(request) != _HEADER.size + 16:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "ROLE_REQUEST")
+    role, generation = struct.unpack_from("!I4xQ", request, _HEADER.size)
+    if role not in range(4):
+        raise OpenFlowError(ofp.OFPET_ROLE_REQUEST_FAILED, ofp.OFPRRFC_BAD_ROLE, f"role {role}")
+    if role in (ofp.OFPCR_ROLE_MASTER, ofp.OFPCR_ROLE_SLAVE):
+        # Signed distance: the numbers may wrap (section 6.3.6).
+        if server.generation is not None and (generation - server.generation) & (1 << 63):
+            raise OpenFlowError(ofp.OFPET_ROLE_REQUEST_FAILED, ofp.OFPRRFC_STALE, "old generation")
+        server.generation = generation
+    if role != ofp.OFPCR_ROLE_NOCHANGE:
+        if server.master is session:
+            server.master = None
+        session.role = role
+    if role == ofp.OFPCR_ROLE_MASTER:
+        if server.master is not None:
+            server.master.role = ofp.OFPCR_ROLE_SLAVE
+        server.master = session
+    current = server.generation if server.generation is not None else 0xFFFFFFFFFFFFFFFF
+    session.send(messages.message(ofp.OFPT_ROLE_REPLY, xid, struct.pack("!I4xQ", session.role, current)))
+
+
+def _flow_mod(session: Session, request: bytes, _xid: int) -> None:
+    if session.role == ofp.OFPCR_ROLE_SLAVE:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE, "a slave may not change rules")
+    now = time.monotonic_ns()
+    removed = session.server.table.apply(decode_flow_mod(request), now)
+    session.server.rules_removed(removed, ofp.OFPRR_DELETE, now)
+
+
+HANDLERS: dict[int, Callable[[Session, bytes, int], None]] = {
+    ofp.OFPT_ECHO_REQUEST: _echo,
+    ofp.OFPT_EXPERIMENTER: _experimenter,
+    ofp.OFPT_FEATURES_REQUEST: _features,
+    ofp.OFPT_GET_CONFIG_REQUEST: _get_config,
+    ofp.OFPT_SET_CONFIG: _set_config,
+    ofp.OFPT_FLOW_MOD: _flow_mod,
+    ofp.OFPT_MULTIPART_REQUEST: answer_multipart,
+    ofp.OFPT_BARRIER_REQUEST: _barrier,
+    ofp.OFPT_ROLE_REQUEST: _role,
+}
