@@ -30,7 +30,7 @@ from fairq_ryu.model import (
 from fairq_ryu.policies.base import Policy, PortLaw, Recovery, recovery_of, same, takes_announcements
 from fairq_ryu.policies.choice import PolicyChoice
 from fairq_ryu.policies.parts.deadline_table import GifTable
-from fairq_ryu.policies.parts.installed_rules import StandingRules
+from fairq_ryu.policies.parts.installed_rules import InstalledRules
 from fairq_ryu.policies.parts.sampling import Sampling
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class PortView(NamedTuple):
 @dataclass(slots=True)
 class _Port:
     policy: Policy
-    standing: StandingRules
+    installed: InstalledRules
     law: PortLaw | None = None
     flows: dict[FlowKey, FlowInfo] = field(default_factory=dict)
     announcements: dict[FlowKey, Announcement] = field(default_factory=dict)
@@ -206,7 +206,7 @@ class PolicyEngine:
         """The port has gone, and its rules with it."""
         port = self._ports.pop(key, None)
         if port is not None:
-            self._lapsed += port.standing.lapsed
+            self._lapsed += port.installed.lapsed
 
     def switch_gone(self, dpid: int) -> int:
         """A switch's agent has gone; when it comes back, its rules are set anew, and flows that were paused
@@ -215,8 +215,8 @@ class PolicyEngine:
         stood = 0
         for key, port in self._ports.items():
             if key.dpid == dpid:
-                stood += len(port.standing)
-                port.standing.clear()
+                stood += len(port.installed)
+                port.installed.clear()
                 port.state = None
         return stood
 
@@ -224,7 +224,7 @@ class PolicyEngine:
         """A change was to wake a flow, and the port's agent is away: the next changes of the port are to."""
         port = self._ports.get(target.port)
         if port is not None and target.flow is not None:
-            port.standing.not_woken(target.flow)
+            port.installed.not_woken(target.flow)
 
     # What the laws want
 
@@ -255,7 +255,7 @@ class PolicyEngine:
     def busy(self, key: PortKey) -> bool:
         """Has the port flows or windows?"""
         port = self._ports.get(key)
-        return port is not None and bool(port.flows or port.standing)
+        return port is not None and bool(port.flows or port.installed)
 
     def view(self) -> Mapping[PortKey, PortView]:
         """For display: every port that something is known of."""
@@ -280,13 +280,13 @@ class PolicyEngine:
         """For display: the rules whose lease has not run out, by the dpid of their switch."""
         found: Counter[int] = Counter()
         for key, port in self._ports.items():
-            found[key.dpid] += port.standing.alive(now)
+            found[key.dpid] += port.installed.alive(now)
         return found
 
     @property
     def lapsed(self) -> int:
         """The number of rules that were said again, or taken away, when their lease had run out already."""
-        return self._lapsed + sum(port.standing.lapsed for port in self._ports.values())
+        return self._lapsed + sum(port.installed.lapsed for port in self._ports.values())
 
     def deaf(self) -> str | None:
         """Why announcing a flow is to no purpose: no policy that governs ports heeds sizes or deadlines. None
@@ -311,8 +311,8 @@ class PolicyEngine:
     def _port(self, key: PortKey) -> _Port:
         port = self._ports.get(key)
         if port is None:
-            standing = StandingRules(key, self.renew_after, self.lease)
-            port = self._ports[key] = _Port(self._chosen(key), standing)
+            installed = InstalledRules(key, self.renew_after, self.lease)
+            port = self._ports[key] = _Port(self._chosen(key), installed)
         return port
 
     def _ready(self, key: PortKey, port: _Port, now: float) -> None:
@@ -378,7 +378,7 @@ class PolicyEngine:
         port.rests_until = now + REST_AFTER_FAILURE
 
     def _changes(self, port: _Port, now: float) -> list[RuleChange]:
-        return port.standing.changes(port.plan, port.flows, now)
+        return port.installed.changes(port.plan, port.flows, now)
 
 
 def _flag(law: PortLaw | None) -> bool | None:

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Parameters, PortLaw
-from fairq_ryu.policies.parts.typical_segment import Shapes
+from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 
 # The largest window TCP can say: 65535 << 14 (RFC 7323), for each flow.
 LARGEST_WINDOW = 65535 << 14
@@ -47,7 +47,7 @@ class FairQPort(PortLaw):
 
     def __init__(self, parameters: FairQParameters) -> None:
         self.parameters = parameters
-        self.shapes = Shapes()
+        self.segments = TypicalSegment()
         self.active = 0
         self.limit = 0
         self.rate = 0
@@ -72,7 +72,7 @@ class FairQPort(PortLaw):
         """The first flow of a port gets its pool at once. Later ones leave it as it is, but for the
         floor: a volley's first windows decide how large its segments are.
         """
-        self.shapes.started(flow)
+        self.segments.started(flow)
         self.empty_since = None
         self.active += 1
         if self.limit <= 0:
@@ -86,7 +86,7 @@ class FairQPort(PortLaw):
 
     def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """Nothing yet: the next volley may come at once, and should meet the pool."""
-        self.shapes.ended(flow)
+        self.segments.ended(flow)
         return None
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
@@ -149,7 +149,7 @@ class FairQPort(PortLaw):
         """Segment size and window step of most flows, bytes. The switch sees to each flow's own least
         window.
         """
-        return self.shapes.typical()
+        return self.segments.typical()
 
     def _plan(self) -> WindowPlan:
         assert self.pool is not None

@@ -21,8 +21,8 @@ from typing import ClassVar
 
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, FlowKey, FlowProgress, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Parameters, PortLaw
-from fairq_ryu.policies.parts.half_open import ASK_AGAIN, Openers
-from fairq_ryu.policies.parts.typical_segment import Shapes
+from fairq_ryu.policies.parts.half_open import ASK_AGAIN, HalfOpenLimiter
+from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class IqmPort(PortLaw):
 
     def __init__(self, parameters: IqmParameters) -> None:
         self.parameters = parameters
-        self.openers = Openers(parameters.syn_allowance)
-        self.shapes = Shapes()
+        self.half_open = HalfOpenLimiter(parameters.syn_allowance)
+        self.segments = TypicalSegment()
         self.beta = 0
         self.incast = False
         self.calm_since: float | None = None
@@ -57,16 +57,16 @@ class IqmPort(PortLaw):
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """The paper's SYN. The queue is that of the last sample."""
-        self.shapes.started(flow)
-        if self.openers.started(flow, now):
+        self.segments.started(flow)
+        if self.half_open.started(flow, now):
             self.beta += 1
             self._predict()
         return self._plan() if self.incast else None
 
     def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """The paper's FIN."""
-        self.shapes.ended(flow)
-        self.openers.over(flow.key)
+        self.segments.ended(flow)
+        self.half_open.remove(flow.key)
         self.beta = max(0, self.beta - 1)
         return None
 
@@ -84,33 +84,33 @@ class IqmPort(PortLaw):
             self.incast = False
         self._predict()
         self.beta = 0
-        self.openers.forget(now)
+        self.half_open.forget(now)
         return self._plan()
 
     def settled(self, now: float) -> WindowPlan | None:
         """Flows that were there before the law are no volley."""
-        self.openers.settled()
+        self.half_open.settled()
         self.beta, self.incast, self.calm_since = 0, False, None
         return self._plan()
 
     def progressed(self, flows: Mapping[FlowKey, FlowProgress], now: float) -> WindowPlan | None:
         """Which flows have been answered."""
         self.told_at = now
-        self.openers.progressed(flows, now)
+        self.half_open.progressed(flows, now)
         return None
 
     def wants_progress(self) -> bool:
         """Now and then while there are flows that have not been answered: in a flood that is always."""
-        return len(self.openers) > 0 and self.sampled_at - self.told_at >= ASK_AGAIN
+        return len(self.half_open) > 0 and self.sampled_at - self.told_at >= ASK_AGAIN
 
     def _predict(self) -> None:
-        segment, _ = self.shapes.typical()
+        segment, _ = self.segments.typical()
         expected = self.beta * self.parameters.initial_window * segment + self.queue
         if 0 < self.limit < expected:
             self.incast, self.calm_since = True, None
 
     def _plan(self) -> WindowPlan:
-        return WindowPlan(window=self.shapes.typical()[0]) if self.incast else NO_WINDOWS
+        return WindowPlan(window=self.segments.typical()[0]) if self.incast else NO_WINDOWS
 
 
 class Iqm:

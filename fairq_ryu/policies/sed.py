@@ -33,9 +33,9 @@ from fairq_ryu.model import (
 from fairq_ryu.policies.base import Parameters, PortLaw
 from fairq_ryu.policies.parts.allocation import Demand, Rules, Share, allocate, base_window
 from fairq_ryu.policies.parts.deadline_table import GifEntry, GifTable
-from fairq_ryu.policies.parts.half_open import ASK_AGAIN, Openers
+from fairq_ryu.policies.parts.half_open import ASK_AGAIN, HalfOpenLimiter
 from fairq_ryu.policies.parts.rtt import MeanRtt
-from fairq_ryu.policies.parts.typical_segment import Shapes
+from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 
 # A window that has changed by less than this part, or by less than a step, is not said again.
 _WORTH_SAYING = 0.05
@@ -106,8 +106,8 @@ class SedPort(PortLaw):
         self.parameters = parameters
         self.drops = drops
         self.gif = GifTable()
-        self.openers = Openers(parameters.syn_allowance)
-        self.shapes = Shapes()
+        self.half_open = HalfOpenLimiter(parameters.syn_allowance)
+        self.segments = TypicalSegment()
         self.rtt = MeanRtt(parameters.base_rtt)
         self.limit = 0
         self.rate = 0
@@ -134,10 +134,10 @@ class SedPort(PortLaw):
         """In congestion it is under the port's base window until the windows are worked out anew. Otherwise
         it may be the one whose first window, with those of the others that have just begun, is too much.
         """
-        self.shapes.started(flow)
+        self.segments.started(flow)
         self.gif.add(flow, now)
         self._untimed[flow.key] = self.queue / self.rate if self.rate else 0.0
-        if not self.openers.started(flow, now):
+        if not self.half_open.started(flow, now):
             self._uncounted.add(flow.key)
         elif not self.governing and self.parameters.anticipate and self._will_be_congested(now):
             plan = self._govern(now)
@@ -147,9 +147,9 @@ class SedPort(PortLaw):
 
     def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """Others may have what it had."""
-        self.shapes.ended(flow)
+        self.segments.ended(flow)
         self.gif.remove(flow.key)
-        self.openers.over(flow.key)
+        self.half_open.remove(flow.key)
         self._uncounted.discard(flow.key)
         self._untimed.pop(flow.key, None)
         return self._changed(now)
@@ -175,7 +175,7 @@ class SedPort(PortLaw):
         """The queue itself tells whether a message was lost, or an anticipated volley did not come."""
         self.limit, self.rate, self._sampled_at = sample.limit, sample.rate, now
         self.queue, self.peak = sample.backlog, max(sample.peak, sample.backlog)
-        self.openers.forget(now)
+        self.half_open.forget(now)
         thresholds = self.thresholds()
         if thresholds is None:
             return self._release()
@@ -200,14 +200,14 @@ class SedPort(PortLaw):
             self.gif.progressed(key, progress, now)
             if progress.rtt > 0 and key in self._untimed:
                 self.rtt.sample(progress.rtt, self._untimed.pop(key))
-        self.openers.progressed(flows, now)
+        self.half_open.progressed(flows, now)
         if self.governing and now - self._computed_at >= 0.5 * self.parameters.interval:
             return self._compute(now)
         return self._changed(now, stale=False)
 
     def settled(self, now: float) -> WindowPlan | None:
         """Flows that were there before the law are no volley: only the queue says whether it is congested."""
-        self.openers.settled()
+        self.half_open.settled()
         self._uncounted.clear()
         self._coming = 0.0
         return self._release() if self._anticipated else None
@@ -218,7 +218,7 @@ class SedPort(PortLaw):
         """In congestion; and before it, so that it finds the remaining sizes known."""
         if self.governing or any(e.deadline is not None for e in self.gif):
             return True
-        return len(self.openers) > 0 and self._sampled_at - self._progressed_at >= ASK_AGAIN
+        return len(self.half_open) > 0 and self._sampled_at - self._progressed_at >= ASK_AGAIN
 
     def thresholds(self) -> Thresholds | None:
         """K, and where the queue ceases to be congested."""
@@ -241,7 +241,7 @@ class SedPort(PortLaw):
         """
         drain = self.rate or self._coming / self.parameters.interval
         self._coming = max(0.0, self._coming - drain * (now - self._coming_at))
-        segment, _ = self.shapes.typical()
+        segment, _ = self.segments.typical()
         self._coming += self.parameters.initial_window * segment
         self._coming_at = now
         thresholds = self.thresholds()
@@ -359,7 +359,7 @@ class SedPort(PortLaw):
 
     def _plan(self, deadlines: set[FlowKey]) -> WindowPlan:
         """Flows that have the base window need no rule of their own: it stands for the port."""
-        mss, _ = self.shapes.typical()
+        mss, _ = self.segments.typical()
         base = mss * self.parameters.base_segments
 
         def said_by_port(key: FlowKey, window: int) -> bool:

@@ -1,4 +1,4 @@
-"""Who opens connections that nobody answers: so that a flood of SYNs does not count for more than it is."""
+"""Half-open connections, limited for each opener, so that a SYN flood does not count as that many flows."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Hashable, Mapping
 
 from fairq_ryu.model import FlowInfo, FlowKey, FlowProgress
 
-# A connection that has not been answered by now (seconds) will not be: hosts give up their half of it.
+# Seconds until an unanswered connection is forgotten: hosts give up their half of it by then.
 FORGET_AFTER = 10.0
-# So many allowances are kept in mind at once; openers beyond have none.
-_ALLOWANCES = 64
+# Limit of half-open flows of all openers together, as a multiple of the allowance.
+_MAX_ALLOWANCES = 64
 
-# Who has been answered is asked for no more often than this, seconds, if nothing else depends on it: a switch
-# that is being flooded has other things to do.
+# Minimum time between two requests for progress that only this limiter needs, seconds: a flooded switch has
+# other work.
 ASK_AGAIN = 0.25
 
 
-class Openers:
-    """The flows of a port that began lately and are not established yet, by who opened their connection: the
-    port by which its first SYN came into the network (addresses may be made up), or else the sender.
+class HalfOpenLimiter:
+    """The half-open flows of one port, by opener: the port through which the first SYN of the connection
+    entered the network (addresses may be forged), or else the sender.
 
-    ``allowance``: so many unanswered flows of one opener count; those that it opens beyond that do not,
-    until some are answered, end, or are forgotten. Memory is bounded by 64 allowances in all.
+    ``allowance``: maximum number of half-open flows of one opener that count. Further ones do not count
+    until some are answered, end, or are forgotten. At most 64 allowances are stored in all.
     """
 
     def __init__(self, allowance: int) -> None:
@@ -34,35 +34,35 @@ class Openers:
         return len(self._unanswered)
 
     def started(self, flow: FlowInfo, now: float) -> bool:
-        """A flow has started. Does it count?"""
+        """A flow has started. Returns whether it counts."""
         self.forget(now)
         opener: Hashable = flow.opener or flow.key.src
-        full = len(self._unanswered) >= _ALLOWANCES * self.allowance
+        full = len(self._unanswered) >= _MAX_ALLOWANCES * self.allowance
         if full or self._by_opener[opener] >= self.allowance or flow.key in self._unanswered:
             return False
         self._unanswered[flow.key] = (opener, now)
         self._by_opener[opener] += 1
         return True
 
-    def over(self, flow: FlowKey) -> None:
-        """A flow is answered, or has ended. One that did not count changes nothing."""
+    def remove(self, flow: FlowKey) -> None:
+        """A flow is answered, or has ended. A flow that is not stored changes nothing."""
         found = self._unanswered.pop(flow, None)
         if found is not None:
             self._release(found[0])
 
     def settled(self) -> None:
-        """The flows that were told of so far are older than the law: they use up nobody's allowance."""
+        """The flows so far are older than the law: they do not use any allowance."""
         self._unanswered.clear()
         self._by_opener.clear()
 
     def progressed(self, flows: Mapping[FlowKey, FlowProgress], now: float) -> None:
-        """What the switch says of flows: those that are established are answered."""
+        """The switch has reported progress: established flows are answered."""
         for flow in [flow for flow in self._unanswered if flow in flows and flows[flow].established]:
-            self.over(flow)
+            self.remove(flow)
         self.forget(now)
 
     def forget(self, now: float) -> None:
-        """Forget those that will not be answered any more."""
+        """Forget flows that have been half-open for `FORGET_AFTER` seconds."""
         while self._unanswered:
             flow, (opener, since) = next(iter(self._unanswered.items()))
             if now - since < FORGET_AFTER:

@@ -1,4 +1,4 @@
-"""The rules that stand in a switch for one port, and what must be said for them to be what a plan says."""
+"""The window rules that a switch has for one port, and the changes that make them match a plan."""
 
 from __future__ import annotations
 
@@ -16,45 +16,46 @@ class _Rule:
     since: float
 
 
-class StandingRules:
-    """The rules of one port, by flow; None is the rule for all flows of the port."""
+class InstalledRules:
+    """The installed rules of one port, by flow; None is the rule for all flows of the port."""
 
     def __init__(self, port: PortKey, renew_after: float, lease: float = math.inf) -> None:
-        """``renew_after``: a rule that has not changed is said again after so many seconds; ``lease``: after
-        so many it ends in the switch unless it was. ``lapsed`` counts the rules that it was too late for.
+        """``renew_after``: seconds after which an unchanged rule is sent again; ``lease``: seconds after
+        which the switch removes a rule that was not sent again. ``lapsed`` counts the rules whose lease had
+        ended when they were renewed or removed.
         """
         self.port = port
         self.renew_after = renew_after
         self.lease = lease
         self.lapsed = 0
         self._rules: dict[FlowKey | None, _Rule] = {}
-        # Flows whose senders may still wait, though no rule here says so; in the order of their pauses.
+        # Flows whose senders may still be paused although no rule pauses them, in the order of the pauses.
         self._paused: dict[FlowKey, None] = {}
 
     def __len__(self) -> int:
         return len(self._rules)
 
     def alive(self, now: float) -> int:
-        """The number of rules whose lease has not run out, by the clock that they were said by."""
+        """Number of rules whose lease has not ended at ``now``."""
         return sum(now - rule.since <= self.lease for rule in self._rules.values())
 
     def clear(self) -> None:
-        """The switch has lost them. Senders that they have paused wait all the same, until they are woken."""
+        """The switch has lost its rules. Senders that these paused stay paused until they are woken."""
         for flow, rule in self._rules.items():
             if flow is not None and rule.bytes == 0:
                 self._paused[flow] = None
         self._rules.clear()
 
     def not_woken(self, flow: FlowKey) -> None:
-        """A change was to wake the flow, and there was nobody to say it to: the next ones are to."""
+        """A change that was to wake the flow could not be sent: the next change wakes it."""
         self._paused[flow] = None
 
     def _leave(self, rule: _Rule, now: float) -> None:
-        """A rule is replaced or taken away; was that in time?"""
+        """A rule is replaced or removed: count it if its lease had ended."""
         self.lapsed += now - rule.since > self.lease
 
     def changes(self, plan: WindowPlan, flows: Collection[FlowKey], now: float) -> list[RuleChange]:
-        """What is to be said now. ``flows`` are those that there are: one that has ended is not woken."""
+        """The changes to send now. ``flows`` are the port's flows: a flow that has ended is not woken."""
         wanted: dict[FlowKey | None, tuple[int, bool]] = {f: (size, False) for f, size in plan.flows.items()}
         if plan.pool is not None:
             wanted[None] = (plan.pool, True)
@@ -85,7 +86,7 @@ class StandingRules:
                 woken = woken or waits
                 self._rules[flow] = _Rule(size, pool, now)
                 changes.append(RuleChange(RuleTarget(self.port, flow), size, pool, woken))
-        # Of those that are left, the ones without a rule are paused no longer.
+        # The remaining paused flows have no rule any more: wake them.
         left = [flow for flow in self._paused if flow not in wanted]
         changes += [RuleChange(RuleTarget(self.port, flow), None, wake=True) for flow in left]
         self._paused.clear()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-# The weight of a new sample (RFC 6298 section 2, alpha); of one that is lower, because what makes handshakes
-# slow is mostly a queue that was not seen.
+# Weight of a new sample (RFC 6298 section 2, alpha), and of a lower one: a slow handshake mostly means a
+# queue that no sample has shown.
 _GAIN = 1 / 8
 _GAIN_DOWN = 1 / 2
 
 
 class MeanRtt:
-    """Of one port, smoothed; seconds. ``value`` is ``fallback`` until a flow has shown its own."""
+    """Smoothed mean of one port, seconds. ``value`` is ``fallback`` until the first sample."""
 
     def __init__(self, fallback: float) -> None:
         self.fallback = fallback
@@ -17,10 +17,10 @@ class MeanRtt:
         self.known = False
 
     def sample(self, rtt: float, queueing: float) -> None:
-        """A handshake took ``rtt``, of which it may have waited ``queueing`` in the port's queue.
+        """A handshake took ``rtt`` seconds, of which it may have waited ``queueing`` in the port's queue.
 
-        That wait is taken off, or the total window would grow with the queue that it makes; but the rest is
-        not less than ``fallback``, because the handshake may have met a shorter queue.
+        The wait is subtracted: otherwise the total window would grow with the queue that it causes. The
+        result is not less than ``fallback``, because the handshake may have met a shorter queue.
         """
         bare = max(rtt - queueing, min(rtt, self.fallback))
         gain = _GAIN if bare > self.value else _GAIN_DOWN

@@ -1,15 +1,15 @@
-"""Samples of a queue that is read more often than its policy wants, put together for it."""
+"""Queue samples at a policy's interval, combined from samples that are read more often."""
 
 from __future__ import annotations
 
 from fairq_ryu.model import QueueSample
 
-# A sample this much early, as a part of the interval, is passed on: pollers do not keep time exactly.
+# Tolerance for early samples, as a fraction of the interval: pollers do not keep time exactly.
 _EARLY = 0.1
 
 
 class Sampling:
-    """Of one port."""
+    """The samples of one port since the last one that was passed on."""
 
     def __init__(self) -> None:
         self._passed_at: float | None = None
@@ -20,13 +20,13 @@ class Sampling:
         self._span = 0.0
 
     def restart(self, now: float) -> None:
-        """A sample was passed on by other ways."""
+        """A sample was passed on otherwise, at ``now``."""
         self._passed_at = self._read_at = now
         self._peak, self._area, self._span = 0, 0.0, 0.0
 
     def due(self, sample: QueueSample, interval: float, now: float) -> QueueSample | None:
-        """The sample to pass on: None before ``interval`` (seconds) has passed since the last. ``peak`` and
-        ``mean`` are of the whole time since then.
+        """The sample to pass on; None until ``interval`` seconds have passed since the last. Its ``peak`` and
+        ``mean`` cover the whole time since then.
         """
         if self._passed_at is None:
             self.restart(now)

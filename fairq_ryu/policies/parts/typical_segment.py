@@ -1,5 +1,5 @@
-"""Segment size and window step of a port's flows: those of most of them, because an odd one must not set
-the measure.
+"""The segment size and window step that most flows of a port have, so that one unusual flow does not
+determine the windows of all.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from fairq_ryu.model import FlowInfo
 DEFAULT_SEGMENT = 1460
 
 
-class Shapes:
-    """Of one port, counted. Bytes."""
+class TypicalSegment:
+    """The pairs (segment size, window step) of one port's flows, counted. Bytes."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[int, int]] = Counter()
@@ -24,11 +24,11 @@ class Shapes:
     def ended(self, flow: FlowInfo) -> None:
         """A flow has ended."""
         self.counts[flow.mss, flow.step] -= 1
-        self.counts = +self.counts  # those of no flow go
+        self.counts = +self.counts  # drop the pairs that no flow has
 
     def typical(self) -> tuple[int, int]:
-        """Segment size and window step that most flows have; the larger of two that are as frequent."""
+        """Segment size and window step of most flows; the larger of two equally frequent pairs."""
         if not self.counts:
             return DEFAULT_SEGMENT, 1
-        shape, _ = max(self.counts.items(), key=lambda item: (item[1], item[0]))
-        return shape
+        pair, _ = max(self.counts.items(), key=lambda item: (item[1], item[0]))
+        return pair

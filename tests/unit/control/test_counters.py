@@ -12,7 +12,7 @@ from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.counters import PEAK_SHOWN, Delays, Histogram, Peak
 from fairq_ryu.model import NO_WINDOWS, Announcement, FlowKey, FlowProgress, PortKey, WindowPlan
 from fairq_ryu.policies.parts.deadline_table import GifTable
-from fairq_ryu.policies.parts.installed_rules import StandingRules
+from fairq_ryu.policies.parts.installed_rules import InstalledRules
 from tests.unit.fakes import FakeSwitch, info
 from tests.unit.flownet import KEY, B
 from tests.unit.site import Site
@@ -65,7 +65,7 @@ def test_a_peak_is_over_when_nobody_reads_any_more():
 
 
 def test_a_rule_that_is_said_again_too_late_has_lapsed():
-    rules, flow = StandingRules(B, 0.5, 2.0), {KEY: info(KEY)}
+    rules, flow = InstalledRules(B, 0.5, 2.0), {KEY: info(KEY)}
     plan = WindowPlan(pool=9000)
     rules.changes(plan, flow, 0.0)
     assert (len(rules), rules.alive(1.9), rules.alive(2.1), rules.lapsed) == (1, 1, 0, 0)

@@ -126,7 +126,7 @@ def test_one_odd_flow_does_not_set_the_measure():
     law.flow_started(odd, 41, 0.0)
     assert law.queue_sampled(sample(0, 41), 41, 0.0).pool <= LIMIT
     law.flow_ended(odd, 40, 0.0)
-    assert law.shapes.counts == {(1460, 512): 40}
+    assert law.segments.counts == {(1460, 512): 40}
 
 
 def test_the_mean_counts_where_it_is_above_the_moment():

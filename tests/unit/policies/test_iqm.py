@@ -13,7 +13,7 @@ from fairq_ryu.policies import base
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.iqm import Iqm, IqmParameters, IqmPort
 from fairq_ryu.policies.parts import half_open
-from fairq_ryu.policies.parts.half_open import FORGET_AFTER, Openers
+from fairq_ryu.policies.parts.half_open import FORGET_AFTER, HalfOpenLimiter
 from tests.unit.fakes import info
 
 LIMIT = 125_000
@@ -174,7 +174,7 @@ def flood(opener: bool, seconds: float) -> tuple[float, int]:
         while gone < number - 50_000:
             gone += 1
             port.flow_ended(flow(gone, ATTACKER if opener else None), number, now)
-        most = max(most, len(port.openers))
+        most = max(most, len(port.half_open))
         port.queue_sampled(sample(3_000 if port.incast else 20_000), number, now)
         port.progressed(established([KEY]), now)
         held += port.incast
@@ -211,27 +211,29 @@ def test_a_flood_from_one_port_leaves_the_others_their_allowance():
 
 
 def test_memory_is_bounded_whatever_the_addresses_are():
-    """Without an ingress port, sources tell openers apart; there are as many as an attacker likes."""
-    held = Openers(4)
-    counted = [held.started(info(KEY._replace(src=f"10.1.{n // 250}.{n % 250}")), 0.0) for n in range(10_000)]
-    assert sum(counted) == len(held) == 64 * 4
-    assert not held.started(flow(1), FORGET_AFTER - 0.1)
-    assert held.started(flow(1), FORGET_AFTER)
-    assert len(held) == 1
-    assert len(held._by_opener) == 1
+    """Without an ingress port, the source address is the opener, and an attacker can forge any number."""
+    limiter = HalfOpenLimiter(4)
+    counted = [
+        limiter.started(info(KEY._replace(src=f"10.1.{n // 250}.{n % 250}")), 0.0) for n in range(10_000)
+    ]
+    assert sum(counted) == len(limiter) == 64 * 4
+    assert not limiter.started(flow(1), FORGET_AFTER - 0.1)
+    assert limiter.started(flow(1), FORGET_AFTER)
+    assert len(limiter) == 1
+    assert len(limiter._by_opener) == 1
 
 
 def test_who_is_answered_or_ends_makes_room():
-    held = Openers(2)
-    assert [held.started(flow(n), 0.0) for n in range(3)] == [True, True, False]
-    assert not held.started(flow(0), 0.0)  # again
-    held.over(key(2))  # did not count
-    held.progressed({key(0): FlowProgress(0, 0, 0.0, False)}, 0.1)
-    assert not held.started(flow(3), 0.1)
-    held.progressed(established([key(0)]), 0.1)
-    assert held.started(flow(3), 0.1)
-    held.over(key(1))
-    assert held.started(flow(4), 0.1)
+    limiter = HalfOpenLimiter(2)
+    assert [limiter.started(flow(n), 0.0) for n in range(3)] == [True, True, False]
+    assert not limiter.started(flow(0), 0.0)  # again
+    limiter.remove(key(2))  # did not count
+    limiter.progressed({key(0): FlowProgress(0, 0, 0.0, False)}, 0.1)
+    assert not limiter.started(flow(3), 0.1)
+    limiter.progressed(established([key(0)]), 0.1)
+    assert limiter.started(flow(3), 0.1)
+    limiter.remove(key(1))
+    assert limiter.started(flow(4), 0.1)
     assert half_open.FORGET_AFTER == 10.0
 
 
@@ -277,7 +279,7 @@ def test_there_are_windows_in_incast_and_never_outside_it(steps):
         if before and not port.incast:
             assert what == "sample"
             assert queue < 0.2 * limit
-        assert len(port.openers) <= 20
+        assert len(port.half_open) <= 20
 
 
 # A fresh law
@@ -308,7 +310,7 @@ def test_flows_that_were_there_before_the_law_are_no_volley():
 
 def test_flows_that_were_there_before_the_law_do_not_use_up_the_allowance():
     engine, law = fresh(100, allowance=5)
-    assert len(law.openers) == 0 and not law.wants_progress()
+    assert len(law.half_open) == 0 and not law.wants_progress()
     for n in range(100, 105):
         engine.flow_started(PORT, flow(n), 5.001)
     assert law.beta == 5 and law.incast

@@ -432,7 +432,7 @@ def test_the_last_flow_leaves_nothing_behind():
         law.flow_ended(info(flow), 0, 0.02)
     assert law.queue_sampled(sample(0), 0, 0.03) == WindowPlan(window=1460)
     law.congestion(Congestion.NOM, 0, 0.04)
-    assert not len(law.gif) and not len(law.openers)
+    assert not len(law.gif) and not len(law.half_open)
     assert not law._untimed and not law._uncounted and not law.windows
 
 
@@ -520,7 +520,7 @@ def test_a_queue_that_is_congested_when_the_law_begins_is_governed(backlog, stat
 
 def test_flows_that_were_there_before_the_law_do_not_use_up_the_allowance():
     law = fresh(backlog=K, syn_allowance=3)
-    assert len(law.openers) == 0
+    assert len(law.half_open) == 0
     law.progressed({}, 5.005)
     # All flows count until the switch has had the time to tell of them, beyond the allowance too.
     law.announced(FLOWS[30], Announcement(10_000, 6.0), 5.01)
