@@ -21,15 +21,15 @@ from ryu.topology.switches import LLDPPacket
 from fairq_ryu.apps import settings
 from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth, segment_state
 from fairq_ryu.control.agents import AgentLink
-from fairq_ryu.control.bridges import Network, PortState
+from fairq_ryu.control.bridges import FabricController, PortState
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.discovery import Discovery
-from fairq_ryu.control.event_reporter import Happenings
+from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.policy_control import PolicyControl
-from fairq_ryu.control.port_traffic import INTERVAL, Traffic
+from fairq_ryu.control.port_traffic import INTERVAL, PortTrafficTable
 from fairq_ryu.control.state import ControllerState
-from fairq_ryu.control.syn_queue import HeldSyns
-from fairq_ryu.control.windows import Windows
+from fairq_ryu.control.syn_queue import SynQueue
+from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowState, FlowTable, SeenFlow
 from fairq_ryu.fabric.topology.paths import Assigned
 from fairq_ryu.metrics.exporter import Metrics
@@ -39,7 +39,7 @@ from fairq_ryu.packet import parse
 from fairq_ryu.policies.choice import choose
 from fairq_ryu.rest import handler, setup
 from fairq_ryu.ryu_compat import batched_io as connection
-from fairq_ryu.ryu_compat.limited_log import SparingLog
+from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 
 # A bridge without flows is looked at this often, seconds: its first flow is told by a SYN copy anyway.
 _IDLE_INTERVAL = 0.25
@@ -86,24 +86,26 @@ class Controller(app_manager.RyuApp):
         settings.or_exit(handler.check_port)
         token = settings.or_exit(lambda: setup.token(self.config))
         choice = settings.or_exit(lambda: choose(self.policy_name, self.config))
-        self.network = Network(self.config, self.logger)
-        discovery.frame_sent = self.network.frame_sent
+        self.fabric = FabricController(self.config, self.logger)
+        discovery.frame_sent = self.fabric.frame_sent
         self.flows = FlowTable(self.config.number("fairq_ryu", "flow_idle_timeout"))
-        self.traffic = Traffic()
+        self.traffic = PortTrafficTable()
         self.streams = setup.streams(self.config)
-        self.happenings = Happenings(self.streams.add, lambda port: self.network.names.get(port, ""))
-        self.windows = Windows(choice, self.config, self.network, self.flows, self.logger, self.happenings)
+        self.reporter = EventReporter(self.streams.add, lambda port: self.fabric.names.get(port, ""))
+        self.windows = WindowController(
+            choice, self.config, self.fabric, self.flows, self.logger, self.reporter
+        )
         self._holds = self.config.value("fairq_ryu", "syn") == "hold"
         self.counts = Counts()
         self._joining: dict[int, tuple[Any, list[Any]]] = {}  # bridges, and the rules they have told of
-        self._held_syns: HeldSyns[tuple[Any, parse.Frame, bytes, PortKey, float]] = HeldSyns()
+        self._held_syns: SynQueue[tuple[Any, parse.Frame, bytes, PortKey, float]] = SynQueue()
         self._held_there = hub.Event()
         self._copies: deque[tuple[parse.Frame, TcpSegment, PortKey, float]] = deque()
         self._copies_there = hub.Event()
         self._changed = hub.Event()
-        self._refusals = SparingLog(self.logger, of_one=20, of_all=200)
+        self._refusals = RateLimitedLog(self.logger, max_per_peer=20, max_lines=200)
         state = ControllerState(
-            network=self.network,
+            fabric=self.fabric,
             flows=self.flows,
             windows=self.windows,
             traffic=self.traffic,
@@ -151,9 +153,9 @@ class Controller(app_manager.RyuApp):
             return
         del self._joining[datapath.id]
         ports = (_state(port) for port in datapath.ports.values() if port.port_no <= ofp.OFPP_MAX)
-        self.network.bridge_came(datapath, ports, stats, time.monotonic())
+        self.fabric.bridge_came(datapath, ports, stats, time.monotonic())
         self._network_changed()
-        self.happenings.bridge(datapath.id, came=True)
+        self.reporter.bridge(datapath.id, came=True)
         self.logger.info("bridge %016x: connected", datapath.id)
 
     def _agent_came(self, datapath: Any) -> None:
@@ -166,9 +168,9 @@ class Controller(app_manager.RyuApp):
             joining, _ = self._joining.get(datapath.id, (None, []))
             if joining is datapath:
                 del self._joining[datapath.id]
-            if self.network.bridge_gone(datapath):
+            if self.fabric.bridge_gone(datapath):
                 self._network_changed()
-                self.happenings.bridge(datapath.id, came=False)
+                self.reporter.bridge(datapath.id, came=False)
                 self.logger.warning("bridge %016x: connection lost", datapath.id)
             return
         link = self._link(datapath)
@@ -191,32 +193,32 @@ class Controller(app_manager.RyuApp):
             if gone:
                 self.windows.port_gone(PortKey(oxm.bridge_dpid(datapath.id), number))
             return
-        if datapath.id not in self.network.bridges or number > ofp.OFPP_MAX:
+        if datapath.id not in self.fabric.bridges or number > ofp.OFPP_MAX:
             return
         key, now = PortKey(datapath.id, number), time.monotonic()
         if gone:
-            self.network.port_gone(key)
+            self.fabric.port_gone(key)
             self.traffic.forget(key)
             self._apply(self.flows.forget_port(key), now)
         else:
-            self.network.port_changed(datapath.id, _state(message.desc), now)
+            self.fabric.port_changed(datapath.id, _state(message.desc), now)
         self._network_changed()
 
     def _link_lost(self, source: PortKey, target: PortKey) -> None:
-        self.network.topology.link_lost(source, target)
+        self.fabric.topology.link_lost(source, target)
         self._network_changed()
 
     @set_ev_cls(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
     def on_barrier(self, event: Any) -> None:
         """A switch has done what it was told."""
-        self.network.barriers.answered((event.msg.datapath.id, event.msg.xid))
+        self.fabric.barriers.answered((event.msg.datapath.id, event.msg.xid))
 
     @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def on_error(self, event: Any) -> None:
         """A switch has refused something."""
         message = event.msg
         if message.type == ofp.OFPET_METER_MOD_FAILED:
-            self.network.no_meters(message.datapath.id)
+            self.fabric.no_meters(message.datapath.id)
             self.logger.info(
                 "switch %016x has no meter for copies to the controller: they are not limited",
                 message.datapath.id,
@@ -234,7 +236,7 @@ class Controller(app_manager.RyuApp):
             return
         dpid = message.datapath.id or 0
         who = f"bridge {dpid:x}" if link is None else f"agent of bridge {link.dpid:x}"
-        self._refusals.say(who, f"{who} refused {refusal.words(message)}")
+        self._refusals.warning(who, f"{who} refused {refusal.words(message)}")
 
     # Hosts and flows
 
@@ -246,7 +248,7 @@ class Controller(app_manager.RyuApp):
         if "in_port" not in message.match:
             self.counts.packet_ins["other"] += 1
             return
-        if datapath.id not in self.network.bridges:
+        if datapath.id not in self.fabric.bridges:
             self._on_lost(message)
             return
         data = bytes(message.data)
@@ -262,10 +264,10 @@ class Controller(app_manager.RyuApp):
             return
         now = time.monotonic()
         if cookie in (pipeline.COOKIE_SOURCE, pipeline.COOKIE_ARP):
-            self.network.host_seen(datapath, frame, in_port, now)
+            self.fabric.host_seen(datapath, frame, in_port, now)
             self._network_changed()
         if cookie == pipeline.COOKIE_ARP:
-            self.network.answer_arp(datapath, frame, in_port, data)
+            self.fabric.answer_arp(datapath, frame, in_port, data)
         elif cookie == pipeline.COOKIE_TCP and frame.tcp is not None:
             self._copied(frame, frame.tcp, in_port, now)
         elif cookie == pipeline.COOKIE_HELD:
@@ -287,7 +289,7 @@ class Controller(app_manager.RyuApp):
         except Exception:  # Ryu's parsers raise all sorts, and anybody may send this
             self.logger.debug("port %s: a discovery frame of somebody else's", in_port)
             return
-        self.network.link_seen(PortKey(dpid, number), in_port)
+        self.fabric.link_seen(PortKey(dpid, number), in_port)
         self._network_changed()
 
     def _segment(
@@ -302,9 +304,9 @@ class Controller(app_manager.RyuApp):
         Returns its path, and the agents that were told of windows.
         """
         if segment.syn:
-            found = self.network.path(segment.key, in_port, frame.dst)
+            found = self.fabric.path(segment.key, in_port, frame.dst)
         else:
-            found = self.network.paths.get(segment.key)
+            found = self.fabric.paths.get(segment.key)
         path = None if found is None else found.path
         return found, self._apply(self.flows.segment(segment, in_port, path, now), now, came)
 
@@ -315,7 +317,7 @@ class Controller(app_manager.RyuApp):
         if segment.syn:
             # Now: what an agent tells next may be of this connection already.
             self.windows.syn(frame)
-            self.network.hosts.address_seen(frame.src, in_port, segment.key.src)
+            self.fabric.hosts.address_seen(frame.src, in_port, segment.key.src)
         if len(self._copies) >= _MOST_COPIES:
             first, said, port, came = self._copies.popleft()
             self._segment(first, said, port, now, came)
@@ -370,18 +372,18 @@ class Controller(app_manager.RyuApp):
         now: float,
     ) -> None:
         """A SYN goes on when its path and its windows stand; nothing to wait for, and it goes at once."""
-        if self.network.bridges.get(datapath.id) is not datapath:
+        if self.fabric.bridges.get(datapath.id) is not datapath:
             return  # gone while it waited: nobody can send it on, and its sender repeats it
-        self.network.host_seen(datapath, frame, in_port, now)
+        self.fabric.host_seen(datapath, frame, in_port, now)
         found: Assigned | None = None
         told: list[Any] = []
         if frame.tcp is not None:
-            known = self.network.paths.get(frame.tcp.key)
+            known = self.fabric.paths.get(frame.tcp.key)
             found, told = self._segment(frame, frame.tcp, in_port, now, came)
             if found is not None and found.pinned and found != known:
-                told = told + self.network.along(found)
+                told = told + self.fabric.along(found)
         key = None if frame.tcp is None else frame.tcp.key
-        self.network.after(told, lambda: self.network.let_go(datapath, data, in_port, key, found))
+        self.fabric.after(told, lambda: self.fabric.let_go(datapath, data, in_port, key, found))
 
     @set_ev_cls(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)
     def on_flow_removed(self, event: Any) -> None:
@@ -391,7 +393,7 @@ class Controller(app_manager.RyuApp):
             return
         if message.cookie == pipeline.COOKIE_SOURCE and message.match.get("eth_src") is not None:
             port = PortKey(message.datapath.id, message.match.get("in_port"))
-            self.network.host_silent(port, message.match["eth_src"])
+            self.fabric.host_silent(port, message.match["eth_src"])
         elif message.cookie == pipeline.COOKIE_PATH:
             key = pipeline.flow_of(message.match)
             if key is not None:
@@ -401,7 +403,7 @@ class Controller(app_manager.RyuApp):
     # Time
 
     def _network_changed(self) -> None:
-        if self.network.stale:
+        if self.fabric.stale:
             self._changed.set()
 
     def _refresh(self) -> None:
@@ -410,46 +412,46 @@ class Controller(app_manager.RyuApp):
             self._changed.wait()
             hub.sleep(_REFRESH_DELAY)
             self._changed.clear()
-            if not self.network.stale:
+            if not self.fabric.stale:
                 continue
             now = time.monotonic()
             self.windows.name_ports(now)
-            for move in self.network.refresh():
-                self.happenings.moved(move)
+            for move in self.fabric.refresh():
+                self.reporter.moved(move)
                 self._apply(self.flows.repath(move.new.key, move.new.path, now), now)
 
     def _tick(self) -> None:
         while True:
             now = time.monotonic()
-            self.network.tick(now)
+            self.fabric.tick(now)
             self._network_changed()
             self.windows.overdue(now)
             self.streams.tick()
-            hub.sleep(_WAITING_TICK if self.network.topology.waits else _TICK)
+            hub.sleep(_WAITING_TICK if self.fabric.topology.waits else _TICK)
 
     def _ask_meters(self) -> None:
         while True:
             hub.sleep(_METERS_INTERVAL)
-            self.network.ask_meters()
+            self.fabric.ask_meters()
 
     @set_ev_cls(ofp_event.EventOFPMeterStatsReply, MAIN_DISPATCHER)
     def on_meters(self, event: Any) -> None:
         """A bridge says how many copies it has dropped."""
         message = event.msg
         dpid = message.datapath.id
-        if self.network.bridges.get(dpid) is message.datapath:
-            self.network.meters_told(dpid, message.body)
+        if self.fabric.bridges.get(dpid) is message.datapath:
+            self.fabric.meters_told(dpid, message.body)
 
     def _count(self) -> None:
         """Ask the bridges for their ports' counters, one after the other: the answers of many do not come at
         once.
         """
         while True:
-            bridges = list(self.network.bridges)
-            self.traffic.keep_only(self.network.bridges)
+            bridges = list(self.fabric.bridges)
+            self.traffic.keep_only(self.fabric.bridges)
             for dpid in bridges:
-                if dpid in self.network.bridges:
-                    datapath = self.network.bridges[dpid]
+                if dpid in self.fabric.bridges:
+                    datapath = self.fabric.bridges[dpid]
                     datapath.send_msg(pipeline.ask_counters(datapath))
                 hub.sleep(INTERVAL / len(bridges))
             if not bridges:
@@ -460,7 +462,7 @@ class Controller(app_manager.RyuApp):
         """A bridge tells the counters of its ports."""
         message = event.msg
         dpid = message.datapath.id
-        if self.network.bridges.get(dpid) is message.datapath:
+        if self.fabric.bridges.get(dpid) is message.datapath:
             ours = [each for each in message.body if each.port_no <= ofp.OFPP_MAX]
             self.traffic.counted(dpid, ours)
 
@@ -470,11 +472,11 @@ class Controller(app_manager.RyuApp):
             hub.sleep(self.flows.idle_timeout / 4)
             now = time.monotonic()
             self._apply(self.flows.expire(now), now)
-            self.windows.speaker.prune()
+            self.windows.injector.prune()
             self.windows.prune(now)
-            for assigned in self.network.paths:
+            for assigned in self.fabric.paths:
                 if self.flows.get(assigned.key) is None:
-                    self.network.release(assigned.key, closed=False)
+                    self.fabric.release(assigned.key, closed=False)
 
     # Queues and windows
 
@@ -579,7 +581,7 @@ class Controller(app_manager.RyuApp):
         """A connection that is counted nowhere any more needs no path."""
         connection = self.flows.get(key)
         if connection is None or connection.state is FlowState.CLOSED:
-            self.network.release(key, closed=connection is not None)
+            self.fabric.release(key, closed=connection is not None)
             self.windows.flow_over(key)
 
 

@@ -49,7 +49,7 @@ class PortState(NamedTuple):
     name: str
 
 
-class Network:
+class FabricController:
     """All bridges. Every method sends what its event asks for; ``now`` in seconds."""
 
     def __init__(self, config: Config, log: logging.Logger) -> None:
@@ -96,8 +96,8 @@ class Network:
         self.barriers.gone(datapath.id)  # an earlier connection
         self.bridges[datapath.id] = datapath
         self._unmetered.discard(datapath.id)
-        adopted = warm_restart.read(stats)
-        if adopted is None:
+        earlier = warm_restart.read(stats)
+        if earlier is None:
             self._say(datapath, [pipeline.clear(datapath)])
         messages = [pipeline.no_copy_limit(datapath)]
         if self._packet_in_rate:
@@ -105,10 +105,10 @@ class Network:
         self._say(datapath, [*messages, *pipeline.pipeline(datapath)])
         self._standing.discard(datapath.id)
         self.after([datapath], lambda: self._stands(datapath.id, datapath), math.inf)
-        self._forwarding.bridge_came(datapath.id, None if adopted is None else adopted.standing)
+        self._forwarding.bridge_came(datapath.id, None if earlier is None else earlier.forwarding)
         self.topology.add_switch(datapath.id, [(port.number, port.up) for port in ports], now)
-        if adopted is not None:
-            self._adopt(datapath.id, adopted, now)
+        if earlier is not None:
+            self._reuse_rules(datapath.id, earlier, now)
         self.names.update({PortKey(datapath.id, port.number): port.name for port in ports})
         for host in self.hosts.behind(datapath.id):
             self._say(datapath, pipeline.source(datapath, host.mac, host.port.port, self._host_idle))
@@ -116,13 +116,13 @@ class Network:
             self._pin(assigned, only=datapath.id)
         self._hold(now)
 
-    def _adopt(self, dpid: int, adopted: warm_restart.Adopted, now: float) -> None:
+    def _reuse_rules(self, dpid: int, earlier: warm_restart.EarlierRules, now: float) -> None:
         self._take_over_at = now + _RETURN
-        for key in adopted.standing:
+        for key in earlier.forwarding:
             if isinstance(key, FromLink):
                 self.topology.assume_link(PortKey(dpid, key.port), now + _RETURN)
-        self._old_pins[dpid] = adopted.pins
-        for mac, number in adopted.hosts:
+        self._old_pins[dpid] = earlier.pins
+        for mac, number in earlier.hosts:
             port = PortKey(dpid, number)
             # What this controller has seen itself is newer.
             if self.hosts.by_mac(mac) is None and self.topology.frame_seen(port):

@@ -13,7 +13,7 @@ from fairq_ryu.fabric.topology.paths import Moved
 from fairq_ryu.model import Announcement, Congestion, FlowKey, PortKey
 
 # Deadlines that are waited for; of more, the rest is not told when it is missed.
-_MOST_DEADLINES = 100_000
+_MAX_DEADLINES = 100_000
 # So many that count no more are kept, and as many as there are that do, before the heap is cleared of them.
 _SPARE = 64
 
@@ -31,7 +31,7 @@ class Sink(Protocol):
     ) -> None: ...
 
 
-class Happenings:
+class EventReporter:
     """``name`` says what an interface is called, "" if that is not known."""
 
     def __init__(self, sink: Sink, name: Callable[[PortKey], str]) -> None:
@@ -42,7 +42,7 @@ class Happenings:
         # A heap, and the deadline of each flow: what is in the heap and not there as well counts no more.
         self._deadlines: list[tuple[float, FlowKey]] = []
         self._due: dict[FlowKey, float] = {}
-        self.outcomes = Outcomes(_MOST_DEADLINES)
+        self.outcomes = Outcomes(_MAX_DEADLINES)
         """announced flows, of which the outcome is to be told"""
 
     def _called(self, key: PortKey) -> str:
@@ -95,7 +95,7 @@ class Happenings:
             self._due.pop(flow, None)
             return
         known = self._due.get(flow)
-        if known == deadline or (known is None and len(self._due) >= _MOST_DEADLINES):
+        if known == deadline or (known is None and len(self._due) >= _MAX_DEADLINES):
             return
         self._due[flow] = deadline
         heapq.heappush(self._deadlines, (deadline, flow))

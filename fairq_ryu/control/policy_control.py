@@ -10,7 +10,7 @@ from ryu.lib import hub
 
 from fairq_ryu.config.schema import Config, settings_of
 from fairq_ryu.control.events import Kind
-from fairq_ryu.control.windows import Windows
+from fairq_ryu.control.windows import WindowController
 from fairq_ryu.errors import UserError
 from fairq_ryu.policies.base import Policy, available, same
 from fairq_ryu.policies.choice import PolicyChoice, make
@@ -23,7 +23,11 @@ class PolicyControl:
     """
 
     def __init__(
-        self, windows: Windows, config: Config, report: Callable[[Kind, str], object], log: logging.Logger
+        self,
+        windows: WindowController,
+        config: Config,
+        report: Callable[[Kind, str], object],
+        log: logging.Logger,
     ) -> None:
         self._windows = windows
         self._config = config

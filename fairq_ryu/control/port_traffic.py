@@ -29,7 +29,7 @@ class PortTraffic(NamedTuple):
     rx_bps: int | None = None
 
 
-class Traffic:
+class PortTrafficTable:
     """The ports of all bridges."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel.segment_state import MAX_KEYS, SegmentState
 from fairq_ryu.control.agents import AgentLink
-from fairq_ryu.control.bridges import Network
+from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline
@@ -24,11 +24,11 @@ from fairq_ryu.packet import parse, tcp_build, tcp_timestamps
 _WAKE_PATIENCE = 0.5
 
 
-class Speaker:
+class SegmentInjector:
     """Sends what :mod:`~fairq_ryu.packet.tcp_build` makes. ``said`` counts that, and what was not sent."""
 
-    def __init__(self, network: Network, flows: FlowTable, links: Mapping[int, AgentLink]) -> None:
-        self._network = network
+    def __init__(self, fabric: FabricController, flows: FlowTable, links: Mapping[int, AgentLink]) -> None:
+        self._fabric = fabric
         self._flows = flows
         self._links = links
         self._addresses: dict[FlowKey, tcp_build.Addressing] = {}  # by connection
@@ -67,7 +67,7 @@ class Speaker:
             self._waking[flow] = now
             asked.setdefault(receiver.dpid, []).append(flow.reversed)
         if asked:
-            self._network.after(told, _asking(self._links, asked))
+            self._fabric.after(told, _asking(self._links, asked))
 
     def states(self, states: Iterable[SegmentState], now: float) -> None:
         """An agent has told receivers' numbers: whoever waits for one is woken."""
@@ -100,7 +100,7 @@ class Speaker:
         """Send a frame out by the port that has dropped it; with the timestamp that its receiver has echoed
         last (None: not known), should that be newer.
         """
-        bridge = self._network.bridges.get(port.dpid)
+        bridge = self._fabric.bridges.get(port.dpid)
         if bridge is not None:
             if tsecr is not None:
                 frame = tcp_timestamps.renewed(frame, tsecr)
@@ -109,7 +109,7 @@ class Speaker:
 
     def _say(self, flow: FlowKey, what: str, made: list[bytes] | tcp_build.Refusal) -> None:
         receiver = self._receiver(flow)
-        bridge = None if receiver is None else self._network.bridges.get(receiver.dpid)
+        bridge = None if receiver is None else self._fabric.bridges.get(receiver.dpid)
         if isinstance(made, tcp_build.Refusal) or receiver is None or bridge is None:
             self.said[
                 f"{what}: {made if isinstance(made, tcp_build.Refusal) else 'the receiver is not known'}"
@@ -125,7 +125,7 @@ class Speaker:
         path = None if connection is None else connection.path_for(flow)
         if path is not None:
             return path.forward[-1]
-        host = self._network.hosts.by_ip(flow.dst)
+        host = self._fabric.hosts.by_ip(flow.dst)
         return None if host is None else host.port
 
 

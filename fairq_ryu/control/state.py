@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fairq_ryu.control.bridges import Network
+from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.events import History
-from fairq_ryu.control.port_traffic import Traffic
-from fairq_ryu.control.windows import Windows
+from fairq_ryu.control.port_traffic import PortTrafficTable
+from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.model import NO_WINDOWS, dpid_text
 from fairq_ryu.policies.engine import PortView
@@ -30,10 +30,10 @@ class EventQueue(Protocol):
 class ControllerState:
     """The parts of one controller, to be read. They may change during a reading that gives others a turn."""
 
-    network: Network
+    fabric: FabricController
     flows: FlowTable
-    windows: Windows
-    traffic: Traffic
+    windows: WindowController
+    traffic: PortTrafficTable
     counts: Counts
     history: History
     event_queue: EventQueue
@@ -41,12 +41,12 @@ class ControllerState:
 
     def ports(self) -> Iterator[dict[str, Any]]:
         """The ports of all bridges. What only an agent can tell is None without one, or before it has."""
-        network, windows = self.network, self.windows
+        fabric, windows = self.fabric, self.windows
         engine = windows.engine
         governed = engine.view()
-        for dpid in sorted(network.topology.switches):
+        for dpid in sorted(fabric.topology.switches):
             link = windows.links.get(dpid)
-            for port in network.topology.ports(dpid):
+            for port in fabric.topology.ports(dpid):
                 seen = governed.get(port, _UNKNOWN)
                 plan, sample = seen.plan, seen.sample
                 depth = link.depths.get(port.port) if link is not None else None
@@ -54,8 +54,8 @@ class ControllerState:
                 yield {
                     "dpid": dpid_text(dpid),
                     "port": port.port,
-                    "name": network.names.get(port, ""),
-                    "role": str(network.topology.role(port)),
+                    "name": fabric.names.get(port, ""),
+                    "role": str(fabric.topology.role(port)),
                     "flows": seen.flows,
                     "active": None if depth is None else depth.active,
                     "queue_bytes": None if depth is None else depth.backlog,

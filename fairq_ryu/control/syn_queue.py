@@ -22,7 +22,7 @@ PATIENCE = 0.2
 TURN = 0.01
 
 
-class HeldSyns(Generic[T]):
+class SynQueue(Generic[T]):
     """What waits. ``T`` is whatever belongs to a SYN."""
 
     def __init__(self) -> None:

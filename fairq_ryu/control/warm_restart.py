@@ -1,6 +1,7 @@
-"""What an earlier controller has left in a bridge, read back: traffic goes on while links are found again.
+"""Warm restart: the rules that an earlier controller left in a bridge, read from its flow statistics.
 
-Rules that are not ours, or of another layout of the tables, mean that everything is cleared instead.
+Traffic continues on these rules while links are discovered again. If a rule is not ours, or belongs to
+another layout of the tables, nothing is reused and the tables are cleared.
 """
 
 from __future__ import annotations
@@ -17,33 +18,33 @@ from fairq_ryu.openflow import pipeline
 
 
 @dataclass(slots=True)
-class Adopted:
-    """``standing``: the forwarding rules; ``hosts``: MAC addresses with the ports they are behind; ``pins``:
-    the directions of connections that have rules of their own.
+class EarlierRules:
+    """``forwarding``: the forwarding rules; ``hosts``: MAC addresses and their port numbers; ``pins``: the
+    directions of connections that have rules of their own.
     """
 
-    standing: dict[RuleKey, Value] = field(default_factory=dict)
+    forwarding: dict[RuleKey, Value] = field(default_factory=dict)
     hosts: list[tuple[str, int]] = field(default_factory=list)
     pins: list[FlowKey] = field(default_factory=list)
 
 
-def read(stats: Iterable[Any]) -> Adopted | None:
-    """What the rules of a bridge say, as flow statistics list them; None if they cannot be taken over."""
-    found = Adopted()
+def read(stats: Iterable[Any]) -> EarlierRules | None:
+    """Decode the flow statistics of a bridge. None if its rules cannot be reused."""
+    found = EarlierRules()
     for stat in stats:
-        # Ryu's topology service puts its own rule for discovery frames in every bridge.
+        # Ryu's topology service installs its own rule for discovery frames in every bridge.
         if stat.match.get("eth_type") == pipeline.ETH_TYPE_LLDP:
             continue
         if not pipeline.is_ours(stat.cookie):
             return None
-        _note(stat, found)
-    return found if Flood() in found.standing else None
+        _add(stat, found)
+    return found if Flood() in found.forwarding else None
 
 
-def _note(stat: Any, found: Adopted) -> None:
+def _add(stat: Any, found: EarlierRules) -> None:
     match = stat.match
     if stat.table_id == pipeline.TRACK and stat.priority == pipeline.FROM_LINK:
-        found.standing[FromLink(match["in_port"])] = ()
+        found.forwarding[FromLink(match["in_port"])] = ()
     elif stat.table_id == pipeline.SOURCE and stat.priority:
         found.hosts.append((match["eth_src"], match["in_port"]))
     elif stat.table_id == pipeline.PATHS and stat.priority:
@@ -52,7 +53,7 @@ def _note(stat: Any, found: Adopted) -> None:
             found.pins.append(key)
     elif stat.table_id == pipeline.PATHS:
         gotos = [each.table_id for each in stat.instructions if each.type == ofp.OFPIT_GOTO_TABLE]
-        found.standing[Shares()] = (pipeline.DESTINATION - gotos[0],) if gotos else (0,)
+        found.forwarding[Shares()] = (pipeline.DESTINATION - gotos[0],) if gotos else (0,)
     elif stat.table_id == pipeline.DESTINATION:
         ports = tuple(
             action.port
@@ -62,6 +63,6 @@ def _note(stat: Any, found: Adopted) -> None:
         )
         share, mask = match.get("metadata", (0, 0))
         if "eth_dst" in match:
-            found.standing[Deliver(match["eth_dst"], share, mask)] = ports
+            found.forwarding[Deliver(match["eth_dst"], share, mask)] = ports
         else:
-            found.standing[Flood(share)] = ports
+            found.forwarding[Flood(share)] = ports

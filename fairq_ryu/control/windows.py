@@ -12,9 +12,9 @@ from fairq_ryu.channel.segment_state import MAX_KEYS, SegmentState
 from fairq_ryu.config.schema import Config
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.announcement_outcomes import Counted
-from fairq_ryu.control.bridges import Network
-from fairq_ryu.control.event_reporter import Happenings
-from fairq_ryu.control.segment_injector import Speaker
+from fairq_ryu.control.bridges import FabricController
+from fairq_ryu.control.event_reporter import EventReporter
+from fairq_ryu.control.segment_injector import SegmentInjector
 from fairq_ryu.fabric.deadlines.announcements import Announcements, Change, Entry
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
@@ -30,29 +30,29 @@ from fairq_ryu.policies.engine import PolicyEngine
 _RECOVERY_INTERVAL = 0.001
 
 
-class Windows:
+class WindowController:
     """All agents and what they are told. Every method sends what its event asks for; ``now`` in seconds."""
 
     def __init__(
         self,
         choice: PolicyChoice,
         config: Config,
-        network: Network,
+        fabric: FabricController,
         flows: FlowTable,
         log: logging.Logger,
-        happenings: Happenings | None = None,
+        reporter: EventReporter | None = None,
     ) -> None:
         self._log = log
-        self._network = network
+        self._fabric = fabric
         self._flows = flows
-        self._happenings = happenings or Happenings(lambda *_, **__: None, lambda _: "")
+        self._reporter = reporter or EventReporter(lambda *_, **__: None, lambda _: "")
         self._default_buffer = int(config.number("fairq_ryu", "default_buffer"))
         self.lease = int(config.number("fairq_ryu", "lease"))
         self.engine = PolicyEngine(choice, self.lease)
         self.links: dict[int, AgentLink] = {}
         self.announcements = Announcements(config.services())
         self._heeded: bool | None = None  # does a policy heed announcements? None: not asked yet
-        self.speaker = Speaker(network, flows, self.links)
+        self.injector = SegmentInjector(fabric, flows, self.links)
         self._recoveries: dict[base.Recovery, recovery.Recovery] = {}
         self._named: dict[PortKey, tuple[str, str]] = {}
         self._unbuffered: set[PortKey] = set()
@@ -68,7 +68,7 @@ class Windows:
         self.links[link.dpid] = link
         datapath.send_msg(pipeline.clear(datapath))
         self.engine.switch_gone(link.dpid)
-        self._happenings.agent(link.dpid, came=True)
+        self._reporter.agent(link.dpid, came=True)
         return link
 
     def agent_gone(self, link: AgentLink) -> None:
@@ -76,12 +76,12 @@ class Windows:
         del self.links[link.dpid]
         link.wake.set()
         self.leases_cut += self.engine.switch_gone(link.dpid)
-        self._happenings.agent(link.dpid, came=False)
+        self._reporter.agent(link.dpid, came=False)
 
     def port_gone(self, key: PortKey) -> None:
         """An agent does not watch a port any more."""
         self.engine.port_gone(key)
-        self._happenings.port_gone(key)
+        self._reporter.port_gone(key)
         link = self.links.get(key.dpid)
         if link is not None:
             link.port_gone(key.port)
@@ -92,11 +92,11 @@ class Windows:
 
     def name_ports(self, now: float) -> None:
         """Say what ports are called and lead to, where that has changed: it may decide on their policy."""
-        topology = self._network.topology
+        topology = self._fabric.topology
         for dpid in topology.switches:
             for key in topology.ports(dpid):
                 role = str(topology.role(key))
-                about = self._network.names.get(key, ""), role if role in ("host", "link") else ""
+                about = self._fabric.names.get(key, ""), role if role in ("host", "link") else ""
                 if self._named.get(key) != about:
                     self._named[key] = about
                     self._send(self.engine.named(key, *about, now), now)
@@ -125,7 +125,7 @@ class Windows:
                 changes += self.engine.flow_ended(event.port, event.flow.key, now)
                 # Its ports may open another connection already, which is no news of this one.
                 other = self._flows.get(event.flow.key)
-                self._happenings.outcomes.left(event.flow.key, other, now)
+                self._reporter.outcomes.left(event.flow.key, other, now)
                 if other is not None and other.again and other.since == now:
                     self.announcements.flow_ended(event.flow.key)
         return self._send(changes, now)
@@ -151,7 +151,7 @@ class Windows:
         announced = self.announcements.flow_started(key, opener, since, now)
         if announced is not None:
             changes += self.engine.announced(event.port, key, announced, now)
-            self._happenings.deadline(key, announced.deadline)
+            self._reporter.deadline(key, announced.deadline)
             self._follow(key, announced, since)
         return changes
 
@@ -162,17 +162,17 @@ class Windows:
         connection = self._flows.get(flow)
         if self._heeded and connection is not None:
             asked = self.announcements.asked(flow)
-            self._happenings.announced(flow, announcement, connection, started, asked)
+            self._reporter.announced(flow, announcement, connection, started, asked)
 
     def flow_over(self, flow: FlowKey) -> None:
         """A connection has ended, or is not counted any more."""
         for key in (flow, flow.reversed):
             self.announcements.flow_ended(key)
-        self.speaker.forget(flow)
+        self.injector.forget(flow)
 
     def syn(self, frame: parse.Frame) -> None:
         """A SYN was copied."""
-        self.speaker.learn(frame)
+        self.injector.learn(frame)
         if frame.tcp is not None:
             for each in self._recoveries.values():
                 each.forget(frame.tcp.key)
@@ -197,17 +197,17 @@ class Windows:
                 for port in connection.directions[flow].ports:
                     self._send(self.engine.announced(port, flow, announcement, now), now)
                 self._follow(flow, announcement, connection.since)
-            self._happenings.deadline(flow, None if announcement is None else announcement.deadline)
+            self._reporter.deadline(flow, None if announcement is None else announcement.deadline)
 
     def prune(self, now: float) -> None:
         """Forget announcements that no flow has taken, and flows that ended when they were on no port."""
         self.announcements.expire(now)
-        for flow in self._happenings.outcomes:
-            self._happenings.outcomes.left(flow, self._flows.get(flow), now)
+        for flow in self._reporter.outcomes:
+            self._reporter.outcomes.left(flow, self._flows.get(flow), now)
 
     def overdue(self, now: float) -> None:
         """Tell of deadlines that have passed, and of announced flows that have ended without sending all."""
-        self._happenings.overdue(now, self.engine.missed)
+        self._reporter.overdue(now, self.engine.missed)
 
     # What agents tell
 
@@ -217,7 +217,7 @@ class Windows:
             before = link.read(record, now)
             key = PortKey(link.dpid, record.port)
             if before is not None and record.drops > before.drops:
-                self._happenings.dropped(key, record.drops - before.drops)
+                self._reporter.dropped(key, record.drops - before.drops)
             if not link.governs(record) and not (before and before.limit):
                 self._leave_alone(key, record)
                 continue
@@ -225,11 +225,11 @@ class Windows:
             if not sample.limit:
                 sample = sample._replace(limit=self._default_buffer)
             self._send(self.engine.sampled(key, sample, now), now)
-            self._happenings.incast(key, self.engine.incast(key))
+            self._reporter.incast(key, self.engine.incast(key))
             thresholds = self.engine.thresholds(key)
             link.tell_thresholds(record.port, thresholds)
             if thresholds is None or not thresholds.cng:
-                self._happenings.unwatched(key)
+                self._reporter.unwatched(key)
             if self.engine.wants_progress(key):
                 link.ask_progress(record.port, 0.9 * self.engine.interval(key), now)
             self._recover(key, sample.backlog, now)
@@ -247,7 +247,7 @@ class Windows:
     def congestion(self, link: AgentLink, told: congestion.CongestionNotice, now: float) -> None:
         """A queue has crossed a threshold."""
         key = PortKey(link.dpid, told.port)
-        self._happenings.congestion(key, told.state, told.backlog)
+        self._reporter.congestion(key, told.state, told.backlog)
         self._send(self.engine.congestion(key, told.state, told.backlog, now), now)
         self._recover(key, told.backlog, now)
 
@@ -267,14 +267,14 @@ class Windows:
 
     def counted(self, link: AgentLink, found: Iterable[flow_records.FlowRecord], now: float) -> None:
         """How far flows are, whatever their port: announced ones may have met their deadline."""
-        outcomes = self._happenings.outcomes
+        outcomes = self._reporter.outcomes
         if outcomes:
             wanted = (_counted(link.dpid, each) for each in found if outcomes.wants(each.key))
-            self._happenings.counted(wanted, now)
+            self._reporter.counted(wanted, now)
 
     def segments(self, states: list[SegmentState], now: float) -> None:
         """The last segments of receivers."""
-        self.speaker.states(states, now)
+        self.injector.states(states, now)
         for each in self._recoveries.values():
             self._act(each.states(states, now))
 
@@ -325,9 +325,9 @@ class Windows:
             match action:
                 case recovery.SendDuplicates(flow, state):
                     assert isinstance(state, SegmentState)
-                    self.speaker.duplicates(flow, state)
+                    self.injector.duplicates(flow, state)
                 case recovery.Reinject(port, frame, tsecr):
-                    self.speaker.put_back(port, frame, tsecr)
+                    self.injector.put_back(port, frame, tsecr)
                 case recovery.Ask(dpid, keys):
                     link = self.links.get(dpid)
                     if link is not None:
@@ -357,7 +357,7 @@ class Windows:
             if change.wake and change.target.flow is not None:
                 awake.append(change.target.flow)
         if awake:
-            self.speaker.wake(awake, told.values(), now)
+            self.injector.wake(awake, told.values(), now)
         return list(told.values())
 
     def use(self, choice: PolicyChoice) -> None:
@@ -366,7 +366,7 @@ class Windows:
         self._send(self.engine.use(choice, now), now)
         self._heeded = self.engine.deaf() is None
         if not self._heeded:
-            self._happenings.outcomes.clear()
+            self._reporter.outcomes.clear()
         self._forget_losses(self.engine.view())
         for link in self.links.values():
             link.wake.set()  # the queues may be wanted sooner now

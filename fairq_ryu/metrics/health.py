@@ -92,7 +92,7 @@ def health(state: ControllerState, now: float) -> Samples:
     counts, windows, engine = state.counts, state.windows, state.windows.engine
     links = [((f"{dpid:016x}",), link) for dpid, link in sorted(windows.links.items())]
     standing = engine.rules(now)
-    dropped = sorted(state.network.copies_dropped.items())
+    dropped = sorted(state.fabric.copies_dropped.items())
     return {
         "fairq_build_info": [((__version__, platform.python_version()), 1)],
         "fairq_policy_info": [((engine.policy.name,), 1)],

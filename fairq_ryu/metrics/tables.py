@@ -203,27 +203,27 @@ def _queue(
 
 def fabric(state: ControllerState, now: float) -> Samples:
     """Switches, hosts, flows, and what is done for flows."""
-    network, flows, windows = state.network, state.flows, state.windows
-    known = sorted(network.topology.known_switches | set(windows.links))
+    fabric, flows, windows = state.fabric, state.flows, state.windows
+    known = sorted(fabric.topology.known_switches | set(windows.links))
     gif = _gif_states(windows.engine.gif().values(), now)
     losses: Counter[str] = Counter()
     for each in windows.recoveries:
         losses.update(asdict(each.counters))
-    said = windows.speaker.said
+    said = windows.injector.said
     unsaid = ((key.partition(": "), count) for key, count in sorted(said.items()) if ": " in key)
     return {
-        "fairq_bridge_connected": [((dpid_text(dpid),), dpid in network.bridges) for dpid in known],
+        "fairq_bridge_connected": [((dpid_text(dpid),), dpid in fabric.bridges) for dpid in known],
         "fairq_agent_connected": [((dpid_text(dpid),), dpid in windows.links) for dpid in known],
-        "fairq_hosts": [((), len(network.hosts))],
-        "fairq_links": [((), sum(1 for _ in network.topology.links()))],
+        "fairq_hosts": [((), len(fabric.hosts))],
+        "fairq_links": [((), sum(1 for _ in fabric.topology.links()))],
         "fairq_flows": [((str(state),), count) for state, count in flows.states.items()],
         "fairq_flows_opened_total": [((), flows.opened)],
         "fairq_flows_refused_total": [((), flows.refused)],
         "fairq_flows_unscaled": [
             ((dpid_text(dpid),), link.flows_unscaled) for dpid, link in sorted(windows.links.items())
         ],
-        "fairq_paths_pinned": [((), network.paths.pinned)],
-        "fairq_repins_total": [((), network.repins)],
+        "fairq_paths_pinned": [((), fabric.paths.pinned)],
+        "fairq_repins_total": [((), fabric.repins)],
         "fairq_announcements": [((), len(windows.announcements))],
         "fairq_announcements_made_total": [((), windows.announcements.made)],
         "fairq_gif_flows": [((state,), gif[state]) for state in _GIF_STATES],

@@ -10,7 +10,7 @@ from typing import Any
 from fairq_ryu import __version__
 from fairq_ryu.control.state import ControllerState
 from fairq_ryu.control.turns import in_turns
-from fairq_ryu.control.windows import Windows
+from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.topology.graph import with_hosts
 from fairq_ryu.model import dpid_text
@@ -39,10 +39,10 @@ class FabricView:
 
     def _map(self) -> tuple[Any, _Rows, _Rows]:
         """Hosts and links as rows, made anew when either has changed."""
-        network = self._state.network
-        version = network.topology.version, network.hosts.version
+        fabric = self._state.fabric
+        version = fabric.topology.version, fabric.hosts.version
         if self._mapped[0] != version:
-            graph = with_hosts(network.topology.graph(), network.hosts)
+            graph = with_hosts(fabric.topology.graph(), fabric.hosts)
             # Switches are nodes, too, by number; only hosts are anywhere.
             known: list[tuple[Any, Any]] = sorted(
                 (mac, at) for mac, at in graph.nodes(data="at") if at is not None
@@ -58,7 +58,7 @@ class FabricView:
 
     def health(self) -> dict[str, Any]:
         """How the controller is."""
-        bridges, links = self._state.network.bridges, self._state.windows.links
+        bridges, links = self._state.fabric.bridges, self._state.windows.links
         delay = self._state.counts.loop_delay.recent(0.99)
         return {
             "status": "ok",
@@ -79,7 +79,7 @@ class FabricView:
         """The connections of a page."""
         windows = self._state.windows
         rows = flow_rows.FlowRows(
-            self._state.network.paths, windows.engine.view(), windows.links, time.monotonic()
+            self._state.fabric.paths, windows.engine.view(), windows.links, time.monotonic()
         )
         return flow_rows.page(list(self._state.flows), wanted, rows.row)
 
@@ -89,21 +89,21 @@ class FabricView:
 
     def paths(self, wanted: PageQuery) -> tuple[list[dict[str, Any]], int]:
         """The paths of a page."""
-        found = list(self._state.network.paths)
+        found = list(self._state.fabric.paths)
         chosen = found[wanted.offset : wanted.offset + wanted.limit]
         return [flow_rows.path_row(each) for each in in_turns(chosen)], len(found)
 
     def switches(self) -> list[dict[str, Any]]:
         """The bridges that were ever connected and have not lost all their ports."""
-        network = self._state.network
+        fabric = self._state.fabric
         return [
             {
                 "dpid": dpid_text(dpid),
-                "connected": dpid in network.bridges,
+                "connected": dpid in fabric.bridges,
                 "agent": dpid in self._state.windows.links,
-                "ports": len(network.topology.ports(dpid)),
+                "ports": len(fabric.topology.ports(dpid)),
             }
-            for dpid in in_turns(sorted(network.topology.known_switches | set(self._state.windows.links)))
+            for dpid in in_turns(sorted(fabric.topology.known_switches | set(self._state.windows.links)))
         ]
 
     def hosts(self) -> list[dict[str, Any]]:
@@ -118,7 +118,7 @@ class FabricView:
 class AnnouncingView:
     """The announcements of one controller, for the REST interface."""
 
-    def __init__(self, windows: Windows) -> None:
+    def __init__(self, windows: WindowController) -> None:
         self._windows = windows
 
     def announce(self, wanted: Request) -> dict[str, Any]:

@@ -30,11 +30,11 @@ from fairq_ryu.ryu_compat.switch_listener import Refused
 LOG = logging.getLogger(__name__)
 # What waits for one switch. All its rules may be said anew at once when links fail: 100,000 pinned flows are
 # 200,000 messages of 120 bytes. A peer that takes nothing in for Ryu's socket_timeout (5 s) ends sooner.
-MOST_UNSENT_BYTES = 64 << 20
-MOST_UNSENT = 1 << 18
+MAX_UNSENT_BYTES = 64 << 20
+MAX_UNSENT = 1 << 18
 # With so much waiting, no echo is added to it: a peer could have its own bytes kept here.
-_MOST_UNSENT_ECHOES = 1 << 20
-_MOST_ECHOES = 4096
+_MAX_UNSENT_ECHO_BYTES = 1 << 20
+_MAX_UNSENT_ECHOES = 4096
 _READ_BYTES = 1 << 16
 # A message must be whole this many seconds after its first byte; the longest has 65,535.
 MESSAGE_TIME = 10.0
@@ -43,9 +43,9 @@ _SLICE = 0.001
 # A call that has taken longer, seconds, has waited, and others have run.
 _WAITED = 0.0002
 # A bridge has no more ports than this (OFPP_MAX of OpenFlow 1.0 and Open vSwitch).
-_MOST_PORTS = 0xFF00
+_MAX_PORTS = 0xFF00
 # Messages that describe ports before the handshake is over: of 1,023 ports each.
-_MOST_PORT_MESSAGES = 64
+_MAX_PORT_MESSAGES = 64
 _DPID = struct.Struct("!Q")
 
 
@@ -66,7 +66,7 @@ class SendQueue:
     @property
     def full(self) -> bool:
         """Is more waiting than ever should?"""
-        return self.bytes > MOST_UNSENT_BYTES or len(self._parts) > MOST_UNSENT
+        return self.bytes > MAX_UNSENT_BYTES or len(self._parts) > MAX_UNSENT
 
     def put(self, data: bytes, last: bool) -> None:
         """Add a message. Never waits."""
@@ -118,9 +118,9 @@ class SwitchConnection(controller.Datapath):
         if self.ended:
             return
         self.ended = True
-        switch_listener.SAID.say(self.host, f"{self}: {reason}; connection closed")
+        switch_listener.PEER_LOG.warning(self.host, f"{self}: {reason}; connection closed")
         self.send_q = None
-        switch_listener.hang_up(self.socket)
+        switch_listener.shut_down(self.socket)
 
     # Sending
 
@@ -230,7 +230,7 @@ class SwitchConnection(controller.Datapath):
             return Phase.JOINED
         if self.state == MAIN_DISPATCHER:
             self.joined = True
-            switch_listener.DOORWAY.joined()
+            switch_listener.CONNECTIONS.handshake_complete()
             return Phase.JOINED
         return Phase.GREETING if self.state == HANDSHAKE_DISPATCHER else Phase.JOINING
 
@@ -253,15 +253,15 @@ class SwitchConnection(controller.Datapath):
             self._port_messages += 1
             if self.id is None:
                 raise Refused("port description before FEATURES_REPLY")
-            if self._port_messages > _MOST_PORT_MESSAGES:
+            if self._port_messages > _MAX_PORT_MESSAGES:
                 raise Refused("it has more ports than a bridge can have")
-        elif kind == wellformed.PORT_STATUS and len(getattr(self, "ports", ())) > _MOST_PORTS:
+        elif kind == wellformed.PORT_STATUS and len(getattr(self, "ports", ())) > _MAX_PORTS:
             raise Refused("it has more ports than a bridge can have")
         self._dispatch(version, kind, xid, message)
 
     def _unread(self) -> bool:
         queue = self.send_q
-        return queue is None or queue.bytes > _MOST_UNSENT_ECHOES or len(queue) > _MOST_ECHOES
+        return queue is None or queue.bytes > _MAX_UNSENT_ECHO_BYTES or len(queue) > _MAX_UNSENT_ECHOES
 
     def _check_version(self, hello: bytes) -> None:
         if wellformed.offers_1_3(hello):
@@ -276,7 +276,7 @@ class SwitchConnection(controller.Datapath):
     def _check_dpid(self, dpid: int) -> None:
         if self.id is not None and self.id != dpid:
             raise Refused(f"it changes its datapath id to {dpid:016x}")
-        switch_listener.DOORWAY.claim(self, dpid)
+        switch_listener.CONNECTIONS.claim(self, dpid)
 
     def _dispatch(self, version: int, kind: int, xid: int, message: bytes) -> None:
         """What Ryu's own loop does with a message."""
@@ -318,7 +318,7 @@ def serve(sock: Any, address: Any) -> None:
         LOG.debug("%s: %s", switch_listener.peer_of(address), error)
         sock.close()
         return
-    with switch_listener.DOORWAY.served(connection):
+    with switch_listener.CONNECTIONS.served(connection):
         try:
             connection.serve()
         except Exception as error:  # a fault of ours ends this connection, and no other

@@ -1,8 +1,8 @@
-"""The port where switches connect: how many may, for how long without a handshake, and who is who.
+"""The port where switches connect: limits on connections and handshakes, and one connection per datapath id.
 
-Anybody who reaches the port can open connections. What is not past its handshake is bounded in number, all
-together and by address, and the oldest makes room; an id that a connected switch has is not taken from it
-while it answers.
+Anybody who reaches the port can open connections. Connections whose handshake is not complete are limited in
+number, in total and by address; the oldest is closed to make room. A new connection does not take the
+datapath id of a connected switch that still answers.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import Any, Protocol
 
 from ryu.lib import hub
 
-from fairq_ryu.ryu_compat.limited_log import SparingLog
+from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 
 LOG = logging.getLogger(__name__)
-SAID = SparingLog(LOG)
+PEER_LOG = RateLimitedLog(LOG)
 # HELLO, features and ports take a switch a few round trips; Open vSwitch itself gives up sooner. A controller
 # that starts anew meets hundreds of switches at once.
 HANDSHAKE_TIME = 10.0
-# Connections before the end of their handshake. In a network of Mininet all switches have one address.
-MOST_WAITING = 512
-MOST_WAITING_OF_ONE = 256
-# Connections altogether, if there are file descriptors for so many and some for the rest of the controller.
-MOST = 4096
+# Connections whose handshake is not complete. In a Mininet network all switches have one address.
+MAX_PENDING = 512
+MAX_PENDING_PER_HOST = 256
+# Connections in total, if the process has enough file descriptors for them and some to spare.
+MAX_CONNECTIONS = 4096
 _SPARE_DESCRIPTORS = 512
-# Another connection says it is a switch that is connected: the present one has so many seconds to say a word.
+# When a connection claims the id of a connected switch, the present one must answer within these seconds.
 ANSWER_TIME = 2.0
-# Failures of accept that pass.
-_PASSING = {
+# Failures of accept that are temporary.
+_TEMPORARY = {
     errno.EMFILE,
     errno.ENFILE,
     errno.ENOBUFS,
@@ -43,11 +43,11 @@ _PASSING = {
     errno.EPROTO,
     errno.EINTR,
 }
-_ACCEPT_AGAIN = 0.1
+_ACCEPT_RETRY = 0.1  # seconds
 
 
 class Refused(Exception):
-    """A connection that is to end; says why."""
+    """A connection must be closed; the text says why."""
 
 
 def host_of(address: Any) -> str:
@@ -56,32 +56,32 @@ def host_of(address: Any) -> str:
 
 
 def peer_of(address: Any) -> str:
-    """A socket's address as people write it."""
+    """A socket's address as text: ``host:port``."""
     if not isinstance(address, tuple) or len(address) < 2:
         return host_of(address)
     host = host_of(address)
     return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
 
 
-def hang_up(sock: Any) -> None:
-    """End a connection both ways; whoever waits for it is woken."""
+def shut_down(sock: Any) -> None:
+    """Shut a socket down in both directions; greenlets that wait for it wake up."""
     with contextlib.suppress(OSError, EOFError, ValueError):
         sock.shutdown(socket.SHUT_RDWR)
 
 
-class Guest:
-    """A connection from the moment when it is accepted, with the greenlet that looks after it."""
+class AcceptedConnection:
+    """A connection from the moment when it is accepted, with the greenlet that serves it."""
 
     def __init__(self, address: Any, greenlet: Any) -> None:
         self.host, self._peer, self._greenlet = host_of(address), peer_of(address), greenlet
-        self.connection: Connection | None = None  # once there is no TLS to wait for
+        self.connection: Connection | None = None  # None during the TLS handshake
 
-    def turn_out(self, why: str) -> None:
-        """End it."""
+    def close(self, why: str) -> None:
+        """Close it; ``why`` goes into the log."""
         if self.connection is not None:
             self.connection.end(why)
         else:
-            SAID.say(self.host, f"{self._peer}: {why}; connection closed")
+            PEER_LOG.warning(self.host, f"{self._peer}: {why}; connection closed")
             hub.kill(self._greenlet)
 
 
@@ -99,64 +99,67 @@ class Connection(Protocol):
         ...
 
 
-class Doorway:
-    """The connections there are, by the greenlets that look after them."""
+class ConnectionRegistry:
+    """All connections, by the greenlets that serve them."""
 
     def __init__(self) -> None:
-        self.most = MOST
-        self.guests: dict[Any, Guest] = {}
-        self.waiting: dict[Any, Guest] = {}  # those before the end of their handshake, the oldest first
+        self.max_connections = MAX_CONNECTIONS
+        self.accepted: dict[Any, AcceptedConnection] = {}
+        self.pending: dict[Any, AcceptedConnection] = {}  # handshake not complete, oldest first
         self.by_dpid: dict[int, Connection] = {}
 
     def admit(self, address: Any) -> bool:
-        """Is there room for one more? The oldest of those that wait for their handshake makes it."""
+        """Whether one more connection may be accepted. May close the oldest pending one to make room."""
         host = host_of(address)
-        if len(self.guests) >= self.most:
-            SAID.say(host, f"{peer_of(address)}: {len(self.guests)} connections are the limit; refused")
-            return False
-        of_one = [guest for guest in self.waiting.values() if guest.host == host]
-        if len(of_one) >= MOST_WAITING_OF_ONE:
-            self._turn_out(
-                of_one[0], f"{len(of_one)} connections from its address have not completed the handshake"
+        if len(self.accepted) >= self.max_connections:
+            PEER_LOG.warning(
+                host, f"{peer_of(address)}: {len(self.accepted)} connections are the limit; refused"
             )
-        elif len(self.waiting) >= MOST_WAITING:
-            oldest = next(iter(self.waiting.values()))
-            self._turn_out(oldest, f"{len(self.waiting)} connections have not completed the handshake")
+            return False
+        from_host = [each for each in self.pending.values() if each.host == host]
+        if len(from_host) >= MAX_PENDING_PER_HOST:
+            self._close_oldest(
+                from_host[0],
+                f"{len(from_host)} connections from its address have not completed the handshake",
+            )
+        elif len(self.pending) >= MAX_PENDING:
+            oldest = next(iter(self.pending.values()))
+            self._close_oldest(oldest, f"{len(self.pending)} connections have not completed the handshake")
         return True
 
-    def _turn_out(self, guest: Guest, why: str) -> None:
-        for greenlet in [each for each, its in self.waiting.items() if its is guest]:
-            del self.waiting[greenlet]
-        guest.turn_out(f"{why}, and this is the oldest")
+    def _close_oldest(self, oldest: AcceptedConnection, why: str) -> None:
+        for greenlet in [each for each, its in self.pending.items() if its is oldest]:
+            del self.pending[greenlet]
+        oldest.close(f"{why}, and this is the oldest")
 
-    def enter(self, address: Any, greenlet: Any) -> None:
+    def add(self, address: Any, greenlet: Any) -> None:
         """A connection has been accepted."""
-        self.guests[greenlet] = self.waiting[greenlet] = Guest(address, greenlet)
+        self.accepted[greenlet] = self.pending[greenlet] = AcceptedConnection(address, greenlet)
 
-    def leave(self) -> None:
-        """The connection of this greenlet is over."""
-        self.guests.pop(hub.getcurrent(), None)
-        self.waiting.pop(hub.getcurrent(), None)
+    def remove(self) -> None:
+        """The connection of the current greenlet has ended."""
+        self.accepted.pop(hub.getcurrent(), None)
+        self.pending.pop(hub.getcurrent(), None)
 
     @contextlib.contextmanager
     def served(self, connection: Connection) -> Iterator[None]:
-        """For as long as OpenFlow is spoken with this greenlet's peer."""
-        guest = self.guests.get(hub.getcurrent())
-        if guest is not None:
-            guest.connection = connection
+        """The context in which the current greenlet serves a connection, after TLS."""
+        accepted = self.accepted.get(hub.getcurrent())
+        if accepted is not None:
+            accepted.connection = connection
         try:
             yield
         finally:
             for dpid in [dpid for dpid, each in self.by_dpid.items() if each is connection]:
                 del self.by_dpid[dpid]
 
-    def joined(self) -> None:
-        """The handshake of this greenlet's connection is over."""
-        self.waiting.pop(hub.getcurrent(), None)
+    def handshake_complete(self) -> None:
+        """The handshake of the current greenlet's connection is complete."""
+        self.pending.pop(hub.getcurrent(), None)
 
     def claim(self, connection: Connection, dpid: int) -> None:
-        """A connection says which switch it is. Raises :class:`Refused` if that switch is connected, and
-        answers; otherwise the former connection is over when this returns.
+        """A connection reports its datapath id. Raises :class:`Refused` if a switch with this id is connected
+        and answers; otherwise the earlier connection is closed when this returns.
         """
         while (present := self.by_dpid.get(dpid)) not in (None, connection):
             assert present is not None
@@ -172,54 +175,56 @@ class Doorway:
             if self.by_dpid.get(dpid) is present:
                 raise Refused(f"the earlier connection of switch {dpid:016x} is not closed yet")
         if connection.ended:
-            raise Refused("it has gone")
+            raise Refused("it has closed")
         self.by_dpid[dpid] = connection
 
 
-DOORWAY = Doorway()
+CONNECTIONS = ConnectionRegistry()
 
 
 def _fit_descriptors() -> int:
-    """Let the process have as many file descriptors as it may need. Returns how many connections fit."""
+    """Raise the limit of file descriptors as far as needed. Returns how many connections fit into it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST + _SPARE_DESCRIPTORS
+    wanted = MAX_CONNECTIONS + _SPARE_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return MOST if soft == resource.RLIM_INFINITY else max(16, min(MOST, soft - _SPARE_DESCRIPTORS))
+    if soft == resource.RLIM_INFINITY:
+        return MAX_CONNECTIONS
+    return max(16, min(MAX_CONNECTIONS, soft - _SPARE_DESCRIPTORS))
 
 
 def make_server(serve: Callable[[Any, Any], None]) -> type:
-    """A class of servers that hand connections to ``serve``, after the TLS handshake if there is one."""
+    """A server class that calls ``serve`` for each connection, after the TLS handshake if there is one."""
 
     class Server(hub.StreamServer):
-        """Accepts connections whatever happens to the last one."""
+        """Accepts connections, also after a failure of ``accept``."""
 
         def __init__(self, listen_info: Any, handle: Any = None, **tls: Any) -> None:
-            super().__init__(listen_info, self._greeted, **tls)
+            super().__init__(listen_info, self._tls_complete, **tls)
             self._tls = bool(tls)
             self._timers: dict[Any, Any] = {}
 
         def serve_forever(self) -> None:
-            DOORWAY.most = _fit_descriptors()
+            CONNECTIONS.max_connections = _fit_descriptors()
             while True:
                 try:
                     sock, address = self.server.accept()
                 except OSError as error:
-                    if error.errno not in _PASSING:
+                    if error.errno not in _TEMPORARY:
                         raise
-                    SAID.say("accept", f"accept failed: {error.strerror}; will try again")
-                    hub.sleep(_ACCEPT_AGAIN)
+                    PEER_LOG.warning("accept", f"accept failed: {error.strerror}; will try again")
+                    hub.sleep(_ACCEPT_RETRY)
                     continue
-                if DOORWAY.admit(address):
-                    DOORWAY.enter(address, hub.spawn(self._look_after, sock, address))
+                if CONNECTIONS.admit(address):
+                    CONNECTIONS.add(address, hub.spawn(self._serve, sock, address))
                 else:
                     sock.close()
-                # Whoever connects again and again must not have the controller for itself.
+                # A peer that connects again and again must not keep other greenlets from running.
                 sock = None
                 hub.sleep(0)
 
-        def _look_after(self, sock: Any, address: Any) -> None:
+        def _serve(self, sock: Any, address: Any) -> None:
             timer = self._timers[address] = hub.Timeout(HANDSHAKE_TIME) if self._tls else None
             try:
                 self.handle(sock, address)
@@ -227,23 +232,23 @@ def make_server(serve: Callable[[Any, Any], None]) -> type:
                 if timeout is not timer:
                     raise
                 fault = f"no complete TLS handshake after {HANDSHAKE_TIME:g} s"
-                SAID.say(host_of(address), f"{peer_of(address)}: {fault}; connection closed")
+                PEER_LOG.warning(host_of(address), f"{peer_of(address)}: {fault}; connection closed")
             except OSError as error:
-                SAID.say(
+                PEER_LOG.warning(
                     host_of(address), f"{peer_of(address)}: TLS handshake failed: {error}; connection closed"
                 )
             finally:
-                self._has_tls(address)
-                DOORWAY.leave()
+                self._cancel_timer(address)
+                CONNECTIONS.remove()
                 sock.close()
 
-        def _has_tls(self, address: Any) -> None:
+        def _cancel_timer(self, address: Any) -> None:
             timer = self._timers.pop(address, None)
             if timer is not None:
                 timer.cancel()
 
-        def _greeted(self, sock: Any, address: Any) -> None:
-            self._has_tls(address)
+        def _tls_complete(self, sock: Any, address: Any) -> None:
+            self._cancel_timer(address)
             serve(sock, address)
 
     return Server

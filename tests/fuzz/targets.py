@@ -106,14 +106,14 @@ class ControllerTarget:
         said = []
         began = time.process_time()
         with (
-            mock.patch.object(switch_listener.SAID, "say", lambda _peer, text: said.append(text)),
+            mock.patch.object(switch_listener.PEER_LOG, "warning", lambda _peer, text: said.append(text)),
             mock.patch.object(batched_io.SwitchConnection, "answers", lambda *_: False),
             mock.patch.object(hub, "spawn"),
             mock.patch.object(hub, "sleep"),
         ):
             switch = batched_io.SwitchConnection(sock, ("test", 1))
             switch.ofp_brick = self.brick
-            with switch_listener.DOORWAY.served(switch):
+            with switch_listener.CONNECTIONS.served(switch):
                 switch._recv_loop()
                 joined = switch.state == MAIN_DISPATCHER
                 switch.close()
@@ -124,9 +124,9 @@ class ControllerTarget:
         if len(said) > 1:
             raise Fault(f"more than one line: {said}")
         if (
-            switch_listener.DOORWAY.by_dpid
+            switch_listener.CONNECTIONS.by_dpid
             or self.app._joining
-            or self.app.network.bridges
+            or self.app.fabric.bridges
             or self.discovery.dps
         ):
             raise Fault("a connection that is over is still known")
@@ -141,9 +141,9 @@ class ControllerTarget:
             app._segment(frame, segment, in_port, now, came)
         while app._held_syns:
             app._held(*app._held_syns.take(), now)
-        if app.network.stale:
-            app.network.refresh()
-        app.network.tick(now)
+        if app.fabric.stale:
+            app.fabric.refresh()
+        app.fabric.tick(now)
 
 
 class AgentTarget:

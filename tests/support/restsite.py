@@ -19,13 +19,13 @@ from fairq_ryu.channel import oxm
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.config.schema import Config
-from fairq_ryu.control.bridges import Network, PortState
+from fairq_ryu.control.bridges import FabricController, PortState
 from fairq_ryu.control.counters import Counts
-from fairq_ryu.control.event_reporter import Happenings
+from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.policy_control import PolicyControl
-from fairq_ryu.control.port_traffic import Traffic
+from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.state import ControllerState
-from fairq_ryu.control.windows import Windows
+from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.model import Congestion, FlowKey, PortKey
@@ -47,16 +47,18 @@ class RestSite:
         self.config = Config({("fairq_ryu", name): value for name, value in values.items()})
         self.logger = logging.getLogger("fairq_ryu.test")
         self.log: list[tuple[int, Any]] = []
-        self.network = Network(self.config, self.logger)
+        self.fabric = FabricController(self.config, self.logger)
         self.flows = FlowTable(60.0)
         self.streams = setup.streams(self.config)
-        self.happenings = Happenings(self.streams.add, lambda port: self.network.names.get(port, ""))
+        self.reporter = EventReporter(self.streams.add, lambda port: self.fabric.names.get(port, ""))
         choice = PolicyChoice(make(policy, self.config))
-        self.windows = Windows(choice, self.config, self.network, self.flows, self.logger, self.happenings)
-        self.traffic = Traffic()
+        self.windows = WindowController(
+            choice, self.config, self.fabric, self.flows, self.logger, self.reporter
+        )
+        self.traffic = PortTrafficTable()
         self.counts, self.events = Counts(), hub.Queue(128)
         state = ControllerState(
-            network=self.network,
+            fabric=self.fabric,
             flows=self.flows,
             windows=self.windows,
             traffic=self.traffic,
@@ -80,15 +82,15 @@ class RestSite:
         now = time.monotonic()
         for dpid in (1, 2):
             ports = [PortState(number, True, f"s{dpid}-eth{number}") for number in (1, 2)]
-            self.network.bridge_came(FakeSwitch(dpid, self.log), ports, [], now - 10)
-            self.happenings.bridge(dpid, came=True)
+            self.fabric.bridge_came(FakeSwitch(dpid, self.log), ports, [], now - 10)
+            self.reporter.bridge(dpid, came=True)
         for a, b in ((PortKey(1, 2), PortKey(2, 2)), (PortKey(2, 2), PortKey(1, 2))):
-            self.network.link_seen(a, b)
-        self.network.tick(now)
+            self.fabric.link_seen(a, b)
+        self.fabric.tick(now)
         for number in (1, 2):
             frame = Frame(f"02:00:00:00:00:0{number}", "ff:ff:ff:ff:ff:ff", (), f"10.0.0.{number}", None, 0)
-            self.network.host_seen(self.network.bridges[number], frame, PortKey(number, 1), now)
-        self.network.refresh()
+            self.fabric.host_seen(self.fabric.bridges[number], frame, PortKey(number, 1), now)
+        self.fabric.refresh()
         self.windows.name_ports(now)
         self.link = self.windows.agent_came(FakeSwitch(oxm.agent_dpid(2), self.log))
 
@@ -97,7 +99,7 @@ class RestSite:
         now = time.monotonic()
         for number in range(count):
             key = KEY._replace(sport=sport + number % 30000, dport=80 + number // 30000)
-            found = self.network.path(key, PortKey(1, 1), "02:00:00:00:00:02")
+            found = self.fabric.path(key, PortKey(1, 1), "02:00:00:00:00:02")
             path = None if found is None else found.path
             for said, port, way in (
                 (segment(key, "S", seq=1, mss=1460, wscale=9), PortKey(1, 1), path),

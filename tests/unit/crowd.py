@@ -13,7 +13,7 @@ from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.config.schema import Config
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.events import Kind
-from fairq_ryu.control.port_traffic import Traffic
+from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.state import ControllerState
 from fairq_ryu.fabric.deadlines.request import request
 from fairq_ryu.fabric.topology.paths import Assigned
@@ -33,11 +33,11 @@ def of(site: Site) -> Any:
     """What the metrics read of a controller."""
     streams = Streams()
     state = ControllerState(
-        network=site.network,
+        fabric=site.fabric,
         flows=site.flows,
         windows=site.windows,
         counts=Counts(),
-        traffic=Traffic(),
+        traffic=PortTrafficTable(),
         history=streams.history,
         event_queue=hub.Queue(128),
         open_streams=lambda: len(streams),
@@ -45,7 +45,7 @@ def of(site: Site) -> Any:
     return SimpleNamespace(
         state=state,
         streams=streams,
-        network=site.network,
+        fabric=site.fabric,
         flows=site.flows,
         windows=site.windows,
         counts=state.counts,
@@ -62,11 +62,11 @@ def crowded() -> Any:
     site = Site(choose("rsed", Config()).default, (("s1-eth3", iqm),))
     controller = of(site)
     now = time.monotonic()
-    site.network.hosts.seen("02:00:00:00:00:0a", A, KEY.src)
-    site.network.topology.add_switch(2, [(1, True)], now)
-    link, site.network.names[PortKey(2, 1)] = site.link, 's2-"eth1"'
-    site.network.meters_told(1, [SimpleNamespace(band_stats=[SimpleNamespace(packet_band_count=11)])])
-    site.network.repins = 2
+    site.fabric.hosts.seen("02:00:00:00:00:0a", A, KEY.src)
+    site.fabric.topology.add_switch(2, [(1, True)], now)
+    link, site.fabric.names[PortKey(2, 1)] = site.link, 's2-"eth1"'
+    site.fabric.meters_told(1, [SimpleNamespace(band_stats=[SimpleNamespace(packet_band_count=11)])])
+    site.fabric.repins = 2
 
     site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=9_000_000, deadline=5.0), now)
     site.open(now=now)
@@ -87,9 +87,9 @@ def crowded() -> Any:
     engine._ports[A].plan = WindowPlan(pool=50_000, flows={BACK: 3000})
     engine._ports[B].plan = WindowPlan(window=6000)
     site.windows.lost(B, b"\0" * 60, 60, now)
-    site.windows.speaker.said.update({"wake": 3, "dupack": 1, "dupack: addresses not known": 2})
+    site.windows.injector.said.update({"wake": 3, "dupack": 1, "dupack: addresses not known": 2})
     site.windows.segments([state(KEY)], now)
-    site.network.paths._keep(Assigned(KEY, A, B, ((A, B),), True))
+    site.fabric.paths._keep(Assigned(KEY, A, B, ((A, B),), True))
     link.flows_unscaled = 4
 
     link.ask_queues(now)

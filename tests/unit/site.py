@@ -9,8 +9,8 @@ from fairq_ryu.channel import oxm
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.segment_state import SegmentState
 from fairq_ryu.config.schema import Config
-from fairq_ryu.control.bridges import Network, PortState
-from fairq_ryu.control.windows import Windows
+from fairq_ryu.control.bridges import FabricController, PortState
+from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.model import NO_WINDOWS, FlowKey, FlowPath, PortKey, Thresholds, WindowPlan
 from fairq_ryu.packet.parse import Frame
@@ -85,12 +85,14 @@ class Site:
         self.log: list[tuple[int, Any]] = []
         self.policy = policy or Obedient()
         config, log = Config(), logging.getLogger(__name__)
-        self.network = Network(config, log)
+        self.fabric = FabricController(config, log)
         self.flows = FlowTable(IDLE, **limits)
-        self.windows = Windows(PolicyChoice(self.policy, rules), config, self.network, self.flows, log)
+        self.windows = WindowController(
+            PolicyChoice(self.policy, rules), config, self.fabric, self.flows, log
+        )
         self.bridge = FakeSwitch(1, self.log)
         ports = [PortState(number, True, f"s1-eth{number}") for number in (1, 2, 3)]
-        self.network.bridge_came(self.bridge, ports, [], 0.0)
+        self.fabric.bridge_came(self.bridge, ports, [], 0.0)
         if agent:
             self.connect_agent()
         self.log.clear()
@@ -100,8 +102,8 @@ class Site:
         self.link = self.windows.agent_came(self.agent)
 
     @property
-    def speaker(self):
-        return self.windows.speaker
+    def injector(self):
+        return self.windows.injector
 
     def law(self, port: PortKey) -> Law:
         return self.policy.laws[port]
@@ -147,7 +149,7 @@ class Site:
     def answer_barriers(self) -> None:
         for dpid, message in list(self.log):
             if type(message).__name__ == "OFPBarrierRequest":
-                self.network.barriers.answered((dpid, message.xid))
+                self.fabric.barriers.answered((dpid, message.xid))
 
 
 def state(flow: FlowKey, **values: Any) -> SegmentState:

@@ -1,5 +1,5 @@
-"""Bridges as tables of rules, told by a real :class:`Network` one message at a time, in any order that
-barriers allow; and frames that are walked through whatever mixture stands.
+"""Bridges as tables of rules. A real :class:`FabricController` sends the rules; messages arrive one by one,
+in any order that barriers allow. Frames are forwarded by whatever mixture of rules is installed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.config.schema import Config
-from fairq_ryu.control.bridges import Network, PortState
+from fairq_ryu.control.bridges import FabricController, PortState
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet.parse import Frame
@@ -84,7 +84,7 @@ class Fabric:
 
     def __init__(self, graph: Any, edges: Any, seed: int) -> None:
         self.random = random.Random(seed)
-        self.network = Network(Config(), logging.getLogger(__name__))
+        self.fabric = FabricController(Config(), logging.getLogger(__name__))
         self.links = [pair for edge in graph.edges for pair in graph.edges[edge]["ports"]]
         self.wires = {a: b for pair in self.links for a, b in (pair, pair[::-1])}
         self.at = {f"02:00:00:00:{dpid >> 8:02x}:{dpid & 255:02x}": PortKey(dpid, 90) for dpid in edges}
@@ -97,12 +97,12 @@ class Fabric:
         numbers = {port.port for port in self.wires if port.dpid == dpid}
         numbers |= {port.port for port in self.at.values() if port.dpid == dpid}
         ports = [PortState(number, True, f"s{dpid}-eth{number}") for number in sorted(numbers)]
-        self.network.bridge_came(self.bridges[dpid], ports, [], 0.0)
+        self.fabric.bridge_came(self.bridges[dpid], ports, [], 0.0)
 
     # Events
 
     def see_link(self, source: PortKey) -> None:
-        self.network.link_seen(source, self.wires[source])
+        self.fabric.link_seen(source, self.wires[source])
 
     def see_all_links(self) -> None:
         for source in self.wires:
@@ -110,26 +110,26 @@ class Fabric:
 
     def lose_link(self, source: PortKey) -> None:
         """Discovery frames have been lost for long; everything else passes as before."""
-        self.network.topology.link_lost(source, self.wires[source])
+        self.fabric.topology.link_lost(source, self.wires[source])
 
     def cut(self, source: PortKey) -> None:
         """A link breaks, and both ends notice."""
         target = self.wires[source]
         for port in (source, target):
             self.wires.pop(port)
-            self.network.port_changed(port.dpid, PortState(port.port, False, "gone"), 0.0)
+            self.fabric.port_changed(port.dpid, PortState(port.port, False, "gone"), 0.0)
 
     def see_host(self, mac: str) -> None:
         port = self.at[mac]
-        self.network.host_seen(self.bridges[port.dpid], Frame(mac, BROADCAST, ()), port, 0.0)
+        self.fabric.host_seen(self.bridges[port.dpid], Frame(mac, BROADCAST, ()), port, 0.0)
 
     def forget_host(self, mac: str) -> None:
-        self.network.host_silent(self.at[mac], mac)
+        self.fabric.host_silent(self.at[mac], mac)
 
     def refresh(self) -> None:
-        if self.network.stale:
-            self.network.refresh()
-        self.network.tick(0.0)
+        if self.fabric.stale:
+            self.fabric.refresh()
+        self.fabric.tick(0.0)
 
     # Time
 
@@ -143,7 +143,7 @@ class Fabric:
         message = bridge.queue.popleft()
         match type(message).__name__:
             case "OFPBarrierRequest":
-                self.network.barriers.answered((bridge.id, message.xid))
+                self.fabric.barriers.answered((bridge.id, message.xid))
             case "OFPFlowMod":
                 return bridge.do(message)
         return None

@@ -14,10 +14,10 @@ from fairq_ryu.channel import flow_records, oxm
 from fairq_ryu.config.schema import Config
 from fairq_ryu.control import event_reporter
 from fairq_ryu.control.announcement_outcomes import Counted, Outcomes
-from fairq_ryu.control.bridges import Network
-from fairq_ryu.control.event_reporter import Happenings
+from fairq_ryu.control.bridges import FabricController
+from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.events import Kind
-from fairq_ryu.control.windows import Windows
+from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.deadlines.request import request
 from fairq_ryu.fabric.flows.table import SYN_TIMEOUT, FlowTable
 from fairq_ryu.model import Announcement, FlowKey, PortKey, Service
@@ -41,12 +41,12 @@ class Story:
         log = logging.getLogger(__name__)
         self.config = Config({}, services=services)
         self.events: list[tuple[Kind, str, PortKey | None, FlowKey | None]] = []
-        self.network: Any = SimpleNamespace(release=lambda *_, **__: None)
+        self.fabric: Any = SimpleNamespace(release=lambda *_, **__: None)
         self.flows = FlowTable(IDLE)
-        self.happenings = Happenings(self._told, lambda _: "")
+        self.reporter = EventReporter(self._told, lambda _: "")
         choice = PolicyChoice(make(policy, self.config))
-        network = Network(self.config, log)
-        self.windows = Windows(choice, self.config, network, self.flows, log, self.happenings)
+        fabric = FabricController(self.config, log)
+        self.windows = WindowController(choice, self.config, fabric, self.flows, log, self.reporter)
         self.link = self.windows.agent_came(FakeSwitch(oxm.agent_dpid(1)))
         self.events.clear()
 
@@ -128,7 +128,7 @@ def test_a_deadline_is_met_as_soon_as_a_record_says_so(announced, port):
     announced.record(1.3, SIZE, closed=True)
     announced.wait(60.0)
     assert announced.kinds == [MET]
-    assert not announced.happenings.outcomes
+    assert not announced.reporter.outcomes
 
 
 def test_the_record_comes_after_the_end(announced):
@@ -250,7 +250,7 @@ def test_a_lost_record_is_no_proof(announced):
     announced.record(60.0, 0, closed=True)
     announced.wait(90.0)
     assert announced.events == []
-    assert not announced.happenings.outcomes
+    assert not announced.reporter.outcomes
 
 
 def test_a_record_that_began_in_the_middle_is_no_proof(announced):
@@ -387,22 +387,22 @@ def test_a_policy_that_heeds_no_announcements_says_nothing():
     story.open()
     story.record(1.0, SIZE)
     assert story.events == []
-    assert not story.happenings.outcomes
+    assert not story.reporter.outcomes
 
 
 def test_a_change_to_such_a_policy_ends_it(announced):
     announced.windows.use(PolicyChoice(make("fairq", announced.config)))
-    assert not announced.happenings.outcomes
+    assert not announced.reporter.outcomes
     announced.record(1.0, SIZE)
     assert announced.events == []
 
 
 def test_floods_of_a_service_are_no_events_and_take_no_room(monkeypatch):
-    monkeypatch.setattr(event_reporter, "_MOST_DEADLINES", 40)
+    monkeypatch.setattr(event_reporter, "_MAX_DEADLINES", 40)
     story = Story("sed", Service("s", KEY.dport, "", SIZE, 60.0, True))
     for sport in range(1000, 2000):
         story.send("S", 0.0, KEY._replace(sport=sport), seq=ISN)
-    assert len(story.happenings.outcomes) == 20
+    assert len(story.reporter.outcomes) == 20
     story.announce(sport=KEY.sport)
     story.open()
     story.close(1.0)
@@ -413,16 +413,16 @@ def test_floods_of_a_service_are_no_events_and_take_no_room(monkeypatch):
     story._apply(story.flows.expire(end), end)
     story.wait(60.0)
     assert story.kinds == [UNSENT]
-    assert not story.happenings.outcomes
+    assert not story.reporter.outcomes
 
 
 def test_a_flow_that_ends_on_no_port_is_forgotten(announced):
     announced._apply(announced.flows.forget_switch(1), 1.0)
     announced.close(2.0)
-    assert list(announced.happenings.outcomes) == [KEY]
+    assert list(announced.reporter.outcomes) == [KEY]
     announced.windows.prune(15.0)
     announced.wait(60.0)
-    assert not announced.happenings.outcomes
+    assert not announced.reporter.outcomes
 
 
 def test_no_more_flows_than_there_is_room_for():

@@ -15,7 +15,7 @@ from fairq_ryu.apps.controller import Controller
 from fairq_ryu.channel import congestion, flow_records, oxm
 from fairq_ryu.control.counters import PACKET_INS, Counts
 from fairq_ryu.openflow import pipeline
-from fairq_ryu.ryu_compat.limited_log import SparingLog
+from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 from tests.unit.flownet import KEY
 
 ETHERNET = bytes.fromhex("ffffffffffff020000000001")
@@ -34,8 +34,8 @@ def made() -> Any:
     link = SimpleNamespace(dpid=1, datapath=agent, drops_refused=nothing)
     fake = SimpleNamespace(
         counts=Counts(),
-        _refusals=SparingLog(logging.getLogger(__name__)),
-        network=SimpleNamespace(
+        _refusals=RateLimitedLog(logging.getLogger(__name__)),
+        fabric=SimpleNamespace(
             bridges={1: object()}, host_seen=nothing, answer_arp=nothing, no_meters=lambda d: unmetered.add(d)
         ),
         windows=SimpleNamespace(links={1: link}, lost=nothing, counted=nothing),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairq_ryu.control import event_reporter
-from fairq_ryu.control.event_reporter import Happenings
+from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.events import Kind
 from fairq_ryu.fabric.topology.paths import Assigned, Moved
 from fairq_ryu.model import Congestion, PortKey
@@ -22,7 +22,7 @@ class Told:
 
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
-        self.happenings = Happenings(self, lambda _: "s2-eth1")
+        self.reporter = EventReporter(self, lambda _: "s2-eth1")
 
     def __call__(self, kind, message, at=None, flow=None, count=1) -> None:
         self.events.append((kind, message, at, flow, count))
@@ -38,10 +38,10 @@ def told() -> Told:
 
 
 def test_a_queue_that_is_calm_is_no_news(told):
-    told.happenings.congestion(PORT, Congestion.NOM, 0)
+    told.reporter.congestion(PORT, Congestion.NOM, 0)
     assert told.events == []
     for state in (Congestion.CNG, Congestion.CNG, Congestion.NOM, Congestion.NOM):
-        told.happenings.congestion(PORT, state, 51_482)
+        told.reporter.congestion(PORT, state, 51_482)
     assert told.events == [
         (Kind.CNG, "the queue of s2-eth1 (2:1) is congested: 51,482 bytes", PORT, None, 1),
         (Kind.NOM, "the queue of s2-eth1 (2:1) is calm again: 51,482 bytes", PORT, None, 1),
@@ -50,67 +50,67 @@ def test_a_queue_that_is_calm_is_no_news(told):
 
 def test_incasts_begin_and_end(told):
     for incast in (None, False, True, True, False, None):
-        told.happenings.incast(PORT, incast)
+        told.reporter.incast(PORT, incast)
     assert told.kinds == [Kind.INCAST, Kind.INCAST]
     assert "held" in told.events[0][1] and "over" in told.events[1][1]
 
 
 def test_a_deadline_is_missed_once_and_not_before(told):
     late: list[PortKey | None] = [PORT]
-    told.happenings.deadline(KEY, 5.0)
-    told.happenings.deadline(KEY, 5.0)  # it passes two ports
-    told.happenings.deadline(KEY.reversed, None)
-    told.happenings.overdue(4.9, lambda *_: late[0])
+    told.reporter.deadline(KEY, 5.0)
+    told.reporter.deadline(KEY, 5.0)  # it passes two ports
+    told.reporter.deadline(KEY.reversed, None)
+    told.reporter.overdue(4.9, lambda *_: late[0])
     assert told.events == []
-    told.happenings.overdue(5.1, lambda *_: late[0])
+    told.reporter.overdue(5.1, lambda *_: late[0])
     assert told.kinds == [Kind.MISSED]
     assert told.events[0][2:4] == (PORT, KEY)
-    told.happenings.deadline(KEY, 6.0)
+    told.reporter.deadline(KEY, 6.0)
     late[0] = None  # all of it has arrived
-    told.happenings.overdue(7.0, lambda *_: late[0])
+    told.reporter.overdue(7.0, lambda *_: late[0])
     assert len(told.events) == 1
 
 
 def test_a_flow_has_one_deadline_the_last_that_was_said(told):
     for when in (5.0, 9.0, 7.0):
-        told.happenings.deadline(KEY, when)
-    told.happenings.overdue(6.9, lambda *_: PORT)
+        told.reporter.deadline(KEY, when)
+    told.reporter.overdue(6.9, lambda *_: PORT)
     assert told.events == []
-    told.happenings.overdue(10.0, lambda *_: PORT)
+    told.reporter.overdue(10.0, lambda *_: PORT)
     assert told.kinds == [Kind.MISSED]
-    told.happenings.deadline(KEY, 11.0)
-    told.happenings.deadline(KEY, None)
-    told.happenings.overdue(12.0, lambda *_: PORT)
+    told.reporter.deadline(KEY, 11.0)
+    told.reporter.deadline(KEY, None)
+    told.reporter.overdue(12.0, lambda *_: PORT)
     assert told.kinds == [Kind.MISSED]
 
 
 def test_a_flow_that_is_announced_again_and_again_takes_no_room(told, monkeypatch):
-    monkeypatch.setattr(event_reporter, "_MOST_DEADLINES", 3)
+    monkeypatch.setattr(event_reporter, "_MAX_DEADLINES", 3)
     for number in range(10_000):
-        told.happenings.deadline(KEY, 5.0 + number)
-    assert len(told.happenings._deadlines) < 200
+        told.reporter.deadline(KEY, 5.0 + number)
+    assert len(told.reporter._deadlines) < 200
     others = [KEY._replace(sport=number) for number in (1, 2, 3)]
     for other in others:
-        told.happenings.deadline(other, 6.0)
-    told.happenings.deadline(KEY, 6.5)  # of one that is known, there is always room for news
-    told.happenings.overdue(7.0, lambda *_: PORT)
+        told.reporter.deadline(other, 6.0)
+    told.reporter.deadline(KEY, 6.5)  # of one that is known, there is always room for news
+    told.reporter.overdue(7.0, lambda *_: PORT)
     assert [event[3] for event in told.events] == [*others[:2], KEY]
 
 
 def test_an_agent_that_comes_back_tells_of_congestion_anew(told):
     other = PORT._replace(dpid=3)
     for port in (PORT, other):
-        told.happenings.congestion(port, Congestion.CNG, 1)
-    told.happenings.agent(PORT.dpid, came=False)
-    told.happenings.agent(PORT.dpid, came=True)
+        told.reporter.congestion(port, Congestion.CNG, 1)
+    told.reporter.agent(PORT.dpid, came=False)
+    told.reporter.agent(PORT.dpid, came=True)
     for port in (PORT, other):
-        told.happenings.congestion(port, Congestion.CNG, 1)
+        told.reporter.congestion(port, Congestion.CNG, 1)
     assert [event[2] for event in told.events if event[0] is Kind.CNG] == [PORT, other, PORT]
 
 
 def test_a_path_that_changes(told):
     old = Assigned(KEY, PortKey(1, 1), PORT, ((PortKey(1, 2), PortKey(2, 2)),), True)
-    told.happenings.moved(Moved(old, old._replace(way=((PortKey(1, 3), PortKey(2, 3)),))))
+    told.reporter.moved(Moved(old, old._replace(way=((PortKey(1, 3), PortKey(2, 3)),))))
     assert told.events == [
         (Kind.REPIN, f"{KEY} now goes by 1:3 2:1, was by 1:2 2:1", None, KEY, 1),
     ]

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from fairq_ryu.config.schema import Config
-from fairq_ryu.control.bridges import Network, PortState
+from fairq_ryu.control.bridges import FabricController, PortState
 from fairq_ryu.fabric.topology.graph import PortRole
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline
@@ -25,32 +25,32 @@ class Pair:
 
     def __init__(self) -> None:
         self.log = []
-        self.network = Network(Config(), logging.getLogger(__name__))
+        self.fabric = FabricController(Config(), logging.getLogger(__name__))
         self.bridges = {dpid: FakeSwitch(dpid, self.log) for dpid in (1, 2)}
         for dpid in self.bridges:
             self.come(dpid)
 
     def come(self, dpid: int, now: float = 0.0) -> None:
         ports = [PortState(number, True, f"s{dpid}-eth{number}") for number in (1, 2)]
-        self.network.bridge_came(self.bridges[dpid], ports, [], now)
+        self.fabric.bridge_came(self.bridges[dpid], ports, [], now)
 
     def answer(self, *dpids: int) -> None:
         """These bridges answer what they were asked until now."""
         for dpid, message in list(self.log):
             if dpid in (dpids or (1, 2)) and type(message).__name__ == "OFPBarrierRequest":
-                self.network.barriers.answered((dpid, message.xid))
+                self.fabric.barriers.answered((dpid, message.xid))
 
     def sweep(self) -> None:
         for port in (HOST1, LINK1, LINK2, HOST2):
-            self.network.frame_sent(port)
+            self.fabric.frame_sent(port)
 
     def confirm(self, now: float) -> None:
-        self.network.tick(now)
+        self.fabric.tick(now)
         self.answer()
         self.answer()
 
     def roles(self) -> set[PortRole]:
-        return {self.network.topology.role(port) for port in (HOST1, LINK1, LINK2, HOST2)}
+        return {self.fabric.topology.role(port) for port in (HOST1, LINK1, LINK2, HOST2)}
 
 
 @pytest.fixture
@@ -62,41 +62,41 @@ def test_a_sweep_whose_frames_are_through_decides_when_it_is_time(pair):
     pair.answer()  # their own rules stand
     pair.sweep()
     pair.confirm(0.9)
-    pair.network.tick(SETTLE - 0.01)
+    pair.fabric.tick(SETTLE - 0.01)
     assert pair.roles() == {PortRole.UNDECIDED}
-    pair.network.tick(SETTLE)
+    pair.fabric.tick(SETTLE)
     assert pair.roles() == {PortRole.HOST}
 
 
 def test_time_alone_does_not_decide(pair):
     pair.answer()
-    pair.network.tick(5 * SETTLE)  # no frame was sent
+    pair.fabric.tick(5 * SETTLE)  # no frame was sent
     assert pair.roles() == {PortRole.UNDECIDED}
     for port in (HOST1, LINK1, LINK2):
-        pair.network.frame_sent(port)
+        pair.fabric.frame_sent(port)
     pair.confirm(5 * SETTLE)
-    pair.network.tick(6 * SETTLE)  # not by every port
+    pair.fabric.tick(6 * SETTLE)  # not by every port
     assert pair.roles() == {PortRole.UNDECIDED}
-    pair.network.frame_sent(HOST2)
+    pair.fabric.frame_sent(HOST2)
     pair.confirm(6 * SETTLE)
-    pair.network.tick(6 * SETTLE)
+    pair.fabric.tick(6 * SETTLE)
     assert pair.roles() == {PortRole.HOST}
 
 
 def test_frames_count_when_every_bridge_has_answered_twice(pair):
     pair.answer()
     pair.sweep()
-    pair.network.tick(1.0)
+    pair.fabric.tick(1.0)
     pair.answer(1)
-    pair.network.tick(5.0)
+    pair.fabric.tick(5.0)
     pair.answer(1)
-    pair.network.tick(6.0)
+    pair.fabric.tick(6.0)
     assert pair.roles() == {PortRole.UNDECIDED}  # bridge 2 has not said that its frames have left
     pair.answer(2)
-    pair.network.tick(7.0)
+    pair.fabric.tick(7.0)
     assert pair.roles() == {PortRole.UNDECIDED}  # nor that it has handed over what had come
     pair.answer()
-    pair.network.tick(8.0)
+    pair.fabric.tick(8.0)
     assert pair.roles() == {PortRole.HOST}
 
 
@@ -104,89 +104,89 @@ def test_frames_that_find_a_bridge_without_rules_do_not_count(pair):
     pair.answer(1)
     pair.sweep()
     pair.confirm(2.0)
-    pair.network.tick(3.0)
+    pair.fabric.tick(3.0)
     assert pair.roles() == {PortRole.UNDECIDED}
     pair.sweep()
     pair.confirm(4.0)
-    pair.network.tick(4.0)
+    pair.fabric.tick(4.0)
     assert pair.roles() == {PortRole.HOST}
 
 
 def test_a_bridge_that_comes_later_has_to_be_waited_for(pair):
-    pair.network.bridge_gone(pair.bridges[2])
-    pair.network.topology.remove_port(LINK2)
-    pair.network.topology.remove_port(HOST2)
+    pair.fabric.bridge_gone(pair.bridges[2])
+    pair.fabric.topology.remove_port(LINK2)
+    pair.fabric.topology.remove_port(HOST2)
     pair.answer()
     for port in (HOST1, LINK1):
-        pair.network.frame_sent(port)
-    pair.network.tick(1.0)
+        pair.fabric.frame_sent(port)
+    pair.fabric.tick(1.0)
     pair.come(2, 1.0)
     pair.answer()
     pair.answer()
-    pair.network.tick(2.0)
+    pair.fabric.tick(2.0)
     assert pair.roles() == {PortRole.UNDECIDED}
 
 
 def test_a_bridge_that_comes_back_has_to_send_frames_of_its_own(pair):
     """Its ports were undecided, and stay so while it is away and when it returns."""
     pair.answer()
-    pair.network.bridge_gone(pair.bridges[2])
+    pair.fabric.bridge_gone(pair.bridges[2])
     for port in (HOST1, LINK1):
-        pair.network.frame_sent(port)
+        pair.fabric.frame_sent(port)
     pair.confirm(1.0)
-    pair.network.tick(5.0)
-    assert [pair.network.topology.role(port) for port in (HOST1, LINK2)] == [
+    pair.fabric.tick(5.0)
+    assert [pair.fabric.topology.role(port) for port in (HOST1, LINK2)] == [
         PortRole.HOST,
         PortRole.UNDECIDED,
     ]
     pair.come(2, 6.0)
     pair.answer()
-    pair.network.tick(6.0 + 2 * SETTLE)
-    assert pair.network.topology.role(LINK2) is PortRole.UNDECIDED
+    pair.fabric.tick(6.0 + 2 * SETTLE)
+    assert pair.fabric.topology.role(LINK2) is PortRole.UNDECIDED
     pair.sweep()
     pair.confirm(6.0 + 2 * SETTLE)
-    pair.network.tick(6.0 + 2 * SETTLE)
-    assert pair.network.topology.role(LINK2) is PortRole.HOST
+    pair.fabric.tick(6.0 + 2 * SETTLE)
+    assert pair.fabric.topology.role(LINK2) is PortRole.HOST
 
 
 def test_what_was_sent_before_a_port_came_up_does_not_count_for_it(pair):
     pair.answer()
-    pair.network.port_changed(1, PortState(2, False, "s1-eth2"), 0.1)
+    pair.fabric.port_changed(1, PortState(2, False, "s1-eth2"), 0.1)
     pair.sweep()
-    pair.network.port_changed(1, PortState(2, True, "s1-eth2"), 0.2)
+    pair.fabric.port_changed(1, PortState(2, True, "s1-eth2"), 0.2)
     pair.confirm(0.3)
-    pair.network.tick(2 * SETTLE)
+    pair.fabric.tick(2 * SETTLE)
     assert pair.roles() == {PortRole.UNDECIDED}
 
 
 def test_one_confirmation_is_under_way_at_a_time(pair):
     pair.answer()
-    waiting = len(pair.network.barriers)
+    waiting = len(pair.fabric.barriers)
     for tick in range(100):
         pair.sweep()
-        pair.network.tick(tick / 20)
-    assert len(pair.network.barriers) == waiting + 1
+        pair.fabric.tick(tick / 20)
+    assert len(pair.fabric.barriers) == waiting + 1
 
 
 def test_a_connection_whose_host_has_moved_is_not_pinned_to_where_it_was(pair):
-    network, key = pair.network, FlowKey("10.0.0.1", "10.0.0.2", 40000, 80)
+    fabric, key = pair.fabric, FlowKey("10.0.0.1", "10.0.0.2", 40000, 80)
     for port, number in ((HOST1, 1), (HOST2, 2)):
         frame = Frame(f"02:00:00:00:00:0{number}", BROADCAST, (), f"10.0.0.{number}")
-        network.host_seen(pair.bridges[port.dpid], frame, port, 0.1)
-    network.link_seen(LINK1, LINK2)
-    network.link_seen(LINK2, LINK1)
-    network.refresh()
-    assert not network.path(key, HOST1, "02:00:00:00:00:02").pinned
+        fabric.host_seen(pair.bridges[port.dpid], frame, port, 0.1)
+    fabric.link_seen(LINK1, LINK2)
+    fabric.link_seen(LINK2, LINK1)
+    fabric.refresh()
+    assert not fabric.path(key, HOST1, "02:00:00:00:00:02").pinned
     moved = key._replace(sport=40001)
-    network.path(moved, HOST1, "02:00:00:00:00:02")
+    fabric.path(moved, HOST1, "02:00:00:00:00:02")
     for dpid in (1, 2):
         for number in (3, 4):
-            network.port_changed(dpid, PortState(number, True, f"s{dpid}-eth{number}"), 0.2)
-    network.hosts.seen("02:00:00:00:00:02", PortKey(2, 4), "10.0.0.2")
-    network.link_seen(PortKey(1, 3), PortKey(2, 3))
-    network.link_seen(PortKey(2, 3), PortKey(1, 3))
-    network.refresh()
-    assert network.paths.get(key) is None and network.paths.pinned == 0
+            fabric.port_changed(dpid, PortState(number, True, f"s{dpid}-eth{number}"), 0.2)
+    fabric.hosts.seen("02:00:00:00:00:02", PortKey(2, 4), "10.0.0.2")
+    fabric.link_seen(PortKey(1, 3), PortKey(2, 3))
+    fabric.link_seen(PortKey(2, 3), PortKey(1, 3))
+    fabric.refresh()
+    assert fabric.paths.get(key) is None and fabric.paths.pinned == 0
 
 
 def test_an_answer_that_comes_while_others_are_still_asked_counts(pair):
@@ -199,7 +199,7 @@ def test_an_answer_that_comes_while_others_are_still_asked_counts(pair):
         send(message)
 
     second.send_msg = slow
-    pair.network.after([pair.bridges[1], second], lambda: done.append(1), math.inf)
+    pair.fabric.after([pair.bridges[1], second], lambda: done.append(1), math.inf)
     pair.answer(2)
     assert done == [1]
 
@@ -207,63 +207,63 @@ def test_an_answer_that_comes_while_others_are_still_asked_counts(pair):
 def test_a_bridge_that_goes_is_waited_for_no_longer(pair):
     pair.answer()
     pair.sweep()
-    pair.network.tick(1.0)
+    pair.fabric.tick(1.0)
     pair.answer(1)
-    pair.network.bridge_gone(pair.bridges[2])
+    pair.fabric.bridge_gone(pair.bridges[2])
     pair.answer(1)
-    pair.network.tick(SETTLE)
-    assert [pair.network.topology.role(port) for port in (HOST1, LINK1)] == [PortRole.HOST] * 2
+    pair.fabric.tick(SETTLE)
+    assert [pair.fabric.topology.role(port) for port in (HOST1, LINK1)] == [PortRole.HOST] * 2
 
 
 def test_a_bridge_that_is_connected_and_does_nothing_delays_and_no_more(pair):
-    pair.network.tick(10.9 * SETTLE)
+    pair.fabric.tick(10.9 * SETTLE)
     assert pair.roles() == {PortRole.UNDECIDED}
-    pair.network.tick(11 * SETTLE)
+    pair.fabric.tick(11 * SETTLE)
     assert pair.roles() == {PortRole.HOST}
 
 
 def test_a_frame_of_a_host_that_is_elsewhere_says_nothing_of_an_undecided_port(pair):
     """It may have been flooded into a link that nobody has found yet."""
-    network, mac = pair.network, "02:00:00:00:00:01"
-    network.host_seen(pair.bridges[1], Frame(mac, BROADCAST, ()), HOST1, 0.1)
-    assert network.topology.role(HOST1) is PortRole.HOST
-    network.host_seen(pair.bridges[2], Frame(mac, BROADCAST, ()), LINK2, 0.2)
-    assert network.topology.role(LINK2) is PortRole.UNDECIDED
-    assert network.hosts.by_mac(mac).port == HOST1
+    fabric, mac = pair.fabric, "02:00:00:00:00:01"
+    fabric.host_seen(pair.bridges[1], Frame(mac, BROADCAST, ()), HOST1, 0.1)
+    assert fabric.topology.role(HOST1) is PortRole.HOST
+    fabric.host_seen(pair.bridges[2], Frame(mac, BROADCAST, ()), LINK2, 0.2)
+    assert fabric.topology.role(LINK2) is PortRole.UNDECIDED
+    assert fabric.hosts.by_mac(mac).port == HOST1
     # It has moved there: this is believed once it is known that the port is no link.
     pair.answer()
     pair.sweep()
     pair.confirm(1.0)
-    pair.network.tick(2.0)
-    network.host_seen(pair.bridges[2], Frame(mac, BROADCAST, ()), LINK2, 2.1)
-    assert network.hosts.by_mac(mac).port == LINK2
+    pair.fabric.tick(2.0)
+    fabric.host_seen(pair.bridges[2], Frame(mac, BROADCAST, ()), LINK2, 2.1)
+    assert fabric.hosts.by_mac(mac).port == LINK2
 
 
 def test_floods_grow_when_all_bridges_have_shrunk_theirs_however_long_it_takes(pair):
-    network = pair.network
+    fabric = pair.fabric
     for port, number in ((HOST1, 1), (HOST2, 2)):
-        network.host_seen(
+        fabric.host_seen(
             pair.bridges[port.dpid], Frame(f"02:00:00:00:00:0{number}", BROADCAST, ()), port, 0.1
         )
-    network.link_seen(LINK1, LINK2)
-    network.link_seen(LINK2, LINK1)
-    network.refresh()
+    fabric.link_seen(LINK1, LINK2)
+    fabric.link_seen(LINK2, LINK1)
+    fabric.refresh()
     pair.log.clear()
-    network.topology.link_lost(LINK1, LINK2)
-    network.refresh()
+    fabric.topology.link_lost(LINK1, LINK2)
+    fabric.refresh()
     pair.answer()
-    network.link_seen(LINK1, LINK2)
+    fabric.link_seen(LINK1, LINK2)
     pair.log.clear()
-    network.refresh()
+    fabric.refresh()
     pair.log.clear()
-    network.tick(1000.0)
-    network.host_seen(pair.bridges[1], Frame("02:00:00:00:00:09", BROADCAST, ()), HOST1, 1000.0)
-    network.topology.version += 1  # something else changes meanwhile, and nobody's flood
-    network.refresh()
+    fabric.tick(1000.0)
+    fabric.host_seen(pair.bridges[1], Frame("02:00:00:00:00:09", BROADCAST, ()), HOST1, 1000.0)
+    fabric.topology.version += 1  # something else changes meanwhile, and nobody's flood
+    fabric.refresh()
     assert floods(pair) == 0
     pair.log[:] = [each for each in pair.log if type(each[1]).__name__ == "OFPBarrierRequest"]
     pair.answer(1)
-    network.tick(2000.0)
+    fabric.tick(2000.0)
     pair.answer(1)
     assert floods(pair) == 0
     pair.answer(2)

@@ -3,7 +3,7 @@
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.control.port_traffic import Traffic
+from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
 from tests.unit.fakes import FakeSwitch
@@ -33,7 +33,7 @@ def counters(at, tx, rx, port=3):
 
 
 def rates(*readings):
-    traffic = Traffic()
+    traffic = PortTrafficTable()
     for reading in readings:
         traffic.counted(1, [counters(*reading)])
     found = traffic.get(PORT)
@@ -41,7 +41,7 @@ def rates(*readings):
 
 
 def test_one_reading_is_no_rate():
-    traffic = Traffic()
+    traffic = PortTrafficTable()
     assert traffic.get(PORT) is None
     traffic.counted(1, [counters(5.0, 100, 200)])
     assert traffic.get(PORT)[1:] == (100, 200, None, None)
@@ -67,7 +67,7 @@ def test_answers_that_come_together_are_one():
 
 
 def test_what_has_gone_is_forgotten():
-    traffic = Traffic()
+    traffic = PortTrafficTable()
     for dpid in (1, 2):
         traffic.counted(dpid, [counters(1.0, 0, 0), counters(1.0, 0, 0, port=4)])
     traffic.forget(PortKey(1, 4))

@@ -48,9 +48,9 @@ def test_a_sender_is_told_after_the_rule_stands(after):
     assert kinds(site)[-1] == ("agent", "OFPBarrierRequest")
     site.log.clear()
     barrier_xid = site.agent._xid
-    site.network.barriers.answered((site.agent.id, barrier_xid + 1))
+    site.fabric.barriers.answered((site.agent.id, barrier_xid + 1))
     assert not site.log
-    site.network.barriers.answered((site.agent.id, barrier_xid))
+    site.fabric.barriers.answered((site.agent.id, barrier_xid))
     (question,) = site.agent.sent
     assert question.exp_type == segment_state.EXP_TYPE_SEGMENTS
     assert segment_state.decode_request(question.data) == [KEY.reversed]
@@ -62,7 +62,7 @@ def test_a_sender_is_told_after_the_rule_stands(after):
     assert [action.port for action in out.actions] == [ofp.OFPP_TABLE]
     server = tcp_build.Addressing(KEY.reversed, SERVER_MAC, CLIENT_MAC)
     assert out.data == tcp_build.window_update(server, state(KEY))
-    assert site.speaker.said == {"wake": 1}
+    assert site.injector.said == {"wake": 1}
     # Told once.
     site.windows.segments([state(KEY)], 0.22)
     assert len(site.bridge.sent) == 1
@@ -90,43 +90,43 @@ def test_what_cannot_be_said_is_counted(told, counted):
     site = freed()
     site.log.clear()
     site.windows.segments([state(KEY, **told)], 0.21)
-    assert not site.log and site.speaker.said == {counted: 1}
+    assert not site.log and site.injector.said == {counted: 1}
 
 
 def test_an_answer_that_comes_late_wakes_nobody():
     site = freed()
     site.log.clear()
     site.windows.segments([state(KEY)], 0.71)
-    assert not site.log and site.speaker.said == {"wake: the numbers came too late": 1}
+    assert not site.log and site.injector.said == {"wake: the numbers came too late": 1}
 
 
 def test_a_connection_whose_syn_was_not_seen_has_no_addresses():
     site = Site()
     for key, port in ((KEY, B), (KEY.reversed, A)):
         site.windows.apply(site.flows.reconcile(1, [record(key, port)], 0.0), 0.0)
-    site.network.hosts.seen(SERVER_MAC, B, KEY.dst)
+    site.fabric.hosts.seen(SERVER_MAC, B, KEY.dst)
     for window, now in ((0, 0.1), (5000, 0.2)):
         site.policy.plan = WindowPlan(flows={KEY: window})
         site.sample(B, now)
     site.answer_barriers()
     site.windows.segments([state(KEY)], 0.21)
-    assert site.speaker.said == {"wake: addresses not known": 1}
+    assert site.injector.said == {"wake: addresses not known": 1}
 
 
 def test_a_receiver_behind_a_switch_without_agent_is_not_asked():
     site = Site(agent=False)
     site.open()
-    site.speaker.wake([KEY], [], 0.1)
-    site.speaker.wake([FlowKey("10.9.0.1", "10.9.0.2", 1, 2)], [], 0.1)
-    assert not site.log and site.speaker.said == {"wake: the receiver's switch has no agent": 2}
+    site.injector.wake([KEY], [], 0.1)
+    site.injector.wake([FlowKey("10.9.0.1", "10.9.0.2", 1, 2)], [], 0.1)
+    assert not site.log and site.injector.said == {"wake: the receiver's switch has no agent": 2}
 
 
 def test_a_bridge_that_has_gone_is_told_nothing():
     site = freed()
-    site.network.bridge_gone(site.bridge)
+    site.fabric.bridge_gone(site.bridge)
     site.log.clear()
     site.windows.segments([state(KEY)], 0.21)
-    assert not site.log and site.speaker.said == {"wake: the receiver is not known": 1}
+    assert not site.log and site.injector.said == {"wake: the receiver is not known": 1}
 
 
 def test_an_agent_that_goes_while_its_barrier_is_awaited_is_not_asked():
@@ -145,7 +145,7 @@ def test_many_are_asked_for_in_several_questions():
     for flow in flows:
         site.open(flow)
     site.log.clear()
-    site.speaker.wake(flows, [], 0.1)
+    site.injector.wake(flows, [], 0.1)
     asked = [segment_state.decode_request(message.data) for message in site.agent.sent]
     assert [len(keys) for keys in asked] == [segment_state.MAX_KEYS, 1]
     assert {key.reversed for keys in asked for key in keys} == set(flows)
@@ -153,16 +153,16 @@ def test_many_are_asked_for_in_several_questions():
 
 def test_a_connection_that_ends_leaves_nothing():
     site = freed()
-    assert site.speaker._addresses and site.speaker._waking
+    assert site.injector._addresses and site.injector._waking
     site.reset(now=0.3)
-    assert not site.speaker._addresses and not site.speaker._waking
+    assert not site.injector._addresses and not site.injector._waking
 
 
 @pytest.mark.parametrize("end", [KEY, KEY.reversed])
 def test_either_direction_stands_for_its_connection(end):
     site = freed()
-    site.speaker.forget(end)
-    assert not site.speaker._addresses and not site.speaker._waking
+    site.injector.forget(end)
+    assert not site.injector._addresses and not site.injector._waking
 
 
 def test_syns_that_lead_to_nothing_are_forgotten():
@@ -172,9 +172,9 @@ def test_syns_that_lead_to_nothing_are_forgotten():
     for n in range(10_000):
         key = FlowKey("10.0.0.1", f"10.9.{n // 256}.{n % 256}", 33000, KEY.dport)
         site.syn(key, now=0.1, path=None)
-    assert len(site.speaker._addresses) == 10_001
-    site.speaker.prune()
-    assert len(site.speaker._addresses) == len(site.flows)
+    assert len(site.injector._addresses) == 10_001
+    site.injector.prune()
+    assert len(site.injector._addresses) == len(site.flows)
     site.windows.apply(site.flows.expire(50.0), 50.0)
-    site.speaker.prune()
-    assert list(site.speaker._addresses) == [KEY.connection]
+    site.injector.prune()
+    assert list(site.injector._addresses) == [KEY.connection]

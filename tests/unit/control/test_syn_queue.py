@@ -13,7 +13,7 @@ import pytest
 
 from fairq_ryu.apps import controller as module
 from fairq_ryu.apps.controller import Controller
-from fairq_ryu.control.syn_queue import HeldSyns
+from fairq_ryu.control.syn_queue import SynQueue
 from fairq_ryu.fabric.deadlines.request import request
 from fairq_ryu.model import WindowPlan
 from fairq_ryu.packet.parse import Frame
@@ -55,17 +55,17 @@ class Holding:
         self.clock: Callable[[], float] = lambda: self.now
         monkeypatch.setattr(module, "hub", SimpleNamespace(sleep=lambda _: self.meanwhile()))
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.clock()))
-        site.network.tick(10.0)
+        site.fabric.tick(10.0)
         for mac, port in ((CLIENT_MAC, A), (SERVER_MAC, B)):
-            site.network.host_seen(site.bridge, Frame(mac, "ff:ff:ff:ff:ff:ff", ()), port, 10.0)
-        site.network.refresh()
+            site.fabric.host_seen(site.bridge, Frame(mac, "ff:ff:ff:ff:ff:ff", ()), port, 10.0)
+        site.fabric.refresh()
         site.log.clear()
         self.controller = fake = SimpleNamespace(
-            network=site.network,
+            fabric=site.fabric,
             windows=site.windows,
             flows=site.flows,
             logger=logging.getLogger(__name__),
-            _held_syns=HeldSyns(),
+            _held_syns=SynQueue(),
             _held_there=Bell(),
             _copies=deque(),
             _copies_there=Bell(),
@@ -92,14 +92,14 @@ class Holding:
 
     def fail_with(self, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
         """Working on that connection goes wrong."""
-        path = self.site.network.path
+        path = self.site.fabric.path
 
         def bad(key: Any, *about: Any) -> Any:
             if key.sport == KEY.sport + number:
                 raise RuntimeError("a bad day")
             return path(key, *about)
 
-        monkeypatch.setattr(self.site.network, "path", bad)
+        monkeypatch.setattr(self.site.fabric, "path", bad)
 
     def work_on_copies(self) -> None:
         with pytest.raises(Idle):
@@ -154,7 +154,7 @@ def test_those_with_deadlines_go_on_by_these_and_the_time_they_waited_counts(hol
 
 
 def test_a_port_that_floods_waits_for_itself():
-    held = HeldSyns()
+    held = SynQueue()
     for number in range(100):
         held.add(f"flood {number}", A, None, 1.0 + number * 0.0002)
     held.add("another", B, None, 1.02)
@@ -168,7 +168,7 @@ def test_a_port_that_floods_waits_for_itself():
 
 
 def test_a_port_has_its_first_turn_again_when_nothing_of_it_waits():
-    held = HeldSyns()
+    held = SynQueue()
     for _ in range(3):
         held.add("old", A, None, 1.0)
         held.take()
@@ -231,10 +231,10 @@ def test_a_bridge_that_goes_while_its_syn_waits_does_no_harm(holding, caplog):
     site = holding.site
     holding.hold(0)
     holding.hold(1)
-    holding.meanwhile = lambda: site.network.bridge_gone(site.bridge)
+    holding.meanwhile = lambda: site.fabric.bridge_gone(site.bridge)
     holding.work()
     assert holding.gone_on == holding.counted == [0]
-    assert len(site.network.paths) == 1
+    assert len(site.fabric.paths) == 1
     assert not caplog.records
 
 
@@ -242,8 +242,8 @@ def test_a_bridge_that_is_back_is_not_sent_what_its_old_connection_held(holding,
     site = holding.site
     holding.hold(0)
     old = site.bridge
-    site.network.bridge_gone(old)
-    site.network.bridge_came(FakeSwitch(1), [], [], 12.0)
+    site.fabric.bridge_gone(old)
+    site.fabric.bridge_came(FakeSwitch(1), [], [], 12.0)
     site.log.clear()
     holding.work()
     assert not old.sent and not holding.counted and not caplog.records

@@ -46,7 +46,7 @@ def everything():
 
 def test_what_was_installed_is_read_back():
     found = warm_restart.read(stats(*everything()))
-    assert found.standing == {
+    assert found.forwarding == {
         FromLink(9): (),
         Flood(): (1, 9),
         Flood(3): (1, 8),

@@ -151,7 +151,7 @@ def test_a_pause_that_ends_while_the_agent_is_away_waits_for_it():
     site.log.clear()
     site.windows.use(PolicyChoice(Obedient("other")))
     site.answer_barriers()
-    assert not asked(site) and not site.speaker.said
+    assert not asked(site) and not site.injector.said
     site.connect_agent()
     site.sample(B, 0.3)
     site.answer_barriers()
@@ -251,14 +251,14 @@ def test_a_loss_is_asked_about_and_told_to_its_sender():
     assert [out.in_port for out in site.bridge.sent] == [B.port] * 3
     assert {tuple(action.port for action in out.actions) for out in site.bridge.sent} == {(ofp.OFPP_TABLE,)}
     assert len({bytes(out.data) for out in site.bridge.sent}) == 1
-    assert site.speaker.said == {"dupack": 1}
+    assert site.injector.said == {"dupack": 1}
 
 
 def test_a_loss_without_addresses_is_counted():
     site = losing(DUPACK)
-    site.speaker.forget(KEY)
+    site.injector.forget(KEY)
     site.windows.segments([state(KEY, ack=101)], 0.11)
-    assert not site.bridge.sent and site.speaker.said == {"dupack: addresses not known": 1}
+    assert not site.bridge.sent and site.injector.said == {"dupack: addresses not known": 1}
 
 
 @pytest.mark.parametrize("by", ["sample", "message"])
@@ -274,7 +274,7 @@ def test_a_loss_is_put_back_when_there_is_room(by):
     (out,) = site.bridge.sent
     assert out.data == lost_frame()
     assert out.in_port == ofp.OFPP_CONTROLLER and [a.port for a in out.actions] == [B.port]
-    assert site.speaker.said == {"reinject": 1}
+    assert site.injector.said == {"reinject": 1}
 
 
 def test_half_of_the_buffer_is_filled_with_what_is_put_back():
@@ -341,7 +341,7 @@ def test_ports_get_their_policy_when_they_are_named():
     site.windows.name_ports(0.2)
     assert site.windows.engine.policy_of(B) is special
     assert ("started", KEY) in special.laws[B].told
-    site.network.names[B] = "other"
+    site.fabric.names[B] = "other"
     site.windows.name_ports(0.3)
     assert site.windows.engine.policy_of(B) is site.policy
 
@@ -351,6 +351,6 @@ def test_ports_get_their_policy_when_their_role_is_known():
     site = Site(rules=(("role:host", special),))
     site.windows.name_ports(0.1)
     assert site.windows.engine.policy_of(B) is site.policy
-    site.network.tick(20.0)
+    site.fabric.tick(20.0)
     site.windows.name_ports(20.0)
     assert site.windows.engine.policy_of(B) is special

@@ -43,50 +43,50 @@ CHANGED = [("fat tree", 1), ("leaf-spine", 2), ("leaf-spine", 10), ("three spine
 def known(name, seed):
     """A fabric of which everything is known."""
     graph, edges = NETWORKS[name](seed)
-    fabric = Fabric(graph, list(edges)[:5], seed)
-    fabric.see_all_links()
-    for mac in fabric.at:
-        fabric.see_host(mac)
-    fabric.refresh()
-    settle(fabric)
-    return fabric
+    sim = Fabric(graph, list(edges)[:5], seed)
+    sim.see_all_links()
+    for mac in sim.at:
+        sim.see_host(mac)
+    sim.refresh()
+    settle(sim)
+    return sim
 
 
-def settle(fabric):
+def settle(sim):
     """Nothing is under way any more."""
     while True:
-        fabric.refresh()
-        if not fabric.busy:
+        sim.refresh()
+        if not sim.busy:
             return
-        fabric.drain()
+        sim.drain()
 
 
-def play(fabric, events, alone=False):
+def play(sim, events, alone=False):
     """Let events happen between messages, and look after each message at the frames that it may concern.
     ``alone``: the network itself stays as it is, and so not even a single frame goes round.
     """
     events, again = [*events], 0.0
-    while events or fabric.busy or fabric.network.stale:
-        if not fabric.busy or (events and fabric.random.random() < max(again, 0.02)):
-            event, *arguments = events.pop() if events else (fabric.refresh,)
+    while events or sim.busy or sim.fabric.stale:
+        if not sim.busy or (events and sim.random.random() < max(again, 0.02)):
+            event, *arguments = events.pop() if events else (sim.refresh,)
             event(*arguments)
-            again = fabric.random.choice((0.0, 0.7))  # what happens mostly happens together
+            again = sim.random.choice((0.0, 0.7))  # what happens mostly happens together
             continue
         again = 0.0
-        whose = fabric.step()
-        for mac in [] if whose is None else [whose or fabric.random.choice([*fabric.at])]:
-            for walk in fabric.walk_all(mac):
+        whose = sim.step()
+        for mac in [] if whose is None else [whose or sim.random.choice([*sim.at])]:
+            for walk in sim.walk_all(mac):
                 assert walk.copies <= 1
                 # One that goes round on its own has met rules of before and of after a change.
                 assert not walk.looped or not (walk.flooded or alone)
 
 
-def assert_shortest(fabric):
+def assert_shortest(sim):
     """The rules are those of the routes that hold now."""
-    routes = fabric.network.paths.routes
-    for dpid, bridge in fabric.bridges.items():
+    routes = sim.fabric.paths.routes
+    for dpid, bridge in sim.bridges.items():
         wanted = {}
-        for host in fabric.network.hosts:
+        for host in sim.fabric.hosts:
             wanted |= deliveries(routes, dpid, host.mac, host.port)
         found = {
             Deliver(mac, *share): ports
@@ -100,34 +100,34 @@ def assert_shortest(fabric):
 @pytest.mark.parametrize(("name", "seed"), FOUND)
 def test_nothing_arrives_twice_while_a_network_is_found(name, seed):
     graph, edges = NETWORKS[name](seed)
-    fabric = Fabric(graph, list(edges)[:5], seed)
-    fabric.drain()
-    events = [(fabric.see_link, source) for source in fabric.wires]
-    events += [(fabric.see_host, mac) for mac in fabric.at]
-    events += [(fabric.refresh,)] * 12
-    fabric.random.shuffle(events)
-    play(fabric, events)
-    assert_shortest(fabric)
-    assert {walk[:2] for mac in fabric.at for walk in fabric.walk_all(mac)} == {(1, False)}
+    sim = Fabric(graph, list(edges)[:5], seed)
+    sim.drain()
+    events = [(sim.see_link, source) for source in sim.wires]
+    events += [(sim.see_host, mac) for mac in sim.at]
+    events += [(sim.refresh,)] * 12
+    sim.random.shuffle(events)
+    play(sim, events)
+    assert_shortest(sim)
+    assert {walk[:2] for mac in sim.at for walk in sim.walk_all(mac)} == {(1, False)}
 
 
 @pytest.mark.parametrize(("name", "seed"), [(name, 1) for name in NETWORKS])
 def test_nothing_arrives_twice_while_hosts_come_and_go(name, seed):
-    fabric = known(name, seed)
-    events = [(event, mac) for mac in fabric.at for event in (fabric.see_host, fabric.forget_host) * 2]
-    fabric.random.shuffle(events)
-    play(fabric, [*[(fabric.see_host, mac) for mac in fabric.at], *events], alone=True)
-    assert_shortest(fabric)
-    assert {walk[:2] for mac in fabric.at for walk in fabric.walk_all(mac)} == {(1, False)}
+    sim = known(name, seed)
+    events = [(event, mac) for mac in sim.at for event in (sim.see_host, sim.forget_host) * 2]
+    sim.random.shuffle(events)
+    play(sim, [*[(sim.see_host, mac) for mac in sim.at], *events], alone=True)
+    assert_shortest(sim)
+    assert {walk[:2] for mac in sim.at for walk in sim.walk_all(mac)} == {(1, False)}
 
 
 @pytest.mark.parametrize(("name", "seed"), CHANGED)
 def test_nothing_arrives_twice_while_links_come_and_go(name, seed):
-    fabric = known(name, seed)
-    links = fabric.random.sample(sorted(fabric.wires), 4)
-    events = [(event, link) for link in links for event in (fabric.lose_link, fabric.see_link) * 2]
-    events += [(event, mac) for mac in fabric.at for event in (fabric.see_host, fabric.forget_host)]
-    events += [(fabric.refresh,)] * 12
-    fabric.random.shuffle(events)
-    play(fabric, [(fabric.refresh,), *[(fabric.see_link, link) for link in links], *events])
-    assert_shortest(fabric)
+    sim = known(name, seed)
+    links = sim.random.sample(sorted(sim.wires), 4)
+    events = [(event, link) for link in links for event in (sim.lose_link, sim.see_link) * 2]
+    events += [(event, mac) for mac in sim.at for event in (sim.see_host, sim.forget_host)]
+    events += [(sim.refresh,)] * 12
+    sim.random.shuffle(events)
+    play(sim, [(sim.refresh,), *[(sim.see_link, link) for link in links], *events])
+    assert_shortest(sim)

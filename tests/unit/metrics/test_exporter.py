@@ -241,23 +241,23 @@ def test_rules_and_agents_come_and_go():
     assert value(found, "fairq_agent_connected", dpid=S1) == 0
     assert value(found, "fairq_leases_lost_total", reason="agent gone") == 1
     assert "fairq_rules" not in found and "fairq_port_queue_bytes" not in found
-    site.network.bridge_gone(site.bridge)
+    site.fabric.bridge_gone(site.bridge)
     assert value(scrape(controller), "fairq_bridge_connected", dpid=S1) == 0
 
 
 def test_meters_are_asked_where_there_are_meters():
     site = Site(Obedient())
-    site.network.ask_meters()
+    site.fabric.ask_meters()
     (asked,) = site.bridge.sent
     assert type(asked).__name__ == "OFPMeterStatsRequest"
     site.log.clear()
-    site.network.no_meters(1)
-    site.network.ask_meters()
+    site.fabric.no_meters(1)
+    site.fabric.ask_meters()
     assert site.log == []
-    site.network.meters_told(1, [])
-    assert site.network.copies_dropped == {1: 0}
-    site.network.bridge_gone(site.bridge)
-    assert site.network.copies_dropped == {}
+    site.fabric.meters_told(1, [])
+    assert site.fabric.copies_dropped == {1: 0}
+    site.fabric.bridge_gone(site.bridge)
+    assert site.fabric.copies_dropped == {}
 
 
 # Requests

@@ -143,7 +143,7 @@ def test_the_smallest_window_on_the_way_counts(site):
     for window, own, wanted in ((500, {}, (500, "port")), (500, {KEY: 300}, (300, "flow"))):
         plan = type(ports[far].plan)(window=window, flows=own)
         both[near] = ports[far]._replace(plan=plan)
-        rows = flow_rows.FlowRows(site.network.paths, both, site.windows.links, 0.0)
+        rows = flow_rows.FlowRows(site.fabric.paths, both, site.windows.links, 0.0)
         row = rows.row(connection)
         assert (row["window_bytes"], row["window_kind"]) == wanted
 
@@ -194,7 +194,7 @@ def test_ready_when_every_bridge_has_its_agent(site):
     ready = RestSite()
     ready.windows.links[1] = ready.link
     Ready.model_validate(get(ready, "/v1/ready"))
-    ready.network.bridges.clear()
+    ready.fabric.bridges.clear()
     assert "no bridge is connected yet" in problem(ready.ask("/v1/ready"), 503)
 
 

@@ -131,7 +131,7 @@ def test_hosts_and_links_are_worked_out_when_they_change(monkeypatch):
         assert len(get(site, "/v1/hosts")["hosts"]) == 2
         assert len(get(site, "/v1/links")["links"]) == 1
     assert len(made) == 1
-    hosts, mac, there = site.network.hosts, "02:00:00:00:00:09", PortKey(2, 1)
+    hosts, mac, there = site.fabric.hosts, "02:00:00:00:00:09", PortKey(2, 1)
 
     def row() -> Any:
         return get(site, "/v1/hosts")["hosts"][2]
@@ -146,5 +146,5 @@ def test_hosts_and_links_are_worked_out_when_they_change(monkeypatch):
     assert row()["addresses"] == ["10.0.0.8"]
     hosts.forget(mac)
     assert len(get(site, "/v1/hosts")["hosts"]) == 2
-    site.network.topology.link_lost(PortKey(1, 2), PortKey(2, 2))
+    site.fabric.topology.link_lost(PortKey(1, 2), PortKey(2, 2))
     assert get(site, "/v1/links") == {"links": []}

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from fairq_ryu.apps.controller import Controller
 from fairq_ryu.control.counters import Counts
-from fairq_ryu.control.port_traffic import Traffic
+from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.state import ControllerState
 from fairq_ryu.model import PortKey
 from fairq_ryu.packet.parse import Frame
@@ -20,10 +20,10 @@ from tests.unit.site import CLIENT_MAC, SERVER_MAC, Site
 def state_of(site: Site) -> ControllerState:
     streams = Streams()
     return ControllerState(
-        network=site.network,
+        fabric=site.fabric,
         flows=site.flows,
         windows=site.windows,
-        traffic=Traffic(),
+        traffic=PortTrafficTable(),
         counts=Counts(),
         history=streams.history,
         event_queue=Queue(),
@@ -36,8 +36,8 @@ SYN, SYN_ACK = segment(KEY, "S"), segment(BACK, "SA")
 
 def test_hosts_are_listed_beside_switches():
     site = Site()
-    site.network.hosts.seen(SERVER_MAC, PortKey(1, 2), "10.0.0.2")
-    site.network.hosts.seen(CLIENT_MAC, PortKey(1, 1), "10.0.0.1")
+    site.fabric.hosts.seen(SERVER_MAC, PortKey(1, 2), "10.0.0.2")
+    site.fabric.hosts.seen(CLIENT_MAC, PortKey(1, 1), "10.0.0.1")
     assert FabricView(state_of(site)).hosts() == [
         {"mac": CLIENT_MAC, "at": [f"{1:016x}", 1], "addresses": ["10.0.0.1"]},
         {"mac": SERVER_MAC, "at": [f"{1:016x}", 2], "addresses": ["10.0.0.2"]},
@@ -47,7 +47,7 @@ def test_hosts_are_listed_beside_switches():
 def test_the_first_address_of_a_host_is_of_ipv4():
     site = Site()
     for address in ("fe80::1", "2001:db8::1", "203.0.113.9", "10.0.0.1"):
-        site.network.hosts.seen(SERVER_MAC, PortKey(1, 2), address)
+        site.fabric.hosts.seen(SERVER_MAC, PortKey(1, 2), address)
     (row,) = FabricView(state_of(site)).hosts()
     assert row["addresses"] == ["10.0.0.1", "203.0.113.9", "2001:db8::1", "fe80::1"]
 
@@ -55,10 +55,10 @@ def test_the_first_address_of_a_host_is_of_ipv4():
 def test_both_ends_of_a_connection_are_learnt_from_copies_of_their_syns():
     """The receiver's first frame was one of IPv6: it was shown by that address for ever."""
     site = Site()
-    site.network.hosts.seen(CLIENT_MAC, PortKey(1, 1), "fe80::a")
-    site.network.hosts.seen(SERVER_MAC, PortKey(1, 2), "fe80::b")
+    site.fabric.hosts.seen(CLIENT_MAC, PortKey(1, 1), "fe80::a")
+    site.fabric.hosts.seen(SERVER_MAC, PortKey(1, 2), "fe80::b")
     controller = SimpleNamespace(
-        network=site.network, windows=site.windows, _copies=deque(), _copies_there=Event()
+        fabric=site.fabric, windows=site.windows, _copies=deque(), _copies_there=Event()
     )
     for mac, port, made in ((CLIENT_MAC, 1, SYN), (SERVER_MAC, 2, SYN_ACK)):
         frame = Frame(mac, "ff:ff:ff:ff:ff:ff", (), tcp=made)

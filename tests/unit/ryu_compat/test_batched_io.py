@@ -19,13 +19,13 @@ from tests.fuzz import messages, targets
 @pytest.fixture
 def said(monkeypatch) -> list[str]:
     lines: list[str] = []
-    monkeypatch.setattr(switch_listener.SAID, "say", lambda _peer, text: lines.append(text))
+    monkeypatch.setattr(switch_listener.PEER_LOG, "warning", lambda _peer, text: lines.append(text))
     return lines
 
 
 @pytest.fixture(autouse=True)
 def _empty(monkeypatch):
-    monkeypatch.setattr(switch_listener, "DOORWAY", switch_listener.Doorway())
+    monkeypatch.setattr(switch_listener, "CONNECTIONS", switch_listener.ConnectionRegistry())
 
 
 class Sink(targets.Script):
@@ -79,7 +79,7 @@ def test_a_connection_sends_every_byte_in_order_and_few_times():
     hub.kill(sender)
 
 
-@pytest.mark.parametrize(("bound", "value"), [("MOST_UNSENT_BYTES", 1000), ("MOST_UNSENT", 10)])
+@pytest.mark.parametrize(("bound", "value"), [("MAX_UNSENT_BYTES", 1000), ("MAX_UNSENT", 10)])
 def test_a_peer_that_does_not_read_costs_its_own_connection(monkeypatch, said, bound, value):
     """Nobody waits for it: there is no other greenlet here that could let a sender go on."""
     monkeypatch.setattr(batched_io, bound, value)
@@ -249,7 +249,7 @@ def test_a_connected_switch_may_be_silent(monkeypatch, said):
 
 
 def test_echoes_are_not_kept_for_who_does_not_read(monkeypatch):
-    monkeypatch.setattr(batched_io, "_MOST_ECHOES", 5)
+    monkeypatch.setattr(batched_io, "_MAX_UNSENT_ECHOES", 5)
     target = targets.ControllerTarget()
     sock = Sink(messages.handshake() + messages.message(ofp.OFPT_ECHO_REQUEST) * 100)
     switch = SwitchConnection(sock, ("test", 1))
@@ -284,7 +284,7 @@ def target_line(target: targets.ControllerTarget, stream: bytes) -> str:
     switch = SwitchConnection(sock, ("test", 1))
     switch.ofp_brick = target.brick
     switch.end = lines.append  # type: ignore[method-assign]
-    with switch_listener.DOORWAY.served(switch):
+    with switch_listener.CONNECTIONS.served(switch):
         switch._recv_loop()
     (line,) = lines
     return line
