@@ -10,7 +10,8 @@ from pathlib import Path
 
 from bench.program_run import Program
 from fairq_ryu.agent.ovsdb import BridgePort
-from fairq_ryu.agent.programs.programs import Datapath, DatapathLimits
+from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.channel import oxm
 from fairq_ryu.channel.flowmod import WindowSetting
 
@@ -46,7 +47,7 @@ def segment(
 def main() -> None:
     """Print the figures."""
     subprocess.run(["ip", "link", "add", PORTS[0], "type", "veth", "peer", "name", PORTS[1]], check=True)
-    datapath = Datapath(DatapathLimits())
+    datapath = BridgePrograms(ProgramLimits())
     try:
         indexes = [int(Path(f"/sys/class/net/{name}/ifindex").read_text()) for name in PORTS]
         ports = [
@@ -63,7 +64,7 @@ def main() -> None:
         subprocess.run(["ip", "link", "del", PORTS[0]], check=True)
 
 
-def _measure(datapath: Datapath, ours: Program, empty: Program, indexes: list[int]) -> None:
+def _measure(datapath: BridgePrograms, ours: Program, empty: Program, indexes: list[int]) -> None:
     # Host 1 is behind port 1 and receives; host 2 is behind port 2 and sends the data.
     to_1, to_2 = indexes
     options = bytes([2, 4, 5, 180, 1, 3, 3, 9])

@@ -15,8 +15,9 @@ from ctypes import c_uint32, c_uint64
 from types import TracebackType
 from typing import NamedTuple
 
-from fairq_ryu.agent.libbpf import BpfError, TcFilter, load_library
-from fairq_ryu.agent.programs.programs import TC_PRIORITY
+from fairq_ryu.agent.libbpf import BpfError, load_library
+from fairq_ryu.agent.programs.program import WINDOW_PRIORITY
+from fairq_ryu.agent.tc import TcFilter
 
 # TC_ACT_UNSPEC, what all our programs return: let the next filter decide.
 UNSPEC = -1
@@ -101,7 +102,7 @@ class Program:
     def attached(cls, ifindex: int) -> Program:
         """The agent's program at tc egress of an interface. Raises :class:`BpfError` if none is."""
         lib = load_library()
-        program_id = TcFilter(lib, TC_PRIORITY).attached_program(ifindex)
+        program_id = TcFilter(lib, WINDOW_PRIORITY).attached_program(ifindex)
         fd = lib.bpf_prog_get_fd_by_id(program_id) if program_id else -1
         if fd < 0:
             raise BpfError(f"no program of ours is at tc egress of interface {ifindex}")

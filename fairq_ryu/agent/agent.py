@@ -29,8 +29,9 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.ovsdb import BridgePort, BridgeView, BridgeWatcher
 from fairq_ryu.agent.peers import Peer, unfinished
-from fairq_ryu.agent.programs.programs import Datapath, DatapathLimits
-from fairq_ryu.agent.qdisc import read_shapes
+from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.programs.program import ProgramLimits
+from fairq_ryu.agent.qdisc import read_queue_limits
 from fairq_ryu.channel.oxm import agent_dpid
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.errors import UserError
@@ -39,7 +40,7 @@ log = logging.getLogger(__name__)
 DEFAULT_PORT = 6653
 _TARGET = re.compile(r"^(tcp|ssl):(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+))(?::(\d+))?$")
 _EXPIRE_INTERVAL = 0.1
-_SHAPE_INTERVAL = 1.0
+_QUEUE_LIMITS_INTERVAL = 1.0
 _SWEEP_INTERVAL = 1.0
 # Ports that are new have had their hosts set up by then; those found wanting are looked at again.
 _PEER_INTERVAL = 5.0
@@ -121,7 +122,7 @@ class AgentOptions:
 
     bridge: str
     targets: tuple[Target, ...]
-    limits: DatapathLimits
+    limits: ProgramLimits
     flow_idle_timeout: float = 300.0
     closed_timeout: float = 2.0
     reconnect_max: float = 8.0
@@ -198,9 +199,9 @@ class Agent:
         watcher = BridgeWatcher(options.bridge, changed)
         server: asyncio.Server | None = None
         tasks: list[asyncio.Task[None]] = []
-        data: Datapath | None = None
+        data: BridgePrograms | None = None
         try:
-            data = self.data = Datapath(options.limits)
+            data = self.data = BridgePrograms(options.limits)
             view = self._view = watcher.start()
             try:
                 self.switch = OpenFlowServer(
@@ -222,13 +223,13 @@ class Agent:
                 log.info("took over %d flows from an agent that died", inherited)
             self._sync_ports(view)
             self._listen(loop)
-            await self._read_shapes()
+            await self._read_queue_limits()
             server = await self._serve_status()
             jobs: list[Coroutine[Any, Any, None]] = [
                 self._follow(views),
                 self._every(_EXPIRE_INTERVAL, self._expire),
-                self._every(_SHAPE_INTERVAL, self._read_shapes),
-                self._every(_SHAPE_INTERVAL, self._try_again),
+                self._every(_QUEUE_LIMITS_INTERVAL, self._read_queue_limits),
+                self._every(_QUEUE_LIMITS_INTERVAL, self._try_again),
                 self._every(_PEER_INTERVAL, self._look_at_peers),
                 self._every(_SWEEP_INTERVAL, self._sweep),
                 *(self._keep_connected(target, tls) for target in options.targets),
@@ -268,7 +269,7 @@ class Agent:
                 self._stop.set()
                 return
             if self._sync_ports(view):
-                await self._read_shapes()
+                await self._read_queue_limits()
 
     def _sync_ports(self, view: BridgeView) -> bool:
         """Attach to ports that came, let go of those that went. Returns whether any did."""
@@ -330,8 +331,8 @@ class Agent:
     # What the kernel tells unasked
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._listening = [self.data.doorbell_fd]
-        loop.add_reader(self.data.doorbell_fd, self._on_doorbell)
+        self._listening = [self.data.threshold_event_fd]
+        loop.add_reader(self.data.threshold_event_fd, self._on_threshold_event)
         if self.data.drops_fd is not None:
             self._listening.append(self.data.drops_fd)
             loop.add_reader(self.data.drops_fd, self._on_drops)
@@ -343,7 +344,7 @@ class Agent:
         if self._telling is not None:
             self._telling.cancel()
 
-    def _on_doorbell(self) -> None:
+    def _on_threshold_event(self) -> None:
         self.switch.watch.crossed(self.data.crossed())
         self._tell()
 
@@ -382,11 +383,11 @@ class Agent:
         now = time.monotonic_ns()
         self.switch.rules_removed(self.switch.table.expire(now), ofp.OFPRR_HARD_TIMEOUT, now)
 
-    async def _read_shapes(self) -> None:
+    async def _read_queue_limits(self) -> None:
         indexes = [port.ifindex for port in self.data.ports.values()]
         # Netlink takes its time on big hosts: not in the loop that answers controllers.
-        found = await asyncio.get_running_loop().run_in_executor(None, read_shapes, indexes)
-        self.data.set_shapes(found, indexes)
+        found = await asyncio.get_running_loop().run_in_executor(None, read_queue_limits, indexes)
+        self.data.set_queue_limits(found, indexes)
 
     async def _look_at_peers(self) -> None:
         """Say which hosts leave out checksums that a userspace switch does not fill in: their TCP hangs."""
@@ -412,7 +413,7 @@ class Agent:
     async def _try_again(self) -> None:
         """Ports that could not be watched may be fit by now."""
         if self._failed_ports and self._sync_ports(self._view):
-            await self._read_shapes()
+            await self._read_queue_limits()
 
     async def _sweep(self) -> None:
         options = self.options

@@ -23,7 +23,7 @@ NOTHING = Thresholds(0, 0)
 
 
 class Queues(Protocol):
-    """The queues that are watched (:class:`fairq_ryu.agent.programs.programs.Datapath`, or a fake)."""
+    """The queues that are watched (:class:`fairq_ryu.agent.programs.bridge.BridgePrograms`, or a fake)."""
 
     @property
     def reports_drops(self) -> bool:

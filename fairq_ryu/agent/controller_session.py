@@ -14,7 +14,7 @@ from collections.abc import Callable
 from fairq_ryu.agent import messages
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
-from fairq_ryu.agent.programs.programs import QueueState
+from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.requests import HANDLERS
 from fairq_ryu.channel import wellformed
 from fairq_ryu.channel.flowmod import OpenFlowError

@@ -16,41 +16,12 @@ from typing import Any
 
 from fairq_ryu.errors import UserError
 
-TC_INGRESS = 1
-TC_EGRESS = 2
-TC_REPLACE = 1
 _LAST_LINES = 12
 _BATCH = 2048
 
 
 class BpfError(Exception):
     """The kernel or libbpf refused; the message says what was asked and how it was answered."""
-
-
-class TcHook(ctypes.Structure):
-    """``struct bpf_tc_hook``."""
-
-    _fields_ = [
-        ("sz", c_size_t),
-        ("ifindex", c_int),
-        ("attach_point", c_int),
-        ("parent", c_uint32),
-        ("tail", c_uint32),
-    ]
-
-
-class TcOpts(ctypes.Structure):
-    """``struct bpf_tc_opts``."""
-
-    _fields_ = [
-        ("sz", c_size_t),
-        ("prog_fd", c_int),
-        ("flags", c_uint32),
-        ("prog_id", c_uint32),
-        ("handle", c_uint32),
-        ("priority", c_uint32),
-        ("tail", c_uint32),
-    ]
 
 
 _PRINT_FN = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
@@ -108,11 +79,6 @@ def _declare(lib: Any) -> None:
             c_int,
             [fd, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_uint32), c_void_p],
         ),
-        "bpf_tc_hook_create": (c_int, [POINTER(TcHook)]),
-        "bpf_tc_hook_destroy": (c_int, [POINTER(TcHook)]),
-        "bpf_tc_attach": (c_int, [POINTER(TcHook), POINTER(TcOpts)]),
-        "bpf_tc_detach": (c_int, [POINTER(TcHook), POINTER(TcOpts)]),
-        "bpf_tc_query": (c_int, [POINTER(TcHook), POINTER(TcOpts)]),
         "bpf_prog_get_fd_by_id": (c_int, [c_uint32]),
         "bpf_map_get_fd_by_id": (c_int, [c_uint32]),
         "bpf_obj_get_info_by_fd": (c_int, [fd, c_void_p, POINTER(c_uint32)]),
@@ -122,15 +88,21 @@ def _declare(lib: Any) -> None:
         function.restype, function.argtypes = result, arguments
 
 
-def _code(result: int) -> int:
+def error_code(result: int) -> int:
     """The errno of a failed call: libbpf 1 sets errno, libbpf 0 returns it negated."""
     return -result if result < -1 else (ctypes.get_errno() or errno.EIO)
 
 
-def _fail(what: str, code: int) -> BpfError:
-    said = "; ".join(line for line in _log if line)
+def failure(what: str, code: int) -> BpfError:
+    """The error to raise: what failed, its errno in words, and what libbpf has logged since the last call."""
+    logged = "; ".join(line for line in _log if line)
+    clear_log()
+    return BpfError(f"{what}: {os.strerror(code)}" + (f" ({logged})" if logged else ""))
+
+
+def clear_log() -> None:
+    """Forget what libbpf has logged: the call did not fail, or its failure is expected."""
     _log.clear()
-    return BpfError(f"{what}: {os.strerror(code)}" + (f" ({said})" if said else ""))
 
 
 def _valid(pointer: int | None) -> bool:
@@ -154,7 +126,7 @@ class Map:
         """Write an entry. Raises :class:`BpfError` (full map, gone map)."""
         result = self._lib.bpf_map_update_elem(self.fd, ctypes.byref(key), ctypes.byref(value), 0)
         if result != 0:
-            raise _fail(f"cannot write to eBPF map {self.name}", _code(result))
+            raise failure(f"cannot write to eBPF map {self.name}", error_code(result))
 
     def delete(self, key: Any) -> bool:
         """Remove an entry; False if there was none."""
@@ -186,12 +158,12 @@ class Map:
             result = self._lib.bpf_map_lookup_batch(
                 self.fd, cursor if begun else None, cursor, some_keys, some_values, ctypes.byref(count), None
             )
-            code = 0 if result == 0 else _code(result)
+            code = 0 if result == 0 else error_code(result)
             if code == errno.ENOSPC:
                 size *= 2  # one bucket holds more than this
                 continue
             if code not in (0, errno.ENOENT):
-                raise _fail(f"cannot read eBPF map {self.name}", code)
+                raise failure(f"cannot read eBPF map {self.name}", code)
             keys += memoryview(some_keys).cast("B")[: count.value * ctypes.sizeof(self._key)]
             values += memoryview(some_values).cast("B")[: count.value * ctypes.sizeof(self._value)]
             if code == errno.ENOENT:
@@ -237,16 +209,16 @@ class BpfObject:
         self._links: list[int] = []
         self._object = lib.bpf_object__open_file(str(path).encode(), None)
         if not _valid(self._object):
-            raise _fail(f"cannot read eBPF object {path.name}", _code(-1))
+            raise failure(f"cannot read eBPF object {path.name}", error_code(-1))
         for name, entries in sizes.items():
             lib.bpf_map__set_max_entries(self._find_map(name), entries)
         for name, fd in (reuse or {}).items():
             result = lib.bpf_map__reuse_fd(self._find_map(name), fd)
             if result != 0:
-                raise _fail(f"cannot take over eBPF map {name}", _code(result))
+                raise failure(f"cannot take over eBPF map {name}", error_code(result))
         result = lib.bpf_object__load(self._object)
         if result != 0:
-            error = _fail(f"the kernel refused eBPF object {path.name}", _code(result))
+            error = failure(f"the kernel refused eBPF object {path.name}", error_code(result))
             self.close()
             raise error
 
@@ -272,7 +244,7 @@ class BpfObject:
         program = self._lib.bpf_object__find_program_by_name(self._object, name.encode())
         link: int | None = self._lib.bpf_program__attach(program) if _valid(program) else None
         if link is None or not _valid(link):
-            raise _fail(f"cannot attach eBPF program {name}", _code(-1))
+            raise failure(f"cannot attach eBPF program {name}", error_code(-1))
         self._links.append(link)
 
     def detach_all(self) -> None:
@@ -319,58 +291,6 @@ class ProgInfo(ctypes.Structure):
         ("nr_map_ids", c_uint32),
         ("map_ids", c_uint64),
     ]
-
-
-class TcFilter:
-    """One eBPF filter at tc egress of interfaces, at a fixed priority and handle."""
-
-    def __init__(self, lib: Any, priority: int, handle: int = 1) -> None:
-        self._lib, self._priority, self._handle = lib, priority, handle
-
-    def _hook(self, ifindex: int, point: int = TC_EGRESS) -> TcHook:
-        return TcHook(sz=ctypes.sizeof(TcHook), ifindex=ifindex, attach_point=point)
-
-    def _opts(self, **extra: int) -> TcOpts:
-        return TcOpts(sz=ctypes.sizeof(TcOpts), handle=self._handle, priority=self._priority, **extra)
-
-    def attach(self, ifindex: int, program_fd: int) -> bool:
-        """Attach, in place of what a dead agent may have left. Returns whether the clsact qdisc is new.
-
-        Raises :class:`BpfError`.
-        """
-        hook = self._hook(ifindex)
-        result = self._lib.bpf_tc_hook_create(ctypes.byref(hook))
-        made: bool = result == 0
-        _log.clear()  # "Exclusivity flag on" is libbpf's word for a clsact that was there
-        if not made and _code(result) != errno.EEXIST:
-            raise _fail(f"cannot make a clsact qdisc on interface {ifindex}", _code(result))
-        opts = self._opts(prog_fd=program_fd, flags=TC_REPLACE)
-        result = self._lib.bpf_tc_attach(ctypes.byref(hook), ctypes.byref(opts))
-        if result != 0:
-            error = _fail(f"cannot attach to tc egress of interface {ifindex}", _code(result))
-            if made:
-                self.remove_clsact(ifindex)
-            raise error
-        return made
-
-    def attached_program(self, ifindex: int) -> int:
-        """The id of the program attached at our place, 0 if none."""
-        hook, opts = self._hook(ifindex), self._opts()
-        found = self._lib.bpf_tc_query(ctypes.byref(hook), ctypes.byref(opts)) == 0
-        _log.clear()
-        return int(opts.prog_id) if found else 0
-
-    def detach(self, ifindex: int) -> None:
-        """Detach; an interface that has gone took its filter along, which is as good."""
-        hook, opts = self._hook(ifindex), self._opts()
-        self._lib.bpf_tc_detach(ctypes.byref(hook), ctypes.byref(opts))
-        _log.clear()
-
-    def remove_clsact(self, ifindex: int) -> None:
-        """Remove the clsact qdisc with all that is on it."""
-        hook = self._hook(ifindex, TC_INGRESS | TC_EGRESS)
-        self._lib.bpf_tc_hook_destroy(ctypes.byref(hook))
-        _log.clear()
 
 
 def program_maps(lib: Any, program_id: int) -> dict[str, tuple[int, MapInfo]]:

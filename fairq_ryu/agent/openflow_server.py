@@ -12,8 +12,8 @@ from typing import Protocol
 from fairq_ryu.agent import messages
 from fairq_ryu.agent.congestion_monitor import Queues, QueueWatch
 from fairq_ryu.agent.ovsdb import BridgePort
-from fairq_ryu.agent.programs.programs import QueueState
-from fairq_ryu.agent.qdisc import Shape
+from fairq_ryu.agent.programs.queue import QueueState
+from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import Rule, RuleSink, RuleTable
 from fairq_ryu.channel import oxm, queue_depth
 from fairq_ryu.channel.protocol import ofp
@@ -22,7 +22,7 @@ from fairq_ryu.model import FlowKey
 
 
 class BridgeData(RuleSink, Queues, Protocol):
-    """What the server needs of its datapath (:class:`fairq_ryu.agent.programs.programs.Datapath`, or a
+    """What the server needs of its datapath (:class:`fairq_ryu.agent.programs.bridge.BridgePrograms`, or a
     fake).
     """
 
@@ -33,7 +33,7 @@ class BridgeData(RuleSink, Queues, Protocol):
     def queue(self, port: BridgePort) -> QueueState:
         """The queue of a port now."""
 
-    def shape(self, port: BridgePort) -> Shape:
+    def queue_limits(self, port: BridgePort) -> QueueLimits:
         """Its buffer and rate."""
 
     def active_flows(self, port: BridgePort) -> int:
@@ -143,15 +143,15 @@ class OpenFlowServer:
             session.note_peaks(found)
         answer = []
         for port in ports:
-            state, shape = found[port.ofport], self.data.shape(port)
+            state, limits = found[port.ofport], self.data.queue_limits(port)
             answer.append(
                 queue_depth.QueueDepth(
                     port=port.ofport,
                     active=min(self.data.active_flows(port), 0xFFFFFFFF),
                     backlog=state.backlog,
                     peak=asker.take_peak(port.ofport, state.backlog),
-                    limit=shape.limit,
-                    rate=shape.rate,
+                    limit=limits.limit,
+                    rate=limits.rate,
                     drops=state.drops,
                     byte_ns=state.byte_ns,
                     clock_ns=state.clock_ns,

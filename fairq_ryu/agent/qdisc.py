@@ -1,4 +1,4 @@
-"""What the kernel's queueing disciplines say of a port: buffer and rate, read over netlink."""
+"""Buffer and rate of a port, read from its queueing disciplines over netlink."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _FRAME = 1514
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """A port's queue: ``limit`` in bytes and ``rate`` in bytes per second (0: not known), and the
+class QueueLimits:
+    """The limits of a port's queue: ``limit`` in bytes, ``rate`` in bytes per second (0: not known), and the
     kind of its root qdisc (``noqueue``: it has no queue, so it never fills).
     """
 
@@ -31,19 +31,19 @@ class Shape:
     rate: int
 
 
-NO_SHAPE = Shape("", 0, 0)
+NO_LIMITS = QueueLimits("", 0, 0)
 
 
-def read_shapes(ifindexes: Iterable[int]) -> dict[int, Shape]:
-    """The shapes of interfaces of this network namespace; those that are gone are left out."""
+def read_queue_limits(ifindexes: Iterable[int]) -> dict[int, QueueLimits]:
+    """Buffer and rate of interfaces of this network namespace. Interfaces that are gone are left out."""
     wanted = set(ifindexes)
     if not wanted:
         return {}
-    return _in_thread(lambda: _read_shapes(wanted))
+    return _in_thread(lambda: _read_limits(wanted))
 
 
 def has_filters(ifindex: int) -> bool:
-    """Does anybody's filter stand on the interface's clsact? False when the interface has gone."""
+    """Does the interface's clsact qdisc have any filter? False when the interface has gone."""
     return _in_thread(lambda: _has_filters(ifindex))
 
 
@@ -61,8 +61,8 @@ def _has_filters(ifindex: int) -> bool:
             return False
 
 
-def _read_shapes(wanted: set[int]) -> dict[int, Shape]:
-    shapes: dict[int, Shape] = {}
+def _read_limits(wanted: set[int]) -> dict[int, QueueLimits]:
+    limits: dict[int, QueueLimits] = {}
     with IPRoute() as ipr:
         qdiscs: dict[int, list[Any]] = {}
         for message in ipr.get_qdiscs():
@@ -75,7 +75,7 @@ def _read_shapes(wanted: set[int]) -> dict[int, Shape]:
             kind = str(root.get_attr("TCA_KIND"))
             if kind in _MULTIQUEUE:
                 # Its queues are the children's, which the tracepoints count one by one: no sum is right.
-                shapes[ifindex] = Shape(kind, 0, 0)
+                limits[ifindex] = QueueLimits(kind, 0, 0)
                 continue
             limit = sum(_limit(q) for q in found)
             rate = _tbf_rate(root) if kind == "tbf" else 0
@@ -83,9 +83,9 @@ def _read_shapes(wanted: set[int]) -> dict[int, Shape]:
                 try:
                     rate = _htb_rate(ipr.get_classes(index=ifindex))
                 except NetlinkError:
-                    continue  # it went while we looked
-            shapes[ifindex] = Shape(kind, limit, rate)
-    return shapes
+                    continue  # it was deleted meanwhile
+            limits[ifindex] = QueueLimits(kind, limit, rate)
+    return limits
 
 
 def _raw(options: Any) -> bytes:

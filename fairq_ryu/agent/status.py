@@ -15,7 +15,7 @@ from typing import Any
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.congestion_monitor import QueueWatch
-from fairq_ryu.agent.programs.programs import Datapath
+from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.errors import UserError
 
@@ -42,7 +42,7 @@ def _rule(rule: Rule | None, now_ns: int) -> dict[str, Any] | None:
     }
 
 
-def _congestion(datapath: Datapath, watch: QueueWatch, ofport: int) -> dict[str, Any] | None:
+def _congestion(datapath: BridgePrograms, watch: QueueWatch, ofport: int) -> dict[str, Any] | None:
     thresholds = watch.thresholds.get(ofport)
     if thresholds is None:
         return None
@@ -50,7 +50,7 @@ def _congestion(datapath: Datapath, watch: QueueWatch, ofport: int) -> dict[str,
 
 
 def snapshot(
-    datapath: Datapath, table: RuleTable, watch: QueueWatch, flows: int, evicted: int
+    datapath: BridgePrograms, table: RuleTable, watch: QueueWatch, flows: int, evicted: int
 ) -> dict[str, Any]:
     """Ports with their queues, counters and rules.
 
@@ -68,7 +68,7 @@ def snapshot(
     now = time.monotonic_ns()
     ports = []
     for port in datapath.ports.values():
-        queue, shape, state = datapath.queue(port), datapath.shape(port), datapath.port_state(port)
+        queue, limits, state = datapath.queue(port), datapath.queue_limits(port), datapath.port_state(port)
         ports.append(
             {
                 "ofport": port.ofport,
@@ -77,8 +77,8 @@ def snapshot(
                 "queue": {
                     "bytes": queue.backlog,
                     "peak": queue.peak,
-                    "limit": shape.limit,
-                    "rate": shape.rate,
+                    "limit": limits.limit,
+                    "rate": limits.rate,
                     "drops": queue.drops,
                     "packets": queue.packets,
                     "byte_ns": queue.byte_ns,
@@ -105,11 +105,11 @@ def snapshot(
         "congestion_messages": watch.notices_sent,
         "drop_reports": {
             "available": datapath.reports_drops,
-            "unavailable": datapath.drops.reason if datapath.drops else "",
+            "unavailable": datapath.drops.reason,
             "told": counts.told,
             "passed_over": counts.passed_over,
             "held_back": counts.held_back,
-            "lost": datapath.drops.lost if datapath.drops else 0,
+            "lost": datapath.drops.lost,
         },
     }
 

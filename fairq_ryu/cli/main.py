@@ -219,14 +219,14 @@ def _doctor(args: argparse.Namespace) -> int:
 
 def _agent(args: argparse.Namespace) -> int:
     from fairq_ryu.agent import agent
-    from fairq_ryu.agent.programs.programs import DatapathLimits
+    from fairq_ryu.agent.programs.program import ProgramLimits
     from fairq_ryu.config import schema
 
     settings = schema.load(args.config_file)
     targets = tuple(agent.parse_target(text) for text in args.controller or ["tcp:127.0.0.1:6653"])
     logging.basicConfig(format=f"fairq agent: {args.bridge}: %(message)s", stream=sys.stderr)
     logging.getLogger("fairq_ryu").setLevel(logging.DEBUG if args.verbose else logging.INFO)
-    limits = DatapathLimits(
+    limits = ProgramLimits(
         flows=int(settings.number("agent", "flows")),
         rules=int(settings.number("agent", "rules")),
         ports=int(settings.number("agent", "ports")),

@@ -221,7 +221,7 @@ class Testbed:
     def _start_taildrop(self) -> None:
         """Every shallow port drops what does not fit one packet at a time, under every policy alike."""
         from fairq_ryu.agent.libbpf import BpfError
-        from fairq_ryu.agent.programs.taildrop import TailDrop
+        from fairq_ryu.agent.programs.taildrop import start_taildrop
 
         limits = {
             intf.name: int(intf.params["buffer"])
@@ -230,7 +230,7 @@ class Testbed:
             if getattr(intf, "shallow", False)
         }
         try:
-            self._taildrop = TailDrop(limits)
+            self._taildrop = start_taildrop(limits)
         except (BpfError, OSError, UserError) as error:
             raise RunError(
                 f"packets cannot be dropped one by one ({error}): set batch_loss = true"
@@ -288,7 +288,7 @@ class Testbed:
 
     def dropped(self, port: str) -> int | None:
         """Packets dropped one by one at the interface ``port`` since the start; None with ``batch_loss``."""
-        return None if self._taildrop is None else int(self._taildrop.dropped(port))
+        return None if self._taildrop is None else int(self._taildrop.dropped(socket.if_nametoindex(port)))
 
     def worker(self, host: str, role: str, *arguments: str) -> Worker:
         """Start a role of the load generator in ``host``; it is ended with the testbed."""

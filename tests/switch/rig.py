@@ -16,7 +16,9 @@ from typing import Any
 from bench.program_run import UNSPEC, Program
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.ovsdb import BridgePort
-from fairq_ryu.agent.programs.programs import Datapath, DatapathLimits, flow_key
+from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.channel.flowmod import WindowSetting
 from fairq_ryu.model import FlowKey
 from tests.switch import packets
@@ -24,7 +26,7 @@ from tests.switch.packets import Segment
 
 CLONE_NEWNET = 0x40000000
 # Long enough that no flow falls idle by itself while a test runs, however slow the machine.
-PATIENT = DatapathLimits(flows=65536, rules=2048, ports=16, active_timeout=600)
+PATIENT = ProgramLimits(flows=65536, rules=2048, ports=16, active_timeout=600)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -67,7 +69,7 @@ def make_port(ofport: int, name: str) -> BridgePort:
 class Switch:
     """A loaded datapath and its ports, by OpenFlow number."""
 
-    datapath: Datapath
+    datapath: BridgePrograms
     ports: dict[int, BridgePort]
     program: Program
 
@@ -102,7 +104,7 @@ class Switch:
 
     def flow(self, key: FlowKey) -> tuple[Any, Any] | None:
         """What is known of a flow: ``fq_dir`` of ``key``'s own direction, and of the other."""
-        found = self.datapath.flows.get(flow_key(key))
+        found = self.datapath.window.flows.get(flow_key(key))
         if found is None:
             return None
         forward = flow_key(key, directed=True).dir
@@ -113,23 +115,24 @@ class Switch:
         datapath = self.datapath
         for port in self.ports:
             datapath.drop_rule(port)
-        for key in list(datapath._flow_rules.keys()):
-            datapath._flow_rules.delete(key)
-        datapath._flow_rule_count = 0
-        datapath._write_config()
-        for key in list(datapath.flows.keys()):
-            datapath.flows.delete(key)
+        window = datapath.window
+        for key in list(window._flow_rules.keys()):
+            window._flow_rules.delete(key)
+        window._flow_rule_count = 0
+        window._write_config()
+        for key in list(window.flows.keys()):
+            window.flows.delete(key)
         for bridge_port in self.ports.values():
-            datapath._port_state.set(ctypes.c_uint32(bridge_port.ifindex), layout.fq_port())
+            window._port_states.set(ctypes.c_uint32(bridge_port.ifindex), layout.fq_port())
         for slot in range(4):
             datapath.reset_counters(slot)
 
 
 @contextmanager
-def loaded(limits: DatapathLimits = PATIENT) -> Iterator[Switch]:
+def loaded(limits: ProgramLimits = PATIENT) -> Iterator[Switch]:
     """A switch with three ports in the current namespace; afterwards they are gone."""
     ports = {n: make_port(n, f"p{n}") for n in (1, 2, 3)}
-    datapath = Datapath(limits)
+    datapath = BridgePrograms(limits)
     try:
         datapath.load(list(ports.values()))
         for port in ports.values():

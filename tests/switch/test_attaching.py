@@ -14,13 +14,15 @@ from contextlib import contextmanager
 import pytest
 
 from bench.program_run import Program
-from fairq_ryu.agent.libbpf import BpfError, TcFilter, load_library
+from fairq_ryu.agent.libbpf import BpfError, load_library
 from fairq_ryu.agent.ovsdb import BridgePort
-from fairq_ryu.agent.programs.programs import TC_PRIORITY, Datapath, DatapathLimits
+from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, ProgramLimits
+from fairq_ryu.agent.tc import TcFilter
 from tests.switch import packets
 from tests.switch.rig import Connection, Switch, make_port, namespace, run
 
-LIMITS = DatapathLimits(flows=256, rules=16, ports=4, active_timeout=1.6)
+LIMITS = ProgramLimits(flows=256, rules=16, ports=4, active_timeout=1.6)
 RULE = 30_000
 # eventlet, which Ryu brings along, dislikes any fork; the child here ends without using it.
 pytestmark = pytest.mark.filterwarnings("ignore:Using fork:DeprecationWarning")
@@ -33,9 +35,9 @@ def ports() -> Iterator[dict[int, BridgePort]]:
 
 
 @contextmanager
-def agent(ports: dict[int, BridgePort], limits: DatapathLimits = LIMITS) -> Iterator[tuple[Switch, int]]:
+def agent(ports: dict[int, BridgePort], limits: ProgramLimits = LIMITS) -> Iterator[tuple[Switch, int]]:
     """A datapath on the ports, and the number of flows it took over."""
-    datapath = Datapath(limits)
+    datapath = BridgePrograms(limits)
     try:
         inherited = datapath.load(list(ports.values()))
         for port in ports.values():
@@ -96,7 +98,7 @@ def test_attaches_and_leaves_nothing(ports: dict[int, BridgePort]) -> None:
     with agent(ports) as (switch, inherited):
         assert inherited == 0
         for port in ports.values():
-            assert filters(port.name) == [TC_PRIORITY]
+            assert filters(port.name) == [WINDOW_PRIORITY]
         flow = handshake(switch)
         switch.rule(2, RULE)
         assert flow.granted() == RULE >> 6
@@ -142,7 +144,7 @@ def test_port_that_cannot_be_watched(ports: dict[int, BridgePort]) -> None:
         with pytest.raises(BpfError, match="interface 999999"):
             switch.datapath.add_port(gone)
         assert not switch.datapath.has_port(3)
-        assert len(list(switch.datapath._port_state.keys())) == 2
+        assert len(list(switch.datapath.window._port_states.keys())) == 2
 
 
 def test_killed_agents_flows_are_taken_over(ports: dict[int, BridgePort]) -> None:
@@ -153,11 +155,11 @@ def test_killed_agents_flows_are_taken_over(ports: dict[int, BridgePort]) -> Non
 
     killed(ports, work)
     for port in ports.values():
-        assert filters(port.name) == [TC_PRIORITY], "the dead agent's filter is still there"
+        assert filters(port.name) == [WINDOW_PRIORITY], "the dead agent's filter is still there"
     with agent(ports) as (switch, inherited):
         assert inherited == 1
         for port in ports.values():
-            assert filters(port.name) == [TC_PRIORITY]
+            assert filters(port.name) == [WINDOW_PRIORITY]
         flow = Connection(switch, sport=4321)
         assert flow.granted() == 65535, "rules are not inherited"
         switch.rule(2, RULE)
@@ -182,7 +184,7 @@ def test_two_killed_agents_in_a_row(ports: dict[int, BridgePort]) -> None:
 
 def test_map_of_another_size_is_not_taken_over(ports: dict[int, BridgePort]) -> None:
     killed(ports, handshake)
-    other = DatapathLimits(flows=128, rules=16, ports=4, active_timeout=600)
+    other = ProgramLimits(flows=128, rules=16, ports=4, active_timeout=600)
     with agent(ports, other) as (switch, inherited):
         assert inherited == 0
         switch.rule(2, RULE)
@@ -195,7 +197,7 @@ def test_map_of_another_size_is_not_taken_over(ports: dict[int, BridgePort]) -> 
 
 def test_nothing_of_a_killed_agent_stays_loaded(ports: dict[int, BridgePort]) -> None:
     killed(ports, handshake)
-    left = TcFilter(load_library(), TC_PRIORITY).attached_program(ports[1].ifindex)
+    left = TcFilter(load_library(), WINDOW_PRIORITY).attached_program(ports[1].ifindex)
     assert left and is_loaded(left)
     with agent(ports):
         pass
@@ -213,7 +215,7 @@ def test_foreign_filter_survives(ports: dict[int, BridgePort], when: str) -> Non
     with agent(ports):
         if when == "meanwhile":
             add_foreign_filter("p1")
-        assert filters("p1") == [7, TC_PRIORITY]
+        assert filters("p1") == [7, WINDOW_PRIORITY]
     assert filters("p1") == [7]
     assert not has_clsact("p2")
 

@@ -11,7 +11,7 @@ import pytest
 
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.programs import drops
-from fairq_ryu.agent.programs.programs import Datapath
+from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.model import Congestion, Thresholds
 from tests.switch.packets import Segment
 from tests.switch.rig import make_port, namespace, run
@@ -31,13 +31,13 @@ def watched() -> Iterator[Watched]:
             yield found
 
 
-def rung(datapath: Datapath, patience: float = 0) -> bool:
-    return bool(select.select([datapath.doorbell_fd], [], [], patience)[0])
+def rung(datapath: BridgePrograms, patience: float = 0) -> bool:
+    return bool(select.select([datapath.threshold_event_fd], [], [], patience)[0])
 
 
-def bells(datapath: Datapath) -> int:
+def bells(datapath: BridgePrograms) -> int:
     """How many crossings the program has rung for so far."""
-    found = datapath._bell_count.get(ctypes.c_uint32(0))
+    found = datapath.queues._event_count.get(ctypes.c_uint32(0))
     return int(found.told)
 
 
@@ -97,7 +97,7 @@ def test_a_port_that_goes_takes_its_thresholds_along(watched: Watched) -> None:
     data = watched.datapath
     data.set_thresholds(1, Thresholds(5_000, 1_000, True))
     data.remove_port(1)
-    assert list(data._threshold_map.keys()) == []
+    assert list(data.queues.threshold_map.keys()) == []
     data.add_port(watched.port)
     send("p1", 12, 1000)
     assert not rung(data)
@@ -109,7 +109,7 @@ def test_bells_that_found_no_room(watched: Watched) -> None:
     data.set_thresholds(1, Thresholds(1, 0))
     shape("p1", "1gbit burst 200k cburst 200k", 20_000)
     send("p1", 6000, 60)
-    count = data._bell_count.get(ctypes.c_uint32(0))
+    count = data.queues._event_count.get(ctypes.c_uint32(0))
     assert count.lost > 0, "the ring buffer holds 65536 bytes"
     assert data.crossed() == [1]
     assert data.crossed() == []
@@ -138,7 +138,7 @@ def test_drops_are_those_that_tc_counts(watched: Watched, taken: bool) -> None:
     """``taken``: where the size of the buffer is known, what does not fit is taken before it is refused."""
     data = watched.datapath
     if not taken:
-        data.set_shapes({}, [watched.port.ifindex])
+        data.set_queue_limits({}, [watched.port.ifindex])
     data.set_thresholds(1, Thresholds(0, 0, True))
     before = kernels_word("p1")["drops"]
     sent = [tcp(1000, seq) for seq in range(60)]
@@ -173,15 +173,15 @@ def test_long_packets_come_cut(watched: Watched) -> None:
 
 def test_nothing_is_told_where_nobody_asked(watched: Watched) -> None:
     data = watched.datapath
-    assert data.drops is not None and not data.drops._watching
+    assert not data.drops._attached
     for wanted in (Thresholds(10_000, 4_000), None):
         data.set_thresholds(1, wanted)
         send_frames([tcp(1000)] * 40)
         assert data.take_drops(100) == []
     data.set_thresholds(1, Thresholds(0, 0, True))
-    assert data.drops._watching
+    assert data.drops._attached
     data.set_thresholds(1, Thresholds(10_000, 0, False))
-    assert not data.drops._watching
+    assert not data.drops._attached
     send_frames([tcp(1000)] * 10)
     assert data.take_drops(100) == []
 
@@ -196,7 +196,7 @@ def test_a_full_ring_loses_reports_not_packets(watched: Watched) -> None:
     found = 0
     while batch := data.take_drops(1000):
         found += len(batch)
-    assert data.drops is not None and data.drops.lost > 0
+    assert data.drops.lost > 0
     assert data.drops.lost == refused and found > 500
 
 

@@ -68,7 +68,7 @@ def test_closed_flows_go_sooner(switch: Switch) -> None:
 
 
 def test_many_flows_in_few_calls(switch: Switch) -> None:
-    flows = switch.datapath.flows
+    flows = switch.datapath.window.flows
     for n in range(5000):
         key = layout.fq_flow_key(lo_port=n, hi_port=1, family=4)
         flows.set(key, layout.fq_flow())

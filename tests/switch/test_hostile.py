@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.programs.programs import DatapathLimits
+from fairq_ryu.agent.programs.program import ProgramLimits
 from tests.switch import packets
 from tests.switch.packets import NOP
 from tests.switch.rig import Connection, Switch, loaded, namespace
@@ -191,7 +191,7 @@ def test_syn_flood(switch: Switch) -> None:
 def small_switch() -> Iterator[Switch]:
     with (
         namespace(),
-        loaded(DatapathLimits(flows=64, rules=16, ports=4, active_timeout=600)) as switch,
+        loaded(ProgramLimits(flows=64, rules=16, ports=4, active_timeout=600)) as switch,
     ):
         yield switch
 
@@ -204,7 +204,7 @@ def test_more_flows_than_the_map_holds(small_switch: Switch) -> None:
         assert flow.granted() == RULE >> 7
         flow.data()
         assert flow.granted() == RULE >> 7
-    held = list(switch.datapath.flows.keys())
+    held = list(switch.datapath.window.flows.keys())
     assert 0 < len(held) <= 64
     # One that fell out is a flow of unknown scale: left alone.
     forgotten = Connection(switch, client="10.9.0.0", sport=1000)

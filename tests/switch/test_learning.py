@@ -43,7 +43,7 @@ def test_both_directions_are_one_entry(switch: Switch) -> None:
     flow = Connection(switch).open()
     flow.data()
     flow.ack(payload=b"x")
-    assert len(list(switch.datapath.flows.keys())) == 1
+    assert len(list(switch.datapath.window.flows.keys())) == 1
     assert switch.flow(flow.ack_key) is not None
 
 
@@ -186,7 +186,7 @@ def test_bare_acks_and_ends_of_unknown_flows_make_no_entry(switch: Switch) -> No
     flow.ack()
     flow.ack(flags="FA")
     flow.ack(flags="R")
-    assert list(switch.datapath.flows.keys()) == []
+    assert list(switch.datapath.window.flows.keys()) == []
 
 
 def test_stray_syn_on_a_live_connection_changes_no_scale(switch: Switch) -> None:
@@ -268,4 +268,4 @@ def test_interface_that_is_no_port_is_left_alone(switch: Switch) -> None:
     before = flow.from_server(window=65535).frame()
     result = switch.program.run(before, other)
     assert (result.verdict, result.packet) == (-1, before)
-    assert switch.datapath._port_state.get(ctypes.c_uint32(other)) is None
+    assert switch.datapath.window._port_states.get(ctypes.c_uint32(other)) is None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairq_ryu.agent.programs.programs import DatapathLimits
+from fairq_ryu.agent.programs.program import ProgramLimits
 from tests.switch.rig import Connection, Switch, loaded, lowered, namespace
 
 POOL = 3_000_000
@@ -144,7 +144,7 @@ def hasty() -> Iterator[Switch]:
     """A switch whose flows fall idle soon."""
     with (
         namespace(),
-        loaded(DatapathLimits(flows=1024, rules=16, ports=4, active_timeout=TIMEOUT)) as switch,
+        loaded(ProgramLimits(flows=1024, rules=16, ports=4, active_timeout=TIMEOUT)) as switch,
     ):
         yield switch
 

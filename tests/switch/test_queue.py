@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from fairq_ryu.agent.ovsdb import BridgePort
-from fairq_ryu.agent.programs.programs import Datapath, DatapathLimits
-from fairq_ryu.agent.qdisc import read_shapes
+from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.programs.program import ProgramLimits
+from fairq_ryu.agent.qdisc import read_queue_limits
 from tests.switch.rig import make_port, namespace, run
 
-LIMITS = DatapathLimits(flows=64, rules=16, ports=4)
+LIMITS = ProgramLimits(flows=64, rules=16, ports=4)
 EXPERIMENTAL = 0x88B5
 
 
@@ -60,17 +61,17 @@ def wait_empty(name: str) -> None:
 
 @dataclass
 class Watched:
-    datapath: Datapath
+    datapath: BridgePrograms
     port: BridgePort
 
 
 @contextmanager
 def watching(port: BridgePort) -> Iterator[Watched]:
-    datapath = Datapath(LIMITS)
+    datapath = BridgePrograms(LIMITS)
     try:
         datapath.load([port])
         datapath.add_port(port)
-        datapath.shapes.update(read_shapes([port.ifindex]))
+        datapath.set_queue_limits(read_queue_limits([port.ifindex]), [port.ifindex])
         yield Watched(datapath, port)
     finally:
         datapath.close()
@@ -88,7 +89,7 @@ def watched() -> Iterator[Watched]:
 
 
 def test_shape_is_read(watched: Watched) -> None:
-    found = watched.datapath.shape(watched.port)
+    found = watched.datapath.queue_limits(watched.port)
     assert (found.kind, found.limit, found.rate) == ("htb", 20_000, 1_000_000)
 
 

@@ -10,8 +10,8 @@ from ryu.ofproto.ofproto_protocol import ProtocolDesc
 
 import fairq_ryu.openflow  # noqa: F401  (registers the window fields)
 from fairq_ryu.agent.ovsdb import BridgePort
-from fairq_ryu.agent.programs.programs import QueueState
-from fairq_ryu.agent.qdisc import Shape
+from fairq_ryu.agent.programs.queue import QueueState
+from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import Target
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_records import FlowRecord, encode_reply
@@ -106,7 +106,7 @@ class FakeDatapath:
         self.writes = 0
         self.failure: Exception | None = None
         self.queues: dict[int, QueueState] = {}
-        self.shapes: dict[int, Shape] = {}
+        self.limits: dict[int, QueueLimits] = {}
         self.active: dict[int, int] = {}
         self.peaks_restarted = 0
         self.records: list[FlowRecord] = []
@@ -142,8 +142,8 @@ class FakeDatapath:
     def queue(self, port: BridgePort) -> QueueState:
         return self.queues.get(port.ofport, EMPTY_QUEUE)
 
-    def shape(self, port: BridgePort) -> Shape:
-        return self.shapes.get(port.ofport, Shape("netem", 125_000, 25_000_000))
+    def queue_limits(self, port: BridgePort) -> QueueLimits:
+        return self.limits.get(port.ofport, QueueLimits("netem", 125_000, 25_000_000))
 
     def active_flows(self, port: BridgePort) -> int:
         return self.active.get(port.ofport, 0)

@@ -1,17 +1,19 @@
-"""Packets that queues refused, for controllers that asked: read from the kernel, sifted, held to a rate."""
+"""The drop program: reports packets for which the queue of a port has no room, where a controller asked."""
 
 from __future__ import annotations
 
 import ctypes
 import logging
-from collections.abc import Callable
 from ctypes import c_uint32
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.libbpf import BpfError, BpfObject, Map
+from fairq_ryu.agent.libbpf import BpfError, BpfObject
+from fairq_ryu.agent.programs.program import DROP_PRIORITY
+from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.ringbuf import RingBuffer
+from fairq_ryu.agent.tc import TcFilter
 
 log = logging.getLogger(__name__)
 _NS = 1_000_000_000
@@ -22,7 +24,17 @@ _VLAN_TYPES = (0x8100, 0x88A8)
 _IPV6_EXTENSIONS = (0, 43, 60)
 _FIN_SYN = 0x03
 
-Frame = tuple[int, bytes, int, bool]  # ifindex, the packet's beginning, its whole length, taken?
+
+class DroppedPacket(NamedTuple):
+    """A packet for which a queue had no room."""
+
+    ifindex: int
+    frame: bytes
+    """The packet or its beginning."""
+    length: int
+    """Of the whole packet, bytes."""
+    before_full: bool
+    """It was dropped before the queue could refuse it."""
 
 
 def can_be_lost(frame: bytes) -> bool:
@@ -94,49 +106,99 @@ class DropCounts:
     held_back: int = 0
 
 
-class DropReader:
-    """The eBPF program that tells of drops, attached only while :meth:`watch` says so.
+class DropProgram:
+    """``drops.bpf.o``: a tracepoint that sees packets freed unsent, attached only while a port reports drops,
+    and a filter at tc egress of the ports that do, which drops a packet before the queue refuses it.
 
-    Where the kernel cannot tell (:attr:`available` False, :attr:`reason` says why) it does nothing.
+    Where the kernel cannot report drops it does nothing: :attr:`available` is False, :attr:`reason` says why.
     """
 
-    def __init__(self, lib: Any, shared: dict[str, Map], take: Callable[[Frame], None]) -> None:
-        """``shared`` are the maps of the queue programs that the program reads."""
+    def __init__(self, lib: Any, queue: QueueProgram) -> None:
+        """``queue``: the loaded program whose maps this one reads."""
+        self._lib, self._queue = lib, queue
+        self._filter = TcFilter(lib, DROP_PRIORITY)
         self._object: BpfObject | None = None
         self._ring: RingBuffer | None = None
-        self._take = take
-        self._watching = False
+        self._packets: list[DroppedPacket] = []
+        self._before_full: dict[int, int] = {}
+        self._attached = False
         self.reason = ""
+
+    def load(self) -> None:
+        """Load the program, if the kernel can run it."""
+        queue = self._queue
+        shared = {"queue_config": queue.config, "thresholds": queue.threshold_map, "queues": queue.queues}
         try:
             self._object = BpfObject(
-                lib,
+                self._lib,
                 layout.BPF_DIR / "drops.bpf.o",
                 {},
                 {name: table.fd for name, table in shared.items()},
             )
             self._count = self._object.map("drop_count", c_uint32, layout.fq_ring_count)
             ring = self._object.map("drops", c_uint32, layout.fq_drop)
-            self._ring = RingBuffer(lib, ring, self._on_drop)
+            self._ring = RingBuffer(self._lib, ring, self._on_drop)
         except BpfError as error:
             self.close()
-            self.reason = f"this kernel does not tell of dropped packets (Linux 5.17 or later does): {error}"
+            self.reason = f"this kernel does not report dropped packets (Linux 5.17 or later does): {error}"
             log.warning("%s", self.reason.partition(" (libbpf")[0])
 
     @property
     def available(self) -> bool:
-        """Can it be asked for?"""
+        """Can this kernel report drops?"""
         return self._object is not None
 
-    @property
-    def taker(self) -> int:
-        """The program for tc egress that takes what the queue would refuse: its file descriptor."""
-        assert self._object is not None
-        return self._object.program_fd("fq_take")
+    def add_port(self, ifindex: int) -> None:
+        """Remove what a dead agent may have left on the port; reports start with :meth:`report`."""
+        self._filter.detach(ifindex)
+        self._before_full[ifindex] = 0
+
+    def remove_port(self, ifindex: int) -> None:
+        """Detach from a port, which may have been deleted already."""
+        self._filter.detach(ifindex)
+        self._before_full.pop(ifindex, None)
+
+    def close(self) -> None:
+        """Detach and free. A second call does nothing."""
+        if self._ring is not None:
+            self._ring.close()
+        if self._object is not None:
+            self._object.close()
+        self._ring = self._object = None
+        self._attached = False
+
+    def report(self, ifindex: int, wanted: bool) -> None:
+        """Start or stop to report the drops of a port. Raises :class:`BpfError`."""
+        if not wanted:
+            self._filter.detach(ifindex)
+        elif self._object is not None:
+            self._filter.attach(ifindex, self._object.program_fd("fq_take"))
+
+    def watch_kernel(self, wanted: bool) -> None:
+        """Attach or detach the tracepoint, which costs at every packet that the machine frees unsent.
+
+        Raises :class:`BpfError`.
+        """
+        if self._object is None or wanted == self._attached:
+            return
+        if wanted:
+            self._object.attach("fq_dropped")
+        else:
+            self._object.detach_all()
+        self._attached = wanted
 
     @property
     def fd(self) -> int | None:
-        """Readable when packets wait; None where there can be none."""
+        """Readable when dropped packets wait: then call :meth:`take`. None where there can be none."""
         return self._ring.fd if self._ring else None
+
+    def take(self, limit: int) -> list[DroppedPacket]:
+        """Dropped packets that have arrived, at most ``limit``."""
+        if self._ring is None:
+            return []
+        self._ring.read(limit)
+        packets, self._packets = self._packets, []
+        return packets
 
     def _on_drop(self, address: int, size: int) -> None:
         if size < ctypes.sizeof(layout.fq_drop):
@@ -146,26 +208,19 @@ class DropReader:
         frame = ctypes.string_at(address + layout.fq_drop.data.offset, drop.captured)
         length = drop.len
         if drop.vlan_proto and len(frame) >= 12:
-            # The kernel holds the tag beside the packet; on the wire it stands in it.
+            # The kernel keeps the tag beside the packet; on the wire it is part of it.
             proto = ctypes.c_uint16(drop.vlan_proto)
             frame = frame[:12] + bytes(proto) + drop.vlan_tci.to_bytes(2, "big") + frame[12:]
             length += 4
-        self._take((drop.ifindex, frame, length, bool(drop.taken)))
+        if drop.taken and drop.ifindex in self._before_full:
+            self._before_full[drop.ifindex] += 1
+        self._packets.append(DroppedPacket(drop.ifindex, frame, length, bool(drop.taken)))
 
-    def watch(self, wanted: bool) -> None:
-        """Attach or detach the program. Raises :class:`BpfError`."""
-        if self._object is None or wanted == self._watching:
-            return
-        if wanted:
-            self._object.attach("fq_dropped")
-        else:
-            self._object.detach_all()
-        self._watching = wanted
-
-    def read(self, most: int) -> None:
-        """Hand on what has come, at most ``most`` packets."""
-        if self._ring is not None:
-            self._ring.read(most)
+    def dropped_before_full(self, ifindex: int) -> int:
+        """Packets of a port that the program dropped before the queue could refuse them: no qdisc counts
+        them.
+        """
+        return self._before_full.get(ifindex, 0)
 
     @property
     def lost(self) -> int:
@@ -174,12 +229,3 @@ class DropReader:
             return 0
         count = self._count.get(c_uint32(0))
         return int(count.lost) if count else 0
-
-    def close(self) -> None:
-        """Detach and free. A second call does nothing."""
-        if self._ring is not None:
-            self._ring.close()
-        if self._object is not None:
-            self._object.close()
-        self._ring = self._object = None
-        self._watching = False

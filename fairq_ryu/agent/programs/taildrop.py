@@ -7,71 +7,87 @@ queue can refuse it. ``bpf/taildrop.bpf.c`` says how.
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Mapping
 from ctypes import c_uint32
-from pathlib import Path
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.libbpf import BpfObject, TcFilter, load_library
-from fairq_ryu.agent.programs.programs import TC_PRIORITY
-
-PRIORITY = TC_PRIORITY + 2
-"""Behind the filters of an agent: what those drop on a controller's order, they also report."""
+from fairq_ryu.agent.libbpf import BpfObject, load_library
+from fairq_ryu.agent.programs.program import TAILDROP_PRIORITY
+from fairq_ryu.agent.programs.queue import QueueProgram
+from fairq_ryu.agent.tc import TcFilter
 
 
 class TailDrop:
-    """Tail drop on the ports named, from now on until :meth:`close`."""
+    """``taildrop.bpf.o`` at tc egress of ports, with a queue program of its own that counts their backlog."""
 
-    def __init__(self, limits: Mapping[str, int]) -> None:
-        """``limits``: by the name of an interface of this network namespace, what its queue holds, bytes.
-        The queues must be empty. Raises :class:`UserError`, :class:`BpfError` or ``OSError`` (no such
-        interface), and then nothing is attached.
+    def __init__(self, limits: Mapping[int, int]) -> None:
+        """``limits``: by interface index, what its queue holds, bytes. The queues must be empty when their
+        ports are added. Raises :class:`UserError` where the machine cannot run eBPF programs.
         """
-        lib = load_library()
-        self._filter = TcFilter(lib, PRIORITY)
-        self._ports: dict[str, int] = {}
-        self._objects: list[BpfObject] = []
-        room = max(1, len(limits))
+        self._limits = dict(limits)
+        self._lib = load_library()
+        self._filter = TcFilter(self._lib, TAILDROP_PRIORITY)
+        self._queue = QueueProgram(self._lib, max(1, len(self._limits)))
+        self._object: BpfObject | None = None
+        self._ports: set[int] = set()
+
+    def load(self) -> None:
+        """Load the programs. Raises :class:`UserError` or :class:`BpfError`; then nothing is left."""
         try:
-            sizes = {"queues": room, "histograms": room, "thresholds": 1}
-            queue = BpfObject(lib, layout.BPF_DIR / "queue.bpf.o", sizes)
-            self._objects.append(queue)
-            queues = queue.map("queues", c_uint32, layout.fq_queue)
-            drop = BpfObject(
-                lib, layout.BPF_DIR / "taildrop.bpf.o", {"taildrops": room}, {"queues": queues.fd}
+            self._queue.load()
+            self._object = BpfObject(
+                self._lib,
+                layout.BPF_DIR / "taildrop.bpf.o",
+                {"taildrops": max(1, len(self._limits))},
+                {"queues": self._queue.queues.fd},
             )
-            self._objects.append(drop)
-            netns = os.stat("/proc/thread-self/ns/net").st_ino
-            queue.map("queue_config", c_uint32, layout.fq_queue_config).set(
-                c_uint32(0), layout.fq_queue_config(netns=netns, peak_epoch=1)
-            )
-            self._counts = drop.map("taildrops", c_uint32, layout.fq_taildrop)
-            indices = {name: socket.if_nametoindex(name) for name in limits}
-            for name, index in indices.items():
-                queues.set(c_uint32(index), layout.fq_queue(peak_epoch=1))
-                self._counts.set(c_uint32(index), layout.fq_taildrop(limit=limits[name]))
-            for program in ("fq_enqueue", "fq_dequeue"):
-                queue.attach(program)
-            for name, index in indices.items():
-                self._filter.attach(index, drop.program_fd("fq_taildrop"))
-                self._ports[name] = index
+            self._counts = self._object.map("taildrops", c_uint32, layout.fq_taildrop)
         except BaseException:
             self.close()
             raise
 
-    def dropped(self, name: str) -> int:
-        """Packets dropped so far at the port ``name``. ``KeyError`` when it is none of those named."""
-        counted = self._counts.get(c_uint32(self._ports[name]))
+    def add_port(self, ifindex: int) -> None:
+        """Start on one of the ports that have a limit. Raises :class:`BpfError`."""
+        assert self._object is not None
+        self._queue.add_port(ifindex)
+        self._counts.set(c_uint32(ifindex), layout.fq_taildrop(limit=self._limits[ifindex]))
+        self._filter.attach(ifindex, self._object.program_fd("fq_taildrop"))
+        self._ports.add(ifindex)
+
+    def remove_port(self, ifindex: int) -> None:
+        """Stop on a port, which may have been deleted already."""
+        self._filter.detach(ifindex)
+        self._queue.remove_port(ifindex)
+        self._ports.discard(ifindex)
+
+    def dropped(self, ifindex: int) -> int:
+        """Packets dropped so far at a port that was added."""
+        counted = self._counts.get(c_uint32(ifindex))
         return int(counted.packets) if counted else 0
 
     def close(self) -> None:
-        """Take the programs off the ports. A second call does nothing."""
-        for name, index in self._ports.items():
-            if Path(f"/sys/class/net/{name}").exists():
-                self._filter.detach(index)
-        self._ports.clear()
-        for each in self._objects:
-            each.close()
-        self._objects.clear()
+        """Remove the programs from the ports and free them. A second call does nothing."""
+        for ifindex in list(self._ports):
+            self.remove_port(ifindex)
+        if self._object is not None:
+            self._object.close()
+        self._object = None
+        self._queue.close()
+
+
+def start_taildrop(limits: Mapping[str, int]) -> TailDrop:
+    """Tail drop on the interfaces named, of this network namespace; ``limits`` as for :class:`TailDrop`.
+
+    Raises :class:`UserError`, :class:`BpfError` or ``OSError`` (no such interface); then nothing is attached.
+    """
+    by_index = {socket.if_nametoindex(name): limit for name, limit in limits.items()}
+    taildrop = TailDrop(by_index)
+    taildrop.load()
+    try:
+        for ifindex in by_index:
+            taildrop.add_port(ifindex)
+    except BaseException:
+        taildrop.close()
+        raise
+    return taildrop

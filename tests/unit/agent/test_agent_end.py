@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fairq_ryu.agent import agent
-from fairq_ryu.agent.programs.programs import DatapathLimits
+from fairq_ryu.agent.programs.program import ProgramLimits
 
 TARGET = agent.parse_target("tcp:127.0.0.1:6653")
 
@@ -23,7 +23,7 @@ def test_an_attempt_that_fails_in_the_moment_of_the_end(monkeypatch, outcome):
             return await attempt
 
         monkeypatch.setattr(asyncio, "open_connection", open_connection)
-        options = agent.AgentOptions("s1", (TARGET,), DatapathLimits())
+        options = agent.AgentOptions("s1", (TARGET,), ProgramLimits())
         task = asyncio.create_task(agent.Agent(options)._keep_connected(TARGET, None))
         while not attempts:
             await asyncio.sleep(0)

@@ -16,8 +16,8 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
-from fairq_ryu.agent.programs.programs import QueueState
-from fairq_ryu.agent.qdisc import Shape
+from fairq_ryu.agent.programs.queue import QueueState
+from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import NS
 from fairq_ryu.channel import flow_records as records
 from fairq_ryu.channel import oxm, queue_depth, segment_state
@@ -575,7 +575,7 @@ def depths(peer: Peer, port: int = ofp.OFPP_ANY) -> dict[int, queue_depth.QueueD
 
 def test_queue_depth(peer, data):
     data.queues[1] = state(backlog=5, peak=9, drops=2, byte_ns=77, clock_ns=88)
-    data.shapes[1] = Shape("netem", 1000, 2000)
+    data.limits[1] = QueueLimits("netem", 1000, 2000)
     data.active[1] = 3
     found = depths(peer)
     assert sorted(found) == [1, 2]

@@ -9,7 +9,7 @@ import pytest
 
 from fairq_ryu.agent import agent, peers
 from fairq_ryu.agent.peers import Peer
-from fairq_ryu.agent.programs.programs import DatapathLimits
+from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.cli import doctor
 from fairq_ryu.cli.doctor import Output
 
@@ -90,7 +90,7 @@ def test_attributes_whose_lengths_are_wrong_end_the_list(data):
 
 class Told(agent.Agent):
     def __init__(self, datapath_type: str) -> None:
-        super().__init__(agent.AgentOptions("s1", (), DatapathLimits()))
+        super().__init__(agent.AgentOptions("s1", (), ProgramLimits()))
         self._view = SimpleNamespace(datapath_type=datapath_type)
         self.data = SimpleNamespace(ports={1: SimpleNamespace(ifindex=3, name="p1")})
 

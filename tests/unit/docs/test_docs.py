@@ -19,7 +19,7 @@ from ryu.ofproto import ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.agent import agent, messages
-from fairq_ryu.agent.programs import flow_map, programs
+from fairq_ryu.agent.programs import flow_map, program
 from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth, segment_state
 from fairq_ryu.cli import main
 from fairq_ryu.config import schema
@@ -489,7 +489,7 @@ def test_the_interface_in_writing_a_policy_is_the_code_s() -> None:
 
 def test_numbers_in_the_text_are_the_code_s() -> None:
     how, operating, channel = (read(f"docs/{n}.md") for n in ("how-it-works", "operating", "window-channel"))
-    assert f"pref {programs.TC_PRIORITY}" in operating
+    assert f"pref {program.WINDOW_PRIORITY}" in operating
     assert f"after {engine.REST_AFTER_FAILURE:g} s" in how
     assert f"copy of {pipeline.COPY_BYTES} bytes" in how
     assert f"silent for {agent._ECHO_INTERVAL:g} s" in channel

@@ -1,0 +1,245 @@
+"""All eBPF programs of one bridge, and the OpenFlow numbers of its ports.
+
+A further program is one source in ../bpf, one class beside these, and one entry in the list of
+:class:`BridgePrograms`, under a setting of its own if not everybody wants it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from fairq_ryu.agent.libbpf import load_library
+from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.programs.drops import DropProgram
+from fairq_ryu.agent.programs.program import Program, ProgramLimits
+from fairq_ryu.agent.programs.queue import QueueProgram, QueueState
+from fairq_ryu.agent.programs.window import WindowProgram
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.rule_table import Target
+from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.flowmod import WindowSetting
+from fairq_ryu.channel.segment_state import SegmentState
+from fairq_ryu.errors import UserError
+from fairq_ryu.model import Congestion, FlowKey, Thresholds
+
+_BTF = "/sys/kernel/btf/vmlinux"
+# On a port without a queue nobody acts on the number of active flows: there it is counted this seldom.
+_UNQUEUED_MAX_AGE_NS = 50_000_000
+
+
+class BridgePrograms:
+    """The programs and maps of one bridge. :meth:`close` undoes everything.
+
+    Implements :class:`fairq_ryu.agent.openflow_server.BridgeData`: ports are OpenFlow numbers here, and
+    interface indices in the programs.
+    """
+
+    def __init__(self, limits: ProgramLimits) -> None:
+        """Raises :class:`UserError` where the machine cannot run eBPF programs."""
+        if not os.path.exists(_BTF):
+            raise UserError(
+                f"the kernel has no type information ({_BTF})",
+                "use a kernel built with CONFIG_DEBUG_INFO_BTF=y",
+            )
+        self.limits = limits
+        self._lib = load_library()
+        self._ports: dict[int, BridgePort] = {}
+        self._programs: list[Program] = []
+
+    def load(self, first_ports: list[BridgePort]) -> int:
+        """Load the programs. The flows that a dead agent's program on one of ``first_ports`` still knows are
+        taken over; returns their number.
+
+        Raises :class:`UserError` or :class:`BpfError`; then nothing is left.
+        """
+        self.window = WindowProgram(self._lib, self.limits, [port.ifindex for port in first_ports])
+        self.queues = QueueProgram(self._lib, self.limits.ports)
+        self.drops = DropProgram(self._lib, self.queues)
+        try:
+            # In the order in which a packet meets them.
+            for program in (self.window, self.queues, self.drops):
+                self._programs.append(program)
+                program.load()
+        except BaseException:
+            self.close()
+            raise
+        return self.window.inherited
+
+    def close(self) -> None:
+        """Detach from every port and free programs and maps. A second call does nothing."""
+        for ofport in list(self._ports):
+            self.remove_port(ofport)
+        for program in reversed(self._programs):
+            program.close()
+        self._programs.clear()
+
+    # Ports
+
+    @property
+    def ports(self) -> dict[int, BridgePort]:
+        """The ports that the programs run on, by OpenFlow number."""
+        return self._ports
+
+    def has_port(self, port: int) -> bool:
+        """Do the programs run on this port?"""
+        return port in self._ports
+
+    def add_port(self, port: BridgePort) -> None:
+        """Start on a port. Raises :class:`BpfError`; then nothing is left on the port."""
+        started: list[Program] = []
+        try:
+            for program in self._programs:
+                program.add_port(port.ifindex)
+                started.append(program)
+        except BaseException:
+            for program in reversed(started):
+                program.remove_port(port.ifindex)
+            raise
+        self._ports[port.ofport] = port
+
+    def update_port(self, port: BridgePort) -> None:
+        """Store what changed of a port that stays: its link, its speed."""
+        self._ports[port.ofport] = port
+
+    def remove_port(self, ofport: int) -> None:
+        """Stop on a port, which may have been deleted already."""
+        port = self._ports.pop(ofport)
+        for program in reversed(self._programs):
+            program.remove_port(port.ifindex)
+        self._watch_kernel_drops()
+
+    def _ofports(self) -> dict[int, int]:
+        return {port.ifindex: ofport for ofport, port in self._ports.items()}
+
+    # Rules
+
+    def put_rule(self, target: Target, setting: WindowSetting, expires_ns: int, slot: int) -> None:
+        """Install a rule, or change it. Raises :class:`BpfError`."""
+        if isinstance(target, int):
+            self.window.put_port_rule(self._ports[target].ifindex, setting, expires_ns, slot)
+        else:
+            self.window.put_flow_rule(target, setting, expires_ns, slot)
+
+    def drop_rule(self, target: Target) -> None:
+        """Remove a rule. That of a port which has gone went with it."""
+        if not isinstance(target, int):
+            self.window.drop_flow_rule(target)
+        elif target in self._ports:
+            self.window.drop_port_rule(self._ports[target].ifindex)
+
+    def counters(self, slot: int) -> tuple[int, int]:
+        """ACKs that met the rule in this slot, and those it lowered."""
+        return self.window.counters(slot)
+
+    def reset_counters(self, slot: int) -> None:
+        """Start the counters of a slot at 0."""
+        self.window.reset_counters(slot)
+
+    # Congestion and drops
+
+    def set_thresholds(self, ofport: int, thresholds: Thresholds | None) -> None:
+        """When a port is congested, and whether its drops are reported; None removes both.
+
+        Raises :class:`BpfError`.
+        """
+        if ofport not in self._ports and thresholds is None:
+            return  # they were removed with the port
+        ifindex = self._ports[ofport].ifindex
+        self.queues.set_thresholds(ifindex, thresholds)
+        self.drops.report(ifindex, thresholds is not None and thresholds.drops)
+        self._watch_kernel_drops()
+
+    def _watch_kernel_drops(self) -> None:
+        self.drops.watch_kernel(any(t.drops for t in self.queues.thresholds.values()))
+
+    @property
+    def reports_drops(self) -> bool:
+        """Can this kernel report dropped packets?"""
+        return self.drops.available
+
+    def congestion(self, ofport: int) -> CongestionNotice:
+        """The state of a port now, by its thresholds."""
+        congested, backlog = self.queues.congested(self._ports[ofport].ifindex)
+        state = Congestion.CNG if congested else Congestion.NOM
+        return CongestionNotice(ofport, state, backlog, time.monotonic_ns())
+
+    @property
+    def threshold_event_fd(self) -> int:
+        """Readable when a queue has crossed a threshold: then call :meth:`crossed`."""
+        return self.queues.event_fd
+
+    def crossed(self) -> list[int]:
+        """The ports whose queues have crossed a threshold since the last call, or may have."""
+        ofports = self._ofports()
+        return [ofports[ifindex] for ifindex in self.queues.crossed() if ifindex in ofports]
+
+    @property
+    def drops_fd(self) -> int | None:
+        """Readable when dropped packets have arrived: then call :meth:`take_drops`. None: they never do."""
+        return self.drops.fd
+
+    def take_drops(self, limit: int) -> list[tuple[int, bytes, int]]:
+        """Dropped packets that have arrived, at most ``limit``: port, the packet or its beginning, its length
+        in bytes.
+        """
+        ofports = self._ofports()
+        return [
+            (ofports[packet.ifindex], packet.frame, packet.length)
+            for packet in self.drops.take(limit)
+            if packet.ifindex in ofports
+        ]
+
+    # Queues
+
+    def queue(self, port: BridgePort) -> QueueState:
+        """The queue of a port now, its drops with those before it was full."""
+        state = self.queues.state(port.ifindex)
+        before_full = self.drops.dropped_before_full(port.ifindex)
+        return state._replace(drops=state.drops + before_full) if before_full else state
+
+    def queue_limits(self, port: BridgePort) -> QueueLimits:
+        """Buffer and rate of a port; the link's own speed where no qdisc limits it."""
+        limits = self.queues.limits(port.ifindex)
+        return limits if limits.rate else QueueLimits(limits.kind, limits.limit, port.speed // 8)
+
+    def set_queue_limits(self, limits: dict[int, QueueLimits], asked: list[int]) -> None:
+        """Store what was read of the qdiscs of the interfaces ``asked``; those without an entry have none."""
+        self.queues.set_limits(limits, asked)
+
+    def restart_peaks(self) -> None:
+        """Let all peaks start again from the present backlog."""
+        self.queues.restart_peaks()
+
+    def histogram(self, port: BridgePort) -> list[tuple[int, int, int]]:
+        """Time spent at each depth: ``(lowest, highest, ns)`` for the depths that were seen, in bytes."""
+        return self.queues.histogram(port.ifindex)
+
+    # Flows
+
+    def port_state(self, port: BridgePort) -> Any:
+        """The port's counters: an ``fq_port`` (see ``layout.h``)."""
+        return self.window.port_state(port.ifindex)
+
+    def active_flows(self, port: BridgePort) -> int:
+        """Flows without a rule of their own whose data left by the port within the activity timeout."""
+        unqueued = self.queues.is_unqueued(port.ifindex)
+        return self.window.active_flows(port.ifindex, _UNQUEUED_MAX_AGE_NS if unqueued else 0)
+
+    def flow_records(self, idle_ms: int, ports: list[BridgePort]) -> list[bytes]:
+        """Records of every flow that leaves by ``ports`` and was not silent for ``idle_ms`` (0: of every such
+        flow), encoded, in parts that fit in a message each.
+        """
+        return self.window.flow_records(idle_ms, {port.ifindex: port.ofport for port in ports})
+
+    def segment_state(self, key: FlowKey) -> SegmentState:
+        """The last segment of one direction of a flow."""
+        return self.window.segment_state(key, self._ofports())
+
+    def sweep(self, idle_ns: int, closed_ns: int) -> tuple[int, int]:
+        """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``.
+
+        Returns the number of flows left, and the number that the map has evicted because it was full.
+        """
+        return self.window.sweep(idle_ns, closed_ns)

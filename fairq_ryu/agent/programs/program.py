@@ -1,0 +1,50 @@
+"""What the eBPF programs of the agent have in common: interface, limits, and order on a port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from fairq_ryu.agent import layout
+
+# Priorities of the tc egress filters, which run in this order. They are high, so that filters of others see a
+# packet first; a filter left by a dead agent is recognised by them.
+WINDOW_PRIORITY = 0xFA17
+DROP_PRIORITY = WINDOW_PRIORITY + 1
+# What is dropped on a controller's request is also reported, so plain tail drop comes last.
+TAILDROP_PRIORITY = WINDOW_PRIORITY + 2
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramLimits:
+    """Sizes of the maps, and the time without data (seconds) after which a flow takes no share of a pool."""
+
+    flows: int = 65536
+    rules: int = 4096
+    ports: int = 512
+    active_timeout: float = 0.2
+
+    @property
+    def bucket_ns(self) -> int:
+        """Length of one of the time buckets in which active flows are counted, ns."""
+        return max(1, int(self.active_timeout * 1e9) // layout.BUCKETS)
+
+
+class Program(Protocol):
+    """One compiled eBPF object with its maps, on the ports of a bridge. Ports are interface indices here.
+
+    The methods are called in this order: ``load`` once, ``add_port`` and ``remove_port`` as ports are added
+    and removed, ``close`` once. After ``close`` nothing of the program is left in the kernel.
+    """
+
+    def load(self) -> None:
+        """Load the object and attach what belongs to no single port. Raises :class:`BpfError`."""
+
+    def add_port(self, ifindex: int) -> None:
+        """Start on a port. Raises :class:`BpfError`; then nothing is left on the port."""
+
+    def remove_port(self, ifindex: int) -> None:
+        """Stop on a port, which may have been deleted already."""
+
+    def close(self) -> None:
+        """Detach and free. A second call does nothing."""

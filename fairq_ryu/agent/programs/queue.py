@@ -1,0 +1,230 @@
+"""The queue program: keeps the exact backlog of every port, and reports when it crosses a threshold.
+
+Times are CLOCK_MONOTONIC nanoseconds, as the program counts them. Ports are interface indices.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from ctypes import c_uint32
+from typing import Any, NamedTuple
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.libbpf import BpfError, BpfObject
+from fairq_ryu.agent.qdisc import NO_LIMITS, QueueLimits
+from fairq_ryu.agent.ringbuf import RingBuffer
+from fairq_ryu.errors import UserError
+from fairq_ryu.model import Thresholds
+
+_ZERO = c_uint32(0)
+# Threshold events read in one call.
+_MAX_EVENTS = 4096
+
+
+class QueueState(NamedTuple):
+    """The queue of a port now; bytes, packets, ns as in ``layout.h``."""
+
+    backlog: int
+    peak: int
+    drops: int
+    byte_ns: int
+    packets: int
+    bytes: int
+    clock_ns: int
+
+
+class QueueProgram:
+    """``queue.bpf.o`` at the tracepoints of enqueue and dequeue, and the thresholds of ports."""
+
+    def __init__(self, lib: Any, max_ports: int) -> None:
+        self._lib, self._max_ports = lib, max_ports
+        self._object: BpfObject | None = None
+        self._ports: set[int] = set()
+        self._limits: dict[int, QueueLimits] = {}
+        self._drop_base: dict[int, tuple[int, int]] = {}
+        self._thresholds: dict[int, Thresholds] = {}
+        self._peak_epoch = 1
+        self._events: RingBuffer | None = None
+        self._crossed: set[int] = set()
+        self._events_lost = 0
+
+    def load(self) -> None:
+        """Load the program and attach it to the tracepoints. Raises :class:`UserError` where the kernel has
+        none.
+        """
+        room = self._max_ports
+        try:
+            self._object = loaded = BpfObject(
+                self._lib,
+                layout.BPF_DIR / "queue.bpf.o",
+                {"queues": room, "histograms": room, "thresholds": room},
+            )
+        except BpfError as error:
+            raise UserError(
+                f"the kernel cannot run the queue tracepoints ({error})",
+                "use Linux 5.15 or later with the tracepoints qdisc_enqueue and qdisc_dequeue",
+            ) from error
+        self.config = loaded.map("queue_config", c_uint32, layout.fq_queue_config)
+        self.queues = loaded.map("queues", c_uint32, layout.fq_queue)
+        self.threshold_map = loaded.map("thresholds", c_uint32, layout.fq_threshold)
+        self._histograms = loaded.map("histograms", c_uint32, layout.fq_histogram)
+        self._event_count = loaded.map("doorbell_count", c_uint32, layout.fq_ring_count)
+        events = loaded.map("doorbells", c_uint32, layout.fq_doorbell)
+        self._events = RingBuffer(self._lib, events, self._on_event)
+        self._write_config()
+        loaded.attach("fq_enqueue")
+        loaded.attach("fq_dequeue")
+
+    def _write_config(self) -> None:
+        self.config.set(
+            _ZERO,
+            layout.fq_queue_config(
+                netns=os.stat("/proc/thread-self/ns/net").st_ino,
+                peak_epoch=self._peak_epoch,
+                thresholds=len(self._thresholds),
+            ),
+        )
+
+    def add_port(self, ifindex: int) -> None:
+        """Start to account for a port's queue, as empty. Raises :class:`BpfError`."""
+        index = c_uint32(ifindex)
+        self.queues.set(index, layout.fq_queue())
+        self._histograms.set(index, layout.fq_histogram())
+        self._ports.add(ifindex)
+
+    def remove_port(self, ifindex: int) -> None:
+        """Stop to account for a port's queue, and forget its thresholds."""
+        self._ports.discard(ifindex)
+        self.set_thresholds(ifindex, None)
+        for table in (self.queues, self._histograms):
+            table.delete(c_uint32(ifindex))
+        self._drop_base.pop(ifindex, None)
+        self._limits.pop(ifindex, None)
+
+    def close(self) -> None:
+        """Detach and free program and maps. A second call does nothing."""
+        if self._events is not None:
+            self._events.close()
+        if self._object is not None:
+            self._object.close()
+        self._events = self._object = None
+
+    # The queue of a port
+
+    def state(self, ifindex: int) -> QueueState:
+        """The queue of a port now."""
+        now = time.monotonic_ns()
+        # The typical port of a switch full of hosts has no queue; controllers ask 500 times a second.
+        state = None if self.is_unqueued(ifindex) else self.queues.get(c_uint32(ifindex))
+        if state is None:
+            return QueueState(0, 0, 0, 0, 0, 0, now)
+        peak = max(state.peak, state.backlog) if state.peak_epoch == self._peak_epoch else state.backlog
+        waited = now - state.last_ns if state.last_ns and now > state.last_ns else 0
+        return QueueState(
+            backlog=state.backlog,
+            peak=peak,
+            drops=self._drops(ifindex, state.drops),
+            byte_ns=state.byte_ns + state.backlog * waited,
+            packets=state.packets,
+            bytes=state.bytes,
+            clock_ns=now,
+        )
+
+    def _drops(self, ifindex: int, counted: int) -> int:
+        """Packets refused since the port was added. The count of a qdisc starts again when it is replaced."""
+        base, last = self._drop_base.get(ifindex, (0, 0))
+        if counted < last:
+            base += last
+        self._drop_base[ifindex] = (base, counted)
+        return base + counted
+
+    def restart_peaks(self) -> None:
+        """Let all peaks start again from the present backlog."""
+        self._peak_epoch = (self._peak_epoch + 1) & 0xFFFFFFFF
+        self._write_config()
+
+    def histogram(self, ifindex: int) -> list[tuple[int, int, int]]:
+        """Time spent at each depth: ``(lowest, highest, ns)`` for the depths that were seen, in bytes."""
+        table = self._histograms.get(c_uint32(ifindex))
+        if table is None:
+            return []
+        return [(*layout.histogram_bounds(i), ns) for i, ns in enumerate(table.ns) if ns]
+
+    def limits(self, ifindex: int) -> QueueLimits:
+        """Buffer and rate of a port as its qdisc has them."""
+        return self._limits.get(ifindex, NO_LIMITS)
+
+    def set_limits(self, limits: dict[int, QueueLimits], asked: list[int]) -> None:
+        """Store what was read of the qdiscs of the interfaces ``asked``; those without an entry have none."""
+        for ifindex in asked:  # ports that came meanwhile keep what was read for them
+            self._limits.pop(ifindex, None)
+        self._limits.update(limits)
+        for ifindex, thresholds in self._thresholds.items():
+            if thresholds.drops:
+                self._write_thresholds(ifindex, thresholds)
+
+    def is_unqueued(self, ifindex: int) -> bool:
+        """Is the port known to have no queue at all?"""
+        limits = self._limits.get(ifindex)
+        return limits is not None and limits.kind == "noqueue"
+
+    # Thresholds
+
+    @property
+    def thresholds(self) -> dict[int, Thresholds]:
+        """The thresholds in force."""
+        return self._thresholds
+
+    def set_thresholds(self, ifindex: int, thresholds: Thresholds | None) -> None:
+        """Set a port's thresholds, or remove them. Raises :class:`BpfError`."""
+        if thresholds is None:
+            if self._thresholds.pop(ifindex, None) is None:
+                return
+            self.threshold_map.delete(c_uint32(ifindex))
+        else:
+            self._write_thresholds(ifindex, thresholds)
+            self._thresholds[ifindex] = thresholds
+        self._write_config()
+
+    def _write_thresholds(self, ifindex: int, thresholds: Thresholds) -> None:
+        flags = layout.CONSTANTS["FQ_REPORT_DROPS"] * thresholds.drops
+        limit = self.limits(ifindex).limit
+        value = layout.fq_threshold(cng=thresholds.cng, nom=thresholds.nom, flags=flags, limit=limit)
+        self.threshold_map.set(c_uint32(ifindex), value)
+
+    def congested(self, ifindex: int) -> tuple[bool, int]:
+        """Whether a port is congested by its thresholds, and its backlog in bytes. Between the two thresholds
+        its state is kept.
+        """
+        limits = self._thresholds.get(ifindex, Thresholds(0, 0))
+        state = self.queues.get(c_uint32(ifindex)) or layout.fq_queue()
+        # The program judges at packets only; thresholds may be newer than the last.
+        congested = bool(state.state == layout.CONSTANTS["FQ_CNG"])
+        if not limits.cng or state.backlog <= limits.nom:
+            congested = False
+        elif state.backlog >= limits.cng:
+            congested = True
+        return congested, int(state.backlog)
+
+    @property
+    def event_fd(self) -> int:
+        """Readable when a queue has crossed a threshold: then call :meth:`crossed`."""
+        assert self._events is not None
+        return self._events.fd
+
+    def _on_event(self, address: int, size: int) -> None:
+        self._crossed.add(layout.fq_doorbell.from_buffer_copy(ctypes.string_at(address, size)).ifindex)
+
+    def crossed(self) -> set[int]:
+        """The ports whose queues have crossed a threshold since the last call, or may have."""
+        assert self._events is not None
+        self._events.read(_MAX_EVENTS)
+        crossed, self._crossed = self._crossed, set()
+        count = self._event_count.get(_ZERO)
+        if count is not None and count.lost != self._events_lost:
+            # There was no room to say for which ports.
+            self._events_lost = count.lost
+            return set(self._thresholds)
+        return crossed & self._thresholds.keys()

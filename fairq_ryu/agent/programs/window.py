@@ -1,0 +1,226 @@
+"""The window program: lowers the receive window in ACKs that leave by a port, and records the flows it sees.
+
+Times are CLOCK_MONOTONIC nanoseconds, as the program counts them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Iterable
+from ctypes import c_uint32
+from typing import Any
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.libbpf import BpfObject, Map, program_maps
+from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.agent.programs.flow_map import FlowMap, segment_state
+from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, ProgramLimits
+from fairq_ryu.agent.tc import OwnFilter
+from fairq_ryu.channel import oxm
+from fairq_ryu.channel.flowmod import WindowSetting
+from fairq_ryu.channel.segment_state import SegmentState
+from fairq_ryu.model import FlowKey
+
+_ZERO = c_uint32(0)
+
+
+class WindowProgram:
+    """``window.bpf.o`` at tc egress of ports, its rules, its counters and its flow map.
+
+    Bounded: the flow map forgets the flow that was silent longest when it is full; rules and ports have as
+    many entries as the limits say.
+    """
+
+    def __init__(self, lib: Any, limits: ProgramLimits, first_ports: Iterable[int]) -> None:
+        """``first_ports``: interfaces on which a dead agent may have left its program, with a flow map."""
+        self._lib, self._limits, self._first_ports = lib, limits, tuple(first_ports)
+        self._filter = OwnFilter(lib, WINDOW_PRIORITY)
+        self._object: BpfObject | None = None
+        self._ports: set[int] = set()
+        self._flow_rule_count = 0
+        self._active: dict[int, tuple[int, int]] = {}
+        self._created = 0  # flow map entries that no present port has counted
+        self._swept = 0
+        self.inherited = 0
+        """Flows taken over from a dead agent."""
+
+    def load(self) -> None:
+        """Load the program. Raises :class:`BpfError`."""
+        limits = self._limits
+        inherited = self._inherited_map()
+        try:
+            self._object = loaded = BpfObject(
+                self._lib,
+                layout.BPF_DIR / "window.bpf.o",
+                {
+                    "flows": limits.flows,
+                    "ports": limits.ports,
+                    "port_rules": limits.ports,
+                    "flow_rules": limits.rules + limits.ports,
+                    "counters": limits.rules + limits.ports,
+                },
+                {"flows": inherited} if inherited is not None else None,
+            )
+        finally:
+            if inherited is not None:
+                os.close(inherited)
+        self._config = loaded.map("config", c_uint32, layout.fq_config)
+        self.flows = loaded.map("flows", layout.fq_flow_key, layout.fq_flow)
+        self._flow_map = FlowMap(self.flows)
+        self._port_states = loaded.map("ports", c_uint32, layout.fq_port)
+        self._port_rules = loaded.map("port_rules", c_uint32, layout.fq_rule)
+        self._flow_rules = loaded.map("flow_rules", layout.fq_flow_key, layout.fq_rule)
+        self._counters = loaded.map("counters", c_uint32, layout.fq_counter)
+        self._write_config()
+        self._program = loaded.program_fd("fq_egress")
+        self.inherited = self._created = len(list(self.flows.keys())) if inherited is not None else 0
+
+    def _inherited_map(self) -> int | None:
+        """The flow map of a dead agent, whose programs live on in its tc filters: window scales that were
+        learnt once need not be lost. None if there is none, or if its layout differs.
+        """
+        for ifindex in self._first_ports:
+            program = self._filter.filter.attached_program(ifindex)
+            maps = program_maps(self._lib, program) if program else {}
+            chosen: int | None = None
+            if "flows" in maps and "config" in maps:
+                fd, info = maps["flows"]
+                config = Map(self._lib, maps["config"][0], "config", c_uint32, layout.fq_config).get(_ZERO)
+                fits = (
+                    info.key_size == ctypes.sizeof(layout.fq_flow_key)
+                    and info.value_size == ctypes.sizeof(layout.fq_flow)
+                    and info.max_entries == self._limits.flows
+                    and config is not None
+                    and config.layout == layout.CONSTANTS["FQ_LAYOUT_VERSION"]
+                )
+                chosen = fd if fits else None
+            for fd, _ in maps.values():
+                if fd != chosen:
+                    os.close(fd)
+            if chosen is not None:
+                return chosen
+        return None
+
+    def _write_config(self) -> None:
+        self._config.set(
+            _ZERO,
+            layout.fq_config(
+                bucket_ns=self._limits.bucket_ns,
+                flow_rules=self._flow_rule_count,
+                layout=layout.CONSTANTS["FQ_LAYOUT_VERSION"],
+            ),
+        )
+
+    def add_port(self, ifindex: int) -> None:
+        """Attach to a port. Raises :class:`BpfError`; then nothing is left on the port."""
+        self._port_states.set(c_uint32(ifindex), layout.fq_port())
+        try:
+            self._filter.attach(ifindex, self._program)
+        except BaseException:
+            self._port_states.delete(c_uint32(ifindex))
+            raise
+        self._ports.add(ifindex)
+
+    def remove_port(self, ifindex: int) -> None:
+        """Detach from a port, which may have been deleted already, and remove its rule."""
+        self._filter.detach(ifindex)
+        self._created += self.port_state(ifindex).created
+        for table in (self._port_rules, self._port_states):
+            table.delete(c_uint32(ifindex))
+        self._active.pop(ifindex, None)
+        self._ports.discard(ifindex)
+
+    def close(self) -> None:
+        """Detach from every port and free program and maps. A second call does nothing."""
+        for ifindex in list(self._ports):
+            self.remove_port(ifindex)
+        if self._object is not None:
+            self._object.close()
+        self._object = None
+
+    # Rules
+
+    def put_port_rule(self, ifindex: int, setting: WindowSetting, expires_ns: int, slot: int) -> None:
+        """Install the rule of a port, or change it. Raises :class:`BpfError`."""
+        self._port_rules.set(c_uint32(ifindex), _rule(setting, expires_ns, slot))
+
+    def drop_port_rule(self, ifindex: int) -> None:
+        """Remove the rule of a port."""
+        self._port_rules.delete(c_uint32(ifindex))
+
+    def put_flow_rule(self, flow: FlowKey, setting: WindowSetting, expires_ns: int, slot: int) -> None:
+        """Install the rule for the ACKs of ``flow``, or change it. Raises :class:`BpfError`."""
+        key = flow_key(flow, directed=True)
+        fresh = self._flow_rules.get(key) is None
+        self._flow_rules.set(key, _rule(setting, expires_ns, slot))
+        if fresh:
+            self._flow_rule_count += 1
+            self._write_config()
+
+    def drop_flow_rule(self, flow: FlowKey) -> None:
+        """Remove the rule for the ACKs of ``flow``."""
+        if self._flow_rules.delete(flow_key(flow, directed=True)):
+            self._flow_rule_count -= 1
+            self._write_config()
+
+    def counters(self, slot: int) -> tuple[int, int]:
+        """ACKs that met the rule in this slot, and those it lowered."""
+        counter = self._counters.get(c_uint32(slot))
+        return (counter.matched, counter.rewritten) if counter else (0, 0)
+
+    def reset_counters(self, slot: int) -> None:
+        """Start the counters of a slot at 0."""
+        self._counters.set(c_uint32(slot), layout.fq_counter())
+
+    # Ports and flows
+
+    def port_state(self, ifindex: int) -> Any:
+        """The port's counters: an ``fq_port`` (see ``layout.h``)."""
+        return self._port_states.get(c_uint32(ifindex)) or layout.fq_port()
+
+    def active_flows(self, ifindex: int, max_age_ns: int = 0) -> int:
+        """Flows whose data left by the port within the activity timeout, and that have no rule of their own.
+        A count that is younger than ``max_age_ns`` is returned again.
+        """
+        now = time.monotonic_ns()
+        count, counted_ns = self._active.get(ifindex, (0, 0))
+        if now - counted_ns < max_age_ns:
+            return count
+        count = layout.active_flows(self.port_state(ifindex), now, self._limits.bucket_ns)
+        self._active[ifindex] = count, now
+        return count
+
+    def flow_records(self, idle_ms: int, ofports: dict[int, int]) -> list[bytes]:
+        """Records of every flow that leaves by one of ``ofports`` (OpenFlow numbers by interface) and was not
+        silent for ``idle_ms`` (0: of every such flow), encoded, in parts that fit in a message each.
+        """
+        created = self._flows_created() if len(ofports) == 1 else None
+        return self._flow_map.records(time.monotonic_ns(), idle_ms, ofports, created)
+
+    def _flows_created(self) -> int:
+        """The number of flows that were ever entered in the flow map."""
+        return self._created + sum(int(self.port_state(ifindex).created) for ifindex in self._ports)
+
+    def segment_state(self, key: FlowKey, ofports: dict[int, int]) -> SegmentState:
+        """The last segment of one direction of a flow; ``ofports`` as in :meth:`flow_records`."""
+        flow = self.flows.get(flow_key(key))
+        if flow is None:
+            return SegmentState(key, False)
+        direction = flow_key(key, directed=True).dir
+        return segment_state(key, flow.dir[direction], flow.dir[1 - direction], ofports, time.monotonic_ns())
+
+    def sweep(self, idle_ns: int, closed_ns: int) -> tuple[int, int]:
+        """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``.
+
+        Returns the number of flows left, and the number that the map has evicted because it was full.
+        """
+        gone, left = self._flow_map.sweep(time.monotonic_ns(), idle_ns, closed_ns)
+        self._swept += gone
+        return left, max(0, self._flows_created() - self._swept - left)
+
+
+def _rule(setting: WindowSetting, expires_ns: int, slot: int) -> Any:
+    kind = layout.RULE_POOL if setting.kind == oxm.TCP_WINDOW_POOL else layout.RULE_WINDOW
+    return layout.fq_rule(expires_ns=expires_ns, bytes=setting.bytes, kind=kind, slot=slot)
