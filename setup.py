@@ -1,5 +1,6 @@
 """Packaging of fairq_ryu; the pinned environment to run it in is in requirements.txt."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -16,6 +17,18 @@ def read_version() -> str:
     if found is None:
         raise RuntimeError('fairq_ryu/__init__.py has no line __version__ = "..."')
     return found.group(1)
+
+
+def own_policies() -> list[str]:
+    """Entry points of our policies: the classes in fairq_ryu/policies that have a name. Read as text, too."""
+    found = []
+    for path in sorted((ROOT / "fairq_ryu/policies").glob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            for line in node.body if isinstance(node, ast.ClassDef) else []:
+                match line:
+                    case ast.AnnAssign(target=ast.Name(id="name"), value=ast.Constant(value=str(name))):
+                        found.append(f"{name} = fairq_ryu.policies.{path.stem}:{node.name}")
+    return found
 
 
 def read_readme() -> str:
@@ -64,14 +77,7 @@ setup(
             "fairq = fairq_ryu.cli.main:main",
             "ryu-manager = fairq_ryu.ryu_compat.manager:main",
         ],
-        "fairq_ryu.policies": [
-            "fairq = fairq_ryu.policies.fairq:FairQ",
-            "droptail = fairq_ryu.policies.droptail:DropTail",
-            "fixed = fairq_ryu.policies.fixed:Fixed",
-            "iqm = fairq_ryu.policies.iqm:Iqm",
-            "sed = fairq_ryu.policies.sed:Sed",
-            "rsed = fairq_ryu.policies.rsed:Rsed",
-        ],
+        "fairq_ryu.policies": own_policies(),
     },
     classifiers=[
         "Development Status :: 3 - Alpha",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench import figures
 from bench.network import Measurement, Network
-from fairq_ryu.config import schema
+from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.testbed import Interrupted, Interrupts
 from fairq_ryu.experiments.traffic.workers import RunError
@@ -95,7 +95,7 @@ def _start(network: Network, row: Row, directory: Path) -> bool:
         file = directory / "controller.conf"
         file.write_text(row.settings)
         try:
-            schema.load([file])
+            loader.load([file])
         except UserError as error:
             print(f"new connections, {row.name:18} not available: {error.message.removeprefix(f'{file}: ')}")
             return False

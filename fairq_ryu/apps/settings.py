@@ -13,15 +13,15 @@ from typing import TypeVar
 from ryu import cfg
 from ryu.ofproto import ofproto_common
 
-from fairq_ryu.config import schema
+from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
 
 T = TypeVar("T")
 
 
-def load() -> schema.Config:
+def load() -> loader.Config:
     """The settings of the files named by ``--config-file``. Raises :class:`UserError`."""
-    return schema.load(Path(name) for name in cfg.CONF.config_file or [] if Path(name).exists())
+    return loader.load(Path(name) for name in cfg.CONF.config_file or [] if Path(name).exists())
 
 
 def check_port() -> None:

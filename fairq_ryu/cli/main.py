@@ -220,9 +220,9 @@ def _doctor(args: argparse.Namespace) -> int:
 def _agent(args: argparse.Namespace) -> int:
     from fairq_ryu.agent import agent
     from fairq_ryu.agent.programs.program import ProgramLimits
-    from fairq_ryu.config import schema
+    from fairq_ryu.config import loader
 
-    settings = schema.load(args.config_file)
+    settings = loader.load(args.config_file)
     targets = tuple(agent.parse_target(text) for text in args.controller or ["tcp:127.0.0.1:6653"])
     logging.basicConfig(format=f"fairq agent: {args.bridge}: %(message)s", stream=sys.stderr)
     logging.getLogger("fairq_ryu").setLevel(logging.DEBUG if args.verbose else logging.INFO)
@@ -340,9 +340,9 @@ def _check(args: argparse.Namespace) -> int:
 
         scenario.load(str(args.file))
     else:
-        from fairq_ryu.config import schema
+        from fairq_ryu.config import loader
 
-        schema.load([args.file])
+        loader.load([args.file])
     print(f"{args.file}: fine")
     return 0
 

@@ -1,5 +1,5 @@
-"""Settings: one schema with type, unit, default and bounds; files; external programs.
+"""Settings with type, unit, default and bounds; configuration files; external programs.
 
 May import policies.base, model and errors.
-A setting of the core is a row in schema.py; a policy declares its own.
+A setting of the core is an entry of schema.py; a policy declares its own on its class.
 """

@@ -1,17 +1,15 @@
-"""The sections of a configuration file that are not one line a setting: services, and policies of ports."""
+"""Section ``[service.NAME]``: sizes and deadlines of the flows of a service."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import Service
 from fairq_ryu.setting import Setting, Value, read_value
 
-PORTS = "ports"
 SERVICE = "service."
-ROLES = ("role:host", "role:link")
 
 SERVICE_SETTINGS: tuple[Setting, ...] = (
     Setting("service.NAME", "port", 0, "", "The server's TCP port (0: any; then give a host).", 0, 65535),
@@ -65,21 +63,3 @@ def read_service(where: str, section: str, lines: Mapping[str, str]) -> Service:
         deadline=deadline or None,
         to_server=values["direction"] == "to-server",
     )
-
-
-def read_ports(
-    where: str, lines: Mapping[str, str], policies: Collection[str]
-) -> tuple[tuple[str, str], ...]:
-    """The ``pattern = policy`` lines of section ``[ports]``, in order. Raises :class:`UserError`."""
-    for pattern, policy in lines.items():
-        if pattern.partition(":")[0] == "role" and pattern not in ROLES:
-            raise UserError(
-                f"{where}: [ports] {pattern} = {policy}: there is no such role",
-                f"write {' or '.join(ROLES)}, or a pattern on the interface's name",
-            )
-        if policy not in policies:
-            raise UserError(
-                f"{where}: [ports] {pattern}: there is no policy {policy!r}",
-                f"known are {', '.join(policies)}",
-            )
-    return tuple(lines.items())

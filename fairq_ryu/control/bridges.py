@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.config.schema import Config
+from fairq_ryu.config.loader import Config
 from fairq_ryu.control import warm_restart
 from fairq_ryu.fabric.topology.forwarding import Change, Deliver, Flood, Forwarding, FromLink
 from fairq_ryu.fabric.topology.graph import PortRole, Topology

@@ -8,7 +8,8 @@ from typing import Any
 
 from ryu.lib import hub
 
-from fairq_ryu.config.schema import Config, settings_of
+from fairq_ryu.config.loader import Config
+from fairq_ryu.config.schema import settings_of
 from fairq_ryu.control.events import Kind
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.errors import UserError

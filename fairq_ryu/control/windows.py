@@ -9,7 +9,7 @@ from typing import Any
 
 from fairq_ryu.channel import congestion, flow_records, queue_depth
 from fairq_ryu.channel.segment_state import MAX_KEYS, SegmentState
-from fairq_ryu.config.schema import Config
+from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.announcement_outcomes import Counted
 from fairq_ryu.control.bridges import FabricController

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from fairq_ryu.config import schema
+from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import limits, oversight
 from fairq_ryu.experiments import scenario as scenarios
@@ -57,7 +57,7 @@ def main(
     if config_file is not None and not config_file.is_file():
         raise UserError(f"there is no configuration file {config_file}", "give the path of an existing one")
     if config_file is not None:
-        schema.load([config_file])  # refuses what is wrong in it before anything starts
+        loader.load([config_file])  # refuses what is wrong in it before anything starts
     if any(policy != machine.BARE for policy in policies):
         machine.find_program("ryu-manager")
     # The topology is made once to learn the names of its switches; nothing is built by that.

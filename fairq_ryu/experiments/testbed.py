@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fairq_ryu.config import schema
+from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import baselines
 from fairq_ryu.experiments.measure.machine import BARE, GENERIC_APP, app_of, find_program
@@ -174,7 +174,7 @@ class Testbed:
         """The file that the configuration names for the token."""
         if self._config_file is None:
             return None
-        name = str(schema.load([self._config_file]).value("fairq_ryu", "token_file"))
+        name = str(loader.load([self._config_file]).value("fairq_ryu", "token_file"))
         return Path(name) if name else None
 
     def _start_network(self, port: int) -> None:

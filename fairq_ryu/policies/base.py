@@ -137,15 +137,28 @@ def same(one: Policy, other: Policy) -> bool:
 
 @cache
 def installed() -> tuple[EntryPoint, ...]:
-    """The policies that are installed, as entry points. They are looked up once: that reads files of every
-    package there is, which takes milliseconds that a running controller has not.
+    """The entry points of the installed policies, ours first: a name of ours stays ours. They are looked up
+    once, because the lookup reads files of all packages, which would stop a running controller for
+    milliseconds.
     """
-    return tuple(entry_points(group=ENTRY_POINT_GROUP))
+    return tuple(sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: not _is_own(entry)))
 
 
 def available() -> list[str]:
-    """The names of the policies that are installed."""
+    """The names of the installed policies."""
     return sorted({entry.name for entry in installed()})
+
+
+def own() -> list[str]:
+    """The names of this package's policies: alphabetical, but a policy after those that it extends. Raises
+    :class:`UserError` if one cannot be loaded.
+    """
+    names = {entry.name for entry in installed() if _is_own(entry)}
+    return sorted(names, key=lambda name: (len(find(name).__mro__), name))
+
+
+def _is_own(entry: EntryPoint) -> bool:
+    return entry.value.startswith("fairq_ryu.")
 
 
 def find(name: str) -> type[Policy]:

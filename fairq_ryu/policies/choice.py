@@ -46,7 +46,7 @@ def _holds(pattern: str, name: str, role: str) -> bool:
 
 
 class Settings(Protocol):
-    """What :func:`choose` asks of the configuration (:class:`fairq_ryu.config.schema.Config` has it)."""
+    """What :func:`choose` asks of the configuration (:class:`fairq_ryu.config.loader.Config` has it)."""
 
     def number(self, section: str, name: str) -> float: ...
 

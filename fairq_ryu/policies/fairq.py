@@ -20,6 +20,7 @@ from typing import ClassVar
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Parameters, PortLaw
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
+from fairq_ryu.setting import Setting
 
 # The largest window TCP can say: 65535 << 14 (RFC 7323), for each flow.
 LARGEST_WINDOW = 65535 << 14
@@ -168,6 +169,48 @@ class FairQ:
     """The FairQ policy."""
 
     name: ClassVar[str] = "fairq"
+    settings: ClassVar[tuple[Setting, ...]] = (
+        Setting("fairq", "interval", 0.002, "s", "T: time between two readings of the queue.", 0.0005, 10),
+        Setting(
+            "fairq", "increments", 8, "", "M: number of readings between two changes of the pool.", 1, 1000
+        ),
+        Setting("fairq", "alpha", 0.25, "", "Target queue as a fraction of the buffer.", 0.01, 1),
+        Setting(
+            "fairq",
+            "slow_start",
+            True,
+            "",
+            "Increase the pool fast until the queue first reaches the target.",
+        ),
+        Setting(
+            "fairq",
+            "base_rtt",
+            0.001,
+            "s",
+            "Round-trip time with empty queues; the pool never exceeds the buffer plus this time "
+            "multiplied by the rate.",
+            0,
+            10,
+        ),
+        Setting(
+            "fairq",
+            "linger",
+            2.0,
+            "s",
+            "The windows of a port are removed when it has had no flows for this long.",
+            0,
+            3600,
+        ),
+        Setting(
+            "fairq",
+            "floor_segments",
+            2,
+            "segments",
+            "Minimum window of a flow, as long as the buffer can hold the windows of all flows.",
+            1,
+            10,
+        ),
+    )
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[fairq]``."""

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Parameters, PortLaw
+from fairq_ryu.setting import Setting
 
 
 class FixedPort(PortLaw):
@@ -33,6 +34,26 @@ class Fixed:
     """The policy of a fixed pool."""
 
     name: ClassVar[str] = "fixed"
+    settings: ClassVar[tuple[Setting, ...]] = (
+        Setting(
+            "fixed",
+            "pool",
+            100000,
+            "bytes",
+            "Number of bytes that the active flows of a port share equally.",
+            1,
+            1 << 31,
+        ),
+        Setting(
+            "fixed",
+            "interval",
+            0.1,
+            "s",
+            "Time between two readings of the queue, which also tell whether there are flows.",
+            0.0005,
+            10,
+        ),
+    )
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[fixed]``."""

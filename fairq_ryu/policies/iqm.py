@@ -23,6 +23,7 @@ from fairq_ryu.model import NO_WINDOWS, FlowInfo, FlowKey, FlowProgress, PortKey
 from fairq_ryu.policies.base import Parameters, PortLaw
 from fairq_ryu.policies.parts.half_open import ASK_AGAIN, HalfOpenLimiter
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
+from fairq_ryu.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,55 @@ class Iqm:
     """The IQM policy."""
 
     name: ClassVar[str] = "iqm"
+    settings: ClassVar[tuple[Setting, ...]] = (
+        Setting(
+            "iqm",
+            "interval",
+            0.01,
+            "s",
+            "T_i: length of the interval in which new flows are counted.",
+            0.0005,
+            10,
+        ),
+        Setting(
+            "iqm",
+            "alpha",
+            0.2,
+            "",
+            "The incast is over when the queue is below this fraction of the buffer.",
+            0,
+            1,
+        ),
+        Setting(
+            "iqm",
+            "initial_window",
+            10,
+            "segments",
+            "Initial window of the hosts: what a new flow sends before it receives an ACK.",
+            1,
+            1000,
+        ),
+        Setting(
+            "iqm",
+            "syn_allowance",
+            256,
+            "flows",
+            "Limit against SYN floods: at most this many unanswered new flows count for each port at "
+            "which they enter the network.",
+            1,
+            1_000_000,
+        ),
+        Setting(
+            "iqm",
+            "linger",
+            0.05,
+            "s",
+            "The queue must stay that short for this long (0: it is checked once, at the end of an "
+            "interval).",
+            0,
+            60,
+        ),
+    )
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[iqm]``."""

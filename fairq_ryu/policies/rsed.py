@@ -1,8 +1,8 @@
-"""RSED: SED, and the network sees to it that lost segments are sent again at once.
+"""RSED: SED, and the network retransmits lost segments at once.
 
 Lu, "SED: An SDN-Based Explicit-Deadline-Aware TCP for Cloud Data Center Networks" (2016), section 4.
-Windows are SED's. The switch also hands over what the queue drops; what is done about that is
-:attr:`Rsed.recovery`, and done elsewhere.
+The windows are SED's. The switch also sends the segments that the queue drops; :attr:`Rsed.recovery` says how
+they are recovered, and the controller does it.
 """
 
 from __future__ import annotations
@@ -11,17 +11,49 @@ from typing import ClassVar
 
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters, Recovery
-from fairq_ryu.policies.sed import SedParameters, SedPort
+from fairq_ryu.policies.sed import Sed, SedPort
+from fairq_ryu.policies.sed_settings import deadline_settings
+from fairq_ryu.setting import Setting
 
 
-class Rsed:
+class Rsed(Sed):
     """The RSED policy."""
 
     name: ClassVar[str] = "rsed"
+    settings: ClassVar[tuple[Setting, ...]] = (
+        *deadline_settings("rsed"),
+        Setting(
+            "rsed",
+            "recovery",
+            "reinject",
+            "",
+            "How a dropped segment is recovered: dupack (duplicate ACKs), reinject (it is sent "
+            "again), both or none.",
+            choices=("dupack", "reinject", "both", "none"),
+        ),
+        Setting(
+            "rsed",
+            "recovery_bytes",
+            1 << 20,
+            "bytes",
+            "Maximum size of the dropped segments that are stored for each port.",
+            0,
+            1 << 31,
+        ),
+        Setting(
+            "rsed",
+            "recovery_age",
+            1.0,
+            "s",
+            "A stored segment is discarded this long after it was last dropped or acted on.",
+            0.001,
+            60,
+        ),
+    )
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[rsed]``: SED's, and those of the recovery."""
-        self.parameters = SedParameters.of(parameters)
+        super().__init__(parameters)
         mode = parameters["recovery"]
         self.recovery = Recovery(
             dupack=mode in ("dupack", "both"),
@@ -29,11 +61,6 @@ class Rsed:
             bytes=int(parameters["recovery_bytes"]),
             age=float(parameters["recovery_age"]),
         )
-
-    @property
-    def interval(self) -> float:
-        """T, seconds."""
-        return self.parameters.interval
 
     def port_law(self, port: PortKey) -> SedPort:
         """The law for one port."""

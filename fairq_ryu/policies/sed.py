@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from fairq_ryu.model import (
@@ -36,6 +35,8 @@ from fairq_ryu.policies.parts.deadline_table import GifEntry, GifTable
 from fairq_ryu.policies.parts.half_open import ASK_AGAIN, HalfOpenLimiter
 from fairq_ryu.policies.parts.rtt import MeanRtt
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
+from fairq_ryu.policies.sed_settings import SedParameters, deadline_settings
+from fairq_ryu.setting import Setting
 
 # A window that has changed by less than this part, or by less than a step, is not said again.
 _WORTH_SAYING = 0.05
@@ -47,55 +48,6 @@ _GRACE_INTERVALS = 2
 _PATIENT_INTERVALS = 10
 # A flow that has missed its target is to end within this part of what is left to the deadline, or sooner.
 _HURRY = 8
-
-
-@dataclass(frozen=True, slots=True)
-class SedParameters:
-    """``interval`` T, ``base_rtt``, ``settle``, ``idle_after`` and ``linger`` in s; ``threshold`` K a part
-    of the buffer, ``nom`` of K, ``margin`` of the time to the deadline, ``keep`` of a flow's need; windows in
-    segments.
-    """
-
-    interval: float = 0.01
-    threshold: float = 0.25
-    nom: float = 0.2
-    base_rtt: float = 0.001
-    base_segments: int = 1
-    margin: float = 0.9
-    missed: str = "demote"
-    partial: bool = False
-    keep: float = 0.5
-    floors: bool = True
-    spare: bool = True
-    settle: float = 0.004
-    anticipate: bool = True
-    initial_window: int = 10
-    idle_after: float = 0.2
-    linger: float = 0.1
-    syn_allowance: int = 256
-
-    @classmethod
-    def of(cls, settings: Parameters) -> SedParameters:
-        """Those of a section of the configuration."""
-        return cls(
-            interval=float(settings["interval"]),
-            threshold=float(settings["threshold"]),
-            nom=float(settings["nom"]),
-            base_rtt=float(settings["base_rtt"]),
-            base_segments=int(settings["base_segments"]),
-            margin=float(settings["margin"]),
-            missed=str(settings["missed"]),
-            partial=bool(settings["partial"]),
-            keep=float(settings["keep"]),
-            floors=bool(settings["floors"]),
-            spare=bool(settings["spare"]),
-            settle=float(settings["settle"]),
-            anticipate=bool(settings["anticipate"]),
-            initial_window=int(settings["initial_window"]),
-            idle_after=float(settings["idle_after"]),
-            linger=float(settings["linger"]),
-            syn_allowance=int(settings["syn_allowance"]),
-        )
 
 
 class SedPort(PortLaw):
@@ -373,6 +325,7 @@ class Sed:
     """The SED policy."""
 
     name: ClassVar[str] = "sed"
+    settings: ClassVar[tuple[Setting, ...]] = deadline_settings("sed")
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[sed]``."""

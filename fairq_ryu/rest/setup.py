@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from fairq_ryu.config.schema import Config
+from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.policy_control import PolicyControl
 from fairq_ryu.control.state import ControllerState

@@ -18,7 +18,7 @@ from ryu.lib import hub
 from fairq_ryu.channel import oxm
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.queue_depth import QueueDepth
-from fairq_ryu.config.schema import Config
+from fairq_ryu.config.loader import Config
 from fairq_ryu.control.bridges import FabricController, PortState
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.event_reporter import EventReporter

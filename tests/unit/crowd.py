@@ -10,7 +10,7 @@ from ryu.lib import hub
 
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.queue_depth import QueueDepth
-from fairq_ryu.config.schema import Config
+from fairq_ryu.config.loader import Config
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.events import Kind
 from fairq_ryu.control.port_traffic import PortTrafficTable

@@ -8,7 +8,7 @@ from typing import Any
 from fairq_ryu.channel import oxm
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.segment_state import SegmentState
-from fairq_ryu.config.schema import Config
+from fairq_ryu.config.loader import Config
 from fairq_ryu.control.bridges import FabricController, PortState
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable

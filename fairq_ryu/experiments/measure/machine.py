@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fairq_ryu import __version__
-from fairq_ryu.config import programs, schema
+from fairq_ryu.config import loader, programs
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.baselines import BASELINES
 from fairq_ryu.experiments.scenario import Scenario
@@ -171,7 +171,7 @@ def metadata(
         "scenario_name": scenario_name,
         "overrides": overrides,
         "policy_config": config_file.read_text() if config_file else None,
-        "settings": schema.load(config_files).as_dict(),
+        "settings": loader.load(config_files).as_dict(),
         "kernel": platform.release(),
         "machine": platform.machine(),
         "cpus": os.cpu_count(),

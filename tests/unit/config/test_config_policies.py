@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from fairq_ryu.cli import main
-from fairq_ryu.config import schema
-from fairq_ryu.config.schema import SECTIONS, Config, Setting
+from fairq_ryu.config import loader
+from fairq_ryu.config.loader import Config
+from fairq_ryu.config.schema import sections
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import Announcement, FlowKey, Service
 from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import choose
 from fairq_ryu.policies.fairq import FairQ
+from fairq_ryu.setting import Setting
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ role:link: droptail
 
 
 def test_patterns_keep_their_order_and_their_letters(write):
-    settings = schema.load([write(PORTS)])
+    settings = loader.load([write(PORTS)])
     assert settings.port_policies() == (
         ("leaf1-eth*", "fairq"),
         ("Leaf2-eth1", "droptail"),
@@ -46,12 +48,12 @@ def test_patterns_keep_their_order_and_their_letters(write):
         ("*", "fairq"),
     )
     assert settings.as_dict()["ports"]["role:host"] == "fixed"
-    assert schema.load([]).port_policies() == ()
+    assert loader.load([]).port_policies() == ()
 
 
 def test_a_later_file_s_ports_stand_alone(write):
     later = write("[ports]\n* = fixed\n[fairq]\nalpha: 0.5\n", "later.conf")
-    settings = schema.load([write(PORTS), later])
+    settings = loader.load([write(PORTS), later])
     assert settings.port_policies() == (("*", "fixed"),)
     assert settings.value("fairq", "alpha") == 0.5
 
@@ -75,7 +77,7 @@ deadline = 1.5
 
 
 def test_services(write):
-    found = schema.load([write(SERVICES)]).services()
+    found = loader.load([write(SERVICES)]).services()
     assert found == (
         Service("Search", 8080, "", 20000, 0.2),
         Service("backup", 873, "fe80::1", 1_000_000_000, None, True),
@@ -99,7 +101,7 @@ def test_services(write):
 
 def test_a_later_file_s_service_stands_alone(write):
     later = write("[service.rack]\nport = 1\nsize = 2\n", "later.conf")
-    settings = schema.load([write(SERVICES), later])
+    settings = loader.load([write(SERVICES), later])
     assert settings.services()[2] == Service("rack", 1, "", 2, None)
     assert settings.as_dict()["service.rack"]["host"] == ""
 
@@ -142,7 +144,7 @@ def test_a_later_file_s_service_stands_alone(write):
 def test_what_is_wrong_is_said_in_one_line(write, text, words, capsys):
     path = write(text)
     with pytest.raises(UserError) as caught:
-        schema.load([path])
+        loader.load([path])
     assert words in str(caught.value)
     assert str(path) in str(caught.value) or "is too long" in words
     assert "\n" not in str(caught.value)
@@ -151,7 +153,7 @@ def test_what_is_wrong_is_said_in_one_line(write, text, words, capsys):
 
 
 def test_rsed_has_all_of_sed():
-    sed, rsed = SECTIONS["sed"], SECTIONS["rsed"]
+    sed, rsed = sections()["sed"], sections()["rsed"]
     assert set(rsed) - set(sed) == {"recovery", "recovery_bytes", "recovery_age"}
     for name, setting in sed.items():
         assert (setting.default, setting.help) == (rsed[name].default, rsed[name].help)
@@ -167,7 +169,7 @@ def test_the_application_s_policy_holds_everywhere():
 
 
 def test_the_file_s_policy_and_its_ports(write):
-    settings = schema.load([write("[fairq_ryu]\npolicy = fixed\n[fairq]\nalpha = 0.5\n" + PORTS)])
+    settings = loader.load([write("[fairq_ryu]\npolicy = fixed\n[fairq]\nalpha = 0.5\n" + PORTS)])
     choice = choose("", settings)
     assert choice.default.name == "fixed"
     assert [(pattern, policy.name) for pattern, policy in choice.rules] == list(settings.port_policies())
@@ -178,7 +180,7 @@ def test_the_file_s_policy_and_its_ports(write):
 
 
 def test_the_application_and_the_file_must_agree(write):
-    settings = schema.load([write("[fairq_ryu]\npolicy = fixed\n")])
+    settings = loader.load([write("[fairq_ryu]\npolicy = fixed\n")])
     with pytest.raises(UserError, match=r"the application is fairq_ryu\.apps\.fairq, but .* policy = fixed"):
         choose("fairq", settings)
     with pytest.raises(UserError, match="no policy is named"):
@@ -223,7 +225,7 @@ def foreign(monkeypatch):
 
 
 def test_a_foreign_policy_s_settings_are_checked_like_ours(write, foreign):
-    settings = schema.load([write("[foreign]\nshare = 0.7\n[ports]\na* = foreign\n")])
+    settings = loader.load([write("[foreign]\nshare = 0.7\n[ports]\na* = foreign\n")])
     assert settings.section("foreign") == {"share": 0.7, "interval": 0.05}
     assert settings.as_dict()["foreign"] == {"share": 0.7, "interval": 0.05}
     assert choose("fairq", settings).rules[0][1].parameters == {"share": 0.7, "interval": 0.05}
@@ -236,14 +238,14 @@ def test_a_foreign_policy_s_settings_are_checked_like_ours(write, foreign):
         ("[foreign]\ninterval = 0.6\n", "is too long"),
     ):
         with pytest.raises(UserError, match=words):
-            schema.load([write(text)])
+            loader.load([write(text)])
 
 
 def test_a_foreign_policy_may_have_no_settings(write, foreign, monkeypatch):
     monkeypatch.delattr(Foreign, "settings")
     assert Config().section("foreign") == {}
     with pytest.raises(UserError, match="policy foreign has no settings"):
-        schema.load([write("[foreign]\nshare = 1\n")])
+        loader.load([write("[foreign]\nshare = 1\n")])
     with pytest.raises(UserError, match="policy foreign cannot be made: KeyError: 'interval'"):
         choose("foreign", Config())
 
@@ -252,7 +254,7 @@ def test_a_foreign_policy_may_have_no_settings(write, foreign, monkeypatch):
 def test_what_a_foreign_policy_declares_must_be_its_own(write, foreign, monkeypatch, declared):
     monkeypatch.setattr(Foreign, "settings", declared)
     with pytest.raises(UserError, match=r"is no setting of section \[foreign\]"):
-        schema.load([write("[foreign]\nshare = 1\n")])
+        loader.load([write("[foreign]\nshare = 1\n")])
 
 
 def test_a_foreign_policy_s_interval_must_fit_the_lease(foreign, monkeypatch):
@@ -265,4 +267,4 @@ def test_a_foreign_policy_s_interval_must_fit_the_lease(foreign, monkeypatch):
 
 
 def test_a_section_of_nobody_s_is_still_passed_over(write, foreign):
-    assert schema.load([write("[restapi]\nport = none\n")]).as_dict() == Config().as_dict()
+    assert loader.load([write("[restapi]\nport = none\n")]).as_dict() == Config().as_dict()

@@ -8,12 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from fairq_ryu.config import schema
-from fairq_ryu.config.schema import SECTIONS, SETTINGS, Config, Setting
+from fairq_ryu.config import loader, schema
+from fairq_ryu.config.loader import Config
+from fairq_ryu.config.schema import AGENT_SETTINGS, CONTROLLER_SETTINGS, sections
 from fairq_ryu.errors import UserError
+from fairq_ryu.policies.base import find, own
 from fairq_ryu.policies.fairq import FairQ, FairQParameters
+from fairq_ryu.setting import Setting
 
 ROOT = Path(__file__).parents[3]
+SETTINGS = [
+    *CONTROLLER_SETTINGS,
+    *(setting for name in own() for setting in getattr(find(name), "settings", ())),
+    *AGENT_SETTINGS,
+]
 NUMBERS = [s for s in SETTINGS if isinstance(s.default, (int, float)) and not isinstance(s.default, bool)]
 
 
@@ -33,7 +41,7 @@ def write(tmp_path):
 
 def refusal(path: Path) -> str:
     with pytest.raises(UserError) as caught:
-        schema.load([path])
+        loader.load([path])
     text = str(caught.value)
     assert "\n" not in text
     assert str(path) in text
@@ -66,7 +74,7 @@ def test_every_number_has_bounds_and_keeps_them(setting):
 
 def test_whole_numbers_are_whole():
     with pytest.raises(ValueError, match=r"'2\.5' is not a whole number"):
-        SECTIONS["fairq"]["increments"].parse("2.5")
+        sections()["fairq"]["increments"].parse("2.5")
 
 
 @pytest.mark.parametrize(
@@ -74,12 +82,12 @@ def test_whole_numbers_are_whole():
     [("yes", True), ("TRUE", True), ("on", True), ("1", True), ("no", False), ("Off", False)],
 )
 def test_yes_and_no(text, value):
-    assert SECTIONS["fairq"]["slow_start"].parse(text) is value
+    assert sections()["fairq"]["slow_start"].parse(text) is value
 
 
 def test_what_is_neither_yes_nor_no():
     with pytest.raises(ValueError, match="'2' is not yes or no"):
-        SECTIONS["fairq"]["slow_start"].parse("2")
+        sections()["fairq"]["slow_start"].parse("2")
 
 
 def test_texts_with_choices():
@@ -94,16 +102,16 @@ def test_names_are_said_once():
 
 
 def test_without_files_all_are_defaults():
-    settings = schema.load([])
+    settings = loader.load([])
     assert settings.as_dict() == {
-        section: {s.name: s.default for s in SETTINGS if s.section == section} for section in SECTIONS
+        section: {s.name: s.default for s in SETTINGS if s.section == section} for section in sections()
     }
 
 
 def test_a_file_and_one_after_it(write):
     first = write("[fairq]\nalpha = 0.5\nincrements: 4\n# a comment\n; another\n[agent]\nflows=100\n")
     second = write("[fairq]\nalpha = 0.1\n", "second.conf")
-    settings = schema.load([first, str(second)])
+    settings = loader.load([first, str(second)])
     assert settings.section("fairq")["alpha"] == 0.1
     assert settings.value("fairq", "increments") == 4
     assert settings.number("agent", "flows") == 100.0
@@ -112,7 +120,7 @@ def test_a_file_and_one_after_it(write):
 
 def test_other_peoples_sections_are_passed_over(write):
     path = write("[DEFAULT]\nalpha = high\nverbose = %(x)s\n[restapi]\nport = none\n[fairq]\nalpha = 1\n")
-    settings = schema.load([path])
+    settings = loader.load([path])
     assert settings.value("fairq", "alpha") == 1.0
 
 
@@ -176,8 +184,8 @@ class Asked(dict):
 def test_fairq_uses_all_its_settings_and_no_others():
     values = Asked(Config().section("fairq"))
     policy = FairQ(values)
-    assert values.keys_asked == set(SECTIONS["fairq"])
-    assert {f.name for f in dataclasses.fields(FairQParameters)} == set(SECTIONS["fairq"])
+    assert values.keys_asked == set(sections()["fairq"])
+    assert {f.name for f in dataclasses.fields(FairQParameters)} == set(sections()["fairq"])
     assert (
         dataclasses.asdict(policy.parameters)
         == Config().section("fairq")
@@ -195,7 +203,7 @@ def test_fairq_uses_all_its_settings_and_no_others():
 def test_every_setting_is_used_and_no_other_is_asked_for(section, where):
     places = [ROOT / "fairq_ryu" / each for each in where]
     files = [path for place in places for path in (sorted(place.glob("*.py")) if place.is_dir() else [place])]
-    files.append(ROOT / "fairq_ryu/config/schema.py")  # it has a word of its own for the policy
+    files.append(ROOT / "fairq_ryu/config/loader.py")  # it reads the policy's name and the lease
     text = "".join(path.read_text() for path in files)
     asked = set(re.findall(rf'(?:number|value)\(\s*"{section}",\s*"(\w+)"', text))
-    assert asked == set(SECTIONS[section])
+    assert asked == set(sections()[section])

@@ -11,7 +11,7 @@ import pytest
 
 from fairq_ryu.apps.controller import Controller
 from fairq_ryu.channel import flow_records, oxm
-from fairq_ryu.config.schema import Config
+from fairq_ryu.config.loader import Config
 from fairq_ryu.control import event_reporter
 from fairq_ryu.control.announcement_outcomes import Counted, Outcomes
 from fairq_ryu.control.bridges import FabricController

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from fairq_ryu.config.schema import Config
+from fairq_ryu.config.loader import Config
 from fairq_ryu.control.bridges import FabricController, PortState
 from fairq_ryu.fabric.topology.graph import PortRole
 from fairq_ryu.model import FlowKey, PortKey

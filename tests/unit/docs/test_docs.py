@@ -22,7 +22,7 @@ from fairq_ryu.agent import agent, messages
 from fairq_ryu.agent.programs import flow_map, program
 from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth, segment_state
 from fairq_ryu.cli import main
-from fairq_ryu.config import schema
+from fairq_ryu.config import loader, schema, services
 from fairq_ryu.experiments import baselines, scenario
 from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.report import result, table
@@ -86,27 +86,29 @@ def setting_row(setting: schema.Setting) -> list[str]:
 
 
 def test_the_table_of_every_setting_is_the_code_s() -> None:
-    found = [row for row in rows(read("docs/operating.md")) if row[0] in {f"`{s}`" for s in schema.SECTIONS}]
-    assert found == [[f"`{s.section}`", *setting_row(s)] for s in schema.SETTINGS]
+    sections = schema.sections()
+    found = [row for row in rows(read("docs/operating.md")) if row[0] in {f"`{s}`" for s in sections}]
+    every = [setting for settings in sections.values() for setting in settings.values()]
+    assert found == [[f"`{s.section}`", *setting_row(s)] for s in every]
 
 
 @pytest.mark.parametrize("policy", ["fairq", "fixed", "iqm", "sed"])
 def test_the_table_of_a_policy_s_settings_is_the_code_s(policy: str) -> None:
-    names = {f"`{name}`" for name in schema.SECTIONS[policy]}
+    names = {f"`{name}`" for name in schema.sections()[policy]}
     found = [row for row in rows(read(f"docs/policies/{policy}.md")) if row[0] in names]
-    assert found == [setting_row(s) for s in schema.SECTIONS[policy].values()]
+    assert found == [setting_row(s) for s in schema.sections()[policy].values()]
 
 
 def test_the_table_of_rsed_s_own_settings_is_the_code_s() -> None:
     """The others are SED's, and on SED's page."""
-    own = {name: s for name, s in schema.SECTIONS["rsed"].items() if name not in schema.SECTIONS["sed"]}
+    own = {name: s for name, s in schema.sections()["rsed"].items() if name not in schema.sections()["sed"]}
     found = [row for row in rows(read("docs/policies/rsed.md")) if len(row) == 6 and row[0] != "setting"]
     assert found == [setting_row(setting) for setting in own.values()]
 
 
 def test_the_table_of_a_service_s_settings_is_the_code_s() -> None:
     section = read("docs/policies/sed.md").split("## Saying what flows need\n")[1].split("\n## ")[0]
-    assert rows(section)[1:] == [setting_row(setting) for setting in schema.SERVICE_SETTINGS]
+    assert rows(section)[1:] == [setting_row(setting) for setting in services.SERVICE_SETTINGS]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -114,7 +116,7 @@ def test_configuration_examples_are_accepted(page: Path, tmp_path: Path) -> None
     for text in blocks(page.read_text(encoding="utf-8"), "ini"):
         file = tmp_path / "example.conf"
         file.write_text(text)
-        schema.load([file])
+        loader.load([file])
 
 
 # The window channel

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairq_ryu.config.schema import Config
+from fairq_ryu.config.loader import Config
 from fairq_ryu.fabric.deadlines.request import request
 from fairq_ryu.policies.base import PortLaw, takes_announcements
 from fairq_ryu.policies.choice import PolicyChoice, make

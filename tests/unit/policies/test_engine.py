@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
 from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fairq_ryu import policies
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import (
     NO_WINDOWS,
@@ -303,6 +308,28 @@ def test_the_policies_are_found_by_name():
     assert base.find("fairq") is FairQ
     with pytest.raises(UserError, match="there is no policy nonsense"):
         base.find("nonsense")
+
+
+def test_every_policy_of_the_package_is_installed():
+    """The entry points are those of the last `make setup`: it is needed after a policy was added."""
+    found = {}
+    for module in pkgutil.iter_modules(policies.__path__, "fairq_ryu.policies."):
+        for each in vars(importlib.import_module(module.name)).values():
+            if inspect.isclass(each) and each.__module__ == module.name and "name" in vars(each):
+                found[each.name] = f"{module.name}:{each.__name__}"
+    assert {entry.name: entry.value for entry in base.installed() if entry.name in base.own()} == found
+    assert base.own() == ["droptail", "fairq", "fixed", "iqm", "sed", "rsed"]
+
+
+def test_a_name_of_ours_stays_ours(monkeypatch):
+    theirs = EntryPoint("fairq", "theirs:Law", base.ENTRY_POINT_GROUP)
+    monkeypatch.setattr(base, "entry_points", lambda group: (theirs, *entry_points(group=group)))
+    base.installed.cache_clear()
+    try:
+        assert base.find("fairq") is FairQ
+        assert base.available().count("fairq") == 1
+    finally:
+        base.installed.cache_clear()
 
 
 def test_a_policy_that_cannot_be_loaded_is_one_clear_error(monkeypatch):

@@ -16,14 +16,14 @@ CONFIG = "[ports]\nleaf1-eth* = buffershare\n[buffershare]\nshare = 0.3\n"
 
 PROGRAM = """
 import sys
-from fairq_ryu.config import schema
+from fairq_ryu.config import loader, schema
 from fairq_ryu.model import FlowInfo, FlowKey, PortKey, QueueSample
 from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import choose
 from fairq_ryu.policies.engine import PolicyEngine
 
 assert "buffershare" in base.available()
-settings = schema.load([sys.argv[1]])
+settings = loader.load([sys.argv[1]])
 engine = PolicyEngine(choose("fairq", settings), 2.0)
 port, other = PortKey(1, 1), PortKey(1, 2)
 engine.named(port, "leaf1-eth1", "host", 0.0)

@@ -7,7 +7,8 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.config.schema import SECTIONS, Config
+from fairq_ryu.config.loader import Config
+from fairq_ryu.config.schema import sections
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, FlowKey, FlowProgress, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies import base
 from fairq_ryu.policies.engine import PolicyEngine
@@ -42,7 +43,7 @@ def law(**parameters) -> IqmPort:
 def test_the_parameters_are_the_settings():
     policy = Iqm(Config().section("iqm"))
     assert dataclasses.asdict(policy.parameters) == Config().section("iqm")
-    assert set(SECTIONS["iqm"]) == {field.name for field in dataclasses.fields(IqmParameters)}
+    assert set(sections()["iqm"]) == {field.name for field in dataclasses.fields(IqmParameters)}
     assert IqmParameters() == policy.parameters
     assert policy.interval == 0.01
     assert base.find("iqm") is Iqm

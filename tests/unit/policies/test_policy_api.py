@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.config.schema import SECTIONS
+from fairq_ryu.config.schema import sections
 from fairq_ryu.control import policy_control
 from fairq_ryu.control.events import Kind
 from fairq_ryu.errors import UserError
@@ -42,7 +42,7 @@ def site() -> RestSite:
 def test_what_is_said(policy):
     answer = RestSite(policy).ask("/v1/policy").json
     assert (answer["policy"], answer["available"]) == (policy, available())
-    settings = SECTIONS.get(policy, {})
+    settings = sections().get(policy, {})
     assert [row["name"] for row in answer["parameters"]] == list(settings)
     for row in answer["parameters"]:
         setting = settings[row["name"]]
@@ -190,7 +190,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=4,
 )
-NAMES = st.sampled_from([name for section in ("fairq", "sed") for name in SECTIONS[section]])
+NAMES = st.sampled_from([name for section in ("fairq", "sed") for name in sections()[section]])
 
 
 @given(

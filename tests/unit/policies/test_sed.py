@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairq_ryu.config.schema import SECTIONS, Config
+from fairq_ryu.config.loader import Config
+from fairq_ryu.config.schema import sections
 from fairq_ryu.model import (
     NO_WINDOWS,
     Announcement,
@@ -65,7 +66,7 @@ def test_the_parameters_are_the_settings():
     policy = Sed(Config().section("sed"))
     assert dataclasses.asdict(policy.parameters) == Config().section("sed")
     assert policy.parameters == SedParameters()
-    assert {field.name for field in dataclasses.fields(SedParameters)} == set(SECTIONS["sed"])
+    assert {field.name for field in dataclasses.fields(SedParameters)} == set(sections()["sed"])
     assert base.find("sed") is Sed
     assert base.recovery_of(policy) is None
     assert policy.interval == 0.01

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairq_ryu.config.schema import Config
+from fairq_ryu.config.loader import Config
 from fairq_ryu.policies.droptail import DropTail
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.sed import Sed

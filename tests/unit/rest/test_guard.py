@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairq_ryu.config.schema import Config
+from fairq_ryu.config.loader import Config
 from fairq_ryu.errors import UserError
 from fairq_ryu.rest import setup
 from fairq_ryu.rest.guard import Gate, read_token

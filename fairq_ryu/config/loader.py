@@ -1,0 +1,156 @@
+"""Configuration files, read and checked, and the settings in force.
+
+The file is the one that ``ryu-manager --config-file`` reads (INI, as oslo.config reads it); our sections
+stand beside Ryu's own ``[DEFAULT]``. Unknown keys and values out of bounds are refused with one line that
+says where; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from fairq_ryu.config import files
+from fairq_ryu.config.ports import PORTS, read_ports
+from fairq_ryu.config.schema import CORE, sections, settings_of
+from fairq_ryu.config.services import SERVICE, read_service
+from fairq_ryu.errors import UserError
+from fairq_ryu.model import Service
+from fairq_ryu.policies.base import available, find
+from fairq_ryu.setting import Value, closest, read_value
+
+
+class Config:
+    """The settings in force. Frozen: ``config.value("fairq", "alpha")`` or ``config.section("fairq")``."""
+
+    def __init__(
+        self,
+        values: Mapping[tuple[str, str], Value] | None = None,
+        ports: tuple[tuple[str, str], ...] = (),
+        services: tuple[Service, ...] = (),
+    ) -> None:
+        """``values`` are those that differ from the defaults. KeyError for an unknown setting."""
+        given = dict(values or {})
+        known = sections()
+        known |= {section: settings_of(section) for section, _ in given if section not in known}
+        self._values: dict[tuple[str, str], Value] = {
+            (section, name): given.pop((section, name), setting.default)
+            for section, settings in known.items()
+            for name, setting in settings.items()
+        }
+        if given:
+            raise KeyError(f"no such settings: {sorted(given)}")
+        self._ports = ports
+        self._services = services
+
+    def changed(self, section: str, values: Mapping[str, Value]) -> Config:
+        """A copy with other values in one section. UserError if they do not fit the rest."""
+        new = {(section, name): value for name, value in values.items()}
+        config = Config(self._values | new, self._ports, self._services)
+        _check_together(config)
+        return config
+
+    def value(self, section: str, name: str) -> Value:
+        """The value of one setting. KeyError for an unknown setting."""
+        return self._values[section, name]
+
+    def number(self, section: str, name: str) -> float:
+        """The value of one numeric setting. KeyError for an unknown setting."""
+        value = self._values[section, name]
+        assert not isinstance(value, str)
+        return float(value)
+
+    def section(self, section: str) -> dict[str, Value]:
+        """The values of a section, by name. Raises :class:`UserError` as :func:`settings_of` does."""
+        return {
+            name: self._values.get((section, name), setting.default)
+            for name, setting in settings_of(section).items()
+        }
+
+    def policy(self) -> str:
+        """The policy that the file names for all ports; "": it is the application's."""
+        return str(self.value("fairq_ryu", "policy"))
+
+    def port_policies(self) -> tuple[tuple[str, str], ...]:
+        """Port patterns and their policies, in the order in which they are tried."""
+        return self._ports
+
+    def services(self) -> tuple[Service, ...]:
+        """Sizes and deadlines of services' flows; the first service that covers a flow applies."""
+        return self._services
+
+    def as_dict(self) -> dict[str, dict[str, Value]]:
+        """All values, by section and name."""
+        sections = dict.fromkeys(section for section, _ in self._values)
+        found = {section: self.section(section) for section in sections}
+        if self._ports:
+            found[PORTS] = dict(self._ports)
+        for service in self._services:
+            found[f"{SERVICE}{service.name}"] = {
+                "port": service.port,
+                "host": service.host,
+                "size": service.size or 0,
+                "deadline": service.deadline or 0.0,
+                "direction": "to-server" if service.to_server else "to-client",
+            }
+        return found
+
+
+def load(paths: Iterable[str | Path]) -> Config:
+    """Read files in order; later ones override earlier ones. Raises :class:`UserError` for the first error.
+
+    Sections that are not ours (``[DEFAULT]``, Ryu's and other applications') are ignored. ``[ports]`` and
+    each ``[service.NAME]`` are taken as a whole from the last file that has them: their lines belong
+    together.
+    """
+    values: dict[tuple[str, str], Value] = {}
+    ports: tuple[tuple[str, str], ...] = ()
+    services: dict[str, Service] = {}
+    for path in paths:
+        for section, lines in files.read(Path(path)).items():
+            if section == PORTS:
+                ports = read_ports(str(path), lines, available())
+            elif section.startswith(SERVICE):
+                services[section] = read_service(str(path), section, lines)
+            else:
+                values.update(_read(str(path), section, lines))
+    config = Config(values, ports, tuple(services.values()))
+    _check_together(config)
+    return config
+
+
+def _check_together(config: Config) -> None:
+    """Conditions between settings. Raises :class:`UserError`."""
+    lease = config.number("fairq_ryu", "lease")
+    for section, values in config.as_dict().items():
+        interval = values.get("interval")
+        if isinstance(interval, float) and interval > lease / 4:
+            raise UserError(
+                f"[{section}] interval = {interval:g} s is too long for [fairq_ryu] lease = {lease:g} s: "
+                "rules would end before they are renewed",
+                "make the interval at most a quarter of the lease",
+            )
+    # The policies that are named must load as well.
+    for _, policy in config.port_policies():
+        find(policy)
+
+
+def _read(where: str, section: str, lines: Mapping[str, str]) -> dict[tuple[str, str], Value]:
+    known = settings_of(section)
+    if not known:
+        if section in available():
+            raise UserError(f"{where}: policy {section} has no settings", f"take section [{section}] out")
+        names = [*CORE, PORTS, *available()]
+        close = f"{SERVICE}NAME" if section in ("service", "services") else closest(section, names)
+        if close:
+            raise UserError(f"{where}: unknown section [{section}]", f"did you mean [{close}]?")
+        return {}
+    values = {}
+    for name, text in lines.items():
+        value = values[section, name] = read_value(where, known, section, name, text)
+        if (section, name) == ("fairq_ryu", "policy") and value and value not in available():
+            raise UserError(
+                f"{where}: [{section}] policy: there is no policy {str(value)!r}",
+                f"known are {', '.join(available())}",
+            )
+    return values
