@@ -118,7 +118,7 @@ runtime_inputs() {
     echo "$PIP_VERSION"
 }
 
-own_inputs() { cat setup.py; grep -h "^class \|^    name: " fairq_ryu/policies/*.py; grep __version__ fairq_ryu/__init__.py; }
+own_inputs() { cat setup.py; grep -h "^class \|^    name: .* = " fairq_ryu/policies/*.py; grep __version__ fairq_ryu/__init__.py; }
 
 pip() { "$VENV/bin/python" -m pip --disable-pip-version-check --no-input "$@"; }
 

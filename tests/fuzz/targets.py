@@ -83,7 +83,7 @@ class ControllerTarget:
     """The receiving side of a controller with FairQ, from the socket to the applications' handlers."""
 
     def __init__(self):
-        nothing = mock.patch.multiple(settings, check_port=lambda: None, load=settings.schema.Config)
+        nothing = mock.patch.multiple(settings, check_port=lambda: None, load=settings.loader.Config)
         with (
             nothing,
             mock.patch.object(rest, "check_port", lambda: None),
