@@ -20,7 +20,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import scenario
 from fairq_ryu.experiments.testbed import Interrupted, Interrupts, Testbed
 from fairq_ryu.experiments.traffic.workers import RunError
-from fairq_ryu.experiments.workloads.incast import Incast
+from fairq_ryu.experiments.workloads import registry
 from mininet_topos.commands import CommandError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -98,7 +98,8 @@ def _turn(side: Side, asked: bool, logs: Path, interrupts: Interrupts) -> None:
                     loader = _start_loader(url)
 
         before: dict[float, float] = {}
-        measured: dict[str, Any] = Incast(testbed, chosen, progress).run()
+        measurement = registry.WORKLOADS[chosen.traffic].measurement()
+        measured: dict[str, Any] = measurement(testbed, chosen, progress).run()
         for bound, count in _buckets(url).items():
             side.buckets[bound] = side.buckets.get(bound, 0.0) + count - before.get(bound, 0.0)
         side.fct_p99.append(measured["mice"]["fct_ms"]["p99"])

@@ -1,4 +1,4 @@
-"""Baselines: what a policy is compared with that needs no law of its own, only other host settings."""
+"""Baselines: policies with other host settings, to compare other policies with."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fairq_ryu.experiments.scenario import Scenario
+from fairq_ryu.experiments.settings import Scenario
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A name for ``--policy``: a policy, and settings of the scenario that it changes."""
+    """A name for ``--policy``: a policy, and the settings of the scenario that it replaces."""
 
     policy: str
     help: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def applied(self, scenario: Scenario) -> Scenario:
-        """The scenario with the baseline's settings in place of its own."""
+        """The scenario with the baseline's settings."""
         return replace(scenario, **self.settings)
 
 
 BASELINES = {
     "droptail-rto5": Baseline(
         "droptail",
-        "DropTail, and every host has a least retransmission timeout of 5 ms",
+        "DropTail, and every host has a minimum retransmission timeout of 5 ms",
         {"rto_min_ms": 5.0},
     ),
 }
-"""By name. The first thing an operator would try is a shorter timeout, which needs access to every host."""
+"""By name. An operator would first try a shorter timeout, which needs access to every host."""
 
 
 def of(name: str) -> Baseline:
-    """The baseline of that name; for any other name the policy itself, with nothing changed."""
+    """The baseline of this name; any other name is a policy without changed settings."""
     return BASELINES.get(name) or Baseline(name)

@@ -1,4 +1,4 @@
-"""Checks values against the settings of a scenario: every fault is found, and each is one line."""
+"""Checks values against the settings of a scenario: all faults are found, and each is one line."""
 
 from __future__ import annotations
 
@@ -8,15 +8,29 @@ from typing import Any
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.settings import Scenario, belongs, type_of
+from fairq_ryu.experiments.workloads.registry import WORKLOADS
 from fairq_ryu.setting import did_you_mean
 
-KNOWN: Mapping[str, Field[Any]] = {each.name: each for each in fields(Scenario)}
-"""The settings by name."""
-_KINDS = ("topology", "traffic")
+COMMON: Mapping[str, Field[Any]] = {each.name: each for each in fields(Scenario)}
+"""The settings that all workloads have, by name."""
+KNOWN: Mapping[str, Field[Any]] = dict(COMMON) | {
+    each.name: each for workload in WORKLOADS.values() for each in fields(workload.scenario)
+}
+"""The settings of all workloads, by name."""
+_SELECTORS = ("topology", "traffic")
+
+
+def workloads_with(name: str) -> tuple[str, ...]:
+    """The workloads that have this setting."""
+    return tuple(
+        workload.name
+        for workload in WORKLOADS.values()
+        if name in {each.name for each in fields(workload.scenario)}
+    )
 
 
 class Checked:
-    """Values taken over, with defaults for those that were left out, and the faults that were found.
+    """Checked values, with defaults for those that were left out, and the faults that were found.
 
     ``where`` is named in faults: the file. Values named in ``overridden`` came from ``--set`` instead.
     """
@@ -30,23 +44,22 @@ class Checked:
         for name in given:
             if name not in KNOWN:
                 self._fault(name, f"unknown setting {name!r}", did_you_mean(name, KNOWN))
-        for name in _KINDS:  # these say which settings there are
+        for name in _SELECTORS:  # these determine which settings there are
             self._take(KNOWN[name], given)
+        own = self._own_settings()
         for name, each in KNOWN.items():
-            if name not in _KINDS:
-                self._take_if_it_belongs(each, given)
+            if name in _SELECTORS:
+                continue
+            if name in own and belongs(own[name], self.values.get("topology")):
+                self._take(own[name], given)
+            elif name in given:
+                self._refuse(each)
 
-    def _take_if_it_belongs(self, each: Field[Any], given: Mapping[str, Any]) -> None:
-        chosen = [self.values.get(kind) for kind in _KINDS]
-        # When the topology or the traffic is unknown, so is whether its own settings belong.
-        unknown = any(
-            kind not in self.values and each.metadata[owner] is not None
-            for kind, owner in (("topology", "topologies"), ("traffic", "traffics"))
-        )
-        if belongs(each, *chosen):
-            self._take(each, given)
-        elif each.name in given and not unknown:
-            self._stray(each)
+    def _own_settings(self) -> Mapping[str, Field[Any]]:
+        """The settings of the chosen workload; those of all workloads when it is unknown."""
+        if "traffic" not in self.values:
+            return COMMON
+        return {each.name: each for each in fields(WORKLOADS[self.values["traffic"]].scenario)}
 
     def _take(self, each: Field[Any], given: Mapping[str, Any]) -> None:
         if each.name in given:
@@ -56,15 +69,18 @@ class Checked:
         else:
             self._fault(each.name, f"setting {each.name!r} is missing", f"add {self._example(each)}")
 
-    def _stray(self, each: Field[Any]) -> None:
-        """A setting that the topology or the traffic does not have."""
-        for kind, owner in (("topology", "topologies"), ("traffic", "traffics")):
-            allowed, chosen = each.metadata[owner], self.values[kind]
-            if allowed is not None and chosen not in allowed:
+    def _refuse(self, each: Field[Any]) -> None:
+        """A setting that the topology or the traffic does not have. Where they are unknown, so is whether
+        they have it, and there is no fault.
+        """
+        owners = {"topology": each.metadata["topologies"], "traffic": workloads_with(each.name)}
+        for selector, allowed in owners.items():
+            chosen = self.values.get(selector)
+            if chosen is not None and allowed is not None and chosen not in allowed:
                 self._fault(
                     each.name,
-                    f"{kind} {chosen!r} has no setting {each.name!r}",
-                    f"take it out, or choose a {kind} that has it: {', '.join(allowed)}",
+                    f"{selector} {chosen!r} has no setting {each.name!r}",
+                    f"take it out, or choose a {selector} that has it: {', '.join(allowed)}",
                 )
                 return
 
@@ -73,12 +89,12 @@ class Checked:
             self.values[each.name] = _reader(each)(each, value)
         except ValueError as error:
             remedy = f"write a plain {_plain(each)}, for example {self._example(each)}"
-            if each.metadata["choices"]:
-                remedy = did_you_mean(str(value), each.metadata["choices"])
+            if choices := _choices(each):
+                remedy = did_you_mean(str(value), choices)
             self._fault(each.name, f"{each.name} is {_short(value)}, {error}", remedy)
 
     def _example(self, each: Field[Any]) -> str:
-        """How the setting is written where it stands, and what it means."""
+        """The setting as it is written in the file or after --set, with its meaning."""
         written = _written(each.metadata["example"])
         how = f"--set {each.name}={written}" if each.name in self._overridden else f"{each.name} = {written}"
         return f"{how} ({each.metadata['help']})"
@@ -94,10 +110,15 @@ def _reader(each: Field[Any]) -> Callable[[Field[Any], Any], Any]:
     return _list if kind.startswith("tuple") else readers[kind]
 
 
+def _choices(each: Field[Any]) -> Collection[str] | None:
+    return WORKLOADS if each.name == "traffic" else each.metadata["choices"]
+
+
 def _text(each: Field[Any], value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError("must be a text")
-    if each.metadata["choices"] and value not in each.metadata["choices"]:
+    choices = _choices(each)
+    if choices and value not in choices:
         raise ValueError("which is unknown")
     return value
 
@@ -129,7 +150,7 @@ def _number(each: Field[Any], value: Any, what: str = "") -> int | float:
 
 
 def _plain(each: Field[Any]) -> str:
-    """What the setting's value is, in words."""
+    """The type of the setting's value, in words."""
     kind = type_of(each)
     words = {"str": "text", "bool": "yes or no", "int": "whole number", "float": "number"}
     return words.get(kind) or f"list of {'whole numbers' if 'int' in kind else 'numbers'}"

@@ -13,12 +13,12 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import limits, oversight
+from fairq_ryu.experiments import oversight
 from fairq_ryu.experiments import scenario as scenarios
 from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.measure.machine import BARE, DROPTAIL
 from fairq_ryu.experiments.report import repetitions, result, table
-from fairq_ryu.experiments.scenario import Scenario
+from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.testbed import (
     Interrupted,
     Interrupts,
@@ -32,9 +32,9 @@ from mininet_topos.commands import CommandError
 
 Report = Callable[[str, float], None]
 WRITTEN = (result.FILE_NAME, "logs")
-"""What a run makes in its directory."""
+"""What a run writes to its directory."""
 FLOOR = "floor"
-"""What the run of the volleys alone is called in progress and logs."""
+"""The name of the run of the volleys alone, in progress messages and logs."""
 
 
 def main(
@@ -49,7 +49,7 @@ def main(
     the table.
 
     Returns 0; 1 when a policy or its run failed (the others are still in the result); 130 when interrupted.
-    ``UserError`` before anything starts when scenario, policies, directory or machine are not right.
+    ``UserError`` before anything starts when scenario, policies, directory or machine are not suitable.
     """
     chosen = scenarios.load(scenario, overrides)
     machine.check_policies(policies)
@@ -57,28 +57,28 @@ def main(
     if config_file is not None and not config_file.is_file():
         raise UserError(f"there is no configuration file {config_file}", "give the path of an existing one")
     if config_file is not None:
-        loader.load([config_file])  # refuses what is wrong in it before anything starts
+        loader.load([config_file])  # a fault in it is an error before anything starts
     if any(policy != machine.BARE for policy in policies):
         machine.find_program("ryu-manager")
-    # The topology is made once to learn the names of its switches; nothing is built by that.
+    # Only to learn the names of the switches: nothing is started.
     machine.check_machine(chosen, switch_names(chosen))
     machine.check_directory(out)
     try:
         measured = run(chosen, policies, out, config_file, repeat)
     except Interrupted:
-        print("fairq run: interrupted, everything is taken down", file=sys.stderr)
+        print("fairq run: interrupted; the network has been removed", file=sys.stderr)
         return 130
     files = config_files(chosen, out / "logs", config_file)
-    notes = machine.metadata(scenario, dict(overrides or {}), config_file, files)
-    whole = result.assemble(chosen.settings, notes, measured)
-    path = result.save(whole, out)
-    table.show(whole)
+    metadata = machine.metadata(scenario, dict(overrides or {}), config_file, files)
+    assembled = result.assemble(chosen.settings, metadata, measured)
+    path = result.save(assembled, out)
+    table.show(assembled)
     print(f"result: {path}", file=sys.stderr)
-    return 1 if any(each["failed"] or each.get("unsound") for each in whole["policies"]) else 0
+    return 1 if any(each["failed"] or each.get("unsound") for each in assembled["policies"]) else 0
 
 
 def switch_names(chosen: Scenario) -> list[str]:
-    """The bridges that the scenario will make. ``UserError`` without Mininet."""
+    """Names of the bridges that the scenario will create. ``UserError`` without Mininet."""
     try:
         return list(make_topology(chosen).switches())
     except ImportError:
@@ -90,12 +90,13 @@ def switch_names(chosen: Scenario) -> list[str]:
 def run(
     chosen: Scenario, policies: Sequence[str], out: Path, config_file: Path | None = None, repeat: int = 1
 ) -> list[dict[str, Any]]:
-    """An object for each repetition, as `result` documents it; a policy that failed says why.
+    """An object for each repetition, as `result` documents it, with the reason where a policy failed.
 
     `Interrupted` when a signal came.
     """
     measured: list[dict[str, Any]] = []
-    alone = limits.floor_scenario(chosen)
+    workload = registry.WORKLOADS[chosen.traffic]
+    alone = workload.floor(chosen)
     with Interrupts() as interrupts, _progress([FLOOR, *policies] if alone else policies) as reports:
         report = dict(zip([FLOOR, *policies] if alone else policies, reports, strict=True))
 
@@ -111,14 +112,14 @@ def run(
 
         for number in range(repeat):
             order = repetitions.order(policies, number)
-            # Without a controller where that is possible: what the bench can do by itself.
+            # Without a controller where that is possible: the limit of the test bed itself.
             floor = one(alone, DROPTAIL if chosen.shape.loops else BARE, FLOOR, number) if alone else None
             if floor is not None and floor["failed"]:
                 floor = None
             found = {policy: one(chosen, policy, policy, number) for policy in order}
             for figures in found.values():
                 if not figures["failed"]:
-                    limits.annotate(chosen, figures, floor)
+                    workload.add_limits(chosen, figures, floor)
             measured.append(
                 {"order": order, "floor": floor, "policies": [found[policy] for policy in policies]}
             )
@@ -126,7 +127,7 @@ def run(
 
 
 def _part(report: Report, number: int, repeat: int) -> Report:
-    """The report of one repetition as a part of all."""
+    """Progress of one repetition as a part of all repetitions."""
     if repeat == 1:
         return report
 
@@ -137,22 +138,25 @@ def _part(report: Report, number: int, repeat: int) -> Report:
 
 
 def _measure(testbed: Testbed, interrupts: Interrupts, report: Report) -> dict[str, Any]:
-    """Bring up the testbed, measure, and take it down whatever happens."""
+    """Start the testbed, measure, and remove it, also after a failure."""
     try:
         with interrupts.held():
             report("starting controller and network", 0.0)
             testbed.start()
-        figures = registry.KINDS[testbed.scenario.traffic](testbed, testbed.scenario, report).run()
+        measurement = registry.WORKLOADS[testbed.scenario.traffic].measurement()
+        figures = measurement(testbed, testbed.scenario, report).run()
         return {"unsound": oversight.unsound(testbed.rest_port, testbed.logs / "controller.log"), **figures}
     finally:
         with interrupts.held():
             for trouble in testbed.stop():
-                print(f"fairq run: while taking down {testbed.policy}: {trouble}", file=sys.stderr)
+                print(
+                    f"fairq run: while removing the network of {testbed.policy}: {trouble}", file=sys.stderr
+                )
 
 
 @contextmanager
 def _progress(policies: Sequence[str]) -> Iterator[list[Report]]:
-    """A bar a policy on stderr; a line for each new step where stderr is no terminal."""
+    """A bar for each policy on stderr; a line for each new step where stderr is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield [_plain(policy) for policy in policies]
@@ -179,12 +183,12 @@ def _bar(bars: Progress, policy: str) -> Report:
 
 
 def _plain(policy: str) -> Report:
-    said = ""
+    last = ""
 
     def report(step: str, part: float) -> None:
-        nonlocal said
-        if step != said:
-            said = step
+        nonlocal last
+        if step != last:
+            last = step
             print(f"{policy}: {part:4.0%} {step}", file=sys.stderr, flush=True)
 
     return report

@@ -1,4 +1,4 @@
-"""Scenarios: read from small data files, checked as a whole, and refused with all that is wrong."""
+"""Scenarios: read from small data files and checked as a whole; all faults are reported together."""
 
 from __future__ import annotations
 
@@ -9,15 +9,8 @@ from typing import Any
 
 from fairq_ryu.errors import UserError, all_of
 from fairq_ryu.experiments.checking import Checked
-from fairq_ryu.experiments.settings import (
-    DEADLINES,
-    FANIN,
-    FLOOD,
-    INCAST,
-    TOPOLOGIES,
-    Scenario,
-    type_of,
-)
+from fairq_ryu.experiments.settings import TOPOLOGIES, Scenario, type_of
+from fairq_ryu.experiments.workloads.registry import WORKLOADS
 from fairq_ryu.setting import did_you_mean
 
 __all__ = ["STORED", "TOPOLOGIES", "Scenario", "build", "load", "names", "type_of"]
@@ -33,7 +26,7 @@ def names() -> list[str]:
 def load(scenario: str, overrides: Mapping[str, str] | None = None) -> Scenario:
     """Read a stored scenario by name, or any ``.toml`` by path; ``overrides`` such as ``{"rounds": "20"}``.
 
-    ``UserError`` when it does not exist, is no TOML, or has unknown, missing or wrong settings: all of them.
+    ``UserError`` when it does not exist, is no TOML, or has unknown, missing or wrong settings (all of them).
     """
     if scenario.endswith(".toml") or "/" in scenario:
         path, remedy = Path(scenario), "give the path of a .toml file, or a name: " + ", ".join(names())
@@ -63,42 +56,24 @@ def build(
     overridden: Collection[str] = (),
     faults: Sequence[UserError] = (),
 ) -> Scenario:
-    """A scenario of ready values; ``where`` is named in errors, and ``--set`` for those in ``overridden``.
+    """A scenario of the class of its workload; ``where`` is named in errors, or ``--set`` for values in
+    ``overridden``.
 
-    ``UserError`` with all that is wrong, a line each; ``faults`` are those that are known already.
+    ``UserError`` with all faults, a line each; ``faults`` are those that are known already.
     """
     checked = Checked(values, where, overridden)
     if found := [*faults, *checked.faults]:
         raise all_of(found)
-    scenario = Scenario(**checked.values)
-    _check_together(where, scenario)
+    scenario = WORKLOADS[checked.values["traffic"]].scenario(**checked.values)
+    try:
+        scenario.check()
+    except UserError as error:
+        raise UserError(f"{where}: {error.message}", error.remedy) from None
     return scenario
 
 
-def _check_together(where: str, scenario: Scenario) -> None:
-    """What the bounds of single settings cannot say."""
-    try:
-        scenario.shape.senders(scenario.senders)
-    except ValueError as error:
-        raise UserError(f"{where}: {error}", "change senders, or the settings of the network") from None
-    if scenario.traffic == INCAST and not scenario.elephants and not scenario.mice_per_sender:
-        raise UserError(f"{where}: there is nothing to send", "raise elephants or mice_per_sender")
-    if scenario.traffic == FLOOD and (scenario.senders < 2 or not scenario.elephants):
-        raise UserError(
-            f"{where}: a flood needs elephants, and a sender besides the one that floods",
-            "give senders at least 2 and elephants at least 1",
-        )
-    if scenario.traffic in (DEADLINES, FANIN):
-        sizes, deadlines = len(scenario.sizes_bytes), len(scenario.deadlines_s)
-        if sizes != deadlines:
-            raise UserError(
-                f"{where}: sizes_bytes has {sizes} entries and deadlines_s {deadlines}",
-                "give one deadline for each size, 0 where there is none",
-            )
-
-
 def _read_overrides(overrides: Mapping[str, str]) -> tuple[dict[str, Any], list[UserError]]:
-    """The values of ``--set NAME=TEXT``, as TOML reads them (a bare word is a text), and what is wrong."""
+    """The values of ``--set NAME=TEXT``, read as TOML (a bare word is a text), and the faults."""
     values: dict[str, Any] = {}
     faults = []
     for name, text in overrides.items():

@@ -1,4 +1,7 @@
-"""The settings of a scenario: each with its type, unit and bounds, in one list, and nothing else."""
+"""The settings that scenarios of every workload have, and how a setting is declared.
+
+The settings of one workload are in ``workloads/NAME/settings.py``, in a subclass of `Scenario`.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from fairq_ryu.errors import UserError
 from mininet_topos import shapes
 
-INCAST, DEADLINES, FANIN, FLOOD = TRAFFICS = ("incast", "deadlines", "fanin", "flood")
-"""The kinds of traffic."""
 
-
-def _setting(
+def setting(
     help: str,
     *,
     unit: str = "",
@@ -20,16 +21,15 @@ def _setting(
     high: float | None = None,
     choices: tuple[str, ...] | None = None,
     topologies: tuple[str, ...] | None = None,
-    traffics: tuple[str, ...] | None = None,
     default: Any = None,
-    default_words: str = "",
+    default_text: str = "",
     example: Any = None,
 ) -> Any:
-    """A field of a scenario; ``low`` and ``high`` are both allowed values, of a list's members too.
+    """A field of a scenario; ``low`` and ``high`` are both allowed values, also for the members of a list.
 
-    With ``topologies`` or ``traffics`` it is a setting of these only: refused elsewhere, and then None here.
-    With ``default`` it may be left out; ``default_words`` say what stands for it where the default is not
-    a fixed value. Without, it must be given, and errors show ``example``.
+    With ``topologies`` the setting belongs to these topologies only: it is refused with others, and then None
+    here. With ``default`` the setting may be left out; ``default_text`` describes a default that is not a
+    fixed value. Without a default the setting must be given, and errors show ``example``.
     """
     metadata = {
         "help": help,
@@ -38,12 +38,11 @@ def _setting(
         "high": high,
         "choices": choices,
         "topologies": topologies,
-        "traffics": traffics,
         "default": default,
-        "default_words": default_words,
+        "default_text": default_text,
         "example": default if example is None else example,
     }
-    if topologies is None and traffics is None:
+    if topologies is None:
         return field(metadata=metadata)
     return field(metadata=metadata, default=None)
 
@@ -73,42 +72,43 @@ TOPOLOGIES: dict[str, Callable[[Scenario], shapes.Shape]] = {
     "leafspine": _leaf_spine,
     "fattree": _fat_tree,
 }
-"""What a scenario may name as its topology, and the shape that it then has."""
+"""The topologies that a scenario can name, with the function that builds the plan of each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """One experiment. Read with `scenario.load`. Settings of other topologies or traffics than its own are
-    None, whatever their type says.
+    """One experiment: its network, its hosts and, in subclasses, its traffic. Read with `scenario.load`.
+
+    Settings of other topologies than its own are None, whatever their type says.
     """
 
-    title: str = _setting(
-        "title of tables and pictures, on one line", default="untitled", default_words="the file's name"
+    title: str = setting(
+        "title of tables and pictures, on one line", default="untitled", default_text="the file's name"
     )
-    topology: str = _setting("network to build", choices=tuple(TOPOLOGIES), default="incast")
-    traffic: str = _setting("kind of traffic", choices=TRAFFICS, default=INCAST)
-    leaves: int | None = _setting(
+    topology: str = setting("network to build", choices=tuple(TOPOLOGIES), default="incast")
+    traffic: str = setting("kind of traffic", default="incast")
+    leaves: int | None = setting(
         "number of leaf switches; the receiver is on the last one",
         low=shapes.LEAVES[0],
         high=shapes.LEAVES[1],
         topologies=("leafspine",),
         default=3,
     )
-    spines: int | None = _setting(
+    spines: int | None = setting(
         "number of spine switches",
         low=shapes.SPINES[0],
         high=shapes.SPINES[1],
         topologies=("leafspine",),
         default=2,
     )
-    k: int | None = _setting(
+    k: int | None = setting(
         "number of pods, which must be even; the receiver is in the last one",
         low=shapes.PODS[0],
         high=shapes.PODS[1],
         topologies=("fattree",),
         default=4,
     )
-    uplink_mbit: float | None = _setting(
+    uplink_mbit: float | None = setting(
         "rate of each link between switches, whose ports have the same buffer as the bottleneck; "
         "0: not limited",
         unit="Mbit/s",
@@ -117,198 +117,68 @@ class Scenario:
         topologies=("leafspine", "fattree"),
         default=0.0,
     )
-    senders: int = _setting("number of sending hosts", low=1, high=250, example=16)
-    rate_mbit: float = _setting("rate of the bottleneck port", unit="Mbit/s", low=1, high=100_000, example=50)
-    buffer_bytes: int = _setting(
+    senders: int = setting("number of sending hosts", low=1, high=250, example=16)
+    rate_mbit: float = setting("rate of the bottleneck port", unit="Mbit/s", low=1, high=100_000, example=50)
+    buffer_bytes: int = setting(
         "buffer size of the bottleneck port", unit="bytes", low=1514, high=1 << 30, example=125_000
     )
-    rtt_ms: float = _setting(
+    rtt_ms: float = setting(
         "delay added to the round trip between each sender and the receiver; 0: none",
         unit="ms",
         low=0,
         high=1000,
         default=0.0,
     )
-    cc: str = _setting("TCP congestion control of every host, by its name in the kernel", default="cubic")
-    sack: bool = _setting("hosts use selective acknowledgements", default=True)
-    timestamps: bool = _setting("hosts use TCP timestamps", default=True)
-    syn: str = _setting(
+    cc: str = setting("TCP congestion control of every host, by its name in the kernel", default="cubic")
+    sack: bool = setting("hosts use selective acknowledgements", default=True)
+    timestamps: bool = setting("hosts use TCP timestamps", default=True)
+    syn: str = setting(
         "how the controller handles SYNs, unless its configuration file says so",
         choices=("copy", "hold"),
         default="copy",
     )
-    rto_min_ms: float = _setting(
+    rto_min_ms: float = setting(
         "minimum retransmission timeout of every host; 0: the kernel's default, which is 200 ms",
         unit="ms",
         low=0,
         high=60_000,
         default=0.0,
     )
-    batch_loss: bool = _setting(
+    batch_loss: bool = setting(
         "when a queue refuses a packet, Open vSwitch drops the rest of its batch too; no: only "
         "the refused packet is lost",
         default=False,
     )
-    capture: bool = _setting("capture the packets of all hosts, and check every ACK", default=False)
-
-    elephants: int = _setting(
-        "number of long bulk flows, assigned to the senders in turn",
-        low=0,
-        high=1000,
-        traffics=(INCAST, FLOOD),
-        example=8,
-    )
-    mice_per_sender: int = _setting(
-        "number of new connections that each sender answers in each round",
-        low=0,
-        high=1000,
-        traffics=(INCAST,),
-        example=2,
-    )
-    mice_bytes: int = _setting(
-        "size of each mouse", unit="bytes", low=1, high=100_000_000, traffics=(INCAST,), example=11_500
-    )
-    sizes_bytes: tuple[int, ...] = _setting(
-        "size of each flow (`deadlines`) or of the flows of each application (`fanin`)",
-        unit="bytes",
-        low=64,
-        high=1_000_000_000,
-        traffics=(DEADLINES, FANIN),
-        example=(4000, 40_000),
-    )
-    deadlines_s: tuple[float, ...] = _setting(
-        "deadline for each of these sizes, in the same order, counted from the common start; 0: none",
-        unit="s",
-        low=0,
-        high=3600,
-        traffics=(DEADLINES, FANIN),
-        example=(0.2, 0),
-    )
-    endless: int = _setting(
-        "number of additional flows without end and without deadline",
-        low=0,
-        high=100,
-        traffics=(DEADLINES,),
-        default=0,
-    )
-    flows: tuple[int, ...] = _setting(
-        "number of flows of each application that start together; all rounds are run for each "
-        "number in the list",
-        low=1,
-        high=1000,
-        traffics=(FANIN,),
-        example=(1, 10),
-    )
-    prepared: bool = _setting(
-        "open the connections before a round, and send on all of them when the round starts",
-        traffics=(FANIN,),
-        default=False,
-    )
-    repeats: int = _setting(
-        "number of runs of all flows, one run after the other",
-        low=1,
-        high=1000,
-        traffics=(DEADLINES,),
-        default=10,
-    )
-    rounds: int = _setting(
-        "number of volleys; the flows of a volley start together",
-        low=1,
-        high=100_000,
-        traffics=(INCAST, FANIN),
-        default=30,
-    )
-    round_interval_s: float = _setting(
-        "time from the start of one volley to the start of the next; more if the volley takes longer",
-        unit="s",
-        low=0,
-        high=3600,
-        traffics=(INCAST, FANIN),
-        default=1.0,
-    )
-    round_timeout_s: float = _setting(
-        "a mouse or a flow that takes longer than this is counted as unfinished",
-        unit="s",
-        low=0.1,
-        high=3600,
-        traffics=(INCAST, DEADLINES, FANIN),
-        default=20.0,
-    )
-    warmup_s: float = _setting(
-        "time for which elephants or endless flows run before the measurement starts",
-        unit="s",
-        low=0,
-        high=3600,
-        traffics=(INCAST, DEADLINES, FLOOD),
-        default=3.0,
-    )
-    elephants_only_s: float = _setting(
-        "duration of the measurement with elephants only, before mice or flood start; 0: none",
-        unit="s",
-        low=0,
-        high=3600,
-        traffics=(INCAST, FLOOD),
-        default=3.0,
-    )
-    flood_s: float = _setting(
-        "duration of the flood", unit="s", low=0.1, high=3600, traffics=(FLOOD,), default=10.0
-    )
-    syn_rate: float = _setting(
-        "rate of the SYNs, which the last sender sends",
-        unit="1/s",
-        low=1,
-        high=1_000_000,
-        traffics=(FLOOD,),
-        example=5000,
-    )
-    flood_addresses: int = _setting(
-        "number of source addresses that the SYNs use in turn; none of them is the sender's own",
-        low=1,
-        high=250,
-        traffics=(FLOOD,),
-        default=1,
-    )
-    after_s: float = _setting(
-        "duration of the measurement with elephants only, at the end; 0: none",
-        unit="s",
-        low=0,
-        high=3600,
-        traffics=(INCAST, FLOOD),
-        default=0.0,
-    )
-    seed: int = _setting("seed of all random numbers", low=0, high=(1 << 31) - 1, default=1)
+    capture: bool = setting("capture the packets of all hosts, and check every ACK", default=False)
+    seed: int = setting("seed of all random numbers", low=0, high=(1 << 31) - 1, default=1)
 
     @property
     def shape(self) -> shapes.Shape:
-        """Who sends, who receives, and where the bottleneck is."""
+        """The network's plan: which hosts send and receive, and where the bottleneck is."""
         return TOPOLOGIES[self.topology](self)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting that its topology and traffic have, as `scenario.build` takes it."""
-        return {
-            each.name: getattr(self, each.name)
-            for each in fields(self)
-            if belongs(each, self.topology, self.traffic)
-        }
+        """Every setting that its topology and its workload have, as `scenario.build` takes it."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if belongs(each, self.topology)}
 
     @property
     def applications(self) -> int:
-        """How many receive, where the topology has several receivers."""
-        return len(self.sizes_bytes) if self.traffic == FANIN else 1
+        """Number of applications; each has a receiver where the topology has several receivers."""
+        return 1
 
-    @property
-    def mice(self) -> int:
-        """Mice of the whole run; only incast has any."""
-        return self.senders * self.mice_per_sender * self.rounds
+    def check(self) -> None:
+        """Compare settings with each other. `UserError` when they contradict; subclasses check theirs too."""
+        try:
+            self.shape.senders(self.senders)
+        except ValueError as error:
+            raise UserError(str(error), "change senders, or the settings of the network") from None
 
 
-def belongs(each: Any, topology: object, traffic: object) -> bool:
-    """Whether a topology and a traffic have this setting; as long as one is not known, those that all
-    have.
-    """
-    topologies, traffics = each.metadata["topologies"], each.metadata["traffics"]
-    return (topologies is None or topology in topologies) and (traffics is None or traffic in traffics)
+def belongs(each: Any, topology: object) -> bool:
+    """Whether a topology has this setting; with an unknown topology, whether all topologies have it."""
+    topologies = each.metadata["topologies"]
+    return topologies is None or topology in topologies
 
 
 def type_of(each: Any) -> str:

@@ -20,7 +20,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import baselines
 from fairq_ryu.experiments.measure.machine import BARE, GENERIC_APP, app_of, find_program
 from fairq_ryu.experiments.measure.queues import read_status
-from fairq_ryu.experiments.scenario import Scenario
+from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic.workers import RunError, Worker, end_all
 from mininet_topos.commands import CommandError, die_with_parent, end_process, run
 from mininet_topos.shapes import Dumbbell, FatTree, Incast, LeafSpine
@@ -302,7 +302,7 @@ class Testbed:
         self.workers.append(worker)
         return worker
 
-    def still_sound(self) -> None:
+    def check_alive(self) -> None:
         """`RunError` when controller or agent have ended since the start: the figures would be false."""
         if self.has_agents:
             self._connected()

@@ -11,7 +11,7 @@ import pytest
 from fairq_ryu import client
 from fairq_ryu.experiments import scenario
 from fairq_ryu.experiments import testbed as testbeds
-from fairq_ryu.experiments.workloads.incast import Incast
+from fairq_ryu.experiments.workloads.incast.measurement import Incast
 from tests.support.browser import chromium
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]

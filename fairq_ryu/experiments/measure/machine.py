@@ -19,7 +19,7 @@ from fairq_ryu import __version__
 from fairq_ryu.config import loader, programs
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.baselines import BASELINES
-from fairq_ryu.experiments.scenario import Scenario
+from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic.workers import REPOSITORY
 from fairq_ryu.setting import did_you_mean
 from mininet_topos.commands import CommandError, run

@@ -40,6 +40,21 @@ def percentile(samples: Sequence[float], share: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
+def fct_summary(times_ms: Sequence[float]) -> dict[str, float] | None:
+    """Count, mean, sd, p50, p95, p99, max of completion times; None without any."""
+    if not times_ms:
+        return None
+    return {
+        "count": len(times_ms),
+        "mean": mean(times_ms),
+        "sd": deviation(times_ms),
+        "p50": percentile(times_ms, 0.50),
+        "p95": percentile(times_ms, 0.95),
+        "p99": percentile(times_ms, 0.99),
+        "max": max(times_ms),
+    }
+
+
 def jain(shares: Sequence[float]) -> float:
     """Jain's fairness index, from 1/n (one has all) to 1 (all equal); 1 when nobody has anything.
 

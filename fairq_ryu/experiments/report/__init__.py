@@ -1,5 +1,5 @@
 """Results: the file format, tables, pictures, the HTML page. Made from stored results alone.
 
-May import errors and ../measure's statistics; matplotlib.
-A row of the table is in table.py, a picture in pictures.py.
+May import errors, ../measure's statistics, and ../workloads, which have the rows and the pictures.
+The file format is in result.py, the form of the tables in table.py, the page in page.py.
 """

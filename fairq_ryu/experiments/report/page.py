@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fairq_ryu.experiments.report import table
+from fairq_ryu.experiments.workloads import registry
+from fairq_ryu.experiments.workloads.common.rows import Term
 
 _CSS = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;
@@ -19,41 +21,9 @@ figure{margin:1.5rem 0}img{max-width:100%;height:auto}figcaption{font-weight:600
 dt{font-weight:600;float:left;clear:left;margin-right:.6rem}dd{margin:0 0 .3rem}
 """
 
-_TERMS = (
-    ("mouse, mice", "mice", "A short transfer on a new connection, such as one answer of a server."),
-    ("elephant", "elephants", "A bulk transfer that runs all the time and fills the queue."),
-    (
-        "FCT",
-        "FCT",
-        "Flow completion time: from opening the connection to the last byte. sd: standard deviation;"
-        " p50, p95, p99: 50, 95 and 99 of 100 flows were no slower.",
-    ),
-    ("RTO timeout", "RTO", "A sender stopped waiting for an ACK and sent again, after 200 ms or more."),
-    (
-        "Jain's index",
-        "Jain",
-        "Fairness of the elephants' rates: 1 when all are equal, 1/n when one of n has everything.",
-    ),
-    ("alone", "alone:", "The phase before the rounds, in which only the elephants run."),
-    ("afterwards", "afterwards", "The phase after the rounds, in which only the elephants run."),
-    ("round", "round", "A volley: transfers that begin at one moment, as when many servers answer together."),
-    (
-        "disturbed",
-        "disturbed",
-        "The hypervisor of this virtual machine took CPU time away during the round; it was made again.",
-    ),
-    ("left out", "left out:", "Rounds that were disturbed and are not in the figures above."),
-    (
-        "n",
-        "n = ",
-        "The number of flows of each application that begin together.",
-    ),
-    ("ACKs rewritten", "ACKs rewritten", "ACKs in which the switch lowered the receive window."),
-)
-
 
 def page(whole: Mapping[str, Any], pictures: Sequence[tuple[str, str]]) -> str:
-    """The page of a result, with everything inside it: no file and no address is needed to show it.
+    """The page of a result, self-contained: it loads no other file and no address.
 
     ``pictures`` are captions, each with its SVG in base64.
     """
@@ -72,7 +42,7 @@ def page(whole: Mapping[str, Any], pictures: Sequence[tuple[str, str]]) -> str:
     if ratios:
         parts += ["<h2>Compared</h2>", _table([table.heading(whole), *ratios])]
     parts += [f'<div class="{"failed" if failures else "remarks"}">', *remarks, "</div>"] if remarks else []
-    parts += _legend(row[0] for row in (*rows, *ratios))
+    parts += _legend(registry.of_result(whole["scenario"]).table.terms, (row[0] for row in (*rows, *ratios)))
     for caption, data in pictures:
         parts.append(
             f'<figure><figcaption>{text(caption)}</figcaption><img alt="{text(caption)}" '
@@ -83,10 +53,10 @@ def page(whole: Mapping[str, Any], pictures: Sequence[tuple[str, str]]) -> str:
     return "\n".join(parts)
 
 
-def _legend(labels: Iterable[str]) -> list[str]:
-    """What the terms mean that the tables use."""
+def _legend(terms: Iterable[Term], labels: Iterable[str]) -> list[str]:
+    """The meanings of those terms that the labels of the tables contain."""
     used = "\n".join(labels)
-    found = [(term, meaning) for term, mark, meaning in _TERMS if mark in used]
+    found = [(term.name, term.meaning) for term in terms if term.mark in used]
     if not found:
         return []
     listed = [f"<dt>{html.escape(term)}</dt><dd>{html.escape(meaning)}</dd>" for term, meaning in found]
@@ -94,7 +64,7 @@ def _legend(labels: Iterable[str]) -> list[str]:
 
 
 def _about(whole: Mapping[str, Any]) -> list[str]:
-    """The scenario and the machine; the settings that were in force; the configuration file."""
+    """The scenario, the machine, the settings of controller and agents, and the configuration file."""
     metadata = dict(whole["metadata"])
     config = metadata.pop("policy_config", None)
     settings = metadata.pop("settings", None)
@@ -119,7 +89,7 @@ def _about(whole: Mapping[str, Any]) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    """A setting's value for people: no Python, and no JSON."""
+    """A setting's value as plain text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None or value == "":

@@ -11,11 +11,13 @@ from typing import Any
 
 import matplotlib
 
-matplotlib.use("Agg")  # no display, and none is looked for
+matplotlib.use("Agg")  # needs no display
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.report import page as report_page
-from fairq_ryu.experiments.report import pictures, pictures_flows, result
+from fairq_ryu.experiments.report import result
+from fairq_ryu.experiments.workloads import registry
+from fairq_ryu.experiments.workloads.common.pictures import STYLE
 
 Policy = Mapping[str, Any]
 
@@ -48,51 +50,49 @@ def write(whole: Mapping[str, Any], directory: Path) -> list[Path]:
     policies = [policy for policy in whole["policies"] if not policy["failed"]]
     written: list[Path] = []
     embedded: list[tuple[str, str]] = []
-    with matplotlib.rc_context(pictures.STYLE):
-        for name, caption, of_mice, draw in _PICTURES:
-            picture = draw(policies, whole["scenario"])
-            if picture is None:
+    with matplotlib.rc_context(STYLE):
+        for picture in registry.of_result(whole["scenario"]).pictures():
+            figure = picture.draw(policies, whole["scenario"])
+            if figure is None:
                 continue
-            for kind in ("png", "pdf"):
-                path = directory / f"{name}.{kind}"
+            for format in _FORMATS:
+                path = directory / f"{picture.name}.{format}"
                 # No date inside: the same result gives the same file.
-                picture.savefig(path, dpi=200, metadata={"CreationDate": None} if kind == "pdf" else None)
+                figure.savefig(path, dpi=200, metadata={"CreationDate": None} if format == "pdf" else None)
                 written.append(path)
             buffer = io.BytesIO()
-            picture.savefig(buffer, format="svg", metadata={"Date": None})
-            caption += _disturbed(policies, of_mice)
+            figure.savefig(buffer, format="svg", metadata={"Date": None})
+            caption = picture.caption + _disturbed(policies, picture.counted)
             embedded.append((caption, base64.b64encode(buffer.getvalue()).decode()))
     page = directory / PAGE
     page.write_text(report_page.page(whole, embedded), encoding="utf-8")
     return [page, *written]
 
 
-def _disturbed(policies: Sequence[Policy], of_mice: bool) -> str:
-    """What a caption adds where the host disturbed rounds: whether they are in the picture; else nothing."""
-    said = []
+def _disturbed(policies: Sequence[Policy], counted: bool) -> str:
+    """What a caption adds where the host disturbed rounds: whether they are in the picture; otherwise "".
+    ``counted``: the picture shows counted rounds only.
+    """
+    listed = []
     for policy in policies:
         rounds = policy.get("rounds")  # none without mice, and in older results
         if rounds and rounds["disturbed"]:
-            kept = rounds["counted_disturbed"] if of_mice else 0
+            kept = rounds["counted_disturbed"] if counted else 0
             but = f" ({kept} counted for want of better)" if kept else ""
-            said.append(f"{policy['policy']} {rounds['disturbed']} of {rounds['made']}{but}")
-    where = "left out" if of_mice else "included"
-    return f"; rounds that the host disturbed are {where}: {', '.join(said)}" if said else ""
+            listed.append(f"{policy['policy']} {rounds['disturbed']} of {rounds['made']}{but}")
+    where = "left out" if counted else "included"
+    return f"; rounds that the host disturbed are {where}: {', '.join(listed)}" if listed else ""
 
-
-# Name, caption, whether it is of the counted rounds' mice or flows (or of the whole phase), what draws it.
-_PICTURES = [
-    ("fct_cdf", "Completion times of mice", True, pictures.cdf),
-    ("fct_p99", "Tail of the completion times", True, pictures.p99),
-    ("completion", "Completion times of flows with deadlines", False, pictures_flows.completion),
-    ("silence", "Longest time without a byte of an endless flow", False, pictures_flows.silence),
-    ("missed", "Deadlines missed", False, pictures_flows.missed),
-    ("last_byte", "Last byte of each round", False, pictures_flows.last_byte),
-    ("queue", "Time at each depth of the bottleneck's queue, during the rounds", False, pictures.queue),
-    ("goodput", "Goodput of the elephants", False, pictures.goodput),
-    ("phases", "Goodput of all elephants before, during and afterwards", False, pictures_flows.phases),
-]
 
 PAGE = "report.html"
-WRITTEN = (PAGE, *(f"{name}.{kind}" for name, *_ in _PICTURES for kind in ("png", "pdf")))
-"""What a report makes in its directory."""
+_FORMATS = ("png", "pdf")
+WRITTEN = (
+    PAGE,
+    *dict.fromkeys(
+        f"{picture.name}.{format}"
+        for workload in registry.WORKLOADS.values()
+        for picture in workload.pictures()
+        for format in _FORMATS
+    ),
+)
+"""The files that a report may write to its directory."""

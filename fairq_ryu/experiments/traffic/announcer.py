@@ -25,8 +25,8 @@ class Announcer:
             http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S) if port is not None else None
         )
         self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
-        self.taken = 0
-        """announcements that the controller has taken"""
+        self.accepted = 0
+        """announcements that the controller has accepted"""
 
     def announce(self, src: str, dst: str, sport: int, dport: int, size: int, deadline: float) -> None:
         """One flow: ``size`` in bytes, ``deadline`` in s after its start. `RunError` when it is refused."""
@@ -34,10 +34,10 @@ class Announcer:
             return
         body = {"src": src, "dst": dst, "sport": sport, "dport": dport, "size": size, "deadline": deadline}
         status, text = self._post(self._connection, body)
-        if status in _NOT_TAKEN and not self.taken:
+        if status in _NOT_TAKEN and not self.accepted:
             self.close()
         elif 200 <= status < 300:
-            self.taken += 1
+            self.accepted += 1
         else:
             raise RunError(f"the controller refused an announcement ({status}): {text.strip()[:300]}")
 

@@ -1,5 +1,5 @@
-"""The kinds of traffic: what each starts, measures and counts.
+"""Workloads: a folder for each kind of traffic, with its settings, measurement, figures, rows and pictures.
 
-May import what experiments may.
-A new kind is a module here and an entry in registry.py.
+May import what experiments may, but not ../report, which asks registry.py for the rows and pictures.
+A new workload is a folder here and an entry in registry.py.
 """

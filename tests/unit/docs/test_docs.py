@@ -10,7 +10,6 @@ import sys
 import tomllib
 import types
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,10 @@ from fairq_ryu.agent.programs import flow_map, program
 from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth, segment_state
 from fairq_ryu.cli import main
 from fairq_ryu.config import loader, schema, services
-from fairq_ryu.experiments import baselines, scenario
+from fairq_ryu.experiments import baselines, checking, scenario
 from fairq_ryu.experiments.measure import machine
-from fairq_ryu.experiments.report import result, table
+from fairq_ryu.experiments.report import result
+from fairq_ryu.experiments.workloads.registry import WORKLOADS
 from fairq_ryu.fabric.topology import hosts
 from fairq_ryu.model import (
     Announcement,
@@ -342,14 +342,10 @@ def test_the_tables_of_scenario_settings_are_the_code_s() -> None:
         "str": "text", "int": "whole number", "float": "number", "bool": "yes or no",
         "tuple[int, ...]": "list of whole numbers", "tuple[float, ...]": "list of numbers",
     }  # fmt: skip
-    for owner, width in ((None, 7), ("topologies", 8), ("traffics", 8)):
-        wanted = [
-            each
-            for each in fields(scenario.Scenario)
-            if (
-                each.metadata[owner] if owner else not any(map(each.metadata.get, ("topologies", "traffics")))
-            )
-        ]
+    everywhere = [each for each in checking.COMMON.values() if not each.metadata["topologies"]]
+    of_topologies = [each for each in checking.COMMON.values() if each.metadata["topologies"]]
+    of_workloads = [each for name, each in checking.KNOWN.items() if name not in checking.COMMON]
+    for wanted, width in ((everywhere, 7), (of_topologies, 8), (of_workloads, 8)):
         names = {f"`{each.name}`" for each in wanted}
         expected = []
         for each in wanted:
@@ -357,11 +353,10 @@ def test_the_tables_of_scenario_settings_are_the_code_s() -> None:
                 "" if each.metadata[end] is None else str(each.metadata[end]) for end in ("low", "high")
             ]
             row = [f"`{each.name}`", words[scenario.type_of(each)], each.metadata["unit"], *bounds]
-            default = each.metadata["default_words"] or left_out(each.metadata["default"])
+            default = each.metadata["default_text"] or left_out(each.metadata["default"])
             row += [default, each.metadata["help"]]
-            expected.append(
-                [*row, *([", ".join(f"`{name}`" for name in each.metadata[owner])] if owner else [])]
-            )
+            owners = each.metadata["topologies"] or checking.workloads_with(each.name)
+            expected.append([*row, *([", ".join(f"`{name}`" for name in owners)] if width == 8 else [])])
         assert [row for row in page if row[0] in names and len(row) == width] == expected
 
 
@@ -422,7 +417,8 @@ def test_the_schema_is_named_as_in_the_code() -> None:
 
 def test_result_tables_have_the_code_s_labels() -> None:
     """The figures are of a run; their labels are what the code prints. Remarks stand below them."""
-    labels = {f"{label} [{unit}]" if unit else label for label, unit, *_ in table._ROWS}
+    shown = [row for workload in WORKLOADS.values() for row in workload.table.rows]
+    labels = {f"{label} [{unit}]" if unit else label for label, unit, *_ in shown}
     for page in ("README.md", "docs/policies/fairq.md"):
         for block in blocks(read(page), "text"):
             if "droptail" in block:

@@ -151,9 +151,9 @@ def test_what_is_left_out_has_its_default(tmp_path):
     assert scenario.load(str(path), {"topology": "fattree", "senders": "12"}).k == 4
 
 
-@pytest.mark.parametrize("each", dataclasses.fields(scenario.Scenario), ids=lambda each: each.name)
+@pytest.mark.parametrize("each", checking.KNOWN.values(), ids=lambda each: each.name)
 def test_the_example_that_an_error_shows_is_accepted(each):
-    owners = [each.metadata["topologies"] or ("incast",), each.metadata["traffics"] or ("incast",)]
+    owners = [each.metadata["topologies"] or ("incast",), checking.workloads_with(each.name)]
     checked = checking.Checked({"topology": owners[0][0], "traffic": owners[1][0]}, "")
     checked._check(each, each.metadata["example"])
     assert checked.values[each.name] == each.metadata["example"]

@@ -1,0 +1,130 @@
+"""The elephants of a measurement: started together, counted at the receiver, and checked at the end.
+
+Their figures, in the ``elephants`` object of a policy in the result, which is null without elephants:
+
+    goodput_mbit    payload at the receiver during the rounds, Mbit/s, one number for each elephant
+    goodput_sum_mbit, jain
+    alone_sum_mbit  the sum in the phase before, without mice or SYNs; null without that phase
+    after_sum_mbit  the sum in the phase afterwards, likewise
+    after_share     after_sum_mbit / alone_sum_mbit; null where one of them is null
+    retransmissions, rto_timeouts    of the elephants' sockets in the rounds (timeouts null before 6.7)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairq_ryu.experiments.measure import stats
+from fairq_ryu.experiments.traffic.workers import ask_all
+from fairq_ryu.experiments.workloads.common.measurement import Measurement, queue_between
+
+FINISH_S = 30.0
+"""Time limit for the data that the hosts of elephants still have queued; what arrived by then is compared."""
+
+
+class ElephantGroup:
+    """``count`` elephants from ``hosts`` in turn to the receiver; their workers start immediately."""
+
+    def __init__(
+        self, measurement: Measurement[Any], receiver: str, hosts: Sequence[str], count: int, seed: int
+    ) -> None:
+        self.count = count
+        self._seed = seed
+        self._sink, self.port = measurement.start_worker(receiver, "sink")
+        self._workers = [
+            worker for worker, _port in measurement.start_workers(list(hosts[:count]), "elephants")
+        ]
+
+    def start(self, address: str) -> None:
+        """All elephants start to send to the receiver's ``address``."""
+        for place, worker in enumerate(self._workers):
+            indices = list(range(place, self.count, len(self._workers)))
+            worker.send("start", indices=indices, address=address, port=self.port, seed=self._seed)
+        for worker in self._workers:
+            worker.receive("start", 30.0)
+
+    def mark(self) -> dict[str, Any]:
+        """The bytes of each elephant that have arrived, with the time."""
+        return self._sink.ask("mark")
+
+    def measure_alone(
+        self, measurement: Measurement[Any], step: str, duration: float, before: float
+    ) -> tuple[float | None, dict[str, Any] | None]:
+        """Sum of the goodputs over ``duration`` s without other traffic, Mbit/s, and the figures of the queue
+        meanwhile; None without elephants or duration. ``before`` is the planned time before this phase, s.
+        """
+        if not self.count or not duration:
+            return None, None
+        queue_before, lost_before, mark_before = (
+            measurement.read_queue(),
+            measurement.read_losses(),
+            self.mark(),
+        )
+        measurement.sleep(step, duration, before)
+        mark_after, queue_after = self.mark(), measurement.read_queue()
+        lost = measurement.read_losses().since(lost_before)
+        return sum(goodputs(mark_before, mark_after)), queue_between(queue_before, queue_after, lost)
+
+    def info(self) -> dict[str, Any]:
+        """The counters of each elephant's socket."""
+        flows: dict[str, Any] = {}
+        for answer in ask_all(self._workers, "info"):
+            flows.update(answer["flows"])
+        return flows
+
+    def finish(self, measurement: Measurement[Any]) -> None:
+        """End the elephants, and compare what arrived of each with what was sent."""
+        if not self._workers:
+            return
+        sent: dict[str, int] = {}
+        worker_of: dict[str, Any] = {}
+        for worker in self._workers:
+            worker.send("finish", timeout_s=FINISH_S)
+        for worker in self._workers:
+            answer = worker.receive("finish", FINISH_S + 10.0)
+            sent.update(answer["sent"])
+            worker_of.update(dict.fromkeys(answer["sent"], worker))
+        received = self._sink.ask("sums")["flows"]
+        for index, worker in worker_of.items():
+            size, crc = received.get(index, (0, 0))
+            expected = worker.ask("checksum", 60.0, bytes={index: size})["crc"][index]
+            measurement.integrity.flow(size <= sent[index] and crc == expected)
+
+
+def elephants_summary(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    info_before: Mapping[str, Mapping[str, Any]],
+    info_after: Mapping[str, Mapping[str, Any]],
+    alone_sum_mbit: float | None,
+    after_sum_mbit: float | None = None,
+) -> dict[str, Any]:
+    """The elephants between two marks of the sink and two readings of their sockets."""
+    goodput = goodputs(before, after)
+    timeouts: int | None = None
+    if all(each["total_rto"] is not None for each in info_after.values()):
+        timeouts = sum(info_after[i]["total_rto"] - info_before[i]["total_rto"] for i in info_after)
+    return {
+        "goodput_mbit": goodput,
+        "goodput_sum_mbit": sum(goodput),
+        "jain": stats.jain(goodput),
+        "alone_sum_mbit": alone_sum_mbit,
+        "after_sum_mbit": after_sum_mbit,
+        "after_share": after_sum_mbit / alone_sum_mbit
+        if after_sum_mbit is not None and alone_sum_mbit
+        else None,
+        "retransmissions": sum(
+            info_after[i]["total_retrans"] - info_before[i]["total_retrans"] for i in info_after
+        ),
+        "rto_timeouts": timeouts,
+    }
+
+
+def goodputs(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[float]:
+    """Mbit/s of each elephant between two marks of the sink, in the order of their numbers."""
+    elapsed = (after["clock_ns"] - before["clock_ns"]) / 1e9
+    return [
+        (after["bytes"][index] - before["bytes"].get(index, 0)) * 8e-6 / elapsed
+        for index in sorted(after["bytes"], key=int)
+    ]

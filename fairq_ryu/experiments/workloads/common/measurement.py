@@ -1,0 +1,199 @@
+"""What the measurements of all workloads share: readings, integrity, the capture, time and progress."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from fairq_ryu.experiments.measure import machine, queues
+from fairq_ryu.experiments.measure.tcpinfo import namespace_counters
+from fairq_ryu.experiments.settings import Scenario
+from fairq_ryu.experiments.testbed import Testbed
+from fairq_ryu.experiments.traffic.workers import RunError, Worker
+
+START_S = 20.0
+"""Time limit for the start of a generator."""
+EVALUATION_S = 600.0
+"""Time limit for the evaluation of a capture."""
+Progress = Callable[[str, float], None]
+"""Called with the name of the current step and the share of this policy's run that is done, 0 to 1."""
+S = TypeVar("S", bound=Scenario)
+
+
+class Reading(NamedTuple):
+    """Counters at one moment; only differences of two mean anything."""
+
+    clock: float
+    cpu: tuple[int, int, int]
+    queue: queues.QueueReading | None
+    """None without an agent"""
+    senders: dict[str, int]
+    losses: queues.Losses
+    switch: dict[int, int]
+    """see `machine.switch_ticks`"""
+
+
+class Integrity:
+    """Whether the bytes that arrived of every flow are those that were sent."""
+
+    def __init__(self) -> None:
+        self.flows = 0
+        self.mismatched = 0
+
+    def flow(self, same: bool) -> None:
+        """Count one flow; ``same``: all bytes that arrived of it are those that were sent."""
+        self.flows += 1
+        self.mismatched += not same
+
+    def check(self) -> dict[str, int]:
+        """The figures. `RunError` when other bytes arrived of a flow than were sent."""
+        if self.mismatched:
+            raise RunError(f"{self.mismatched} of {self.flows} flows delivered other bytes than were sent")
+        return {"flows": self.flows, "mismatched": self.mismatched}
+
+
+class Measurement(Generic[S]):
+    """The traffic of one scenario over one testbed's network. Each workload has a subclass."""
+
+    def __init__(self, testbed: Testbed, scenario: S, progress: Progress) -> None:
+        """Subclasses start their generators in the hosts."""
+        self._testbed = testbed
+        self._scenario = scenario
+        self._progress = progress
+        self._random = random.Random(scenario.seed)
+        self._senders = scenario.shape.senders(scenario.senders)
+        self._receiver = scenario.shape.receiver
+        self._switch, self._port = testbed.bottleneck()
+        self._losses_before = self.read_losses()
+        self.integrity = Integrity()
+        self._expected_s = 1.0
+
+    def run(self) -> dict[str, Any]:
+        """Measure; the figures of one policy as `report.result` documents them. `RunError` when it fails."""
+        capture = self._start_capture() if self._scenario.capture else None
+        figures = self.measure()
+        self._testbed.check_alive()
+        captured = None
+        if capture is not None:
+            self._progress("evaluating the capture", 1.0)
+            captured = capture.ask("end", EVALUATION_S)
+            del captured["re"]
+        self._progress("done", 1.0)
+        return {
+            **figures,
+            "integrity": self.integrity.check(),
+            "capture": captured,
+            "losses": self._losses(),
+        }
+
+    def _losses(self) -> dict[str, int | None]:
+        """Losses at the bottleneck since the start, as the kernel and as the drop program count them. Traffic
+        has ended, so no packet passes between the readings of two counters.
+        """
+        lost = self.read_losses().since(self._losses_before)
+        return {"refused": lost.refused, "taken": lost.taken, "program": self._testbed.dropped(self._port)}
+
+    def measure(self) -> dict[str, Any]:
+        """The figures of this workload."""
+        raise NotImplementedError
+
+    def data_senders(self) -> list[str]:
+        """The hosts whose data passes through the bottleneck."""
+        return self._senders
+
+    # Readings
+
+    def reading(self) -> Reading:
+        """All counters, read at the beginning and at the end of a phase."""
+        clock, cpu, switch = time.monotonic(), machine.cpu_times(), machine.switch_ticks()
+        return Reading(clock, cpu, self.read_queue(), self.read_counters(), self.read_losses(), switch)
+
+    def since(self, before: Reading, alone: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Figures of the phase since ``before``: ``senders``, ``queue``, ``cpu`` and ``seconds``; ``alone``
+        are the figures of the queue without this traffic.
+        """
+        after = self.reading()
+        seconds = after.clock - before.clock
+        lost = after.losses.since(before.losses)
+        return {
+            "senders": {key: after.senders[key] - before.senders[key] for key in after.senders},
+            "queue": {
+                "port": self._port,
+                "limit_bytes": self._scenario.buffer_bytes,
+                "qdisc_drops": lost.all,
+                "refused": lost.refused,
+                "rounds": queue_between(before.queue, after.queue, lost),
+                "alone": alone,
+            },
+            "cpu": {
+                **machine.cpu_shares(before.cpu, after.cpu),
+                "switch_thread_percent": machine.switch_share(before.switch, after.switch, seconds),
+            },
+            "seconds": seconds,
+        }
+
+    def read_queue(self) -> queues.QueueReading | None:
+        """The bottleneck's queue; None without an agent."""
+        if not self._testbed.has_agents:
+            return None
+        return queues.queue_of(self._testbed.status(self._switch), self._port)
+
+    def read_losses(self) -> queues.Losses:
+        """Losses at the bottleneck so far."""
+        return queues.losses(self._port)
+
+    def read_counters(self) -> dict[str, int]:
+        """Sums of retransmissions and timeouts over all senders' namespaces."""
+        each = [namespace_counters(self._testbed.host(name).pid) for name in self._senders]
+        return {
+            "retransmissions": sum(counters["RetransSegs"] for counters in each),
+            "rto_timeouts": sum(counters["TCPTimeouts"] for counters in each),
+        }
+
+    # Workers
+
+    def start_worker(self, host: str, role: str) -> tuple[Worker, int]:
+        """A role in ``host`` that is ready, and the port that it listens on (0: none)."""
+        worker = self._testbed.worker(host, role)
+        return worker, worker.receive("ready", START_S).get("port", 0)
+
+    def start_workers(self, hosts: list[str], role: str) -> list[tuple[Worker, int]]:
+        """The same in several hosts, started in parallel."""
+        workers = [self._testbed.worker(host, role) for host in hosts]
+        return [(worker, worker.receive("ready", START_S).get("port", 0)) for worker in workers]
+
+    def _start_capture(self) -> Worker:
+        places = [(name, True) for name in self.data_senders()]
+        places += [(name, False) for name in self._scenario.shape.receivers]
+        worker = self._testbed.local_worker("capture")
+        worker.receive("ready", START_S)
+        listed: list[dict[str, Any]] = []
+        for name, arriving in places:
+            host = self._testbed.host(name)
+            listed.append({"pid": host.pid, "interface": str(host.defaultIntf()), "arriving": arriving})
+        worker.ask("start", START_S, places=listed, directory=str(self._testbed.logs))
+        return worker
+
+    # Time
+
+    def share_done(self, elapsed: float, further: float = 0.0) -> float:
+        """The share of the plan that is done after ``elapsed`` s, if ``further`` s are added to it."""
+        return min(1.0, elapsed / max(self._expected_s + further, 0.001))
+
+    def sleep(self, step: str, duration: float, before: float) -> None:
+        """Wait for ``duration`` s and report progress; ``before`` is the planned time before this step, s."""
+        began = time.monotonic()
+        while (passed := time.monotonic() - began) < duration:
+            self._progress(step, self.share_done(before + passed))
+            time.sleep(min(0.5, duration - passed))
+
+
+def queue_between(
+    before: queues.QueueReading | None, after: queues.QueueReading | None, lost: queues.Losses
+) -> dict[str, Any] | None:
+    """Figures of the queue between two readings, with the losses between them; None without an agent."""
+    if before is None or after is None:
+        return None
+    return {**queues.between(before, after), "drops": lost.all}

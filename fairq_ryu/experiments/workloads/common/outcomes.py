@@ -1,0 +1,49 @@
+"""Flows that start together: what each was to transfer, and what arrived of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One flow to be sent: ``source`` and ``sink`` are indices into the lists of senders and of receivers."""
+
+    source: int
+    sink: int
+    size: int
+    """bytes; 0: without end"""
+    seed: int
+    deadline: float | None = None
+    """s after the common start"""
+
+
+class Outcome(NamedTuple):
+    """What arrived of a flow."""
+
+    flow: Flow
+    ms: float | None
+    """from the common start to the last byte; None: unfinished"""
+    bytes: int
+    """of payload that arrived"""
+    error: str | None
+    """why it is unfinished"""
+    retransmissions: int
+    rto_timeouts: int | None
+    """None where the kernel does not count them"""
+    series: Sequence[tuple[int, int]] = ()
+    """of an endless flow, (time in ns of the monotonic clock, bytes so far)"""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the deadline was met; None without one."""
+        if self.flow.deadline is None:
+            return None
+        return self.ms is not None and self.ms <= self.flow.deadline * 1000
+
+
+def last_ms(outcomes: Sequence[Outcome], timeout_s: float) -> float:
+    """From the common start to the last byte of all flows; an unfinished flow counts as ``timeout_s``."""
+    return max(timeout_s * 1000 if each.ms is None else each.ms for each in outcomes)

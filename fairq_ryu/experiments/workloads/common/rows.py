@@ -1,0 +1,174 @@
+"""How a workload describes its part of the tables, and the rows that several workloads have.
+
+A `Row` is one figure of a policy, a `Ratio` compares two policies, a `Term` is explained below a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Figures = Mapping[str, Any]
+"""The figures of one policy, or a part of them, as in a result."""
+
+
+def figure(figures: Figures, path: Sequence[str]) -> Any:
+    """The figure at ``path``; None where there is none."""
+    value: Any = figures
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+class Row(NamedTuple):
+    """A row of the table, for policies that have the figure."""
+
+    label: str
+    unit: str
+    path: tuple[str, ...]
+    """where the figure is in a policy's figures"""
+    style: str
+    """its format specification"""
+
+
+class RowGroup(NamedTuple):
+    """Rows that are repeated for each member of a list of figures, which is alike in all policies."""
+
+    path: tuple[str, ...]
+    """where the list is in a policy's figures"""
+    prefix: Callable[[Figures], str]
+    """text before each label, from the member"""
+    rows: tuple[Row, ...]
+    """their paths start at the member"""
+
+
+class Ratio(NamedTuple):
+    """A figure of a policy compared with the same figure of the first policy."""
+
+    name: str
+    """as in the result; names end in ``_times_lower`` where more is better, otherwise in ``_share``"""
+    of: Callable[[Figures, Figures], float | None]
+    """the ratio, from the figures of the first policy and of the other; None where it has no value"""
+    label: str = ""
+    """in the table; without a label it has no row"""
+    style: str = ".1%"
+
+
+class Term(NamedTuple):
+    """A term that a report explains if ``mark`` is in a label of its tables."""
+
+    name: str
+    mark: str
+    meaning: str
+
+
+def _no_remarks(_policy: Figures) -> Iterator[str]:
+    return iter(())
+
+
+class Table(NamedTuple):
+    """A workload's part of the tables, in the order in which it is printed."""
+
+    rows: tuple[Row, ...]
+    groups: tuple[RowGroup, ...] = ()
+    ratios: tuple[Ratio, ...] = ()
+    terms: tuple[Term, ...] = ()
+    remarks: Callable[[Figures], Iterator[str]] = _no_remarks
+    """sentences below the table on the figures of one policy"""
+
+
+def quotient(over: float | None, under: float | None) -> float | None:
+    """``over / under``; None where one is not known, or ``under`` is 0."""
+    return None if over is None or not under else over / under
+
+
+def lower(name: str, path: tuple[str, ...], label: str = "") -> Ratio:
+    """How many times lower the figure is than that of the first policy."""
+
+    def of(first: Figures, other: Figures) -> float | None:
+        return quotient(figure(first, path), figure(other, path))
+
+    return Ratio(name, of, label, ".1f")
+
+
+def share(name: str, path: tuple[str, ...], label: str = "") -> Ratio:
+    """The figure as a share of that of the first policy."""
+
+    def of(first: Figures, other: Figures) -> float | None:
+        return quotient(figure(other, path), figure(first, path))
+
+    return Ratio(name, of, label)
+
+
+def _drops_share(first: Figures, other: Figures) -> float | None:
+    """Of the drops in each round: a policy that had more rounds disturbed was measured for longer."""
+    drops = [
+        quotient(figure(each, ("queue", "qdisc_drops")), figure(each, ("rounds", "made")) or 1.0)
+        for each in (other, first)
+    ]
+    return quotient(*drops)
+
+
+BOTTLENECK = (
+    Row("senders retransmissions", "", ("senders", "retransmissions"), "d"),
+    Row("senders RTO timeouts", "", ("senders", "rto_timeouts"), "d"),
+    Row("drops at the bottleneck", "", ("queue", "qdisc_drops"), "d"),
+    Row("queue mean", "bytes", ("queue", "rounds", "mean_bytes"), ".0f"),
+    Row("queue p99", "bytes", ("queue", "rounds", "p99_bytes"), ".0f"),
+    Row("ACKs rewritten", "", ("queue", "rounds", "acks_rewritten"), "d"),
+    Row("switch's thread, of one CPU", "%", ("cpu", "switch_thread_percent"), ".0f"),
+    Row("CPU idle", "%", ("cpu", "idle_percent"), ".0f"),
+    Row("CPU stolen by the host", "%", ("cpu", "stolen_percent"), ".1f"),
+)
+"""Senders, bottleneck port and processors during the phase that is measured."""
+
+INTEGRITY = (
+    Row("flows compared byte for byte", "", ("integrity", "flows"), "d"),
+    Row("captured ACKs at senders", "", ("capture", "acks"), "d"),
+    Row("captured: ACKs beyond the receiver's", "", ("capture", "beyond"), "d"),
+    Row("captured: wrong TCP checksums", "", ("capture", "bad_checksums"), "d"),
+    Row("packets not captured", "", ("capture", "missed"), "d"),
+)
+"""Whether what arrived is what was sent."""
+
+BOTTLENECK_RATIOS = (
+    share("queue_mean_share", ("queue", "rounds", "mean_bytes")),
+    Ratio("drops_share", _drops_share),
+)
+
+RTO = Term("RTO timeout", "RTO", "A sender stopped waiting for an ACK and sent again, after 200 ms or more.")
+ACKS_REWRITTEN = Term(
+    "ACKs rewritten", "ACKs rewritten", "ACKs in which the switch lowered the receive window."
+)
+ELEPHANT = Term("elephant", "elephants", "A bulk transfer that runs all the time and fills the queue.")
+JAIN = Term(
+    "Jain's index",
+    "Jain",
+    "Fairness of the elephants' rates: 1 when all are equal, 1/n when one of n has everything.",
+)
+
+ELEPHANTS_GOODPUT = (Row("elephants goodput", "Mbit/s", ("elephants", "goodput_sum_mbit"), ".1f"),)
+ELEPHANTS_FAIRNESS = (
+    Row("elephants Jain's index", "", ("elephants", "jain"), ".4f"),
+    Row("elephants RTO timeouts", "", ("elephants", "rto_timeouts"), "d"),
+)
+ELEPHANTS_ALONE = (
+    Row("alone: goodput", "Mbit/s", ("elephants", "alone_sum_mbit"), ".1f"),
+    Row("alone: queue mean", "bytes", ("queue", "alone", "mean_bytes"), ".0f"),
+    Row("alone: queue p99", "bytes", ("queue", "alone", "p99_bytes"), ".0f"),
+    Row("alone: drops", "", ("queue", "alone", "drops"), "d"),
+    Row("afterwards: goodput", "Mbit/s", ("elephants", "after_sum_mbit"), ".1f"),
+    Row("afterwards / alone: goodput", "", ("elephants", "after_share"), ".1%"),
+)
+"""The phases in which only the elephants run."""
+
+GOODPUT_RATIOS = (
+    share("goodput_share", ("elephants", "goodput_sum_mbit"), "elephants goodput"),
+    share("jain_share", ("elephants", "jain"), "Jain's index"),
+)
+AFTER_RATIO = share("after_share", ("elephants", "after_sum_mbit"), "elephants goodput afterwards")
+ELEPHANT_RATIOS = (*GOODPUT_RATIOS, *BOTTLENECK_RATIOS, AFTER_RATIO)
+"""Of the elephants and of their bottleneck."""
+
+ALONE = Term("alone", "alone:", "The phase before the rounds, in which only the elephants run.")
+AFTERWARDS = Term("afterwards", "afterwards", "The phase after the rounds, in which only the elephants run.")

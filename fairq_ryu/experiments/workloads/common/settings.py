@@ -1,0 +1,104 @@
+"""Settings that several workloads have: each workload lists those that it takes in its own settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.settings import setting
+
+
+def elephants() -> Any:
+    """Number of elephants."""
+    return setting("number of long bulk flows, assigned to the senders in turn", low=0, high=1000, example=8)
+
+
+def sizes_bytes() -> Any:
+    """Sizes of flows that start together."""
+    return setting(
+        "size of each flow (`deadlines`) or of the flows of each application (`fanin`)",
+        unit="bytes",
+        low=64,
+        high=1_000_000_000,
+        example=(4000, 40_000),
+    )
+
+
+def deadlines_s() -> Any:
+    """Deadlines of flows that start together."""
+    return setting(
+        "deadline for each of these sizes, in the same order, counted from the common start; 0: none",
+        unit="s",
+        low=0,
+        high=3600,
+        example=(0.2, 0),
+    )
+
+
+def check_deadlines(sizes: tuple[int, ...], deadlines: tuple[float, ...]) -> None:
+    """`UserError` unless each of the sizes has a deadline."""
+    if len(sizes) != len(deadlines):
+        raise UserError(
+            f"sizes_bytes has {len(sizes)} entries and deadlines_s {len(deadlines)}",
+            "give one deadline for each size, 0 where there is none",
+        )
+
+
+def rounds() -> Any:
+    """Number of volleys."""
+    return setting("number of volleys; the flows of a volley start together", low=1, high=100_000, default=30)
+
+
+def round_interval_s() -> Any:
+    """Interval of volleys."""
+    return setting(
+        "time from the start of one volley to the start of the next; more if the volley takes longer",
+        unit="s",
+        low=0,
+        high=3600,
+        default=1.0,
+    )
+
+
+def round_timeout_s() -> Any:
+    """Time limit of a flow."""
+    return setting(
+        "a mouse or a flow that takes longer than this is counted as unfinished",
+        unit="s",
+        low=0.1,
+        high=3600,
+        default=20.0,
+    )
+
+
+def warmup_s() -> Any:
+    """Warm-up of long flows."""
+    return setting(
+        "time for which elephants or endless flows run before the measurement starts",
+        unit="s",
+        low=0,
+        high=3600,
+        default=3.0,
+    )
+
+
+def elephants_only_s() -> Any:
+    """Phase before the traffic that is measured."""
+    return setting(
+        "duration of the measurement with elephants only, before mice or flood start; 0: none",
+        unit="s",
+        low=0,
+        high=3600,
+        default=3.0,
+    )
+
+
+def after_s() -> Any:
+    """Phase after the traffic that is measured."""
+    return setting(
+        "duration of the measurement with elephants only, at the end; 0: none",
+        unit="s",
+        low=0,
+        high=3600,
+        default=0.0,
+    )

@@ -1,0 +1,44 @@
+"""What no policy can beat in a fan-in: see `common.limits`. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from fairq_ryu.experiments.workloads.common import limits
+from fairq_ryu.experiments.workloads.fanin.settings import FaninScenario
+
+
+def fanin_ms(scenario: FaninScenario, flows: int) -> float:
+    """The physical limit of a volley with ``flows`` flows of each application, ms: that of its last byte."""
+    return limits.volley_ms(_sizes(scenario, flows), scenario, handshake=not scenario.prepared, request=False)
+
+
+def floor(scenario: FaninScenario) -> FaninScenario:
+    """The same volleys on a link with an ample buffer."""
+    return replace(
+        scenario,
+        buffer_bytes=limits.ample_buffer(_sizes(scenario, max(scenario.flows)), scenario),
+        rounds=min(scenario.rounds, limits.FLOOR_ROUNDS),
+        round_interval_s=min(scenario.round_interval_s, limits.FLOOR_INTERVAL_S),
+        capture=False,
+    )
+
+
+def add_limits(scenario: FaninScenario, figures: dict[str, Any], floor: Mapping[str, Any] | None) -> None:
+    """Add ``distance`` to each entry of one policy's sweep; ``floor`` are the figures of the floor (None: not
+    known).
+    """
+    floors = {each["n"]: each for each in ((floor or {}).get("fanin") or {}).get("sweep", ())}
+    for each in figures["fanin"]["sweep"]:
+        alone = floors.get(each["n"])
+        each["distance"] = limits.distance(
+            each["last_byte_ms"]["p50"],
+            fanin_ms(scenario, each["n"]),
+            alone and alone["last_byte_ms"]["p50"],
+        )
+
+
+def _sizes(scenario: FaninScenario, flows: int) -> list[int]:
+    return [size for size in scenario.sizes_bytes for _ in range(flows)]

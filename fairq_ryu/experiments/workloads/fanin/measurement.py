@@ -1,0 +1,104 @@
+"""Rounds of a fan-in, for each number of flows."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+from fairq_ryu.experiments.measure import machine
+from fairq_ryu.experiments.testbed import Testbed
+from fairq_ryu.experiments.workloads.common import rounds
+from fairq_ryu.experiments.workloads.common.measurement import Measurement, Progress
+from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
+from fairq_ryu.experiments.workloads.common.volleys import VolleyRunner
+from fairq_ryu.experiments.workloads.fanin import figures
+from fairq_ryu.experiments.workloads.fanin.settings import FaninScenario
+
+
+class Round(NamedTuple):
+    """One volley and its outcomes."""
+
+    outcomes: list[Outcome]
+    sender_timeouts: int
+    """retransmission timeouts in the senders' namespaces since the end of the round before"""
+    stolen_percent: float
+    """of all CPU time during the volley"""
+
+
+class Fanin(Measurement[FaninScenario]):
+    """Rounds for each number of flows."""
+
+    def __init__(self, testbed: Testbed, scenario: FaninScenario, progress: Progress) -> None:
+        """Start the generators inside the hosts."""
+        super().__init__(testbed, scenario, progress)
+        self._rounds_s = scenario.rounds * scenario.round_interval_s
+        self._expected_s = len(scenario.flows) * self._rounds_s
+        places = scenario.shape.receivers
+        self._receivers = [places[number % len(places)] for number in range(len(scenario.sizes_bytes))]
+        # A collector, and so a port, for each application: a policy can recognise the application by it.
+        self._volleys = VolleyRunner(self, testbed, self._senders, self._receivers)
+
+    def measure(self) -> dict[str, Any]:
+        """Every number of flows, in order."""
+        self._progress("reaching every receiver", 0.0)
+        self._volleys.reach_all()
+        before = self.reading()
+        sweep = [self._sweep_entry(place, number) for place, number in enumerate(self._scenario.flows)]
+        phase = self.since(before)
+        return {"fanin": figures.fanin_figures(sweep, self._volleys.announced), **phase}
+
+    def _sweep_entry(self, place: int, number: int) -> dict[str, Any]:
+        """All rounds with ``number`` flows an application."""
+        scenario = self._scenario
+        before = self.reading()
+        made: list[Round] = []
+        stolen: list[float] = []
+        next_start = began = time.monotonic()
+        while len(made) < (needed := rounds.needed(stolen, scenario.rounds)):
+            start = next_start + self._random.uniform(0, 0.1) * scenario.round_interval_s
+            time.sleep(max(0.0, start - time.monotonic()))
+            further = (needed - scenario.rounds) * scenario.round_interval_s
+            step = f"{number} flows each, {rounds.step(stolen, scenario.rounds)}"
+            self._progress(step, self.share_done(place * self._rounds_s + start - began, further))
+            made.append(self._round(number))
+            stolen.append(made[-1].stolen_percent)
+            next_start = max(next_start + scenario.round_interval_s, time.monotonic())
+        phase = self.since(before)
+        counted = rounds.counted(stolen, scenario.rounds)
+        return {
+            "n": number,
+            "rounds": rounds.figures(stolen, scenario.rounds),
+            **figures.rounds_figures(
+                [made[each].outcomes for each in counted],
+                sum(made[each].sender_timeouts for each in counted),
+                scenario.round_timeout_s,
+            ),
+            "qdisc_drops": phase["queue"]["qdisc_drops"],
+            "queue": phase["queue"]["rounds"],
+            "stolen_percent": phase["cpu"]["stolen_percent"],
+        }
+
+    def _round(self, number: int) -> Round:
+        scenario = self._scenario
+        flows = [
+            Flow(
+                source=(application * number + copy) % len(self._senders),
+                sink=application,
+                size=size,
+                seed=self._random.getrandbits(32),
+                deadline=deadline or None,
+            )
+            for application, (size, deadline) in enumerate(
+                zip(scenario.sizes_bytes, scenario.deadlines_s, strict=True)
+            )
+            for copy in range(number)
+        ]
+        timeouts = self.read_counters()["rto_timeouts"]
+        cpu_before = machine.cpu_times()
+        received = self._volleys.run(flows, scenario.round_timeout_s, scenario.prepared)
+        time.sleep(rounds.STOLEN_DELAY_S)
+        stolen_percent = machine.cpu_shares(cpu_before, machine.cpu_times())["stolen_percent"]
+        return Round(received, self.read_counters()["rto_timeouts"] - timeouts, stolen_percent)
+
+
+MEASUREMENT = Fanin

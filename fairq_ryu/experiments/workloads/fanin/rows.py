@@ -1,0 +1,60 @@
+"""The rows of a fan-in: of all numbers of flows together, and of each."""
+
+from __future__ import annotations
+
+from fairq_ryu.experiments.workloads.common import rows as common
+from fairq_ryu.experiments.workloads.common.rows import Figures, Ratio, Row, RowGroup, Table, Term, share
+
+
+def _least_times_lower(first: Figures, other: Figures) -> float | None:
+    """How many times sooner the last byte of a median round arrived: the least over the numbers of flows."""
+    sweeps = [(each.get("fanin") or {}).get("sweep", ()) for each in (first, other)]
+    medians = [(a["last_byte_ms"]["p50"], b["last_byte_ms"]["p50"]) for a, b in zip(*sweeps, strict=False)]
+    return min((a / b for a, b in medians if b), default=None)
+
+
+TABLE = Table(
+    rows=(
+        Row("all n: flows", "", ("fanin", "flows"), "d"),
+        Row("all n: flows unfinished", "", ("fanin", "unfinished"), "d"),
+        Row("all n: flows with a deadline", "", ("fanin", "deadlines"), "d"),
+        Row("all n: deadlines missed", "", ("fanin", "missed"), "d"),
+        Row("all n: RTO timeouts", "", ("fanin", "rto_timeouts"), "d"),
+        Row("all n: flows announced", "", ("fanin", "announced"), "d"),
+        *common.BOTTLENECK,
+        *common.INTEGRITY,
+    ),
+    groups=(
+        RowGroup(
+            ("fanin", "sweep"),
+            lambda figures: f"n = {figures['n']}: ",
+            (
+                Row("flows", "", ("flows",), "d"),
+                Row("deadlines missed", "", ("missed",), "d"),
+                Row("goodput", "Mbit/s", ("goodput_mbit",), ".1f"),
+                Row("last byte p50", "ms", ("last_byte_ms", "p50"), ".1f"),
+                Row("last byte p99", "ms", ("last_byte_ms", "p99"), ".1f"),
+                Row("physical limit", "ms", ("distance", "limit_ms"), ".1f"),
+                Row("last byte p50 / physical limit", "", ("distance", "limit_times"), ".2f"),
+                Row("last byte p50 alone, ample buffer", "ms", ("distance", "floor_ms"), ".1f"),
+                Row("last byte p50 / alone", "", ("distance", "floor_times"), ".2f"),
+                Row("RTO timeouts", "", ("rto_timeouts",), "d"),
+                Row("retransmissions", "", ("retransmissions",), "d"),
+                Row("drops at the bottleneck", "", ("qdisc_drops",), "d"),
+            ),
+        ),
+    ),
+    ratios=(
+        *common.BOTTLENECK_RATIOS,
+        share("fanin_missed_share", ("fanin", "missed"), "all n: deadlines missed"),
+        share("fanin_rto_share", ("fanin", "rto_timeouts"), "all n: RTO timeouts"),
+        Ratio(
+            "last_byte_times_lower", _least_times_lower, "last byte p50, times sooner, worst n", style=".1f"
+        ),
+    ),
+    terms=(
+        common.RTO,
+        Term("n", "n = ", "The number of flows of each application that begin together."),
+        common.ACKS_REWRITTEN,
+    ),
+)

@@ -1,0 +1,27 @@
+"""The rows of a flood of SYNs."""
+
+from __future__ import annotations
+
+from fairq_ryu.experiments.workloads.common import rows as common
+from fairq_ryu.experiments.workloads.common.rows import Row, Table
+
+TABLE = Table(
+    rows=(
+        *common.ELEPHANTS_GOODPUT,
+        Row("SYNs a second", "1/s", ("flood", "syn_rate"), ".0f"),
+        *common.ELEPHANTS_FAIRNESS,
+        *common.BOTTLENECK,
+        *common.ELEPHANTS_ALONE,
+        Row("during / before the flood: goodput", "", ("flood", "during_share"), ".1%"),
+        *common.INTEGRITY,
+    ),
+    ratios=common.ELEPHANT_RATIOS,
+    terms=(
+        common.ELEPHANT,
+        common.RTO,
+        common.JAIN,
+        common.ALONE,
+        common.AFTERWARDS,
+        common.ACKS_REWRITTEN,
+    ),
+)

@@ -1,0 +1,87 @@
+"""The figures of an incast, in the objects ``rounds``, ``mice``, ``mice_left_out`` and ``distance`` of a
+policy in the result. Pure. Those of its elephants are in `common.elephants`.
+
+    rounds          null without mice; results from before disturbed rounds were repeated have no such key
+      wanted          rounds that the scenario asks for; their mice are in `mice`
+      made            rounds made: one more for each disturbed one, at most twice `wanted`
+      disturbed       of these, rounds in whose volley the host took CPU time away, see `rounds.disturbed`
+      counted_disturbed  of these, rounds that had to be counted because the undisturbed ones were too few:
+                      the least disturbed
+    mice            of the counted rounds; null without mice, otherwise
+      count           connections opened
+      unfinished      of these, without all bytes at round_timeout_s, or ended by an error
+      errors          {reason: count} of the unfinished
+      fct_ms          count, mean, sd (of the sample), p50, p95, p99, max of the completion times in ms,
+                      from connect() to the last byte, finished mice only; null when none finished
+      fct_list_ms     each completion time, by round and then in the order of opening; null: unfinished
+      rto_timeouts    retransmission timeouts of mice, both ends, handshake included
+      rto_source      "tcp_info" (exact), or "namespace": all timeouts of the senders in these rounds, each
+                      from the end of the one before, elephants' included, because the kernel is older
+                      than 6.7
+      segments_dropped   data segments sent by the servers less those that reached the client
+      client_retransmissions  what clients sent again: a SYN, a SYN-ACK, a request or its ACK was lost
+      retransmissions    segments sent again, both ends
+    mice_left_out   the same of the mice of all other rounds, so that one can see what was left out; null
+                    when every round counts
+    distance        limit_ms, the time that a volley takes on the wire alone, floor_ms, the p99 of the same
+                    volley alone on this machine (null: not known), and the mice's p99 over each, limit_times
+                    and floor_times
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fairq_ryu.experiments.measure.stats import fct_summary
+
+
+class Round(NamedTuple):
+    """One volley of mice and its reports."""
+
+    mice: list[dict[str, Any]]
+    """reports of the client's end"""
+    sender_timeouts: int
+    """retransmission timeouts in the senders' namespaces since the end of the round before, elephants' too"""
+    stolen_percent: float
+    """of all CPU time during the volley"""
+
+
+def mice_of(chosen: Sequence[Round], servers: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The mice of the chosen rounds alone, at both ends; None without any."""
+    if not chosen:
+        return None
+    client = [mouse for each in chosen for mouse in each.mice]
+    ids = {mouse["id"] for mouse in client}
+    return mice_summary(
+        client,
+        [mouse for mouse in servers if mouse["id"] in ids],
+        sum(each.sender_timeouts for each in chosen),
+    )
+
+
+def mice_summary(
+    client: Sequence[Mapping[str, Any]], servers: Sequence[Mapping[str, Any]], namespace_timeouts: int
+) -> dict[str, Any]:
+    """Mice from the reports of both ends, which are matched by id. ``servers`` has no others than the
+    client's. ``namespace_timeouts`` replaces the sockets' own counter on kernels that have none.
+    """
+    by_id = {each["id"]: each for each in servers}
+    both = [(each, by_id[each["id"]]) for each in client if each["id"] in by_id]
+    ends = [*client, *servers]
+    exact = all(each["total_rto"] is not None for each in ends)
+    times = [each["fct_ns"] / 1e6 if each["fct_ns"] is not None else None for each in client]
+    finished = [each for each in times if each is not None]
+    return {
+        "count": len(client),
+        "unfinished": len(client) - len(finished),
+        "errors": dict(Counter(each["error"] for each in client if each["error"])),
+        "fct_ms": fct_summary(finished),
+        "fct_list_ms": times,
+        "rto_timeouts": sum(each["total_rto"] for each in ends) if exact else namespace_timeouts,
+        "rto_source": "tcp_info" if exact else "namespace",
+        "segments_dropped": sum(there["data_segs_out"] - here["data_segs_in"] for here, there in both),
+        "client_retransmissions": sum(each["total_retrans"] for each in client),
+        "retransmissions": sum(each["total_retrans"] for each in ends),
+    }

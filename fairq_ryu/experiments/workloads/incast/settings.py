@@ -1,0 +1,37 @@
+"""The settings of an incast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.settings import Scenario, setting
+from fairq_ryu.experiments.workloads.common import settings as shared
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncastScenario(Scenario):
+    """Volleys of mice beside elephants."""
+
+    elephants: int = shared.elephants()
+    mice_per_sender: int = setting(
+        "number of new connections that each sender answers in each round", low=0, high=1000, example=2
+    )
+    mice_bytes: int = setting("size of each mouse", unit="bytes", low=1, high=100_000_000, example=11_500)
+    rounds: int = shared.rounds()
+    round_interval_s: float = shared.round_interval_s()
+    round_timeout_s: float = shared.round_timeout_s()
+    warmup_s: float = shared.warmup_s()
+    elephants_only_s: float = shared.elephants_only_s()
+    after_s: float = shared.after_s()
+
+    @property
+    def mice(self) -> int:
+        """Number of mice in the whole run, unless rounds are repeated."""
+        return self.senders * self.mice_per_sender * self.rounds
+
+    def check(self) -> None:
+        """`UserError` when the settings contradict each other."""
+        super().check()
+        if not self.elephants and not self.mice_per_sender:
+            raise UserError("there is nothing to send", "raise elephants or mice_per_sender")

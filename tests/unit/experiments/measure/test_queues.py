@@ -1,0 +1,37 @@
+import pytest
+
+from fairq_ryu.experiments.measure import queues
+from fairq_ryu.experiments.traffic.workers import RunError
+
+
+def status(byte_ns, clock_ns, drops, rewritten, histogram):
+    queue = {
+        "bytes": 0, "peak": 0, "limit": 125_000, "rate": 25e6, "drops": drops, "packets": 10 * drops,
+        "byte_ns": byte_ns, "clock_ns": clock_ns, "histogram": histogram,
+    }  # fmt: skip
+    port = {"ofport": 3, "name": "s1-eth3", "ifindex": 9, "queue": queue, "rewritten": rewritten}
+    return {"bridge": "s1", "ports": [{"name": "s1-eth1", "queue": None, "rewritten": 0}, port]}
+
+
+def test_two_readings_of_a_queue_are_differenced():
+    before = queues.queue_of(status(5_000, 1_000, 3, 7, [[0, 1000, 400]]), "s1-eth3")
+    after = queues.queue_of(
+        status(5_000 + 2_000 * 10**9, 1_000 + 10**9, 10, 107, [[0, 1000, 400], [1000, 3000, 10**9]]),
+        "s1-eth3",
+    )
+    figures = queues.between(before, after)
+    assert figures["mean_bytes"] == pytest.approx(2_000)
+    assert figures["seconds"] == pytest.approx(1)
+    assert figures["p99_bytes"] == pytest.approx(1000 + 0.99 * 2000)
+    assert (figures["drops"], figures["packets"], figures["acks_rewritten"]) == (7, 70, 100)
+    assert figures["histogram"] == [[1000, 3000, 10**9]]
+
+
+def test_a_queue_that_cannot_be_read_is_an_error():
+    with pytest.raises(RunError, match="does not show port s1-eth9"):
+        queues.queue_of(status(0, 0, 0, 0, []), "s1-eth9")
+    with pytest.raises(RunError, match="no queue for port s1-eth1"):
+        queues.queue_of(status(0, 0, 0, 0, []), "s1-eth1")
+    reading = queues.queue_of(status(0, 5, 0, 0, []), "s1-eth3")
+    with pytest.raises(RunError, match="restarted"):
+        queues.between(reading, reading)

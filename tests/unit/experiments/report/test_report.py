@@ -1,0 +1,304 @@
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import scenario
+from fairq_ryu.experiments.report import report, result, table
+from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
+from fairq_ryu.experiments.workloads.deadlines import figures as deadlines
+from fairq_ryu.experiments.workloads.fanin import figures as fanin
+from fairq_ryu.experiments.workloads.incast import pictures
+from tests.unit.experiments.report.test_result import once
+
+STORED = Path(__file__).parents[3] / "data" / "result.json"
+
+
+@pytest.fixture
+def directory(tmp_path):
+    shutil.copy(STORED, tmp_path / "result.json")
+    return tmp_path
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pictures are made and not drawn, which is most of the work: for tests of what else is in a report."""
+
+    def save(self, target, **_options):
+        if hasattr(target, "write"):
+            target.write(b"<svg></svg>" if isinstance(target, io.BytesIO) else "<svg></svg>")
+        else:
+            Path(target).touch()
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", save)
+
+
+def rewrite(directory, change):
+    whole = result.load(directory)
+    change(whole)
+    result.save(whole, directory)
+
+
+def test_everything_is_drawn_from_the_result_alone(directory, capsys):
+    assert report.main(directory) == 0
+    made = {each.name for each in directory.iterdir()} - {"result.json"}
+    files = {
+        f"{name}.{kind}" for name in ("fct_cdf", "fct_p99", "queue", "goodput") for kind in ("png", "pdf")
+    }
+    assert made == files | {"report.html"}
+    for name in files:
+        start = (directory / name).read_bytes()[:4]
+        assert start == (b"\x89PNG" if name.endswith("png") else b"%PDF")
+    assert capsys.readouterr().out.splitlines()[0].endswith("report.html")
+
+
+def test_the_page_needs_nothing_else(directory):
+    report.main(directory)
+    page = (directory / "report.html").read_text()
+    sources = re.findall(r'(?:src|href)="([^"]{0,30})', page)
+    assert len(sources) == 4
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
+    assert "http" not in page.replace("http-equiv", "")
+    for words in ("droptail", "fairq", "mice FCT p99 [ms]", "125000", "buffer_bytes", "kernel"):
+        assert words in page
+
+
+def test_the_same_result_gives_the_same_files(directory):
+    report.main(directory)
+    first = {each.name: each.read_bytes() for each in directory.iterdir()}
+    report.main(directory)
+    assert {each.name: each.read_bytes() for each in directory.iterdir()} == first
+
+
+def test_text_from_the_result_is_escaped(directory, undrawn):
+    def change(whole):
+        whole["scenario"]["title"] = "<script>alert(1)</script>"
+        whole["policies"].append({"policy": "iqm", "failed": "the <agent> ended"})
+
+    rewrite(directory, change)
+    report.main(directory)
+    page = (directory / "report.html").read_text()
+    assert "<script>" not in page
+    assert "iqm failed: the &lt;agent&gt; ended" in page
+
+
+@pytest.mark.parametrize(
+    ("part", "missing"),
+    [("mice", {"fct_cdf", "fct_p99"}), ("elephants", {"goodput"})],
+)
+def test_what_was_not_measured_is_left_out(directory, undrawn, part, missing):
+    def change(whole):
+        for policy in whole["policies"]:
+            policy[part] = None
+
+    rewrite(directory, change)
+    report.main(directory)
+    drawn = {each.stem for each in directory.glob("*.png")}
+    assert drawn == {"fct_cdf", "fct_p99", "queue", "goodput"} - missing
+
+
+def test_disturbed_rounds_are_shown(directory, undrawn):
+    def change(whole):
+        droptail, fairq = whole["policies"]
+        droptail["rounds"] = {"wanted": 2, "made": 3, "disturbed": 1, "counted_disturbed": 0}
+        fairq["rounds"] = {"wanted": 2, "made": 4, "disturbed": 3, "counted_disturbed": 1}
+        droptail["mice_left_out"], fairq["mice_left_out"] = droptail["mice"], None
+
+    rewrite(directory, change)
+    report.main(directory)
+    page = (directory / "report.html").read_text()
+    captions = re.findall("<figcaption>(.*?)</figcaption>", page)
+    told = "; rounds that the host disturbed are {}: droptail 1 of 3, fairq 3 of 4"
+    assert [told.format("left out") + " (1 counted for want of better)" in each for each in captions] == [
+        True, True, False, False,
+    ]  # fmt: skip
+    assert [each.endswith(told.format("included")) for each in captions] == [False, False, True, True]
+    shown = {line[0]: line[1:] for line in table.rows(result.load(directory))}
+    assert shown["rounds made"] == ["3", "4"]
+    assert shown["rounds disturbed (host took CPU)"] == ["1", "3"]
+    assert shown["disturbed rounds kept"] == ["0", "1"]
+    assert shown["left out: mice FCT p99 [ms]"] == [shown["mice FCT p99 [ms]"][0], "-"]
+    out = io.StringIO()
+    table.show(result.load(directory), Console(file=out))
+    assert "fairq: the host took CPU away in 1 of the 2 rounds counted" in out.getvalue()
+    assert "droptail: the host" not in out.getvalue()
+
+
+@pytest.mark.parametrize("rounds", [{"wanted": 2, "made": 2, "disturbed": 0, "counted_disturbed": 0}, None])
+def test_undisturbed_and_older_results_say_nothing_of_it(directory, undrawn, rounds):
+    def change(whole):
+        for policy in whole["policies"]:
+            policy.pop("rounds", None)
+            if rounds is not None:
+                policy["rounds"] = rounds
+
+    rewrite(directory, change)
+    report.main(directory)
+    page = (directory / "report.html").read_text()
+    assert "that the host disturbed" not in page
+    assert "left out" not in page
+    assert ("disturbed rounds kept" in page) == (rounds is not None)
+
+
+def test_a_damaged_result_is_one_clear_line(directory, undrawn):
+    rewrite(directory, lambda whole: whole["policies"][0].pop("queue"))
+    with pytest.raises(UserError) as caught:
+        report.main(directory)
+    assert "is damaged" in caught.value.message
+    with pytest.raises(UserError, match="there is no"):
+        report.main(directory / "elsewhere")
+
+
+def test_the_table_on_a_pipe_is_plain_columns():
+    out = io.StringIO()
+    table.show(json.loads(STORED.read_text()), Console(file=out))
+    lines = out.getvalue().splitlines()
+    assert lines[0].split() == ["droptail", "fairq"]
+    assert any(line.startswith("mice FCT p99 [ms]") for line in lines)
+    remark = next(place for place, line in enumerate(lines) if line.startswith("One repetition: "))
+    assert len({len(line) for line in lines[:remark] if line.strip()}) == 1
+    assert "\x1b" not in out.getvalue()
+
+
+def test_the_table_on_a_terminal_has_the_same_figures():
+    out = io.StringIO()
+    whole = json.loads(STORED.read_text())
+    table.show(whole, Console(file=out, force_terminal=True, width=120))
+    for line in [*table.rows(whole), *table.ratio_rows(whole)]:
+        for text in line:
+            assert text in out.getvalue()
+
+
+QUEUE = {"port": "s1-eth3", "limit_bytes": 1, "qdisc_drops": 0, "rounds": None, "alone": None}
+
+
+def outcome(ms, deadline):
+    return Outcome(Flow(0, 0, 1_600_000, 1, deadline), ms, 1, None, 0, 0)
+
+
+def with_deadlines(name, missed):
+    run = {
+        "flows": [deadlines.flow_figures(outcome(500 if missed else 100, 0.3))],
+        "endless": [{"goodput_mbit": 50.0, "longest_gap_ms": 9.0}],
+    }
+    return {
+        "policy": name,
+        "failed": None,
+        "deadlines": deadlines.deadlines_figures([run, run], 2),
+        "queue": QUEUE,
+    }
+
+
+def with_fanin(name, p50s):
+    sweep = [
+        {"n": n, "qdisc_drops": 0, "queue": None, **fanin.rounds_figures([[outcome(p50, 0.2)]], 0, 1)}
+        for n, p50 in zip((1, 20), p50s, strict=True)
+    ]
+    return {"policy": name, "failed": None, "fanin": fanin.fanin_figures(sweep, 0), "queue": QUEUE}
+
+
+def all_rows(directory):
+    """The labels of both tables, with the texts of their policies."""
+    whole = result.load(directory)
+    return {line[0]: line[1:] for line in [*table.rows(whole), *table.ratio_rows(whole)]}
+
+
+def test_flows_with_deadlines_have_rows_and_pictures_of_their_own(tmp_path):
+    policies = [with_deadlines("droptail", True), with_deadlines("sed", False)]
+    result.save(result.assemble(scenario.load("deadlines").settings, {}, once(policies)), tmp_path)
+    report.main(tmp_path)
+    assert {each.stem for each in tmp_path.glob("*.png")} == {"completion", "silence"}
+    rows = all_rows(tmp_path)
+    assert rows["deadlines missed"] == ["2", "0"]
+    assert rows["1.6 MB in 0.3 s: mean [ms]"] == ["500", "100"]
+    assert rows["deadlines missed vs droptail"] == ["-", "0.0%"]
+
+
+def test_a_fan_in_has_rows_and_pictures_of_its_own(tmp_path):
+    policies = [with_fanin("droptail", (100, 400)), with_fanin("sed", (50, 100))]
+    result.save(result.assemble(scenario.load("rounds").settings, {}, once(policies)), tmp_path)
+    report.main(tmp_path)
+    assert {each.stem for each in tmp_path.glob("*.png")} == {"missed", "last_byte"}
+    rows = all_rows(tmp_path)
+    assert rows["n = 20: last byte p50 [ms]"] == ["400.0", "100.0"]
+    assert rows["n = 20: deadlines missed"] == ["1", "0"]
+    assert rows["last byte p50, times sooner, worst n vs droptail"] == ["-", "2.0"]
+
+
+def test_a_failed_policy_leaves_the_others_theirs(tmp_path):
+    failed = {"policy": "sed", "failed": "no"}
+    whole = result.assemble(
+        {"title": "t", "traffic": "fanin"}, {}, once([failed, with_fanin("droptail", (100, 400))])
+    )
+    assert ["n = 1: flows", "-", "1"] in table.rows(whole)
+
+
+def test_a_result_of_an_unknown_workload_is_one_clear_line(directory, undrawn):
+    rewrite(directory, lambda whole: whole["scenario"].update(traffic="rain"))
+    with pytest.raises(UserError, match="of traffic 'rain', which this version does not know"):
+        report.main(directory)
+
+
+def test_elephants_afterwards_are_drawn(directory, undrawn):
+    def change(whole):
+        for policy in whole["policies"]:
+            policy["elephants"] |= {"after_sum_mbit": 180.0, "after_share": 0.95}
+
+    rewrite(directory, change)
+    report.main(directory)
+    assert (directory / "phases.png").exists()
+    shown = {line[0]: line[1:] for line in table.rows(result.load(directory))}
+    assert shown["afterwards / alone: goodput"] == ["95.0%", "95.0%"]
+
+
+def test_the_report_can_go_elsewhere(directory, tmp_path):
+    out = tmp_path / "new" / "place"
+    assert report.main(directory, out) == 0
+    assert {each.name for each in out.iterdir()} <= set(report.WRITTEN)
+    assert not (directory / "report.html").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot write to"):
+        report.main(directory, tmp_path / "file")
+
+
+def test_the_page_shows_settings_as_a_table_and_explains_its_terms(directory):
+    def change(whole):
+        whole["metadata"]["settings"] = {"fairq": {"alpha": 0.25, "slow_start": True}, "sed": {"missed": ""}}
+        whole["metadata"]["overrides"] = {"rounds": "2", "cc": "reno"}
+        whole["scenario"]["flows"] = [1, 5]
+
+    rewrite(directory, change)
+    report.main(directory)
+    page = (directory / "report.html").read_text()
+    assert "{" not in re.sub(r"<style>.*?</style>", "", page, flags=re.S)
+    for cells in (
+        ("[fairq]", "alpha", "0.25"),
+        ("[fairq]", "slow_start", "yes"),
+        ("[sed]", "missed", "-"),
+        ("overrides", "rounds = 2, cc = reno"),
+        ("flows", "1, 5"),
+    ):
+        assert "".join(f"<td>{cell}</td>" for cell in cells) in page
+    terms = re.findall(r"<dt>(.*?)</dt>", page)
+    assert {"mouse, mice", "elephant", "alone", "Jain&#x27;s index"} <= set(terms)
+    assert "n" not in terms  # this result has no fan-in
+
+
+def test_what_is_wrong_with_a_policy_s_figures_stands_on_the_page(directory):
+    rewrite(directory, lambda whole: whole["policies"][1].update(unsound="the policy failed once"))
+    report.main(directory)
+    assert "fairq: the policy failed once; these figures" in (directory / "report.html").read_text()
+
+
+def test_the_tail_is_dots_on_its_logarithmic_axis(directory):
+    whole = result.load(directory)
+    (axes,) = pictures.p99(whole["policies"], whole["scenario"]).axes
+    assert axes.get_yscale() == "log" and not axes.patches
+    assert [line.get_ydata()[0] for line in axes.lines] == [
+        each["mice"]["fct_ms"]["p99"] for each in whole["policies"]
+    ]

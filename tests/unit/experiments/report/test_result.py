@@ -1,0 +1,81 @@
+import json
+
+import pytest
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.report import result
+
+
+def once(policies):
+    """A single repetition."""
+    return [{"order": [each["policy"] for each in policies], "floor": None, "policies": policies}]
+
+
+def policy(name, p99, rto, goodput, mean_bytes=None):
+    fct = {"count": 1, "mean": p99 / 2, "sd": p99 / 4, "p50": 1, "p95": 2, "p99": p99, "max": p99}
+    return {
+        "policy": name, "failed": None,
+        "mice": {"fct_ms": fct, "rto_timeouts": rto, "segments_dropped": 0},
+        "elephants": {"goodput_sum_mbit": goodput, "jain": 1.0},
+        "queue": {"rounds": {"mean_bytes": mean_bytes} if mean_bytes else None, "qdisc_drops": 4},
+    }  # fmt: skip
+
+
+def test_the_first_policy_is_what_the_others_are_compared_with():
+    compared = result.compare([policy("droptail", 800, 400, 190), policy("fairq", 20, 2, 185.25)])
+    assert set(compared) == {"fairq"}
+    assert compared["fairq"]["fct_p99_times_lower"] == pytest.approx(40)
+    assert compared["fairq"]["mice_rto_share"] == pytest.approx(0.005)
+    assert compared["fairq"]["goodput_share"] == pytest.approx(0.975)
+    assert compared["fairq"]["mice_drops_share"] is None  # nothing to divide by
+    assert compared["fairq"]["queue_mean_share"] is None
+    assert result.compare([]) == {}
+    assert result.compare([policy("droptail", 800, 400, 190)]) == {}
+
+
+def test_failed_policies_are_kept_but_not_compared():
+    whole = result.assemble(
+        {"title": "t"}, {}, once([{"policy": "droptail", "failed": "no"}, policy("fairq", 20, 2, 185)])
+    )
+    assert len(whole["policies"]) == 2
+    assert whole["comparison"] == {}
+
+
+def test_a_result_survives_the_disk(tmp_path):
+    whole = result.assemble(
+        {"title": "t"}, {"kernel": "6"}, once([policy("a", 8, 1, 2), policy("b", 4, 1, 2)])
+    )
+    path = result.save(whole, tmp_path)
+    assert result.load(tmp_path) == whole == json.loads(path.read_text())
+    assert [each.name for each in tmp_path.iterdir()] == ["result.json"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"schema": "fairq-result/0"}', '{"schema": "fairq-result/1"}']
+)
+def test_what_is_no_result_is_refused(tmp_path, text):
+    (tmp_path / "result.json").write_text(text)
+    with pytest.raises(UserError) as caught:
+        result.load(tmp_path)
+    assert "fairq run" in caught.value.remedy
+    assert "\n" not in str(caught.value)
+
+
+def test_no_result_is_refused(tmp_path):
+    with pytest.raises(UserError, match="there is no"):
+        result.load(tmp_path / "nowhere")
+
+
+def test_drops_are_compared_by_the_round():
+    first, other = policy("droptail", 800, 400, 190), policy("fairq", 20, 2, 185)
+    assert result.compare([first, other])["fairq"]["drops_share"] == pytest.approx(1)  # an older result
+    first["rounds"], other["rounds"] = {"made": 30}, {"made": 60}
+    assert result.compare([first, other])["fairq"]["drops_share"] == pytest.approx(0.5)
+    first["rounds"] = other["rounds"] = None  # without mice
+    assert result.compare([first, other])["fairq"]["drops_share"] == pytest.approx(1)
+
+
+def test_results_of_the_schema_before_are_read(tmp_path):
+    whole = result.assemble({"title": "t"}, {}, once([policy("a", 8, 1, 2)]))
+    result.save({**whole, "schema": "fairq-result/1"}, tmp_path)
+    assert result.load(tmp_path)["policies"] == whole["policies"]

@@ -1,0 +1,42 @@
+import pytest
+
+from fairq_ryu.experiments.report import result
+from fairq_ryu.experiments.workloads.fanin import figures
+from tests.unit.experiments.workloads.common.test_outcomes import came
+
+
+def test_rounds_add_up():
+    made = [
+        [came(10, 0.02, rto=1, retrans=2), came(30, 0.02)],
+        [came(20, 0.02), came(None, 0.02, retrans=5, rto=3)],
+    ]
+    summed = figures.rounds_figures(made, namespace_timeouts=99, timeout_s=1)
+    assert (summed["flows"], summed["unfinished"], summed["errors"]) == (4, 1, {"timeout": 1})
+    assert (summed["deadlines"], summed["missed"]) == (4, 2)
+    assert summed["last_byte_list_ms"] == [30, 1000]
+    assert summed["goodput_mbit"] == pytest.approx(3 * 988 * 8e-6 / 1.03)
+    assert (summed["rto_timeouts"], summed["rto_source"], summed["retransmissions"]) == (4, "tcp_info", 7)
+
+
+def test_old_kernels_fall_back_to_the_namespace():
+    summed = figures.rounds_figures([[came(10, rto=None)]], 7, 1)
+    assert (summed["rto_timeouts"], summed["rto_source"], summed["deadlines"]) == (7, "namespace", 0)
+
+
+def fanin(*medians, missed=1, rto=2):
+    sweep = [
+        {"last_byte_ms": {"p50": p50}, "flows": 1, "unfinished": 0, "deadlines": 4, "missed": missed,
+         "rto_timeouts": rto, "retransmissions": 0, "qdisc_drops": 0}
+        for p50 in medians
+    ]  # fmt: skip
+    return {"failed": None, "fanin": figures.fanin_figures(sweep, 0)}
+
+
+def test_fan_ins_are_compared_at_the_worst_number_of_flows():
+    compared = result.compare(
+        [{"policy": "droptail", **fanin(300, 200, missed=5)}, {"policy": "rsed", **fanin(30, 50, rto=1)}]
+    )["rsed"]
+    assert compared["last_byte_times_lower"] == 4
+    assert compared["fanin_missed_share"] == pytest.approx(0.2)
+    assert compared["fanin_rto_share"] == pytest.approx(0.5)
+    assert compared["goodput_share"] is None

@@ -1,0 +1,68 @@
+import random
+
+import pytest
+
+from fairq_ryu.experiments.workloads.incast import measurement
+
+
+class Clock:
+    """The machine and the hosts of a run: volleys without a network, on a host that steals by a list."""
+
+    def __init__(self, host):
+        self.host = list(host)
+        self.volleys = []
+        self.jiffies = self.stolen = self.timeouts = 0
+
+    def volley(self, mice, _timeout):
+        self.volleys.append([mouse["id"] for mouse in mice])
+        self.timeouts += 7
+        self.stolen += self.host.pop(0) if self.host else 0
+        self.jiffies += 7
+        return [{"id": mouse["id"]} for mouse in mice]
+
+    def cpu_times(self):
+        return self.jiffies, 0, self.stolen
+
+
+@pytest.fixture
+def incast(monkeypatch):
+    def make(host, wanted):
+        from fairq_ryu.experiments import scenario
+
+        clock, said = Clock(host), []
+        chosen = scenario.load(
+            "incast", {"rounds": str(wanted), "senders": "2", "round_interval_s": "0", "seed": "1"}
+        )
+        made_incast = object.__new__(measurement.Incast)
+        made_incast._scenario = chosen
+        made_incast._random = random.Random(1)
+        made_incast._progress = lambda step, part: said.append((step, part))
+        made_incast._expected_s = 1.0
+        made_incast._targets = [{}, {}]
+        monkeypatch.setattr(made_incast, "_volley", clock.volley)
+        monkeypatch.setattr(made_incast, "read_counters", lambda: {"rto_timeouts": clock.timeouts})
+        monkeypatch.setattr(measurement.machine, "cpu_times", clock.cpu_times)
+        return made_incast, clock, said
+
+    return make
+
+
+def test_a_run_goes_on_until_there_are_enough_undisturbed_rounds(incast):
+    running, clock, said = incast([0, 1, 0, 2], 3)
+    found = running._rounds()
+    assert [round(each.stolen_percent) for each in found] == [0, 14, 0, 29, 0]
+    assert [each.sender_timeouts for each in found] == [7] * 5
+    # Every mouse has a number of its own, by which its round is known.
+    assert [sorted(ids) for ids in clock.volleys] == [
+        [4 * n, 4 * n + 1, 4 * n + 2, 4 * n + 3] for n in range(5)
+    ]
+    assert [step for step, _part in said] == [
+        "round 1 of 3", "round 2 of 3", "round 3 of 3",
+        "round 4, the host disturbed 1", "round 5, the host disturbed 2",
+    ]  # fmt: skip
+    assert all(0 <= part <= 1 for _step, part in said)
+
+
+def test_a_run_ends_at_twice_the_rounds(incast):
+    running, clock, _said = incast([3] * 100, 4)
+    assert len(running._rounds()) == len(clock.volleys) == 8
