@@ -12,8 +12,7 @@ from bench.program_run import Program
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.program import ProgramLimits
-from fairq_ryu.channel import oxm
-from fairq_ryu.channel.flowmod import WindowSetting
+from fairq_ryu.model import WindowKind, WindowRule
 
 REPEAT = 200_000
 ROUNDS = 7
@@ -85,7 +84,7 @@ def _measure(datapath: BridgePrograms, ours: Program, empty: Program, indexes: l
         took = cost(ours, packet, index)
         print(f"{what:33} {took:7.0f} ns a packet   {took - nothing:5.0f} ns more than the empty program")
     lease = time.monotonic_ns() + 3600 * 10**9
-    datapath.put_rule(1, WindowSetting(oxm.TCP_WINDOW_POOL, 100_000), lease, 0)
+    datapath.put_rule(1, WindowRule(WindowKind.POOL, 100_000), lease, 0)
     took = cost(ours, ack, to_2)
     print(f"{'ACK, pool rule, already low':33} {took:7.0f} ns a packet   {took - nothing:5.0f} ns more")
     # One run at a time, because a window is lowered once: the clock of the call itself is in both.

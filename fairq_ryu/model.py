@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import NamedTuple
 
 # The hash of a flow's addresses and ports, by which it is given one of several paths. Bit i is the parity of
@@ -90,6 +90,36 @@ class TcpSegment(NamedTuple):
     wscale: int | None = None
 
 
+class SegmentState(NamedTuple):
+    """The last segment of one direction of a connection, as its switch has seen it; ``key.src`` is the
+    sender.
+
+    ``found`` is False if the switch does not know the direction or has seen no acknowledgement of it; then
+    the other fields are not valid. ``port``: the OpenFlow port through which its segments leave;
+    ``seq_next``: the sequence number behind all that it has sent (data, SYN, FIN); ``ack``: its last
+    acknowledgement number; ``window``: the 16-bit window field that it sent with that number, before any
+    switch lowered it, in units of ``1 << wscale``; ``wscale``: the window scale in force (0: the ends agreed
+    on none; None: the handshake was not seen). ``tsval`` and ``tsecr``: its last timestamps (RFC 7323);
+    ``has_timestamps`` None: its segments carry timestamps that the switch could not read, so nobody can
+    create a segment in its name. ``idle_ms``: the time since its last segment; ``fin``: it has sent FIN;
+    ``rst``: the connection was reset.
+    """
+
+    key: FlowKey
+    found: bool
+    port: int = 0
+    seq_next: int = 0
+    ack: int = 0
+    window: int = 0
+    wscale: int | None = None
+    tsval: int = 0
+    tsecr: int = 0
+    has_timestamps: bool | None = False
+    idle_ms: int = 0
+    fin: bool = False
+    rst: bool = False
+
+
 class QueueSample(NamedTuple):
     """The queue of a port at one moment, as its switch reports it.
 
@@ -164,49 +194,101 @@ class FlowInfo:
     opener: PortKey | None = None
 
 
+class WindowKind(Enum):
+    """How a switch uses the bytes of a window rule. This is the only table of the kinds: a new kind is one
+    entry here, its number in ``layout.h``, and one branch in the eBPF program's window rule.
+
+    ``field`` names the OXM field that carries the bytes in a FlowMod, and ``oxm_number`` is its number;
+    ``map_number`` stands for the kind in the eBPF maps (``FQ_RULE_...`` in ``layout.h``). A kind that is
+    ``port_only`` cannot be set for a single flow.
+    """
+
+    WINDOW = "tcp_window", 1, 1, False
+    POOL = "tcp_window_pool", 2, 2, True
+
+    def __init__(self, field: str, oxm_number: int, map_number: int, port_only: bool) -> None:
+        self.field = field
+        self.oxm_number = oxm_number
+        self.map_number = map_number
+        self.port_only = port_only
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRule:
+    """What a switch does to the receive windows of a flow or of a port's flows, from policy to eBPF map.
+
+    ``bytes`` is unscaled. WINDOW: each flow gets a window of this size; 0 pauses it. POOL: the active flows
+    of the port share these bytes.
+    """
+
+    kind: WindowKind
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class WindowPlan:
-    """The windows that should stand for one port; what is not in it should not stand.
+    """The windows that should be installed for one port; rules that it does not contain are removed.
 
-    ``pool``: bytes shared by the port's active flows; ``window``: one window for each of them (at
-    most one of the two); ``flows``: a window for single flows, by the direction of their data
-    (0 pauses the flow). All in bytes, unscaled.
+    ``pool``: bytes shared by the port's active flows; ``window``: one window for each of them; ``rule``: a
+    rule of any kind for the port (at most one of the three); ``flows``: a window for single flows, by the
+    direction of their data (0 pauses the flow). All in bytes, unscaled. Raises ValueError if a size is not a
+    whole number of bytes or if the port has more than one rule.
     """
 
     pool: int | None = None
     window: int | None = None
     flows: Mapping[FlowKey, int] = field(default_factory=dict)
+    rule: WindowRule | None = None
 
     def __post_init__(self) -> None:
-        if self.pool is not None and self.window is not None:
+        if sum(each is not None for each in (self.pool, self.window, self.rule)) > 1:
             raise ValueError("a plan has a pool or a window for the port, not both")
-        for size in (self.pool, self.window, *self.flows.values()):
-            # Refused here, in the policy that made it: it could not be said to a switch.
+        for size in (self.pool, self.window, self.rule and self.rule.bytes, *self.flows.values()):
+            # Checked here, in the policy that made it: such a size cannot be sent to a switch.
             if size is not None and (not isinstance(size, int) or size < 0):
                 raise ValueError(f"a window is a whole number of bytes, not {size}")
 
     def __bool__(self) -> bool:
-        return self.pool is not None or self.window is not None or bool(self.flows)
+        return self.port_rule is not None or bool(self.flows)
+
+    @property
+    def port_rule(self) -> WindowRule | None:
+        """The rule for all flows of the port."""
+        if self.pool is not None:
+            return WindowRule(WindowKind.POOL, self.pool)
+        if self.window is not None:
+            return WindowRule(WindowKind.WINDOW, self.window)
+        return self.rule
+
+    @property
+    def rules(self) -> dict[FlowKey | None, WindowRule]:
+        """All rules of the plan, by flow; None stands for the rule of the port and comes last."""
+        found: dict[FlowKey | None, WindowRule] = {
+            flow: WindowRule(WindowKind.WINDOW, size) for flow, size in self.flows.items()
+        }
+        port_rule = self.port_rule
+        if port_rule is not None:
+            found[None] = port_rule
+        return found
 
 
 NO_WINDOWS = WindowPlan()
 
 
 class RuleTarget(NamedTuple):
-    """What a rule holds for: a flow (by the direction of its data), or all flows of a port (None)."""
+    """The flows that a rule is for: one flow (by its data's direction) or all flows of a port (None)."""
 
     port: PortKey
     flow: FlowKey | None
 
 
 class RuleChange(NamedTuple):
-    """``bytes`` None: the rule is to go. ``pool``: divide the bytes among the port's active flows. ``wake``:
-    the flow was paused and is not any more; its sender must be told, or it would wait for its persist timer.
+    """A rule to install or renew; ``rule`` None removes the rule. ``wake``: the flow was paused and no longer
+    is; its sender needs a window update, because otherwise it waits for its persist timer.
     """
 
     target: RuleTarget
-    bytes: int | None
-    pool: bool = False
+    rule: WindowRule | None
     wake: bool = False
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from fairq_ryu.agent import messages
 from fairq_ryu.agent.notices import Notices
 from fairq_ryu.agent.programs.drops import Allowance, DropCounts, can_be_lost
-from fairq_ryu.channel import congestion
+from fairq_ryu.channel import congestion, dropped_packet
 from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.dropped_packet import DroppedPacket
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.model import Thresholds
@@ -116,7 +116,7 @@ class QueueWatch:
             notice = self._queues.congestion(port)
             if self._notices.tell(port, notice.state, now_ns):
                 self.notices_sent += 1
-                self._listeners.tell_all(messages.congestion_notice(notice))
+                self._listeners.tell_all(congestion.notice_message(notice))
 
     @property
     def next_ns(self) -> int | None:
@@ -130,7 +130,7 @@ class QueueWatch:
             if not self.thresholds.get(port, NOTHING).drops or not can_be_lost(frame):
                 counts.passed_over += 1
             elif self._allowance.take(now_ns) and self._listeners.tell_ready(
-                messages.dropped(port, frame, length)
+                dropped_packet.encode(DroppedPacket(port, frame, length))
             ):
                 counts.told += 1
             else:

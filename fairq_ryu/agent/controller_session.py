@@ -16,7 +16,7 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.requests import HANDLERS
-from fairq_ryu.channel import wellformed
+from fairq_ryu.channel import framing, wellformed
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.layouts import Malformed
 from fairq_ryu.channel.protocol import ofp
@@ -82,7 +82,7 @@ class ControllerSession:
 
     def ping(self) -> None:
         """Ask the controller whether it is still there."""
-        self.push(messages.message(ofp.OFPT_ECHO_REQUEST, 2))
+        self.push(framing.message(ofp.OFPT_ECHO_REQUEST, 2))
 
     def note_peaks(self, states: dict[int, QueueState]) -> None:
         """Remember peaks that another asker's question makes the datapath forget."""

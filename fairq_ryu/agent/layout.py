@@ -89,8 +89,6 @@ fq_taildrop: Any = STRUCTS["fq_taildrop"]
 LITTLE_ENDIAN = sys.byteorder == "little"
 BUCKETS = CONSTANTS["FQ_BUCKETS"]
 HIST_BINS = CONSTANTS["FQ_HIST_BINS"]
-RULE_WINDOW = CONSTANTS["FQ_RULE_WINDOW"]
-RULE_POOL = CONSTANTS["FQ_RULE_POOL"]
 
 
 def histogram_bounds(index: int) -> tuple[int, int]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from fairq_ryu import __version__
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.rule_table import Rule
-from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.channel import oxm
+from fairq_ryu.channel.framing import message, serialized
 from fairq_ryu.channel.protocol import addrconv, ofp, parser
 
 _HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
@@ -21,11 +21,6 @@ _MAX_BODY = 60000
 _ERROR_DATA = 64
 _NS = 1_000_000_000
 _UNKNOWN = 0xFFFFFFFFFFFFFFFF
-
-
-def message(kind: int, xid: int, body: bytes = b"") -> bytes:
-    """A whole message."""
-    return _HEADER.pack(ofp.OFP_VERSION, kind, _HEADER.size + len(body), xid) + body
 
 
 def hello(xid: int) -> bytes:
@@ -144,24 +139,18 @@ def table_stats(active: int, lookups: int, matched: int) -> bytes:
     return struct.pack(ofp.OFP_TABLE_STATS_PACK_STR, 0, active, lookups, matched)
 
 
-def _serialized(thing: Any) -> bytes:
-    buffer = bytearray()
-    thing.serialize(buffer, 0)
-    return bytes(buffer)
-
-
 def match(rule: Rule) -> bytes:
     """The rule's ``ofp_match``, padded."""
-    return _serialized(parser.OFPMatch(**rule.match))
+    return serialized(parser.OFPMatch(**rule.match))
 
 
 def flow_stats(rule: Rule, matched: int, lowered: int, now_ns: int) -> bytes:
     """An ``ofp_flow_stats``; the packet count is that of ACKs that met the rule, and the byte count, for
     want of a better place, that of ACKs whose window was lowered.
     """
-    action = parser.OFPActionSetField(**{rule.setting.kind: rule.setting.bytes})
+    action = parser.OFPActionSetField(**{rule.window.kind.field: rule.window.bytes})
     instruction = parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [action])
-    tail = match(rule) + _serialized(instruction)
+    tail = match(rule) + serialized(instruction)
     age = max(0, now_ns - rule.since_ns)
     head = struct.pack(
         ofp.OFP_FLOW_STATS_0_PACK_STR,
@@ -197,23 +186,3 @@ def flow_removed(rule: Rule, reason: int, matched: int, lowered: int, now_ns: in
         lowered,
     )
     return message(ofp.OFPT_FLOW_REMOVED, 0, body + match(rule))
-
-
-def congestion_notice(notice: congestion.CongestionNotice) -> bytes:
-    """EXPERIMENTER: a port is congested, or is not any more."""
-    head = struct.pack("!II", oxm.EXPERIMENTER_ID, congestion.EXP_TYPE_CONGESTION)
-    return message(ofp.OFPT_EXPERIMENTER, 0, head + congestion.encode_notice(notice))
-
-
-def dropped(ofport: int, frame: bytes, length: int) -> bytes:
-    """PACKET_IN: a frame of ``length`` bytes that the queue of a port refused, or its beginning."""
-    head = struct.pack(
-        ofp.OFP_PACKET_IN_PACK_STR,
-        ofp.OFP_NO_BUFFER,
-        min(length, 0xFFFF),
-        ofp.OFPR_ACTION,
-        0,
-        congestion.COOKIE_DROPPED,
-    )
-    in_port = _serialized(parser.OFPMatch(in_port=ofport))
-    return message(ofp.OFPT_PACKET_IN, 0, head + in_port + bytes(2) + frame)

@@ -8,11 +8,8 @@ from collections.abc import Callable, Iterator
 
 from fairq_ryu.agent import messages
 from fairq_ryu.agent.openflow_server import Session
-from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.rule_table import Rule
-from fairq_ryu.channel import flow_records as records
-from fairq_ryu.channel import oxm, queue_depth
-from fairq_ryu.channel import segment_state as segments
+from fairq_ryu.agent.window_channel import answer_request
 from fairq_ryu.channel.flowmod import OpenFlowError, decode_match
 from fairq_ryu.channel.protocol import ofp
 
@@ -92,15 +89,6 @@ def _table_stats(session: Session, request: bytes) -> Iterator[bytes]:
     yield messages.table_stats(len(table), matched, matched)
 
 
-def _ports_asked(session: Session, number: int) -> list[BridgePort]:
-    ports = session.server.data.ports
-    if number == ofp.OFPP_ANY:
-        return list(ports.values())
-    if number not in ports:
-        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_PORT, f"no port {number} here")
-    return [ports[number]]
-
-
 def _body(request: bytes, size: int) -> bytes:
     body = request[ofp.OFP_MULTIPART_REQUEST_SIZE :]
     if len(body) != size:
@@ -113,7 +101,7 @@ def _body(request: bytes, size: int) -> bytes:
 def _port_stats(session: Session, request: bytes) -> Iterator[bytes]:
     number = struct.unpack("!I4x", _body(request, 8))[0]
     age = session.server.age_ns(time.monotonic_ns())
-    for port in _ports_asked(session, number):
+    for port in session.server.requested_ports(number):
         state = session.server.data.queue(port)
         yield messages.port_stats(port.ofport, state.packets, state.bytes, state.drops, age)
 
@@ -125,35 +113,13 @@ def _queue_stats(session: Session, request: bytes) -> Iterator[bytes]:
     if queue not in (0, ofp.OFPQ_ALL):
         raise OpenFlowError(ofp.OFPET_QUEUE_OP_FAILED, ofp.OFPQOFC_BAD_QUEUE, f"no queue {queue}")
     age = session.server.age_ns(time.monotonic_ns())
-    for port in _ports_asked(session, number):
+    for port in session.server.requested_ports(number):
         state = session.server.data.queue(port)
         yield messages.queue_stats(port.ofport, state.packets, state.bytes, state.drops, age)
 
 
 def _experimenter_multipart(session: Session, request: bytes) -> Iterator[bytes]:
-    head = request[ofp.OFP_MULTIPART_REQUEST_SIZE :][:8]
-    if len(head) < 8:
-        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "experimenter header truncated")
-    experimenter, exp_type = struct.unpack("!II", head)
-    if experimenter != oxm.EXPERIMENTER_ID:
-        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXPERIMENTER, f"{experimenter:#x}")
-    body = request[ofp.OFP_MULTIPART_REQUEST_SIZE + 8 :]
-    try:
-        if exp_type == queue_depth.EXP_TYPE_QUEUE_DEPTH:
-            ports = _ports_asked(session, queue_depth.decode_request(body))
-            parts = [queue_depth.encode_reply([r]) for r in session.server.queue_depths(session, ports)]
-        elif exp_type == records.EXP_TYPE_FLOW_RECORDS:
-            asked = records.decode_request(body)
-            parts = session.server.data.flow_records(asked.idle_ms, _ports_asked(session, asked.port))
-        elif exp_type == segments.EXP_TYPE_SEGMENTS:
-            states = map(session.server.data.segment_state, segments.decode_request(body))
-            parts = [segments.encode_state(state) for state in states]
-        else:
-            raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE, f"type {exp_type}")
-    except ValueError as error:
-        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, str(error)) from None
-    yield head
-    yield from parts
+    return answer_request(session, request[ofp.OFP_MULTIPART_REQUEST_SIZE :])
 
 
 _MULTIPARTS: dict[int, Callable[[Session, bytes], Iterator[bytes]]] = {

@@ -16,9 +16,9 @@ from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import Rule, RuleSink, RuleTable
 from fairq_ryu.channel import oxm, queue_depth
+from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
-from fairq_ryu.channel.segment_state import SegmentState
-from fairq_ryu.model import FlowKey
+from fairq_ryu.model import FlowKey, SegmentState
 
 
 class BridgeData(RuleSink, Queues, Protocol):
@@ -134,6 +134,17 @@ class OpenFlowServer:
                 for session in self.sessions:
                     if session.role != ofp.OFPCR_ROLE_SLAVE:
                         session.push(messages.flow_removed(rule, reason, *counts, now_ns))
+
+    def requested_ports(self, number: int) -> list[BridgePort]:
+        """The ports that a request names; OFPP_ANY names all. Raises :class:`OpenFlowError` if there is no
+        such port.
+        """
+        ports = self.data.ports
+        if number == ofp.OFPP_ANY:
+            return list(ports.values())
+        if number not in ports:
+            raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_PORT, f"no port {number} here")
+        return [ports[number]]
 
     def queue_depths(self, asker: Session, ports: list[BridgePort]) -> list[queue_depth.QueueDepth]:
         """Queue records, with peaks since ``asker`` asked last."""

@@ -13,32 +13,20 @@ from collections.abc import Callable
 from fairq_ryu.agent import messages
 from fairq_ryu.agent.multipart import answer_multipart
 from fairq_ryu.agent.openflow_server import Session
-from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.agent.window_channel import receive_command
 from fairq_ryu.channel.flowmod import OpenFlowError, decode_flow_mod
+from fairq_ryu.channel.framing import message
 from fairq_ryu.channel.protocol import ofp
 
 _HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
 
 
 def _echo(session: Session, request: bytes, xid: int) -> None:
-    session.send(messages.message(ofp.OFPT_ECHO_REPLY, xid, request[_HEADER.size :]))
+    session.send(message(ofp.OFPT_ECHO_REPLY, xid, request[_HEADER.size :]))
 
 
 def _experimenter(session: Session, request: bytes, _xid: int) -> None:
-    if len(request) < 16:
-        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "experimenter message too short")
-    experimenter, exp_type = struct.unpack_from("!II", request, _HEADER.size)
-    if experimenter != oxm.EXPERIMENTER_ID:
-        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXPERIMENTER, f"{experimenter:#x}")
-    if exp_type != congestion.EXP_TYPE_SET_THRESHOLDS:
-        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE, f"type {exp_type}")
-    if session.role == ofp.OFPCR_ROLE_SLAVE:
-        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE, "a slave may not set thresholds")
-    try:
-        wanted = congestion.decode_set(request[16:])
-    except ValueError as error:
-        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, str(error)) from None
-    session.server.watch.set(wanted, time.monotonic_ns())
+    receive_command(session, request[_HEADER.size :])
 
 
 def _features(session: Session, _request: bytes, xid: int) -> None:
@@ -46,7 +34,7 @@ def _features(session: Session, _request: bytes, xid: int) -> None:
 
 
 def _get_config(session: Session, _request: bytes, xid: int) -> None:
-    session.send(messages.message(ofp.OFPT_GET_CONFIG_REPLY, xid, struct.pack("!HH", 0, 0)))
+    session.send(message(ofp.OFPT_GET_CONFIG_REPLY, xid, struct.pack("!HH", 0, 0)))
 
 
 def _set_config(session: Session, request: bytes, _xid: int) -> None:
@@ -57,7 +45,7 @@ def _set_config(session: Session, request: bytes, _xid: int) -> None:
 
 def _barrier(session: Session, _request: bytes, xid: int) -> None:
     # Every request is done before the next is read.
-    session.send(messages.message(ofp.OFPT_BARRIER_REPLY, xid))
+    session.send(message(ofp.OFPT_BARRIER_REPLY, xid))
 
 
 def _role(session: Session, request: bytes, xid: int) -> None:
@@ -81,7 +69,7 @@ def _role(session: Session, request: bytes, xid: int) -> None:
             server.master.role = ofp.OFPCR_ROLE_SLAVE
         server.master = session
     current = server.generation if server.generation is not None else 0xFFFFFFFFFFFFFFFF
-    session.send(messages.message(ofp.OFPT_ROLE_REPLY, xid, struct.pack("!I4xQ", session.role, current)))
+    session.send(message(ofp.OFPT_ROLE_REPLY, xid, struct.pack("!I4xQ", session.role, current)))
 
 
 def _flow_mod(session: Session, request: bytes, _xid: int) -> None:

@@ -14,12 +14,11 @@ from fairq_ryu.channel.flowmod import (
     FlowMod,
     MatchFields,
     OpenFlowError,
-    WindowSetting,
     match_fields,
     rule_target,
 )
 from fairq_ryu.channel.protocol import ofp
-from fairq_ryu.model import FlowKey
+from fairq_ryu.model import FlowKey, WindowRule
 
 Target = int | FlowKey
 NS = 1_000_000_000
@@ -31,7 +30,7 @@ class RuleSink(Protocol):
     def has_port(self, port: int) -> bool:
         """Is this a port of the bridge that a rule can be put on?"""
 
-    def put_rule(self, target: Target, setting: WindowSetting, expires_ns: int, slot: int) -> None:
+    def put_rule(self, target: Target, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Make a rule stand, or change it."""
 
     def drop_rule(self, target: Target) -> None:
@@ -49,7 +48,7 @@ class Rule:
     """A rule as it stands. ``target`` is a port number, or the flow of the ACKs it lowers."""
 
     target: Target
-    setting: WindowSetting
+    window: WindowRule
     cookie: int
     hard_timeout: int
     priority: int
@@ -150,7 +149,7 @@ class RuleTable:
         return match.items() <= fields.items()
 
     def _add(self, mod: FlowMod, now_ns: int) -> None:
-        assert mod.setting is not None  # the decoder refuses an ADD without one
+        assert mod.window is not None  # the decoder refuses an ADD without one
         target = rule_target(mod.match)
         if isinstance(target, int) and not self._sink.has_port(target):
             raise OpenFlowError(ofp.OFPET_BAD_MATCH, ofp.OFPBMC_BAD_VALUE, f"no port {target} here")
@@ -164,20 +163,20 @@ class RuleTable:
                 ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL, f"{self.capacity} rules stand already"
             )
         slot = old.slot if old is not None else self._free[-1]
-        rule = Rule(target, mod.setting, mod.cookie, mod.hard_timeout, mod.priority, mod.flags, now_ns, slot)
+        rule = Rule(target, mod.window, mod.cookie, mod.hard_timeout, mod.priority, mod.flags, now_ns, slot)
         if old is None or mod.flags & ofp.OFPFF_RESET_COUNTS:
             self._sink.reset_counters(slot)
-        self._sink.put_rule(target, rule.setting, rule.expires_ns, slot)
+        self._sink.put_rule(target, rule.window, rule.expires_ns, slot)
         if old is None:
             self._free.pop()
         self._rules[target] = rule
 
     def _modify(self, rule: Rule, mod: FlowMod) -> None:
-        assert mod.setting is not None
+        assert mod.window is not None
         if mod.flags & ofp.OFPFF_RESET_COUNTS:
             self._sink.reset_counters(rule.slot)
-        self._sink.put_rule(rule.target, mod.setting, rule.expires_ns, rule.slot)
-        self._rules[rule.target] = replace(rule, setting=mod.setting)
+        self._sink.put_rule(rule.target, mod.window, rule.expires_ns, rule.slot)
+        self._rules[rule.target] = replace(rule, window=mod.window)
 
     def _remove(self, rule: Rule) -> None:
         self._sink.drop_rule(rule.target)

@@ -36,8 +36,8 @@ def _rule(rule: Rule | None, now_ns: int) -> dict[str, Any] | None:
     if rule is None or rule.expires_ns <= now_ns:
         return None
     return {
-        "kind": "pool" if rule.setting.kind.endswith("pool") else "window",
-        "bytes": rule.setting.bytes,
+        "kind": rule.window.kind.name.lower(),
+        "bytes": rule.window.bytes,
         "expires_in_s": (rule.expires_ns - now_ns) / 1e9,
     }
 

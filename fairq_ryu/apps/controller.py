@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ryu.app.wsgi import WSGIApplication
@@ -19,7 +20,8 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.topology.switches import LLDPPacket
 
 from fairq_ryu.apps import settings
-from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth, segment_state
+from fairq_ryu.channel import congestion, flow_records, oxm
+from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.bridges import FabricController, PortState
 from fairq_ryu.control.counters import Counts
@@ -97,6 +99,7 @@ class Controller(app_manager.RyuApp):
         )
         self._holds = self.config.value("fairq_ryu", "syn") == "hold"
         self.counts = Counts()
+        self._agent_messages = AgentMessages(self.windows, self._on_records, self.counts, self.logger)
         self._joining: dict[int, tuple[Any, list[Any]]] = {}  # bridges, and the rules they have told of
         self._held_syns: SynQueue[tuple[Any, parse.Frame, bytes, PortKey, float]] = SynQueue()
         self._held_there = hub.Event()
@@ -249,7 +252,7 @@ class Controller(app_manager.RyuApp):
             self.counts.packet_ins["other"] += 1
             return
         if datapath.id not in self.fabric.bridges:
-            self._on_lost(message)
+            self._agent_messages.packet_in(self._link(datapath), message, time.monotonic())
             return
         data = bytes(message.data)
         in_port = PortKey(datapath.id, message.match["in_port"])
@@ -272,15 +275,6 @@ class Controller(app_manager.RyuApp):
             self._copied(frame, frame.tcp, in_port, now)
         elif cookie == pipeline.COOKIE_HELD:
             self._hold(datapath, frame, data, in_port, now)
-
-    def _on_lost(self, message: Any) -> None:
-        """An agent hands over a packet that a queue has dropped."""
-        link = self._link(message.datapath)
-        ours = link is not None and message.cookie == congestion.COOKIE_DROPPED
-        self.counts.packet_ins["loss" if ours else "other"] += 1
-        if link is not None and ours:
-            key = PortKey(link.dpid, message.match["in_port"])
-            self.windows.lost(key, bytes(message.data), message.total_len, time.monotonic())
 
     def _on_lldp(self, event: Any, data: bytes, in_port: PortKey) -> None:
         try:
@@ -503,52 +497,19 @@ class Controller(app_manager.RyuApp):
 
     @set_ev_cls(ofp_event.EventOFPExperimenterStatsReply, MAIN_DISPATCHER)
     def on_experimenter_reply(self, event: Any) -> None:
-        """An agent's answer: queue depths, flow records or segments."""
-        message = event.msg
-        body = message.body
-        link = self._link(message.datapath)
-        if link is None or body.experimenter != oxm.EXPERIMENTER_ID:
-            return
-        data, now = bytes(body.data), time.monotonic()
-        more = bool(message.flags & ofp.OFPMPF_REPLY_MORE)
-        try:
-            if body.exp_type == queue_depth.EXP_TYPE_QUEUE_DEPTH:
-                if not more:
-                    link.queues_answered(now)
-                self.windows.depths(link, queue_depth.decode_reply(data), now)
-            elif body.exp_type == flow_records.EXP_TYPE_FLOW_RECORDS:
-                whole = link.records(message.xid, flow_records.decode_reply(data), more)
-                if whole is not None:
-                    self._on_records(link, *whole, now)
-            elif body.exp_type == segment_state.EXP_TYPE_SEGMENTS:
-                self.windows.segments(segment_state.decode_reply(data), now)
-        except ValueError as error:
-            self._nonsense(link, error)
+        """An agent's reply: queue depths, flow records or segments."""
+        link = self._link(event.msg.datapath)
+        if link is not None:
+            self._agent_messages.reply(link, event.msg, time.monotonic())
 
     @set_ev_cls(ofp_event.EventOFPExperimenter, MAIN_DISPATCHER)
     def on_experimenter(self, event: Any) -> None:
-        """An agent says that a queue has crossed a threshold."""
-        message = event.msg
-        link = self._link(message.datapath)
-        if link is None or message.experimenter != oxm.EXPERIMENTER_ID:
-            return
-        try:
-            if message.exp_type == congestion.EXP_TYPE_CONGESTION:
-                told = congestion.decode_notice(bytes(message.data))
-                self.windows.congestion(link, told, time.monotonic())
-        except ValueError as error:
-            self._nonsense(link, error)
+        """An agent reports something without a request: a queue has crossed a threshold."""
+        link = self._link(event.msg.datapath)
+        if link is not None:
+            self._agent_messages.notification(link, event.msg, time.monotonic())
 
-    def _nonsense(self, link: AgentLink, error: ValueError) -> None:
-        self.counts.malformed += 1
-        self.logger.warning("agent of bridge %016x talks nonsense: %s", link.dpid, error)
-
-    def _on_records(
-        self, link: AgentLink, port: int | None, found: list[flow_records.FlowRecord], now: float
-    ) -> None:
-        if port is not None:
-            self.windows.progress(link, port, found, now)
-            return
+    def _on_records(self, link: AgentLink, found: Sequence[flow_records.FlowRecord], now: float) -> None:
         link.flows_unscaled = sum(not record.flags & _SCALED for record in found)
         seen = [
             SeenFlow(

@@ -1,26 +1,31 @@
-"""Congestion on the channel: thresholds that a controller sets, and what the agent tells unasked.
+"""Congestion of a port: the thresholds that a controller sets, and the notices that the agent sends when a
+queue crosses them.
 
-All are OFPT_EXPERIMENTER messages (OpenFlow 1.3.5, section 7.5.4), in network byte order. A packet that a
-queue refused comes as an OFPT_PACKET_IN with :data:`COOKIE_DROPPED`, ``in_port`` being the port it would
-have left by.
+Both are OFPT_EXPERIMENTER messages (OpenFlow 1.3.5, section 7.5.4), in network byte order.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from fairq_ryu.channel import framing
+from fairq_ryu.channel.dispatch import Incoming
 from fairq_ryu.model import Congestion, Thresholds
 
 EXP_TYPE_SET_THRESHOLDS = 4
 EXP_TYPE_CONGESTION = 5
-COOKIE_DROPPED = 0xFA17 << 48 | 0xD809
 
 REPORT_DROPS = 1  # flag of SET_THRESHOLDS
 # Codes (exp_type) of the OFPET_EXPERIMENTER errors that answer a SET_THRESHOLDS.
-ERROR_ORDER = 1  # nom is not below cng
-ERROR_FLAGS = 2  # unknown flags
-ERROR_NO_DROPS = 3  # this switch's kernel does not tell of dropped packets
+ERROR_ORDER = 1
+ERROR_FLAGS = 2
+ERROR_NO_DROPS = 3
+ERRORS = {
+    ERROR_ORDER: "NOM is not below CNG",
+    ERROR_FLAGS: "unknown flags",
+    ERROR_NO_DROPS: "its kernel does not report dropped packets",
+}
 
 _SET = struct.Struct("!IIII")
 _NOTICE = struct.Struct("!IB3xI4xQ")
@@ -30,7 +35,9 @@ _STATES = (Congestion.NOM, Congestion.CNG)
 
 
 class SetThresholds(NamedTuple):
-    """The body of a SET_THRESHOLDS (16 bytes): ``cng`` and ``nom`` in bytes of queue, 0 and 0 for never."""
+    """The body of a SET_THRESHOLDS (16 bytes): ``cng`` and ``nom`` in bytes of queue; 0 and 0: never
+    congested.
+    """
 
     port: int
     cng: int
@@ -39,8 +46,8 @@ class SetThresholds(NamedTuple):
 
 
 class CongestionNotice(NamedTuple):
-    """The body of a congestion message (24 bytes): the state of a port, its queue in bytes, and when that
-    was, in ns of the switch's monotonic clock.
+    """The body of a congestion message (24 bytes): the state of a port, its queue in bytes, and the time of
+    that state in ns of the switch's monotonic clock.
     """
 
     port: int
@@ -49,16 +56,27 @@ class CongestionNotice(NamedTuple):
     clock_ns: int
 
 
+def set_thresholds(datapath: Any, port: int, thresholds: Thresholds | None) -> Any:
+    """The message that sets the thresholds of a port; None: the agent sends no more notices about it."""
+    body = encode_set(port, thresholds or Thresholds(0, 0))
+    return framing.command(datapath, EXP_TYPE_SET_THRESHOLDS, body)
+
+
 def encode_set(port: int, thresholds: Thresholds) -> bytes:
     """The body of a SET_THRESHOLDS."""
     return _SET.pack(port, thresholds.cng, thresholds.nom, REPORT_DROPS * thresholds.drops)
 
 
 def decode_set(data: bytes) -> SetThresholds:
-    """What is to be set, unchecked. Raises ValueError on a wrong length."""
+    """The requested thresholds; their values are not checked. Raises ValueError on a wrong length."""
     if len(data) != SET_SIZE:
         raise ValueError(f"the body of SET_THRESHOLDS is {SET_SIZE} bytes, not {len(data)}")
     return SetThresholds._make(_SET.unpack(data))
+
+
+def notice_message(notice: CongestionNotice) -> bytes:
+    """The whole congestion message."""
+    return framing.notification(EXP_TYPE_CONGESTION, encode_notice(notice))
 
 
 def encode_notice(notice: CongestionNotice) -> bytes:
@@ -68,10 +86,14 @@ def encode_notice(notice: CongestionNotice) -> bytes:
 
 
 def decode_notice(data: bytes) -> CongestionNotice:
-    """What a congestion message says. Raises ValueError on a wrong length or state."""
+    """The content of a congestion message. Raises ValueError on a wrong length or state."""
     if len(data) != NOTICE_SIZE:
         raise ValueError(f"the body of a congestion message is {NOTICE_SIZE} bytes, not {len(data)}")
     port, state, backlog, clock_ns = _NOTICE.unpack(data)
     if state >= len(_STATES):
         raise ValueError(f"state {state} in a congestion message")
     return CongestionNotice(port, _STATES[state], backlog, clock_ns)
+
+
+SET = Incoming(EXP_TYPE_SET_THRESHOLDS, "SET_THRESHOLDS", decode_set)
+NOTICE = Incoming(EXP_TYPE_CONGESTION, "congestion message", decode_notice)

@@ -1,7 +1,7 @@
-"""The flow-record multipart: what a switch's agent knows of the flows that cross its bridge.
+"""The flow-record multipart: what an agent knows of the flows that cross its bridge.
 
 Request body (8 bytes): idle limit in milliseconds (flows silent for longer are left out; 0: all), and the
-port whose flows are wanted (``OFPP_ANY`` for all). Reply body: one 88-byte record a direction of a
+port whose flows are requested (``OFPP_ANY`` for all). Reply body: one 88-byte record for each direction of a
 connection. Network byte order.
 """
 
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from fairq_ryu.channel import framing
+from fairq_ryu.channel.dispatch import Incoming
 from fairq_ryu.model import FlowKey
 from fairq_ryu.packet import addresses
 
@@ -25,7 +27,7 @@ RECORD_SIZE = _RECORD.size
 
 KNOWN = 1  # the handshake was seen: the scale is known
 CLOSED = 2  # this direction has sent FIN, or the connection was reset
-RULED = 4  # a rule of its own holds for it
+RULED = 4  # it has a window rule of its own
 ESTABLISHED = 8  # the handshake is complete: both ends have acknowledged something, or data has passed
 UNSCALED = 0xFF
 
@@ -33,12 +35,11 @@ UNSCALED = 0xFF
 class FlowRecord(NamedTuple):
     """One direction of a connection: the segments that ``key.src`` sends.
 
-    ``port`` is the OpenFlow port by which they leave; ``wscale`` what the *sender* announced (None:
-    no option); ``mss`` what it announced, bytes; ``idle_ms`` the time since its last segment;
-    ``bytes`` payload, ``packets`` data segments; ``rewritten`` the number of its segments whose
-    window was lowered; ``acked`` the payload bytes of this direction that the other end has acknowledged;
-    ``rtt_us`` the round-trip time of the connection in microseconds, as its handshake showed it (0: not
-    known).
+    ``port``: the OpenFlow port through which they leave; ``wscale``: the window scale that the *sender*
+    announced (None: no option); ``mss``: the MSS that it announced, bytes; ``idle_ms``: the time since its
+    last segment; ``bytes``: payload; ``packets``: data segments; ``rewritten``: segments whose window was
+    lowered; ``acked``: payload bytes of this direction that the other end has acknowledged; ``rtt_us``: the
+    round-trip time of the connection in microseconds, measured in its handshake (0: not known).
     """
 
     key: FlowKey
@@ -55,12 +56,19 @@ class FlowRecord(NamedTuple):
 
 
 class RecordRequest(NamedTuple):
-    """Whose records are wanted: flows not silent for longer than ``idle_ms`` (0: all) that leave by ``port``
-    (``OFPP_ANY``: by any).
+    """The requested records: those of flows not silent for longer than ``idle_ms`` (0: all) that leave
+    through ``port`` (``OFPP_ANY``: any port).
     """
 
     idle_ms: int
     port: int
+
+
+def request(datapath: Any, idle_ms: int, port: int = ofp.OFPP_ANY) -> Any:
+    """The request for the records of the flows that leave through a port, or of all; see
+    :class:`RecordRequest`.
+    """
+    return framing.request(datapath, EXP_TYPE_FLOW_RECORDS, encode_request(idle_ms, port))
 
 
 def encode_request(idle_ms: int, port: int = ofp.OFPP_ANY) -> bytes:
@@ -69,7 +77,7 @@ def encode_request(idle_ms: int, port: int = ofp.OFPP_ANY) -> bytes:
 
 
 def decode_request(data: bytes) -> RecordRequest:
-    """What is asked for. Raises ValueError on a wrong length."""
+    """The content of a request. Raises ValueError on a wrong length."""
     if len(data) != REQUEST_SIZE:
         raise ValueError(f"a flow-record request is {REQUEST_SIZE} bytes, not {len(data)}")
     return RecordRequest._make(_REQUEST.unpack(data))
@@ -79,8 +87,8 @@ def encode_reply(records: Iterable[FlowRecord]) -> bytes:
     """The reply's body."""
     return b"".join(
         _RECORD.pack(
-            addresses.packed(r.key.src).ljust(16, b"\0"),
-            addresses.packed(r.key.dst).ljust(16, b"\0"),
+            addresses.padded(r.key.src),
+            addresses.padded(r.key.dst),
             r.key.sport,
             r.key.dport,
             r.key.version,
@@ -121,10 +129,11 @@ def decode_reply(data: bytes) -> list[FlowRecord]:
         idle,
         rtt,
     ) in _RECORD.iter_unpack(data):
-        if version not in (4, 6):
-            raise ValueError(f"a flow record of IP version {version}")
-        length = 4 if version == 4 else 16
-        key = FlowKey(addresses.text(src[:length]), addresses.text(dst[:length]), sport, dport)
+        key = FlowKey(addresses.unpadded(src, version), addresses.unpadded(dst, version), sport, dport)
         scale = None if wscale == UNSCALED else wscale
         records.append(FlowRecord(key, port, flags, scale, mss, idle, size, packets, rewritten, acked, rtt))
     return records
+
+
+REQUEST = Incoming(EXP_TYPE_FLOW_RECORDS, "flow-record request", decode_request)
+REPLY = Incoming(EXP_TYPE_FLOW_RECORDS, "flow-record reply", decode_reply)

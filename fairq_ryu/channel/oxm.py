@@ -1,7 +1,7 @@
-"""The two experimenter match fields of the window channel, and the numbers that mark it as ours.
+"""The experimenter match fields of the window channel, one for each kind of window rule, and its identifiers.
 
-Both are 32-bit and hold *unscaled* bytes; the switch applies each flow's window scale (RFC 7323).
-They appear in ``set_field`` only. On the wire (ONF OpenFlow 1.3.5, section 7.2.3.2)::
+All fields are 32-bit and contain *unscaled* bytes; the switch applies each flow's window scale (RFC 7323).
+They are used in ``set_field`` only. On the wire (ONF OpenFlow 1.3.5, section 7.2.3.2)::
 
      0                   1                   2                   3
     +-------------------------------+-------------+-+---------------+
@@ -20,17 +20,17 @@ from typing import Any
 from ryu.lib import type_desc
 from ryu.ofproto import ofproto_v1_3, oxm_fields
 
-# The project has no number of its own from the IEEE or the ONF. 02-fa-17 has the "locally
-# administered" bit of an OUI set, so it can meet no vendor's.
+from fairq_ryu.model import WindowKind
+
+# The project has no number from the IEEE or the ONF. 02-fa-17 has the "locally administered" bit of an OUI
+# set, so it cannot collide with a vendor's.
 EXPERIMENTER_ID = 0x0002FA17
 
-TCP_WINDOW = "tcp_window"
-TCP_WINDOW_POOL = "tcp_window_pool"
-OXM_FIELD_TCP_WINDOW = 1
-OXM_FIELD_TCP_WINDOW_POOL = 2
+KINDS = {kind.oxm_number: kind for kind in WindowKind}
 OXM_LENGTH = 8
 
-# An agent's datapath id: its bridge's, with this in the 16 bits that the spec leaves to implementers.
+# An agent's datapath id is its bridge's, with this in the 16 bits that the specification leaves to
+# implementers.
 DPID_MARKER = 0xFA17
 _DPID_MASK = (1 << 48) - 1
 
@@ -43,12 +43,12 @@ def agent_dpid(bridge_dpid: int) -> int:
 
 
 def is_agent(dpid: int) -> bool:
-    """Is this the datapath id of an agent?"""
+    """Whether this is the datapath id of an agent."""
     return dpid >> 48 == DPID_MARKER
 
 
 def bridge_dpid(dpid: int) -> int:
-    """The datapath id of the bridge that an agent stands beside."""
+    """The datapath id of an agent's bridge."""
     return dpid & _DPID_MASK
 
 
@@ -57,10 +57,10 @@ class _WindowField(oxm_fields._Experimenter):
 
 
 def register() -> None:
-    """Teach Ryu's OpenFlow 1.3 codec the two fields. A second call changes nothing."""
+    """Register the fields with Ryu's OpenFlow 1.3 codec. A second call changes nothing."""
     types: list[Any] = ofproto_v1_3.oxm_types
-    if any(field.name == TCP_WINDOW for field in types):
+    known = {field.name for field in types}
+    if known.issuperset(kind.field for kind in WindowKind):
         return
-    types.append(_WindowField(TCP_WINDOW, OXM_FIELD_TCP_WINDOW, type_desc.Int4))
-    types.append(_WindowField(TCP_WINDOW_POOL, OXM_FIELD_TCP_WINDOW_POOL, type_desc.Int4))
+    types += [_WindowField(kind.field, kind.oxm_number, type_desc.Int4) for kind in WindowKind]
     oxm_fields.generate(ofproto_v1_3.__name__)

@@ -1,20 +1,22 @@
-"""The segment-state multipart: the last segment of one direction of some flows, by which an ACK can be made.
+"""The segment-state multipart: the last segment of single directions, from which an ACK can be created.
 
-Request body: one 40-byte key for each direction that is wanted, at most :data:`MAX_KEYS`. Reply body: one
-72-byte record for each key, in their order. Network byte order; addresses as in the flow records.
+Request body: one 40-byte key for each requested direction, at most :data:`MAX_KEYS`. Reply body: one 72-byte
+record for each key, in their order. Network byte order; addresses as in the flow records.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any
 
-from fairq_ryu.model import FlowKey
+from fairq_ryu.channel import framing
+from fairq_ryu.channel.dispatch import Incoming
+from fairq_ryu.model import FlowKey, SegmentState
 from fairq_ryu.packet import addresses
 
 EXP_TYPE_SEGMENTS = 3
-# Each costs the agent a look into the flow map, between the questions of others.
+# Each key costs the agent a lookup in the flow map, and other requests wait meanwhile.
 MAX_KEYS = 512
 
 _KEY = struct.Struct("!16s16sHHB3x")
@@ -22,7 +24,7 @@ _STATE = struct.Struct("!IIIIHBxIII")
 KEY_SIZE = _KEY.size
 RECORD_SIZE = _KEY.size + _STATE.size
 
-FOUND = 1  # all that follows is known
+FOUND = 1  # the direction is known, and all other fields are valid
 TIMESTAMPS = 2  # tsval and tsecr are those of the segment
 TIMESTAMPS_UNKNOWN = 4  # its segments carry timestamps, but the switch could not read the last ones
 FIN = 8
@@ -30,37 +32,10 @@ RST = 16
 NO_SCALE = 0xFF
 
 
-class SegmentState(NamedTuple):
-    """What the sender of one direction, ``key.src``, said last.
-
-    ``found`` is False when the switch does not know, or has seen no acknowledgement of it; the rest is then
-    without meaning. ``port`` is the OpenFlow port by which its segments leave; ``seq_next`` the sequence
-    number behind all it has sent (data, SYN, FIN); ``ack`` its last acknowledgement number, ``window`` the
-    window it advertised with that, before any switch lowered it, in steps of ``1 << wscale``; ``wscale``
-    the shift in force (0: the ends agreed on none; None: the handshake was not seen). ``has_timestamps``
-    None: its segments carry timestamps (RFC 7323) that the switch could not read, so nobody can make one in
-    its name. ``fin``: it has sent FIN; ``rst``: the connection was reset.
-    """
-
-    key: FlowKey
-    found: bool
-    port: int = 0
-    seq_next: int = 0
-    ack: int = 0
-    window: int = 0
-    wscale: int | None = None
-    tsval: int = 0
-    tsecr: int = 0
-    has_timestamps: bool | None = False
-    idle_ms: int = 0
-    fin: bool = False
-    rst: bool = False
-
-
 def _encode_key(key: FlowKey) -> bytes:
     return _KEY.pack(
-        addresses.packed(key.src).ljust(16, b"\0"),
-        addresses.packed(key.dst).ljust(16, b"\0"),
+        addresses.padded(key.src),
+        addresses.padded(key.dst),
         key.sport,
         key.dport,
         key.version,
@@ -69,10 +44,14 @@ def _encode_key(key: FlowKey) -> bytes:
 
 def _decode_key(data: bytes) -> FlowKey:
     src, dst, sport, dport, version = _KEY.unpack(data)
-    if version not in (4, 6):
-        raise ValueError(f"a flow of IP version {version}")
-    length = 4 if version == 4 else 16
-    return FlowKey(addresses.text(src[:length]), addresses.text(dst[:length]), sport, dport)
+    return FlowKey(addresses.unpadded(src, version), addresses.unpadded(dst, version), sport, dport)
+
+
+def request(datapath: Any, keys: Sequence[FlowKey]) -> Any:
+    """The request for the last segment of single directions. Raises ValueError for more than
+    :data:`MAX_KEYS`.
+    """
+    return framing.request(datapath, EXP_TYPE_SEGMENTS, encode_request(keys))
 
 
 def encode_request(keys: Sequence[FlowKey]) -> bytes:
@@ -83,10 +62,10 @@ def encode_request(keys: Sequence[FlowKey]) -> bytes:
 
 
 def decode_request(data: bytes) -> list[FlowKey]:
-    """The directions asked for. Raises ValueError on a wrong length, IP version or too many."""
+    """The requested directions. Raises ValueError on a wrong length or IP version, or too many keys."""
     if len(data) % KEY_SIZE or len(data) > MAX_KEYS * KEY_SIZE:
         raise ValueError(
-            f"a segment-state request is {KEY_SIZE} bytes a flow, for {MAX_KEYS} at most, not {len(data)}"
+            f"a segment-state request is {KEY_SIZE} bytes a flow, at most {MAX_KEYS} flows, not {len(data)}"
         )
     return [_decode_key(data[at : at + KEY_SIZE]) for at in range(0, len(data), KEY_SIZE)]
 
@@ -140,3 +119,7 @@ def decode_reply(data: bytes) -> list[SegmentState]:
             )
         )
     return states
+
+
+REQUEST = Incoming(EXP_TYPE_SEGMENTS, "segment-state request", decode_request)
+REPLY = Incoming(EXP_TYPE_SEGMENTS, "segment-state reply", decode_reply)

@@ -8,11 +8,10 @@ from typing import Any
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from fairq_ryu.channel import congestion, oxm, queue_depth, segment_state
 from fairq_ryu.channel import flow_records as records
-from fairq_ryu.channel import oxm, queue_depth
 from fairq_ryu.control.counters import ROUND_TRIPS, Histogram, Peak
 from fairq_ryu.model import FlowKey, PortKey, Thresholds
-from fairq_ryu.openflow import pipeline
 
 _QUEUE_XID = 0xFA17
 # Flow records of one port: this and the port's number. Ryu numbers its own messages from a random number on,
@@ -66,7 +65,7 @@ class AgentLink:
         port = self._port_to_ask(now)
         request = self._requests.get(port)
         if request is None:
-            message = pipeline.ask_queues(self.datapath, port)
+            message = queue_depth.request(self.datapath, port)
             message.set_xid(_QUEUE_XID)
             message.serialize()
             request = self._requests[port] = bytes(message.buf)
@@ -127,7 +126,7 @@ class AgentLink:
         """Ask for all flow records, unless that was done within the ``interval``."""
         if now - self._records_asked_at >= interval:
             self._records_asked_at = now
-            message = pipeline.ask_flows(self.datapath, idle_ms)
+            message = records.request(self.datapath, idle_ms)
             message.set_xid(_QUEUE_XID)
             self.datapath.send_msg(message)
 
@@ -137,7 +136,7 @@ class AgentLink:
         """
         if now - self._progress_asked.get(port, float("-inf")) >= interval:
             self._progress_asked[port] = now
-            message = pipeline.ask_flows(self.datapath, _NEWS_MS, port)
+            message = records.request(self.datapath, _NEWS_MS, port)
             message.set_xid(_PROGRESS_XID + port)
             self.datapath.send_msg(message)
 
@@ -170,8 +169,8 @@ class AgentLink:
             wanted = wanted._replace(drops=False)
         if wanted is not None and self._thresholds.get(port) != wanted:
             self._thresholds[port] = wanted
-            self.datapath.send_msg(pipeline.set_thresholds(self.datapath, port, wanted))
+            self.datapath.send_msg(congestion.set_thresholds(self.datapath, port, wanted))
 
     def ask_segments(self, keys: Sequence[FlowKey]) -> None:
         """Ask for the last segment of single directions."""
-        self.datapath.send_msg(pipeline.ask_segments(self.datapath, keys))
+        self.datapath.send_msg(segment_state.request(self.datapath, keys))

@@ -12,11 +12,11 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel.segment_state import MAX_KEYS, SegmentState
+from fairq_ryu.channel.segment_state import MAX_KEYS
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.fabric.flows.table import FlowTable
-from fairq_ryu.model import FlowKey, PortKey
+from fairq_ryu.model import FlowKey, PortKey, SegmentState
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import parse, tcp_build, tcp_timestamps
 

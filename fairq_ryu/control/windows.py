@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fairq_ryu.channel import congestion, flow_records, queue_depth
-from fairq_ryu.channel.segment_state import MAX_KEYS, SegmentState
+from fairq_ryu.channel import congestion, flow_records, flowmod, queue_depth
+from fairq_ryu.channel.segment_state import MAX_KEYS
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.announcement_outcomes import Counted
@@ -19,7 +19,7 @@ from fairq_ryu.fabric.deadlines.announcements import Announcements, Change, Entr
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
 from fairq_ryu.fabric.recovery import recovery
-from fairq_ryu.model import Announcement, FlowKey, FlowProgress, PortKey, RuleChange
+from fairq_ryu.model import Announcement, FlowKey, FlowProgress, PortKey, RuleChange, SegmentState
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import parse, tcp_timestamps
 from fairq_ryu.policies import base
@@ -353,7 +353,7 @@ class WindowController:
                 continue
             told[link.dpid] = link.datapath
             link.rules_said += 1
-            link.datapath.send_msg(pipeline.window_rule(link.datapath, change, self.lease))
+            link.datapath.send_msg(flowmod.window_rule(link.datapath, change, self.lease))
             if change.wake and change.target.flow is not None:
                 awake.append(change.target.flow)
         if awake:

@@ -20,15 +20,15 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth, segment_state
-from fairq_ryu.channel.flowmod import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP, match_fields
-from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey, RuleChange, Thresholds
+from fairq_ryu.channel import flowmod
+from fairq_ryu.channel.flowmod import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP
+from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey
 
 TRACK, SOURCE, PATHS = 0, 1, 2
 DESTINATION = PATHS + HASH_BITS + 1
@@ -92,15 +92,6 @@ def _flow(
         out_port=ofp.OFPP_ANY,
         out_group=ofp.OFPG_ANY,
     )
-
-
-def _match(target: int | FlowKey) -> Any:
-    """A match of :func:`match_fields`. Ryu would sort the fields by their numbers, and read and write each
-    twice to bring it into its own form, which for many new flows is a tenth of the controller's time.
-    """
-    # Of these, IPv6 addresses have the highest numbers; the others are in order.
-    fields = sorted(match_fields(target).items(), key=lambda field: field[0].startswith("ipv6"))
-    return parser.OFPMatch(_ordered_fields=fields)
 
 
 def is_ours(cookie: int) -> bool:
@@ -217,7 +208,7 @@ def pin(datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, tell: b
         datapath,
         PATHS,
         100,
-        _match(flow),
+        flowmod.match(flow),
         [parser.NXActionFinTimeout(_CLOSED_IDLE, 0), parser.OFPActionOutput(port)],
         None,
         COOKIE_PATH,
@@ -228,7 +219,7 @@ def pin(datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, tell: b
 
 def unpin(datapath: Datapath, flow: FlowKey) -> Message:
     """Segments of one direction of a connection have no rule of their own any more."""
-    return _remove(datapath, PATHS, 100, _match(flow))
+    return _remove(datapath, PATHS, 100, flowmod.match(flow))
 
 
 def flow_of(match: Any) -> FlowKey | None:
@@ -334,63 +325,6 @@ def packet_out(datapath: Datapath, data: bytes, in_port: int, out_ports: Iterabl
     )
 
 
-def window_rule(datapath: Datapath, change: RuleChange, lease: int) -> Message:
-    """A window rule for a bridge's agent. A flow's rule matches its ACKs: the flow reversed."""
-    target = change.target
-    match = _match(target.port.port if target.flow is None else target.flow.reversed)
-    if change.bytes is None:
-        return parser.OFPFlowMod(
-            datapath,
-            cookie=COOKIE_BASE,
-            command=ofp.OFPFC_DELETE_STRICT,
-            out_port=ofp.OFPP_ANY,
-            out_group=ofp.OFPG_ANY,
-            match=match,
-        )
-    name = oxm.TCP_WINDOW_POOL if change.pool else oxm.TCP_WINDOW
-    action = parser.OFPActionSetField(**{name: min(change.bytes, 0xFFFFFFFF)})
-    return parser.OFPFlowMod(
-        datapath,
-        cookie=COOKIE_BASE,
-        hard_timeout=lease,
-        match=match,
-        instructions=[parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [action])],
-    )
-
-
-def ask_queues(datapath: Datapath, port: int = ofp.OFPP_ANY) -> Message:
-    """Ask an agent for the queue depth of a port, or of all its ports."""
-    return parser.OFPExperimenterStatsRequest(
-        datapath, 0, oxm.EXPERIMENTER_ID, queue_depth.EXP_TYPE_QUEUE_DEPTH, queue_depth.encode_request(port)
-    )
-
-
 def ask_counters(datapath: Datapath) -> Message:
     """Ask a bridge for the counters of all its ports."""
     return parser.OFPPortStatsRequest(datapath, 0, ofp.OFPP_ANY)
-
-
-def ask_flows(datapath: Datapath, idle_ms: int, port: int = ofp.OFPP_ANY) -> Message:
-    """Ask an agent for its records of the flows that were not silent for so long: those that leave by a
-    port, or all.
-    """
-    return parser.OFPExperimenterStatsRequest(
-        datapath,
-        0,
-        oxm.EXPERIMENTER_ID,
-        flow_records.EXP_TYPE_FLOW_RECORDS,
-        flow_records.encode_request(idle_ms, port),
-    )
-
-
-def ask_segments(datapath: Datapath, keys: Sequence[FlowKey]) -> Message:
-    """Ask an agent for the last segment of single directions. Raises ValueError for too many."""
-    return parser.OFPExperimenterStatsRequest(
-        datapath, 0, oxm.EXPERIMENTER_ID, segment_state.EXP_TYPE_SEGMENTS, segment_state.encode_request(keys)
-    )
-
-
-def set_thresholds(datapath: Datapath, port: int, thresholds: Thresholds | None) -> Message:
-    """Tell an agent when a port is congested; None: it is to say nothing of it any more."""
-    body = congestion.encode_set(port, thresholds or Thresholds(0, 0))
-    return parser.OFPExperimenter(datapath, oxm.EXPERIMENTER_ID, congestion.EXP_TYPE_SET_THRESHOLDS, body)

@@ -1,4 +1,4 @@
-"""IP addresses as text and as bytes: the same come all the time, and ``ipaddress`` takes a while."""
+"""IP addresses as text and as bytes, cached: the same addresses recur, and ``ipaddress`` is slow."""
 
 from __future__ import annotations
 
@@ -8,11 +8,23 @@ from functools import lru_cache
 
 @lru_cache(maxsize=8192)
 def text(packed: bytes) -> str:
-    """As text. Raises ValueError for a length that is neither of IPv4 nor of IPv6."""
+    """An address as text. Raises ValueError unless there are 4 or 16 bytes."""
     return str(ipaddress.ip_address(packed))
 
 
 @lru_cache(maxsize=8192)
 def packed(address: str) -> bytes:
-    """As bytes. Raises ValueError for what is no address."""
+    """An address as bytes. Raises ValueError if the text is not an address."""
     return ipaddress.ip_address(address).packed
+
+
+def padded(address: str) -> bytes:
+    """An address as 16 bytes; IPv4 in the first 4, the rest 0."""
+    return packed(address).ljust(16, b"\0")
+
+
+def unpadded(field: bytes, version: int) -> str:
+    """The address of an IP version in a field of 16 bytes. Raises ValueError if the version is not 4 or 6."""
+    if version not in (4, 6):
+        raise ValueError(f"IP version {version}")
+    return text(field[:4] if version == 4 else field)

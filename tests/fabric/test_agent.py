@@ -11,9 +11,8 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.channel import congestion, oxm, segment_state
+from fairq_ryu.channel import congestion, dropped_packet, oxm, segment_state
 from fairq_ryu.model import Congestion, Thresholds
-from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import parse
 from tests.support.lab import FAIRQ, Process, end, fairq, output, received, until
 from tests.support.ofp import StubController
@@ -275,14 +274,14 @@ def test_no_tracepoints_no_agent_left_over(lab, tmp_path):
 def test_congestion_and_drops_are_told_unasked(lab, stub):
     agent = lab.agent(stub.target)
     stub.accept()
-    stub.send(pipeline.set_thresholds(stub.datapath, lab.port, Thresholds(40_000, 20_000, drops=True)))
+    stub.send(congestion.set_thresholds(stub.datapath, lab.port, Thresholds(40_000, 20_000, drops=True)))
     _, source = lab.bulk()
     message = stub.wait_for(parser.OFPExperimenter)
     assert (message.experimenter, message.exp_type) == (oxm.EXPERIMENTER_ID, congestion.EXP_TYPE_CONGESTION)
     notice = congestion.decode_notice(bytes(message.data))
     assert (notice.port, notice.state) == (lab.port, Congestion.CNG) and notice.backlog > 20_000
     lost = stub.wait_for(parser.OFPPacketIn)
-    assert (lost.cookie, lost.match["in_port"]) == (congestion.COOKIE_DROPPED, lab.port)
+    assert (lost.cookie, lost.match["in_port"]) == (dropped_packet.COOKIE_DROPPED, lab.port)
     assert (lost.reason, lost.buffer_id, lost.total_len) == (
         ofp.OFPR_ACTION,
         ofp.OFP_NO_BUFFER,
@@ -293,7 +292,7 @@ def test_congestion_and_drops_are_told_unasked(lab, stub):
     state = lab.port_status()["congestion"]
     assert (state["cng"], state["nom"], state["drops"]) == (40_000, 20_000, True)
     (segment,) = segment_state.decode_reply(
-        bytes(stub.ask(pipeline.ask_segments(stub.datapath, [frame.tcp.key.reversed])).body.data)
+        bytes(stub.ask(segment_state.request(stub.datapath, [frame.tcp.key.reversed])).body.data)
     )
     assert segment.found and segment.has_timestamps and segment.wscale
     end(source)

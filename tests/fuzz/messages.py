@@ -12,9 +12,26 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from ryu.topology.switches import LLDPPacket
 
 from fairq_ryu.agent import messages as agent
-from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth
-from fairq_ryu.channel import segment_state as segments
-from fairq_ryu.model import Congestion, FlowKey, PortKey, RuleChange, RuleTarget, Thresholds
+from fairq_ryu.channel import (
+    congestion,
+    dropped_packet,
+    flow_records,
+    flowmod,
+    oxm,
+    queue_depth,
+    segment_state,
+)
+from fairq_ryu.model import (
+    Congestion,
+    FlowKey,
+    PortKey,
+    RuleChange,
+    RuleTarget,
+    SegmentState,
+    Thresholds,
+    WindowKind,
+    WindowRule,
+)
 from fairq_ryu.openflow import pipeline
 from tests.unit.fakes import DATAPATH, bridge_port, wire
 
@@ -185,7 +202,7 @@ def from_switch():
         "echo-request": message(ofp.OFPT_ECHO_REQUEST, b"are you there"),
         "echo-reply": message(ofp.OFPT_ECHO_REPLY),
         "experimenter": message(ofp.OFPT_EXPERIMENTER, struct.pack("!II", 0x2320, 13) + bytes(16)),
-        "congestion": agent.congestion_notice(congestion.CongestionNotice(1, Congestion.CNG, 40000, 99)),
+        "congestion": congestion.notice_message(congestion.CongestionNotice(1, Congestion.CNG, 40000, 99)),
         "bundle": message(
             ofp.OFPT_EXPERIMENTER,
             struct.pack("!IIIHH", 0x4F4E4600, 2300, 1, 0, 0) + struct.pack("!HHIII", 0xFFFF, 16, 1, 2, 3),
@@ -263,9 +280,9 @@ def from_switch():
         ),
         "segments": reply(
             0xFFFF,
-            struct.pack("!II", oxm.EXPERIMENTER_ID, segments.EXP_TYPE_SEGMENTS)
-            + segments.encode_state(segment_state(FLOW))
-            + segments.encode_state(segment_state(FLOW6)),
+            struct.pack("!II", oxm.EXPERIMENTER_ID, segment_state.EXP_TYPE_SEGMENTS)
+            + segment_state.encode_state(segment_of(FLOW))
+            + segment_state.encode_state(segment_of(FLOW6)),
         ),
     }
     cookies = {
@@ -276,7 +293,7 @@ def from_switch():
     }
     for name, data in frames().items():
         found[f"packet-in-{name}"] = packet_in(data, cookies.get(name, pipeline.COOKIE_TCP))
-    found["packet-in-dropped"] = agent.dropped(1, frames()["syn"], 1500)
+    found["packet-in-dropped"] = dropped_packet.encode(dropped_packet.DroppedPacket(1, frames()["syn"], 1500))
     found["packet-in-fields"] = packet_in(
         frames()["syn"], in_port=1, metadata=(5, 7), eth_type=0x0800, ip_proto=6, tcp_flags=(2, 2)
     )
@@ -299,8 +316,8 @@ def record(key):
     )
 
 
-def segment_state(key):
-    return segments.SegmentState(
+def segment_of(key):
+    return SegmentState(
         key=key,
         found=True,
         port=1,
@@ -319,10 +336,10 @@ def segment_state(key):
 
 def from_controller():
     """Messages for the agent, by name."""
-    window = RuleChange(RuleTarget(PortKey(1, 1), None), 20000, False)
-    pool = RuleChange(RuleTarget(PortKey(1, 2), None), 60000, True)
-    single = RuleChange(RuleTarget(PortKey(1, 1), FLOW), 3000, False)
-    single6 = RuleChange(RuleTarget(PortKey(1, 1), FLOW6), 3000, False)
+    window = RuleChange(RuleTarget(PortKey(1, 1), None), WindowRule(WindowKind.WINDOW, 20000))
+    pool = RuleChange(RuleTarget(PortKey(1, 2), None), WindowRule(WindowKind.POOL, 60000))
+    single = RuleChange(RuleTarget(PortKey(1, 1), FLOW), WindowRule(WindowKind.WINDOW, 3000))
+    single6 = RuleChange(RuleTarget(PortKey(1, 1), FLOW6), WindowRule(WindowKind.WINDOW, 3000))
     made = {
         "echo-request": parser.OFPEchoRequest(DATAPATH, b"data"),
         "features-request": parser.OFPFeaturesRequest(DATAPATH),
@@ -331,16 +348,16 @@ def from_controller():
         "barrier": parser.OFPBarrierRequest(DATAPATH),
         "role": parser.OFPRoleRequest(DATAPATH, ofp.OFPCR_ROLE_EQUAL, 0),
         "role-master": parser.OFPRoleRequest(DATAPATH, ofp.OFPCR_ROLE_MASTER, 1),
-        "window": pipeline.window_rule(DATAPATH, window, 2),
-        "pool": pipeline.window_rule(DATAPATH, pool, 2),
-        "window-of-flow": pipeline.window_rule(DATAPATH, single, 2),
-        "window-of-flow-6": pipeline.window_rule(DATAPATH, single6, 2),
+        "window": flowmod.window_rule(DATAPATH, window, 2),
+        "pool": flowmod.window_rule(DATAPATH, pool, 2),
+        "window-of-flow": flowmod.window_rule(DATAPATH, single, 2),
+        "window-of-flow-6": flowmod.window_rule(DATAPATH, single6, 2),
         "clear": pipeline.clear(DATAPATH),
-        "depths": pipeline.ask_queues(DATAPATH),
-        "records": pipeline.ask_flows(DATAPATH, 1000),
-        "segments": pipeline.ask_segments(DATAPATH, [FLOW, FLOW6]),
-        "thresholds": pipeline.set_thresholds(DATAPATH, 1, Thresholds(1000, 500, True)),
-        "thresholds-none": pipeline.set_thresholds(DATAPATH, 1, None),
+        "depths": queue_depth.request(DATAPATH),
+        "records": flow_records.request(DATAPATH, 1000),
+        "segments": segment_state.request(DATAPATH, [FLOW, FLOW6]),
+        "thresholds": congestion.set_thresholds(DATAPATH, 1, Thresholds(1000, 500, True)),
+        "thresholds-none": congestion.set_thresholds(DATAPATH, 1, None),
         "desc": parser.OFPDescStatsRequest(DATAPATH, 0),
         "ports": parser.OFPPortDescStatsRequest(DATAPATH, 0),
         "flows": parser.OFPFlowStatsRequest(DATAPATH),

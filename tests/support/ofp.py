@@ -88,7 +88,7 @@ class StubController:
 
     def add(self, match, value, pool=False, hard_timeout=5, **fields):
         """Add a window rule; returns the error that answers it, or None."""
-        name = oxm.TCP_WINDOW_POOL if pool else oxm.TCP_WINDOW
+        name = "tcp_window_pool" if pool else "tcp_window"
         actions = [parser.OFPActionSetField(**{name: value})]
         return self.mod(
             match=parser.OFPMatch(**match),

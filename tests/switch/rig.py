@@ -19,8 +19,7 @@ from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.program import ProgramLimits
-from fairq_ryu.channel.flowmod import WindowSetting
-from fairq_ryu.model import FlowKey
+from fairq_ryu.model import FlowKey, WindowKind, WindowRule
 from tests.switch import packets
 from tests.switch.packets import Segment
 
@@ -91,16 +90,16 @@ class Switch:
         self,
         target: int | FlowKey,
         bytes: int,
-        kind: str = "tcp_window",
+        kind: WindowKind = WindowKind.WINDOW,
         lease: float = 3600,
         slot: int = 0,
     ) -> None:
-        """A rule stands for ``lease`` seconds from now; kind is ``tcp_window`` or ``tcp_window_pool``."""
+        """Install a rule for ``lease`` seconds from now."""
         expires = time.monotonic_ns() + int(lease * 1e9)
-        self.datapath.put_rule(target, WindowSetting(kind, bytes), max(0, expires), slot)
+        self.datapath.put_rule(target, WindowRule(kind, bytes), max(0, expires), slot)
 
     def pool(self, port: int, bytes: int, slot: int = 0) -> None:
-        self.rule(port, bytes, "tcp_window_pool", slot=slot)
+        self.rule(port, bytes, WindowKind.POOL, slot=slot)
 
     def flow(self, key: FlowKey) -> tuple[Any, Any] | None:
         """What is known of a flow: ``fq_dir`` of ``key``'s own direction, and of the other."""

@@ -9,7 +9,7 @@ import pytest
 
 from fairq_ryu.agent import layout
 from fairq_ryu.channel import flow_records
-from fairq_ryu.channel.segment_state import SegmentState
+from fairq_ryu.model import SegmentState
 from tests.switch import packets
 from tests.switch.packets import NOP, padded, timestamps
 from tests.switch.rig import Connection, Switch

@@ -15,9 +15,7 @@ from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import Target
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_records import FlowRecord, encode_reply
-from fairq_ryu.channel.flowmod import WindowSetting
-from fairq_ryu.channel.segment_state import SegmentState
-from fairq_ryu.model import Congestion, FlowInfo, FlowKey, Thresholds
+from fairq_ryu.model import Congestion, FlowInfo, FlowKey, SegmentState, Thresholds, WindowRule
 
 DATAPATH: Any = ProtocolDesc(ofp.OFP_VERSION)
 EMPTY_QUEUE = QueueState(backlog=0, peak=0, drops=0, byte_ns=0, packets=0, bytes=0, clock_ns=1)
@@ -101,7 +99,7 @@ class FakeDatapath:
 
     def __init__(self, *numbers: int) -> None:
         self._ports = {number: bridge_port(number) for number in numbers}
-        self.standing: dict[Target, tuple[WindowSetting, int, int]] = {}
+        self.standing: dict[Target, tuple[WindowRule, int, int]] = {}
         self.counted: dict[int, tuple[int, int]] = {}
         self.writes = 0
         self.failure: Exception | None = None
@@ -123,11 +121,11 @@ class FakeDatapath:
     def has_port(self, port: int) -> bool:
         return port in self._ports
 
-    def put_rule(self, target: Target, setting: WindowSetting, expires_ns: int, slot: int) -> None:
+    def put_rule(self, target: Target, window: WindowRule, expires_ns: int, slot: int) -> None:
         if self.failure is not None:
             raise self.failure
         self.writes += 1
-        self.standing[target] = (setting, expires_ns, slot)
+        self.standing[target] = (window, expires_ns, slot)
 
     def drop_rule(self, target: Target) -> None:
         self.writes += 1

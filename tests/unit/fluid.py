@@ -53,10 +53,10 @@ class Bottleneck:
         for change in changes:
             self.messages += 1
             self.wakes += change.wake
-            if change.bytes is None:
+            if change.rule is None:
                 del self.rules[change.target.flow]
             else:
-                self.rules[change.target.flow] = change.bytes
+                self.rules[change.target.flow] = change.rule.bytes
 
     def start(self, transfer: Transfer) -> None:
         key = FlowKey("10.0.0.2", "10.0.0.1", 80, 1000 + len(self.transfers))

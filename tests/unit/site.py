@@ -7,12 +7,11 @@ from typing import Any
 
 from fairq_ryu.channel import oxm
 from fairq_ryu.channel.queue_depth import QueueDepth
-from fairq_ryu.channel.segment_state import SegmentState
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.bridges import FabricController, PortState
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
-from fairq_ryu.model import NO_WINDOWS, FlowKey, FlowPath, PortKey, Thresholds, WindowPlan
+from fairq_ryu.model import NO_WINDOWS, FlowKey, FlowPath, PortKey, SegmentState, Thresholds, WindowPlan
 from fairq_ryu.packet.parse import Frame
 from fairq_ryu.policies.base import PortLaw, Recovery
 from fairq_ryu.policies.choice import PolicyChoice

@@ -19,10 +19,8 @@ from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import Target
 from fairq_ryu.channel.congestion import CongestionNotice
-from fairq_ryu.channel.flowmod import WindowSetting
-from fairq_ryu.channel.segment_state import SegmentState
 from fairq_ryu.errors import UserError
-from fairq_ryu.model import Congestion, FlowKey, Thresholds
+from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, WindowRule
 
 _BTF = "/sys/kernel/btf/vmlinux"
 # On a port without a queue nobody acts on the number of active flows: there it is counted this seldom.
@@ -115,12 +113,12 @@ class BridgePrograms:
 
     # Rules
 
-    def put_rule(self, target: Target, setting: WindowSetting, expires_ns: int, slot: int) -> None:
+    def put_rule(self, target: Target, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install a rule, or change it. Raises :class:`BpfError`."""
         if isinstance(target, int):
-            self.window.put_port_rule(self._ports[target].ifindex, setting, expires_ns, slot)
+            self.window.put_port_rule(self._ports[target].ifindex, window, expires_ns, slot)
         else:
-            self.window.put_flow_rule(target, setting, expires_ns, slot)
+            self.window.put_flow_rule(target, window, expires_ns, slot)
 
     def drop_rule(self, target: Target) -> None:
         """Remove a rule. That of a port which has gone went with it."""

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import Map
 from fairq_ryu.channel import flow_records as records
-from fairq_ryu.channel.segment_state import SegmentState
-from fairq_ryu.model import FlowKey
+from fairq_ryu.model import FlowKey, SegmentState
 
 _C = layout.CONSTANTS
 # A SYN unanswered for this long is given up (Linux repeats its SYN after 1, 3 and 7 s).

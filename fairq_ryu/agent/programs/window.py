@@ -18,10 +18,7 @@ from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.flow_map import FlowMap, segment_state
 from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, ProgramLimits
 from fairq_ryu.agent.tc import OwnFilter
-from fairq_ryu.channel import oxm
-from fairq_ryu.channel.flowmod import WindowSetting
-from fairq_ryu.channel.segment_state import SegmentState
-from fairq_ryu.model import FlowKey
+from fairq_ryu.model import FlowKey, SegmentState, WindowRule
 
 _ZERO = c_uint32(0)
 
@@ -142,19 +139,19 @@ class WindowProgram:
 
     # Rules
 
-    def put_port_rule(self, ifindex: int, setting: WindowSetting, expires_ns: int, slot: int) -> None:
+    def put_port_rule(self, ifindex: int, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install the rule of a port, or change it. Raises :class:`BpfError`."""
-        self._port_rules.set(c_uint32(ifindex), _rule(setting, expires_ns, slot))
+        self._port_rules.set(c_uint32(ifindex), _rule(window, expires_ns, slot))
 
     def drop_port_rule(self, ifindex: int) -> None:
         """Remove the rule of a port."""
         self._port_rules.delete(c_uint32(ifindex))
 
-    def put_flow_rule(self, flow: FlowKey, setting: WindowSetting, expires_ns: int, slot: int) -> None:
+    def put_flow_rule(self, flow: FlowKey, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install the rule for the ACKs of ``flow``, or change it. Raises :class:`BpfError`."""
         key = flow_key(flow, directed=True)
         fresh = self._flow_rules.get(key) is None
-        self._flow_rules.set(key, _rule(setting, expires_ns, slot))
+        self._flow_rules.set(key, _rule(window, expires_ns, slot))
         if fresh:
             self._flow_rule_count += 1
             self._write_config()
@@ -221,6 +218,5 @@ class WindowProgram:
         return left, max(0, self._flows_created() - self._swept - left)
 
 
-def _rule(setting: WindowSetting, expires_ns: int, slot: int) -> Any:
-    kind = layout.RULE_POOL if setting.kind == oxm.TCP_WINDOW_POOL else layout.RULE_WINDOW
-    return layout.fq_rule(expires_ns=expires_ns, bytes=setting.bytes, kind=kind, slot=slot)
+def _rule(window: WindowRule, expires_ns: int, slot: int) -> Any:
+    return layout.fq_rule(expires_ns=expires_ns, bytes=window.bytes, kind=window.kind.map_number, slot=slot)

@@ -6,14 +6,17 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowPlan
+from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowPlan, WindowRule
 
 
 @dataclass(slots=True)
 class _Rule:
-    bytes: int
-    pool: bool
+    window: WindowRule
     since: float
+
+    @property
+    def pauses(self) -> bool:
+        return self.window.bytes == 0
 
 
 class InstalledRules:
@@ -42,7 +45,7 @@ class InstalledRules:
     def clear(self) -> None:
         """The switch has lost its rules. Senders that these paused stay paused until they are woken."""
         for flow, rule in self._rules.items():
-            if flow is not None and rule.bytes == 0:
+            if flow is not None and rule.pauses:
                 self._paused[flow] = None
         self._rules.clear()
 
@@ -56,36 +59,27 @@ class InstalledRules:
 
     def changes(self, plan: WindowPlan, flows: Collection[FlowKey], now: float) -> list[RuleChange]:
         """The changes to send now. ``flows`` are the port's flows: a flow that has ended is not woken."""
-        wanted: dict[FlowKey | None, tuple[int, bool]] = {f: (size, False) for f, size in plan.flows.items()}
-        if plan.pool is not None:
-            wanted[None] = (plan.pool, True)
-        elif plan.window is not None:
-            wanted[None] = (plan.window, False)
+        wanted = plan.rules
         if self._paused:
             self._paused = {flow: None for flow in self._paused if flow in flows}
         changes = []
         for flow in [flow for flow in self._rules if flow not in wanted]:
             gone = self._rules.pop(flow)
             self._leave(gone, now)
-            paused = flow in flows and (gone.bytes == 0 or flow in self._paused)
+            paused = flow in flows and (gone.pauses or flow in self._paused)
             if flow is not None:
                 self._paused.pop(flow, None)
             changes.append(RuleChange(RuleTarget(self.port, flow), None, wake=paused))
-        for flow, (size, pool) in wanted.items():
+        for flow, window in wanted.items():
             rule = self._rules.get(flow)
-            waits = size > 0 and flow in self._paused
-            if (
-                rule is None
-                or waits
-                or (rule.bytes, rule.pool) != (size, pool)
-                or now - rule.since >= self.renew_after
-            ):
+            waits = window.bytes > 0 and flow in self._paused
+            if rule is None or waits or rule.window != window or now - rule.since >= self.renew_after:
                 if rule is not None:
                     self._leave(rule, now)
-                woken = rule is not None and rule.bytes == 0 and size > 0 and flow in flows
+                woken = rule is not None and rule.pauses and window.bytes > 0 and flow in flows
                 woken = woken or waits
-                self._rules[flow] = _Rule(size, pool, now)
-                changes.append(RuleChange(RuleTarget(self.port, flow), size, pool, woken))
+                self._rules[flow] = _Rule(window, now)
+                changes.append(RuleChange(RuleTarget(self.port, flow), window, woken))
         # The remaining paused flows have no rule any more: wake them.
         left = [flow for flow in self._paused if flow not in wanted]
         changes += [RuleChange(RuleTarget(self.port, flow), None, wake=True) for flow in left]

@@ -19,9 +19,8 @@ from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import NS
-from fairq_ryu.channel import flow_records as records
-from fairq_ryu.channel import oxm, queue_depth, segment_state
-from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget
+from fairq_ryu.channel import flow_records, flowmod, oxm, queue_depth, segment_state
+from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, SegmentState, WindowKind, WindowRule
 from fairq_ryu.openflow import pipeline
 from tests.unit.fakes import DATAPATH, FakeDatapath, bridge_port, ryu_decode, split, wire
 
@@ -65,11 +64,16 @@ class Peer:
         return answer.type, answer.code
 
     def set_window(self, size: int, port: int = 1, flow: FlowKey | None = None, **more: Any) -> None:
-        change = RuleChange(RuleTarget(PortKey(1, port), flow), size, more.pop("pool", False))
-        message = pipeline.window_rule(DATAPATH, change, more.pop("lease", 2))
+        kind = WindowKind.POOL if more.pop("pool", False) else WindowKind.WINDOW
+        change = RuleChange(RuleTarget(PortKey(1, port), flow), WindowRule(kind, size))
+        message = flowmod.window_rule(DATAPATH, change, more.pop("lease", 2))
         for name, value in more.items():
             setattr(message, name, value)
         assert self.ask(message) == []
+
+
+def window_of_port(port: int) -> RuleChange:
+    return RuleChange(RuleTarget(PortKey(1, port), None), WindowRule(WindowKind.WINDOW, 5))
 
 
 @pytest.fixture
@@ -335,7 +339,7 @@ def test_one_master_at_a_time(switch):
 def test_a_slave_changes_nothing_but_may_look(switch, data):
     slave = Peer(switch)
     role(slave, ofp.OFPCR_ROLE_SLAVE, 1)
-    message = pipeline.window_rule(DATAPATH, RuleChange(RuleTarget(PortKey(1, 1), None), 5), 2)
+    message = flowmod.window_rule(DATAPATH, window_of_port(1), 2)
     assert slave.refusal(message) == bad_request("IS_SLAVE")
     assert not data.standing
     assert slave.one(parser.OFPDescStatsRequest(DATAPATH)).body.mfr_desc == b"fairq_ryu"
@@ -432,7 +436,7 @@ def test_aggregate_and_table_statistics(peer, data):
 
 
 def test_refused_rules_change_nothing(peer, data):
-    message = pipeline.window_rule(DATAPATH, RuleChange(RuleTarget(PortKey(1, 9), None), 5), 2)
+    message = flowmod.window_rule(DATAPATH, window_of_port(9), 2)
     assert peer.refusal(message) == (ofp.OFPET_BAD_MATCH, ofp.OFPBMC_BAD_VALUE)
     assert peer.refusal(raw(ofp.OFPT_FLOW_MOD, bytes(8))) == bad_request("BAD_LEN")
     assert data.writes == 0
@@ -440,7 +444,7 @@ def test_refused_rules_change_nothing(peer, data):
 
 def test_a_kernel_that_refuses_is_an_error_like_another(peer, data):
     data.failure = BpfError("map is full")
-    message = pipeline.window_rule(DATAPATH, RuleChange(RuleTarget(PortKey(1, 1), None), 5), 2)
+    message = flowmod.window_rule(DATAPATH, window_of_port(1), 2)
     assert peer.refusal(message) == (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)
     assert peer.one(parser.OFPBarrierRequest(DATAPATH))
 
@@ -563,7 +567,7 @@ def test_a_wrong_match_in_a_statistics_request(peer):
 
 
 def depths(peer: Peer, port: int = ofp.OFPP_ANY) -> dict[int, queue_depth.QueueDepth]:
-    request = pipeline.ask_queues(DATAPATH)
+    request = queue_depth.request(DATAPATH)
     request.data = queue_depth.encode_request(port)
     answer = peer.one(request)
     assert (answer.body.experimenter, answer.body.exp_type) == (
@@ -598,16 +602,16 @@ def test_each_asker_has_its_own_peaks(switch, data):
     assert depths(first)[1].peak == 300
 
 
-def flow_records(count: int) -> Iterator[records.FlowRecord]:
+def records_of(count: int) -> Iterator[flow_records.FlowRecord]:
     for n in range(count):
         key = FLOW._replace(sport=n)
-        yield records.FlowRecord(key, 1, records.KNOWN, 7, 1460, n, n, n, 0)
+        yield flow_records.FlowRecord(key, 1, flow_records.KNOWN, 7, 1460, n, n, n, 0)
 
 
 @pytest.mark.parametrize("count", [0, 1, 681, 682, 5000])
 def test_flow_records_in_as_many_messages_as_it_takes(peer, data, count):
-    data.records = list(flow_records(count))
-    answers = peer.ask(pipeline.ask_flows(DATAPATH, 4321))
+    data.records = list(records_of(count))
+    answers = peer.ask(flow_records.request(DATAPATH, 4321))
     assert data.flows_asked == [(4321, [1, 2])]
     assert len(answers) == max(1, -(-count // ((60_000 - 8) // 88)))
     found = []
@@ -615,23 +619,23 @@ def test_flow_records_in_as_many_messages_as_it_takes(peer, data, count):
         assert answer.flags == (ofp.OFPMPF_REPLY_MORE if n + 1 < len(answers) else 0)
         # Each message opens with the experimenter's header, or a controller could not read it.
         body = answer.body
-        assert (body.experimenter, body.exp_type) == (oxm.EXPERIMENTER_ID, records.EXP_TYPE_FLOW_RECORDS)
-        found += records.decode_reply(bytes(body.data))
+        assert (body.experimenter, body.exp_type) == (oxm.EXPERIMENTER_ID, flow_records.EXP_TYPE_FLOW_RECORDS)
+        found += flow_records.decode_reply(bytes(body.data))
     assert found == data.records
 
 
 def test_flow_records_of_one_port(peer, data):
-    (answer,) = peer.ask(pipeline.ask_flows(DATAPATH, 5, 2))
+    (answer,) = peer.ask(flow_records.request(DATAPATH, 5, 2))
     assert data.flows_asked == [(5, [2])]
-    assert records.decode_reply(bytes(answer.body.data)) == []
-    assert peer.refusal(pipeline.ask_flows(DATAPATH, 5, 9)) == bad_request("BAD_PORT")
+    assert flow_records.decode_reply(bytes(answer.body.data)) == []
+    assert peer.refusal(flow_records.request(DATAPATH, 5, 9)) == bad_request("BAD_PORT")
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, segment_state.MAX_KEYS])
 def test_segment_states(peer, data, count):
     keys = [FLOW._replace(sport=n) for n in range(count)]
-    data.segments = {key: segment_state.SegmentState(key, True, port=1, ack=key.sport) for key in keys[1:]}
-    answers = peer.ask(pipeline.ask_segments(DATAPATH, keys))
+    data.segments = {key: SegmentState(key, True, port=1, ack=key.sport) for key in keys[1:]}
+    answers = peer.ask(segment_state.request(DATAPATH, keys))
     found = []
     for answer in answers:
         assert (answer.body.experimenter, answer.body.exp_type) == (oxm.EXPERIMENTER_ID, 3)

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.agent.rule_table import NS, RuleTable
-from fairq_ryu.channel.flowmod import FlowMod, OpenFlowError, WindowSetting, match_fields
-from fairq_ryu.model import FlowKey
+from fairq_ryu.channel.flowmod import FlowMod, OpenFlowError, WindowRule, match_fields
+from fairq_ryu.model import FlowKey, WindowKind
 from tests.unit.fakes import FakeDatapath
 
 FLOW4 = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
 FLOW6 = FlowKey("2001:db8::1", "2001:db8::2", 33000, 80)
-WINDOW, POOL = WindowSetting("tcp_window", 3000), WindowSetting("tcp_window_pool", 9000)
+WINDOW, POOL = WindowRule(WindowKind.WINDOW, 3000), WindowRule(WindowKind.POOL, 9000)
 ANY = ofp.OFPP_ANY
 
 
 def mod(
-    command: int, target: int | FlowKey | None = 1, setting: WindowSetting | None = WINDOW, **more: Any
+    command: int, target: int | FlowKey | None = 1, window: WindowRule | None = WINDOW, **more: Any
 ) -> FlowMod:
     """A FlowMod as the decoder makes it; target None matches all."""
     values: dict[str, Any] = {
@@ -35,11 +35,11 @@ def mod(
         "out_group": ofp.OFPG_ANY,
         "flags": 0,
     }
-    return FlowMod(command=command, setting=setting, **(values | more))
+    return FlowMod(command=command, window=window, **(values | more))
 
 
-def add(target: int | FlowKey = 1, setting: WindowSetting = WINDOW, **more: Any) -> FlowMod:
-    return mod(ofp.OFPFC_ADD, target, setting, **more)
+def add(target: int | FlowKey = 1, window: WindowRule = WINDOW, **more: Any) -> FlowMod:
+    return mod(ofp.OFPFC_ADD, target, window, **more)
 
 
 def delete(target: int | FlowKey | None = None, strict: bool = False, **more: Any) -> FlowMod:
@@ -80,8 +80,8 @@ def bench() -> Bench:
 
 def test_an_added_rule_stands_until_its_lease_ends(bench):
     assert bench.table.apply(add(1, POOL, hard_timeout=5), 7) == []
-    setting, expires, _ = bench.sink.standing[1]
-    assert (setting, expires) == (POOL, 7 + 5 * NS)
+    window, expires, _ = bench.sink.standing[1]
+    assert (window, expires) == (POOL, 7 + 5 * NS)
     assert bench.table.port_rule(1).match == {"in_port": 1}
     assert bench.table.port_rule(2) is None
     assert len(bench.table) == 1
@@ -92,7 +92,7 @@ def test_adding_again_renews_and_replaces_but_counts_on(bench):
     bench.count(1, 50)
     assert bench.table.apply(add(1, POOL, cookie=2, hard_timeout=3, priority=9), NS) == []
     (rule,) = bench.table.rules()
-    assert (rule.setting, rule.cookie, rule.priority, rule.since_ns) == (POOL, 2, 9, NS)
+    assert (rule.window, rule.cookie, rule.priority, rule.since_ns) == (POOL, 2, 9, NS)
     assert bench.sink.standing[1][:2] == (POOL, 4 * NS)
     assert bench.counted(1) == 50
 
@@ -124,7 +124,7 @@ def test_a_full_table(bench):
     for target in (1, 2, FLOW4, FLOW6):
         bench.table.apply(add(target), 0)
     assert bench.refused(add(3)) == (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL)
-    bench.table.apply(add(FLOW4, WindowSetting("tcp_window", 1)), 0)  # replaces: there is room for that
+    bench.table.apply(add(FLOW4, WindowRule(WindowKind.WINDOW, 1)), 0)  # replaces: there is room for that
     bench.table.apply(delete(2), 0)
     bench.table.apply(add(3), 0)
     slots = [slot for *_, slot in bench.sink.standing.values()]
@@ -162,12 +162,12 @@ def test_a_datapath_that_fails_costs_no_room(bench):
 
 
 @pytest.mark.parametrize("command", [ofp.OFPFC_MODIFY, ofp.OFPFC_MODIFY_STRICT])
-def test_a_modification_keeps_all_but_the_setting(bench, command):
+def test_a_modification_keeps_all_but_the_window(bench, command):
     bench.table.apply(add(1, cookie=5, hard_timeout=5, priority=7, flags=1), 10)
     bench.count(1, 50)
     bench.table.apply(mod(command, 1, POOL, cookie=9, hard_timeout=60, priority=7, flags=0), 3 * NS)
     (rule,) = bench.table.rules()
-    assert rule.setting == POOL
+    assert rule.window == POOL
     assert (rule.cookie, rule.hard_timeout, rule.priority, rule.flags) == (5, 5, 7, 1)
     assert bench.sink.standing[1][:2] == (POOL, 10 + 5 * NS)
     assert bench.counted(1) == 50
@@ -184,9 +184,9 @@ def test_modifying_what_is_not_there_changes_nothing(bench, command):
 def test_a_loose_modification_reaches_all_it_matches(bench):
     for target in (1, FLOW4, FLOW6):
         bench.table.apply(add(target), 0)
-    new = WindowSetting("tcp_window", 5)
+    new = WindowRule(WindowKind.WINDOW, 5)
     bench.table.apply(mod(ofp.OFPFC_MODIFY, None, new, match={"eth_type": 0x0800}), 0)
-    assert {t: setting for t, (setting, *_) in bench.sink.standing.items()} == {
+    assert {t: window for t, (window, *_) in bench.sink.standing.items()} == {
         1: WINDOW,
         FLOW4: new,
         FLOW6: WINDOW,
@@ -273,7 +273,7 @@ CHANGES = st.lists(
         mod,
         st.integers(0, 4),
         st.none() | TARGETS,
-        st.sampled_from([WINDOW, WindowSetting("tcp_window", 1)]),
+        st.sampled_from([WINDOW, WindowRule(WindowKind.WINDOW, 1)]),
         cookie=st.integers(0, 1),
         cookie_mask=st.integers(0, 1),
         hard_timeout=st.integers(1, 3),
@@ -297,7 +297,7 @@ def test_table_and_datapath_always_agree(changes, capacity):
                 r.target for r in table.rules()
             }
         table.expire(now * NS)
-        said = {rule.target: (rule.setting, rule.expires_ns, rule.slot) for rule in table.rules()}
+        said = {rule.target: (rule.window, rule.expires_ns, rule.slot) for rule in table.rules()}
         assert said == sink.standing
         slots = [rule.slot for rule in table.rules()]
         assert len(set(slots)) == len(slots) <= capacity

@@ -16,7 +16,7 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.notices import Notices
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.programs.drops import Allowance, can_be_lost
-from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.channel import congestion, dropped_packet, oxm
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.model import Congestion, Thresholds
 from fairq_ryu.openflow import pipeline
@@ -134,7 +134,7 @@ def peer(switch: OpenFlowServer) -> Peer:
 
 
 def set_to(port: int = 1, cng: int = 1000, nom: int = 500, drops: bool = False) -> Any:
-    return pipeline.set_thresholds(DATAPATH, port, Thresholds(cng, nom, drops))
+    return congestion.set_thresholds(DATAPATH, port, Thresholds(cng, nom, drops))
 
 
 def raw_set(*fields: int) -> Any:
@@ -168,7 +168,7 @@ def test_thresholds_are_set_changed_and_taken_back(peer, data):
     assert peer.ask(set_to(cng=7, nom=0)) == []
     assert data.thresholds == {1: Thresholds(7, 0, False)}
     assert peer.ask(set_to(2, 0, 0, drops=True)) == []
-    assert peer.ask(pipeline.set_thresholds(DATAPATH, 1, None)) == []
+    assert peer.ask(congestion.set_thresholds(DATAPATH, 1, None)) == []
     assert data.thresholds == {2: Thresholds(0, 0, True)}
 
 
@@ -259,7 +259,7 @@ def test_a_dropped_packet_is_a_packet_in(switch, peer):
     (message,) = peer.taken()
     assert message.msg_type == ofp.OFPT_PACKET_IN
     assert (message.buffer_id, message.reason, message.table_id) == (ofp.OFP_NO_BUFFER, ofp.OFPR_ACTION, 0)
-    assert (message.cookie, message.match["in_port"]) == (congestion.COOKIE_DROPPED, 1)
+    assert (message.cookie, message.match["in_port"]) == (dropped_packet.COOKIE_DROPPED, 1)
     assert (bytes(message.data), message.total_len) == (DATA, 9000)
     assert not pipeline.is_ours(message.cookie)
 

@@ -17,16 +17,15 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.agent.rule_table import RuleTable
-from fairq_ryu.channel import oxm
+from fairq_ryu.channel import flowmod, oxm
 from fairq_ryu.channel.flowmod import (
     OpenFlowError,
-    WindowSetting,
     decode_flow_mod,
     decode_match,
     match_fields,
     rule_target,
 )
-from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget
+from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from fairq_ryu.openflow import pipeline
 from tests.unit.fakes import DATAPATH, FakeDatapath, ryu_decode, wire
 
@@ -129,7 +128,7 @@ def test_one_put_together_by_hand():
     decoded = decode_flow_mod(bytes(GOOD))
     assert decoded.command == ADD
     assert decoded.match == {"in_port": 3}
-    assert decoded.setting == WindowSetting("tcp_window", 3000)
+    assert decoded.window == WindowRule(WindowKind.WINDOW, 3000)
     assert (decoded.cookie, decoded.hard_timeout, decoded.priority, decoded.flags) == (7, 2, 9, 0)
 
 
@@ -144,7 +143,7 @@ def test_a_whole_five_tuple(fields, version):
 @pytest.mark.parametrize("command", [DELETE, DELETE_STRICT])
 def test_deletions_need_little(command):
     bare = Mod(match=match(b""), instructions=b"", command=command, table=0xFF, hard_timeout=0, buffer_id=1)
-    assert decode_flow_mod(bytes(bare)).setting is None
+    assert decode_flow_mod(bytes(bare)).window is None
     # What a deletion does not use is passed over.
     assert decode_flow_mod(bytes(replace(bare, idle_timeout=5, instructions=bytes(8)))).match == {}
 
@@ -152,7 +151,7 @@ def test_deletions_need_little(command):
 @pytest.mark.parametrize("command", [MODIFY, MODIFY_STRICT])
 def test_a_modification_needs_no_timeout(command):
     decoded = decode_flow_mod(bytes(replace(GOOD, command=command, hard_timeout=0)))
-    assert decoded.setting == WindowSetting("tcp_window", 3000)
+    assert decoded.window == WindowRule(WindowKind.WINDOW, 3000)
 
 
 PORT_NUMBERS = st.integers(1, 0xFFFFFF00)
@@ -175,7 +174,8 @@ SIZES = st.integers(0, 0xFFFFFFFF)
     command=st.sampled_from([ADD, MODIFY, MODIFY_STRICT]),
 )
 def test_what_ryu_says_is_understood(target, size, pool, cookie, lease, priority, flags, command):
-    name = "tcp_window_pool" if pool and isinstance(target, int) else "tcp_window"
+    kind = WindowKind.POOL if pool and isinstance(target, int) else WindowKind.WINDOW
+    name = "tcp_window_pool" if kind is WindowKind.POOL else "tcp_window"
     if isinstance(target, int):
         wanted: dict[str, Any] = {"in_port": target}
     else:
@@ -195,7 +195,7 @@ def test_what_ryu_says_is_understood(target, size, pool, cookie, lease, priority
     )
     decoded = decode_flow_mod(wire(message))
     assert decoded.match == wanted
-    assert decoded.setting == WindowSetting(name, size)
+    assert decoded.window == WindowRule(kind, size)
     assert (decoded.command, decoded.cookie, decoded.hard_timeout) == (command, cookie, lease)
     assert (decoded.priority, decoded.flags) == (priority, flags)
     assert rule_target(decoded.match) == target
@@ -206,19 +206,22 @@ def test_what_ryu_says_is_understood(target, size, pool, cookie, lease, priority
 def test_what_the_controller_says_is_understood(flow, size, pool, lease):
     target = RuleTarget(PortKey(1, 5), flow)
     pool = pool and flow is None and size is not None
-    decoded = decode_flow_mod(wire(pipeline.window_rule(DATAPATH, RuleChange(target, size, pool), lease)))
+    kind = WindowKind.POOL if pool else WindowKind.WINDOW
+    change = RuleChange(target, None if size is None else WindowRule(kind, size))
+    decoded = decode_flow_mod(wire(flowmod.window_rule(DATAPATH, change, lease)))
     # A rule for a flow's data is put on its ACKs: the other direction.
     assert rule_target(decoded.match) == (5 if flow is None else flow.reversed)
     if size is None:
-        assert (decoded.command, decoded.setting, decoded.cookie_mask) == (DELETE_STRICT, None, 0)
+        assert (decoded.command, decoded.window, decoded.cookie_mask) == (DELETE_STRICT, None, 0)
     else:
         assert (decoded.command, decoded.hard_timeout) == (ADD, lease)
-        assert decoded.setting == WindowSetting("tcp_window_pool" if pool else "tcp_window", size)
+        assert decoded.window == WindowRule(kind, size)
 
 
 def test_a_window_that_does_not_fit_is_the_largest():
-    message = pipeline.window_rule(DATAPATH, RuleChange(RuleTarget(PortKey(1, 5), None), 1 << 40), 2)
-    assert decode_flow_mod(wire(message)).setting == WindowSetting("tcp_window", 0xFFFFFFFF)
+    change = RuleChange(RuleTarget(PortKey(1, 5), None), WindowRule(WindowKind.WINDOW, 1 << 40))
+    message = flowmod.window_rule(DATAPATH, change, 2)
+    assert decode_flow_mod(wire(message)).window == WindowRule(WindowKind.WINDOW, 0xFFFFFFFF)
 
 
 def test_the_controllers_clearing_is_understood():
@@ -383,7 +386,7 @@ def test_a_pool_is_a_ports_not_a_flows(command, given):
     mod = replace(GOOD, command=command, match=match(given), instructions=instruction(SET_POOL))
     assert refusal(bytes(mod)) == (BAD_ACTION, ofp.OFPBAC_MATCH_INCONSISTENT)
     lower = replace(mod, instructions=instruction(SET_WINDOW))
-    assert decode_flow_mod(bytes(lower)).setting is not None
+    assert decode_flow_mod(bytes(lower)).window is not None
 
 
 @pytest.mark.parametrize("mod", [GOOD, replace(GOOD, match=match(TUPLE6))], ids=["port", "flow"])

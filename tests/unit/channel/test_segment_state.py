@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairq_ryu.channel import segment_state
-from fairq_ryu.channel.segment_state import SegmentState
-from fairq_ryu.model import FlowKey
+from fairq_ryu.model import FlowKey, SegmentState
 
 U16, U32 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 KEYS = st.one_of(

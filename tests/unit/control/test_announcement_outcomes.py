@@ -35,7 +35,7 @@ class Story:
 
     _apply = Controller._apply
     _release_if_over = Controller._release_if_over
-    on_records = partialmethod(Controller._on_records)
+    on_all_records = partialmethod(Controller._on_records)
 
     def __init__(self, policy: str = "sed", *services: Service) -> None:
         log = logging.getLogger(__name__)
@@ -94,7 +94,10 @@ class Story:
         there = flow_records.FlowRecord(KEY, B.port, flags, 7, 1460, bytes=sent, acked=acked, **rest)
         back = flow_records.FlowRecord(BACK, A.port, flags, 7, 1460, bytes=0, acked=0, **rest)
         found = [there, back] if port is None else [there]
-        self.on_records(self.link, port, found, now)
+        if port is None:
+            self.on_all_records(self.link, found, now)
+        else:
+            self.windows.progress(self.link, port, found, now)
 
     def wait(self, until: float) -> None:
         self.windows.overdue(until)
@@ -315,7 +318,7 @@ def test_an_agent_that_has_lost_its_records_says_nothing_of_ends(story):
     story.open()
     story.record(4.0, 5_000)
     for now in (5.0, 6.0, 7.0):
-        story.on_records(story.link, None, [], now)
+        story.on_all_records(story.link, [], now)
     assert story.flows.get(KEY) is None
     story.wait(60.0)
     assert story.events == []

@@ -12,7 +12,8 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.apps import controller as module
 from fairq_ryu.apps.controller import Controller
-from fairq_ryu.channel import congestion, flow_records, oxm
+from fairq_ryu.channel import dropped_packet, flow_records, oxm
+from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.counters import PACKET_INS, Counts
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
@@ -48,7 +49,7 @@ def made() -> Any:
     )
     unmetered = fake.unmetered = set()
     fake._link = partial(Controller._link, fake)
-    fake._on_lost = partial(Controller._on_lost, fake)
+    fake._agent_messages = AgentMessages(fake.windows, nothing, fake.counts, fake.logger)
     fake.agent = agent
     return fake
 
@@ -83,10 +84,10 @@ def test_packets_are_counted_by_the_rule_that_sent_them(made, data, cookie, kind
 
 
 def test_what_agents_hand_over_is_a_loss_and_what_strangers_send_is_not(made):
-    assert came(made, ARP, congestion.COOKIE_DROPPED, made.agent) == {"loss": 1}
+    assert came(made, ARP, dropped_packet.COOKIE_DROPPED, made.agent) == {"loss": 1}
     assert came(made, ARP, 7, made.agent) == {"loss": 1, "other": 1}
     stranger = SimpleNamespace(id=oxm.agent_dpid(1))  # an older connection of the same agent
-    assert came(made, ARP, congestion.COOKIE_DROPPED, stranger) == {"loss": 1, "other": 2}
+    assert came(made, ARP, dropped_packet.COOKIE_DROPPED, stranger) == {"loss": 1, "other": 2}
 
 
 def test_kinds_are_the_ones_that_are_told():
@@ -120,7 +121,7 @@ def test_flows_whose_handshake_the_agent_has_not_seen_are_counted(made):
             flow_records.KNOWN | flow_records.CLOSED,
         )
     ]
-    Controller._on_records(made, link, None, found, 1.0)
+    Controller._on_records(made, link, found, 1.0)
     assert link.flows_unscaled == 2
 
 

@@ -19,7 +19,15 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.agent import agent, messages
 from fairq_ryu.agent.programs import flow_map, program
-from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth, segment_state
+from fairq_ryu.channel import (
+    congestion,
+    dropped_packet,
+    flow_records,
+    flowmod,
+    oxm,
+    queue_depth,
+    segment_state,
+)
 from fairq_ryu.cli import main
 from fairq_ryu.config import loader, schema, services
 from fairq_ryu.experiments import baselines, checking, scenario
@@ -38,6 +46,8 @@ from fairq_ryu.model import (
     RuleChange,
     RuleTarget,
     Thresholds,
+    WindowKind,
+    WindowRule,
 )
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.policies import base, engine
@@ -127,8 +137,7 @@ def test_the_numbers_of_the_channel_are_the_code_s() -> None:
     wanted = {
         "experimenter id": f"`{oxm.EXPERIMENTER_ID:#010x}`",
         "datapath id marker": f"`{oxm.DPID_MARKER:#06x}`",
-        "OXM field `tcp_window`": str(oxm.OXM_FIELD_TCP_WINDOW),
-        "OXM field `tcp_window_pool`": str(oxm.OXM_FIELD_TCP_WINDOW_POOL),
+        **{f"OXM field `{kind.field}`": str(kind.oxm_number) for kind in WindowKind},
         "multipart type queue depth": str(queue_depth.EXP_TYPE_QUEUE_DEPTH),
         "multipart type flow records": str(flow_records.EXP_TYPE_FLOW_RECORDS),
         "multipart type segment states": str(segment_state.EXP_TYPE_SEGMENTS),
@@ -136,7 +145,7 @@ def test_the_numbers_of_the_channel_are_the_code_s() -> None:
         "segment state": f"{segment_state.RECORD_SIZE} bytes",
         "message type SET_THRESHOLDS": str(congestion.EXP_TYPE_SET_THRESHOLDS),
         "message type congestion": str(congestion.EXP_TYPE_CONGESTION),
-        "cookie of dropped packets": f"`{congestion.COOKIE_DROPPED:#x}`",
+        "cookie of dropped packets": f"`{dropped_packet.COOKIE_DROPPED:#x}`",
         "queue-depth request body": f"{queue_depth.REQUEST_SIZE} bytes",
         "queue-depth record": f"{queue_depth.RECORD_SIZE} bytes",
         "flow-record request body": f"{flow_records.REQUEST_SIZE} bytes",
@@ -199,6 +208,7 @@ def test_the_hex_dumps_are_what_the_code_sends() -> None:
     peer = ofproto_protocol.ProtocolDesc(ofp.OFP_VERSION)
     port = PortKey(1, 17)
     flow = FlowKey("10.0.0.1", "10.0.0.17", 5001, 40000)
+    pool, window = WindowRule(WindowKind.POOL, 31250), WindowRule(WindowKind.WINDOW, 5840)
 
     def sent(message: Any, xid: int) -> bytes:
         message.set_xid(xid)
@@ -210,12 +220,12 @@ def test_the_hex_dumps_are_what_the_code_sends() -> None:
     assert dumps() == [
         messages.hello(1),
         messages.features(2, oxm.agent_dpid(1)),
-        sent(pipeline.window_rule(peer, RuleChange(RuleTarget(port, None), 31250, True), 2), 0x101),
-        sent(pipeline.window_rule(peer, RuleChange(RuleTarget(port, flow), 5840), 2), 0x102),
-        sent(pipeline.ask_queues(peer), 0x104),
+        sent(flowmod.window_rule(peer, RuleChange(RuleTarget(port, None), pool), 2), 0x101),
+        sent(flowmod.window_rule(peer, RuleChange(RuleTarget(port, flow), window), 2), 0x102),
+        sent(queue_depth.request(peer), 0x104),
         next(messages.multipart(0x104, ofp.OFPMP_EXPERIMENTER, [queue_depth.encode_reply([record])], prefix)),
-        sent(pipeline.set_thresholds(peer, 17, Thresholds(50000, 25000, True)), 0x105),
-        messages.congestion_notice(congestion.CongestionNotice(17, Congestion.CNG, 51482, 987654321098)),
+        sent(congestion.set_thresholds(peer, 17, Thresholds(50000, 25000, True)), 0x105),
+        congestion.notice_message(congestion.CongestionNotice(17, Congestion.CNG, 51482, 987654321098)),
     ]
 
 
@@ -253,6 +263,8 @@ def test_every_error_that_the_agent_sends_is_listed() -> None:
             "agent/controller_session",
             "agent/requests",
             "agent/multipart",
+            "agent/openflow_server",
+            "agent/window_channel",
             "agent/rule_table",
             "agent/congestion_monitor",
         )
@@ -446,12 +458,12 @@ def test_the_policy_in_writing_a_policy_works() -> None:
     assert run.sampled(port, sample, 0.0) == []
     flow = FlowInfo(FlowKey("10.0.0.1", "10.0.0.2", 5001, 40000), 1460, 512, "10.0.0.1")
     (change,) = run.flow_started(port, flow, 0.1)
-    assert (change.target.port, change.bytes, change.pool) == (port, 62500, True)
+    assert (change.target.port, change.rule) == (port, WindowRule(WindowKind.POOL, 62500))
     assert run.sampled(port, sample._replace(active=1), 0.2) == []
     (renewed,) = run.sampled(port, sample._replace(active=1), 0.7)
     assert renewed == change
     (gone,) = run.flow_ended(port, flow.key, 0.8)
-    assert gone.bytes is None
+    assert gone.rule is None
     assert run.failures == 0
 
 

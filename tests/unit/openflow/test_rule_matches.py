@@ -3,8 +3,9 @@
 import pytest
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from fairq_ryu.channel import flowmod
 from fairq_ryu.channel.flowmod import match_fields
-from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget
+from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from fairq_ryu.openflow import pipeline
 from tests.unit.fakes import DATAPATH, ryu_decode, wire
 
@@ -29,8 +30,8 @@ def test_a_match_is_on_the_wire_as_ryu_would_have_it(flow):
 
 
 def test_a_window_rule_of_a_port_or_of_a_flows_acks():
-    port = PortKey(1, 7)
-    of_port = pipeline.window_rule(DATAPATH, RuleChange(RuleTarget(port, None), 1460), 3)
+    port, window = PortKey(1, 7), WindowRule(WindowKind.WINDOW, 1460)
+    of_port = flowmod.window_rule(DATAPATH, RuleChange(RuleTarget(port, None), window), 3)
     assert of_port.match.items() == parser.OFPMatch(in_port=7).items()
-    of_flow = pipeline.window_rule(DATAPATH, RuleChange(RuleTarget(port, FLOWS[0]), 1460), 3)
+    of_flow = flowmod.window_rule(DATAPATH, RuleChange(RuleTarget(port, FLOWS[0]), window), 3)
     assert of_flow.match.items() == parser.OFPMatch(**match_fields(FLOWS[0].reversed)).items()

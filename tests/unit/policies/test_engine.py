@@ -22,7 +22,9 @@ from fairq_ryu.model import (
     QueueSample,
     RuleChange,
     RuleTarget,
+    WindowKind,
     WindowPlan,
+    WindowRule,
 )
 from fairq_ryu.policies import base
 from fairq_ryu.policies.droptail import DropTail
@@ -89,11 +91,11 @@ def engine(policy: Scripted) -> PolicyEngine:
 
 
 def pool(size: int, port: PortKey = PORT) -> RuleChange:
-    return RuleChange(RuleTarget(port, None), size, True)
+    return RuleChange(RuleTarget(port, None), WindowRule(WindowKind.POOL, size))
 
 
 def window(size: int, flow: FlowKey | None = None) -> RuleChange:
-    return RuleChange(RuleTarget(PORT, flow), size, False)
+    return RuleChange(RuleTarget(PORT, flow), WindowRule(WindowKind.WINDOW, size))
 
 
 def gone(flow: FlowKey | None = None, port: PortKey = PORT) -> RuleChange:
@@ -284,13 +286,13 @@ def test_a_switch_that_does_as_it_is_told_has_what_the_plan_says(steps):
             changes = engine.sampled(port, SAMPLE, now)
         for change in changes:
             assert change.target.port == port
-            if change.bytes is None:
+            if change.rule is None:
                 # Never a rule that is not installed, but for a flow that waits to be woken: the switch has
                 # lost the rule that paused it.
                 assert change.target in rules or (change.wake and change.target.flow is not None)
                 rules.pop(change.target, None)
             else:
-                rules[change.target] = (change.bytes, change.pool, now)
+                rules[change.target] = (change.rule.bytes, change.rule.kind is WindowKind.POOL, now)
         if what == "sampled":
             plan = engine.view()[port][1]
             wanted = {flow: (size, False) for flow, size in plan.flows.items()}

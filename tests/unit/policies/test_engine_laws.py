@@ -17,7 +17,9 @@ from fairq_ryu.model import (
     RuleChange,
     RuleTarget,
     Thresholds,
+    WindowKind,
     WindowPlan,
+    WindowRule,
 )
 from fairq_ryu.policies import base
 from fairq_ryu.policies.base import PortLaw, Recovery
@@ -109,7 +111,8 @@ def engine(policy: Recording) -> PolicyEngine:
 
 
 def rule(port: PortKey, size: int | None, flow: FlowKey | None = None, wake: bool = False) -> RuleChange:
-    return RuleChange(RuleTarget(port, flow), size, False, wake)
+    window = None if size is None else WindowRule(WindowKind.WINDOW, size)
+    return RuleChange(RuleTarget(port, flow), window, wake)
 
 
 # What laws are told
@@ -293,7 +296,7 @@ def test_a_flow_that_was_paused_is_to_be_woken(engine, policy):
     engine.sampled(EDGE, SAMPLE, 0.0)
     law.answer = None
     renewed = engine.sampled(EDGE, SAMPLE, 0.6)
-    assert {(c.bytes, c.wake) for c in renewed} == {(0, False)}
+    assert {(c.rule.bytes, c.wake) for c in renewed} == {(0, False)}
     law.answer = WindowPlan(flows={FLOWS[0]: 1460, FLOWS[1]: 0})
     assert set(engine.sampled(EDGE, SAMPLE, 0.7)) == {
         rule(EDGE, 1460, FLOWS[0], wake=True),
@@ -467,7 +470,7 @@ def test_a_change_of_policy_leaves_no_rule_of_the_old_one(engine, policy):
         change
         for port in (EDGE, OTHER)
         for change in (
-            RuleChange(RuleTarget(port, None), 777, True),
+            RuleChange(RuleTarget(port, None), WindowRule(WindowKind.POOL, 777)),
             rule(port, None, FLOW, wake=True),
         )
     }
@@ -497,7 +500,7 @@ def test_a_change_of_policy_ends_a_failed_one_s_rest(engine, policy):
     policy.laws[EDGE][0].answer = RuntimeError("a bad day")
     engine.flow_started(EDGE, info(FLOW), 0.0)
     assert engine.use(Fixed({"pool": 9, "interval": 0.1}), 0.1) == [
-        RuleChange(RuleTarget(EDGE, None), 9, True)
+        RuleChange(RuleTarget(EDGE, None), WindowRule(WindowKind.POOL, 9))
     ]
 
 
@@ -587,10 +590,10 @@ def test_whatever_changes_the_switch_has_the_plan_of_the_policy_of_now(steps):
             rules = {}
             changes = engine.sampled(EDGE, SAMPLE, now)
         for change in changes:
-            if change.bytes is None:
+            if change.rule is None:
                 del rules[change.target.flow]
             else:
-                rules[change.target.flow] = change.bytes
+                rules[change.target.flow] = change.rule.bytes
         mark = rule_of[1] if role == "host" else rule_of[0]
         assert rules == ({None: 100 + mark} | dict.fromkeys(there, mark) if there else {})
     assert engine.failures == 0

@@ -30,8 +30,9 @@ engine.named(port, "leaf1-eth1", "host", 0.0)
 engine.named(other, "leaf2-eth1", "host", 0.0)
 flow = FlowInfo(FlowKey("10.0.0.1", "10.0.0.2", 80, 1000), 1460, 512, "10.0.0.1")
 engine.sampled(port, QueueSample(0, 0, 100_000, 0, 0, 0, 0.0), 0.0)
-(rule,) = engine.flow_started(port, flow, 0.1)
-print(engine.policy_of(port).name, engine.policy_of(other).name, rule.bytes, engine.poll_interval([port]))
+(change,) = engine.flow_started(port, flow, 0.1)
+window = change.rule.bytes
+print(engine.policy_of(port).name, engine.policy_of(other).name, window, engine.poll_interval([port]))
 """
 
 

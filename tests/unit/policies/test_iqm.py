@@ -127,7 +127,7 @@ def test_an_aggregator_s_rounds_trigger_round_after_round():
         volley = range(number, number + 200)
         number += 200
         said = [change for n in volley for change in engine.flow_started(PORT, flow(n), now)]
-        assert [change.bytes for change in said] == [1460]
+        assert [change.rule.bytes for change in said] == [1460]
         for _ in range(3):
             now += 0.01
             engine.sampled(PORT, sample(60_000), now)
@@ -137,7 +137,7 @@ def test_an_aggregator_s_rounds_trigger_round_after_round():
         for n in volley:
             engine.flow_ended(PORT, key(n), now)
         now += 0.01
-        assert [change.bytes for change in engine.sampled(PORT, sample(0), now)] == [None]
+        assert [change.rule for change in engine.sampled(PORT, sample(0), now)] == [None]
     assert engine.failures == 0
 
 
@@ -306,7 +306,7 @@ def test_flows_that_were_there_before_the_law_are_no_volley():
     # A volley is as many flows as without the old ones: 60,000 and four times 14,600 fit.
     for n in range(100, 104):
         assert engine.flow_started(PORT, flow(n), 5.011) == []
-    assert [change.bytes for change in engine.flow_started(PORT, flow(104), 5.011)] == [1460]
+    assert [change.rule.bytes for change in engine.flow_started(PORT, flow(104), 5.011)] == [1460]
 
 
 def test_flows_that_were_there_before_the_law_do_not_use_up_the_allowance():

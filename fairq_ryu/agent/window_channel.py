@@ -1,0 +1,91 @@
+"""The agent's end of the window channel: one handler for each experimenter message that controllers send.
+
+The dispatch tables at the end list the messages. To add one, write its module in ``fairq_ryu/channel``, and
+its handler and one line of a table here. Every function raises
+:class:`~fairq_ryu.channel.flowmod.OpenFlowError` for a request that is refused, and changes nothing then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from fairq_ryu.agent.openflow_server import Session
+from fairq_ryu.channel import congestion, flow_records, framing, oxm, queue_depth, segment_state
+from fairq_ryu.channel.dispatch import DispatchTable, MalformedBody, Route
+from fairq_ryu.channel.flowmod import OpenFlowError
+from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.model import FlowKey
+
+_Result = TypeVar("_Result")
+
+
+def receive_command(session: Session, payload: bytes) -> None:
+    """Carry out an experimenter message; ``payload`` begins with the experimenter header."""
+    route, body = _routed(_COMMANDS, payload)
+    if session.role == ofp.OFPCR_ROLE_SLAVE:
+        text = f"{route.incoming.name} from a slave"
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE, text)
+    _handled(route, session, body)
+
+
+def answer_request(session: Session, payload: bytes) -> Iterator[bytes]:
+    """The reply to an experimenter multipart request whose ``payload`` begins with the experimenter header:
+    that header, which opens each message of the reply, and then parts that must not be split.
+    """
+    route, body = _routed(_REQUESTS, payload)
+    parts = _handled(route, session, body)
+    yield payload[: framing.EXPERIMENTER.size]
+    yield from parts
+
+
+def _routed(table: DispatchTable[Session, _Result], payload: bytes) -> tuple[Route[Session, _Result], bytes]:
+    """The route of a message and its body."""
+    if len(payload) < framing.EXPERIMENTER.size:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "experimenter header truncated")
+    experimenter, number = framing.EXPERIMENTER.unpack_from(payload)
+    if experimenter != oxm.EXPERIMENTER_ID:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXPERIMENTER, f"{experimenter:#x}")
+    route = table.get(number)
+    if route is None:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE, f"type {number}")
+    return route, payload[framing.EXPERIMENTER.size :]
+
+
+def _handled(route: Route[Session, _Result], session: Session, body: bytes) -> _Result:
+    try:
+        return route(session, body)
+    except MalformedBody as error:
+        raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, str(error)) from None
+
+
+# One handler for each message
+
+
+def _set_thresholds(session: Session, requested: congestion.SetThresholds) -> None:
+    session.server.watch.set(requested, time.monotonic_ns())
+
+
+def _queue_depths(session: Session, port: int) -> Iterable[bytes]:
+    server = session.server
+    depths = server.queue_depths(session, server.requested_ports(port))
+    return [queue_depth.encode_reply([depth]) for depth in depths]
+
+
+def _flow_records(session: Session, requested: flow_records.RecordRequest) -> Iterable[bytes]:
+    server = session.server
+    return server.data.flow_records(requested.idle_ms, server.requested_ports(requested.port))
+
+
+def _segment_states(session: Session, keys: list[FlowKey]) -> Iterable[bytes]:
+    return [segment_state.encode_state(session.server.data.segment_state(key)) for key in keys]
+
+
+_COMMANDS: DispatchTable[Session, None] = DispatchTable()
+_COMMANDS.add(congestion.SET, _set_thresholds)
+
+_REQUESTS: DispatchTable[Session, Iterable[bytes]] = DispatchTable()
+_REQUESTS.add(queue_depth.REQUEST, _queue_depths)
+_REQUESTS.add(flow_records.REQUEST, _flow_records)
+_REQUESTS.add(segment_state.REQUEST, _segment_states)

@@ -1,0 +1,45 @@
+"""What encloses the bodies of the channel's messages: OpenFlow's header, and the experimenter's.
+
+The controller's end creates Ryu messages for a datapath, which Ryu numbers and encodes. The agent's end
+creates bytes, because Ryu only decodes what switches send.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from fairq_ryu.channel.oxm import EXPERIMENTER_ID
+
+HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
+EXPERIMENTER = struct.Struct("!II")
+
+
+def request(datapath: Any, number: int, body: bytes) -> Any:
+    """A multipart request to an agent."""
+    return parser.OFPExperimenterStatsRequest(datapath, 0, EXPERIMENTER_ID, number, body)
+
+
+def command(datapath: Any, number: int, body: bytes) -> Any:
+    """An experimenter message to an agent, which answers it only with an error."""
+    return parser.OFPExperimenter(datapath, EXPERIMENTER_ID, number, body)
+
+
+def message(kind: int, xid: int, body: bytes = b"") -> bytes:
+    """A whole OpenFlow message from an agent."""
+    return HEADER.pack(ofp.OFP_VERSION, kind, HEADER.size + len(body), xid) + body
+
+
+def notification(number: int, body: bytes) -> bytes:
+    """An experimenter message that an agent sends without a request."""
+    return message(ofp.OFPT_EXPERIMENTER, 0, EXPERIMENTER.pack(EXPERIMENTER_ID, number) + body)
+
+
+def serialized(part: Any) -> bytes:
+    """A match or an instruction of Ryu's, as bytes."""
+    buffer = bytearray()
+    part.serialize(buffer, 0)
+    return bytes(buffer)

@@ -1,0 +1,124 @@
+"""The controller's end of the window channel: one handler for each message that agents send.
+
+The dispatch tables at the end list the messages. To add one, write its module in ``fairq_ryu/channel``, and
+its handler and one line of a table here. A handler decides nothing: it passes what it got to the object that
+does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel import congestion, dropped_packet, flow_records, oxm, queue_depth, segment_state
+from fairq_ryu.channel.dispatch import DispatchTable, MalformedBody
+from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.counters import Counts
+from fairq_ryu.control.windows import WindowController
+from fairq_ryu.model import PortKey, SegmentState
+
+
+class Arrival(NamedTuple):
+    """A message that has arrived from an agent. ``more``: further parts of the same reply follow; ``now`` in
+    seconds.
+    """
+
+    to: AgentMessages
+    link: AgentLink
+    xid: int
+    more: bool
+    now: float
+
+
+class AgentMessages:
+    """Decodes what agents send and calls the handlers. ``on_flow_records`` gets the agent, the records of all
+    of its ports, and the time. Malformed messages are counted and logged, and change nothing.
+    """
+
+    def __init__(
+        self,
+        windows: WindowController,
+        on_flow_records: Callable[[AgentLink, Sequence[flow_records.FlowRecord], float], None],
+        counts: Counts,
+        log: logging.Logger,
+    ) -> None:
+        self.windows, self.on_flow_records = windows, on_flow_records
+        self._counts, self._log = counts, log
+
+    def reply(self, link: AgentLink, message: Any, now: float) -> None:
+        """A multipart reply (Ryu's OFPExperimenterStatsReply)."""
+        body = message.body
+        more = bool(message.flags & ofp.OFPMPF_REPLY_MORE)
+        arrival = Arrival(self, link, message.xid, more, now)
+        self._handle(_REPLIES, body.experimenter, body.exp_type, bytes(body.data), arrival)
+
+    def notification(self, link: AgentLink, message: Any, now: float) -> None:
+        """A message that the agent has sent without a request (Ryu's OFPExperimenter)."""
+        arrival = Arrival(self, link, message.xid, False, now)
+        self._handle(_NOTIFICATIONS, message.experimenter, message.exp_type, bytes(message.data), arrival)
+
+    def packet_in(self, link: AgentLink | None, message: Any, now: float) -> None:
+        """A PACKET_IN that is not from a bridge; ``link`` None: it is not from an agent either."""
+        dropped = None if link is None else dropped_packet.decode(message)
+        self._counts.packet_ins["other" if dropped is None else "loss"] += 1
+        if link is not None and dropped is not None:
+            port = PortKey(link.dpid, dropped.port)
+            self.windows.lost(port, dropped.frame, dropped.total_len, now)
+
+    def _handle(
+        self,
+        table: DispatchTable[Arrival, None],
+        experimenter: int,
+        number: int,
+        body: bytes,
+        arrival: Arrival,
+    ) -> None:
+        route = table.get(number) if experimenter == oxm.EXPERIMENTER_ID else None
+        if route is None:
+            return
+        try:
+            route(arrival, body)
+        except MalformedBody as error:
+            self._counts.malformed += 1
+            name = route.incoming.name
+            self._log.warning("agent of bridge %016x: malformed %s: %s", arrival.link.dpid, name, error)
+
+
+# One handler for each message
+
+
+def _queue_depths(arrival: Arrival, depths: list[queue_depth.QueueDepth]) -> None:
+    if not arrival.more:
+        arrival.link.queues_answered(arrival.now)
+    arrival.to.windows.depths(arrival.link, depths, arrival.now)
+
+
+def _flow_records(arrival: Arrival, part: list[flow_records.FlowRecord]) -> None:
+    whole = arrival.link.records(arrival.xid, part, arrival.more)
+    if whole is None:
+        return
+    port, records = whole
+    if port is None:
+        arrival.to.on_flow_records(arrival.link, records, arrival.now)
+    else:
+        arrival.to.windows.progress(arrival.link, port, records, arrival.now)
+
+
+def _segment_states(arrival: Arrival, states: list[SegmentState]) -> None:
+    arrival.to.windows.segments(states, arrival.now)
+
+
+def _congestion(arrival: Arrival, notice: congestion.CongestionNotice) -> None:
+    arrival.to.windows.congestion(arrival.link, notice, arrival.now)
+
+
+_REPLIES: DispatchTable[Arrival, None] = DispatchTable()
+_REPLIES.add(queue_depth.REPLY, _queue_depths)
+_REPLIES.add(flow_records.REPLY, _flow_records)
+_REPLIES.add(segment_state.REPLY, _segment_states)
+
+_NOTIFICATIONS: DispatchTable[Arrival, None] = DispatchTable()
+_NOTIFICATIONS.add(congestion.NOTICE, _congestion)
