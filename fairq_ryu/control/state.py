@@ -13,9 +13,10 @@ from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.model import NO_WINDOWS, dpid_text
-from fairq_ryu.policies.engine import PortView
+from fairq_ryu.policies.base import Display
+from fairq_ryu.policies.governed_port import PortView
 
-_UNKNOWN = PortView(0, NO_WINDOWS, None, None, None, None)
+_UNKNOWN = PortView(0, NO_WINDOWS, None, Display())
 
 
 class EventQueue(Protocol):
@@ -67,9 +68,9 @@ class ControllerState:
                     "window_bytes": plan.window,
                     "flow_windows": len(plan.flows),
                     "policy": engine.policy_of(port).name,
-                    "target_bytes": seen.target,
-                    "state": None if seen.state is None else str(seen.state),
-                    "incast": seen.incast,
+                    "target_bytes": seen.shown.target,
+                    "state": None if seen.shown.state is None else str(seen.shown.state),
+                    "incast": seen.shown.incast,
                     "tx_bytes": None if traffic is None else traffic.tx_bytes,
                     "rx_bytes": None if traffic is None else traffic.rx_bytes,
                     "tx_bps": None if traffic is None else traffic.tx_bps,

@@ -225,7 +225,7 @@ class WindowController:
             if not sample.limit:
                 sample = sample._replace(limit=self._default_buffer)
             self._send(self.engine.sampled(key, sample, now), now)
-            self._reporter.incast(key, self.engine.incast(key))
+            self._reporter.incast(key, self.engine.display(key).incast)
             thresholds = self.engine.thresholds(key)
             link.tell_thresholds(record.port, thresholds)
             if thresholds is None or not thresholds.cng:

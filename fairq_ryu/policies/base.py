@@ -1,9 +1,8 @@
-"""What a window policy is: a law made once, and a port law for each port it governs.
+"""The interface of a window policy: a policy, made once, and a port law for each port that it governs.
 
-A port law is pure: it is told of flows that start and end and shown the queue every
-:attr:`Policy.interval` seconds, with the time as an argument, and answers with the windows that
-should stand. It never sends anything, so the same object serves the controller, a simulator and the
-unit tests. Register a policy under the entry point group ``fairq_ryu.policies``.
+A port law is pure: events come in, with the time as an argument, and the windows that should be installed on
+its port go out. It sends nothing, so the same object serves the controller, a simulator and the unit tests.
+A policy is registered under the entry point group ``fairq_ryu.policies``.
 """
 
 from __future__ import annotations
@@ -26,60 +25,96 @@ from fairq_ryu.model import (
     Thresholds,
     WindowPlan,
 )
+from fairq_ryu.policies.parts.deadline_table import GifTable
 
 ENTRY_POINT_GROUP = "fairq_ryu.policies"
 Parameters = Mapping[str, int | float | bool | str]
 
 
-class PortLaw:
-    """A policy on one port. Each answer replaces the plan before it; None leaves it as it is.
+@dataclass(frozen=True, slots=True)
+class Display:
+    """What a port law shows to people; None: it has nothing of the kind.
 
-    A law overrides what it wants to know of; the rest does nothing.
+    ``target``: the queue length that it aims at, bytes; ``incast``: whether it limits its flows because of an
+    incast; ``gif``: its table of flows by priority; ``state``: whether the queue is congested. A law leaves
+    ``state`` None: the engine, which receives the switch's congestion messages, sets it.
+    """
+
+    target: float | None = None
+    incast: bool | None = None
+    gif: GifTable | None = None
+    state: Congestion | None = None
+
+    def __post_init__(self) -> None:
+        """Round the target down. Raises TypeError for values of other types."""
+        if self.target is not None:
+            object.__setattr__(self, "target", int(self.target))
+        if not isinstance(self.incast, bool | None) or not isinstance(self.gif, GifTable | None):
+            raise TypeError(f"incast is yes or no, gif a GifTable, not {self.incast!r} and {self.gif!r}")
+
+
+class PortLaw:
+    """A policy on one port. Each plan replaces the one before it; None keeps it.
+
+    A law overrides the methods that it needs; the others do nothing.
     """
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        """A flow's data will leave by this port; ``flows`` counts it already. ``now`` in seconds."""
+        """A flow whose data leaves by this port has started; ``flows`` includes it. ``now`` in seconds."""
         return None
 
     def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        """A flow has ended; ``flows`` are left."""
+        """A flow has ended; ``flows`` remain."""
         return None
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
-        """The queue now. ``flows`` as the controller counts them, ``sample.active`` as the switch does."""
+        """The queue was read. ``flows`` is the controller's count, ``sample.active`` the switch's."""
         return None
 
     def congestion(self, state: Congestion, backlog: int, now: float) -> WindowPlan | None:
-        """The switch says that the queue has crossed a threshold; ``backlog`` in bytes."""
+        """The switch reports that the queue has crossed a threshold; ``backlog`` in bytes."""
         return None
 
     def announced(self, flow: FlowKey, announcement: Announcement | None, now: float) -> WindowPlan | None:
-        """An application has announced a flow of this port (or taken that back: None). The flow is known."""
+        """A flow of this port that has started was announced, or its announcement withdrawn (None)."""
         return None
 
     def progressed(self, flows: Mapping[FlowKey, FlowProgress], now: float) -> WindowPlan | None:
-        """How far flows of this port are; asked for by :meth:`wants_progress`."""
+        """The switch has reported the progress of flows of this port; see :meth:`wants_progress`."""
         return None
 
     def settled(self, now: float) -> WindowPlan | None:
-        """A fresh law has been told of all that its port had before it: what is told from now on is news."""
+        """The state of the port before this law has been replayed: all further calls are new events."""
         return None
 
     def wants_progress(self) -> bool:
-        """Is :meth:`progressed` to be told with every sample of the queue?"""
+        """Whether :meth:`progressed` should be called with each sample of the queue."""
         return False
 
     def thresholds(self) -> Thresholds | None:
-        """When the switch is to call :meth:`congestion`; asked after each sample. None: never."""
+        """Queue lengths at which the switch reports :meth:`congestion`; asked after each sample."""
         return None
 
-    def target(self) -> float | None:
-        """For display: the queue that the law aims at, bytes. None: at none."""
-        return None
+    def display(self) -> Display:
+        """What the law shows. Called often: it is fast and changes nothing."""
+        return former_display(self)
+
+
+def former_display(law: object) -> Display:
+    """What a law shows that has no :meth:`PortLaw.display`: the attributes ``gif`` and ``incast`` and the
+    method ``target()``, which laws had before it.
+    """
+    gif, incast, target = (getattr(law, name, None) for name in ("gif", "incast", "target"))
+    length = target() if callable(target) else None
+    return Display(
+        target=length,
+        incast=incast if isinstance(incast, bool) else None,
+        gif=gif if isinstance(gif, GifTable) else None,
+    )
 
 
 class Policy(Protocol):
-    """A policy with its parameters. Made from the settings of the section that bears its name."""
+    """A policy with its parameters. Made from the settings of the section of its name."""
 
     name: ClassVar[str]
 
@@ -87,7 +122,7 @@ class Policy(Protocol):
 
     @property
     def interval(self) -> float:
-        """How often the queues are to be read, seconds."""
+        """Time between two readings of the queues, seconds."""
 
     def port_law(self, port: PortKey) -> PortLaw:
         """The law for one port."""
@@ -95,9 +130,9 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What is to be done about segments that a port's queue has dropped. ``dupack``: three duplicate ACKs go
-    to the source; ``reinject``: the segment is put back. ``bytes`` of lost packets are kept for each port at
-    most, and none for longer than ``age`` seconds.
+    """How segments that a port's queue has dropped are recovered. ``dupack``: three duplicate ACKs are sent
+    to the source; ``reinject``: the segment is sent again. At most ``bytes`` of dropped packets are stored
+    for each port, and none for longer than ``age`` seconds.
     """
 
     dupack: bool
@@ -106,23 +141,15 @@ class Recovery:
     age: float
 
 
-def takes_announcements(policy: Policy) -> bool:
-    """Does a policy heed what is announced of flows? Its laws do if they override ``announced``."""
-    # Made for no port there is: a law does nothing until it is told something.
-    law: object = policy.port_law(PortKey(0, 0))
-    own = getattr(type(law), "announced", None)
-    return own is not None and own is not PortLaw.announced
-
-
 def recovery_of(policy: Policy) -> Recovery | None:
-    """What a policy wants done about losses: its attribute ``recovery``; None if it has none."""
+    """How a policy wants losses recovered: its attribute ``recovery``; None: not at all."""
     found: Recovery | None = getattr(policy, "recovery", None)
     return found
 
 
 def same(one: Policy, other: Policy) -> bool:
-    """Would it make no difference which of the two governs a port? By their attribute ``parameters``; without
-    that only one and the same object is the same policy.
+    """Whether a port can keep its law when its policy changes from one to the other: both have the same class
+    and equal ``parameters``. A policy without that attribute equals only itself.
     """
     if one is other:
         return True

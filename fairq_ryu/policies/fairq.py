@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
-from fairq_ryu.policies.base import Parameters, PortLaw
+from fairq_ryu.policies.base import Display, Parameters, PortLaw
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 from fairq_ryu.setting import Setting
 
@@ -123,9 +123,9 @@ class FairQPort(PortLaw):
         self.incr, self.count = 0.0, 0
         return self._plan()
 
-    def target(self) -> float | None:
-        """The queue that the pool is moved for, bytes."""
-        return self.parameters.alpha * self.limit if self.limit > 0 else None
+    def display(self) -> Display:
+        """The queue length that the pool is adjusted for."""
+        return Display(target=self.parameters.alpha * self.limit if self.limit > 0 else None)
 
     def _deserted(self, flows: int, now: float) -> bool:
         """Has the port had no flows for the time its windows linger?"""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, FlowKey, FlowProgress, PortKey, QueueSample, WindowPlan
-from fairq_ryu.policies.base import Parameters, PortLaw
+from fairq_ryu.policies.base import Display, Parameters, PortLaw
 from fairq_ryu.policies.parts.half_open import ASK_AGAIN, HalfOpenLimiter
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 from fairq_ryu.setting import Setting
@@ -103,6 +103,10 @@ class IqmPort(PortLaw):
     def wants_progress(self) -> bool:
         """Now and then while there are flows that have not been answered: in a flood that is always."""
         return len(self.half_open) > 0 and self.sampled_at - self.told_at >= ASK_AGAIN
+
+    def display(self) -> Display:
+        """Whether it limits its flows."""
+        return Display(incast=self.incast)
 
     def _predict(self) -> None:
         segment, _ = self.segments.typical()

@@ -29,7 +29,7 @@ from fairq_ryu.model import (
     Thresholds,
     WindowPlan,
 )
-from fairq_ryu.policies.base import Parameters, PortLaw
+from fairq_ryu.policies.base import Display, Parameters, PortLaw
 from fairq_ryu.policies.parts.allocation import Demand, Rules, Share, allocate, base_window
 from fairq_ryu.policies.parts.deadline_table import GifEntry, GifTable
 from fairq_ryu.policies.parts.half_open import ASK_AGAIN, HalfOpenLimiter
@@ -179,9 +179,10 @@ class SedPort(PortLaw):
         cng = max(1, round(self.parameters.threshold * self.limit))
         return Thresholds(cng, min(cng - 1, round(self.parameters.nom * cng)), self.drops)
 
-    def target(self) -> float | None:
-        """K, bytes."""
-        return self.parameters.threshold * self.limit if self.limit > 0 else None
+    def display(self) -> Display:
+        """K as the target, and the GIF table."""
+        target = self.parameters.threshold * self.limit if self.limit > 0 else None
+        return Display(target=target, gif=self.gif)
 
     # The mode
 

@@ -50,7 +50,7 @@ from fairq_ryu.model import (
     WindowRule,
 )
 from fairq_ryu.openflow import pipeline
-from fairq_ryu.policies import base, engine
+from fairq_ryu.policies import base, engine, governed_port
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted(
@@ -500,7 +500,7 @@ def test_the_interface_in_writing_a_policy_is_the_code_s() -> None:
 def test_numbers_in_the_text_are_the_code_s() -> None:
     how, operating, channel = (read(f"docs/{n}.md") for n in ("how-it-works", "operating", "window-channel"))
     assert f"pref {program.WINDOW_PRIORITY}" in operating
-    assert f"after {engine.REST_AFTER_FAILURE:g} s" in how
+    assert f"after {governed_port.REST_AFTER_FAILURE:g} s" in how
     assert f"copy of {pipeline.COPY_BYTES} bytes" in how
     assert f"silent for {agent._ECHO_INTERVAL:g} s" in channel
     assert f"after {agent._SILENCE:g} s" in channel

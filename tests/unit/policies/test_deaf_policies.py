@@ -4,9 +4,10 @@ import pytest
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.fabric.deadlines.request import request
-from fairq_ryu.policies.base import PortLaw, takes_announcements
+from fairq_ryu.policies.base import PortLaw
 from fairq_ryu.policies.choice import PolicyChoice, make
 from fairq_ryu.policies.engine import PolicyEngine
+from fairq_ryu.policies.law_adapter import takes_announcements
 from fairq_ryu.rest.announcements import Declined
 from fairq_ryu.rest.views import AnnouncingView
 from tests.unit.site import Site

@@ -28,8 +28,9 @@ from fairq_ryu.model import (
 )
 from fairq_ryu.policies import base
 from fairq_ryu.policies.droptail import DropTail
-from fairq_ryu.policies.engine import REST_AFTER_FAILURE, PolicyEngine
+from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.fairq import FairQ
+from fairq_ryu.policies.governed_port import REST_AFTER_FAILURE
 from tests.unit.fakes import info
 
 LEASE = 2.0

@@ -25,8 +25,9 @@ from fairq_ryu.policies import base
 from fairq_ryu.policies.base import PortLaw, Recovery
 from fairq_ryu.policies.choice import PolicyChoice
 from fairq_ryu.policies.droptail import DropTail
-from fairq_ryu.policies.engine import NO_THRESHOLDS, REST_AFTER_FAILURE, PolicyEngine
+from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.fixed import Fixed
+from fairq_ryu.policies.governed_port import NO_THRESHOLDS, REST_AFTER_FAILURE
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from tests.unit.fakes import info
 

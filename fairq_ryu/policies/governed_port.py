@@ -1,0 +1,271 @@
+"""One port and the law that governs it: events in, rule changes out. A law that fails harms only its port.
+
+Theory of operation. A port is in one of three states:
+
+    new        it has no law: nothing has happened on it yet, or its policy was changed
+    governed   it has a law, whose last plan says which windows should be installed
+    resting    its law has raised an exception: no windows, and no law for `REST_AFTER_FAILURE` seconds
+
+Every event takes the same way:
+
+    event -> new, or rested long enough? a fresh law, and the port's state replayed to it
+          -> the law's method for this event -> a plan, or None for the last one
+          -> InstalledRules.changes -> the rule changes to send
+          -> exception: resting, with an empty plan
+
+A fresh law does not know the past, so the port's present state is replayed to it as ordinary events: the
+last sample of the queue first, because the buffer decides what a flow means, then flows, announcements and
+congestion. ``settled`` then tells the law that all further events are new. The event that caused the fresh
+law follows after that, and is not part of the replay.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+from fairq_ryu.model import (
+    NO_WINDOWS,
+    Announcement,
+    Congestion,
+    FlowInfo,
+    FlowKey,
+    FlowProgress,
+    PortKey,
+    QueueSample,
+    RuleChange,
+    Thresholds,
+    WindowPlan,
+)
+from fairq_ryu.policies.base import Display, Policy, PortLaw
+from fairq_ryu.policies.law_adapter import adapted
+from fairq_ryu.policies.parts.installed_rules import InstalledRules
+from fairq_ryu.policies.parts.sampling import Sampling
+
+log = logging.getLogger(__name__)
+# Seconds from a failure of a port's law until the port gets a fresh one.
+REST_AFTER_FAILURE = 10.0
+NO_THRESHOLDS = Thresholds(0, 0)
+_NOTHING_SHOWN = Display()
+
+T = TypeVar("T")
+
+
+class PortView(NamedTuple):
+    """A port for displays: the number of its flows, the plan in force, the last sample of its queue, and what
+    its law shows.
+    """
+
+    flows: int
+    plan: WindowPlan
+    sample: QueueSample | None
+    shown: Display
+
+
+class GovernedPort:
+    """A port, its policy and its law. Times in seconds of any monotonic clock."""
+
+    def __init__(self, key: PortKey, policy: Policy, renew_after: float, lease: float) -> None:
+        """``renew_after`` and ``lease``: see :class:`InstalledRules`."""
+        self.key = key
+        self.policy = policy
+        self.law: PortLaw | None = None
+        self.plan: WindowPlan = NO_WINDOWS
+        self.installed = InstalledRules(key, renew_after, lease)
+        self.failures = 0
+        # The state that is replayed to a fresh law.
+        self.last: QueueSample | None = None
+        self.flows: dict[FlowKey, FlowInfo] = {}
+        self._announcements: dict[FlowKey, Announcement] = {}
+        self._congestion: tuple[Congestion, int] | None = None
+        self._sampling = Sampling()
+        self._rests_until = 0.0
+        self._last_event = 0.0
+        # Whether the switch was ever given thresholds, and whether it has some now.
+        self._thresholds_set = False
+        self._watched = False
+
+    # Events
+
+    def flow_started(self, flow: FlowInfo, now: float) -> list[RuleChange]:
+        """A flow whose data leaves by the port has started. A known flow changes nothing."""
+        if flow.key in self.flows:
+            return []
+        self._ensure_law(now)
+        self.flows[flow.key] = flow
+        self._deliver_started(flow, len(self.flows), now)
+        return self._changes(now)
+
+    def flow_ended(self, flow: FlowKey, now: float) -> list[RuleChange]:
+        """A flow has ended. An unknown flow changes nothing."""
+        if flow not in self.flows:
+            return []
+        self._ensure_law(now)
+        info = self.flows.pop(flow)
+        self._announcements.pop(flow, None)
+        return self._event(lambda law: law.flow_ended(info, len(self.flows), now), now)
+
+    def announced(self, flow: FlowKey, announcement: Announcement | None, now: float) -> list[RuleChange]:
+        """A flow's size and deadline were announced, or withdrawn (None). An unknown flow, or the same
+        announcement again, changes nothing.
+        """
+        if flow not in self.flows or self._announcements.get(flow) == announcement:
+            return []
+        self._ensure_law(now)
+        if announcement is None:
+            del self._announcements[flow]
+        else:
+            self._announcements[flow] = announcement
+        self._deliver_announced(flow, announcement, now)
+        return self._changes(now)
+
+    def congestion(self, state: Congestion, backlog: int, now: float) -> list[RuleChange]:
+        """The switch reports that the queue has crossed a threshold."""
+        self._ensure_law(now)
+        self._congestion = (state, backlog)
+        return self._event(lambda law: law.congestion(state, backlog, now), now)
+
+    def progressed(self, flows: Mapping[FlowKey, FlowProgress], now: float) -> list[RuleChange]:
+        """The switch has reported the progress of flows."""
+        self._ensure_law(now)
+        return self._event(lambda law: law.progressed(flows, now), now)
+
+    def sampled(self, sample: QueueSample, now: float) -> list[RuleChange]:
+        """The queue was read. The law gets a sample at most once in its policy's interval; the ``peak`` and
+        ``mean`` of that sample cover those between.
+        """
+        self.last = sample
+        had_law = self.law is not None
+        self._ensure_law(now)
+        if not had_law and self.law is not None:
+            return self._changes(now)  # the replay had this sample
+        due = self._sampling.due(sample, self.policy.interval, now)
+        if due is None:
+            return self._changes(now)
+        return self._event(lambda law: law.queue_sampled(due, len(self.flows), now), now)
+
+    def govern(self, policy: Policy, now: float) -> list[RuleChange]:
+        """Another policy governs the port from now on: no rule of the former one stays."""
+        self.policy, self.law, self.plan, self._rests_until = policy, None, NO_WINDOWS, 0.0
+        self._ensure_law(now)
+        return self._changes(now)
+
+    def switch_gone(self) -> int:
+        """The switch's agent has gone, with its rules. Returns how many were installed."""
+        count = len(self.installed)
+        self.installed.clear()
+        self._congestion = None
+        return count
+
+    # What the law asks of the switch, and what it shows
+
+    def wants_progress(self) -> bool:
+        """Whether :meth:`progressed` should be called with the port's samples."""
+        return bool(self._query(lambda law: law.wants_progress()))
+
+    def thresholds(self) -> Thresholds | None:
+        """The thresholds that the switch should have now. None: none, and it never had any."""
+        wanted = self._query(lambda law: law.thresholds())
+        self._watched = isinstance(wanted, Thresholds) and wanted.cng > 0
+        if not self._watched:
+            self._congestion = None  # it would not be updated: a fresh law must not get it
+        if isinstance(wanted, Thresholds):
+            self._thresholds_set = True
+            return wanted
+        return NO_THRESHOLDS if self._thresholds_set else None
+
+    def busy(self) -> bool:
+        """Whether the port has flows or windows."""
+        return bool(self.flows or self.installed)
+
+    def display(self) -> Display:
+        """What the law shows. A law that fails at this goes on governing: it is only for displays."""
+        shown = _NOTHING_SHOWN
+        if self.law is not None:
+            try:
+                shown = self.law.display()
+                if not isinstance(shown, Display):
+                    raise TypeError(f"display() returns a Display, not {shown!r}")
+            except Exception:
+                shown = _NOTHING_SHOWN
+                log.debug("policy %s cannot be displayed", self.policy.name, exc_info=True)
+        if not self._watched:
+            return shown
+        return replace(shown, state=Congestion.NOM if self._congestion is None else self._congestion[0])
+
+    def view(self) -> PortView:
+        """The port for displays."""
+        return PortView(len(self.flows), self.plan, self.last, self.display())
+
+    # The law
+
+    def _ensure_law(self, now: float) -> None:
+        """Make a fresh law if there is none and the port does not rest, and replay the port's state to it."""
+        self._last_event = now
+        if self.law is not None or now < self._rests_until:
+            return
+        try:
+            self.law = adapted(self.policy.port_law(self.key))
+        except Exception:
+            self._fail(now)
+            return
+        sample, known = self.last, self._congestion
+        if sample is not None:
+            self._sampling.restart(now)
+            self._deliver(lambda law: law.queue_sampled(sample, len(self.flows), now), now)
+        for count, flow in enumerate(self.flows.values(), 1):
+            self._deliver_started(flow, count, now)
+        for key, each in self._announcements.items():
+            self._deliver_announced(key, each, now)
+        if known is not None:
+            self._deliver(lambda law: law.congestion(*known, now), now)
+        self._deliver(lambda law: law.settled(now), now)
+
+    def _deliver_started(self, flow: FlowInfo, count: int, now: float) -> None:
+        self._deliver(lambda law: law.flow_started(flow, count, now), now)
+
+    def _deliver_announced(self, flow: FlowKey, announcement: Announcement | None, now: float) -> None:
+        self._deliver(lambda law: law.announced(flow, announcement, now), now)
+
+    def _event(self, call: Callable[[PortLaw], WindowPlan | None], now: float) -> list[RuleChange]:
+        self._deliver(call, now)
+        return self._changes(now)
+
+    def _deliver(self, call: Callable[[PortLaw], WindowPlan | None], now: float) -> None:
+        """Deliver an event to the law, if there is one, and adopt its plan."""
+        if self.law is None:
+            return
+        try:
+            plan = call(self.law)
+            if plan is not None:
+                if not isinstance(plan, WindowPlan) or not all(isinstance(f, FlowKey) for f in plan.flows):
+                    raise TypeError(f"a port law answers with a WindowPlan or None, not {plan!r}")
+                self.plan = plan
+        except Exception:
+            self._fail(now)
+
+    def _query(self, call: Callable[[PortLaw], T]) -> T | None:
+        """Ask the law for what it wants. None if there is no law, or it fails."""
+        if self.law is None:
+            return None
+        try:
+            return call(self.law)
+        except Exception:
+            self._fail(self._last_event)
+            return None
+
+    def _fail(self, now: float) -> None:
+        log.exception(
+            "policy %s failed on port %s: its windows are taken down for %.0f s",
+            self.policy.name,
+            self.key,
+            REST_AFTER_FAILURE,
+        )
+        self.failures += 1
+        self.law, self.plan = None, NO_WINDOWS
+        self._rests_until = now + REST_AFTER_FAILURE
+
+    def _changes(self, now: float) -> list[RuleChange]:
+        return self.installed.changes(self.plan, self.flows, now)

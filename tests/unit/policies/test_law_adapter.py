@@ -1,0 +1,172 @@
+"""Port laws of any class become typed port laws; what a law shows is one value."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairq_ryu.model import (
+    NO_WINDOWS,
+    Announcement,
+    Congestion,
+    FlowKey,
+    FlowProgress,
+    PortKey,
+    QueueSample,
+    Thresholds,
+    WindowPlan,
+)
+from fairq_ryu.policies.base import Display, PortLaw
+from fairq_ryu.policies.engine import PolicyEngine
+from fairq_ryu.policies.law_adapter import adapted
+from fairq_ryu.policies.parts.deadline_table import GifTable
+from tests.unit.fakes import info
+
+PORT = PortKey(1, 1)
+FLOW = FlowKey("10.0.0.1", "10.0.0.2", 80, 1000)
+SAMPLE = QueueSample(0, 0, 100_000, 0, 0, 0, 0.0)
+PLAN = WindowPlan(window=1460)
+CALLS = {
+    "flow_started": (info(FLOW), 1, 0.5),
+    "flow_ended": (info(FLOW), 0, 0.5),
+    "queue_sampled": (SAMPLE, 1, 0.5),
+    "congestion": (Congestion.CNG, 9000, 0.5),
+    "announced": (FLOW, Announcement(1000, 5.0), 0.5),
+    "progressed": ({FLOW: FlowProgress(1, 2, 0.001, True)}, 0.5),
+    "settled": (0.5,),
+}
+WISHES = {"wants_progress": True, "thresholds": Thresholds(50, 20), "display": Display(target=7)}
+NEUTRAL = {"wants_progress": False, "thresholds": None, "display": Display()}
+
+
+def test_a_port_law_stays_what_it_is():
+    law = PortLaw()
+    assert adapted(law) is law
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_each_event_alone_reaches_a_law_of_any_class(method):
+    calls = []
+
+    def record(self, *arguments):
+        calls.append(arguments)
+        return PLAN
+
+    law = adapted(type("Foreign", (), {method: record})())
+    answers = {name: getattr(law, name)(*arguments) for name, arguments in CALLS.items()}
+    assert calls == [CALLS[method]]
+    assert answers == {name: PLAN if name == method else None for name in CALLS}
+    assert {name: getattr(law, name)() for name in NEUTRAL} == NEUTRAL
+
+
+@pytest.mark.parametrize("method", WISHES)
+def test_each_wish_alone_is_heard_of_a_law_of_any_class(method):
+    law = adapted(type("Foreign", (), {method: lambda self: WISHES[method]})())
+    assert {name: getattr(law, name)() for name in WISHES} == NEUTRAL | {method: WISHES[method]}
+
+
+# What a law shows
+
+
+class Shown:
+    """A policy whose laws are of one class."""
+
+    name, interval = "shown", 0.01
+
+    def __init__(self, law: object) -> None:
+        self.law = law
+
+    def port_law(self, port):
+        return self.law
+
+
+def display(law: object) -> Display:
+    engine = PolicyEngine(Shown(law), 2.0)
+    engine.sampled(PORT, SAMPLE, 0.0)
+    assert engine.display(PORT) == engine.view()[PORT].shown
+    assert engine.failures == 0
+    return engine.display(PORT)
+
+
+@pytest.mark.parametrize("base", [PortLaw, object])
+def test_what_a_law_shows_is_one_value(base):
+    table = GifTable()
+
+    class Law(base):
+        def display(self):
+            return Display(target=1000.7, incast=True, gif=table)
+
+    shown = display(Law())
+    assert (shown.target, shown.incast, shown.state) == (1000, True, None)
+    assert shown.gif is table
+
+
+@pytest.mark.parametrize("base", [PortLaw, object])
+def test_the_former_attributes_of_a_law_are_shown(base):
+    class Law(base):
+        incast = True
+
+        def __init__(self):
+            self.gif = GifTable()
+
+        def target(self):
+            return 1000.7
+
+    law = Law()
+    shown = display(law)
+    assert (shown.target, shown.incast, shown.state) == (1000, True, None)
+    assert shown.gif is law.gif
+
+
+def test_a_law_without_any_of_it_shows_nothing():
+    assert display(object()) == display(PortLaw()) == Display()
+
+
+def fail() -> Display:
+    raise RuntimeError("a bad day")
+
+
+@pytest.mark.parametrize(
+    "shows",
+    [
+        fail,
+        dict,
+        lambda: Display(target=float("nan")),
+        lambda: Display(target="much"),
+        lambda: Display(incast=1),
+        lambda: Display(gif=[]),
+    ],
+)
+def test_a_law_that_cannot_be_shown_still_governs(shows):
+    class Law(PortLaw):
+        def queue_sampled(self, sample, flows, now):
+            return PLAN
+
+        def display(self):
+            return shows()
+
+    assert display(Law()) == Display()
+    engine = PolicyEngine(Shown(Law()), 2.0)
+    engine.sampled(PORT, SAMPLE, 0.0)
+    assert engine.view()[PORT].plan == PLAN
+
+
+def test_the_state_of_a_queue_that_the_switch_watches_is_shown():
+    class Law(PortLaw):
+        wanted: Thresholds | None = Thresholds(50, 20)
+
+        def thresholds(self):
+            return self.wanted
+
+    law = Law()
+    engine = PolicyEngine(Shown(law), 2.0)
+    engine.sampled(PORT, SAMPLE, 0.0)
+    assert engine.display(PORT).state is None  # no thresholds yet
+    engine.thresholds(PORT)
+    assert engine.display(PORT).state is Congestion.NOM
+    engine.congestion(PORT, Congestion.CNG, 60, 0.1)
+    assert engine.display(PORT).state is Congestion.CNG
+    law.wanted = None
+    engine.thresholds(PORT)
+    assert engine.display(PORT).state is None
+    assert engine.display(PortKey(9, 9)) == Display()
+    assert engine.view()[PORT].plan == NO_WINDOWS
