@@ -212,9 +212,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from fairq_ryu.cli import doctor
+    from fairq_ryu.cli.doctor import checklist
 
-    return doctor.main(json_output=args.json)
+    return checklist.main(json_output=args.json)
 
 
 def _agent(args: argparse.Namespace) -> int:

@@ -10,8 +10,8 @@ import pytest
 from fairq_ryu.agent import agent, peers
 from fairq_ryu.agent.peers import Peer
 from fairq_ryu.agent.programs.program import ProgramLimits
-from fairq_ryu.cli import doctor
-from fairq_ryu.cli.doctor import Output
+from fairq_ryu.cli.doctor import commands, network
+from fairq_ryu.cli.doctor.commands import Output
 
 
 def attribute(kind: int, value: bytes) -> bytes:
@@ -136,9 +136,9 @@ def test_the_kernel_datapath_finishes_them_itself(looks, caplog):
 def test_doctor_says_it(monkeypatch):
     answers = {"find": "br0\n", "list-ifaces": "p1\np9\n"}
     monkeypatch.setattr(
-        doctor, "run", lambda command: Output(0, next(t for w, t in answers.items() if w in command))
+        commands, "run", lambda command: Output(0, next(t for w, t in answers.items() if w in command))
     )
-    monkeypatch.setattr(doctor, "which", lambda command: command)
+    monkeypatch.setattr(commands, "which", lambda command: command)
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("socket.if_nametoindex", {"p1": 3}.__getitem__)
     monkeypatch.setattr(peers, "unfinished", lambda found: {3: Peer("eth0", "")})
@@ -149,7 +149,7 @@ def test_doctor_says_it(monkeypatch):
         return 3
 
     monkeypatch.setattr("socket.if_nametoindex", index)
-    (check,) = doctor.check_hosts()
+    (check,) = network.check_hosts()
     assert (check.name, check.status) == ("bridge br0", "warn")
     assert check.found == "port p1: eth0 sends unfinished checksums: TCP hangs"
     assert check.remedy == "ethtool -K eth0 tso off gso off gro off tx off"

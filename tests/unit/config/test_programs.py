@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from fairq_ryu.cli import doctor
+from fairq_ryu.cli.doctor import commands, tools
 from fairq_ryu.config import programs
 from fairq_ryu.experiments.measure import machine
 from tests.unit import started
@@ -43,14 +43,14 @@ def test_every_program_that_a_script_starts_is_known(path):
     ("place", "purposes"),
     [
         # Doctor looks for compilers, too.
-        (("fairq_ryu/cli/doctor.py",), {"run", "build", "optional", "system"}),
+        (("fairq_ryu/cli/doctor/",), {"run", "build", "optional", "system"}),
         (("fairq_ryu/", "mininet_topos/", "bench/"), {"run", "optional", "system"}),
         (("tests/",), {"run", "build", "test", "optional", "system"}),
     ],
 )
 def test_it_is_there_for_who_starts_it(starts, place, purposes):
     for program, where in starts:
-        if where.startswith(place) and program in KNOWN and "doctor.py" not in where.removeprefix(place[0]):
+        if where.startswith(place) and program in KNOWN and "doctor/" not in where.removeprefix(place[0]):
             assert KNOWN[program].purpose in purposes, (program, where)
 
 
@@ -87,8 +87,8 @@ def test_set_up_leaves_alone_what_is_optional():
 
 
 def test_doctor_names_what_is_missing_and_what_is_lost_without_it(monkeypatch):
-    monkeypatch.setattr(doctor, "which", lambda name: None)
-    checks = {check.name: check for check in doctor.check_programs()}
+    monkeypatch.setattr(commands, "which", lambda name: None)
+    checks = {check.name: check for check in tools.check_programs()}
     for kind, status, purposes in (
         ("programs to run", "fail", ("run", "system")),
         ("programs to build", "warn", ("build",)),

@@ -1,0 +1,95 @@
+"""Checks of Open vSwitch, its datapaths and its buffers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairq_ryu.cli.doctor import commands
+from fairq_ryu.cli.doctor.check import Check
+from fairq_ryu.cli.doctor.tools import check_tool
+
+SYS_MODULE = Path("/sys/module")
+TUN_DEVICE = Path("/dev/net/tun")
+# What scripts/start-ovs.sh sets before it starts Open vSwitch.
+MIN_SEND_BUFFER = 4 << 20
+MIN_RECEIVE_BUFFER = 1 << 20
+WMEM_DEFAULT = Path("/proc/sys/net/core/wmem_default")
+RMEM_DEFAULT = Path("/proc/sys/net/core/rmem_default")
+
+
+def kernel_datapath() -> str:
+    """Whether Open vSwitch's kernel datapath is available, in words; empty if it is not."""
+    if (SYS_MODULE / "openvswitch").exists():
+        return "kernel"
+    if (
+        commands.which("modprobe")
+        and commands.run(["modprobe", "--dry-run", "--quiet", "openvswitch"]).code == 0
+    ):
+        return "kernel (the module loads when needed)"
+    # A datapath that is built into the kernel may be visible nowhere else.
+    if commands.which("ovs-dpctl") and commands.run(["ovs-dpctl", "--timeout=5", "dump-dps"]).code == 0:
+        return "kernel"
+    return ""
+
+
+def check_ovs() -> list[Check]:
+    """Open vSwitch: whether it is installed and runs, and its datapaths."""
+    installed = check_tool(
+        "Open vSwitch", ["ovs-vswitchd", "--version"], "openvswitch-switch", True, "the switch itself"
+    )
+    if installed.status != "ok":
+        return [installed]
+    checks = [installed]
+    start = "scripts/start-ovs.sh"
+    database = commands.run(
+        ["ovs-vsctl", "--timeout=5", "--no-wait", "get", "Open_vSwitch", ".", "ovs_version"]
+    )
+    daemon = commands.run(["ovs-appctl", "--timeout=5", "-t", "ovs-vswitchd", "version"])
+    if database.code != 0:
+        if "ermission denied" in database.text:
+            start = commands.as_root()
+        checks.append(
+            Check("Open vSwitch runs", "fail", f"its database does not answer: {database.last_line}", start)
+        )
+    elif daemon.code != 0:
+        checks.append(
+            Check("Open vSwitch runs", "fail", f"ovs-vswitchd does not answer: {daemon.last_line}", start)
+        )
+    else:
+        checks.append(Check("Open vSwitch runs", "ok", f"database and {daemon.first_line}"))
+    # The userspace datapath makes its internal ports with tun devices.
+    kinds = [
+        kind for kind in (kernel_datapath(), "userspace (netdev)" if TUN_DEVICE.exists() else "") if kind
+    ]
+    if kinds:
+        checks.append(Check("datapaths", "ok", " and ".join(kinds)))
+    else:
+        found = f"no kernel module openvswitch, and no {TUN_DEVICE} for the userspace one"
+        checks.append(Check("datapaths", "fail", found, "modprobe openvswitch || modprobe tun"))
+    return checks
+
+
+def check_send_buffer() -> Check:
+    """The userspace datapath sends for all ports through one socket. Packets that do not fit into its buffer
+    are lost, and no queue counts them.
+    """
+    return _buffer("send buffer", WMEM_DEFAULT, MIN_SEND_BUFFER, "restart Open vSwitch")
+
+
+def check_receive_buffer() -> Check:
+    """The userspace datapath receives from each port through a socket; a full buffer loses packets."""
+    return _buffer(
+        "receive buffer", RMEM_DEFAULT, MIN_RECEIVE_BUFFER, "add the ports anew, or restart Open vSwitch"
+    )
+
+
+def _buffer(name: str, path: Path, enough: int, then: str) -> Check:
+    try:
+        size = int(path.read_text())
+    except (OSError, ValueError):
+        return Check(name, "warn", f"cannot read {path}", commands.as_root())
+    if size < enough:
+        remedy = f"sysctl -w net.core.{path.name}={enough}, then {then}"
+        found = f"{size:,} bytes for a userspace switch, less than volleys take"
+        return Check(name, "warn", found, remedy)
+    return Check(name, "ok", f"{size:,} bytes for a userspace switch")
