@@ -10,13 +10,14 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from fairq_ryu.agent.notices import Notices
-from fairq_ryu.agent.programs.drops import Allowance, DropCounts, can_be_lost
+from fairq_ryu.agent.programs.drops import Allowance, DropCounts
 from fairq_ryu.channel import congestion, dropped_packet
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.dropped_packet import DroppedPacket
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.model import Thresholds
+from fairq_ryu.packet.parse import can_be_lost
 
 _NS = 1_000_000_000
 NOTHING = Thresholds(0, 0)

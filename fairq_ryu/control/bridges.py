@@ -24,7 +24,8 @@ from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.openflow.barriers import Barriers
 from fairq_ryu.openflow.pipeline import Datapath, Message
-from fairq_ryu.packet import parse
+from fairq_ryu.packet import build, parse
+from fairq_ryu.packet.headers import ARP_REQUEST
 
 # A host's rules are not repeated within this many seconds.
 _TELL_AGAIN = 1.0
@@ -319,9 +320,9 @@ class FabricController:
         if arp is None:
             return
         wanted = self.hosts.by_ip(arp.target_ip)
-        if arp.operation == parse.ARP_REQUEST and wanted is not None and arp.target_ip != arp.sender_ip:
+        if arp.operation == ARP_REQUEST and wanted is not None and arp.target_ip != arp.sender_ip:
             if wanted.mac != frame.src:
-                reply = parse.arp_reply(arp, wanted.mac, frame.tags)
+                reply = build.arp_reply(arp, wanted.mac, frame.tags)
                 self._say(
                     datapath, [pipeline.packet_out(datapath, reply, ofp.OFPP_CONTROLLER, [in_port.port])]
                 )

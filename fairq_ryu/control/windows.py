@@ -324,7 +324,6 @@ class WindowController:
         for action in actions:
             match action:
                 case recovery.SendDuplicates(flow, state):
-                    assert isinstance(state, SegmentState)
                     self.injector.duplicates(flow, state)
                 case recovery.Reinject(port, frame, tsecr):
                     self.injector.put_back(port, frame, tsecr)

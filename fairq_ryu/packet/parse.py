@@ -1,27 +1,39 @@
-"""Packets that reach the controller: the headers that flow tracking, host tracking and recovery need, and ARP
-replies. What is forged for TCP is in :mod:`~fairq_ryu.packet.tcp_build`.
+"""Frames that reach the controller, the agent or a capture: the headers that flow tracking, host tracking and
+recovery need.
 
-Copies are cut short by the switch and come from anybody, so everything is bounds-checked; what
-cannot be read is None, never an exception.
+Copies may be cut short by the switch and may come from anybody, so every length is checked; what cannot be
+read is None, never an exception.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import socket
-import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fairq_ryu.model import FlowKey, TcpSegment
+from fairq_ryu.packet import addresses, tcp_options
+from fairq_ryu.packet.headers import (
+    ACK,
+    ARP,
+    ETH_ARP,
+    ETH_IP,
+    ETH_IPV6,
+    ETHERNET_SIZE,
+    FIN,
+    IPPROTO_TCP,
+    IPV4,
+    IPV6,
+    IPV6_EXTENSIONS,
+    RST,
+    SYN,
+    TCP,
+    VLAN_TYPES,
+    mac_text,
+)
 
-ETH_IP, ETH_ARP, ETH_IPV6 = 0x0800, 0x0806, 0x86DD
-_VLAN_TYPES = (0x8100, 0x88A8)
 _MAX_TAGS = 2
-_IPV6_EXTENSIONS = (0, 43, 60)
-_TCP = struct.Struct("!HHIIBBHHH")
-_ARP = struct.Struct("!HHBBH6s4s6s4s")
-ARP_REQUEST, ARP_REPLY = 1, 2
-MAX_WSCALE = 14
+_MAX_EXTENSIONS = 6
+_FLAGS_AT = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +48,11 @@ class Arp:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a frame says: addresses, VLAN tags (TCI, outermost first), and one of ARP or TCP if it is.
+    """The contents of a frame: addresses, VLAN tags (TCI, outermost first), and the ARP message or TCP
+    segment if it has one.
 
-    ``payload``: bytes of TCP data, by the lengths in the headers, which hold when the copy is cut short too
-    (None: no TCP, or lengths that contradict each other). ``tcp_at``: where the TCP header begins.
+    ``payload``: bytes of TCP data, by the lengths in the headers, which are right for a copy that is cut
+    short too (None: no TCP, or lengths that contradict each other). ``tcp_at``: the offset of the TCP header.
     """
 
     src: str
@@ -52,143 +65,123 @@ class Frame:
     tcp_at: int | None = None
 
 
-def mac_text(raw: bytes) -> str:
-    """A MAC address as text."""
-    return raw.hex(":")
+class IpPacket(NamedTuple):
+    """Where an IP packet is in a frame. ``protocol``: that of its payload (-1: a fragment, or a header length
+    that is too small); ``at``: the offset of the payload; ``end``: the end of the packet by its length field,
+    which may be behind the end of a copy that is cut short.
+    """
+
+    src: bytes
+    dst: bytes
+    protocol: int
+    at: int
+    end: int
 
 
 def parse(data: bytes) -> Frame | None:
-    """Read a frame; None if it is not even Ethernet."""
-    if len(data) < 14:
+    """Read a frame; None if it is shorter than an Ethernet header."""
+    if len(data) < ETHERNET_SIZE:
         return None
-    dst, src = mac_text(data[0:6]), mac_text(data[6:12])
-    kind, offset = int.from_bytes(data[12:14], "big"), 14
-    tags: tuple[int, ...] = ()
-    while kind in _VLAN_TYPES and len(tags) < _MAX_TAGS and len(data) >= offset + 4:
-        tags += (int.from_bytes(data[offset : offset + 2], "big"),)
-        kind = int.from_bytes(data[offset + 2 : offset + 4], "big")
-        offset += 4
+    kind, at, tags = _ethertype(data)
+    src, dst = mac_text(data[6:12]), mac_text(data[:6])
     if kind == ETH_ARP:
-        arp = _parse_arp(data[offset:])
+        arp = _parse_arp(data, at)
         return Frame(src, dst, tags, arp.sender_ip if arp else None, arp)
-    if kind == ETH_IP:
-        return _parse_ipv4(Frame(src, dst, tags), data[offset:], offset)
-    if kind == ETH_IPV6:
-        return _parse_ipv6(Frame(src, dst, tags), data[offset:], offset)
-    return Frame(src, dst, tags)
+    packet = ip_packet(data, kind, at)
+    if packet is None:
+        return Frame(src, dst, tags)
+    sender = addresses.text(packet.src)
+    tcp = _parse_tcp(data, packet, sender)
+    if tcp is None:
+        return Frame(src, dst, tags, sender)
+    return Frame(src, dst, tags, sender, None, tcp, _payload(data, packet), packet.at)
 
 
-def _parse_arp(data: bytes) -> Arp | None:
-    if len(data) < _ARP.size:
+def can_be_lost(frame: bytes) -> bool:
+    """Whether this is a TCP segment whose loss its sender notices: one with payload, SYN or FIN. False for
+    all other frames and for what cannot be read.
+    """
+    if len(frame) < ETHERNET_SIZE:
+        return False
+    kind, at, _ = _ethertype(frame)
+    packet = ip_packet(frame, kind, at)
+    if packet is None or packet.protocol != IPPROTO_TCP:
+        return False
+    if len(frame) <= packet.at + _FLAGS_AT:
+        return False
+    size = (frame[packet.at + _FLAGS_AT - 1] >> 4) * 4
+    if size < TCP.size:
+        return False
+    return bool(frame[packet.at + _FLAGS_AT] & (SYN | FIN)) or packet.end > packet.at + size
+
+
+def _ethertype(data: bytes) -> tuple[int, int, tuple[int, ...]]:
+    """The type of what an Ethernet frame carries, its offset, and the VLAN tags before it."""
+    kind, at = int.from_bytes(data[12:14], "big"), ETHERNET_SIZE
+    tags: tuple[int, ...] = ()
+    while kind in VLAN_TYPES and len(tags) < _MAX_TAGS and len(data) >= at + 4:
+        tags += (int.from_bytes(data[at : at + 2], "big"),)
+        kind = int.from_bytes(data[at + 2 : at + 4], "big")
+        at += 4
+    return kind, at, tags
+
+
+def ip_packet(data: bytes, kind: int, at: int) -> IpPacket | None:
+    """The IP packet at an offset of a frame; ``kind`` is its EtherType. None: it is no IP, or its header is
+    cut off.
+    """
+    if kind == ETH_IP and len(data) >= at + IPV4.size and data[at] >> 4 == 4:
+        _, _, total, _, fragment, _, protocol, _, src, dst = IPV4.unpack_from(data, at)
+        size = (data[at] & 15) * 4
+        whole = not fragment & 0x3FFF and size >= IPV4.size
+        return IpPacket(src, dst, protocol if whole else -1, at + size, at + total)
+    if kind == ETH_IPV6 and len(data) >= at + IPV6.size and data[at] >> 4 == 6:
+        _, length, following, _, src, dst = IPV6.unpack_from(data, at)
+        start = at + IPV6.size
+        end = start + length
+        for _ in range(_MAX_EXTENSIONS):
+            if following not in IPV6_EXTENSIONS or len(data) < start + 2:
+                break
+            following, start = data[start], start + (data[start + 1] + 1) * 8
+        return IpPacket(src, dst, following, start, end)
+    return None
+
+
+def _parse_arp(data: bytes, at: int) -> Arp | None:
+    if len(data) < at + ARP.size:
         return None
-    hardware, protocol, hlen, plen, operation, sender_mac, sender_ip, _, target_ip = _ARP.unpack_from(data)
+    fields = ARP.unpack_from(data, at)
+    hardware, protocol, hlen, plen, operation, sender_mac, sender_ip, _, target_ip = fields
     if (hardware, protocol, hlen, plen) != (1, ETH_IP, 6, 4):
         return None
-    return Arp(
-        operation,
-        mac_text(sender_mac),
-        str(ipaddress.ip_address(sender_ip)),
-        str(ipaddress.ip_address(target_ip)),
-    )
+    return Arp(operation, mac_text(sender_mac), addresses.text(sender_ip), addresses.text(target_ip))
 
 
-def _parse_ipv4(frame: Frame, data: bytes, at: int) -> Frame:
-    if len(data) < 20 or data[0] >> 4 != 4:
-        return frame
-    length = (data[0] & 15) * 4
-    src, dst = socket.inet_ntoa(data[12:16]), socket.inet_ntoa(data[16:20])
-    fragment = int.from_bytes(data[6:8], "big") & 0x3FFF
-    tcp, payload = None, None
-    if data[9] == 6 and not fragment and length >= 20:
-        tcp = _parse_tcp(src, dst, data[length:])
-        payload = _payload(data, length, int.from_bytes(data[2:4], "big"))
-    return _with_tcp(frame, src, tcp, payload, at + length)
-
-
-def _parse_ipv6(frame: Frame, data: bytes, at: int) -> Frame:
-    if len(data) < 40 or data[0] >> 4 != 6:
-        return frame
-    src, dst = (str(ipaddress.IPv6Address(data[at : at + 16])) for at in (8, 24))
-    kind, offset = data[6], 40
-    for _ in range(6):
-        if kind not in _IPV6_EXTENSIONS or len(data) < offset + 2:
-            break
-        kind, offset = data[offset], offset + (data[offset + 1] + 1) * 8
-    tcp, payload = None, None
-    if kind == 6:
-        tcp = _parse_tcp(src, dst, data[offset:])
-        payload = _payload(data, offset, 40 + int.from_bytes(data[4:6], "big"))
-    return _with_tcp(frame, src, tcp, payload, at + offset)
-
-
-def _with_tcp(frame: Frame, src: str, tcp: TcpSegment | None, payload: int | None, at: int) -> Frame:
-    if tcp is None:
-        return Frame(frame.src, frame.dst, frame.tags, src)
-    return Frame(frame.src, frame.dst, frame.tags, src, None, tcp, payload, at)
-
-
-def _payload(data: bytes, at: int, total: int) -> int | None:
-    """Bytes of data behind the TCP header at ``at`` in an IP packet of ``total`` bytes."""
-    if len(data) < at + _TCP.size:
+def _payload(data: bytes, packet: IpPacket) -> int | None:
+    """Bytes of data behind the TCP header of a packet."""
+    if len(data) < packet.at + TCP.size:
         return None
-    rest = total - at - (data[at + 12] >> 4) * 4
-    return rest if rest >= 0 else None
+    size = packet.end - packet.at - (data[packet.at + 12] >> 4) * 4
+    return size if size >= 0 else None
 
 
-def _parse_tcp(src: str, dst: str, data: bytes) -> TcpSegment | None:
-    if len(data) < _TCP.size:
+def _parse_tcp(data: bytes, packet: IpPacket, sender: str) -> TcpSegment | None:
+    at = packet.at
+    if packet.protocol != IPPROTO_TCP or len(data) < at + TCP.size:
         return None
-    sport, dport, seq, ack_number, header, flags, _, _, _ = _TCP.unpack_from(data)
-    length = (header >> 4) * 4
-    if length < 20:
+    sport, dport, seq, ack_number, header, flags, _, _, _ = TCP.unpack_from(data, at)
+    size = (header >> 4) * 4
+    if size < TCP.size:
         return None
-    mss, wscale = _syn_options(data[20:length]) if flags & 0x02 else (0, None)
+    mss, wscale = tcp_options.mss_and_wscale(data, at + TCP.size, at + size) if flags & SYN else (0, None)
     return TcpSegment(
-        key=FlowKey(src, dst, sport, dport),
+        key=FlowKey(sender, addresses.text(packet.dst), sport, dport),
         seq=seq,
         ack_number=ack_number,
-        syn=bool(flags & 0x02),
-        ack=bool(flags & 0x10),
-        fin=bool(flags & 0x01),
-        rst=bool(flags & 0x04),
+        syn=bool(flags & SYN),
+        ack=bool(flags & ACK),
+        fin=bool(flags & FIN),
+        rst=bool(flags & RST),
         mss=mss,
         wscale=wscale,
     )
-
-
-def _syn_options(options: bytes) -> tuple[int, int | None]:
-    """MSS (0: none) and window scale (None: none; at most 14, RFC 7323 section 2.3)."""
-    mss, wscale, at = 0, None, 0
-    while at < len(options) and options[at] != 0:
-        if options[at] == 1:
-            at += 1
-            continue
-        size = options[at + 1] if at + 1 < len(options) else 0
-        if size < 2 or at + size > len(options):
-            break
-        if options[at] == 2 and size == 4:
-            mss = int.from_bytes(options[at + 2 : at + 4], "big")
-        elif options[at] == 3 and size == 3:
-            wscale = min(options[at + 2], MAX_WSCALE)
-        at += size
-    return mss, wscale
-
-
-def arp_reply(request: Arp, mac: str, tags: tuple[int, ...]) -> bytes:
-    """The frame that answers an ARP request: ``mac`` is where the wanted address is."""
-    own, asker = bytes.fromhex(mac.replace(":", "")), bytes.fromhex(request.sender_mac.replace(":", ""))
-    head = (
-        asker + own + b"".join(struct.pack("!HH", 0x8100, tag) for tag in tags) + struct.pack("!H", ETH_ARP)
-    )
-    body = _ARP.pack(
-        1,
-        ETH_IP,
-        6,
-        4,
-        ARP_REPLY,
-        own,
-        ipaddress.ip_address(request.target_ip).packed,
-        asker,
-        ipaddress.ip_address(request.sender_ip).packed,
-    )
-    return (head + body).ljust(60, b"\0")

@@ -1,44 +1,30 @@
-"""The timestamp of a segment that is put back.
+"""The timestamp of a segment that is reinjected.
 
-A receiver discards a segment whose timestamp is older than the last that it has taken in order (PAWS, RFC
-7323 section 5.3). When an earlier hole was filled meanwhile by a segment that was sent later, that is so.
-It gets the timestamp that the receiver has echoed: one that its sender has sent, on a later segment, and no
-newer.
+A receiver discards a segment whose timestamp is older than the last that it has accepted in order (PAWS, RFC
+7323 section 5.3). That happens when an earlier hole was filled meanwhile by a segment that was sent later. So
+a reinjected segment gets the timestamp that the receiver has echoed: one that its sender has sent, on a later
+segment, and no newer one.
 """
 
 from __future__ import annotations
 
+from fairq_ryu.packet import checksum, tcp_options
+from fairq_ryu.packet.headers import TCP, TCP_CHECKSUM_AT
 from fairq_ryu.packet.parse import Frame, parse
-from fairq_ryu.packet.tcp_build import internet_checksum
 
-_KIND, _LENGTH = 8, 10
-_HEADER = 20
-_CHECKSUM_AT = 16
 _SIZE = 4
 
 
 def tsval_at(frame: bytes, read: Frame) -> int | None:
-    """Where the TSval of a frame is that was parsed as ``read``; None: it has none, or was cut before it."""
+    """The offset of the TSval in a frame that was parsed as ``read``; None: it has none, or it is cut."""
     if read.tcp_at is None or read.tcp is None:
         return None
-    at, end = read.tcp_at + _HEADER, read.tcp_at + (frame[read.tcp_at + 12] >> 4) * 4
-    while at + 1 < min(end, len(frame)) and frame[at] != 0:
-        if frame[at] == 1:
-            at += 1
-            continue
-        size = frame[at + 1]
-        if frame[at] == _KIND and size == _LENGTH and at + size <= min(end, len(frame)):
-            return at + 2
-        if size < 2:
-            break
-        at += size
-    return None
+    end = read.tcp_at + (frame[read.tcp_at + 12] >> 4) * 4
+    return tcp_options.tsval_at(frame, read.tcp_at + TCP.size, end)
 
 
 def renewed(frame: bytes, tsval: int) -> bytes:
-    """The frame with this TSval, if its own is older; the checksum is right afterwards if it was before
-    (RFC 1624).
-    """
+    """The frame with this TSval, if its own is older. The checksum is right afterwards if it was before."""
     read = parse(frame)
     at = None if read is None else tsval_at(frame, read)
     if read is None or at is None or read.tcp_at is None:
@@ -48,16 +34,11 @@ def renewed(frame: bytes, tsval: int) -> bytes:
         return frame
     changed = bytearray(frame)
     changed[at : at + _SIZE] = tsval.to_bytes(_SIZE, "big")
-    # Whole words of the segment, wherever in them the option begins.
-    start = at - (at - read.tcp_at) % 2
-    end = start + _SIZE + 2 * ((at - read.tcp_at) % 2)
-    checksum_at = read.tcp_at + _CHECKSUM_AT
-    before = 0xFFFF ^ int.from_bytes(frame[checksum_at : checksum_at + 2], "big")
-    # ~HC + ~m + m'; internet_checksum is the complement of a sum.
-    after = internet_checksum(
-        before.to_bytes(2, "big")
-        + internet_checksum(frame[start:end]).to_bytes(2, "big")
-        + bytes(changed[start:end])
-    )
+    # Whole words of the segment, whether the option begins at an even or an odd offset.
+    odd = (at - read.tcp_at) % 2
+    start, end = at - odd, at + _SIZE + odd
+    checksum_at = read.tcp_at + TCP_CHECKSUM_AT
+    before = int.from_bytes(frame[checksum_at : checksum_at + 2], "big")
+    after = checksum.updated(before, frame[start:end], bytes(changed[start:end]))
     changed[checksum_at : checksum_at + 2] = after.to_bytes(2, "big")
     return bytes(changed)

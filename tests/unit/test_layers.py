@@ -59,7 +59,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "fairq_ryu/experiments": (
         BELOW
-        | {"fairq_ryu.config", "mininet_topos"}
+        | {"fairq_ryu.config", "fairq_ryu.packet", "mininet_topos"}
         | {f"fairq_ryu.agent.{part}" for part in ("libbpf", "programs.taildrop", "status")},
         {"mininet", "rich", "pyroute2"} | MATPLOTLIB,
     ),

@@ -19,10 +19,6 @@ log = logging.getLogger(__name__)
 _NS = 1_000_000_000
 # A burst of this much of a second's rate may pass at once.
 _BURST = 0.1
-_IP, _IPV6, _TCP = 0x0800, 0x86DD, 6
-_VLAN_TYPES = (0x8100, 0x88A8)
-_IPV6_EXTENSIONS = (0, 43, 60)
-_FIN_SYN = 0x03
 
 
 class DroppedPacket(NamedTuple):
@@ -35,45 +31,6 @@ class DroppedPacket(NamedTuple):
     """Of the whole packet, bytes."""
     before_full: bool
     """It was dropped before the queue could refuse it."""
-
-
-def can_be_lost(frame: bytes) -> bool:
-    """Is this a TCP segment that its sender will miss: one with payload, SYN or FIN? Anything else, and what
-    cannot be read, is not.
-    """
-    try:
-        return _can_be_lost(frame)
-    except IndexError:
-        return False
-
-
-def _can_be_lost(frame: bytes) -> bool:
-    at = 12
-    kind = frame[at] << 8 | frame[at + 1]
-    for _ in range(2):
-        if kind not in _VLAN_TYPES:
-            break
-        at += 4
-        kind = frame[at] << 8 | frame[at + 1]
-    ip = at + 2
-    if kind == _IP:
-        if frame[ip] >> 4 != 4 or frame[ip + 9] != _TCP or (frame[ip + 6] << 8 | frame[ip + 7]) & 0x3FFF:
-            return False
-        tcp = ip + (frame[ip] & 15) * 4
-        end = ip + (frame[ip + 2] << 8 | frame[ip + 3])
-    elif kind == _IPV6:
-        following, tcp = frame[ip + 6], ip + 40
-        end = tcp + (frame[ip + 4] << 8 | frame[ip + 5])
-        for _ in range(6):
-            if following not in _IPV6_EXTENSIONS:
-                break
-            following, tcp = frame[tcp], tcp + (frame[tcp + 1] + 1) * 8
-        if following != _TCP:
-            return False
-    else:
-        return False
-    header = (frame[tcp + 12] >> 4) * 4
-    return header >= 20 and (bool(frame[tcp + 13] & _FIN_SYN) or end > tcp + header)
 
 
 class Allowance:

@@ -7,13 +7,13 @@ Works on what was caught at both ends; pure.
 from __future__ import annotations
 
 import heapq
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from fairq_ryu.packet import checksum, headers, parse
+
 _HALF = 1 << 31
 _MODULO = 1 << 32
-_ACK = 0x10
 # Segments stand no further from their place in a ring than this.
 _SWAPPED = 256
 
@@ -43,27 +43,18 @@ class Findings(NamedTuple):
 
 
 def segment(at: int, frame: bytes) -> Segment:
-    """Read an Ethernet frame with TCP over IPv4, caught whole at ``at`` ns."""
-    start = 14
-    head = (frame[start] & 15) * 4
-    (total,) = struct.unpack_from("!H", frame, start + 2)
-    tcp = frame[start + head : start + total]
-    (number,) = struct.unpack_from("!I", tcp, 8)
-    addresses = frame[start + 12 : start + 20]
+    """Read an Ethernet frame with TCP over IPv4, captured whole at ``at`` ns."""
+    packet = parse.ip_packet(frame, headers.ETH_IP, headers.ETHERNET_SIZE)
+    assert packet is not None  # the filter of the capture passes nothing else
+    tcp = frame[packet.at : packet.end]
+    _, _, _, number, _, flags, _, _, _ = headers.TCP.unpack_from(tcp)
+    addresses = packet.src + packet.dst
     return Segment(
         at=at,
         flow=addresses + tcp[:4],
-        ack=number if tcp[13] & _ACK else None,
-        sound=_sum(addresses, tcp) == 0xFFFF,
+        ack=number if flags & headers.ACK else None,
+        sound=checksum.tcp_checksum(addresses, tcp) == 0,
     )
-
-
-def _sum(addresses: bytes, tcp: bytes) -> int:
-    """Of the pseudo-header and the segment, in ones' complement: all ones when the checksum is right."""
-    data = addresses + struct.pack("!HH", 6, len(tcp)) + tcp
-    # A number of 16-bit digits modulo 0xffff is the sum of its digits; never all zeros, for 6 stands in it.
-    rest = int.from_bytes(data + b"\0" * (len(data) % 2), "big") % 0xFFFF
-    return rest or 0xFFFF
 
 
 def check(sent: Sequence[Iterable[Segment]], came: Sequence[Iterable[Segment]]) -> Findings:

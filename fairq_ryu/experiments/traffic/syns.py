@@ -11,51 +11,34 @@ import ipaddress
 import random
 import selectors
 import socket
-import struct
 import time
 from collections.abc import Sequence
 
 from fairq_ryu.experiments.traffic.flow_sender import await_all
 from fairq_ryu.experiments.traffic.generator_control import Json, Loop, answer
+from fairq_ryu.packet import addresses, build, headers, parse, tcp_options
 
 BURST_S = 0.002
 """SYNs are sent in bursts, so often: a wake-up for each would take the processor from the switch."""
 MOST_BURSTS = 10
-_ETH_ARP, _ETH_IP = 0x0806, 0x0800
 _BROADCAST = b"\xff" * 6
 _PORTS = range(1024, 65536)
-_OPTIONS = bytes.fromhex("020405b401030307")  # MSS 1460, NOP, window scale 7
-_TCP = struct.Struct("!HHIIBBHHH")
-
-
-def checksum(data: bytes) -> int:
-    """The Internet checksum (RFC 1071) of ``data``; 0 over data that contains its right one."""
-    if len(data) % 2:
-        data += b"\0"
-    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    total = (total & 0xFFFF) + (total >> 16)
-    return ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
+_OPTIONS = tcp_options.syn(mss=1460, wscale=7)
+_WINDOW = 64240
 
 
 def syn(macs: tuple[bytes, bytes], source: str, sport: int, target: str, dport: int, seq: int) -> bytes:
     """A frame with a SYN as Linux would send it; ``macs`` are (source, target)."""
-    ends = socket.inet_aton(source) + socket.inet_aton(target)
-    tcp = _TCP.pack(sport, dport, seq, 0, (_TCP.size + len(_OPTIONS)) << 2, 2, 64240, 0, 0) + _OPTIONS
-    tcp_sum = checksum(ends + struct.pack("!HH", socket.IPPROTO_TCP, len(tcp)) + tcp)
-    tcp = tcp[:16] + struct.pack("!H", tcp_sum) + tcp[18:]
-    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, 0x4000, 64, socket.IPPROTO_TCP, 0) + ends
-    head = head[:10] + struct.pack("!H", checksum(head)) + head[12:]
-    source_mac, target_mac = macs
-    return target_mac + source_mac + struct.pack("!H", _ETH_IP) + head + tcp
+    ends = addresses.packed(source), addresses.packed(target)
+    segment = build.tcp(b"".join(ends), (sport, dport), seq, 0, headers.SYN, _WINDOW, _OPTIONS)
+    return build.tcp_frame(macs, ends, segment)
 
 
 def arp(operation: int, mac: bytes, address: str, target_mac: bytes, target: str) -> bytes:
-    """An ARP frame: question (1) or answer (2) of ``address`` at ``mac`` to ``target`` at ``target_mac``."""
-    asked = bytes(6) if operation == 1 else target_mac
-    return (
-        target_mac + mac + struct.pack("!HHHBBH", _ETH_ARP, 1, _ETH_IP, 6, 4, operation)
-        + mac + socket.inet_aton(address) + asked + socket.inet_aton(target)
-    )  # fmt: skip
+    """An ARP frame: request (1) or reply (2) for ``address`` at ``mac``, to ``target`` at ``target_mac``."""
+    known = bytes(6) if operation == headers.ARP_REQUEST else target_mac
+    sender = mac, addresses.packed(address)
+    return build.arp_frame(operation, sender, (known, addresses.packed(target)), target_mac)
 
 
 def spare_addresses(network: str, count: int) -> list[str]:
@@ -85,16 +68,16 @@ class Syns:
             self._flood(order["rate"], order["seconds"], order["seed"])
 
     def _aim(self, order: Json) -> None:
-        self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_ARP))
-        self._sock.bind((order["interface"], _ETH_ARP))
+        self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(headers.ETH_ARP))
+        self._sock.bind((order["interface"], headers.ETH_ARP))
         self._sock.setblocking(False)
         self._mac = self._sock.getsockname()[4]
         self._addresses = order["addresses"]
-        self._target = (bytes.fromhex(order["mac"].replace(":", "")), order["address"], order["port"])
+        self._target = (headers.mac_bytes(order["mac"]), order["address"], order["port"])
         self._loop.add(self._sock, selectors.EVENT_READ, self._asked)
         for address in self._addresses:
             # Everybody hears of the address, so that switches and controller know where it is.
-            self._sock.send(arp(1, self._mac, address, _BROADCAST, address))
+            self._sock.send(arp(headers.ARP_REQUEST, self._mac, address, _BROADCAST, address))
 
     def _asked(self, _events: int) -> None:
         assert self._sock is not None
@@ -102,15 +85,13 @@ class Syns:
             frame = self._sock.recv(256)
         except BlockingIOError:
             return
-        if len(frame) < 42 or frame[20:22] != b"\0\1":
+        read = parse.parse(frame)
+        asked = None if read is None else read.arp
+        if asked is None or asked.operation != headers.ARP_REQUEST or asked.target_ip not in self._addresses:
             return
-        asker_mac, asker, wanted = (
-            frame[22:28],
-            socket.inet_ntoa(frame[28:32]),
-            socket.inet_ntoa(frame[38:42]),
-        )
-        if wanted in self._addresses and asker_mac != self._mac:
-            self._sock.send(arp(2, self._mac, wanted, asker_mac, asker))
+        asker = headers.mac_bytes(asked.sender_mac)
+        if asker != self._mac:
+            self._sock.send(arp(headers.ARP_REPLY, self._mac, asked.target_ip, asker, asked.sender_ip))
 
     def _flood(self, rate: float, seconds: float, seed: int) -> None:
         assert self._sock is not None

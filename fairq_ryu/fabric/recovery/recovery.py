@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from fairq_ryu.fabric.flows.connection import is_after
 from fairq_ryu.fabric.recovery.losses import Loss, Losses
-from fairq_ryu.model import FlowKey, PortKey, TcpSegment
+from fairq_ryu.model import FlowKey, PortKey, SegmentState, TcpSegment
 
 # A segment that is lost again each time it is put back has a reason that this cannot mend.
 MOST_TIMES_BACK = 3
@@ -48,30 +48,11 @@ class Mode(StrEnum):
     BOTH = "both"
 
 
-class Acknowledged(Protocol):
-    """What a switch has last seen of a receiver; ``key`` is the direction that its ACKs take."""
-
-    @property
-    def key(self) -> FlowKey: ...
-    @property
-    def found(self) -> bool: ...
-    @property
-    def ack(self) -> int: ...
-    @property
-    def tsecr(self) -> int: ...
-    @property
-    def has_timestamps(self) -> bool | None: ...
-    @property
-    def fin(self) -> bool: ...
-    @property
-    def rst(self) -> bool: ...
-
-
 class SendDuplicates(NamedTuple):
     """Send three duplicates of ``state.ack`` to ``flow.src``: all numbers are those of ``state``."""
 
     flow: FlowKey
-    state: Acknowledged
+    state: SegmentState
 
 
 class Reinject(NamedTuple):
@@ -216,7 +197,7 @@ class Recovery:
             del self._told[first]
         return (segment.key, segment.seq) in self._told
 
-    def states(self, states: Iterable[Acknowledged], now: float) -> list[Action]:
+    def states(self, states: Iterable[SegmentState], now: float) -> list[Action]:
         """What receivers have acknowledged, as a switch has last seen it."""
         actions: list[Action] = []
         for state in states:
@@ -351,6 +332,6 @@ class Recovery:
         return True
 
 
-def _can_tell(state: Acknowledged) -> bool:
+def _can_tell(state: SegmentState) -> bool:
     """Is all known of the receiver that a duplicate ACK of it needs?"""
     return not state.fin and state.has_timestamps is not None

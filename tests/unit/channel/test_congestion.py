@@ -15,11 +15,12 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.notices import Notices
 from fairq_ryu.agent.openflow_server import OpenFlowServer
-from fairq_ryu.agent.programs.drops import Allowance, can_be_lost
+from fairq_ryu.agent.programs.drops import Allowance
 from fairq_ryu.channel import congestion, dropped_packet, oxm
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.model import Congestion, Thresholds
 from fairq_ryu.openflow import pipeline
+from fairq_ryu.packet.parse import can_be_lost
 from tests.switch.packets import DESTINATION, VLAN, Segment
 from tests.unit.agent.test_openflow_server import Peer, bad_request, role, state
 from tests.unit.fakes import DATAPATH, FakeDatapath, wire

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from ryu.lib.packet import arp, ethernet, ipv4, ipv6, packet, tcp, udp, vlan
 
 from fairq_ryu.model import FlowKey
-from fairq_ryu.packet import parse
+from fairq_ryu.packet import headers, parse
+from fairq_ryu.packet.build import arp_reply
 
 SRC, DST = "02:00:00:00:00:01", "02:00:00:00:00:02"
 KEY4 = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
@@ -239,9 +240,9 @@ def test_an_arp_request_and_its_answer(tags):
     request = arp.arp(opcode=arp.ARP_REQUEST, src_mac=SRC, src_ip="10.0.0.1", dst_ip="10.0.0.2")
     frame = parse.parse(build(*ether(0x0806, tags), request))
     assert frame is not None
-    assert frame.arp == parse.Arp(parse.ARP_REQUEST, SRC, "10.0.0.1", "10.0.0.2")
+    assert frame.arp == parse.Arp(headers.ARP_REQUEST, SRC, "10.0.0.1", "10.0.0.2")
     assert frame.ip == "10.0.0.1"
-    reply = parse.arp_reply(frame.arp, DST, tags)
+    reply = arp_reply(frame.arp, DST, tags)
     assert len(reply) >= 60
     layers = packet.Packet(reply).protocols
     assert (layers[0].src, layers[0].dst) == (DST, SRC)
@@ -255,7 +256,7 @@ def test_an_arp_request_and_its_answer(tags):
 @pytest.mark.parametrize("wrong", [{"hwtype": 6}, {"proto": 0x86DD}, {"hlen": 8}, {"plen": 16}])
 def test_arp_of_other_kinds_is_not_read(wrong):
     head = {"hwtype": 1, "proto": 0x0800, "hlen": 6, "plen": 4} | wrong
-    body = parse._ARP.pack(*head.values(), 1, bytes(6), bytes(4), bytes(6), bytes(4))
+    body = headers.ARP.pack(*head.values(), 1, bytes(6), bytes(4), bytes(6), bytes(4))
     frame = parse.parse(build(*ether(0x0806)) + body)
     assert (frame.arp, frame.ip) == (None, None)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ryu.lib.packet import ipv4, ipv6, packet, tcp, vlan
 
 from fairq_ryu.model import FlowKey
-from fairq_ryu.packet import parse, tcp_build
+from fairq_ryu.packet import checksum, parse, tcp_build
 
 SENDER, RECEIVER = "02:00:00:00:00:01", "02:00:00:00:00:02"
 DATA4 = FlowKey("10.0.0.1", "10.0.0.2", 33000, 5001)
@@ -179,4 +179,4 @@ def test_any_segment_has_right_checksums_and_nothing_of_its_own(key, seq, ack, w
 @example(b"\xff\xff")
 @example(b"\0\0")
 def test_the_checksum_is_the_one_of_the_rfc(data):
-    assert tcp_build.internet_checksum(data) == 0xFFFF - word_sum(data)
+    assert checksum.internet_checksum(data) == 0xFFFF - word_sum(data)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fairq_ryu.experiments.measure import acks, capture
 from fairq_ryu.experiments.traffic import syns
+from fairq_ryu.packet import checksum
 
 FLOW, OTHER = b"\x0a\0\0\x02\x0a\0\0\x01\x13\x89\x9c\x40", b"\x0a\0\0\x03\x0a\0\0\x01\x13\x89\x9c\x40"
 
@@ -65,7 +66,7 @@ addresses = st.integers(1, 2**32 - 2).map(lambda number: socket.inet_ntoa(struct
 def test_syns_are_whole(source, target, sport, dport, seq):
     frame = syns.syn(MACS, source, sport, target, dport, seq)
     assert frame[:14] == MACS[1] + MACS[0] + b"\x08\0"
-    assert syns.checksum(frame[14:34]) == 0
+    assert checksum.internet_checksum(frame[14:34]) == 0
     read = acks.segment(5, frame)
     assert read.sound and read.at == 5 and read.ack is None
     assert read.flow == socket.inet_aton(source) + socket.inet_aton(target) + struct.pack("!HH", sport, dport)
