@@ -132,12 +132,13 @@ def test_a_layer_imports_what_is_below_it(path, layer):
     assert strangers(path, ours | {layer.replace("/", ".")}, others) == set()
 
 
-PURE = [path for path, layer in FILES if layer in ("fairq_ryu/policies", "fairq_ryu/fabric")]
+PURE_LAYERS = ("fairq_ryu/policies", "fairq_ryu/fabric", "fairq_ryu/packet")
+PURE = [path for path, layer in FILES if layer in PURE_LAYERS]
 IMPURE = {"asyncio", "datetime", "os", "random", "socket", "subprocess", "threading", "time", "urllib"}
 
 
 @pytest.mark.parametrize("path", PURE, ids=[path.name for path in PURE])
-def test_policies_and_fabric_have_no_clock_and_no_sockets(path):
+def test_policies_fabric_and_packet_have_no_clock_and_no_sockets(path):
     assert not imported(path) & IMPURE
 
 
