@@ -1,4 +1,4 @@
-"""What a setting is: a name in a section, with type, unit, default and bounds."""
+"""A setting: a name in a section, with type, unit, default and bounds."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Setting:
 
     @property
     def type_name(self) -> str:
-        """The type in words."""
+        """The type, in words."""
         return {int: "whole number", float: "number", bool: "yes or no", str: "text"}[type(self.default)]
 
     def parse(self, text: str) -> Value:
-        """The value of ``text``. Raises ValueError, saying what is wrong with it."""
+        """The value of ``text``. ValueError says what is wrong with it."""
         text = text.strip()
         value: Value
         if isinstance(self.default, bool):
@@ -54,7 +54,7 @@ class Setting:
         return self._within(value, text)
 
     def check(self, value: Value) -> Value:
-        """The same for a value that has a type already. Raises ValueError, saying what is wrong with it."""
+        """The same for a value that has a type already. ValueError says what is wrong with it."""
         if isinstance(self.default, str) and isinstance(value, str):
             return self.parse(value)
         if isinstance(self.default, bool) and isinstance(value, bool):
@@ -83,7 +83,7 @@ def _short(value: Value) -> str:
 
 
 def read_value(where: str, known: Mapping[str, Setting], section: str, name: str, text: str) -> Value:
-    """The value of a line of a section. Raises :class:`UserError`, naming the file ``where`` it stands."""
+    """The value of a line of a section. Raises :class:`UserError`, which names the file ``where``."""
     setting = _known(where, known, section, name)
     try:
         return setting.parse(text)
@@ -110,7 +110,7 @@ def _known(where: str, known: Mapping[str, Setting], section: str, name: str) ->
 
 def _wrong(where: str, setting: Setting, section: str, error: ValueError) -> UserError:
     unit = f", in {setting.unit}" if setting.unit else ""
-    # Who writes 12MB or 300ms is told how it is written here.
+    # For 12MB or 300ms: how such a value is written here.
     example = _EXAMPLES.get(setting.unit, "") if "is not a" in str(error) else ""
     return UserError(
         f"{where}: [{section}] {setting.name}: {error}",
@@ -119,13 +119,13 @@ def _wrong(where: str, setting: Setting, section: str, error: ValueError) -> Use
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like ``name``, if any is."""
+    """The known name that is most similar to ``name``; None if none is similar."""
     found = get_close_matches(name, list(known), n=1, cutoff=0.6)
     return found[0] if found else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The remedy for a name that is none of the known: the one most like it, or else all of them."""
+    """The remedy for an unknown name: the most similar known one, or else all of them."""
     known = list(known)
     close = closest(name, known)
     return f"did you mean {close}?" if close else f"known are {', '.join(known)}"

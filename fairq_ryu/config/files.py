@@ -1,4 +1,4 @@
-"""Configuration files: INI, as oslo.config has it."""
+"""Configuration files: INI, as oslo.config reads it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Sections = dict[str, dict[str, str]]
 
 
 class _Parser(configparser.ConfigParser):
-    # A line that only begins with a bracket is a line: a shell pattern may.
+    # A line that only begins with a bracket is no header: a shell pattern may begin so.
     SECTCRE = re.compile(r"\[(?P<header>[^]]+)\]$")
-    # The colon of role:host is part of the name; elsewhere it stands for the equals sign, as ever.
+    # The colon of role:host is part of the name; elsewhere it is the same as an equals sign.
     OPTCRE: ClassVar[Pattern[str]] = re.compile(
         r"(?P<option>(?:role:(?:host|link)\b)?.*?)\s*(?:(?P<vi>=|:)\s*(?P<value>.*))$"
     )
@@ -26,8 +26,8 @@ class _Parser(configparser.ConfigParser):
 
 
 def read(path: Path) -> Sections:
-    """The lines of a file by section, in its order. Raises :class:`UserError` if it cannot be read so."""
-    # No interpolation and no DEFAULT section: what oslo.config puts there is not ours.
+    """The lines of a file by section, in its order. Raises :class:`UserError` if they cannot be read."""
+    # No interpolation and no DEFAULT section: that section is oslo.config's.
     parser = _Parser(interpolation=None, default_section="\0", strict=True, comment_prefixes=("#", ";"))
     try:
         text = path.read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def read(path: Path) -> Sections:
 
 
 def _wrong(path: Path, error: configparser.Error) -> tuple[str, str]:
-    """What is wrong with a file, with the line, and the remedy."""
+    """The error of a file, with its line, and the remedy."""
     match error:
         case configparser.MissingSectionHeaderError():
             if path.suffix == ".toml":
@@ -51,7 +51,7 @@ def _wrong(path: Path, error: configparser.Error) -> tuple[str, str]:
                     f"use it with fairq run {path}, or name a configuration file",
                 )
             return (
-                f"{path}: line {error.lineno} stands before any [section]",
+                f"{path}: line {error.lineno} is before the first [section]",
                 "write [fairq_ryu], or another section of docs/operating.md, above it",
             )
         case configparser.DuplicateSectionError():

@@ -51,10 +51,10 @@ def read_service(where: str, section: str, lines: Mapping[str, str]) -> Service:
                 f"{where}: [{section}] host: {host!r} is not an IP address", "give one, without a mask"
             ) from None
     if not host and not values["port"]:
-        raise UserError(f"{where}: [{section}] covers every flow there is", "give it a port or a host")
+        raise UserError(f"{where}: [{section}] covers all flows", "give it a port or a host")
     size, deadline = int(values["size"]), float(values["deadline"])
     if not size and not deadline:
-        raise UserError(f"{where}: [{section}] says nothing of its flows", "give it a size or a deadline")
+        raise UserError(f"{where}: [{section}] has neither size nor deadline", "give it a size or a deadline")
     return Service(
         name=section.removeprefix(SERVICE),
         port=int(values["port"]),

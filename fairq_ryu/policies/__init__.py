@@ -1,5 +1,5 @@
-"""The window laws in Python, one module a law, and the engine that runs them. Pure: no Ryu, no clock.
+"""The window policies, one module each with its settings, and the engine that runs them. No Ryu, no clock.
 
-May import model and errors only.
-A new law is a module here with its settings; what several laws share is in parts/.
+May import model, errors and setting only. base.py is the interface, parts/ has what laws share.
+A new policy is a module here (set-up finds its class by its ``name``), a module in apps/, and their test.
 """

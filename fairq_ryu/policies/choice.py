@@ -1,4 +1,4 @@
-"""Which policy governs which port: by a pattern on the interface's name, or by what the port leads to."""
+"""Which policy governs which port: by a pattern on the interface name, or by what the port leads to."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ ROLE = "role:"
 
 @dataclass(frozen=True, slots=True)
 class PolicyChoice:
-    """``rules`` are tried in their order; the first whose pattern holds decides, else ``default``.
+    """``rules`` are tried in their order: the first whose pattern matches decides, or else ``default``.
 
-    A pattern is a shell pattern on the interface's name (``leaf1-eth*``), or ``role:host`` or
-    ``role:link``. A port whose name or role is not known matches no pattern of that kind, but ``*``
-    matches all ports.
+    A pattern is a shell pattern on the interface name (``leaf1-eth*``), or ``role:host`` or ``role:link``. A
+    port without a known name or role matches no pattern of that kind, but ``*`` matches all ports.
     """
 
     default: Policy
@@ -29,24 +28,24 @@ class PolicyChoice:
     def policy(self, port: PortKey, name: str, role: str) -> Policy:
         """The policy for a port: its interface's ``name``, and its ``role`` ("host", "link" or "")."""
         for pattern, policy in self.rules:
-            if _holds(pattern, name, role):
+            if _matches(pattern, name, role):
                 return policy
         return self.default
 
     @property
     def policies(self) -> tuple[Policy, ...]:
-        """All that may come to govern a port, the default first."""
+        """All policies that may govern a port, the default first."""
         return tuple({id(p): p for p in (self.default, *(policy for _, policy in self.rules))}.values())
 
 
-def _holds(pattern: str, name: str, role: str) -> bool:
+def _matches(pattern: str, name: str, role: str) -> bool:
     if pattern.startswith(ROLE):
         return role == pattern.removeprefix(ROLE)
     return fnmatchcase(name, pattern)
 
 
 class Settings(Protocol):
-    """What :func:`choose` asks of the configuration (:class:`fairq_ryu.config.loader.Config` has it)."""
+    """What :func:`choose` reads of the configuration (:class:`fairq_ryu.config.loader.Config` has it)."""
 
     def number(self, section: str, name: str) -> float: ...
 
@@ -58,11 +57,10 @@ class Settings(Protocol):
 
 
 def choose(app: str, settings: Settings) -> PolicyChoice:
-    """The policies that an application and a configuration ask for, made from their settings.
+    """The policies that an application and a configuration name, made from their settings.
 
-    ``app`` is the policy that the application bears in its name, "" if none. Raises :class:`UserError` if
-    the two contradict each other, no policy is named, one cannot be found or loaded, or it wants the queue
-    read too seldom for the lease of its windows.
+    ``app``: the policy of the application, "" if it has none. Raises :class:`UserError` if the two contradict
+    each other, no policy is named, one cannot be found or loaded, or its interval is too long for the lease.
     """
     named = settings.policy()
     if app and named and named != app:

@@ -1,4 +1,4 @@
-"""DropTail: no windows at all. The baseline: the fabric watches and counts, TCP is left to itself."""
+"""DropTail: no windows at all. The baseline: ports are watched and counted, and TCP is not influenced."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INTERVAL = 0.25
 
 
 class DropTail:
-    """The policy that has none."""
+    """The policy without windows."""
 
     name: ClassVar[str] = "droptail"
 
@@ -20,5 +20,5 @@ class DropTail:
         self.parameters = ()
 
     def port_law(self, port: PortKey) -> PortLaw:
-        """The law for one port: it answers nothing."""
+        """The law for one port: it never has a plan."""
         return PortLaw()

@@ -1,4 +1,4 @@
-"""FairQ: equal windows for all flows of a port, moved so that its queue stays at a target.
+"""FairQ: equal windows for all flows of a port, adjusted so that its queue stays at a target.
 
 Abdelmoniem and Bensaou, "FairQ: Fair and Fast Rate Allocation in Data Centers" (earlier RWNDQ,
 CloudNet 2015), Algorithm 1, in its pool form: the paper's window per flow ``w`` times the number of
@@ -6,10 +6,10 @@ flows ``n`` is one pool of bytes, and the switch divides it at every ACK. A flow
 leaves the pool as it is, which is the paper's ``w * n / (n + 1)``; each update adds ``incr`` to the
 pool, which is the paper's ``w += incr / n``; slow start adds two segments for each flow.
 
-What is ours: the pool is capped by what the port can hold (its buffer and ``base_rtt`` times its
-rate), because windows that nobody fills grow without bound and burst when somebody does; and what a
-late slow start has put into the queue above the target is taken back at once when it ends, because
-the law itself would take hundreds of milliseconds.
+What is ours: the pool is limited to what the port can hold (its buffer and ``base_rtt`` times its
+rate), because windows that no sender fills grow without bound and cause a burst when one does; and what
+a late slow start has put into the queue above the target is subtracted at once when it ends, because the
+law itself would take hundreds of milliseconds.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from fairq_ryu.policies.base import Display, Parameters, PortLaw
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 from fairq_ryu.setting import Setting
 
-# The largest window TCP can say: 65535 << 14 (RFC 7323), for each flow.
+# The largest window of TCP, for each flow: 65535 << 14 (RFC 7323).
 LARGEST_WINDOW = 65535 << 14
-# Between updates a higher floor is told only when it is higher by this factor.
-_WORTH_SAYING = 1.15
+# Between updates, a higher floor is installed only if it is higher by this factor.
+_MIN_RAISE = 1.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +53,25 @@ class FairQPort(PortLaw):
         self.limit = 0
         self.rate = 0
         self.empty_since: float | None = None
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self.pool: float | None = None
         self.slow_start = False
         self.lifted = False
-        self.said = 0.0
+        self.installed_pool = 0.0
         self.incr = 0.0
         self.count = 0
 
     def _start(self) -> None:
         """The paper's n == 0: a pool of the target's size, and slow start."""
-        self._forget()
+        self._reset()
         self.pool = self.parameters.alpha * self.limit
         self.slow_start = self.parameters.slow_start
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        """The first flow of a port gets its pool at once. Later ones leave it as it is, but for the
-        floor: a volley's first windows decide how large its segments are.
+        """The first flow of a port gets its pool at once. Later flows only raise the floor: the first windows
+        of a volley determine the size of its segments.
         """
         self.segments.started(flow)
         self.empty_since = None
@@ -81,20 +81,20 @@ class FairQPort(PortLaw):
         if self.pool is None:
             self._start()
             return self._plan()
-        if self._floor() > self.said * _WORTH_SAYING:
+        if self._floor() > self.installed_pool * _MIN_RAISE:
             return self._plan()
         return None
 
     def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        """Nothing yet: the next volley may come at once, and should meet the pool."""
+        """The pool stays: the next volley may start at once, and should meet it."""
         self.segments.ended(flow)
         return None
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
-        """One increment; every M-th moves the pool. ``sample.limit`` 0 means: nothing to govern."""
+        """One increment; every M-th adjusts the pool. ``sample.limit`` 0: no windows."""
         self.limit, self.rate, self.active = sample.limit, sample.rate, sample.active
-        if sample.limit <= 0 or self._deserted(flows or sample.active, now):
-            self._forget()
+        if sample.limit <= 0 or self._is_deserted(flows or sample.active, now):
+            self._reset()
             return NO_WINDOWS
         target = self.parameters.alpha * sample.limit
         if self.pool is None or not sample.active:
@@ -102,20 +102,20 @@ class FairQPort(PortLaw):
             return self._plan()
         segment, _ = self._typical()
         queue = max(sample.mean, sample.backlog)
-        # Lifted to the floor, the queue is the floor's doing and says nothing of the pool.
+        # While the floor is installed, the queue depends on the floor and not on the pool.
         frozen = self.lifted and queue > target
         if not frozen:
             self.incr += (1 - queue / target) * segment / self.parameters.increments
         self.count += 1
         if self.slow_start and queue >= target and not self.lifted:
             self.slow_start = False
-            # Slow start began with the target: what is above that, and no more, is what it has added.
+            # Slow start began with the target: it has added what is above that.
             self.pool = max(self.pool - (queue - target), target)
             self.incr, self.count = 0.0, 0
             return self._plan()
         if self.count < self.parameters.increments:
             lift = self._floor()
-            return self._plan() if self.lifted or lift > self.said * _WORTH_SAYING else None
+            return self._plan() if self.lifted or lift > self.installed_pool * _MIN_RAISE else None
         if self.slow_start and not frozen:
             self.pool += 2 * segment * sample.active
         else:
@@ -127,8 +127,8 @@ class FairQPort(PortLaw):
         """The queue length that the pool is adjusted for."""
         return Display(target=self.parameters.alpha * self.limit if self.limit > 0 else None)
 
-    def _deserted(self, flows: int, now: float) -> bool:
-        """Has the port had no flows for the time its windows linger?"""
+    def _is_deserted(self, flows: int, now: float) -> bool:
+        """Whether the port has had no flows for ``linger`` seconds."""
         if flows:
             self.empty_since = None
             return False
@@ -139,17 +139,15 @@ class FairQPort(PortLaw):
         return now - self.empty_since >= self.parameters.linger
 
     def _floor(self) -> float:
-        """What the pool must hold for its flows: ``floor_segments`` each as long as the buffer holds
-        them all, rounded up to what a window can say; one in any case, or senders stall (bytes).
+        """Minimum of the installed pool, bytes: ``floor_segments`` for each flow, rounded up to the window
+        step, as far as the buffer holds them; one segment in any case, or senders stall.
         """
         flows, (segment, step) = max(1, self.active), self._typical()
         window = -(-self.parameters.floor_segments * segment // step) * step
         return max(min(flows * window, self.limit), flows * segment)
 
     def _typical(self) -> tuple[int, int]:
-        """Segment size and window step of most flows, bytes. The switch sees to each flow's own least
-        window.
-        """
+        """Segment size and window step of most flows, bytes. The switch ensures each flow's own minimum."""
         return self.segments.typical()
 
     def _plan(self) -> WindowPlan:
@@ -157,12 +155,12 @@ class FairQPort(PortLaw):
         ceiling = self.limit + self.rate * self.parameters.base_rtt
         floor = self._floor()
         self.pool = min(self.pool, ceiling, max(1, self.active) * LARGEST_WINDOW)
-        # No window is less than a segment: a state below that would only delay the way back up.
+        # No window is less than a segment: a smaller pool would only delay its growth.
         self.pool = max(self.pool, self._typical()[0])
-        # The floor lifts what is said, not the state: when a volley is over, the pool is where it was.
+        # The floor raises what is installed, not the pool: after a volley, the pool is what it was.
         self.lifted = floor > self.pool
-        self.said = max(self.pool, floor)
-        return WindowPlan(pool=round(self.said))
+        self.installed_pool = max(self.pool, floor)
+        return WindowPlan(pool=round(self.installed_pool))
 
 
 class FairQ:

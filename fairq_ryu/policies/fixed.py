@@ -1,4 +1,4 @@
-"""Fixed: one pool of bytes for each port, chosen by hand. The yardstick for policies that adapt."""
+"""Fixed: one pool of bytes for each port, chosen by hand. The reference for policies that adapt."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class FixedPort(PortLaw):
         self.governed = False
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        """The pool stands from the first flow on."""
+        """The pool is installed with the first flow."""
         return WindowPlan(pool=self.pool) if self.governed else None
 
     def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        """The last flow takes the pool along."""
+        """The pool is removed with the last flow."""
         return None if flows else NO_WINDOWS
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:

@@ -1,15 +1,21 @@
-"""IQM: when a volley of new flows is about to overflow the queue, every flow gets one segment for the moment.
+"""IQM: when a volley of new flows is about to overflow the queue, every flow is limited to one segment.
 
 Abdelmoniem and Bensaou, "Incast-Aware Switch-Assisted TCP Congestion Control for Data Centers"
 (IEEE GLOBECOM 2015), section III. Each new flow is expected to add its initial window to the queue;
-when that is more than the buffer holds, all flows of the port are held at one segment until the
+when that is more than the buffer holds, all flows of the port are limited to one segment until the
 queue has drained.
 
-What is ours: the prediction is made at every flow start as well, and not only when the interval
-ends, so that the first ACK of the volley meets the small window; the mode stays until the queue has been
-short for a while, because the small windows make it short before the volley is over; and connections
-that nobody answers count only so far for each port that they come from, so that a flood of SYNs cannot
-hold the mode.
+Theory of operation. A port is in one of two modes:
+
+    normal -> incast   queue + beta * initial window > buffer, predicted at each flow start and each sample
+    incast -> normal   the queue has been below alpha * buffer for ``linger`` seconds
+
+In normal mode there are no windows. In incast mode the window of every flow is one segment.
+
+What is ours: the prediction is made at every flow start as well, and not only at the end of the interval, so
+that the first ACK of the volley meets the small window; the mode ends only when the queue has been short for
+a while, because the small windows make it short before the volley is over; and half-open connections count
+up to a limit for each port that they come from, so that a SYN flood cannot keep the mode.
 """
 
 from __future__ import annotations
@@ -52,12 +58,12 @@ class IqmPort(PortLaw):
         self.incast = False
         self.calm_since: float | None = None
         self.sampled_at = 0.0
-        self.told_at = -math.inf
+        self.progress_at = -math.inf
         self.queue = 0
         self.limit = 0
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        """The paper's SYN. The queue is that of the last sample."""
+        """The paper's SYN. The prediction uses the queue of the last sample."""
         self.segments.started(flow)
         if self.half_open.started(flow, now):
             self.beta += 1
@@ -89,20 +95,20 @@ class IqmPort(PortLaw):
         return self._plan()
 
     def settled(self, now: float) -> WindowPlan | None:
-        """Flows that were there before the law are no volley."""
+        """Flows that are older than the law are no volley."""
         self.half_open.settled()
         self.beta, self.incast, self.calm_since = 0, False, None
         return self._plan()
 
     def progressed(self, flows: Mapping[FlowKey, FlowProgress], now: float) -> WindowPlan | None:
-        """Which flows have been answered."""
-        self.told_at = now
+        """Established flows are not half-open any more."""
+        self.progress_at = now
         self.half_open.progressed(flows, now)
         return None
 
     def wants_progress(self) -> bool:
-        """Now and then while there are flows that have not been answered: in a flood that is always."""
-        return len(self.half_open) > 0 and self.sampled_at - self.told_at >= ASK_AGAIN
+        """Every `ASK_AGAIN` seconds while there are half-open flows; in a flood there always are."""
+        return len(self.half_open) > 0 and self.sampled_at - self.progress_at >= ASK_AGAIN
 
     def display(self) -> Display:
         """Whether it limits its flows."""

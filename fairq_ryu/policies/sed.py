@@ -1,14 +1,24 @@
 """SED: in congestion, flows with deadlines get the windows that they need to be in time; the rest is shared.
 
 Lu, "SED: An SDN-Based Explicit-Deadline-Aware TCP for Cloud Data Center Networks" (Tsinghua Science
-and Technology 21(5), 2016), section 3. The switch says when the queue is congested; only then are
-there windows. Together they are ``Twin = K + C * RTT``, so that the queue stands at K.
+and Technology 21(5), 2016), section 3. The switch reports when the queue is congested; only then are
+windows installed. Their sum is ``Twin = K + C * RTT``, so that the queue stays at K.
 
-What is ours (docs/policies/sed.md has the reasons, and the setting that restores the paper's law):
-a need is worked out with the round-trip time that holds while the queue stands, ``Twin / C``; flows
-are planned to end before their deadline; one that sends is not paused for a small shortfall; volleys
-are anticipated; windows stay until the queue has been short for a while; flows that send nothing take
-no share; windows that hardly change are not said again.
+Theory of operation. A port is in one of two modes:
+
+    released -> governing   a congestion message (CNG), a sample at K or above, or a volley of new flows whose
+                            first windows would make the queue congested
+    governing -> released   NOM, or samples below the lower threshold, for ``linger`` seconds
+
+Released, there are no windows. Governing, the windows are computed anew (:meth:`SedPort._compute`, the
+paper's Algorithm 2) every T seconds with the flows' progress, and when flows have started or ended, at most
+every ``settle`` seconds.
+
+What is ours (docs/policies/sed.md has the reasons, and the settings that restore the paper's law): a
+need is computed with the round-trip time of the filled queue, ``Twin / C``; flows are planned to end before
+their deadline; a sending flow is not paused for a small shortfall; volleys are anticipated; windows stay
+until the queue has been short for a while; flows that send nothing get no share; windows that hardly change
+are not sent again.
 """
 
 from __future__ import annotations
@@ -30,7 +40,13 @@ from fairq_ryu.model import (
     WindowPlan,
 )
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
-from fairq_ryu.policies.parts.allocation import Demand, Rules, Share, allocate, base_window
+from fairq_ryu.policies.parts.allocation import (
+    AllocationRules,
+    BestEffortFlow,
+    DeadlineFlow,
+    allocate,
+    base_window,
+)
 from fairq_ryu.policies.parts.deadline_table import GifEntry, GifTable
 from fairq_ryu.policies.parts.half_open import ASK_AGAIN, HalfOpenLimiter
 from fairq_ryu.policies.parts.rtt import MeanRtt
@@ -38,23 +54,23 @@ from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 from fairq_ryu.policies.sed_settings import SedParameters, deadline_settings
 from fairq_ryu.setting import Setting
 
-# A window that has changed by less than this part, or by less than a step, is not said again.
-_WORTH_SAYING = 0.05
-# Congestion that the switch's own samples do not confirm for so many intervals is over, whatever was lost.
+# A window that changes by less than this fraction, or by less than a step, is not sent again.
+_MIN_CHANGE = 0.05
+# Intervals after which congestion that no sample confirms is over, even if the message was lost.
 _CALM_INTERVALS = 1.5
-# In so many intervals the switch has told of a new flow, if it tells of any.
+# Intervals within which the switch reports a new flow, if it reports flows at all.
 _GRACE_INTERVALS = 2
-# Of a flow that sends, the switch has told in so many intervals, if it tells of any.
+# Intervals within which the switch reports a flow that sends, if it reports flows at all.
 _PATIENT_INTERVALS = 10
-# A flow that has missed its target is to end within this part of what is left to the deadline, or sooner.
+# A flow that has missed its target should end within 1/8 of the time to its deadline.
 _HURRY = 8
 
 
 class SedPort(PortLaw):
-    """SED on one port. ``governing``: windows stand, because the queue is congested or is about to be."""
+    """SED on one port. ``governing``: windows are installed, because the queue is or will be congested."""
 
     def __init__(self, parameters: SedParameters, drops: bool = False) -> None:
-        """``drops``: the switch is to hand over what the queue drops."""
+        """``drops``: the switch sends the segments that the queue drops to the controller."""
         self.parameters = parameters
         self.drops = drops
         self.gif = GifTable()
@@ -68,11 +84,11 @@ class SedPort(PortLaw):
         self.governing = False
         self.windows: dict[FlowKey, int] = {}
         self._uncounted: set[FlowKey] = set()
-        # Flows whose round-trip time has not been told yet, and the queue's wait when they began, seconds.
+        # Flows whose round-trip time is not known yet, and the queueing delay when they started, seconds.
         self._untimed: dict[FlowKey, float] = {}
-        # Of the first windows of new flows, so much is still to come or to be sent on, bytes.
-        self._coming = self._coming_at = 0.0
-        # Windows stand because of that, and not of the queue.
+        # Bytes of the first windows of new flows that the port has not sent yet, and when that was computed.
+        self._expected = self._expected_at = 0.0
+        # Windows are installed because of these bytes, and not because of the queue.
         self._anticipated = False
         self._calm_since: float | None = None
         self._computed_at = -math.inf
@@ -80,11 +96,11 @@ class SedPort(PortLaw):
         self._sampled_at = 0.0
         self._stale = False
 
-    # What happens
+    # Events
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        """In congestion it is under the port's base window until the windows are worked out anew. Otherwise
-        it may be the one whose first window, with those of the others that have just begun, is too much.
+        """Governing, the base window of the port applies to it until the next computation. Released, the
+        first windows of the flows that have just started may now be too much for the queue.
         """
         self.segments.started(flow)
         self.gif.add(flow, now)
@@ -98,7 +114,7 @@ class SedPort(PortLaw):
         return self._changed(now)
 
     def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        """Others may have what it had."""
+        """Its window becomes free for others."""
         self.segments.ended(flow)
         self.gif.remove(flow.key)
         self.half_open.remove(flow.key)
@@ -107,24 +123,24 @@ class SedPort(PortLaw):
         return self._changed(now)
 
     def announced(self, flow: FlowKey, announcement: Announcement | None, now: float) -> WindowPlan | None:
-        """An application has said what a flow will need."""
+        """A flow's size and deadline are known."""
         self.gif.announce(flow, announcement, now)
         return self._changed(now)
 
     def congestion(self, state: Congestion, backlog: int, now: float) -> WindowPlan | None:
-        """The paper's congestion trigger and recovery messages."""
+        """The paper's congestion trigger (CNG) and recovery (NOM) messages."""
         self.queue = backlog
         if state is Congestion.NOM:
             if not self.parameters.linger:
                 return self._release()
-            # Windows make queues short: without them it would be long again at once, and overflow.
+            # The windows keep the queue short: without them it would fill again at once, and overflow.
             if self.governing and self._calm_since is None:
                 self._calm_since, self.peak = now, backlog
             return None
         return None if self.limit <= 0 else self._govern(now)
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
-        """The queue itself tells whether a message was lost, or an anticipated volley did not come."""
+        """The sample shows whether a message was lost, or an anticipated volley did not come."""
         self.limit, self.rate, self._sampled_at = sample.limit, sample.rate, now
         self.queue, self.peak = sample.backlog, max(sample.peak, sample.backlog)
         self.half_open.forget(now)
@@ -141,7 +157,7 @@ class SedPort(PortLaw):
             self.parameters.settle, self.parameters.linger, _CALM_INTERVALS * self.parameters.interval
         ):
             return self._release()
-        # Progress comes with each sample, and the windows are worked out with it; if it does come.
+        # Normally progress comes with each sample, and the windows are computed then.
         due = 1.5 * self.parameters.interval
         return self._compute(now) if now - self._computed_at >= due else self._changed(now, stale=False)
 
@@ -158,22 +174,22 @@ class SedPort(PortLaw):
         return self._changed(now, stale=False)
 
     def settled(self, now: float) -> WindowPlan | None:
-        """Flows that were there before the law are no volley: only the queue says whether it is congested."""
+        """Flows that are older than the law are no volley: only the queue shows congestion."""
         self.half_open.settled()
         self._uncounted.clear()
-        self._coming = 0.0
+        self._expected = 0.0
         return self._release() if self._anticipated else None
 
-    # What the switch is asked
+    # Requests to the switch, and the display
 
     def wants_progress(self) -> bool:
-        """In congestion; and before it, so that it finds the remaining sizes known."""
+        """In congestion, and before it for flows with deadlines: their remaining sizes are needed then."""
         if self.governing or any(e.deadline is not None for e in self.gif):
             return True
         return len(self.half_open) > 0 and self._sampled_at - self._progressed_at >= ASK_AGAIN
 
     def thresholds(self) -> Thresholds | None:
-        """K, and where the queue ceases to be congested."""
+        """K, and the queue length at which congestion ends."""
         if self.limit <= 0:
             return None
         cng = max(1, round(self.parameters.threshold * self.limit))
@@ -187,22 +203,22 @@ class SedPort(PortLaw):
     # The mode
 
     def _will_be_congested(self, now: float) -> bool:
-        """Will the first windows of the flows that have begun lately make the queue congested?
+        """Whether the first windows of the flows that have just started will make the queue congested.
 
-        They come in volleys, and the port sends on meanwhile; of a port whose rate is not known they are
-        thought to be through within T.
+        Flows start in volleys, and the port keeps sending meanwhile; if its rate is not known, it is assumed
+        to send them within T.
         """
-        drain = self.rate or self._coming / self.parameters.interval
-        self._coming = max(0.0, self._coming - drain * (now - self._coming_at))
+        drain = self.rate or self._expected / self.parameters.interval
+        self._expected = max(0.0, self._expected - drain * (now - self._expected_at))
         segment, _ = self.segments.typical()
-        self._coming += self.parameters.initial_window * segment
-        self._coming_at = now
+        self._expected += self.parameters.initial_window * segment
+        self._expected_at = now
         thresholds = self.thresholds()
-        return thresholds is not None and thresholds.cng < self.queue + self._coming
+        return thresholds is not None and thresholds.cng < self.queue + self._expected
 
     def _govern(self, now: float) -> WindowPlan | None:
         self._calm_since = None
-        self._coming = 0.0
+        self._expected = 0.0
         self._anticipated = False
         if self.governing:
             return self._changed(now)
@@ -221,7 +237,7 @@ class SedPort(PortLaw):
     # Windows
 
     def _changed(self, now: float, stale: bool = True) -> WindowPlan | None:
-        """Something is different (``stale``): work the windows out anew, at once or when things settle."""
+        """Something has changed (``stale``): compute the windows at once, or after ``settle`` seconds."""
         if not self.governing:
             return None
         self._stale = self._stale or stale
@@ -234,9 +250,9 @@ class SedPort(PortLaw):
         """The paper's Twin = K + C * RTT_avg, bytes."""
         return self.parameters.threshold * self.limit + self.rate * self.rtt.value
 
-    def _counts(self, entry: GifEntry, now: float) -> bool:
-        """Is it a flow, and not only a SYN? A new one is, if who opened it has not opened too many; later the
-        switch must have said so, if it says anything.
+    def _is_counted(self, entry: GifEntry, now: float) -> bool:
+        """Whether it is a flow, and not only a SYN. A new flow is, within its opener's allowance; later the
+        switch must have reported that it is established, if the switch reports flows at all.
         """
         if entry.answered:
             return True
@@ -245,29 +261,29 @@ class SedPort(PortLaw):
         grace = _GRACE_INTERVALS * self.parameters.interval
         return now - entry.start < grace or self._progressed_at < entry.start + grace
 
-    def _shares(self, entry: GifEntry, now: float) -> bool:
-        """Does a flow without deadline take its share?"""
+    def _takes_share(self, entry: GifEntry, now: float) -> bool:
+        """Whether a flow without a deadline gets a share."""
         idle_after = self.parameters.idle_after
         if not idle_after:
             return True
         if entry.progress is None or not entry.progress.sent:
-            # It may be the quiet side of a connection. The base window stands for it, until the switch tells
-            # of data; if it does tell of anything.
+            # It may be the direction of a connection without data. The port's base window applies to it until
+            # the switch reports data, if the switch reports flows at all.
             patience = _PATIENT_INTERVALS * self.parameters.interval
             silent = now - max(entry.start, self._progressed_at) >= patience
-            return silent and self._counts(entry, now)
+            return silent and self._is_counted(entry, now)
         return now - entry.moved < idle_after
 
     def _need(self, entry: GifEntry, now: float) -> float:
-        """The window with which a flow is in time, bytes: the paper's s / d * RTT.
+        """The window with which a flow meets its deadline, bytes: the paper's s / d * RTT.
 
-        While the queue stands, a flow's rate is its part of all windows times C, so RTT is Twin / C. More
-        than what is left to send is never needed.
+        With a filled queue, the rate of a flow is its part of all windows times C, so RTT is Twin / C. The
+        window is never more than what is left to send.
         """
         assert entry.deadline is not None and entry.remaining is not None
         left = entry.deadline - now
         target = entry.known + self.parameters.margin * (entry.deadline - entry.known)
-        # A flow that is late for its target still has a little until the deadline, and must hurry.
+        # A flow that has missed its target has little time until the deadline.
         hurry = min(left / _HURRY, _GRACE_INTERVALS * self.parameters.interval)
         time = max(target - now, hurry)
         rtt = self.total / self.rate if self.rate else self.rtt.value
@@ -276,49 +292,52 @@ class SedPort(PortLaw):
     def _compute(self, now: float) -> WindowPlan:
         """The paper's Algorithm 2."""
         self._computed_at, self._stale = now, False
-        demands, shares = [], []
+        deadline_flows, best_effort = [], []
         fresh: dict[FlowKey, int] = {}
         for entry in self.gif.ordered(now):
             flow = entry.flow
             if entry.urgent(now):
-                if self._counts(entry, now):
-                    # Before the first windows of this congestion, all were sending.
+                if self._is_counted(entry, now):
+                    # Before the first windows of this congestion, all flows were sending.
                     sending = self.windows.get(flow.key, 0) > 0 or not self.windows
-                    most = math.inf if entry.remaining is None else entry.remaining
+                    max_window = math.inf if entry.remaining is None else entry.remaining
                     need = self._need(entry, now)
-                    demands.append(Demand(flow.key, need, flow.mss, flow.step, sending, most))
+                    deadline_flows.append(
+                        DeadlineFlow(flow.key, need, flow.mss, flow.step, sending, max_window)
+                    )
             elif entry.missed(now) and self.parameters.missed == "pause":
                 fresh[flow.key] = 0
-            elif self._shares(entry, now):
-                shares.append(Share(flow.key, flow.mss, flow.step))
+            elif self._takes_share(entry, now):
+                best_effort.append(BestEffortFlow(flow.key, flow.mss, flow.step))
         p = self.parameters
-        rules = Rules(p.base_segments, p.partial, p.keep, p.floors, p.spare)
-        fresh |= allocate(self.total, demands, shares, rules)
+        rules = AllocationRules(p.base_segments, p.partial, p.keep, p.floors, p.spare)
+        fresh |= allocate(self.total, deadline_flows, best_effort, rules)
         self.windows = {
-            key: self._steady(self.windows.get(key), window, self._step(key)) for key, window in fresh.items()
+            key: self._unless_small(self.windows.get(key), window, self._step(key))
+            for key, window in fresh.items()
         }
-        return self._plan({demand.flow for demand in demands})
+        return self._plan({demand.flow for demand in deadline_flows})
 
     def _step(self, key: FlowKey) -> int:
         entry = self.gif.get(key)
         return 1 if entry is None else entry.flow.step
 
     @staticmethod
-    def _steady(before: int | None, window: int, step: int) -> int:
-        """A window that has hardly changed stays what it was: it would have to be said."""
-        if before and window and abs(window - before) < max(step, _WORTH_SAYING * before):
+    def _unless_small(before: int | None, window: int, step: int) -> int:
+        """The new window, or the former one if the change is too small to be sent."""
+        if before and window and abs(window - before) < max(step, _MIN_CHANGE * before):
             return before
         return window
 
     def _plan(self, deadlines: set[FlowKey]) -> WindowPlan:
-        """Flows that have the base window need no rule of their own: it stands for the port."""
+        """Flows that have the base window need no rule of their own: the port's rule has it."""
         mss, _ = self.segments.typical()
         base = mss * self.parameters.base_segments
 
-        def said_by_port(key: FlowKey, window: int) -> bool:
+        def covered_by_port(key: FlowKey, window: int) -> bool:
             return key not in deadlines and window == base_window(base, self._step(key), 1)
 
-        flows = {key: window for key, window in self.windows.items() if not said_by_port(key, window)}
+        flows = {key: window for key, window in self.windows.items() if not covered_by_port(key, window)}
         return WindowPlan(window=base, flows=flows)
 
 

@@ -1,5 +1,5 @@
-"""What several laws share: the GIF table, half-open limits, typical segments, RTT, allocation. Pure.
+"""What laws and the engine share: GIF table, half-open limits, typical segments, RTT, allocation, rules.
 
-May import model only.
-A change here concerns more than one law; what one law needs alone stays in its own module.
+May import model only. A part is pure: time is an argument.
+A change here concerns more than one law; what only one law needs stays in its own module.
 """

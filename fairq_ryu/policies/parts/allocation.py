@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from fairq_ryu.model import FlowKey
 
-# The largest window TCP can say: 65535 << 14 (RFC 7323).
+# The largest window of TCP: 65535 << 14 (RFC 7323).
 LARGEST_WINDOW = 65535 << 14
 
 
-class Demand(NamedTuple):
-    """A deadline flow: ``need`` is the window with which it is in time, ``most`` the largest that it has use
-    for; ``sending``: it is not paused now.
+class DeadlineFlow(NamedTuple):
+    """A flow with a deadline. ``need``: the window with which it meets the deadline, bytes; ``max_window``:
+    the largest window that it can use; ``sending``: it is not paused now.
     """
 
     flow: FlowKey
@@ -22,22 +22,23 @@ class Demand(NamedTuple):
     mss: int
     step: int
     sending: bool = False
-    most: float = math.inf
+    max_window: float = math.inf
 
 
-class Share(NamedTuple):
-    """A flow without deadline."""
+class BestEffortFlow(NamedTuple):
+    """A flow without a deadline."""
 
     flow: FlowKey
     mss: int
     step: int
 
 
-class Rules(NamedTuple):
-    """``base`` is every share's part, in segments; ``partial``: a demand that exceeds what is left gets what
-    is left; ``keep``: one that sends already gets it when it is at least this part of its need (1: never).
-    ``floors``: what is taken off the total is the window, at least a segment, and not the need. ``spare``:
-    what is left in the end goes to the demands, if there are no shares; otherwise nobody has it.
+class AllocationRules(NamedTuple):
+    """``base``: window of each best-effort flow, segments; ``partial``: a deadline flow that needs more than
+    the rest of the total gets the rest; ``keep``: a flow that is already sending gets it if it is at least
+    this fraction of its need (1: never). ``floors``: the window, which is at least a segment, is subtracted
+    from the total instead of the need. ``spare``: without best-effort flows, the final rest goes to the
+    deadline flows; otherwise it is not used.
     """
 
     base: int = 1
@@ -48,31 +49,34 @@ class Rules(NamedTuple):
 
 
 def round_up(size: float, step: int) -> int:
-    """The least window that can be said and is not less."""
+    """The size, rounded up to a multiple of the window step."""
     return math.ceil(size / step) * step
 
 
 def base_window(mss: int, step: int, segments: int) -> int:
-    """The window of so many segments, as it can be said."""
+    """The window of ``segments`` segments, rounded up to a multiple of the window step."""
     return round_up(mss * segments, step)
 
 
 def allocate(
-    total: float, demands: Sequence[Demand], shares: Sequence[Share], rules: Rules
+    total: float,
+    deadline_flows: Sequence[DeadlineFlow],
+    best_effort: Sequence[BestEffortFlow],
+    rules: AllocationRules,
 ) -> dict[FlowKey, int]:
-    """A window for each flow; 0 pauses it, any other is at least a segment. ``demands`` in EDF order.
+    """A window for each flow; 0 pauses it, any other is at least a segment. ``deadline_flows`` in EDF order.
 
-    The paper's steps 2 to 4: base windows for all shares; then each demand in turn its need, if that is
-    not more than what is left, or else nothing; what is left in the end goes to the shares in equal
-    parts. A demand that is not met in full gets nothing when an earlier one, of no more need, was refused.
-    Where there are no shares, ``spare`` is for those that have been granted something, in their order, each
-    as much as it has use for; and then for those that were refused.
+    The paper's steps 2 to 4: base windows for all best-effort flows; then to each deadline flow in turn its
+    need, if the rest of the total suffices, or else nothing; the final rest goes to the best-effort flows in
+    equal parts. A deadline flow whose need is not met in full gets nothing if an earlier one that needs no
+    more was refused. Without best-effort flows, ``spare`` is given first to flows that were granted a window,
+    in their order and up to what each can use, and then to flows that were refused.
     """
-    bases = {share.flow: base_window(share.mss, share.step, rules.base) for share in shares}
+    bases = {share.flow: base_window(share.mss, share.step, rules.base) for share in best_effort}
     left = max(0.0, total - sum(bases.values()))
     windows: dict[FlowKey, int] = {}
     least_refused = math.inf
-    for demand in demands:
+    for demand in deadline_flows:
         cost = max(demand.need, demand.mss) if rules.floors else demand.need
         if cost <= left and demand.need < least_refused:
             granted = cost
@@ -86,28 +90,30 @@ def allocate(
             windows[demand.flow] = 0
             continue
         left -= granted
-        windows[demand.flow] = _sayable(granted, demand)
-    if rules.spare and not shares:
-        _hand_out(left, demands, windows)
-    extra = left / len(shares) if shares else 0.0
-    for share in shares:
+        windows[demand.flow] = _as_window(granted, demand)
+    if rules.spare and not best_effort:
+        _distribute_spare(left, deadline_flows, windows)
+    extra = left / len(best_effort) if best_effort else 0.0
+    for share in best_effort:
         window = bases[share.flow] + math.floor(extra / share.step) * share.step
         windows[share.flow] = min(window, LARGEST_WINDOW)
     return windows
 
 
-def _sayable(size: float, demand: Demand) -> int:
+def _as_window(size: float, demand: DeadlineFlow) -> int:
     return min(round_up(max(size, demand.mss), demand.step), LARGEST_WINDOW)
 
 
-def _hand_out(left: float, demands: Sequence[Demand], windows: dict[FlowKey, int]) -> None:
-    """Add what nobody needs. A flow that was paused is woken for at least a segment."""
-    for demand in sorted(demands, key=lambda each: not windows[each.flow]):
+def _distribute_spare(
+    left: float, deadline_flows: Sequence[DeadlineFlow], windows: dict[FlowKey, int]
+) -> None:
+    """Distribute the rest of the total. A paused flow is woken only for at least a segment."""
+    for demand in sorted(deadline_flows, key=lambda each: not windows[each.flow]):
         has = windows[demand.flow]
-        more = min(left, demand.most - has)
-        if more <= 0 or (not has and left < min(demand.mss, demand.most)):
+        more = min(left, demand.max_window - has)
+        if more <= 0 or (not has and left < min(demand.mss, demand.max_window)):
             continue
-        # Down to what can be said: what it has already was rounded up.
+        # Rounded down: the window that it has was rounded up.
         added = math.floor(more / demand.step) * demand.step
-        windows[demand.flow] = min(has + added, LARGEST_WINDOW) if has else _sayable(more, demand)
+        windows[demand.flow] = min(has + added, LARGEST_WINDOW) if has else _as_window(more, demand)
         left -= more

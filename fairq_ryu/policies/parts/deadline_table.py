@@ -1,4 +1,4 @@
-"""The GIF table of a port (global information of flows): what each flow still has to send, and by when.
+"""The GIF table of a port (global information of flows): remaining bytes and deadline of each flow.
 
 Lu, "SED: An SDN-Based Explicit-Deadline-Aware TCP for Cloud Data Center Networks" (Tsinghua Science
 and Technology 21(5), 2016), section 3.5. Rows are in the order of the earliest deadline (EDF). Pure.
@@ -17,10 +17,10 @@ from fairq_ryu.model import Announcement, FlowInfo, FlowKey, FlowProgress
 
 @dataclass(slots=True)
 class GifEntry:
-    """A flow as the table knows it. Times in seconds of the clock that ``now`` is of, sizes in bytes.
+    """A flow in the table. Times in seconds of the clock of ``now``, sizes in bytes.
 
-    ``known`` is when ``deadline`` was announced; ``moved`` when the switch last told of more bytes sent, or
-    of the end of the handshake; ``progress`` None: the switch has told nothing of it yet.
+    ``known``: when ``deadline`` was announced; ``moved``: when the switch last reported more bytes sent, or
+    the end of the handshake; ``progress`` None: the switch has not reported the flow yet.
     """
 
     flow: FlowInfo
@@ -33,27 +33,27 @@ class GifEntry:
 
     @property
     def answered(self) -> bool:
-        """Has the switch told that it is more than a SYN? Of a flow older than its agent, bytes tell."""
+        """Whether the switch has reported that it is more than a SYN, or bytes of an older flow."""
         return self.progress is not None and (self.progress.established or self.progress.sent > 0)
 
     @property
     def remaining(self) -> int | None:
-        """Bytes that its receiver has not acknowledged yet; None: the size is not known."""
+        """Bytes that the receiver has not acknowledged; None: the size is not known."""
         if self.size is None:
             return None
         return max(0, self.size - (self.progress.acked if self.progress else 0))
 
     def urgent(self, now: float) -> bool:
-        """Has it bytes to send, and a deadline that has not passed?"""
+        """Whether it has bytes to send and a deadline in the future."""
         return self.deadline is not None and self.deadline > now and bool(self.remaining)
 
     def missed(self, now: float) -> bool:
-        """Has its deadline passed with bytes still to send?"""
+        """Whether its deadline has passed and it still has bytes to send."""
         return self.deadline is not None and self.deadline <= now and bool(self.remaining)
 
     def state(self, now: float) -> str | None:
-        """What has become of its deadline, as ``/v1/gif`` says it; None: it has none. Of a flow that has
-        ended after it, nothing says when: that is ``ended``.
+        """State of its deadline, as in ``/v1/gif``; None: it has none. ``ended``: it is complete, but whether
+        that was before its deadline is not known.
         """
         if self.deadline is None:
             return None
@@ -95,25 +95,25 @@ class GifTable:
         return self._entries.get(flow)
 
     def add(self, flow: FlowInfo, now: float, announcement: Announcement | None = None) -> GifEntry:
-        """A flow has started at ``now``; its announcement, if it came before it."""
+        """A flow has started at ``now``, with its announcement if that came first."""
         entry = self._entries[flow.key] = GifEntry(flow, now)
         if announcement is not None:
             self.announce(flow.key, announcement, now)
         return entry
 
     def remove(self, flow: FlowKey) -> None:
-        """A flow has ended. One that is not there changes nothing."""
+        """A flow has ended. An unknown flow changes nothing."""
         self._entries.pop(flow, None)
 
     def announce(self, flow: FlowKey, announcement: Announcement | None, now: float) -> None:
-        """What an application says of a flow; None takes it back. One that is not there changes nothing."""
+        """An announcement of a flow; None withdraws it. An unknown flow changes nothing."""
         entry = self._entries.get(flow)
         if entry is not None:
             entry.size, entry.deadline = announcement or (None, None)
             entry.known = now
 
     def progressed(self, flow: FlowKey, progress: FlowProgress, now: float) -> None:
-        """What the switch has counted of a flow. One that is not there changes nothing."""
+        """The progress of a flow, as the switch reports it. An unknown flow changes nothing."""
         entry = self._entries.get(flow)
         if entry is None:
             return
@@ -122,10 +122,9 @@ class GifTable:
         if entry.answered and progress.sent != before:
             entry.moved = now
 
-    def ordered(self, now: float, most: int | None = None) -> list[GifEntry]:
-        """Flows that must still meet a deadline, the earliest first, then all others by their start. Ties go
-        by the flow's name, so that the order does not change from one time to the next. ``most``: only so
-        many, the first.
+    def ordered(self, now: float, limit: int | None = None) -> list[GifEntry]:
+        """Flows that must still meet a deadline, the earliest first, then all others by their start. Ties are
+        broken by the flow's key, so that the order is stable. ``limit``: maximum number of entries.
         """
 
         def rank(entry: GifEntry) -> tuple[bool, float, FlowKey]:
@@ -134,14 +133,12 @@ class GifTable:
             return not urgent, time, entry.flow.key
 
         entries = self._entries.values()
-        if most is None or most >= len(entries):
+        if limit is None or limit >= len(entries):
             return sorted(entries, key=rank)
-        return heapq.nsmallest(most, entries, key=rank)
+        return heapq.nsmallest(limit, entries, key=rank)
 
     def rows(self, now: float, first: int = 0, end: int | None = None) -> list[GifRow]:
-        """The table in the order of :meth:`ordered`, for display; of that, the rows from ``first`` up to
-        before ``end`` (None: all).
-        """
+        """The rows ``first`` up to, but without, ``end`` (None: all), in the order of :meth:`ordered`."""
         return [
             GifRow(
                 flow=entry.flow.key,

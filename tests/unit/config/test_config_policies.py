@@ -124,8 +124,8 @@ def test_a_later_file_s_service_stands_alone(write):
         ("[service.a]\nport = 80\nsize = -1\n", "size: -1 is less than 0 bytes"),
         ("[service.a]\nport = 80\nsize = many\n", "'many' is not a whole number"),
         ("[service.a]\nport = 80\ndeadline = nan\n", "deadline: nan is"),
-        ("[service.a]\nport = 80\n", "[service.a] says nothing of its flows. Remedy: give it a size"),
-        ("[service.a]\nsize = 1\n", "[service.a] covers every flow there is. Remedy: give it a port"),
+        ("[service.a]\nport = 80\n", "[service.a] has neither size nor deadline. Remedy: give it a size"),
+        ("[service.a]\nsize = 1\n", "[service.a] covers all flows. Remedy: give it a port"),
         ("[service.a]\nhost = example.org\nsize = 1\n", "'example.org' is not an IP address"),
         ("[service.a]\nhost = 10.0.0.0/8\nsize = 1\n", "is not an IP address"),
         ("[service.a]\nport = 80\nsize = 1\ndirection = up\n", "none of to-client, to-server"),
@@ -138,7 +138,7 @@ def test_a_later_file_s_service_stands_alone(write):
         ("[sed]\nrecovery = both\n", "[sed] has no setting recovery"),
         ("[sed]\nmissed = reset\n", "'reset' is none of demote, pause"),
         ("[rsed]\nrecovery = all\n", "'all' is none of dupack, reinject, both, none"),
-        ("[fairq] junk\n", "line 1 stands before any [section]"),
+        ("[fairq] junk\n", "line 1 is before the first [section]"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(write, text, words, capsys):

@@ -144,7 +144,7 @@ def test_other_peoples_sections_are_passed_over(write):
         ("[fairq]\nslow_start = maybe\n", "'maybe' is not yes or no"),
         ("[fairq]\nalpha = 1\nalpha = 1\n", "line 3: [fairq] has alpha already"),
         ("[fairq]\nalpha = 1\n[fairq]\n", "line 3: there is a section [fairq] already"),
-        ("alpha = 1\n", "line 1 stands before any [section]"),
+        ("alpha = 1\n", "line 1 is before the first [section]"),
         ("[fairq]\nalpha\n", "line 2 is not name = value"),
         (b"[fairq]\nalpha = \xff\n", "it is not UTF-8 text"),
     ],

@@ -9,23 +9,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairq_ryu.model import FlowKey
-from fairq_ryu.policies.parts.allocation import LARGEST_WINDOW, Demand, Rules, Share, allocate
+from fairq_ryu.policies.parts.allocation import (
+    LARGEST_WINDOW,
+    AllocationRules,
+    BestEffortFlow,
+    DeadlineFlow,
+    allocate,
+)
 
 FLOWS = [FlowKey(f"10.0.0.{n}", "10.0.1.1", 80, 1000) for n in range(1, 30)]
-SEED = Rules(base=1, partial=False, keep=1.0)
+SEED = AllocationRules(base=1, partial=False, keep=1.0)
 
 
-def demand(place: int, need: float, sending: bool = False, mss: int = 1460, step: int = 1) -> Demand:
-    return Demand(FLOWS[place], need, mss, step, sending)
+def demand(place: int, need: float, sending: bool = False, mss: int = 1460, step: int = 1) -> DeadlineFlow:
+    return DeadlineFlow(FLOWS[place], need, mss, step, sending)
 
 
-def share(place: int, mss: int = 1460, step: int = 1) -> Share:
-    return Share(FLOWS[place], mss, step)
+def share(place: int, mss: int = 1460, step: int = 1) -> BestEffortFlow:
+    return BestEffortFlow(FLOWS[place], mss, step)
 
 
-def windows(total: float, demands: list[Demand], shares: list[Share], rules: Rules = SEED) -> list[int]:
-    found = allocate(total, demands, shares, rules)
-    return [found[each.flow] for each in (*demands, *shares)]
+def windows(
+    total: float,
+    deadline_flows: list[DeadlineFlow],
+    best_effort: list[BestEffortFlow],
+    rules: AllocationRules = SEED,
+) -> list[int]:
+    found = allocate(total, deadline_flows, best_effort, rules)
+    return [found[each.flow] for each in (*deadline_flows, *best_effort)]
 
 
 def test_the_paper_s_steps():
@@ -40,14 +51,14 @@ def test_the_paper_s_steps():
 def test_flows_without_deadline_have_their_base_whatever_others_need():
     assert windows(3_000, [demand(0, 100)], [share(n) for n in (1, 2, 3)]) == [0, 1460, 1460, 1460]
     assert windows(3_000, [demand(0, 80)], [share(1), share(2)]) == [1460, 1460, 1460]
-    base = Rules(base=2)
+    base = AllocationRules(base=2)
     assert windows(10_000, [demand(0, 100_000)], [share(1)], base) == [0, 10_000]
     assert windows(0, [], [share(1)], base) == [2920]
 
 
 def test_what_nobody_needs_is_for_the_earliest_deadline():
-    rules = Rules(spare=True)
-    needs = [demand(0, 2_000)._replace(most=9_000), demand(1, 3_000)._replace(most=50_000)]
+    rules = AllocationRules(spare=True)
+    needs = [demand(0, 2_000)._replace(max_window=9_000), demand(1, 3_000)._replace(max_window=50_000)]
     assert windows(40_000, needs, [], rules) == [9_000, 31_000]
     assert windows(10_000, needs, [], rules) == [7_000, 3_000]
     assert windows(40_000, needs, [share(3)], rules) == [2_000, 3_000, 35_000]
@@ -55,9 +66,9 @@ def test_what_nobody_needs_is_for_the_earliest_deadline():
 
 
 def test_a_flow_that_is_refused_has_the_link_when_nobody_else_would():
-    rules = Rules(spare=True)
+    rules = AllocationRules(spare=True)
     assert windows(40_000, [demand(0, 50_000), demand(1, 60_000)], [], rules) == [40_000, 0]
-    small = demand(1, 5_000)._replace(most=39_000)
+    small = demand(1, 5_000)._replace(max_window=39_000)
     assert windows(40_000, [demand(0, 50_000), small], [], rules) == [0, 39_000]
     assert windows(1_000, [demand(0, 50_000)], [], rules) == [0]
     assert windows(0, [demand(0, 50_000)], [], rules) == [0]
@@ -70,7 +81,7 @@ def test_windows_are_what_can_be_said():
 
 
 def test_a_flow_that_sends_goes_on_while_most_of_its_need_is_left():
-    rules = Rules(keep=0.5)
+    rules = AllocationRules(keep=0.5)
     needs = [demand(0, 8_000, True), demand(1, 4_000, True)]
     assert windows(10_000, needs, [], rules) == [8_000, 2_000]
     assert windows(9_900, needs, [], rules) == [8_000, 0]
@@ -85,21 +96,21 @@ def test_floors_are_taken_off_the_total():
     """Ten flows that need little: their windows are a segment each, and two of them fill the total."""
     needs = [demand(place, 100) for place in range(10)]
     assert windows(3_000, needs, [], SEED) == [1460] * 10
-    assert windows(3_000, needs, [], Rules(floors=True)) == [1460] * 2 + [0] * 8
+    assert windows(3_000, needs, [], AllocationRules(floors=True)) == [1460] * 2 + [0] * 8
     # A later one of a smaller segment does not pass an earlier one that needs no more.
     mixed = [demand(0, 100), demand(1, 100, mss=536), demand(2, 50, mss=536)]
-    assert windows(1_000, mixed, [], Rules(floors=True)) == [0, 0, 536]
+    assert windows(1_000, mixed, [], AllocationRules(floors=True)) == [0, 0, 536]
 
 
 def test_partial_windows_are_a_setting():
-    rules = Rules(partial=True)
+    rules = AllocationRules(partial=True)
     assert windows(10_000, [demand(0, 8_000), demand(1, 4_000)], [], rules) == [8_000, 2_000]
     assert windows(9_000, [demand(0, 8_000), demand(1, 4_000)], [], rules) == [8_000, 0]
 
 
 SHAPES = st.sampled_from([(1460, 1), (1460, 512), (536, 1), (8960, 4096)])
 RULES = st.builds(
-    Rules,
+    AllocationRules,
     base=st.integers(1, 3),
     partial=st.booleans(),
     keep=st.floats(0, 1),
@@ -111,58 +122,60 @@ RULES = st.builds(
 @st.composite
 def divisions(draw):
     count = draw(st.integers(0, 12))
-    demands = []
+    deadline_flows = []
     for place in range(count):
         mss, step = draw(SHAPES)
         need = draw(st.floats(1e-6, 200_000))
         most = need + draw(st.floats(0, 200_000))
-        demands.append(demand(place, need, draw(st.booleans()), mss, step)._replace(most=most))
-    shares = [share(place, *draw(SHAPES)) for place in range(count, count + draw(st.integers(0, 12)))]
-    return draw(st.floats(0, 300_000)), demands, shares, draw(RULES)
+        deadline_flows.append(demand(place, need, draw(st.booleans()), mss, step)._replace(max_window=most))
+    best_effort = [share(place, *draw(SHAPES)) for place in range(count, count + draw(st.integers(0, 12)))]
+    return draw(st.floats(0, 300_000)), deadline_flows, best_effort, draw(RULES)
 
 
 @given(divisions())
 def test_they_add_up_to_the_total_and_the_floors(division):
-    total, demands, shares, rules = division
+    total, deadline_flows, best_effort, rules = division
     found = allocate(*division)
-    bases = sum(math.ceil(rules.base * s.mss / s.step) * s.step for s in shares)
-    floors = sum(d.mss + d.step for d in demands if found[d.flow])
+    bases = sum(math.ceil(rules.base * s.mss / s.step) * s.step for s in best_effort)
+    floors = sum(d.mss + d.step for d in deadline_flows if found[d.flow])
     if rules.floors:  # rounded up to a step each, and at most one segment for what was left
-        floors = sum(d.step for d in demands if found[d.flow]) + max((d.mss for d in demands), default=0)
+        floors = sum(d.step for d in deadline_flows if found[d.flow]) + max(
+            (d.mss for d in deadline_flows), default=0
+        )
     assert sum(found.values()) <= max(total, bases) + floors + 1e-6 * total
-    assert set(found) == {each.flow for each in (*demands, *shares)}
+    assert set(found) == {each.flow for each in (*deadline_flows, *best_effort)}
 
 
 @given(divisions())
 def test_never_less_than_a_segment_but_for_nothing(division):
-    _, demands, shares, _ = division
+    _, deadline_flows, best_effort, _ = division
     found = allocate(*division)
-    for each in (*demands, *shares):
+    for each in (*deadline_flows, *best_effort):
         window = found[each.flow]
         assert window == 0 or (window >= each.mss and window % each.step == 0)
-    assert all(found[s.flow] >= s.mss for s in shares)
+    assert all(found[s.flow] >= s.mss for s in best_effort)
 
 
 @given(divisions())
 def test_an_earlier_deadline_is_not_refused_for_a_later_one(division):
-    _, demands, _, _ = division
+    _, deadline_flows, _, _ = division
     found = allocate(*division)
-    for place, earlier in enumerate(demands):
+    for place, earlier in enumerate(deadline_flows):
         if found[earlier.flow]:
             continue
-        for later in demands[place + 1 :]:
+        for later in deadline_flows[place + 1 :]:
             assert not found[later.flow] or later.need < earlier.need
 
 
 @given(divisions())
 def test_needs_that_fit_are_met(division):
-    total, demands, shares, rules = division
-    bases = sum(math.ceil(rules.base * s.mss / s.step) * s.step for s in shares)
-    if bases + sum(max(d.need, d.mss) for d in demands) < total * (1 - 1e-9):
-        assert all(allocate(*division)[d.flow] >= d.need for d in demands)
+    total, deadline_flows, best_effort, rules = division
+    bases = sum(math.ceil(rules.base * s.mss / s.step) * s.step for s in best_effort)
+    if bases + sum(max(d.need, d.mss) for d in deadline_flows) < total * (1 - 1e-9):
+        assert all(allocate(*division)[d.flow] >= d.need for d in deadline_flows)
 
 
-@pytest.mark.parametrize("rules", [SEED, Rules(keep=0.0), Rules(partial=True, keep=0.5)])
+@pytest.mark.parametrize("rules", [SEED, AllocationRules(keep=0.0), AllocationRules(partial=True, keep=0.5)])
 def test_shares_of_the_same_kind_are_equal(rules):
     found = windows(50_000, [demand(0, 12_345)], [share(n, step=512) for n in range(1, 6)], rules)
     assert len(set(found[1:])) == 1

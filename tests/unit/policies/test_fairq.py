@@ -147,7 +147,7 @@ def test_flows_come_and_go_and_the_pool_stays():
 def test_the_floor_is_two_segments_a_flow_in_whole_window_steps():
     # Scale 7: steps of 128. Two segments of 1460 are 2920, so 23 steps: 2944 a flow, 29440 for ten.
     law = started(flows=10, mss=1460, step=128)
-    assert law.said == 29_440
+    assert law.installed_pool == 29_440
     # A hundred flows: 294400 do not fit the buffer, one segment each must.
     plan = law.queue_sampled(sample(0, 100), 100, 0.0)
     assert plan == WindowPlan(pool=146_000)
@@ -265,7 +265,7 @@ def test_what_is_said_keeps_its_bounds(parameters, shape, history):
         # A floor that has risen by less than 15 % may be told with the next update.
         assert port.plan.pool * 1.15 + 1 >= port.one_segment_each
         # What was said before flows left is still said for a while, but no reading says more than fits.
-        if event[0] == "queue" and port.plan.pool == round(port.law.said):
+        if event[0] == "queue" and port.plan.pool == round(port.law.installed_pool):
             ceiling = port.limit + port.rate * parameters.base_rtt
             assert port.law.pool <= max(min(ceiling, max(1, port.flows) * LARGEST_WINDOW), port.segment)
 
@@ -308,7 +308,7 @@ def test_a_longer_queue_never_gives_a_larger_pool(parameters, shape, history, re
     if shorter.law.pool is not None:
         assert longer.law.pool <= shorter.law.pool + 1e-6
         # As said: up to the 15 % by which a floor may rise unsaid.
-        assert longer.law.said <= shorter.law.said * 1.15 + 1
+        assert longer.law.installed_pool <= shorter.law.installed_pool * 1.15 + 1
 
 
 @given(PARAMETERS, SHAPES, HISTORY)
@@ -364,7 +364,7 @@ class Fluid:
             self.sent.append(min(1.0, self.under_way / path) if path else 1.0)
             reading = QueueSample(round(queue), round(queue), self.limit, self.rate, 0, self.flows, queue)
             self.law.queue_sampled(reading, self.flows, self.now)
-            self._windows.append(self.law.said)
+            self._windows.append(self.law.installed_pool)
 
     def mean_queue(self, seconds: float) -> float:
         count = round(seconds / self.law.parameters.interval)

@@ -39,7 +39,7 @@ def test_a_config_file_that_cannot_be_read(tmp_path):
     assert "Is a directory" in remedy("--config-file", str(tmp_path), APP)
     file = tmp_path / "a.conf"
     file.write_text("lease = 2\n")
-    assert "line 1 stands before any [section]" in remedy("--config-file", str(file), APP)
+    assert "line 1 is before the first [section]" in remedy("--config-file", str(file), APP)
 
 
 def test_the_form_of_a_file_is_not_ours_to_judge_where_no_application_of_ours_is_named(tmp_path):
