@@ -24,9 +24,9 @@ URL_VARIABLE = "FAIRQ_URL"
 TOKEN_VARIABLE = "FAIRQ_TOKEN"
 _TIMEOUT = 5.0
 # An answer beyond this many bytes is not the controller's: its lists are shorter.
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 # Of another program's words, so many characters are repeated.
-_MOST_WORDS = 200
+_MAX_WORDS = 200
 
 
 class NoController(UserError):
@@ -138,7 +138,7 @@ def ask(
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=_TIMEOUT) as response:
-            answer = response.read(_MOST_BYTES + 1)
+            answer = response.read(_MAX_BYTES + 1)
     except urllib.error.HTTPError as error:
         with error:
             raise _refused(error, url, path.partition("?")[0], usage, option) from None
@@ -147,11 +147,11 @@ def ask(
         reason = getattr(error, "reason", None) or error
         why = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
         raise NoController(
-            f"no controller answers at {base}: {plain(why)[:_MOST_WORDS]}",
+            f"no controller answers at {base}: {plain(why)[:_MAX_WORDS]}",
             f"start it (ryu-manager fairq_ryu.apps.fairq), or say where it is with {option}",
         ) from None
-    if len(answer) > _MOST_BYTES:
-        raise not_ours(url, f"more than {_MOST_BYTES:,} bytes", option)
+    if len(answer) > _MAX_BYTES:
+        raise not_ours(url, f"more than {_MAX_BYTES:,} bytes", option)
     try:
         found = json.loads(answer)
     except (ValueError, RecursionError):
@@ -202,9 +202,9 @@ def _detail(error: urllib.error.HTTPError) -> str | None:
     if error.headers.get_content_type() != "application/problem+json":
         return None
     with contextlib.suppress(OSError, ValueError, RecursionError, http.client.HTTPException):
-        document = json.loads(error.read(_MOST_BYTES))
+        document = json.loads(error.read(_MAX_BYTES))
         if isinstance(document, dict) and isinstance(document.get("detail"), str):
-            return plain(document["detail"])[:_MOST_WORDS]
+            return plain(document["detail"])[:_MAX_WORDS]
     return None
 
 

@@ -19,7 +19,7 @@ from mininet.topo import Topo  # noqa: E402
 from mininet_topos.delays import DelayLine  # noqa: E402
 from mininet_topos.hosts import FairQHost  # noqa: E402
 from mininet_topos.links import FabricQueues, ShallowLink  # noqa: E402
-from mininet_topos.shapes import FatTree  # noqa: E402
+from mininet_topos.plans import FatTree  # noqa: E402
 from mininet_topos.switch import FairQSwitch  # noqa: E402
 
 

@@ -20,7 +20,7 @@ from mininet.topo import Topo  # noqa: E402
 from mininet_topos.delays import DelayLine  # noqa: E402
 from mininet_topos.hosts import FairQHost  # noqa: E402
 from mininet_topos.links import ShallowLink  # noqa: E402
-from mininet_topos.shapes import Incast  # noqa: E402
+from mininet_topos.plans import Incast  # noqa: E402
 from mininet_topos.switch import FairQSwitch  # noqa: E402
 
 

@@ -15,7 +15,7 @@ from fairq_ryu.cli.columns import long, number, plain_table, word
 from fairq_ryu.client import plain
 
 # The controller gives no more rows than this at once.
-_MOST_ROWS = 1000
+_MAX_ROWS = 1000
 _IPV4_ENDPOINT = len("255.255.255.255:65535")
 _GIF_HEADING = "GIF (global information of flows): flows by port and priority; # 1 is served first"
 
@@ -140,7 +140,7 @@ def _footer(answer: Answer, rows: list[Any], word: str) -> str:
     if answer["offset"]:
         return f"showing {len(rows):,} of {total:,d}, after the first {answer['offset']:,d}"
     if len(rows) < total:
-        option = "--limit" if answer["limit"] < _MOST_ROWS else "--offset"
+        option = "--limit" if answer["limit"] < _MAX_ROWS else "--offset"
         return f"showing {len(rows):,} of {total:,d}: use {option}"
     return f"{total:,d} {word}{'' if total == 1 else 's'}" if total else f"no {word}s"
 

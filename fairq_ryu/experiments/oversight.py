@@ -12,8 +12,8 @@ from fairq_ryu.experiments.traffic.workers import RunError
 PATIENCE_S = 5.0
 _FAILURES = "fairq_policy_failures_total"
 _CHANGES = 'fairq_events_total{kind="policy"}'
-_MOST_BYTES = 4 << 20
-_MOST_WORDS = 200
+_MAX_BYTES = 4 << 20
+_MAX_WORDS = 200
 
 
 def unsound(rest_port: int | None, log: Path) -> str | None:
@@ -46,7 +46,7 @@ def last_failure(log: str) -> str:
         return ""
     # The traceback's last line is the first that is not indented.
     found = re.search(r"^Traceback.*\n(?:[ \t].*\n|\n)*(\S.*)$", after, re.M)
-    return found[1][:_MOST_WORDS] if found else ""
+    return found[1][:_MAX_WORDS] if found else ""
 
 
 def _times(count: int) -> str:
@@ -67,7 +67,7 @@ def _metrics(port: int) -> str:
         # No proxy that the environment may name: this is our own controller.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as response:
-            text: str = response.read(_MOST_BYTES).decode(errors="replace")
+            text: str = response.read(_MAX_BYTES).decode(errors="replace")
     except (OSError, ValueError) as error:
         raise RunError(f"the controller does not say whether its policy failed: {error}") from None
     if not re.search(rf"^{_FAILURES} ", text, re.M):

@@ -113,7 +113,7 @@ def run(
         for number in range(repeat):
             order = repetitions.order(policies, number)
             # Without a controller where that is possible: the limit of the test bed itself.
-            floor = one(alone, DROPTAIL if chosen.shape.loops else BARE, FLOOR, number) if alone else None
+            floor = one(alone, DROPTAIL if chosen.plan.loops else BARE, FLOOR, number) if alone else None
             if floor is not None and floor["failed"]:
                 floor = None
             found = {policy: one(chosen, policy, policy, number) for policy in order}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fairq_ryu.errors import UserError
-from mininet_topos import shapes
+from mininet_topos import plans
 
 
 def setting(
@@ -47,26 +47,26 @@ def setting(
     return field(metadata=metadata, default=None)
 
 
-def _incast(scenario: Scenario) -> shapes.Shape:
-    return shapes.Incast(scenario.senders)
+def _incast(scenario: Scenario) -> plans.Plan:
+    return plans.Incast(scenario.senders)
 
 
-def _dumbbell(scenario: Scenario) -> shapes.Shape:
-    return shapes.Dumbbell(scenario.senders, right=scenario.applications)
+def _dumbbell(scenario: Scenario) -> plans.Plan:
+    return plans.Dumbbell(scenario.senders, right=scenario.applications)
 
 
-def _leaf_spine(scenario: Scenario) -> shapes.Shape:
+def _leaf_spine(scenario: Scenario) -> plans.Plan:
     assert scenario.leaves is not None
     assert scenario.spines is not None
-    return shapes.LeafSpine.with_senders(scenario.leaves, scenario.spines, scenario.senders)
+    return plans.LeafSpine.with_senders(scenario.leaves, scenario.spines, scenario.senders)
 
 
-def _fat_tree(scenario: Scenario) -> shapes.Shape:
+def _fat_tree(scenario: Scenario) -> plans.Plan:
     assert scenario.k is not None
-    return shapes.FatTree(scenario.k)
+    return plans.FatTree(scenario.k)
 
 
-TOPOLOGIES: dict[str, Callable[[Scenario], shapes.Shape]] = {
+TOPOLOGIES: dict[str, Callable[[Scenario], plans.Plan]] = {
     "incast": _incast,
     "dumbbell": _dumbbell,
     "leafspine": _leaf_spine,
@@ -89,22 +89,22 @@ class Scenario:
     traffic: str = setting("kind of traffic", default="incast")
     leaves: int | None = setting(
         "number of leaf switches; the receiver is on the last one",
-        low=shapes.LEAVES[0],
-        high=shapes.LEAVES[1],
+        low=plans.LEAVES[0],
+        high=plans.LEAVES[1],
         topologies=("leafspine",),
         default=3,
     )
     spines: int | None = setting(
         "number of spine switches",
-        low=shapes.SPINES[0],
-        high=shapes.SPINES[1],
+        low=plans.SPINES[0],
+        high=plans.SPINES[1],
         topologies=("leafspine",),
         default=2,
     )
     k: int | None = setting(
         "number of pods, which must be even; the receiver is in the last one",
-        low=shapes.PODS[0],
-        high=shapes.PODS[1],
+        low=plans.PODS[0],
+        high=plans.PODS[1],
         topologies=("fattree",),
         default=4,
     )
@@ -153,7 +153,7 @@ class Scenario:
     seed: int = setting("seed of all random numbers", low=0, high=(1 << 31) - 1, default=1)
 
     @property
-    def shape(self) -> shapes.Shape:
+    def plan(self) -> plans.Plan:
         """The network's plan: which hosts send and receive, and where the bottleneck is."""
         return TOPOLOGIES[self.topology](self)
 
@@ -170,7 +170,7 @@ class Scenario:
     def check(self) -> None:
         """Compare settings with each other. `UserError` when they contradict; subclasses check theirs too."""
         try:
-            self.shape.senders(self.senders)
+            self.plan.senders(self.senders)
         except ValueError as error:
             raise UserError(str(error), "change senders, or the settings of the network") from None
 

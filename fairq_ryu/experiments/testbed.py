@@ -23,7 +23,7 @@ from fairq_ryu.experiments.measure.queues import read_status
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic.workers import RunError, Worker, end_all
 from mininet_topos.commands import CommandError, die_with_parent, end_process, run
-from mininet_topos.shapes import Dumbbell, FatTree, Incast, LeafSpine
+from mininet_topos.plans import Dumbbell, FatTree, Incast, LeafSpine
 
 CONNECT_SECONDS = 30.0
 """From the start of the switches until all are connected to the controller."""
@@ -281,7 +281,7 @@ class Testbed:
 
     def bottleneck(self) -> tuple[str, str]:
         """The switch at which it gets narrow, and the name of the interface there."""
-        switch, behind = self.scenario.shape.bottleneck
+        switch, behind = self.scenario.plan.bottleneck
         (link,) = self._net.linksBetween(self._net[switch], self._net[behind])
         ours = link.intf1 if link.intf1.node.name == switch else link.intf2
         return switch, ours.name
@@ -346,22 +346,22 @@ def make_topology(scenario: Scenario) -> Any:
     from mininet_topos.incast import IncastTopo
     from mininet_topos.leaf_spine import LeafSpineTopo
 
-    shape = scenario.shape
+    plan = scenario.plan
     options = {
         "rate": scenario.rate_mbit,
         "buffer": scenario.buffer_bytes,
         "cc": scenario.cc,
         "rtt": scenario.rtt_ms,
     }
-    if isinstance(shape, Incast):
-        return IncastTopo(n=shape.n, **options)
-    if isinstance(shape, Dumbbell):
-        return DumbbellTopo(n=shape.n, right=shape.right, **options)
-    options.update(uplink=scenario.uplink_mbit or None, only=shape.receiver)
-    if isinstance(shape, LeafSpine):
-        return LeafSpineTopo(leaves=shape.leaves, spines=shape.spines, hosts=shape.hosts, **options)
-    assert isinstance(shape, FatTree)
-    return FatTreeTopo(k=shape.k, **options)
+    if isinstance(plan, Incast):
+        return IncastTopo(n=plan.n, **options)
+    if isinstance(plan, Dumbbell):
+        return DumbbellTopo(n=plan.n, right=plan.right, **options)
+    options.update(uplink=scenario.uplink_mbit or None, only=plan.receiver)
+    if isinstance(plan, LeafSpine):
+        return LeafSpineTopo(leaves=plan.leaves, spines=plan.spines, hosts=plan.hosts, **options)
+    assert isinstance(plan, FatTree)
+    return FatTreeTopo(k=plan.k, **options)
 
 
 def remove_interfaces(switch: str) -> None:

@@ -45,7 +45,7 @@ FAMILIES = (*PORTS, *FABRIC, *HEALTH, *REQUESTS)
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 # Whatever is asked for: so many paths and codes have numbers of their own. The interface has far fewer.
-_MOST_PATHS = 64
+_MAX_PATHS = 64
 _OTHER = "other"
 _DURATIONS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
@@ -83,7 +83,7 @@ class Metrics:
         """A request was answered. ``path`` is its template (``/v1/announcements/{id}``), the same for all
         that it stands for; "" for a path that there is not.
         """
-        if not path or (path not in self._durations and len(self._durations) >= _MOST_PATHS):
+        if not path or (path not in self._durations and len(self._durations) >= _MAX_PATHS):
             path = _OTHER
         self._requests[method if method in _METHODS else _OTHER, path, f"{code:d}"] += 1
         self._durations.setdefault(path, Histogram(_DURATIONS)).observe(seconds)

@@ -8,44 +8,44 @@ from typing import Any
 from fairq_ryu.fabric.deadlines import request
 from fairq_ryu.fabric.deadlines.announcements import Full
 from fairq_ryu.fabric.deadlines.request import Request
-from fairq_ryu.rest.operations import Call, page
+from fairq_ryu.rest.operations import RequestContext, page
 from fairq_ryu.rest.reply import Answer, Refused, Reply
-from fairq_ryu.rest.schema.asking import AnnouncementRequest
+from fairq_ryu.rest.schema.requests import AnnouncementRequest
 
 
 class Declined(Exception):
     """The controller takes no announcement (now); ``str()`` says why."""
 
 
-def listing(call: Call) -> Answer:
+def listing(context: RequestContext) -> Answer:
     """GET /v1/announcements."""
-    announcing = call.service.announcing
-    found = ([], 0) if announcing is None else announcing.announcements(call.query)
-    return page("announcements", call, found)
+    announcing = context.service.announcing
+    found = ([], 0) if announcing is None else announcing.announcements(context.query)
+    return page("announcements", context, found)
 
 
-def gif(call: Call) -> Answer:
+def gif(context: RequestContext) -> Answer:
     """GET /v1/gif."""
-    announcing = call.service.announcing
-    return page("gif", call, ([], 0) if announcing is None else announcing.gif(call.query))
+    announcing = context.service.announcing
+    return page("gif", context, ([], 0) if announcing is None else announcing.gif(context.query))
 
 
-def one(call: Call) -> Answer:
+def one(context: RequestContext) -> Answer:
     """GET /v1/announcements/ID."""
-    announcing, number = call.service.announcing, call.parts.id
+    announcing, number = context.service.announcing, context.parts.id
     row = None if announcing is None else announcing.announcement(number)
     if row is None:
         raise _unknown(number)
     return row
 
 
-def announce(call: Call) -> Reply:
+def announce(context: RequestContext) -> Reply:
     """POST /v1/announcements. The request is checked as a whole before anything is done."""
-    wanted = _request(call.body)
-    if call.service.announcing is None:
+    wanted = _request(context.body)
+    if context.service.announcing is None:
         raise Refused(HTTPStatus.CONFLICT, "the policy in force takes no announcements")
     try:
-        row = call.service.announcing.announce(wanted)
+        row = context.service.announcing.announce(wanted)
     except Declined as declined:
         raise Refused(HTTPStatus.CONFLICT, str(declined)) from None
     except Full as full:
@@ -53,9 +53,9 @@ def announce(call: Call) -> Reply:
     return Reply(HTTPStatus.CREATED, row, {"Location": f"/v1/announcements/{row['id']}"})
 
 
-def withdraw(call: Call) -> Reply:
+def withdraw(context: RequestContext) -> Reply:
     """DELETE /v1/announcements/ID."""
-    announcing, number = call.service.announcing, call.parts.id
+    announcing, number = context.service.announcing, context.parts.id
     if announcing is None or not announcing.withdraw(number):
         raise _unknown(number)
     return Reply(HTTPStatus.NO_CONTENT)

@@ -14,7 +14,7 @@ KEEP = 0.05
 MOST = 0.5
 
 
-class Shared:
+class CachedReply:
     """An answer that is made at most once in :data:`KEEP` seconds, however many ask for it.
 
     ``make`` may let other greenlets in; whoever asks meanwhile waits for the same answer.

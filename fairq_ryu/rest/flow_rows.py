@@ -10,8 +10,8 @@ from fairq_ryu.fabric.flows.connection import Connection
 from fairq_ryu.fabric.topology.paths import Assigned, PathTable
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.policies.governed_port import PortView
-from fairq_ryu.rest.schema.asking import FlowsQuery
 from fairq_ryu.rest.schema.base import port_of
+from fairq_ryu.rest.schema.requests import FlowsQuery
 from fairq_ryu.ryu_compat.runtime import hub
 
 Fits = Callable[[Connection], bool]

@@ -25,7 +25,7 @@ from fairq_ryu.rest.schema.base import quoted
 from fairq_ryu.ryu_compat.runtime import hub
 
 TOKEN_VARIABLE = "FAIRQ_TOKEN"
-MOST_BODY = 64 << 10
+MAX_BODY = 64 << 10
 # A request whose body has not come after so many seconds is given up.
 BODY_TIMEOUT = 5.0
 _LEAST_TOKEN = 16
@@ -62,16 +62,16 @@ def _usable(token: str, where: str) -> str:
     return token
 
 
-class Gate:
+class RequestGuard:
     """The checks of one interface. ``names``: what it is called besides ``localhost`` and its addresses;
-    ``most_body`` in bytes.
+    ``max_body`` in bytes.
     """
 
-    def __init__(self, token: str = "", names: Iterable[str] = (), most_body: int = MOST_BODY) -> None:
+    def __init__(self, token: str = "", names: Iterable[str] = (), max_body: int = MAX_BODY) -> None:
         self._token = token.encode()
         self._names = {"localhost", *(name.lower() for name in names if name)}
         self._known: dict[str, bool] = {}
-        self.most_body = most_body
+        self.max_body = max_body
 
     def check_host(self, environ: Mapping[str, Any]) -> None:
         """Raise :class:`Refused` unless the request calls us by a name of ours."""
@@ -124,9 +124,9 @@ class Gate:
             raise Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is needed")
         if not (length.isascii() and length.isdigit()):
             raise Refused(HTTPStatus.BAD_REQUEST, f"Content-Length: {quoted(length)} is not a number")
-        if len(length) > 12 or int(length) > self.most_body:
+        if len(length) > 12 or int(length) > self.max_body:
             raise Refused(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {self.most_body} bytes"
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {self.max_body} bytes"
             )
         timeout = hub.Timeout(BODY_TIMEOUT)
         try:

@@ -23,14 +23,14 @@ from typing import Any
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.rest import server
-from fairq_ryu.rest.guard import Gate
+from fairq_ryu.rest.guard import RequestGuard
 from fairq_ryu.rest.openapi import WRITES, encoded
-from fairq_ryu.rest.operations import Call, Operation, Resource, Service
+from fairq_ryu.rest.operations import Operation, RequestContext, Resource, RestService
 from fairq_ryu.rest.reply import JSON, Refused, Reply, encode, problem
 from fairq_ryu.rest.resources import PORTS, RESOURCES
-from fairq_ryu.rest.schema import reading
-from fairq_ryu.rest.schema.asking import DEFAULT_LIMIT
+from fairq_ryu.rest.schema import validation
 from fairq_ryu.rest.schema.base import quoted
+from fairq_ryu.rest.schema.requests import DEFAULT_LIMIT
 from fairq_ryu.ryu_compat.runtime import cfg, ip, ofproto_common
 
 LOG = logging.getLogger(__name__)
@@ -49,14 +49,14 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 class Rest:
     """The interface as a WSGI application in front of ``other``, which gets the paths that are not ours."""
 
-    def __init__(self, service: Service, gate: Gate, other: Wsgi) -> None:
+    def __init__(self, service: RestService, guard: RequestGuard, other: Wsgi) -> None:
         self.service = service
-        self.gate = gate
+        self.guard = guard
         self._other = other
         # To make the document takes a moment that a controller with switches has not.
-        encoded(RESOURCES, service.most_limit)
-        self.most_body = gate.most_body
-        self.short = server.Short(PORTS, service.ports, gate.is_own)
+        encoded(RESOURCES, service.max_limit)
+        self.max_body = guard.max_body
+        self.short = server.Short(PORTS, service.ports, guard.is_own)
         if service.metrics is not None:
             self.short.observe = partial(service.metrics.observe_request, "GET", PORTS, HTTPStatus.OK)
         self._plain = {each.path: each for each in RESOURCES if "{" not in each.path}
@@ -95,22 +95,22 @@ class Rest:
         return None, {}
 
     def _answer(self, environ: dict[str, Any], resource: Resource | None, parts: Mapping[str, str]) -> Reply:
-        self.gate.check_host(environ)
+        self.guard.check_host(environ)
         if resource is None:
             there = ", ".join(each.path for each in RESOURCES)
             raise Refused(HTTPStatus.NOT_FOUND, f"there is no such resource; there are {there}")
         operation = self._operation(environ["REQUEST_METHOD"], resource)
         if operation.body is not None or environ["REQUEST_METHOD"] in WRITES:
-            self.gate.check_writer(environ)
-        call = self._read(environ, resource, operation, parts)
+            self.guard.check_writer(environ)
+        context = self._read(environ, resource, operation, parts)
         if operation.long:
             with self.service.turn:
-                return self._made(operation, call)
-        return self._made(operation, call)
+                return self._made(operation, context)
+        return self._made(operation, context)
 
     @staticmethod
-    def _made(operation: Operation, call: Call) -> Reply:
-        made = operation.handle(call)
+    def _made(operation: Operation, context: RequestContext) -> Reply:
+        made = operation.handle(context)
         if not isinstance(made, Reply):
             made = Reply(operation.status, made)
         if made.answer is not None:
@@ -131,24 +131,24 @@ class Rest:
 
     def _read(
         self, environ: dict[str, Any], resource: Resource, operation: Operation, parts: Mapping[str, str]
-    ) -> Call:
+    ) -> RequestContext:
         try:
-            query = reading.query(operation.query, resource.path, environ.get("QUERY_STRING", ""))
+            query = validation.query(operation.query, resource.path, environ.get("QUERY_STRING", ""))
             limit = getattr(query, "limit", 0)
-            if limit > self.service.most_limit:
+            if limit > self.service.max_limit:
                 if "limit" in query.model_fields_set:
-                    raise reading.Wrong(f"limit: {limit} is more than {self.service.most_limit:,}")
-                query = query.model_copy(update={"limit": min(DEFAULT_LIMIT, self.service.most_limit)})
+                    raise validation.InvalidRequest(f"limit: {limit} is more than {self.service.max_limit:,}")
+                query = query.model_copy(update={"limit": min(DEFAULT_LIMIT, self.service.max_limit)})
             body = None
             if operation.body is not None:
-                body = reading.body(operation.body, self.gate.read_body(environ))
-        except reading.Wrong as wrong:
+                body = validation.body(operation.body, self.guard.read_body(environ))
+        except validation.InvalidRequest as wrong:
             raise Refused(HTTPStatus.BAD_REQUEST, str(wrong)) from None
         try:
-            named = reading.checked(resource.parts, parts)
-        except reading.Wrong as wrong:
+            named = validation.checked(resource.parts, parts)
+        except validation.InvalidRequest as wrong:
             raise Refused(HTTPStatus.NOT_FOUND, f"there is nothing of that name: {wrong}") from None
-        return Call(self.service, environ, query, named, body)
+        return RequestContext(self.service, environ, query, named, body)
 
 
 def _pattern(path: str) -> re.Pattern[str]:
@@ -172,11 +172,11 @@ def _send(reply: Reply, start_response: Callable[..., Any], head: bool) -> Itera
     return [] if head or not reply.body else [reply.body]
 
 
-def register(wsgi: Any, service: Service, gate: Gate | None = None) -> Rest:
+def register(wsgi: Any, service: RestService, guard: RequestGuard | None = None) -> Rest:
     """Make Ryu's web server serve ``service`` in front of its application ``wsgi``, which keeps the paths
     that are not ours.
     """
-    made = Rest(service, gate or Gate(), wsgi)
+    made = Rest(service, guard or RequestGuard(), wsgi)
     server.install(wsgi, made)
     return made
 

@@ -11,9 +11,9 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from fairq_ryu import __version__
 from fairq_ryu.rest.reply import encode
-from fairq_ryu.rest.schema.answers import Problem
-from fairq_ryu.rest.schema.asking import DEFAULT_LIMIT
-from fairq_ryu.rest.schema.base import Asked
+from fairq_ryu.rest.schema.base import RequestModel
+from fairq_ryu.rest.schema.requests import DEFAULT_LIMIT
+from fairq_ryu.rest.schema.responses import Problem
 from fairq_ryu.rest.schema.state import EventRow, Live
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def errors_of(method: str, operation: Operation) -> dict[HTTPStatus, str]:
 
 
 @lru_cache(maxsize=4)
-def document(resources: tuple[Resource, ...], most_limit: int) -> dict[str, Any]:
-    """The document. ``most_limit``: a page may have so many rows."""
+def document(resources: tuple[Resource, ...], max_limit: int) -> dict[str, Any]:
+    """The document. ``max_limit``: a page may have so many rows."""
     modes: list[tuple[Any, JsonSchemaMode]] = [
         (Problem, "serialization"),
         (Live, "serialization"),
@@ -67,7 +67,7 @@ def document(resources: tuple[Resource, ...], most_limit: int) -> dict[str, Any]
             if operation.body is not None:
                 modes.append((operation.body, "validation"))
     refs, found = models_json_schema(list(dict.fromkeys(modes)), ref_template=_REF)
-    made = _Maker({model: ref for (model, _), ref in refs.items()}, most_limit)
+    made = _Maker({model: ref for (model, _), ref in refs.items()}, max_limit)
     return {
         "openapi": VERSION,
         "info": {
@@ -87,23 +87,23 @@ def document(resources: tuple[Resource, ...], most_limit: int) -> dict[str, Any]
 
 
 @lru_cache(maxsize=4)
-def encoded(resources: tuple[Resource, ...], most_limit: int) -> bytes:
+def encoded(resources: tuple[Resource, ...], max_limit: int) -> bytes:
     """The document as it is answered."""
-    return encode(document(resources, most_limit))
+    return encode(document(resources, max_limit))
 
 
 class _Maker:
-    def __init__(self, refs: Mapping[Any, Any], most_limit: int) -> None:
+    def __init__(self, refs: Mapping[Any, Any], max_limit: int) -> None:
         self._refs = refs
-        self._most_limit = most_limit
+        self._max_limit = max_limit
 
-    def item(self, operations: Mapping[str, Operation], parts: type[Asked]) -> dict[str, Any]:
+    def item(self, operations: Mapping[str, Operation], parts: type[RequestModel]) -> dict[str, Any]:
         return {
             method.lower(): self._operation(method, operation, parts)
             for method, operation in operations.items()
         }
 
-    def _operation(self, method: str, operation: Operation, parts: type[Asked]) -> dict[str, Any]:
+    def _operation(self, method: str, operation: Operation, parts: type[RequestModel]) -> dict[str, Any]:
         made: dict[str, Any] = {
             "operationId": operation.id,
             "summary": operation.summary,
@@ -141,13 +141,13 @@ class _Maker:
         words = "; ".join(operation.media.values()) or operation.status.phrase
         return {"description": words, **({"content": content} if content else {})}
 
-    def _parameters(self, place: str, model: type[Asked]) -> Iterable[dict[str, Any]]:
+    def _parameters(self, place: str, model: type[RequestModel]) -> Iterable[dict[str, Any]]:
         schema = model.model_json_schema()
         for name, about in schema.get("properties", {}).items():
             about = _bare(about)
             if name == "limit":
-                about["maximum"] = self._most_limit
-                about["default"] = min(DEFAULT_LIMIT, self._most_limit)
+                about["maximum"] = self._max_limit
+                about["default"] = min(DEFAULT_LIMIT, self._max_limit)
             yield {
                 "name": name,
                 "in": place,

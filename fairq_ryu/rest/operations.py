@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from fairq_ryu.control.events import History
 from fairq_ryu.control.turns import in_turns
 from fairq_ryu.fabric.deadlines.request import Request
-from fairq_ryu.rest.cached_reply import Shared
+from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.reply import Answer, Reply, encode
-from fairq_ryu.rest.schema.asking import FlowsQuery, Nothing, PageQuery
-from fairq_ryu.rest.schema.base import Asked, Row
+from fairq_ryu.rest.schema.base import RequestModel, Row
+from fairq_ryu.rest.schema.requests import FlowsQuery, Nothing, PageQuery
 from fairq_ryu.rest.static_pages import Pages
 from fairq_ryu.rest.streams import Streams
 from fairq_ryu.ryu_compat.runtime import hub
@@ -97,8 +97,8 @@ class MetricsView(Protocol):
 
 
 @dataclass(slots=True)
-class Service:
-    """All that is asked of the interface; of ``most_limit`` rows a page has no more."""
+class RestService:
+    """All that is asked of the interface; of ``max_limit`` rows a page has no more."""
 
     view: View
     announcing: AnnouncingView | None = None
@@ -106,8 +106,8 @@ class Service:
     metrics: MetricsView | None = None
     streams: Streams = field(default_factory=Streams)
     pages: Pages = field(default_factory=Pages)
-    most_limit: int = 1000
-    ports: Shared = field(init=False)
+    max_limit: int = 1000
+    ports: CachedReply = field(init=False)
     """the answer to /v1/ports"""
     turn: Any = field(init=False)
     """held by who makes a long answer. Otherwise everybody who asks for one would make
@@ -117,7 +117,7 @@ class Service:
     def __post_init__(self) -> None:
         """The answer for all who ask at about the same time."""
         self.turn = hub.Semaphore(1)
-        self.ports = Shared(lambda: encode({"ports": list(in_turns(self.view.ports()))}))
+        self.ports = CachedReply(lambda: encode({"ports": list(in_turns(self.view.ports()))}))
 
     @property
     def history(self) -> History:
@@ -126,22 +126,22 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RequestContext:
     """A request: ``environ`` as WSGI has it; ``query``, ``parts`` (of the path) and ``body`` as their models
     have them.
     """
 
-    service: Service
+    service: RestService
     environ: Mapping[str, Any]
     query: Any
     parts: Any
     body: Any
 
 
-def page(name: str, call: Call, found: tuple[Rows, int]) -> Answer:
+def page(name: str, context: RequestContext, found: tuple[Rows, int]) -> Answer:
     """The answer that is a page: its rows, and how many there are in all."""
     rows, total = found
-    return {name: rows, "total": total, "limit": call.query.limit, "offset": call.query.offset}
+    return {name: rows, "total": total, "limit": context.query.limit, "offset": context.query.offset}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,12 +155,12 @@ class Operation:
 
     id: str
     summary: str
-    handle: Callable[[Call], Answer | Reply]
+    handle: Callable[[RequestContext], Answer | Reply]
     answers: type[Row] | None = None
     media: Mapping[str, str] = field(default_factory=dict)
     status: HTTPStatus = HTTPStatus.OK
-    query: type[Asked] = Nothing
-    body: type[Asked] | None = None
+    query: type[RequestModel] = Nothing
+    body: type[RequestModel] | None = None
     errors: Mapping[HTTPStatus, str] = field(default_factory=dict)
     bare: Mapping[HTTPStatus, str] = field(default_factory=dict)
     long: bool = False
@@ -172,4 +172,4 @@ class Resource:
 
     path: str
     operations: Mapping[str, Operation]
-    parts: type[Asked] = Nothing
+    parts: type[RequestModel] = Nothing

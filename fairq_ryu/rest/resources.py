@@ -8,9 +8,9 @@ from fairq_ryu.control.events import Kind
 from fairq_ryu.errors import UserError
 from fairq_ryu.rest import announcements
 from fairq_ryu.rest.openapi import VERSION, encoded
-from fairq_ryu.rest.operations import Call, Operation, Resource, page
+from fairq_ryu.rest.operations import Operation, RequestContext, Resource, page
 from fairq_ryu.rest.reply import JSON, Answer, Refused, Reply
-from fairq_ryu.rest.schema import answers, asking, rows, state
+from fairq_ryu.rest.schema import requests, responses, rows, state
 from fairq_ryu.rest.static_pages import INDEX
 from fairq_ryu.rest.streams import SSE
 
@@ -21,12 +21,12 @@ PORTS = f"{ROOT}/ports"
 # What is answered
 
 
-def _health(call: Call) -> Answer:
-    return call.service.view.health()
+def _health(context: RequestContext) -> Answer:
+    return context.service.view.health()
 
 
-def _ready(call: Call) -> Answer:
-    health = call.service.view.health()
+def _ready(context: RequestContext) -> Answer:
+    health = context.service.view.health()
     if not health["bridges"]:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "no bridge is connected yet")
     if health["agents_missing"]:
@@ -35,42 +35,42 @@ def _ready(call: Call) -> Answer:
     return {"ready": True}
 
 
-def _ports(call: Call) -> Reply:
-    return Reply(body=call.service.ports.get(), content_type=JSON)
+def _ports(context: RequestContext) -> Reply:
+    return Reply(body=context.service.ports.get(), content_type=JSON)
 
 
-def _flows(call: Call) -> Answer:
-    return page("flows", call, call.service.view.flows(call.query))
+def _flows(context: RequestContext) -> Answer:
+    return page("flows", context, context.service.view.flows(context.query))
 
 
-def _paths(call: Call) -> Answer:
-    return page("paths", call, call.service.view.paths(call.query))
+def _paths(context: RequestContext) -> Answer:
+    return page("paths", context, context.service.view.paths(context.query))
 
 
-def _policy(call: Call) -> Answer:
-    if call.service.policy is None:
+def _policy(context: RequestContext) -> Answer:
+    if context.service.policy is None:
         raise Refused(HTTPStatus.NOT_FOUND, "nobody knows of a policy here")
-    return call.service.policy.policy()
+    return context.service.policy.policy()
 
 
-def _change(call: Call) -> Answer:
-    if call.service.policy is None:
+def _change(context: RequestContext) -> Answer:
+    if context.service.policy is None:
         raise Refused(HTTPStatus.NOT_FOUND, "nobody knows of a policy here")
     try:
-        return call.service.policy.change(call.body.policy, call.body.parameters or {})
+        return context.service.policy.change(context.body.policy, context.body.parameters or {})
     except UserError as error:
         raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None
 
 
-def _events(call: Call) -> Answer | Reply:
-    streams, query = call.service.streams, call.query
+def _events(context: RequestContext) -> Answer | Reply:
+    streams, query = context.service.streams, context.query
     kind = None if query.kind is None else Kind(query.kind)
-    if SSE in call.environ.get("HTTP_ACCEPT", ""):
-        last = call.environ.get("HTTP_LAST_EVENT_ID", "")
+    if SSE in context.environ.get("HTTP_ACCEPT", ""):
+        last = context.environ.get("HTTP_LAST_EVENT_ID", "")
         known = int(last) if last.isascii() and last.isdigit() and len(last) <= 18 else None
         if known is None and "since" in query.model_fields_set:
             known = query.since
-        return streams.events(known, kind, call.environ)
+        return streams.events(known, kind, context.environ)
     found = streams.history.since(query.since, kind, query.limit)
     return {
         "events": [streams.row(event) for event in found],
@@ -79,27 +79,27 @@ def _events(call: Call) -> Answer | Reply:
     }
 
 
-def _live(call: Call) -> Reply:
-    return call.service.streams.live(call.environ)
+def _live(context: RequestContext) -> Reply:
+    return context.service.streams.live(context.environ)
 
 
-def _page(call: Call) -> Reply:
-    return call.service.pages.reply(call.parts.name, call.environ)
+def _page(context: RequestContext) -> Reply:
+    return context.service.pages.reply(context.parts.name, context.environ)
 
 
-def _index(call: Call) -> Reply:
-    return call.service.pages.reply(INDEX, call.environ)
+def _index(context: RequestContext) -> Reply:
+    return context.service.pages.reply(INDEX, context.environ)
 
 
-def _metrics(call: Call) -> Reply:
-    if call.service.metrics is None:
+def _metrics(context: RequestContext) -> Reply:
+    if context.service.metrics is None:
         raise Refused(HTTPStatus.NOT_FOUND, "nobody counts here")
-    body, kind = call.service.metrics.render(call.environ.get("HTTP_ACCEPT", ""))
+    body, kind = context.service.metrics.render(context.environ.get("HTTP_ACCEPT", ""))
     return Reply(body=body, content_type=kind)
 
 
-def _document(call: Call) -> Reply:
-    return Reply(body=encoded(RESOURCES, call.service.most_limit), content_type=JSON)
+def _document(context: RequestContext) -> Reply:
+    return Reply(body=encoded(RESOURCES, context.service.max_limit), content_type=JSON)
 
 
 # What there is
@@ -135,7 +135,7 @@ RESOURCES: tuple[Resource, ...] = (
         PORTS,
         {
             "GET": Operation(
-                "ports", "ports of all switches, with their queues and windows", _ports, answers.Ports
+                "ports", "ports of all switches, with their queues and windows", _ports, responses.Ports
             )
         },
     ),
@@ -146,8 +146,8 @@ RESOURCES: tuple[Resource, ...] = (
                 "flows",
                 "TCP connections, with the switch ports on their paths",
                 _flows,
-                answers.Flows,
-                query=asking.FlowsQuery,
+                responses.Flows,
+                query=requests.FlowsQuery,
                 long=True,
             )
         },
@@ -156,7 +156,12 @@ RESOURCES: tuple[Resource, ...] = (
         f"{ROOT}/paths",
         {
             "GET": Operation(
-                "paths", "paths of the connections", _paths, answers.Paths, query=asking.PageQuery, long=True
+                "paths",
+                "paths of the connections",
+                _paths,
+                responses.Paths,
+                query=requests.PageQuery,
+                long=True,
             )
         },
     ),
@@ -166,8 +171,8 @@ RESOURCES: tuple[Resource, ...] = (
             "GET": Operation(
                 "switches",
                 "switches",
-                lambda call: {"switches": call.service.view.switches()},
-                answers.Switches,
+                lambda context: {"switches": context.service.view.switches()},
+                responses.Switches,
                 long=True,
             )
         },
@@ -178,8 +183,8 @@ RESOURCES: tuple[Resource, ...] = (
             "GET": Operation(
                 "hosts",
                 "hosts, with the ports that lead to them",
-                lambda call: {"hosts": call.service.view.hosts()},
-                answers.Hosts,
+                lambda context: {"hosts": context.service.view.hosts()},
+                responses.Hosts,
                 long=True,
             )
         },
@@ -190,8 +195,8 @@ RESOURCES: tuple[Resource, ...] = (
             "GET": Operation(
                 "links",
                 "links between switches",
-                lambda call: {"links": call.service.view.links()},
-                answers.Links,
+                lambda context: {"links": context.service.view.links()},
+                responses.Links,
                 long=True,
             )
         },
@@ -203,8 +208,8 @@ RESOURCES: tuple[Resource, ...] = (
                 "gif",
                 "flows by priority, with the bytes they still have to send and their deadlines",
                 announcements.gif,
-                answers.Gif,
-                query=asking.PageQuery,
+                responses.Gif,
+                query=requests.PageQuery,
                 long=True,
             )
         },
@@ -218,7 +223,7 @@ RESOURCES: tuple[Resource, ...] = (
                 "change the policy, its parameters or both; if anything is wrong, nothing is changed",
                 _change,
                 state.Policy,
-                body=asking.PolicyChange,
+                body=requests.PolicyChange,
                 errors={
                     HTTPStatus.UNPROCESSABLE_ENTITY: (
                         "no such policy or parameter, or a value that is not allowed"
@@ -234,8 +239,8 @@ RESOURCES: tuple[Resource, ...] = (
                 "announcements",
                 "announcements of flows",
                 announcements.listing,
-                answers.Announcements,
-                query=asking.PageQuery,
+                responses.Announcements,
+                query=requests.PageQuery,
                 long=True,
             ),
             "POST": Operation(
@@ -244,7 +249,7 @@ RESOURCES: tuple[Resource, ...] = (
                 announcements.announce,
                 rows.AnnouncementRow,
                 status=HTTPStatus.CREATED,
-                body=asking.AnnouncementRequest,
+                body=requests.AnnouncementRequest,
                 errors={
                     HTTPStatus.CONFLICT: "the policy in force takes no announcements",
                     HTTPStatus.UNPROCESSABLE_ENTITY: "the fields contradict each other",
@@ -271,7 +276,7 @@ RESOURCES: tuple[Resource, ...] = (
                 errors=_NO_ANNOUNCEMENT,
             ),
         },
-        parts=asking.NumberPart,
+        parts=requests.NumberPart,
     ),
     Resource(
         f"{ROOT}/events",
@@ -280,9 +285,9 @@ RESOURCES: tuple[Resource, ...] = (
                 "events",
                 "latest events; with `Accept: text/event-stream`, as a stream",
                 _events,
-                answers.Events,
+                responses.Events,
                 media={SSE: "events as they happen, as server-sent events"},
-                query=asking.EventsQuery,
+                query=requests.EventsQuery,
                 long=True,
                 errors=_NO_STREAM,
             )
@@ -343,6 +348,6 @@ RESOURCES: tuple[Resource, ...] = (
                 bare=_UNCHANGED,
             )
         },
-        parts=asking.NamePart,
+        parts=requests.NamePart,
     ),
 )

@@ -16,7 +16,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
 
-from fairq_ryu.rest.cached_reply import Shared
+from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.reply import CLOSE, JSON, PROBLEM
 from fairq_ryu.rest.schema.base import quoted
 from fairq_ryu.ryu_compat.runtime import eventlet_wsgi, hub, ryu_wsgi
@@ -28,12 +28,12 @@ IDLE = 60.0
 # Connections at a time. Of more, the next waits until one has ended.
 CONNECTIONS = 256
 # The short way reads heads of no more bytes, remembers so many of them, and knows these headers.
-_MOST_HEAD = 2048
-_MOST_HEADS = 64
+_MAX_HEAD = 2048
+_MAX_HEADS = 64
 _PLAIN = {b"host", b"user-agent", b"accept", b"accept-encoding", b"accept-language", b"connection"}
 # Of what is wrong with a request, so many characters are said; a length of a body has no more digits.
-_MOST_WORDS = 200
-_MOST_DIGITS = 18
+_MAX_WORDS = 200
+_MAX_DIGITS = 18
 
 
 class Short:
@@ -41,7 +41,7 @@ class Short:
     request goes the usual way, which also finds the words for what is wrong.
     """
 
-    def __init__(self, path: str, answer: Shared, own: Callable[[str], bool]) -> None:
+    def __init__(self, path: str, answer: CachedReply, own: Callable[[str], bool]) -> None:
         """``own`` says whether a name in ``Host`` is the server's."""
         # Told of each answer how long it took, seconds.
         self.observe: Callable[[float], None] = lambda _: None
@@ -57,7 +57,7 @@ class Short:
         if head in self._fine:
             return True
         fine = self._fits(head)
-        if fine and len(self._fine) < _MOST_HEADS:
+        if fine and len(self._fine) < _MAX_HEADS:
             self._fine.add(head)
         return fine
 
@@ -105,7 +105,7 @@ class Protocol(eventlet_wsgi.HttpProtocol):
             if isinstance(error, TimeoutError):
                 raise
             return False
-        end = seen.find(b"\r\n\r\n", 0, _MOST_HEAD)
+        end = seen.find(b"\r\n\r\n", 0, _MAX_HEAD)
         if end < 0 or not seen.startswith(short.line) or not short.fits(seen[:end]):
             return False
         started = time.monotonic()
@@ -161,7 +161,7 @@ class Protocol(eventlet_wsgi.HttpProtocol):
             return "Content-Length and Transfer-Encoding do not go together"
         length = lengths[0].strip()
         # int() would take signs, underscores and digits of other scripts.
-        if not (length.isascii() and length.isdigit() and len(length) <= _MOST_DIGITS):
+        if not (length.isascii() and length.isdigit() and len(length) <= _MAX_DIGITS):
             return f"Content-Length: {quoted(length)} is no number of bytes"
         return ""
 
@@ -170,7 +170,7 @@ class Protocol(eventlet_wsgi.HttpProtocol):
         found: dict[str, Any] = super().get_environ()
         found[CLOSE] = self._close
         length = str(found.get("CONTENT_LENGTH") or "0")
-        most = getattr(self.server.app, "most_body", None)
+        most = getattr(self.server.app, "max_body", None)
         unknown = bool(found.get("HTTP_TRANSFER_ENCODING")) or not length.isdigit()
         if most is not None and (unknown or int(length) > most):
             # Or the server would read to its end what nobody wants, to go on with what follows it.
@@ -185,7 +185,7 @@ class Protocol(eventlet_wsgi.HttpProtocol):
         if code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             code = HTTPStatus.BAD_REQUEST
         phrase = HTTPStatus(code).phrase
-        detail = (message or phrase)[:_MOST_WORDS]
+        detail = (message or phrase)[:_MAX_WORDS]
         document = {"type": "about:blank", "title": phrase, "status": int(code), "detail": detail}
         body = f"{json.dumps(document)}\n".encode()
         head = (

@@ -13,16 +13,16 @@ from fairq_ryu.control.policy_control import PolicyControl
 from fairq_ryu.control.state import ControllerState
 from fairq_ryu.control.turns import in_turns
 from fairq_ryu.rest import handler
-from fairq_ryu.rest.guard import TOKEN_VARIABLE, Gate, read_token
-from fairq_ryu.rest.operations import MetricsView, Service, View
+from fairq_ryu.rest.guard import TOKEN_VARIABLE, RequestGuard, read_token
+from fairq_ryu.rest.operations import MetricsView, RestService, View
 from fairq_ryu.rest.reply import Answer
-from fairq_ryu.rest.schema.asking import PageQuery
+from fairq_ryu.rest.schema.requests import PageQuery
 from fairq_ryu.rest.streams import INTERVAL, Streams
 from fairq_ryu.rest.views import AnnouncingView, FabricView
 from fairq_ryu.ryu_compat.runtime import cfg
 
 # The live page shows no more of the GIF tables than this.
-MOST_GIF = 200
+MAX_GIF_ROWS = 200
 
 
 def token(config: Config) -> str:
@@ -32,7 +32,7 @@ def token(config: Config) -> str:
 
 def streams(config: Config) -> Streams:
     """Where events go."""
-    return Streams(most=int(config.number("fairq_ryu", "rest_streams")))
+    return Streams(limit=int(config.number("fairq_ryu", "rest_streams")))
 
 
 def register(
@@ -46,13 +46,13 @@ def register(
 ) -> handler.Rest:
     """Serve the interface of a controller."""
     view, announcing = FabricView(state), AnnouncingView(state.windows)
-    service = Service(
+    service = RestService(
         view,
         announcing,
         policies,
         metrics=metrics,
         streams=streams,
-        most_limit=int(config.number("fairq_ryu", "rest_page")),
+        max_limit=int(config.number("fairq_ryu", "rest_page")),
     )
     peaks = Peaks(state.windows.links)
 
@@ -62,14 +62,14 @@ def register(
 
     streams.state = now
     names = [cfg.CONF.wsapi_host, *str(config.value("fairq_ryu", "rest_names")).split()]
-    gate = Gate(token, names, int(config.number("fairq_ryu", "rest_body")))
-    return handler.register(wsgi, service, gate)
+    guard = RequestGuard(token, names, int(config.number("fairq_ryu", "rest_body")))
+    return handler.register(wsgi, service, guard)
 
 
 def page_state(view: View, announcing: AnnouncingView, streams: Streams) -> Answer:
     """What the live page shows. The control loop gets its turns meanwhile."""
     total, active = view.flow_counts()
-    gif, gif_total = announcing.gif(PageQuery(limit=MOST_GIF))
+    gif, gif_total = announcing.gif(PageQuery(limit=MAX_GIF_ROWS))
     return {
         "time": round(streams.now(), 3),
         "health": view.health(),

@@ -26,10 +26,10 @@ LOG = logging.getLogger(__name__)
 # Seconds between two states, and without a frame until a sign of life is sent.
 INTERVAL = 0.5
 HEARTBEAT = 10.0
-DEFAULT_MOST = 16
+DEFAULT_MAX_STREAMS = 16
 # What may wait for a reader: so many frames, and bytes.
-_MOST_FRAMES = 256
-_MOST_BYTES = 1 << 20
+_MAX_FRAMES = 256
+_MAX_BYTES = 1 << 20
 _SEND_BUFFER = 256 << 10
 SSE = "text/event-stream"
 
@@ -75,7 +75,7 @@ class Stream:
         if not self._open:
             return
         waiting = self._frames.qsize()
-        if waiting >= _MOST_FRAMES or (waiting and self._bytes + len(frame) > _MOST_BYTES):
+        if waiting >= _MAX_FRAMES or (waiting and self._bytes + len(frame) > _MAX_BYTES):
             LOG.info("REST: a reader of events does not keep up: its stream is ended")
             self.end(now=True)
             return
@@ -113,19 +113,19 @@ class Stream:
 
 
 class Streams:
-    """All streams, and what goes into them. ``most``: so many at a time. ``state`` gives the state, a dict
-    for JSON; it is asked while somebody listens to it.
+    """All open streams, at most ``limit``. ``state`` returns the state, a dict for JSON, and is called while
+    a client reads it.
     """
 
     def __init__(
         self,
         history: History | None = None,
-        most: int = DEFAULT_MOST,
+        limit: int = DEFAULT_MAX_STREAMS,
         state: Callable[[], Answer] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.history = history or History()
-        self.most = most
+        self.limit = limit
         self.state = state
         self._clock = clock
         # Events are kept by the monotonic clock, and shown by the other.
@@ -196,7 +196,7 @@ class Streams:
         if since is not None:
             # If the controller has started anew, the number is of another life: all of this one is news.
             since = since if since <= self.history.last else 0
-            for event in self.history.since(since, kind, _MOST_FRAMES // 2):
+            for event in self.history.since(since, kind, _MAX_FRAMES // 2):
                 stream.put(_frame(str(event.kind), json.dumps(self.row(event)), event.id))
         return _reply(stream)
 
@@ -209,10 +209,10 @@ class Streams:
         return _reply(stream)
 
     def _new(self, kind: Kind | None, live: bool, environ: Any) -> Stream:
-        if len(self._open) >= self.most:
+        if len(self._open) >= self.limit:
             raise Refused(
                 HTTPStatus.TOO_MANY_REQUESTS,
-                f"there are {self.most} streams already, which is all that [fairq_ryu] rest_streams allows",
+                f"there are {self.limit} streams already, which is all that [fairq_ryu] rest_streams allows",
                 {"Retry-After": "5"},
             )
         stream = Stream(kind, live, self._open.discard)

@@ -18,7 +18,7 @@ from fairq_ryu.rest import flow_rows
 from fairq_ryu.rest.announcement_rows import announcement_row, gif_rows
 from fairq_ryu.rest.announcements import Declined
 from fairq_ryu.rest.flow_rows import port_pair
-from fairq_ryu.rest.schema.asking import FlowsQuery, PageQuery
+from fairq_ryu.rest.schema.requests import FlowsQuery, PageQuery
 from fairq_ryu.ryu_compat.runtime import hub
 
 _Rows = list[dict[str, Any]]

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fairq_ryu.experiments.traffic.flow_sender import HEADER, MOST_BYTES_AWAITED, RESET, await_all
+from fairq_ryu.experiments.traffic.flow_sender import HEADER, MAX_LOWAT_BYTES, RESET, await_all
 from fairq_ryu.experiments.traffic.generator_control import Json, Loop, answer, listen
 
 CHUNK = 1 << 18  # bytes per read
@@ -125,7 +125,7 @@ class Collector:
         """Be woken when all that is missing is there, or as much of it as a buffer surely holds: the
         generator must not be what is measured.
         """
-        flow.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, max(1, min(left, MOST_BYTES_AWAITED)))
+        flow.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, max(1, min(left, MAX_LOWAT_BYTES)))
 
     def _close(self, flow: _Arriving) -> None:
         if flow.open:

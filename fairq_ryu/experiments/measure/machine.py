@@ -80,7 +80,7 @@ def check_policies(policies: Sequence[str]) -> None:
 
 def check_loops(scenario: Scenario, policies: Sequence[str]) -> None:
     """``UserError`` for `BARE` where packets can go round: its switches flood each other for ever."""
-    if BARE in policies and scenario.shape.loops:
+    if BARE in policies and scenario.plan.loops:
         raise UserError(
             f"policy {BARE!r} cannot run on topology {scenario.topology!r}: it has loops,"
             " and switches without a controller flood for ever",

@@ -21,7 +21,7 @@ from fairq_ryu.experiments.traffic.generator_control import Json, Loop, answer
 from fairq_ryu.experiments.traffic.namespaces import entered
 
 HEADER = struct.Struct("!IQ")  # a flow's number and size (0: without end); these bytes are part of the size
-MOST_BYTES_AWAITED = 32768  # a receive buffer always holds this much
+MAX_LOWAT_BYTES = 32768  # a receive buffer always holds this much
 AWAKE_S = 0.002
 """Before the common start nothing else is served for so long: a wait in the selector ends a little late."""
 RESET = struct.pack("ii", 1, 0)
@@ -115,7 +115,7 @@ class Source:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.bind(("", 0))
         flow = _Flow(order["id"], sock, (order["address"], order["port"]), order["size"], order["seed"])
-        beginning = min(flow.size - HEADER.size if flow.size else payload.PIECE, MOST_BYTES_AWAITED)
+        beginning = min(flow.size - HEADER.size if flow.size else payload.PIECE, MAX_LOWAT_BYTES)
         # In one piece with the data: a segment of its own would be one more in the queue.
         flow.first = HEADER.pack(flow.id, flow.size) + bytes(payload.piece(flow.seed, 0, beginning))
         self._flows[flow.id] = flow

@@ -19,7 +19,7 @@ from fairq_ryu.experiments.traffic.payload import pattern
 
 REQUEST = struct.Struct("!III")  # id, bytes wanted, seed of the pattern
 CHUNK = 1 << 18  # bytes per read
-MOST_BYTES_AWAITED = 32768  # a receive buffer always holds this much
+MAX_LOWAT_BYTES = 32768  # a receive buffer always holds this much
 
 
 @dataclass
@@ -120,7 +120,7 @@ class _Mouse:
 
     def _await_rest(self) -> None:
         """Be woken when all that is missing is there, or as much of it as a buffer surely holds."""
-        lowat = max(1, min(self._size - self._got, MOST_BYTES_AWAITED))
+        lowat = max(1, min(self._size - self._got, MAX_LOWAT_BYTES))
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, lowat)
 
     def begin(self) -> None:

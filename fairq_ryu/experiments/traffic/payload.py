@@ -15,7 +15,7 @@ PERIOD = 1 << 20  # after so many bytes a flow's payload repeats
 _NOISE = random.Random(20261120).randbytes(PERIOD)
 _TWICE = memoryview(_NOISE * 2)
 _STRIDE = 2654435761  # odd: consecutive seeds land far apart (Knuth's multiplicative hash)
-PIECE = 1 << 18  # most bytes of a piece
+PIECE = 1 << 18  # maximum size of a piece, bytes
 
 
 def pattern(seed: int, size: int) -> memoryview:
@@ -27,10 +27,10 @@ def pattern(seed: int, size: int) -> memoryview:
     return memoryview(_NOISE * -(-end // PERIOD))[offset:end]
 
 
-def piece(seed: int, position: int, most: int = PIECE) -> memoryview:
-    """The bytes of the flow from ``position`` on: ``most`` of them (up to `PIECE`)."""
+def piece(seed: int, position: int, limit: int = PIECE) -> memoryview:
+    """The bytes of the flow from ``position`` on: ``limit`` of them, at most `PIECE`."""
     offset = (seed * _STRIDE + position) % PERIOD
-    return _TWICE[offset : offset + min(most, PIECE)]
+    return _TWICE[offset : offset + min(limit, PIECE)]
 
 
 def checksum(seed: int, size: int) -> int:

@@ -20,7 +20,7 @@ from fairq_ryu.packet import addresses, build, headers, parse, tcp_options
 
 BURST_S = 0.002
 """SYNs are sent in bursts, so often: a wake-up for each would take the processor from the switch."""
-MOST_BURSTS = 10
+MAX_BURSTS = 10
 _BROADCAST = b"\xff" * 6
 _PORTS = range(1024, 65536)
 _OPTIONS = tcp_options.syn(mss=1460, wscale=7)
@@ -102,7 +102,7 @@ class Syns:
         sent = 0
         while (now := time.monotonic()) - began < seconds and self._loop.running:
             # After a long pause not all that was missed at once: that would be a burst, and no flood.
-            credit = min(credit + (now - last) * rate, max(1.0, rate * BURST_S * MOST_BURSTS))
+            credit = min(credit + (now - last) * rate, max(1.0, rate * BURST_S * MAX_BURSTS))
             last = now
             for _ in range(int(credit)):
                 source = self._addresses[sent % len(self._addresses)]

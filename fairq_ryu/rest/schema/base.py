@@ -29,13 +29,13 @@ class Row(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Asked(BaseModel):
+class RequestModel(BaseModel):
     """Something that is asked for: parameters, or a body. What is not listed is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def said(help: str, unit: str = "", **more: Any) -> Any:
+def described(help: str, unit: str = "", **more: Any) -> Any:
     """A field with its meaning and its unit, both of which stand in the documents."""
     return Field(description=help, json_schema_extra={"x-unit": unit} if unit else None, **more)
 

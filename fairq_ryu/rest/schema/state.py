@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fairq_ryu.rest.schema.base import Count, Dpid, PortNumber, Row, Span, TcpPort, said
+from fairq_ryu.rest.schema.base import Count, Dpid, PortNumber, Row, Span, TcpPort, described
 from fairq_ryu.rest.schema.rows import GifRow, HostRow, LinkRow, PortRow, SwitchRow
 
 Value = int | float | bool | str
@@ -16,14 +16,14 @@ EventKind = Literal[
 class Health(Row):
     """Whether the controller works, and what it has."""
 
-    status: Literal["ok"] = said("always `ok`")
-    version: str = said("version of fairq_ryu")
-    policy: str = said("policy of the ports that no pattern matches")
-    uptime_s: Span = said("time since the controller started", "s")
-    bridges: Count = said("number of connected bridges")
-    agents: Count = said("number of connected agents")
-    agents_missing: list[Dpid] = said("connected bridges whose agent is not connected")
-    loop_delay_s: Span | None = said(
+    status: Literal["ok"] = described("always `ok`")
+    version: str = described("version of fairq_ryu")
+    policy: str = described("policy of the ports that no pattern matches")
+    uptime_s: Span = described("time since the controller started", "s")
+    bridges: Count = described("number of connected bridges")
+    agents: Count = described("number of connected agents")
+    agents_missing: list[Dpid] = described("connected bridges whose agent is not connected")
+    loop_delay_s: Span | None = described(
         "delay of the control loop, 99th percentile of the last while; null: not known yet", "s"
     )
 
@@ -31,54 +31,56 @@ class Health(Row):
 class Ready(Row):
     """All bridges that are connected have their agents."""
 
-    ready: Literal[True] = said("always true; a controller that is not ready answers 503 instead")
+    ready: Literal[True] = described("always true; a controller that is not ready answers 503 instead")
 
 
 class ParameterRow(Row):
     """A parameter of the policy, which is a setting of its section in the configuration."""
 
-    name: str = said("name of the parameter")
-    value: Value = said("value that is used now")
-    type: Literal["whole number", "number", "yes or no", "text"] = said("type of the value")
-    unit: str = said("unit of the value; empty: none")
-    default: Value = said("default value")
-    minimum: float | None = said("smallest allowed value; null: no limit")
-    maximum: float | None = said("largest allowed value; null: no limit")
-    choices: list[str] = said("allowed texts; empty: any text")
-    help: str = said("what the parameter does")
+    name: str = described("name of the parameter")
+    value: Value = described("value that is used now")
+    type: Literal["whole number", "number", "yes or no", "text"] = described("type of the value")
+    unit: str = described("unit of the value; empty: none")
+    default: Value = described("default value")
+    minimum: float | None = described("smallest allowed value; null: no limit")
+    maximum: float | None = described("largest allowed value; null: no limit")
+    choices: list[str] = described("allowed texts; empty: any text")
+    help: str = described("what the parameter does")
 
 
 class PortPolicyRow(Row):
     """A line of the section `[ports]`: a policy for the ports that a pattern names."""
 
-    match: str = said("pattern for interface names, or `role:host` or `role:link`")
-    policy: str = said("policy of the ports that match")
+    match: str = described("pattern for interface names, or `role:host` or `role:link`")
+    policy: str = described("policy of the ports that match")
 
 
 class Policy(Row):
     """The policy, its parameters, and what else could be."""
 
-    policy: str = said("policy of the ports that no pattern matches")
-    parameters: list[ParameterRow] = said("parameters of this policy")
-    ports: list[PortPolicyRow] = said("patterns of ports that have another policy; the first match counts")
-    available: list[str] = said("names of all installed policies")
+    policy: str = described("policy of the ports that no pattern matches")
+    parameters: list[ParameterRow] = described("parameters of this policy")
+    ports: list[PortPolicyRow] = described(
+        "patterns of ports that have another policy; the first match counts"
+    )
+    available: list[str] = described("names of all installed policies")
 
 
 class FlowRef(Row):
     """A direction of a connection."""
 
-    src: str = said("IP address that sends the data")
-    dst: str = said("IP address that receives it")
-    sport: TcpPort = said("TCP port of `src`")
-    dport: TcpPort = said("TCP port of `dst`")
+    src: str = described("IP address that sends the data")
+    dst: str = described("IP address that receives it")
+    sport: TcpPort = described("TCP port of `src`")
+    dport: TcpPort = described("TCP port of `dst`")
 
 
 class EventRow(Row):
     """Something that has happened."""
 
-    id: Count = said("number of the event; later events have higher numbers")
-    time: float = said("time of the event, Unix time", "s")
-    kind: EventKind = said(
+    id: Count = described("number of the event; later events have higher numbers")
+    time: float = described("time of the event, Unix time", "s")
+    kind: EventKind = described(
         "`cng`: a queue became congested; `nom`: it is no longer congested; `incast`: IQM began "
         "or stopped limiting flows; `repin`: a connection got another path; `loss`: a queue "
         "dropped packets; `missed`: a flow missed its deadline; `met`: all announced bytes of a "
@@ -86,11 +88,11 @@ class EventRow(Row):
         "without sending, or before all announced bytes were acknowledged; `bridge`, `agent`: one "
         "connected or disconnected; `policy`: the policy was changed"
     )
-    message: str = said("the event in words")
-    dpid: Dpid | None = said("switch that the event is about; null: none")
-    port: PortNumber | None = said("port that the event is about; null: none")
-    flow: FlowRef | None = said("flow that the event is about; null: none")
-    count: Count = said(
+    message: str = described("the event in words")
+    dpid: Dpid | None = described("switch that the event is about; null: none")
+    port: PortNumber | None = described("port that the event is about; null: none")
+    flow: FlowRef | None = described("flow that the event is about; null: none")
+    count: Count = described(
         "number of events of this kind at this port that this entry stands for; of `loss`, number of packets"
     )
 
@@ -98,14 +100,14 @@ class EventRow(Row):
 class Live(Row):
     """The state that `/v1/live` sends again and again."""
 
-    time: float = said("time of this state, Unix time", "s")
-    health: Health = said("as `/v1/health`")
-    ports: list[PortRow] = said("as `/v1/ports`")
-    switches: list[SwitchRow] = said("as `/v1/switches`")
-    links: list[LinkRow] = said("as `/v1/links`")
-    hosts: list[HostRow] = said("as `/v1/hosts`")
-    gif: list[GifRow] = said("as `/v1/gif`, at most 200 rows")
-    gif_total: Count = said("number of all rows")
-    flows_total: Count = said("number of connections in the flow table")
-    flows_active: Count = said("number of those that have not ended")
-    interval_s: Span = said("time until the next state", "s")
+    time: float = described("time of this state, Unix time", "s")
+    health: Health = described("as `/v1/health`")
+    ports: list[PortRow] = described("as `/v1/ports`")
+    switches: list[SwitchRow] = described("as `/v1/switches`")
+    links: list[LinkRow] = described("as `/v1/links`")
+    hosts: list[HostRow] = described("as `/v1/hosts`")
+    gif: list[GifRow] = described("as `/v1/gif`, at most 200 rows")
+    gif_total: Count = described("number of all rows")
+    flows_total: Count = described("number of connections in the flow table")
+    flows_active: Count = described("number of those that have not ended")
+    interval_s: Span = described("time until the next state", "s")

@@ -33,8 +33,8 @@ from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.model import FlowKey
 from fairq_ryu.rest import announcement_rows, handler
 from fairq_ryu.rest.announcements import Declined
-from fairq_ryu.rest.guard import Gate
-from fairq_ryu.rest.operations import Service
+from fairq_ryu.rest.guard import RequestGuard
+from fairq_ryu.rest.operations import RestService
 
 A, B = "10.0.0.2", "10.0.0.1"
 TOKEN = "0123456789abcdef"
@@ -46,8 +46,8 @@ class Controller:
     def __init__(self) -> None:
         self.table = Announcements(capacity=2)
         self.error: Exception | None = None
-        service = Service(SimpleNamespace(), self)  # type: ignore[arg-type]
-        application = handler.register(WSGIApplication(), service, Gate(TOKEN))
+        service = RestService(SimpleNamespace(), self)  # type: ignore[arg-type]
+        application = handler.register(WSGIApplication(), service, RequestGuard(TOKEN))
         self.server = make_server("127.0.0.1", 0, application, handler_class=Quiet)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}).start()

@@ -559,7 +559,7 @@ def test_an_answer_that_is_none(controller, refused, kind, answer, why):
 
 
 def test_an_answer_without_end(controller, refused, monkeypatch):
-    monkeypatch.setattr(client, "_MOST_BYTES", 10)
+    monkeypatch.setattr(client, "_MAX_BYTES", 10)
     controller.say({"ports": []})
     assert "more than 10 bytes" in refused()
 

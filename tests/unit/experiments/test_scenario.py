@@ -243,9 +243,9 @@ def test_the_experiments_are_those_of_the_papers_with_sizes_scaled_as_the_rate_i
 
 
 def test_a_fan_in_has_a_receiver_for_each_application_where_there_are_several():
-    assert scenario.load("deadlines-fanin").shape.receivers == ["h21", "h22", "h23", "h24", "h25"]
-    assert scenario.load("incast-dumbbell").shape.receivers == ["h17"]
-    assert scenario.load("rounds").shape.receivers == ["r"]
+    assert scenario.load("deadlines-fanin").plan.receivers == ["h21", "h22", "h23", "h24", "h25"]
+    assert scenario.load("incast-dumbbell").plan.receivers == ["h17"]
+    assert scenario.load("rounds").plan.receivers == ["r"]
 
 
 def test_an_unknown_scenario_lists_the_known_ones():

@@ -21,8 +21,8 @@ from fairq_ryu.metrics import exporter
 from fairq_ryu.metrics.exporter import FAMILIES, Metrics
 from fairq_ryu.model import WindowPlan
 from fairq_ryu.rest import handler
-from fairq_ryu.rest.guard import Gate
-from fairq_ryu.rest.operations import Service
+from fairq_ryu.rest.guard import RequestGuard
+from fairq_ryu.rest.operations import RestService
 from fairq_ryu.rest.views import FabricView
 from tests.unit import crowd
 from tests.unit.flownet import B
@@ -293,7 +293,9 @@ def test_nobody_can_make_new_labels_by_asking():
 def page(controller: Any, metrics_of: Any) -> Any:
     """The interface of a controller, as a WSGI application."""
     return handler.Rest(
-        Service(FabricView(controller.state), metrics=metrics_of), Gate(), webob.exc.HTTPNotFound()
+        RestService(FabricView(controller.state), metrics=metrics_of),
+        RequestGuard(),
+        webob.exc.HTTPNotFound(),
     )
 
 

@@ -55,8 +55,8 @@ def test_a_scenario_sets_it():
     for name in scenario.names():
         chosen = scenario.load(name, {"rtt_ms": "5"})
         hosts, (line,) = delayed(make_topology(chosen))
-        assert set(chosen.shape.senders(chosen.senders)) <= hosts
-        assert not hosts & set(chosen.shape.receivers)
+        assert set(chosen.plan.senders(chosen.senders)) <= hosts
+        assert not hosts & set(chosen.plan.receivers)
         assert line.rtt == 5
         assert not delayed(make_topology(scenario.load(name)))[0]
 

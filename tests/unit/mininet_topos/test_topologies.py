@@ -12,7 +12,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import scenario
 from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.testbed import make_topology
-from mininet_topos import shapes
+from mininet_topos import plans
 from mininet_topos.dumbbell import DumbbellTopo
 from mininet_topos.fat_tree import FatTreeTopo
 from mininet_topos.incast import IncastTopo
@@ -265,7 +265,7 @@ def test_every_scenario_topology_has_its_file():
 
 
 def test_senders_of_a_dumbbell_are_left():
-    shape = shapes.Dumbbell(4, 2)
+    shape = plans.Dumbbell(4, 2)
     assert (shape.senders(3), shape.receiver) == (["h1", "h2", "h3"], "h5")
     with pytest.raises(ValueError, match="5 senders, but this topology has 1 to 4"):
         shape.senders(5)
@@ -275,7 +275,7 @@ def test_senders_of_a_dumbbell_are_left():
     ("leaves", "senders", "hosts"), [(3, 16, 8), (3, 15, 8), (4, 7, 3), (2, 5, 5), (9, 2, 1)]
 )
 def test_senders_of_a_leaf_spine_are_on_the_other_leaves_in_turn(leaves, senders, hosts):
-    shape = shapes.LeafSpine.with_senders(leaves, 2, senders)
+    shape = plans.LeafSpine.with_senders(leaves, 2, senders)
     assert shape.hosts == hosts
     topo = LeafSpineTopo(leaves=leaves, spines=2, hosts=hosts)
     chosen = shape.senders(senders)
@@ -287,7 +287,7 @@ def test_senders_of_a_leaf_spine_are_on_the_other_leaves_in_turn(leaves, senders
 
 @pytest.mark.parametrize("k", [2, 4, 6])
 def test_senders_of_a_fat_tree_are_in_the_other_pods_in_turn(k):
-    shape, topo = shapes.FatTree(k), FatTreeTopo(k=k)
+    shape, topo = plans.FatTree(k), FatTreeTopo(k=k)
     most = k**3 // 4 - k**2 // 4
     chosen = shape.senders(most)
     assert len(set(chosen)) == most
@@ -302,7 +302,7 @@ def test_senders_of_a_fat_tree_are_in_the_other_pods_in_turn(k):
 @pytest.mark.parametrize("name", [name for name in scenario.names() if name.startswith("incast")])
 def test_the_bottleneck_of_a_stored_scenario_is_its_only_queue(name):
     chosen = scenario.load(name)
-    topo, shape = make_topology(chosen), chosen.shape
+    topo, shape = make_topology(chosen), chosen.plan
     switch, behind = shape.bottleneck
     (port,) = (port for port, (peer, _) in neighbours(topo, switch).items() if peer == behind)
     found = queues(topo)

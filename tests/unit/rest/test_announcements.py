@@ -20,10 +20,10 @@ from fairq_ryu.fabric.deadlines.request import Request, request
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.rest import announcement_rows, guard, handler
 from fairq_ryu.rest.announcements import Declined
-from fairq_ryu.rest.guard import Gate
-from fairq_ryu.rest.operations import Service
-from fairq_ryu.rest.schema.answers import Announcements as AnnouncementsAnswer
-from fairq_ryu.rest.schema.asking import AnnouncementRequest, PageQuery
+from fairq_ryu.rest.guard import RequestGuard
+from fairq_ryu.rest.operations import RestService
+from fairq_ryu.rest.schema.requests import AnnouncementRequest, PageQuery
+from fairq_ryu.rest.schema.responses import Announcements as AnnouncementsAnswer
 
 ROOT = Path(__file__).resolve().parents[3]
 FLOW = {"src": "10.0.0.2", "dst": "10.0.0.1", "dport": 5001, "size": 12_000_000, "deadline": 0.8}
@@ -82,7 +82,9 @@ TOKEN = "0123456789abcdef"
 
 
 def serve(controller: Any, token: str = TOKEN, **more: Any) -> handler.Rest:
-    return handler.register(WSGIApplication(), Service(SimpleNamespace(), controller), Gate(token, **more))  # type: ignore[arg-type]
+    return handler.register(
+        WSGIApplication(), RestService(SimpleNamespace(), controller), RequestGuard(token, **more)
+    )  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -312,13 +314,13 @@ def test_requests_that_are_not_as_they_should_be(app, controller, environ, statu
 
 
 def test_the_largest_body(app):
-    body = json.dumps(FLOW).encode().ljust(guard.MOST_BODY)
+    body = json.dumps(FLOW).encode().ljust(guard.MAX_BODY)
     assert post(app, body).status_code == 201
     assert problem(post(app, body + b" "), 413)
 
 
 def test_a_setting_makes_it_smaller(controller):
-    app = serve(controller, most_body=1024)
+    app = serve(controller, max_body=1024)
     assert post(app, json.dumps(FLOW).encode().ljust(1024)).status_code == 201
     assert problem(post(app, json.dumps(FLOW).encode().ljust(1025)), 413)
 

@@ -7,7 +7,7 @@ import pytest
 from fairq_ryu.config.loader import Config
 from fairq_ryu.errors import UserError
 from fairq_ryu.rest import setup
-from fairq_ryu.rest.guard import Gate, read_token
+from fairq_ryu.rest.guard import RequestGuard, read_token
 
 TOKEN = "0123456789abcdef"
 
@@ -68,8 +68,8 @@ def test_the_settings_of_a_controller(file, monkeypatch):
 
 
 def test_names_asked_for_again_and_again_are_not_remembered_without_end():
-    gate = Gate()
+    guard = RequestGuard()
     for number in range(1000):
-        assert not gate.is_own(f"host{number}")
-    assert len(gate._known) <= 64
-    assert gate.is_own("127.0.0.1")
+        assert not guard.is_own(f"host{number}")
+    assert len(guard._known) <= 64
+    assert guard.is_own("127.0.0.1")

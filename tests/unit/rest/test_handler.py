@@ -19,7 +19,8 @@ from fairq_ryu.fabric.flows.table import FlowState
 from fairq_ryu.model import Congestion
 from fairq_ryu.rest import flow_rows, reply, setup
 from fairq_ryu.rest.resources import RESOURCES
-from fairq_ryu.rest.schema.answers import (
+from fairq_ryu.rest.schema.base import Row
+from fairq_ryu.rest.schema.responses import (
     Announcements,
     Events,
     Flows,
@@ -30,7 +31,6 @@ from fairq_ryu.rest.schema.answers import (
     Ports,
     Switches,
 )
-from fairq_ryu.rest.schema.base import Row
 from fairq_ryu.rest.schema.rows import AnnouncementRow
 from fairq_ryu.rest.schema.state import Health, Live, Policy, Ready
 from tests.support.restsite import KEY, RestSite

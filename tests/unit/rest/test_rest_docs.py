@@ -13,10 +13,10 @@ from fairq_ryu.control.events import History
 from fairq_ryu.rest import cached_reply, guard, handler, server, streams
 from fairq_ryu.rest.openapi import VERSION, document
 from fairq_ryu.rest.resources import RESOURCES
-from fairq_ryu.rest.schema.asking import MOST_LIMIT
+from fairq_ryu.rest.schema.requests import MAX_LIMIT
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs/rest.md").read_text(encoding="utf-8")
-DOCUMENT = document(RESOURCES, MOST_LIMIT)
+DOCUMENT = document(RESOURCES, MAX_LIMIT)
 SCHEMAS = DOCUMENT["components"]["schemas"]
 OPERATIONS = [
     (method.upper(), path, operation)
@@ -143,22 +143,22 @@ def test_the_document_is_whole():
 
 def test_the_page_has_the_code_s_numbers():
     text = " ".join(TEXT.split())
-    assert f"`limit` is {MOST_LIMIT} at most" in text
+    assert f"`limit` is {MAX_LIMIT} at most" in text
     assert f"after every {turns.ROWS_PER_TURN} rows" in text
     assert f"longer than {cached_reply.KEEP * 100:g} ms, it is generated less often" in text
     assert f"up to {cached_reply.MOST:g} s old." in text
-    assert f"at most the latest {streams._MOST_FRAMES // 2}." in text
+    assert f"at most the latest {streams._MAX_FRAMES // 2}." in text
     assert f"{handler.DEFAULT_HOST}, port 8080" in text
     assert f"without traffic for {server.IDLE:g} s" in text
     assert f"at most once in {cached_reply.KEEP * 1000:g} ms" in text
-    assert f"at most {guard.MOST_BODY >> 10} KiB" in text
+    assert f"at most {guard.MAX_BODY >> 10} KiB" in text
     assert f"A token has at least {guard._LEAST_TOKEN} characters" in text
     history = History()
     assert f"{history.room} events of each kind, and to {history.share} of each kind at one port" in text
     assert f"a frame `state` every {streams.INTERVAL:g} s" in text
     assert f"a comment is sent every {streams.HEARTBEAT:g} s" in text
-    assert f"more than {streams._MOST_FRAMES} frames or {streams._MOST_BYTES >> 20} MiB behind" in text
-    assert f"At most {streams.DEFAULT_MOST} streams can be open" in text
+    assert f"more than {streams._MAX_FRAMES} frames or {streams._MAX_BYTES >> 20} MiB behind" in text
+    assert f"At most {streams.DEFAULT_MAX_STREAMS} streams can be open" in text
 
 
 def test_the_document_has_the_bounds_that_are_checked():

@@ -58,8 +58,8 @@ def test_the_live_state_lets_the_controller_go_on(monkeypatch):
     turns: list[float] = []
     monkeypatch.setattr(hub, "sleep", turns.append)
     answer = setup.page_state(site.service.view, site.service.announcing, site.streams)
-    assert len(answer["gif"]) == setup.MOST_GIF
-    assert len(turns) >= setup.MOST_GIF // ROWS_PER_TURN
+    assert len(answer["gif"]) == setup.MAX_GIF_ROWS
+    assert len(turns) >= setup.MAX_GIF_ROWS // ROWS_PER_TURN
 
 
 # Tables of flows by deadline

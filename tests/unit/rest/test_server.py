@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from fairq_ryu.rest import cached_reply
-from fairq_ryu.rest.cached_reply import Shared
+from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.schema.state import EventRow, Live
 from fairq_ryu.rest.server import Short
 from tests.support.restsite import TOKEN
@@ -49,7 +49,7 @@ def address() -> Iterator[tuple[str, int]]:
         process.wait()
 
 
-def said(address: tuple[str, int], request: bytes, seconds: float = 3.0) -> bytes:
+def described(address: tuple[str, int], request: bytes, seconds: float = 3.0) -> bytes:
     """All that comes back until the server closes, or for a moment after the last of it."""
     with socket.create_connection(address, seconds) as connection:
         connection.sendall(request)
@@ -73,7 +73,7 @@ HOST = "Host: 127.0.0.1"
 
 def test_the_short_way_says_what_the_usual_one_does(address):
     """A header that it does not know sends a request the usual way."""
-    short, usual = said(address, head(HOST)), said(address, head(HOST, "X-Other: 1"))
+    short, usual = described(address, head(HOST)), described(address, head(HOST, "X-Other: 1"))
     parts = [answer.partition(b"\r\n\r\n") for answer in (short, usual)]
     found = [{line.split(b":")[0].lower() for line in lines.split(b"\r\n")[1:]} for lines, _, _ in parts]
     assert found[0] == found[1]
@@ -92,7 +92,7 @@ def test_one_connection_answers_again_and_again(address):
 
 def test_requests_that_come_together_and_in_pieces(address):
     whole = head(HOST)
-    answers = said(address, whole * 5)
+    answers = described(address, whole * 5)
     assert answers.count(b"HTTP/1.1 200 OK") == 5
     with socket.create_connection(address, 3) as connection:
         for piece in (whole[:7], whole[7:40], whole[40:]):
@@ -133,7 +133,7 @@ def test_requests_that_come_together_and_in_pieces(address):
 )
 def test_requests_of_all_sorts(address, request_, status, detail):
     """What HTTP itself does not allow, too, is answered with a problem document."""
-    answer = said(address, request_)
+    answer = described(address, request_)
     if answer or status != 400 or detail:
         lines, _, body = answer.partition(b"\r\n\r\n")
         assert lines.startswith(b"HTTP/1.1 %d " % status), answer
@@ -145,11 +145,11 @@ def test_requests_of_all_sorts(address, request_, status, detail):
             assert document["status"] == status and detail in document["detail"]
             assert len(document["detail"]) < 300
     assert b"Traceback" not in answer
-    assert b" 200 " in said(address, head(HOST))
+    assert b" 200 " in described(address, head(HOST))
 
 
 def test_head_gets_no_body_of_a_problem_of_http(address):
-    answer = said(address, head(HOST, "Content-Length: x").replace(b"GET", b"HEAD", 1))
+    answer = described(address, head(HOST, "Content-Length: x").replace(b"GET", b"HEAD", 1))
     assert answer.startswith(b"HTTP/1.1 400 ") and answer.endswith(b"\r\n\r\n")
 
 
@@ -184,9 +184,9 @@ def test_a_body_that_nobody_wants_is_not_read(address, more, token):
     ],
 )
 def test_which_requests_may_go_the_short_way(lines, fits):
-    from fairq_ryu.rest.guard import Gate
+    from fairq_ryu.rest.guard import RequestGuard
 
-    short = Short("/v1/ports", Shared(lambda: b"{}"), Gate().is_own)
+    short = Short("/v1/ports", CachedReply(lambda: b"{}"), RequestGuard().is_own)
     for _ in range(2):
         assert short.fits(head(*lines)[:-4]) is fits
 
@@ -201,7 +201,7 @@ def test_an_answer_is_made_once_for_all_who_ask_within_a_moment():
         made.append(now[0])
         return b"%d" % len(made)
 
-    answer = Shared(make, lambda: now[0])
+    answer = CachedReply(make, lambda: now[0])
     assert answer.get() == answer.get() == b"1"
     now[0] = cached_reply.KEEP * 0.9
     assert answer.get() == b"1"
@@ -219,7 +219,7 @@ def test_what_takes_long_is_made_less_often():
         return b""
 
     for takes[0], keeps in ((0.01, 0.1), (1.0, cached_reply.MOST)):
-        answer = Shared(make, lambda: now[0])
+        answer = CachedReply(make, lambda: now[0])
         made.clear()
         answer.get()
         now[0] += keeps * 0.9
@@ -239,7 +239,7 @@ def test_an_answer_that_cannot_be_made_is_tried_again():
             raise each
         return bytes(each)
 
-    answer = Shared(make)
+    answer = CachedReply(make)
     with pytest.raises(ValueError, match="no"):
         answer.get()
     assert answer.get() == b"yes"
@@ -347,7 +347,7 @@ def test_there_are_only_so_many_streams(address, read):
     assert refused.status == 429
     document = json.loads(refused.answer.read())
     assert "rest_streams" in document["detail"] and refused.answer.headers["Retry-After"]
-    assert said(address, head(HOST)).startswith(b"HTTP/1.1 200 OK")
+    assert described(address, head(HOST)).startswith(b"HTTP/1.1 200 OK")
     readers[0].close()
     settle_one = time.monotonic() + 5
     while read("/v1/events").status != 200:
@@ -361,7 +361,7 @@ def test_a_reader_that_takes_nothing_in_holds_nobody_up(address, read):
         lazy.connect(address)
         lazy.sendall(head(HOST, path="/v1/live"))
         assert len(read("/v1/live").frames(3)) == 3
-        assert said(address, head(HOST)).startswith(b"HTTP/1.1 200 OK")
+        assert described(address, head(HOST)).startswith(b"HTTP/1.1 200 OK")
 
 
 def test_many_at_once(address):

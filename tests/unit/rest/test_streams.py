@@ -31,7 +31,7 @@ def test_a_frame_has_one_line_of_data():
 def test_a_reader_that_does_not_keep_up_is_ended():
     hub = Streams(clock=lambda: 0.0)
     slow = hub.events(None, None, {}).stream
-    for number in range(streams._MOST_FRAMES + 5):
+    for number in range(streams._MAX_FRAMES + 5):
         hub.add(Kind.LOSS, "x", PortKey(1, number))
     assert len(hub) == 0
     assert list(slow) == []
@@ -41,7 +41,7 @@ def test_a_reader_is_not_kept_more_than_so_many_bytes():
     hub = Streams()
     slow = hub.events(None, None, {}).stream
     for _ in range(3):
-        slow.put(b"x" * (streams._MOST_BYTES // 2))
+        slow.put(b"x" * (streams._MAX_BYTES // 2))
     assert len(hub) == 0
 
 
@@ -49,12 +49,12 @@ def test_a_frame_larger_than_that_comes_through_to_who_waits_for_it():
     hub = Streams()
     stream = hub.events(None, None, {}).stream
     take(stream, 1)
-    stream.put(b"x" * (streams._MOST_BYTES * 2))
+    stream.put(b"x" * (streams._MAX_BYTES * 2))
     assert len(hub) == 1
 
 
 def test_places_are_given_back():
-    hub = Streams(most=2)
+    hub = Streams(limit=2)
     first, _ = (hub.events(None, None, {}).stream for _ in range(2))
     with pytest.raises(Refused, match="2 streams already"):
         hub.live({})
@@ -65,7 +65,7 @@ def test_places_are_given_back():
 
 
 def test_a_head_takes_no_place():
-    hub = Streams(most=1)
+    hub = Streams(limit=1)
     for _ in range(3):
         assert list(hub.events(None, None, {"REQUEST_METHOD": "HEAD"}).stream) == []
     assert len(hub) == 0

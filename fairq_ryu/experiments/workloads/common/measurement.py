@@ -63,8 +63,8 @@ class Measurement(Generic[S]):
         self._scenario = scenario
         self._progress = progress
         self._random = random.Random(scenario.seed)
-        self._senders = scenario.shape.senders(scenario.senders)
-        self._receiver = scenario.shape.receiver
+        self._senders = scenario.plan.senders(scenario.senders)
+        self._receiver = scenario.plan.receiver
         self._switch, self._port = testbed.bottleneck()
         self._losses_before = self.read_losses()
         self.integrity = Integrity()
@@ -166,7 +166,7 @@ class Measurement(Generic[S]):
 
     def _start_capture(self) -> Worker:
         places = [(name, True) for name in self.data_senders()]
-        places += [(name, False) for name in self._scenario.shape.receivers]
+        places += [(name, False) for name in self._scenario.plan.receivers]
         worker = self._testbed.local_worker("capture")
         worker.receive("ready", START_S)
         listed: list[dict[str, Any]] = []

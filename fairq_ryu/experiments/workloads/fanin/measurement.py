@@ -33,7 +33,7 @@ class Fanin(Measurement[FaninScenario]):
         super().__init__(testbed, scenario, progress)
         self._rounds_s = scenario.rounds * scenario.round_interval_s
         self._expected_s = len(scenario.flows) * self._rounds_s
-        places = scenario.shape.receivers
+        places = scenario.plan.receivers
         self._receivers = [places[number % len(places)] for number in range(len(scenario.sizes_bytes))]
         # A collector, and so a port, for each application: a policy can recognise the application by it.
         self._volleys = VolleyRunner(self, testbed, self._senders, self._receivers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fairq_ryu.rest.schema.base import Count, Row, said
+from fairq_ryu.rest.schema.base import Count, Row, described
 from fairq_ryu.rest.schema.rows import (
     AnnouncementRow,
     FlowRow,
@@ -25,9 +25,9 @@ class Ports(Row):
 
 
 class _Page(Row):
-    total: Count = said("number of all rows that match the filters")
-    limit: Count = said("as given in the request")
-    offset: Count = said("as given in the request")
+    total: Count = described("number of all rows that match the filters")
+    limit: Count = described("as given in the request")
+    offset: Count = described("as given in the request")
 
 
 class Flows(_Page):
@@ -76,16 +76,16 @@ class Events(Row):
     """A part of the history."""
 
     events: list[EventRow]
-    last: Count = said("number of the latest event; 0: there has been none")
-    limit: Count = said("as given in the request")
+    last: Count = described("number of the latest event; 0: there has been none")
+    limit: Count = described("as given in the request")
 
 
 class Problem(Row):
     """Why there is no answer (RFC 9457)."""
 
-    type: Literal["about:blank"] = said(
+    type: Literal["about:blank"] = described(
         "always `about:blank`: the HTTP status says what kind of problem it is"
     )
-    title: str = said("the status in words")
-    status: int = said("the HTTP status", ge=400, le=599)
-    detail: str = said("what is wrong, and what to do")
+    title: str = described("the status in words")
+    status: int = described("the HTTP status", ge=400, le=599)
+    detail: str = described("what is wrong, and what to do")

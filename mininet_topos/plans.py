@@ -1,6 +1,6 @@
-"""The shapes of the topologies: which hosts there are, who sends, who receives, and where it gets narrow.
+"""The plans of the topologies: their hosts, which of them send and receive, and where the bottleneck is.
 
-Arithmetic on names only: topologies build from it, and experiments read it where there is no Mininet.
+Arithmetic on names only: topologies are built from it, and experiments read it without Mininet.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Least and most of each argument. With these the longest name of an interface is `leaf64-eth1064` or
+# Minimum and maximum of each argument. With these the longest name of an interface is `leaf64-eth1064` or
 # `edge16_8-eth16`: 14 characters, and the kernel takes 15.
 HOSTS = (1, 1000)
 LEAVES = (2, 64)
@@ -16,12 +16,12 @@ SPINES = (1, 64)
 PODS = (2, 16)
 
 
-class Shape:
-    """What an experiment of many senders and one receiver must know of a topology."""
+class Plan:
+    """A topology, as experiments with many senders and one receiver need it."""
 
     @property
     def loops(self) -> bool:
-        """Whether packets can go round: then plain learning switches would flood each other for ever."""
+        """Whether the network has loops: then plain learning switches would flood each other without end."""
         return False
 
     @property
@@ -36,23 +36,23 @@ class Shape:
 
     @property
     def bottleneck(self) -> tuple[str, str]:
-        """The switch whose port is the narrow one, and the node behind that port."""
+        """The switch that has the bottleneck port, and the node behind that port."""
         raise NotImplementedError
 
     @property
     def sources(self) -> Sequence[str]:
-        """The hosts that may send, in the order in which they are taken."""
+        """The hosts that may send, in the order in which they are chosen."""
         raise NotImplementedError
 
     def senders(self, count: int) -> list[str]:
-        """The first ``count`` hosts that send. ``ValueError`` when there are not so many."""
+        """The first ``count`` hosts that send. ``ValueError`` when there are fewer."""
         if not 1 <= count <= len(self.sources):
             raise ValueError(f"{count} senders, but this topology has 1 to {len(self.sources)}")
         return list(self.sources[:count])
 
 
 @dataclass(frozen=True)
-class Incast(Shape):
+class Incast(Plan):
     """``n`` hosts and the receiver on switch s1. ``ValueError`` when ``n`` is out of bounds."""
 
     n: int
@@ -77,7 +77,7 @@ class Incast(Shape):
 
 
 @dataclass(frozen=True)
-class Dumbbell(Shape):
+class Dumbbell(Plan):
     """``n`` hosts at switch left, ``right`` at switch right. ``ValueError`` when one is out of bounds."""
 
     n: int
@@ -109,7 +109,7 @@ class Dumbbell(Shape):
 
 
 @dataclass(frozen=True)
-class LeafSpine(Shape):
+class LeafSpine(Plan):
     """Every leaf has ``hosts`` hosts and a link to every spine. ``ValueError`` when one is out of bounds."""
 
     leaves: int
@@ -153,7 +153,7 @@ class LeafSpine(Shape):
 
 
 @dataclass(frozen=True)
-class FatTree(Shape):
+class FatTree(Plan):
     """``k`` pods of k/2 edge and k/2 aggregation switches. ``ValueError`` when odd or out of bounds."""
 
     k: int

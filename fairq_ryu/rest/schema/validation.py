@@ -9,69 +9,69 @@ from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 
-from fairq_ryu.rest.schema.base import Asked, quoted
+from fairq_ryu.rest.schema.base import RequestModel, quoted
 
-M = TypeVar("M", bound=Asked)
+M = TypeVar("M", bound=RequestModel)
 
 
-class Wrong(ValueError):
+class InvalidRequest(ValueError):
     """What is asked makes no sense; ``str()`` says why."""
 
 
 def query(model: type[M], path: str, text: str) -> M:
-    """The query string of ``path`` as its model has it. Raises :class:`Wrong`."""
+    """The query string of ``path`` as its model has it. Raises :class:`InvalidRequest`."""
     known = model.model_fields
     try:
         # More than there can be: repeated ones get their own complaint, thousands get this one.
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=len(known) + 32)
     except UnicodeDecodeError:
-        raise Wrong("the query is not UTF-8") from None
+        raise InvalidRequest("the query is not UTF-8") from None
     except ValueError:
-        raise Wrong("the query has too many parameters") from None
+        raise InvalidRequest("the query has too many parameters") from None
     given: dict[str, str] = {}
     for name, value in pairs:
         if name not in known:
             there = f"known are {', '.join(known)}" if known else f"{path} takes none"
-            raise Wrong(f"unknown parameter {quoted(name)}: {there}")
+            raise InvalidRequest(f"unknown parameter {quoted(name)}: {there}")
         if name in given:
-            raise Wrong(f"{name}: given more than once")
+            raise InvalidRequest(f"{name}: given more than once")
         given[name] = value
     return checked(model, given)
 
 
 def body(model: type[M], data: bytes) -> M:
-    """The body of a request as its model has it. Raises :class:`Wrong`."""
+    """The body of a request as its model has it. Raises :class:`InvalidRequest`."""
     try:
         found = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_no_number)
-    except Wrong:
+    except InvalidRequest:
         raise
     except (ValueError, RecursionError):
-        raise Wrong("the body is not JSON in UTF-8") from None
+        raise InvalidRequest("the body is not JSON in UTF-8") from None
     if not isinstance(found, dict):
-        raise Wrong("the body is not a JSON object")
+        raise InvalidRequest("the body is not a JSON object")
     return checked(model, found)
 
 
 def checked(model: type[M], given: Mapping[str, Any]) -> M:
-    """The values as the model has them. Raises :class:`Wrong`."""
+    """The values as the model has them. Raises :class:`InvalidRequest`."""
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise Wrong(_words(model, error)) from None
+        raise InvalidRequest(_words(model, error)) from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise Wrong("a field is given more than once")
+        raise InvalidRequest("a field is given more than once")
     return found
 
 
 def _no_number(text: str) -> None:
-    raise Wrong(f"{text} is not a number in JSON")
+    raise InvalidRequest(f"{text} is not a number in JSON")
 
 
-def _words(model: type[Asked], error: ValidationError) -> str:
+def _words(model: type[RequestModel], error: ValidationError) -> str:
     """The first thing that is wrong. Of a choice of types, the complaint about the value comes first."""
     found = error.errors(include_url=False)
     # An unknown name may be the misspelt one of what is missing.
@@ -107,12 +107,12 @@ def _words(model: type[Asked], error: ValidationError) -> str:
     return f"{where}: {shown} will not do: {first['msg']}"
 
 
-def _is_mapping(model: type[Asked], name: Any) -> bool:
+def _is_mapping(model: type[RequestModel], name: Any) -> bool:
     field = model.model_fields.get(str(name))
     return field is not None and "dict[" in str(field.annotation)
 
 
-def _choices(model: type[Asked], name: str) -> list[Any]:
+def _choices(model: type[RequestModel], name: str) -> list[Any]:
     found: list[Any] = []
     for inner in get_args(model.model_fields[name].annotation):
         found += get_args(inner) or [inner]

@@ -1,0 +1,104 @@
+"""What may be asked of the REST interface: parameters of queries and paths, and bodies."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+from fairq_ryu.fabric.deadlines.request import DEFAULT_TTL, MOST_COUNT, MOST_SECONDS, MOST_SIZE
+from fairq_ryu.rest.schema.base import Address, Digits, PortText, RequestModel, Whole, described
+from fairq_ryu.rest.schema.rows import State
+from fairq_ryu.rest.schema.state import EventKind
+
+DEFAULT_LIMIT = 100
+MAX_LIMIT = 1000
+MAX_NUMBER = 10**9
+MAX_ID = 10**18 - 1
+
+# In this order: bounds behind a validator of ours would be checked, and missing from the document.
+Limit = Annotated[int, Field(ge=1, le=MAX_LIMIT), Digits]
+Offset = Annotated[int, Field(ge=0, le=MAX_NUMBER), Digits]
+Number = Annotated[int, Field(ge=0, le=MAX_ID), Digits]
+
+
+class Nothing(RequestModel):
+    """No parameters."""
+
+
+class PageQuery(RequestModel):
+    """Which part of a list."""
+
+    limit: Limit = described("maximum number of rows", default=DEFAULT_LIMIT)
+    offset: Offset = described("number of rows to skip", default=0)
+
+
+class FlowsQuery(PageQuery):
+    """Which flows."""
+
+    src: Address | None = described("IP address of the side that opened the connection", default=None)
+    dst: Address | None = described("IP address of the other side", default=None)
+    port: PortText | None = described(
+        "TCP port of either side, or `DPID:PORT` for a switch port on its path", default=None
+    )
+    state: State | None = described("state of the connection", default=None)
+
+
+class EventsQuery(RequestModel):
+    """Which events."""
+
+    since: Number = described("only events with a higher number than this", default=0)
+    kind: EventKind | None = described("only events of this kind", default=None)
+    limit: Limit = described("maximum number of events; the latest ones are returned", default=DEFAULT_LIMIT)
+
+
+class NumberPart(RequestModel):
+    """The announcement that a path names."""
+
+    id: Number = described("number of the announcement")
+
+
+class NamePart(RequestModel):
+    """The file that a path names."""
+
+    name: str = described("name of a file of the live page", min_length=1, max_length=100)
+
+
+class _RequestBody(RequestModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+TcpPort = Annotated[StrictInt, Field(ge=1, le=65535), Whole]
+Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)]
+
+
+class AnnouncementRequest(_RequestBody):
+    """What an application says of a flow. `size`, `deadline` or both are needed."""
+
+    src: Address = described("IP address that sends the data")
+    dst: Address = described("IP address that receives it")
+    sport: TcpPort | None = described(
+        "TCP port of `src`: the announcement is for this one flow", default=None
+    )
+    dport: TcpPort = described("TCP port of `dst`")
+    size: Annotated[StrictInt, Field(ge=1, le=MOST_SIZE), Whole] | None = described(
+        "size of the flow", "bytes", default=None
+    )
+    deadline: Seconds | None = described(
+        "time by which all data should have arrived, counted from the start of the flow", "s", default=None
+    )
+    ttl: Seconds | None = described(
+        f"time within which the flow must start; default {DEFAULT_TTL:g}", "s", default=None
+    )
+    count: Annotated[StrictInt, Field(ge=1, le=MOST_COUNT), Whole] | None = described(
+        "without `sport`: number of flows to which it applies; default 1", default=None
+    )
+
+
+class PolicyChange(_RequestBody):
+    """What the policy should be. What is not named stays, or is as the configuration has it."""
+
+    policy: StrictStr | None = described("name of the policy", default=None, max_length=100)
+    parameters: dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] | None = described(
+        "new values by parameter name; checked like the configuration file", default=None
+    )
