@@ -198,7 +198,7 @@ def test_fairq_uses_all_its_settings_and_no_others():
 
 
 @pytest.mark.parametrize(
-    ("section", "where"), [("fairq_ryu", ["apps", "control", "rest"]), ("agent", ["cli/main.py"])]
+    ("section", "where"), [("fairq_ryu", ["apps", "control", "rest"]), ("agent", ["cli/commands/agent.py"])]
 )
 def test_every_setting_is_used_and_no_other_is_asked_for(section, where):
     places = [ROOT / "fairq_ryu" / each for each in where]

@@ -1,0 +1,65 @@
+"""``fairq agent``: its arguments, and the agent's options from these and from the configuration."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+from fairq_ryu.cli.commands import options
+
+NAME = "agent"
+HELP = "run the switch agent of one bridge"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.add_argument("--bridge", required=True, help="the Open vSwitch bridge, e.g. s1")
+    parser.add_argument(
+        "--controller",
+        action="append",
+        default=[],
+        metavar="TARGET",
+        help="tcp:HOST[:PORT] or ssl:HOST[:PORT]; may be repeated (default tcp:127.0.0.1:6653)",
+    )
+    parser.add_argument("--private-key", type=Path, metavar="PEM", help="for ssl: targets")
+    parser.add_argument("--certificate", type=Path, metavar="PEM", help="for ssl: targets")
+    parser.add_argument(
+        "--ca-cert",
+        type=Path,
+        metavar="PEM",
+        help="for ssl: targets: the authority that signed the controller's certificate",
+    )
+    parser.add_argument("--verbose", action="store_true", help="log more (level DEBUG)")
+    options.config_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command; returns the exit code. Raises `UserError`."""
+    from fairq_ryu.agent import agent
+    from fairq_ryu.agent.programs.program import ProgramLimits
+    from fairq_ryu.config import loader
+
+    settings = loader.load(args.config_file)
+    targets = tuple(agent.parse_target(text) for text in args.controller or ["tcp:127.0.0.1:6653"])
+    logging.basicConfig(format=f"fairq agent: {args.bridge}: %(message)s", stream=sys.stderr)
+    logging.getLogger("fairq_ryu").setLevel(logging.DEBUG if args.verbose else logging.INFO)
+    limits = ProgramLimits(
+        flows=int(settings.number("agent", "flows")),
+        rules=int(settings.number("agent", "rules")),
+        ports=int(settings.number("agent", "ports")),
+        active_timeout=settings.number("agent", "active_timeout"),
+    )
+    options = agent.AgentOptions(
+        bridge=args.bridge,
+        targets=targets,
+        limits=limits,
+        flow_idle_timeout=settings.number("agent", "flow_idle_timeout"),
+        closed_timeout=settings.number("agent", "closed_timeout"),
+        reconnect_max=settings.number("agent", "reconnect_max"),
+        congestion_gap=settings.number("agent", "congestion_gap"),
+        drop_rate=settings.number("agent", "drop_rate"),
+        tls=agent.TlsFiles(args.private_key, args.certificate, args.ca_cert),
+    )
+    return agent.run(options)
