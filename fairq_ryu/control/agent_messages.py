@@ -48,43 +48,44 @@ class AgentMessages:
         self.windows, self.on_flow_records = windows, on_flow_records
         self._counts, self._log = counts, log
 
-    def reply(self, link: AgentLink, message: Any, now: float) -> None:
+    def reply(self, message: Any, now: float) -> None:
         """A multipart reply (Ryu's OFPExperimenterStatsReply)."""
         body = message.body
         more = bool(message.flags & ofp.OFPMPF_REPLY_MORE)
-        arrival = Arrival(self, link, message.xid, more, now)
-        self._handle(_REPLIES, body.experimenter, body.exp_type, bytes(body.data), arrival)
+        self._handle(_REPLIES, message, body, more, now)
 
-    def notification(self, link: AgentLink, message: Any, now: float) -> None:
+    def notification(self, message: Any, now: float) -> None:
         """A message that the agent has sent without a request (Ryu's OFPExperimenter)."""
-        arrival = Arrival(self, link, message.xid, False, now)
-        self._handle(_NOTIFICATIONS, message.experimenter, message.exp_type, bytes(message.data), arrival)
+        self._handle(_NOTIFICATIONS, message, message, False, now)
 
-    def packet_in(self, link: AgentLink | None, message: Any, now: float) -> None:
-        """A PACKET_IN that is not from a bridge; ``link`` None: it is not from an agent either."""
+    def packet_in(self, message: Any, now: float) -> None:
+        """A PACKET_IN that is not from a bridge."""
+        link = self.windows.link_of(message.datapath)
         dropped = None if link is None else dropped_packet.decode(message)
         self._counts.packet_ins["other" if dropped is None else "loss"] += 1
         if link is not None and dropped is not None:
             port = PortKey(link.dpid, dropped.port)
-            self.windows.lost(port, dropped.frame, dropped.total_len, now)
+            self.windows.packet_dropped(port, dropped.frame, dropped.total_len, now)
 
     def _handle(
         self,
         table: DispatchTable[Arrival, None],
-        experimenter: int,
-        number: int,
-        body: bytes,
-        arrival: Arrival,
+        message: Any,
+        body: Any,
+        more: bool,
+        now: float,
     ) -> None:
-        route = table.get(number) if experimenter == oxm.EXPERIMENTER_ID else None
-        if route is None:
+        """Call the handler of a body; it has an experimenter, a type and data. Not from an agent: ignored."""
+        link = self.windows.link_of(message.datapath)
+        route = table.get(body.exp_type) if body.experimenter == oxm.EXPERIMENTER_ID else None
+        if link is None or route is None:
             return
         try:
-            route(arrival, body)
+            route(Arrival(self, link, message.xid, more, now), bytes(body.data))
         except MalformedBody as error:
             self._counts.malformed += 1
             name = route.incoming.name
-            self._log.warning("agent of bridge %016x: malformed %s: %s", arrival.link.dpid, name, error)
+            self._log.warning("agent of bridge %016x: malformed %s: %s", link.dpid, name, error)
 
 
 # One handler for each message
@@ -92,27 +93,27 @@ class AgentMessages:
 
 def _queue_depths(arrival: Arrival, depths: list[queue_depth.QueueDepth]) -> None:
     if not arrival.more:
-        arrival.link.queues_answered(arrival.now)
-    arrival.to.windows.depths(arrival.link, depths, arrival.now)
+        arrival.link.queue_reply_complete(arrival.now)
+    arrival.to.windows.queues_read(arrival.link, depths, arrival.now)
 
 
 def _flow_records(arrival: Arrival, part: list[flow_records.FlowRecord]) -> None:
-    whole = arrival.link.records(arrival.xid, part, arrival.more)
+    whole = arrival.link.add_records(arrival.xid, part, arrival.more)
     if whole is None:
         return
     port, records = whole
     if port is None:
         arrival.to.on_flow_records(arrival.link, records, arrival.now)
     else:
-        arrival.to.windows.progress(arrival.link, port, records, arrival.now)
+        arrival.to.windows.port_flows_reported(arrival.link, port, records, arrival.now)
 
 
 def _segment_states(arrival: Arrival, states: list[SegmentState]) -> None:
-    arrival.to.windows.segments(states, arrival.now)
+    arrival.to.windows.segments_reported(states, arrival.now)
 
 
 def _congestion(arrival: Arrival, notice: congestion.CongestionNotice) -> None:
-    arrival.to.windows.congestion(arrival.link, notice, arrival.now)
+    arrival.to.windows.threshold_crossed(arrival.link, notice, arrival.now)
 
 
 _REPLIES: DispatchTable[Arrival, None] = DispatchTable()

@@ -1,10 +1,10 @@
-"""What becomes of announced flows: all bytes arrive before the deadline, or the flow ends without them. Pure.
+"""Outcomes of announced flows: all bytes arrive before the deadline, or the flow ends without them. Pure.
 
-A copy of a FIN or RST tells of the end of a flow at once; how many bytes have arrived is only in the records
-of the switches, which come later. So a flow that has ended waits for its records for :data:`PATIENCE`. That
-all bytes have arrived is certain with the first record that says so. That bytes are missing is certain only
-when no more follow, and only by a switch that has counted since the handshake. Where no record comes, nothing
-is said, except of a connection that was never answered: it has sent nothing.
+The copy of a FIN or RST shows the end of a flow at once; the number of bytes that have arrived is only in the
+records of switches, which come later. So an ended flow is kept for :data:`PATIENCE` to wait for its records.
+That all bytes have arrived is certain with the first record that shows it. That bytes are missing is certain
+only when no more follow, and only by a switch that has counted since the handshake. Without any record
+nothing is reported, except of a connection that was never answered: it has sent nothing.
 
 All times are seconds of one clock that does not go back.
 """
@@ -21,20 +21,20 @@ from fairq_ryu.fabric.flows.connection import Connection, FlowState
 from fairq_ryu.model import Announcement, FlowKey, PortKey
 
 PATIENCE = 3.0
-"""So long after its end, and after its last bytes have arrived, a flow is waited for."""
-# A record counts for the end of a flow when it was told so long after it: what was under way has passed.
+"""How long an ended flow is kept after its end, and after its last bytes have arrived, seconds."""
+# A record is valid for the end of a flow if it came this much later: segments under way have arrived by then.
 SETTLED = 0.5
-# A connection that was dropped without FIN and RST has ended if it was silent before for so long. If it was
-# not, a switch may have lost its records.
+# A connection that was dropped without FIN and RST has ended if it was silent for this long before. Otherwise
+# a switch may have lost its records.
 SILENCE = 10.0
-# A record whose last segment is from so long before the flow's start is of the last connection of its ports.
+# A record whose last segment is older than the flow's start by more is of an earlier connection of its ports.
 _EARLY = 0.05
 
 
 class Outcome(NamedTuple):
-    """What has become of a flow (``kind``: MET or UNSENT): ``acked`` bytes of ``size`` (None: not announced)
-    had arrived, of ``sent`` payload bytes (sent again, counted again). ``port`` is the receiver's (None: not
-    known).
+    """The outcome of a flow (``kind``: MET or UNSENT): ``acked`` bytes of ``size`` (None: not announced)
+    had arrived, of ``sent`` payload bytes (retransmissions are counted). ``port`` is the receiver's (None:
+    not known).
     """
 
     kind: Kind
@@ -59,21 +59,33 @@ class Counted(NamedTuple):
     closed: bool
 
 
+class Assignment(NamedTuple):
+    """An announcement is assigned to a flow of ``connection``, which started at ``started``; ``announcement``
+    None: the flow has none any more. ``requested``: by an application, not by the configuration.
+    """
+
+    flow: FlowKey
+    announcement: Announcement | None
+    connection: Connection
+    started: float
+    requested: bool
+
+
 @dataclass(slots=True)
 class _Watched:
-    """``asked``: an application has announced it, not the configuration. ``listed``: a switch has told of it.
-    ``silent``: it ended without FIN and RST. ``done``: nothing more is to be told of it.
+    """``requested``: an application has announced it, not the configuration. ``listed``: a switch has
+    reported it. ``silent``: it ended without FIN and RST. ``done``: nothing more is to be reported of it.
     """
 
     connection: Connection
     announcement: Announcement
-    asked: bool
+    requested: bool
     started: float
     port: PortKey | None = None
     acked: int = 0
     sent: int = 0
     listed: bool = False
-    # When it moved last, and when a switch that has counted since the handshake last told of it.
+    # When it sent last, and when a switch that has counted since the handshake last reported it.
     moved_at: float = -math.inf
     heard_at: float = -math.inf
     ended_at: float = math.inf
@@ -84,8 +96,8 @@ class _Watched:
 
 
 class Outcomes:
-    """Announced flows that run, and those that have ended lately: ``capacity`` at most. Flows of services of
-    the configuration, which anybody may open, take no more than half of that.
+    """Announced flows that run or have ended recently, up to ``capacity``. Flows of configured services,
+    which any host may open, use at most half of that.
     """
 
     def __init__(self, capacity: int = 100_000) -> None:
@@ -100,7 +112,7 @@ class Outcomes:
         return iter(list(self._watched))
 
     def wants(self, flow: FlowKey) -> bool:
-        """Do records of this flow matter?"""
+        """Whether records of a flow are needed."""
         each = self._watched.get(flow)
         return each is not None and not each.done
 
@@ -109,17 +121,11 @@ class Outcomes:
         self._watched.clear()
         self._due.clear()
 
-    def announced(
-        self,
-        flow: FlowKey,
-        announcement: Announcement | None,
-        connection: Connection,
-        started: float,
-        asked: bool,
-    ) -> Outcome | None:
-        """An announcement holds for a flow of ``connection``, which has ``started`` then; None: none does any
-        more. Said again, it changes nothing. Returns what has become of the last flow with these ports.
+    def announced(self, assignment: Assignment) -> Outcome | None:
+        """An announcement was assigned to a flow, or taken from it. The same assignment again changes
+        nothing. Returns the outcome of the previous flow with these ports.
         """
+        flow, announcement, connection, started, requested = assignment
         each, outcome = self._watched.get(flow), None
         if each is not None and each.connection is not connection:
             outcome = self._judge(flow, each)
@@ -127,26 +133,26 @@ class Outcomes:
         if announcement is None:
             self._forget(flow)
         elif each is not None:
-            if each.announcement != announcement or each.asked != asked:
-                each.announcement, each.asked = announcement, asked
+            if each.announcement != announcement or each.requested != requested:
+                each.announcement, each.requested = announcement, requested
                 each.met = each.missed = each.done = False
             if not connection.directions[flow].closed:  # it may have been reset by a forged segment
                 each.ended_at = math.inf
                 self._due.pop(flow, None)
-        elif len(self._watched) < (self._capacity if asked else self._capacity // 2):
-            # One that was learnt from a record has moved before.
+        elif len(self._watched) < (self._capacity if requested else self._capacity // 2):
+            # One that was learned from a record has sent before.
             since = min(started, connection.last_seen)
-            self._watched[flow] = _Watched(connection, announcement, asked, since)
+            self._watched[flow] = _Watched(connection, announcement, requested, since)
         return outcome
 
     def counted(self, flow: FlowKey, record: Counted, now: float) -> Outcome | None:
-        """A switch has told of a flow. Returns what has become of it, if that is certain."""
+        """A switch has reported a record of a flow. Returns the outcome, if it is certain now."""
         each = self._watched.get(flow)
         if each is None or each.done:
             return None
         moved_at, ended = now - record.idle, each.ended_at < math.inf
         if moved_at < each.started - _EARLY or (record.closed and not ended):
-            return None  # of the last connection of these ports, or its end is about to be told
+            return None  # of an earlier connection of these ports, or its end is about to be reported
         each.listed, each.port = True, record.port
         each.moved_at = max(each.moved_at, moved_at)
         each.sent = max(each.sent, record.sent)
@@ -158,21 +164,21 @@ class Outcomes:
                 self._wait(flow, now + PATIENCE)
         size, deadline = each.announcement
         if (each.acked or each.sent) if size is None else each.acked >= size:
-            # All of it had arrived when the last segment left, if not before.
+            # All bytes had arrived when the last segment left, or before.
             in_time = size is not None and deadline is not None and moved_at <= deadline
             each.met = in_time and not each.missed
             return self._finish(flow, each)
         return None
 
     def missed(self, flow: FlowKey) -> bool:
-        """The deadline of a flow has passed with bytes to send. False: it was met, as was told before."""
+        """The deadline of a flow has passed with bytes to send. False: it was met, as reported before."""
         each = self._watched.get(flow)
         if each is None:
             return True
         if each.met:
             return False
         each.missed = True
-        each.done = each.done or not each.asked
+        each.done = each.done or not each.requested
         return True
 
     def left(self, flow: FlowKey, present: Connection | None, now: float) -> None:
@@ -185,7 +191,9 @@ class Outcomes:
         closed, gone = each.connection.directions[flow].closed, present is not each.connection
         if not closed and not gone:
             return
-        waits = each.asked or (each.announcement.size is not None and each.announcement.deadline is not None)
+        waits = each.requested or (
+            each.announcement.size is not None and each.announcement.deadline is not None
+        )
         if each.done or not waits:
             self._forget(flow)
             return
@@ -193,7 +201,7 @@ class Outcomes:
         self._wait(flow, now if each.silent else now + PATIENCE)
 
     def due(self, now: float) -> list[Outcome]:
-        """What has become of flows that have been waited for long enough."""
+        """Outcomes of ended flows whose records have been waited for long enough."""
         found: list[Outcome] = []
         while self._due:
             flow, when = next(iter(self._due.items()))
@@ -205,9 +213,9 @@ class Outcomes:
         return found
 
     def _judge(self, flow: FlowKey, each: _Watched) -> Outcome | None:
-        """No more will be told of a flow: it ended without sending all bytes, if that is certain."""
+        """No more records are expected: the flow ended without sending all bytes, if that is certain."""
         self._forget(flow)
-        if each.done or not each.asked or each.ended_at == math.inf:
+        if each.done or not each.requested or each.ended_at == math.inf:
             return None
         connection = each.connection
         if not each.listed:

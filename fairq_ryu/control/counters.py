@@ -1,6 +1,6 @@
-"""What the controller counts of itself: plain numbers, cheap enough for loops that run every 2 ms.
+"""Counters of the controller itself: plain numbers, cheap enough for loops that run every 2 ms.
 
-Pure; times in seconds. Nothing here knows of Prometheus: :mod:`fairq_ryu.metrics` reads it when asked.
+Pure; times in seconds. Independent of Prometheus: :mod:`fairq_ryu.metrics` reads them on each scrape.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 DELAYS = (0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-"""Bounds of histograms of delays, seconds: the control loop's interval of 2 ms is in the midst of them."""
+"""Bounds of histograms of delays, seconds: the control loop's interval of 2 ms is in the middle."""
 ROUND_TRIPS = (0.00025, 0.0005, 0.001, 0.002, 0.005, 0.02, 0.1, 0.5)
-"""Bounds of round trips to agents, seconds. Fewer, for each agent has them."""
+"""Bounds of round trips to agents, seconds. Fewer, because each agent has them."""
 PACKET_INS = ("tcp", "held", "arp", "source", "lldp", "loss", "other")
-"""Copies of SYN, FIN and RST; held SYNs; ARP questions to all; frames of unknown hosts; discovery frames;
-packets that a queue has dropped, which agents hand over; and what is none of these, or cannot be read."""
-# So many of the last delays are kept as they are: at an interval of 2 ms those of 2 s.
+"""Copies of SYN, FIN and RST; held SYNs; broadcast ARP requests; frames of unknown hosts; discovery frames;
+packets that a queue has dropped, which agents send; and frames that are none of these, or cannot be parsed.
+"""
+# Number of the last delays that are kept: at an interval of 2 ms those of 2 s.
 _RECENT = 1024
 # A peak is shown for this long, seconds, and twice as long at most.
 PEAK_SHOWN = 15.0
 
 
 class Histogram:
-    """How many values were at most as large as each of some bounds, which ascend."""
+    """For each of some ascending bounds, the number of values that were not larger."""
 
     __slots__ = ("_counts", "bounds", "sum")
 
@@ -40,17 +41,17 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """So many values were counted."""
+        """The number of values."""
         return sum(self._counts)
 
     @property
     def cumulative(self) -> Iterator[int]:
-        """The number of values up to each bound; the last is of all."""
+        """The number of values up to each bound; the last number is of all values."""
         return accumulate(self._counts)
 
 
 class Delays:
-    """How late something was: a histogram of all, and the last as they were."""
+    """Delays: a histogram of all, and the last ones."""
 
     __slots__ = ("_recent", "histogram")
 
@@ -64,14 +65,14 @@ class Delays:
         self._recent.append(value)
 
     def recent(self, part: float) -> float | None:
-        """What this part (0 to 1) of the last thousand delays did not exceed; None: there were none."""
+        """The quantile ``part`` (0 to 1) of the last thousand delays; None: there were none."""
         ordered = sorted(self._recent)
         return ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else None
 
 
 class Peak:
-    """The largest value of the last :data:`PEAK_SHOWN` seconds, or of up to twice as long. Readings are much
-    more frequent than anybody's look at them: so a peak between two looks is not missed, whoever looks.
+    """The largest value of the last :data:`PEAK_SHOWN` seconds, or of up to twice as long. Values come much
+    more often than they are shown: so no client misses a peak between two requests.
     """
 
     __slots__ = ("_before", "_now", "_since")
@@ -81,14 +82,14 @@ class Peak:
         self._now = self._before = 0
 
     def note(self, value: int, now: float) -> None:
-        """A reading."""
+        """A new value."""
         if now - self._since >= PEAK_SHOWN:
             self._turn(now)
         if value > self._now:
             self._now = value
 
     def value(self, now: float) -> int:
-        """The largest reading of late."""
+        """The largest recent value."""
         if now - self._since >= PEAK_SHOWN:
             self._turn(now)
         return max(self._now, self._before)
@@ -100,11 +101,11 @@ class Peak:
 
 
 class Counts:
-    """Of the whole controller.
+    """Counters of the whole controller.
 
-    ``packet_ins`` by kind (:data:`PACKET_INS`); ``loop_delay``: how much later than it had asked for the loop
-    that reads queues went on; ``refused``: messages that a ``bridge`` or an ``agent`` has refused;
-    ``malformed``: messages of agents that could not be read.
+    ``packet_ins`` by kind (:data:`PACKET_INS`); ``loop_delay``: how much later than planned the loop that
+    reads queues continued; ``refused``: messages that a ``bridge`` or an ``agent`` has refused;
+    ``malformed``: messages of agents that could not be decoded.
     """
 
     def __init__(self) -> None:

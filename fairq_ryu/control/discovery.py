@@ -1,8 +1,8 @@
 """Link discovery: Ryu's topology service, for bridges only.
 
-The service would take agents for switches and send discovery frames to them, and it would parse every
-packet that comes in, twice. This one leaves agents alone, is handed discovery frames by the controller,
-and tells it of links that are lost and of frames that are sent.
+The service would take agents for bridges and send discovery frames to them, and it would parse every
+packet-in twice. This one ignores agents, gets discovery frames from the controller, and reports lost links
+and sent frames to it.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ from fairq_ryu.model import PortKey
 
 
 class _SteadyClock:
-    """What the service takes for the time of day. That may be set: forwards, and every link would be
-    taken for lost; backwards, and no frame would be sent until it has caught up.
+    """Replaces the time of day in the service. That clock may be set: forwards, and all links would be taken
+    for lost; backwards, and no frame would be sent until the clock has caught up.
     """
 
     time = staticmethod(time.monotonic)
 
 
 class Discovery(switches.Switches):
-    """Sends LLDP out of every port of every bridge. ``link_lost`` is called when none come any more,
-    ``frame_sent`` with every port that one leaves by.
+    """Sends LLDP frames out of every port of every bridge. ``link_lost`` is called when none come through a
+    link any more, ``frame_sent`` with the port of every frame that is sent.
     """
 
-    # In Ryu's eyes this is the module it loads for whoever asks about topology: now or later, one is enough.
+    # Ryu takes this for the module that it loads when another application uses topology: one instance is
+    # enough.
     __module__ = switches.__name__
     # Pause between two frames, seconds: the 80 ports of a fat-tree of 20 switches take half a second.
     LLDP_SEND_GUARD = 0.005
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # As --observe-links would; without links there are no paths.
+        # As --observe-links does; without links there are no paths.
         cfg.CONF.set_override("observe_links", True)
         self.link_lost: Callable[[PortKey, PortKey], None] = lambda _source, _target: None
         self.frame_sent: Callable[[PortKey], None] = lambda _port: None
@@ -51,8 +52,8 @@ class Discovery(switches.Switches):
         self.threads.append(hub.spawn(self._wake))
 
     def _wake(self) -> None:
-        """The service's loop sleeps until woken if all ports were new when it last looked: if all bridges
-        connect at one moment, they send one frame each, before their rules stand, and then none.
+        """The service's loop sleeps until woken if all ports were new when it last ran. If all bridges
+        connect at the same time, they send one frame each, before their rules are installed, and then none.
         """
         while self.is_active:
             hub.sleep(self.LLDP_SEND_PERIOD_PER_PORT)
@@ -60,23 +61,23 @@ class Discovery(switches.Switches):
 
     @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def state_change_handler(self, event: Any) -> None:
-        """A switch has connected or gone."""
+        """A switch has connected or disconnected."""
         if event.datapath.id is None or not oxm.is_agent(event.datapath.id):
             super().state_change_handler(event)
 
     @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def port_status_handler(self, event: Any) -> None:
-        """A port came, went or changed."""
+        """A port was added, removed or changed."""
         datapath = event.msg.datapath
         ports = self.port_state.get(datapath.id)
         if ports is None or oxm.is_agent(datapath.id):
             return
-        # The service fails on a port that goes or changes and was never there.
+        # The service fails on a port that is removed or changed and was never added.
         if event.msg.reason == ofp.OFPPR_ADD or event.msg.desc.port_no in ports:
             super().port_status_handler(event)
 
     def send_event_to_observers(self, event: Any, state: Any = None) -> None:
-        """Tell of an event; of lost links the controller is told at once."""
+        """Send an event to its observers; report lost links to the controller at once."""
         if isinstance(event, topology_event.EventLinkDelete):
             source, target = event.link.src, event.link.dst
             self.link_lost(PortKey(source.dpid, source.port_no), PortKey(target.dpid, target.port_no))
@@ -85,7 +86,7 @@ class Discovery(switches.Switches):
     def send_lldp_packet(self, port: Any) -> None:
         """A discovery frame leaves by a port."""
         super().send_lldp_packet(port)
-        # Of a port that is down, or of a bridge that has gone, the service says nothing, and sends nothing.
+        # For a port that is down, or of a bridge that has disconnected, the service sends nothing.
         known = self.ports.get(port)
         if known is not None and not known.is_down and port.dpid in self.dps:
             self.frame_sent(PortKey(port.dpid, port.port_no))
@@ -95,4 +96,4 @@ class Discovery(switches.Switches):
         super().lldp_packet_in_handler(event)
 
     def host_discovery_packet_in_handler(self, event: Any) -> None:
-        """Hosts are the controller's own business."""
+        """Does nothing: the controller learns hosts by itself."""

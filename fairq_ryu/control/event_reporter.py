@@ -1,4 +1,4 @@
-"""What is worth telling people of: queues, incasts, losses, announced flows, re-pins, switches."""
+"""Events that are reported to users: of queues, incasts, losses, announced flows, paths and switches."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import heapq
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from fairq_ryu.control.announcement_outcomes import Counted, Outcome, Outcomes
+from fairq_ryu.control.announcement_outcomes import Assignment, Counted, Outcome, Outcomes
 from fairq_ryu.control.events import Kind
-from fairq_ryu.fabric.flows.connection import Connection
 from fairq_ryu.fabric.topology.paths import Moved
-from fairq_ryu.model import Announcement, Congestion, FlowKey, PortKey
+from fairq_ryu.model import Congestion, FlowKey, PortKey
 
-# Deadlines that are waited for; of more, the rest is not told when it is missed.
+# Limit of deadlines that are watched; of flows beyond, a missed deadline is not reported.
 _MAX_DEADLINES = 100_000
-# So many that count no more are kept, and as many as there are that do, before the heap is cleared of them.
+# The heap is rebuilt when it has this many entries more than twice the number of valid ones.
 _SPARE = 64
 
 
 class Sink(Protocol):
-    """Who takes down what happens (:meth:`fairq_ryu.rest.streams.Streams.add`)."""
+    """Stores an event (:meth:`fairq_ryu.rest.streams.Streams.add`)."""
 
     def __call__(
         self,
@@ -32,64 +31,64 @@ class Sink(Protocol):
 
 
 class EventReporter:
-    """``name`` says what an interface is called, "" if that is not known."""
+    """Reports events to ``sink``. ``name`` returns the name of a port's interface, "" if it is not known."""
 
     def __init__(self, sink: Sink, name: Callable[[PortKey], str]) -> None:
         self._sink = sink
         self._name = name
         self._congested: dict[PortKey, Congestion] = {}
         self._incast: dict[PortKey, bool] = {}
-        # A heap, and the deadline of each flow: what is in the heap and not there as well counts no more.
+        # A heap, and the valid deadline of each flow: a heap entry that differs from it is outdated.
         self._deadlines: list[tuple[float, FlowKey]] = []
         self._due: dict[FlowKey, float] = {}
         self.outcomes = Outcomes(_MAX_DEADLINES)
-        """announced flows, of which the outcome is to be told"""
+        """announced flows whose outcome is to be reported"""
 
-    def _called(self, key: PortKey) -> str:
+    def _text(self, key: PortKey) -> str:
         name = self._name(key)
         return f"{name} ({key.dpid:x}:{key.port})" if name else f"port {key.dpid:x}:{key.port}"
 
     # Ports
 
     def congestion(self, key: PortKey, state: Congestion, backlog: int) -> None:
-        """A queue has crossed a threshold; of one that has not been congested, NOM is no news."""
+        """A queue has crossed a threshold. NOM of a queue that was not congested is no event."""
         if self._congested.get(key, Congestion.NOM) is not state:
             self._congested[key] = state
             kind, words = (
                 (Kind.CNG, "is congested") if state is Congestion.CNG else (Kind.NOM, "is calm again")
             )
-            self._sink(kind, f"the queue of {self._called(key)} {words}: {backlog:,} bytes", key)
+            self._sink(kind, f"the queue of {self._text(key)} {words}: {backlog:,} bytes", key)
 
     def incast(self, key: PortKey, incast: bool | None) -> None:
-        """Whether a policy holds the flows of a port for an incast; None: it does not say."""
+        """Whether a policy treats the flows of a port as an incast; None: it does not report this."""
         if self._incast.get(key, False) is not bool(incast):
             self._incast[key] = bool(incast)
             words = "incast: its flows are held at one segment" if incast else "the incast is over"
-            self._sink(Kind.INCAST, f"{self._called(key)}: {words}", key)
+            self._sink(Kind.INCAST, f"{self._text(key)}: {words}", key)
 
     def dropped(self, key: PortKey, packets: int) -> None:
         """A queue has dropped packets."""
-        self._sink(Kind.LOSS, f"the queue of {self._called(key)} has dropped", key, count=packets)
+        self._sink(Kind.LOSS, f"the queue of {self._text(key)} has dropped", key, count=packets)
 
     def unwatched(self, key: PortKey) -> None:
-        """Nobody tells of a port's thresholds any more: that it was congested is forgotten."""
+        """The thresholds of a port are not watched any more: forget its state."""
         self._congested.pop(key, None)
 
-    def port_gone(self, key: PortKey) -> None:
-        """A port has gone."""
+    def port_removed(self, key: PortKey) -> None:
+        """A port was removed."""
         self.unwatched(key)
         self._incast.pop(key, None)
 
     # Flows
 
     def moved(self, move: Moved) -> None:
-        """A connection goes another way."""
+        """A connection has another path."""
         ways = [" ".join(f"{p.dpid:x}:{p.port}" for p in each.path.forward) for each in (move.new, move.old)]
         self._sink(Kind.REPIN, f"{move.new.key} now goes by {ways[0]}, was by {ways[1]}", flow=move.new.key)
 
     def deadline(self, flow: FlowKey, deadline: float | None) -> None:
-        """A flow should end by then, seconds of the clock of :meth:`overdue`; None: no time is set. It has
-        one deadline at a time, the last that was said.
+        """Set the deadline of a flow, seconds of the clock of :meth:`report_overdue`; None: remove it. A flow
+        has one deadline, the last that was set.
         """
         if deadline is None:
             self._due.pop(flow, None)
@@ -103,9 +102,9 @@ class EventReporter:
             self._deadlines = [(when, each) for each, when in self._due.items()]
             heapq.heapify(self._deadlines)
 
-    def overdue(self, now: float, missed: Callable[[FlowKey, float], PortKey | None]) -> None:
-        """Tell of deadlines that have passed (``missed`` says on which port, if on any), and of announced
-        flows that have ended without sending all.
+    def report_overdue(self, now: float, missed: Callable[[FlowKey, float], PortKey | None]) -> None:
+        """Report deadlines that have passed (``missed`` returns the port on which the flow is late; None: on
+        none), and announced flows that have ended without sending all bytes.
         """
         while self._deadlines and self._deadlines[0][0] <= now:
             deadline, flow = heapq.heappop(self._deadlines)
@@ -116,27 +115,20 @@ class EventReporter:
             if key is not None and self.outcomes.missed(flow):
                 self._sink(Kind.MISSED, f"{flow} has missed its deadline", key, flow)
         for outcome in self.outcomes.due(now):
-            self._became(outcome)
+            self._report(outcome)
 
     # Announcements
 
-    def announced(
-        self,
-        flow: FlowKey,
-        announcement: Announcement | None,
-        connection: Connection,
-        started: float,
-        asked: bool,
-    ) -> None:
-        """The announcement holds for a flow from now on, see :meth:`Outcomes.announced`."""
-        self._became(self.outcomes.announced(flow, announcement, connection, started, asked))
+    def announced(self, assignment: Assignment) -> None:
+        """An announcement was assigned to a flow, or taken from it."""
+        self._report(self.outcomes.announced(assignment))
 
     def counted(self, found: Iterable[tuple[FlowKey, Counted]], now: float) -> None:
-        """A switch has told of flows."""
+        """A switch has reported records of flows."""
         for flow, record in found:
-            self._became(self.outcomes.counted(flow, record, now))
+            self._report(self.outcomes.counted(flow, record, now))
 
-    def _became(self, outcome: Outcome | None) -> None:
+    def _report(self, outcome: Outcome | None) -> None:
         if outcome is None:
             return
         kind, flow, port, acked, sent, size = outcome
@@ -150,14 +142,14 @@ class EventReporter:
 
     # Switches
 
-    def bridge(self, dpid: int, came: bool) -> None:
+    def bridge(self, dpid: int, connected: bool) -> None:
         """A bridge has connected, or its connection has ended."""
-        self._sink(Kind.BRIDGE, f"bridge {dpid:x} {'has connected' if came else 'has gone'}", dpid)
+        self._sink(Kind.BRIDGE, f"bridge {dpid:x} {'has connected' if connected else 'has gone'}", dpid)
 
-    def agent(self, dpid: int, came: bool) -> None:
-        """The same of an agent. What it has said of its ports is of another life then."""
+    def agent(self, dpid: int, connected: bool) -> None:
+        """An agent has connected, or its connection has ended. The states of its ports are forgotten."""
         for key in [key for key in self._congested if key.dpid == dpid]:
             self.unwatched(key)
         self._sink(
-            Kind.AGENT, f"the agent of bridge {dpid:x} {'has connected' if came else 'has gone'}", dpid
+            Kind.AGENT, f"the agent of bridge {dpid:x} {'has connected' if connected else 'has gone'}", dpid
         )

@@ -1,9 +1,9 @@
-"""What has happened lately: a bounded history that no single port can flush. Pure.
+"""The history of recent events: bounded, and no single port can flush it. Pure.
 
-Of what happens again and again at one place, the first is told at once. What follows within :attr:`gap` is
-counted, and told as one event when the gap is over, so that a queue that flaps a hundred times a second makes
-two events a second. Each kind has its own room, and each place a part of it: a port that flaps pushes out its
-own old events, and not that a switch has gone.
+Of repeated events of one place, the first is added at once. Those that follow within :attr:`gap` are counted
+and added as one event at the end of the gap, so that a queue that flaps a hundred times a second makes two
+events a second. Each kind has its own limit (``room``), and each place a share of it: a port that flaps
+replaces its own old events, not the one that a switch has disconnected.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairq_ryu.model import FlowKey
 
 
 class Kind(StrEnum):
-    """What kind of thing has happened."""
+    """Kinds of events."""
 
     CNG = "cng"
     NOM = "nom"
@@ -36,9 +36,9 @@ class Kind(StrEnum):
 
 
 class Event(NamedTuple):
-    """Something that has happened ``times`` times; the last time at ``time``, seconds of the history's clock.
+    """An event that has occurred ``times`` times; the last time at ``time``, seconds of the history's clock.
 
-    ``dpid``, ``port`` and ``flow`` say what it is about; None: nothing in particular.
+    ``dpid``, ``port`` and ``flow`` are what it concerns; None: nothing in particular.
     """
 
     id: int
@@ -56,14 +56,16 @@ Place = tuple[Kind, int | None, int | None]
 
 @dataclass(slots=True)
 class _Recent:
-    """What was told of a place at ``told``, and what has happened there since."""
+    """The last event of a place was added at ``added``; ``pending`` has what occurred there since."""
 
-    told: float
-    held: Event | None = None
+    added: float
+    pending: Event | None = None
 
 
 class History:
-    """The last events: ``room`` of each kind, ``share`` of these of one place. ``gap`` in seconds."""
+    """The last events: up to ``room`` of each kind, up to ``share`` of these of one place. ``gap`` in
+    seconds.
+    """
 
     def __init__(self, room: int = 500, share: int = 20, gap: float = 1.0) -> None:
         self.room = room
@@ -72,7 +74,7 @@ class History:
         self.last = 0
         """number of the last event; 0: there was none"""
         self.happened: Counter[Kind] = Counter(dict.fromkeys(Kind, 0))
-        """how often each kind of thing has happened, told or not"""
+        """how often each kind of event has occurred, added or only counted"""
         self._kinds: dict[Kind, dict[int, Event]] = {kind: {} for kind in Kind}
         self._places: dict[Place, deque[int]] = {}
         self._recent: dict[Place, _Recent] = {}
@@ -90,28 +92,30 @@ class History:
         flow: FlowKey | None = None,
         times: int = 1,
     ) -> Event | None:
-        """Something has happened. Returns the event, or None if it is only counted for now."""
+        """An event has occurred. Returns it if it was added, or None if it is only counted for now."""
         self.happened[kind] += times
         place = kind, dpid, port
         recent = self._recent.get(place)
-        if recent is None or (recent.held is None and now - recent.told >= self.gap):
+        if recent is None or (recent.pending is None and now - recent.added >= self.gap):
             self._recent[place] = _Recent(now)
             return self._keep(Event(0, now, kind, message, dpid, port, flow, times))
-        if recent.held is not None:
-            times += recent.held.times
-        recent.held = Event(0, now, kind, message, dpid, port, flow, times)
+        if recent.pending is not None:
+            times += recent.pending.times
+        recent.pending = Event(0, now, kind, message, dpid, port, flow, times)
         return None
 
     def due(self, now: float) -> list[Event]:
-        """Events that were counted and are told now, in the order in which they happened last."""
+        """Add events that were only counted, and whose gap is over. Returns them in the order of their last
+        occurrence.
+        """
         ready: list[Event] = []
         for place, recent in list(self._recent.items()):
-            if now - recent.told < self.gap:
+            if now - recent.added < self.gap:
                 continue
-            if recent.held is None:
+            if recent.pending is None:
                 del self._recent[place]
             else:
-                ready.append(recent.held)
+                ready.append(recent.pending)
                 self._recent[place] = _Recent(now)
         return [self._keep(event) for event in sorted(ready, key=lambda event: event.time)]
 

@@ -1,4 +1,4 @@
-"""The policy of a running controller: what it is, and its change, checked as the configuration is."""
+"""The policy of a running controller: reading it, and changing it with the checks of the configuration."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fairq_ryu.setting import Value, check_value
 
 
 class PolicyControl:
-    """Who may change the policies. ``config`` is what they were made from; changes are kept until the
-    controller ends, and not written to a file.
+    """Changes the policies. ``config`` is what they were made from; changes last until the controller ends
+    and are not written to a file.
     """
 
     def __init__(
@@ -34,11 +34,11 @@ class PolicyControl:
         self._config = config
         self._report = report
         self._log = log
-        # What one change says must have been said before the next one speaks.
-        self._turn = hub.Semaphore()
+        # One change at a time: its rules must be sent before those of the next.
+        self._lock = hub.Semaphore()
 
     def policy(self) -> dict[str, Any]:
-        """The policy now."""
+        """The current policy."""
         name = self._windows.engine.policy.name
         values = self._config.section(name)
         return {
@@ -65,7 +65,7 @@ class PolicyControl:
         """Change to ``policy`` (None: the one that runs) with ``parameters``. Everything is checked, and the
         new policies are made, before anything is done; raises :class:`UserError` otherwise.
         """
-        with self._turn:
+        with self._lock:
             self._change(policy, parameters)
         return self.policy()
 
@@ -83,13 +83,13 @@ class PolicyControl:
         self._config = config
         if not _alike(before, choice):
             self._windows.use(choice)
-            said = ", ".join(f"{key} = {value}" for key, value in values.items())
-            words = f"policy {name}{f' with {said}' if said else ''}"
+            listed = ", ".join(f"{key} = {value}" for key, value in values.items())
+            words = f"policy {name}{f' with {listed}' if listed else ''}"
             self._log.info("REST: now %s, was %s", words, before.default.name)
             self._report(Kind.POLICY, f"now {words}, was {before.default.name}")
 
     def _made(self, name: str, config: Config, anew: bool) -> Mapping[str, Policy]:
-        """The policies by name. Those that are not concerned stay the same objects, and go on undisturbed."""
+        """The policies by name. Those that do not change stay the same objects, with their state."""
         made = {policy.name: policy for policy in self._windows.engine.choice.policies}
         for each in {name, *(policy for _, policy in config.port_policies())}:
             if each not in made or (each == name and anew):
@@ -105,7 +105,7 @@ def _checked(policy: str, parameters: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def _alike(one: PolicyChoice, other: PolicyChoice) -> bool:
-    """Would it make no difference to any port?"""
+    """Whether the two choices make no difference to any port."""
     if len(one.rules) != len(other.rules) or not same(one.default, other.default):
         return False
     pairs = zip(one.rules, other.rules, strict=True)

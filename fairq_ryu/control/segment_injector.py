@@ -1,31 +1,32 @@
-"""What the controller says to hosts in a connection's name: window updates, duplicate ACKs, packets put back.
+"""Segments that the controller sends in a connection's name: window updates, duplicate ACKs, put-back
+packets.
 
-A forged segment enters where the receiver's own would: at its port, through all tables. So it takes the way
-of its ACKs, and every switch on that way lowers its window as it does theirs.
+A segment enters the network where the receiver's own segments do: at its port, through all tables. So it
+takes the path of the receiver's ACKs, and every switch on that path lowers its window as it does with these.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel.segment_state import MAX_KEYS
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.model import FlowKey, PortKey, SegmentState
-from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import parse, tcp_build, tcp_timestamps
 
-# A paused sender whose receiver's numbers do not come within so many seconds wakes by itself.
-_WAKE_PATIENCE = 0.5
+# A paused sender whose receiver's state is not reported within this time, seconds, wakes by itself.
+_WAKE_TIMEOUT = 0.5
 
 
 class SegmentInjector:
-    """Sends what :mod:`~fairq_ryu.packet.tcp_build` makes. ``said`` counts that, and what was not sent."""
+    """Sends what :mod:`~fairq_ryu.packet.tcp_build` builds. ``counts`` has the numbers of segments that were
+    sent, and of those that were not, with the reason.
+    """
 
     def __init__(self, fabric: FabricController, flows: FlowTable, links: Mapping[int, AgentLink]) -> None:
         self._fabric = fabric
@@ -33,10 +34,10 @@ class SegmentInjector:
         self._links = links
         self._addresses: dict[FlowKey, tcp_build.Addressing] = {}  # by connection
         self._waking: dict[FlowKey, float] = {}  # by the direction of the data
-        self.said: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
 
     def learn(self, frame: parse.Frame) -> None:
-        """A SYN was copied: its frame's addresses are those of its connection."""
+        """A SYN was copied: learn the link-layer addresses of its connection from its frame."""
         known = tcp_build.addressing(frame)
         if known is not None:
             self._addresses[known.key.connection] = known
@@ -54,70 +55,72 @@ class SegmentInjector:
 
     # Waking
 
-    def wake(self, flows: Iterable[FlowKey], told: Iterable[Any], now: float) -> None:
-        """These flows were paused and are not any more: when the switches ``told`` have got their rules,
-        their receivers' numbers are asked for, and then their senders are told.
+    def wake(self, flows: Iterable[FlowKey], informed: Iterable[Any], now: float) -> None:
+        """These flows were paused and are not any more. When the ``informed`` agents have installed their
+        rules, the receivers' last segments are requested; with these, window updates are sent to the senders.
         """
-        asked: dict[int, list[FlowKey]] = {}
+        wanted: dict[int, list[FlowKey]] = {}
         for flow in flows:
             receiver = self._receiver(flow)
             if receiver is None or receiver.dpid not in self._links:
-                self.said["wake: the receiver's switch has no agent"] += 1
+                self.counts["wake: the receiver's switch has no agent"] += 1
                 continue
             self._waking[flow] = now
-            asked.setdefault(receiver.dpid, []).append(flow.reversed)
-        if asked:
-            self._fabric.after(told, _asking(self._links, asked))
+            wanted.setdefault(receiver.dpid, []).append(flow.reversed)
+        if wanted:
+            self._fabric.after_barriers(informed, lambda: self._request(wanted))
 
-    def states(self, states: Iterable[SegmentState], now: float) -> None:
-        """An agent has told receivers' numbers: whoever waits for one is woken."""
+    def _request(self, wanted: Mapping[int, list[FlowKey]]) -> None:
+        for dpid, keys in wanted.items():
+            link = self._links.get(dpid)
+            if link is not None:
+                link.request_segments(keys)
+
+    def send_updates(self, states: Iterable[SegmentState], now: float) -> None:
+        """An agent has reported the last segments of receivers: wake the senders that wait for them."""
         for state in states:
             flow = state.key.reversed
             since = self._waking.pop(flow, None)
             if since is None:
                 continue
-            if now - since > _WAKE_PATIENCE:
-                self.said["wake: the numbers came too late"] += 1
+            if now - since > _WAKE_TIMEOUT:
+                self.counts["wake: the numbers came too late"] += 1
                 continue
             known = self._addresses.get(flow.connection)
             if known is None:
-                self.said["wake: addresses not known"] += 1
+                self.counts["wake: addresses not known"] += 1
                 continue
-            made = tcp_build.window_update(known, state)
-            self._say(flow, "wake", [made] if isinstance(made, bytes) else made)
+            update = tcp_build.window_update(known, state)
+            self._send(flow, "wake", [update] if isinstance(update, bytes) else update)
 
     # Recovery
 
-    def duplicates(self, flow: FlowKey, state: SegmentState) -> None:
-        """Three duplicates of the receiver's last ACK."""
+    def send_duplicates(self, flow: FlowKey, state: SegmentState) -> None:
+        """Send three duplicates of the receiver's last ACK."""
         known = self._addresses.get(flow.connection)
         if known is None:
-            self.said["dupack: addresses not known"] += 1
+            self.counts["dupack: addresses not known"] += 1
             return
-        self._say(flow, "dupack", tcp_build.duplicates(known, state, state.window))
+        self._send(flow, "dupack", tcp_build.duplicates(known, state, state.window))
 
     def put_back(self, port: PortKey, frame: bytes, tsecr: int | None) -> None:
         """Send a frame out by the port that has dropped it; with the timestamp that its receiver has echoed
         last (None: not known), should that be newer.
         """
-        bridge = self._fabric.bridges.get(port.dpid)
-        if bridge is not None:
-            if tsecr is not None:
-                frame = tcp_timestamps.renewed(frame, tsecr)
-            bridge.send_msg(pipeline.packet_out(bridge, frame, ofp.OFPP_CONTROLLER, [port.port]))
-            self.said["reinject"] += 1
+        if tsecr is not None:
+            frame = tcp_timestamps.renewed(frame, tsecr)
+        if self._fabric.inject(port, [frame], ofp.OFPP_CONTROLLER, port.port):
+            self.counts["reinject"] += 1
 
-    def _say(self, flow: FlowKey, what: str, made: list[bytes] | tcp_build.Refusal) -> None:
+    def _send(self, flow: FlowKey, kind: str, segments: list[bytes] | tcp_build.Refusal) -> None:
+        """Send segments in the name of a flow's receiver, or count why they are not sent."""
         receiver = self._receiver(flow)
-        bridge = None if receiver is None else self._fabric.bridges.get(receiver.dpid)
-        if isinstance(made, tcp_build.Refusal) or receiver is None or bridge is None:
-            self.said[
-                f"{what}: {made if isinstance(made, tcp_build.Refusal) else 'the receiver is not known'}"
-            ] += 1
-            return
-        self.said[what] += 1
-        for segment in made:
-            bridge.send_msg(pipeline.packet_out(bridge, segment, receiver.port, [ofp.OFPP_TABLE]))
+        if isinstance(segments, tcp_build.Refusal):
+            self.counts[f"{kind}: {segments}"] += 1
+        elif receiver is not None and self._fabric.inject(receiver, segments, receiver.port, ofp.OFPP_TABLE):
+            self.counts[kind] += 1
+        else:
+            self.counts[f"{kind}: the receiver is not known"] += 1
 
     def _receiver(self, flow: FlowKey) -> PortKey | None:
         """The port that the flow's receiver is behind."""
@@ -127,14 +130,3 @@ class SegmentInjector:
             return path.forward[-1]
         host = self._fabric.hosts.by_ip(flow.dst)
         return None if host is None else host.port
-
-
-def _asking(links: Mapping[int, AgentLink], asked: Mapping[int, list[FlowKey]]) -> Callable[[], None]:
-    def ask() -> None:
-        for dpid, keys in asked.items():
-            link = links.get(dpid)
-            if link is not None:
-                for at in range(0, len(keys), MAX_KEYS):
-                    link.ask_segments(keys[at : at + MAX_KEYS])
-
-    return ask

@@ -1,4 +1,4 @@
-"""Long readings in short turns, so that the control loop is not kept waiting."""
+"""Long readings in short steps, so that other greenlets, above all the control loop, run in between."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TypeVar
 from ryu.lib import hub
 
 T = TypeVar("T")
-# Queues are read every 2 ms, and whoever lists a million flows must not delay that: rows made in one turn.
+# Rows that are made in one step: queues are read every 2 ms, which a list of a million flows must not delay.
 ROWS_PER_TURN = 50
-# Connections or entries looked at in one turn: a look costs far less than a row.
+# Connections or entries that are only looked at in one step: this costs far less than a row.
 LOOKS_PER_TURN = 500
 
 
 def in_turns(rows: Iterable[T], per_turn: int = ROWS_PER_TURN) -> Iterator[T]:
-    """The same rows, with a turn for the rest of the controller after every ``per_turn``."""
+    """The same rows; other greenlets run after every ``per_turn``."""
     for count, row in enumerate(rows, 1):
         yield row
         if count % per_turn == 0:

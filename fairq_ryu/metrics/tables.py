@@ -207,9 +207,9 @@ def fabric(state: ControllerState, now: float) -> Samples:
     known = sorted(fabric.topology.known_switches | set(windows.links))
     gif = _gif_states(windows.engine.gif().values(), now)
     losses: Counter[str] = Counter()
-    for each in windows.recoveries:
+    for each in windows.recovery:
         losses.update(asdict(each.counters))
-    said = windows.injector.said
+    said = windows.injector.counts
     unsaid = ((key.partition(": "), count) for key, count in sorted(said.items()) if ": " in key)
     return {
         "fairq_bridge_connected": [((dpid_text(dpid),), dpid in fabric.bridges) for dpid in known],
@@ -227,7 +227,7 @@ def fabric(state: ControllerState, now: float) -> Samples:
         "fairq_announcements": [((), len(windows.announcements))],
         "fairq_announcements_made_total": [((), windows.announcements.made)],
         "fairq_gif_flows": [((state,), gif[state]) for state in _GIF_STATES],
-        "fairq_losses_remembered": [((), sum(len(each) for each in windows.recoveries))],
+        "fairq_losses_remembered": [((), sum(len(each) for each in windows.recovery))],
         "fairq_losses_total": [((), losses["lost"])],
         "fairq_losses_repeated_total": [((), losses["repeated"])],
         "fairq_losses_settled_total": [((name,), losses[name]) for name in _SETTLED],

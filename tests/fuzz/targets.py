@@ -125,7 +125,7 @@ class ControllerTarget:
             raise Fault(f"more than one line: {said}")
         if (
             switch_listener.CONNECTIONS.by_dpid
-            or self.app._joining
+            or len(self.app.switches.joining)
             or self.app.fabric.bridges
             or self.discovery.dps
         ):
@@ -136,11 +136,8 @@ class ControllerTarget:
         """What the application does in greenlets of its own."""
         app = self.app
         now = time.monotonic()
-        while app._copies:
-            frame, segment, in_port, came = app._copies.popleft()
-            app._segment(frame, segment, in_port, now, came)
-        while app._held_syns:
-            app._held(*app._held_syns.take(), now)
+        app.tracker.drain()
+        app.admission.drain()
         if app.fabric.stale:
             app.fabric.refresh()
         app.fabric.tick(now)

@@ -82,8 +82,8 @@ class RestSite:
         now = time.monotonic()
         for dpid in (1, 2):
             ports = [PortState(number, True, f"s{dpid}-eth{number}") for number in (1, 2)]
-            self.fabric.bridge_came(FakeSwitch(dpid, self.log), ports, [], now - 10)
-            self.reporter.bridge(dpid, came=True)
+            self.fabric.bridge_connected(FakeSwitch(dpid, self.log), ports, [], now - 10)
+            self.reporter.bridge(dpid, connected=True)
         for a, b in ((PortKey(1, 2), PortKey(2, 2)), (PortKey(2, 2), PortKey(1, 2))):
             self.fabric.link_seen(a, b)
         self.fabric.tick(now)
@@ -92,14 +92,14 @@ class RestSite:
             self.fabric.host_seen(self.fabric.bridges[number], frame, PortKey(number, 1), now)
         self.fabric.refresh()
         self.windows.name_ports(now)
-        self.link = self.windows.agent_came(FakeSwitch(oxm.agent_dpid(2), self.log))
+        self.link = self.windows.agent_connected(FakeSwitch(oxm.agent_dpid(2), self.log))
 
     def open(self, count: int, sport: int = 33000) -> None:
         """Connections from the first host to the second."""
         now = time.monotonic()
         for number in range(count):
             key = KEY._replace(sport=sport + number % 30000, dport=80 + number // 30000)
-            found = self.fabric.path(key, PortKey(1, 1), "02:00:00:00:00:02")
+            found = self.fabric.assign_path(key, PortKey(1, 1), "02:00:00:00:00:02")
             path = None if found is None else found.path
             for said, port, way in (
                 (segment(key, "S", seq=1, mss=1460, wscale=9), PortKey(1, 1), path),
@@ -122,11 +122,11 @@ class RestSite:
             QueueDepth(number, 2, backlog, backlog + 999, LIMIT, 6_250_000, drops, 0, int(now * 1e9))
             for number in (1, 2)
         ]
-        self.windows.depths(self.link, depths, now)
+        self.windows.queues_read(self.link, depths, now)
 
     def congestion(self, state: Congestion, backlog: int = 60_000) -> None:
         """The agent tells that the second host's queue has crossed a threshold."""
-        self.windows.congestion(self.link, CongestionNotice(1, state, backlog, 1), time.monotonic())
+        self.windows.threshold_crossed(self.link, CongestionNotice(1, state, backlog, 1), time.monotonic())
 
     def ask(self, path: str, method: str = "GET", body: bytes | None = None, **environ: Any) -> Any:
         """A request as the server would hand it on; writes have the token, None takes something away."""
@@ -147,7 +147,7 @@ def main() -> None:
 
     settings = dict(each.split("=") for each in sys.argv[2:])
     site = RestSite("sed", **{name: int(value) for name, value in settings.items()})
-    site.windows.agent_came(FakeSwitch(oxm.agent_dpid(1), site.log))  # so that it is ready
+    site.windows.agent_connected(FakeSwitch(oxm.agent_dpid(1), site.log))  # so that it is ready
 
     def happen() -> None:
         state = Congestion.NOM
@@ -158,7 +158,7 @@ def main() -> None:
             drops += 1
             site.sample(drops=drops)
             site.congestion(state)
-            site.windows.overdue(time.monotonic())
+            site.windows.report_overdue(time.monotonic())
             site.streams.tick()
 
     hub.spawn(happen)

@@ -65,7 +65,8 @@ def crowded() -> Any:
     site.fabric.hosts.seen("02:00:00:00:00:0a", A, KEY.src)
     site.fabric.topology.add_switch(2, [(1, True)], now)
     link, site.fabric.names[PortKey(2, 1)] = site.link, 's2-"eth1"'
-    site.fabric.meters_told(1, [SimpleNamespace(band_stats=[SimpleNamespace(packet_band_count=11)])])
+    meter = SimpleNamespace(band_stats=[SimpleNamespace(packet_band_count=11)])
+    site.fabric.copy_meters.counted(site.bridge, [meter])
     site.fabric.repins = 2
 
     site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=9_000_000, deadline=5.0), now)
@@ -75,9 +76,9 @@ def crowded() -> Any:
     controller.traffic.counted(1, [count])
     for port in (A, B, C):
         record = QueueDepth(port.port, 1, QUEUE, PEAK, LIMIT, RATE, DROPS, 5_000_000_000, 10**9)
-        site.windows.depths(link, [record], now)
-    site.windows.congestion(link, CongestionNotice(B.port, Congestion.CNG, QUEUE, 10**9), now)
-    site.windows.progress(link, B.port, [], now)
+        site.windows.queues_read(link, [record], now)
+    site.windows.threshold_crossed(link, CongestionNotice(B.port, Congestion.CNG, QUEUE, 10**9), now)
+    site.windows.port_flows_reported(link, B.port, [], now)
     controller.streams.add(Kind.CNG, "", B)
     controller.streams.add(Kind.CNG, "", B)  # told later, counted now
     controller.streams.add(Kind.LOSS, "", B, count=7)
@@ -86,14 +87,14 @@ def crowded() -> Any:
     # One of each kind of plan, whatever the laws want.
     engine._ports[A].plan = WindowPlan(pool=50_000, flows={BACK: 3000})
     engine._ports[B].plan = WindowPlan(window=6000)
-    site.windows.lost(B, b"\0" * 60, 60, now)
-    site.windows.injector.said.update({"wake": 3, "dupack": 1, "dupack: addresses not known": 2})
-    site.windows.segments([state(KEY)], now)
+    site.windows.packet_dropped(B, b"\0" * 60, 60, now)
+    site.windows.injector.counts.update({"wake": 3, "dupack": 1, "dupack: addresses not known": 2})
+    site.windows.segments_reported([state(KEY)], now)
     site.fabric.paths._keep(Assigned(KEY, A, B, ((A, B),), True))
     link.flows_unscaled = 4
 
-    link.ask_queues(now)
-    link.queues_answered(now + ROUND_TRIP)
+    link.request_queues(now)
+    link.queue_reply_complete(now + ROUND_TRIP)
     controller.counts.loop_delay.observe(LATE)
     controller.counts.packet_ins["tcp"] += 5
     controller.metrics = Metrics(controller.state)

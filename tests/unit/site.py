@@ -91,14 +91,14 @@ class Site:
         )
         self.bridge = FakeSwitch(1, self.log)
         ports = [PortState(number, True, f"s1-eth{number}") for number in (1, 2, 3)]
-        self.fabric.bridge_came(self.bridge, ports, [], 0.0)
+        self.fabric.bridge_connected(self.bridge, ports, [], 0.0)
         if agent:
             self.connect_agent()
         self.log.clear()
 
     def connect_agent(self) -> None:
         self.agent = FakeSwitch(oxm.agent_dpid(1), self.log)
-        self.link = self.windows.agent_came(self.agent)
+        self.link = self.windows.agent_connected(self.agent)
 
     @property
     def injector(self):
@@ -118,7 +118,7 @@ class Site:
         """A SYN is copied at its sender's port, as the controller is told of it. ``path`` of KEY."""
         macs = (CLIENT_MAC, SERVER_MAC) if key.dport == KEY.dport else (SERVER_MAC, CLIENT_MAC)
         said = segment(key, flags, **numbers)
-        self.windows.syn(Frame(*macs, (), key.src, None, said, 0))
+        self.windows.syn_copied(Frame(*macs, (), key.src, None, said, 0))
         self.segment(said, now, path)
 
     def segment(self, said, now: float, path: FlowPath | None = LOCAL) -> None:
@@ -143,7 +143,7 @@ class Site:
 
     def sample(self, port: PortKey, now: float, backlog: int = 0) -> None:
         record = QueueDepth(port.port, 0, backlog, backlog, LIMIT, 25_000_000, 0, 0, int(now * 1e9))
-        self.windows.depths(self.link, [record], now)
+        self.windows.queues_read(self.link, [record], now)
 
     def answer_barriers(self) -> None:
         for dpid, message in list(self.log):

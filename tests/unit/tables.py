@@ -97,7 +97,7 @@ class Fabric:
         numbers = {port.port for port in self.wires if port.dpid == dpid}
         numbers |= {port.port for port in self.at.values() if port.dpid == dpid}
         ports = [PortState(number, True, f"s{dpid}-eth{number}") for number in sorted(numbers)]
-        self.fabric.bridge_came(self.bridges[dpid], ports, [], 0.0)
+        self.fabric.bridge_connected(self.bridges[dpid], ports, [], 0.0)
 
     # Events
 

@@ -19,8 +19,8 @@ def link(*limits: int, govern_all: bool = False) -> AgentLink:
 def asked(agent: AgentLink, now: float) -> int | None:
     """The port whose queue is asked for at that time; it is answered at once."""
     agent.datapath.packets.clear()
-    agent.ask_queues(now)
-    agent.queues_answered(now)
+    agent.request_queues(now)
+    agent.queue_reply_complete(now)
     (packet,) = agent.datapath.packets
     return queue_depth.decode_request(packet[-queue_depth.REQUEST_SIZE :])
 
@@ -44,19 +44,19 @@ def test_otherwise_all_ports_are_asked(agent):
 
 def test_queues_are_asked_for_again_when_the_answer_is_there_or_overdue():
     agent = link()
-    agent.ask_queues(10.0)
-    agent.ask_queues(10.5)
+    agent.request_queues(10.0)
+    agent.request_queues(10.5)
     assert len(agent.datapath.packets) == 1
-    agent.ask_queues(11.1)
+    agent.request_queues(11.1)
     assert len(agent.datapath.packets) == 2
-    agent.queues_answered(11.15)
-    agent.ask_queues(11.2)
+    agent.queue_reply_complete(11.15)
+    agent.request_queues(11.2)
     assert len(agent.datapath.packets) == 3
 
 
 def read(agent: AgentLink, *peaks: int) -> None:
     for peak in peaks:
-        agent.read(QueueDepth(1, 0, 10, peak, 1000, 0, 0, 0, 0), 0.0)
+        agent.replace_reading(QueueDepth(1, 0, 10, peak, 1000, 0, 0, 0, 0), 0.0)
 
 
 def shown(agent: AgentLink, peaks: Peaks, now: float) -> int:
@@ -75,7 +75,7 @@ def test_the_live_state_has_the_longest_queue_since_the_state_before():
     assert shown(agent, peaks, 11.0) == 40
     read(agent, 800, 20)
     assert shown(agent, peaks, 90.0) == 20
-    agent.port_gone(1)
+    agent.port_removed(1)
     assert agent.take_peak(1) == 0
 
 

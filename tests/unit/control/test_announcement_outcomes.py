@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import logging
-from functools import partialmethod
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fairq_ryu.apps.controller import Controller
 from fairq_ryu.channel import flow_records, oxm
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control import event_reporter
-from fairq_ryu.control.announcement_outcomes import Counted, Outcomes
+from fairq_ryu.control.announcement_outcomes import Assignment, Counted, Outcomes
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.events import Kind
+from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.deadlines.request import request
 from fairq_ryu.fabric.flows.table import SYN_TIMEOUT, FlowTable
@@ -33,21 +31,17 @@ NOTHING_SENT = f"{KEY} has ended without sending"
 class Story:
     """A controller with one switch, whose clock the test moves; what was told is in ``events``."""
 
-    _apply = Controller._apply
-    _release_if_over = Controller._release_if_over
-    on_all_records = partialmethod(Controller._on_records)
-
     def __init__(self, policy: str = "sed", *services: Service) -> None:
         log = logging.getLogger(__name__)
         self.config = Config({}, services=services)
         self.events: list[tuple[Kind, str, PortKey | None, FlowKey | None]] = []
-        self.fabric: Any = SimpleNamespace(release=lambda *_, **__: None)
         self.flows = FlowTable(IDLE)
         self.reporter = EventReporter(self._told, lambda _: "")
         choice = PolicyChoice(make(policy, self.config))
         fabric = FabricController(self.config, log)
         self.windows = WindowController(choice, self.config, fabric, self.flows, log, self.reporter)
-        self.link = self.windows.agent_came(FakeSwitch(oxm.agent_dpid(1)))
+        self.tracker = FlowTracker(fabric, self.flows, self.windows, log)
+        self.link = self.windows.agent_connected(FakeSwitch(oxm.agent_dpid(1)))
         self.events.clear()
 
     def _told(
@@ -66,7 +60,7 @@ class Story:
     def send(self, flags: str, now: float, key: FlowKey = KEY, **numbers: int) -> None:
         there = key.dport == KEY.dport
         port, path = (A, LOCAL) if there else (B, LOCAL.reversed)
-        self._apply(self.flows.segment(segment(key, flags, **numbers), port, path, now), now)
+        self.tracker.apply(self.flows.segment(segment(key, flags, **numbers), port, path, now), now)
 
     def open(self, now: float = 0.0, isn: int = ISN) -> None:
         self.send("S", now, seq=isn)
@@ -95,12 +89,12 @@ class Story:
         back = flow_records.FlowRecord(BACK, A.port, flags, 7, 1460, bytes=0, acked=0, **rest)
         found = [there, back] if port is None else [there]
         if port is None:
-            self.on_all_records(self.link, found, now)
+            self.tracker.recorded(self.link, found, now)
         else:
-            self.windows.progress(self.link, port, found, now)
+            self.windows.port_flows_reported(self.link, port, found, now)
 
     def wait(self, until: float) -> None:
-        self.windows.overdue(until)
+        self.windows.report_overdue(until)
 
 
 @pytest.fixture
@@ -199,7 +193,7 @@ def test_a_flow_takes_another_path_and_meets_its_deadline_once(announced):
     announced.record(0.5, SIZE)
     for path in (None, LOCAL):
         events = announced.flows.forget_port(B) if path is None else announced.flows.repath(KEY, path, 0.6)
-        announced._apply(events, 0.6)
+        announced.tracker.apply(events, 0.6)
     announced.record(0.7, SIZE)
     assert announced.kinds == [MET]
 
@@ -298,7 +292,7 @@ def test_a_refused_connection_has_sent_nothing(story):
 def test_a_syn_that_nobody_answers(story):
     story.announce(deadline=None)
     story.send("S", 0.0, seq=ISN)
-    story._apply(story.flows.expire(SYN_TIMEOUT + 1), SYN_TIMEOUT + 1)
+    story.tracker.apply(story.flows.expire(SYN_TIMEOUT + 1), SYN_TIMEOUT + 1)
     story.wait(SYN_TIMEOUT + 1)
     assert story.events == [(UNSENT, NOTHING_SENT, B, KEY)]
 
@@ -308,7 +302,7 @@ def test_a_flow_that_falls_silent_has_ended_when_the_table_gives_it_up(story):
     story.open()
     story.record(1.0, 0)
     story.record(50.0, 0, idle=49.0)
-    story._apply(story.flows.expire(IDLE + 2), IDLE + 2)
+    story.tracker.apply(story.flows.expire(IDLE + 2), IDLE + 2)
     story.wait(IDLE + 2)
     assert story.kinds == [UNSENT]
 
@@ -318,7 +312,7 @@ def test_an_agent_that_has_lost_its_records_says_nothing_of_ends(story):
     story.open()
     story.record(4.0, 5_000)
     for now in (5.0, 6.0, 7.0):
-        story.on_all_records(story.link, [], now)
+        story.tracker.recorded(story.link, [], now)
     assert story.flows.get(KEY) is None
     story.wait(60.0)
     assert story.events == []
@@ -413,14 +407,14 @@ def test_floods_of_a_service_are_no_events_and_take_no_room(monkeypatch):
     story.wait(4.0)
     assert story.kinds == [UNSENT]
     end = SYN_TIMEOUT + 1
-    story._apply(story.flows.expire(end), end)
+    story.tracker.apply(story.flows.expire(end), end)
     story.wait(60.0)
     assert story.kinds == [UNSENT]
     assert not story.reporter.outcomes
 
 
 def test_a_flow_that_ends_on_no_port_is_forgotten(announced):
-    announced._apply(announced.flows.forget_switch(1), 1.0)
+    announced.tracker.apply(announced.flows.forget_switch(1), 1.0)
     announced.close(2.0)
     assert list(announced.reporter.outcomes) == [KEY]
     announced.windows.prune(15.0)
@@ -435,6 +429,6 @@ def test_no_more_flows_than_there_is_room_for():
         net.open(key=key)
         connection = net.table.get(key)
         assert connection is not None
-        outcomes.announced(key, Announcement(9, 1.0), connection, 0.0, True)
+        outcomes.announced(Assignment(key, Announcement(9, 1.0), connection, 0.0, True))
     assert [key.sport for key in outcomes] == [1, 2]
     assert outcomes.counted(KEY._replace(sport=3), Counted(B, 9, 9, 0.0, True, False), 0.5) is None

@@ -97,8 +97,8 @@ def test_rules_that_stand_when_their_agent_goes_are_counted_as_cut():
     site.policy.plan = WindowPlan(pool=9000)
     site.open()
     site.sample(B, 0.1)
-    assert site.link.rules_said == 1
-    site.windows.agent_gone(site.link)
+    assert site.link.rule_messages == 1
+    site.windows.agent_disconnected(site.link)
     assert site.windows.leases_cut == 1 and site.windows.engine.rules(0.1)[1] == 0
     site.connect_agent()
     assert site.windows.leases_cut == 1
@@ -109,31 +109,31 @@ def test_rules_that_stand_when_their_agent_goes_are_counted_as_cut():
 
 def test_a_round_trip_is_from_the_question_to_its_answer_and_silence_is_counted():
     link = AgentLink(FakeSwitch(oxm.agent_dpid(5)), False)
-    link.ask_queues(10.0)
-    link.ask_queues(10.5)  # nothing is asked: the answer may still come
-    link.queues_answered(10.6)
+    link.request_queues(10.0)
+    link.request_queues(10.5)  # nothing is asked: the answer may still come
+    link.queue_reply_complete(10.6)
     assert (link.round_trip.count, link.unanswered) == (1, 0)
     assert link.round_trip.sum == pytest.approx(0.6)
-    link.queues_answered(10.7)  # nobody has asked
-    link.ask_queues(11.0)
-    link.ask_queues(12.5)
+    link.queue_reply_complete(10.7)  # nobody has asked
+    link.request_queues(11.0)
+    link.request_queues(12.5)
     assert (link.round_trip.count, link.unanswered) == (1, 1)
 
 
 def test_a_reading_tells_the_one_before_and_its_peak_stays_for_a_while():
     link = AgentLink(FakeSwitch(oxm.agent_dpid(5)), False)
     first, second = (QueueDepth(2, 0, 10, peak, 1000, 0, 0, 0, 0) for peak in (900, 20))
-    assert link.read(first, 1.0) is None
-    assert link.read(second, 1.002) is first
+    assert link.replace_reading(first, 1.0) is None
+    assert link.replace_reading(second, 1.002) is first
     assert link.depths[2] is second and link.peaks[2].value(1.1) == 900
-    link.port_gone(2)
+    link.port_removed(2)
     assert not link.peaks
 
 
 def test_queues_reach_the_link_by_way_of_the_windows():
     site = Site()
     record = QueueDepth(B.port, 0, 5, 70_000, 125_000, 0, 0, 0, 10**9)
-    site.windows.depths(site.link, [record], 1.0)
+    site.windows.queues_read(site.link, [record], 1.0)
     assert queue_depth.decode_reply(queue_depth.encode_reply([site.link.depths[B.port]])) == [record]
     assert site.link.peaks[B.port].value(1.0) == 70_000
 

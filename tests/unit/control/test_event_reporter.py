@@ -60,27 +60,27 @@ def test_a_deadline_is_missed_once_and_not_before(told):
     told.reporter.deadline(KEY, 5.0)
     told.reporter.deadline(KEY, 5.0)  # it passes two ports
     told.reporter.deadline(KEY.reversed, None)
-    told.reporter.overdue(4.9, lambda *_: late[0])
+    told.reporter.report_overdue(4.9, lambda *_: late[0])
     assert told.events == []
-    told.reporter.overdue(5.1, lambda *_: late[0])
+    told.reporter.report_overdue(5.1, lambda *_: late[0])
     assert told.kinds == [Kind.MISSED]
     assert told.events[0][2:4] == (PORT, KEY)
     told.reporter.deadline(KEY, 6.0)
     late[0] = None  # all of it has arrived
-    told.reporter.overdue(7.0, lambda *_: late[0])
+    told.reporter.report_overdue(7.0, lambda *_: late[0])
     assert len(told.events) == 1
 
 
 def test_a_flow_has_one_deadline_the_last_that_was_said(told):
     for when in (5.0, 9.0, 7.0):
         told.reporter.deadline(KEY, when)
-    told.reporter.overdue(6.9, lambda *_: PORT)
+    told.reporter.report_overdue(6.9, lambda *_: PORT)
     assert told.events == []
-    told.reporter.overdue(10.0, lambda *_: PORT)
+    told.reporter.report_overdue(10.0, lambda *_: PORT)
     assert told.kinds == [Kind.MISSED]
     told.reporter.deadline(KEY, 11.0)
     told.reporter.deadline(KEY, None)
-    told.reporter.overdue(12.0, lambda *_: PORT)
+    told.reporter.report_overdue(12.0, lambda *_: PORT)
     assert told.kinds == [Kind.MISSED]
 
 
@@ -93,7 +93,7 @@ def test_a_flow_that_is_announced_again_and_again_takes_no_room(told, monkeypatc
     for other in others:
         told.reporter.deadline(other, 6.0)
     told.reporter.deadline(KEY, 6.5)  # of one that is known, there is always room for news
-    told.reporter.overdue(7.0, lambda *_: PORT)
+    told.reporter.report_overdue(7.0, lambda *_: PORT)
     assert [event[3] for event in told.events] == [*others[:2], KEY]
 
 
@@ -101,8 +101,8 @@ def test_an_agent_that_comes_back_tells_of_congestion_anew(told):
     other = PORT._replace(dpid=3)
     for port in (PORT, other):
         told.reporter.congestion(port, Congestion.CNG, 1)
-    told.reporter.agent(PORT.dpid, came=False)
-    told.reporter.agent(PORT.dpid, came=True)
+    told.reporter.agent(PORT.dpid, connected=False)
+    told.reporter.agent(PORT.dpid, connected=True)
     for port in (PORT, other):
         told.reporter.congestion(port, Congestion.CNG, 1)
     assert [event[2] for event in told.events if event[0] is Kind.CNG] == [PORT, other, PORT]
@@ -165,7 +165,7 @@ def test_a_missed_deadline():
     body = b'{"src": "10.0.0.1", "dst": "10.0.0.2", "dport": 80, "deadline": 0.001, "size": 9000}'
     assert site.ask("/v1/announcements", "POST", body).status_code == 201
     assert "missed" not in kinds(site)
-    site.windows.overdue(time.monotonic() + 1)
+    site.windows.report_overdue(time.monotonic() + 1)
     (event,) = site.streams.history.since(kind=Kind.MISSED)
     assert event.flow == KEY and event.message == f"{KEY} has missed its deadline"
 
@@ -179,7 +179,7 @@ def test_an_incast_is_told():
 
 def test_agents_come_and_go():
     site = RestSite()
-    site.windows.agent_gone(site.link)
+    site.windows.agent_disconnected(site.link)
     words = [event.message for event in site.streams.history.since(kind=Kind.AGENT)]
     assert words[0] == "the agent of bridge 2 has connected"
     site.streams.history.due(time.monotonic() + 9)

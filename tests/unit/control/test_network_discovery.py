@@ -32,7 +32,7 @@ class Pair:
 
     def come(self, dpid: int, now: float = 0.0) -> None:
         ports = [PortState(number, True, f"s{dpid}-eth{number}") for number in (1, 2)]
-        self.fabric.bridge_came(self.bridges[dpid], ports, [], now)
+        self.fabric.bridge_connected(self.bridges[dpid], ports, [], now)
 
     def answer(self, *dpids: int) -> None:
         """These bridges answer what they were asked until now."""
@@ -42,7 +42,7 @@ class Pair:
 
     def sweep(self) -> None:
         for port in (HOST1, LINK1, LINK2, HOST2):
-            self.fabric.frame_sent(port)
+            self.fabric.discovery_frame_sent(port)
 
     def confirm(self, now: float) -> None:
         self.fabric.tick(now)
@@ -73,11 +73,11 @@ def test_time_alone_does_not_decide(pair):
     pair.fabric.tick(5 * SETTLE)  # no frame was sent
     assert pair.roles() == {PortRole.UNDECIDED}
     for port in (HOST1, LINK1, LINK2):
-        pair.fabric.frame_sent(port)
+        pair.fabric.discovery_frame_sent(port)
     pair.confirm(5 * SETTLE)
     pair.fabric.tick(6 * SETTLE)  # not by every port
     assert pair.roles() == {PortRole.UNDECIDED}
-    pair.fabric.frame_sent(HOST2)
+    pair.fabric.discovery_frame_sent(HOST2)
     pair.confirm(6 * SETTLE)
     pair.fabric.tick(6 * SETTLE)
     assert pair.roles() == {PortRole.HOST}
@@ -113,12 +113,12 @@ def test_frames_that_find_a_bridge_without_rules_do_not_count(pair):
 
 
 def test_a_bridge_that_comes_later_has_to_be_waited_for(pair):
-    pair.fabric.bridge_gone(pair.bridges[2])
+    pair.fabric.bridge_disconnected(pair.bridges[2])
     pair.fabric.topology.remove_port(LINK2)
     pair.fabric.topology.remove_port(HOST2)
     pair.answer()
     for port in (HOST1, LINK1):
-        pair.fabric.frame_sent(port)
+        pair.fabric.discovery_frame_sent(port)
     pair.fabric.tick(1.0)
     pair.come(2, 1.0)
     pair.answer()
@@ -130,9 +130,9 @@ def test_a_bridge_that_comes_later_has_to_be_waited_for(pair):
 def test_a_bridge_that_comes_back_has_to_send_frames_of_its_own(pair):
     """Its ports were undecided, and stay so while it is away and when it returns."""
     pair.answer()
-    pair.fabric.bridge_gone(pair.bridges[2])
+    pair.fabric.bridge_disconnected(pair.bridges[2])
     for port in (HOST1, LINK1):
-        pair.fabric.frame_sent(port)
+        pair.fabric.discovery_frame_sent(port)
     pair.confirm(1.0)
     pair.fabric.tick(5.0)
     assert [pair.fabric.topology.role(port) for port in (HOST1, LINK2)] == [
@@ -176,9 +176,9 @@ def test_a_connection_whose_host_has_moved_is_not_pinned_to_where_it_was(pair):
     fabric.link_seen(LINK1, LINK2)
     fabric.link_seen(LINK2, LINK1)
     fabric.refresh()
-    assert not fabric.path(key, HOST1, "02:00:00:00:00:02").pinned
+    assert not fabric.assign_path(key, HOST1, "02:00:00:00:00:02").pinned
     moved = key._replace(sport=40001)
-    fabric.path(moved, HOST1, "02:00:00:00:00:02")
+    fabric.assign_path(moved, HOST1, "02:00:00:00:00:02")
     for dpid in (1, 2):
         for number in (3, 4):
             fabric.port_changed(dpid, PortState(number, True, f"s{dpid}-eth{number}"), 0.2)
@@ -199,7 +199,7 @@ def test_an_answer_that_comes_while_others_are_still_asked_counts(pair):
         send(message)
 
     second.send_msg = slow
-    pair.fabric.after([pair.bridges[1], second], lambda: done.append(1), math.inf)
+    pair.fabric.after_barriers([pair.bridges[1], second], lambda: done.append(1), math.inf)
     pair.answer(2)
     assert done == [1]
 
@@ -209,7 +209,7 @@ def test_a_bridge_that_goes_is_waited_for_no_longer(pair):
     pair.sweep()
     pair.fabric.tick(1.0)
     pair.answer(1)
-    pair.fabric.bridge_gone(pair.bridges[2])
+    pair.fabric.bridge_disconnected(pair.bridges[2])
     pair.answer(1)
     pair.fabric.tick(SETTLE)
     assert [pair.fabric.topology.role(port) for port in (HOST1, LINK1)] == [PortRole.HOST] * 2

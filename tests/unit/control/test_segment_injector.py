@@ -55,22 +55,22 @@ def test_a_sender_is_told_after_the_rule_stands(after):
     assert question.exp_type == segment_state.EXP_TYPE_SEGMENTS
     assert segment_state.decode_request(question.data) == [KEY.reversed]
     site.log.clear()
-    site.windows.segments([state(KEY)], 0.21)
+    site.windows.segments_reported([state(KEY)], 0.21)
     (out,) = site.bridge.sent
     assert kinds(site) == [("bridge", "OFPPacketOut")]
     assert out.in_port == B.port
     assert [action.port for action in out.actions] == [ofp.OFPP_TABLE]
     server = tcp_build.Addressing(KEY.reversed, SERVER_MAC, CLIENT_MAC)
     assert out.data == tcp_build.window_update(server, state(KEY))
-    assert site.injector.said == {"wake": 1}
+    assert site.injector.counts == {"wake": 1}
     # Told once.
-    site.windows.segments([state(KEY)], 0.22)
+    site.windows.segments_reported([state(KEY)], 0.22)
     assert len(site.bridge.sent) == 1
 
 
 def test_a_flow_that_goes_on_with_a_window_is_not_woken():
     site = freed()
-    site.windows.segments([state(KEY)], 0.21)
+    site.windows.segments_reported([state(KEY)], 0.21)
     site.log.clear()
     site.policy.plan = WindowPlan(flows={KEY: 9000})
     site.sample(B, 0.3)
@@ -89,15 +89,15 @@ def test_a_flow_that_goes_on_with_a_window_is_not_woken():
 def test_what_cannot_be_said_is_counted(told, counted):
     site = freed()
     site.log.clear()
-    site.windows.segments([state(KEY, **told)], 0.21)
-    assert not site.log and site.injector.said == {counted: 1}
+    site.windows.segments_reported([state(KEY, **told)], 0.21)
+    assert not site.log and site.injector.counts == {counted: 1}
 
 
 def test_an_answer_that_comes_late_wakes_nobody():
     site = freed()
     site.log.clear()
-    site.windows.segments([state(KEY)], 0.71)
-    assert not site.log and site.injector.said == {"wake: the numbers came too late": 1}
+    site.windows.segments_reported([state(KEY)], 0.71)
+    assert not site.log and site.injector.counts == {"wake: the numbers came too late": 1}
 
 
 def test_a_connection_whose_syn_was_not_seen_has_no_addresses():
@@ -109,8 +109,8 @@ def test_a_connection_whose_syn_was_not_seen_has_no_addresses():
         site.policy.plan = WindowPlan(flows={KEY: window})
         site.sample(B, now)
     site.answer_barriers()
-    site.windows.segments([state(KEY)], 0.21)
-    assert site.injector.said == {"wake: addresses not known": 1}
+    site.windows.segments_reported([state(KEY)], 0.21)
+    assert site.injector.counts == {"wake: addresses not known": 1}
 
 
 def test_a_receiver_behind_a_switch_without_agent_is_not_asked():
@@ -118,22 +118,22 @@ def test_a_receiver_behind_a_switch_without_agent_is_not_asked():
     site.open()
     site.injector.wake([KEY], [], 0.1)
     site.injector.wake([FlowKey("10.9.0.1", "10.9.0.2", 1, 2)], [], 0.1)
-    assert not site.log and site.injector.said == {"wake: the receiver's switch has no agent": 2}
+    assert not site.log and site.injector.counts == {"wake: the receiver's switch has no agent": 2}
 
 
 def test_a_bridge_that_has_gone_is_told_nothing():
     site = freed()
-    site.fabric.bridge_gone(site.bridge)
+    site.fabric.bridge_disconnected(site.bridge)
     site.log.clear()
-    site.windows.segments([state(KEY)], 0.21)
-    assert not site.log and site.injector.said == {"wake: the receiver is not known": 1}
+    site.windows.segments_reported([state(KEY)], 0.21)
+    assert not site.log and site.injector.counts == {"wake: the receiver is not known": 1}
 
 
 def test_an_agent_that_goes_while_its_barrier_is_awaited_is_not_asked():
     site = paused()
     site.policy.plan = WindowPlan(flows={KEY: 5000})
     site.sample(B, 0.2)
-    site.windows.agent_gone(site.link)
+    site.windows.agent_disconnected(site.link)
     sent = len(site.log)
     site.answer_barriers()
     assert len(site.log) == sent

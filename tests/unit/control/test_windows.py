@@ -86,7 +86,7 @@ def test_thresholds_are_told_once_and_again_when_they_change_or_the_agent_connec
     site.policy.wanted = Thresholds(30_000, 6_000, drops=True)
     site.sample(B, 0.6)
     assert thresholds(site) == [(B.port, 30_000, 6_000, 0), (B.port, 30_000, 6_000, congestion.REPORT_DROPS)]
-    site.windows.agent_gone(site.link)
+    site.windows.agent_disconnected(site.link)
     site.log.clear()
     site.connect_agent()
     site.sample(B, 0.7)
@@ -98,7 +98,7 @@ def test_a_port_that_comes_back_is_told_its_thresholds_again():
     site.policy.wanted = Thresholds(30_000, 6_000)
     site.open()
     site.sample(B, 0.1)
-    site.windows.port_gone(B)
+    site.windows.port_removed(B)
     site.sample(B, 0.2)
     assert len(thresholds(site)) == 2
 
@@ -128,7 +128,7 @@ def test_a_flow_that_was_paused_when_its_agent_went_is_woken_when_it_is_back(aft
     site.open()
     site.policy.plan = WindowPlan(flows={KEY: 0})
     site.sample(B, 0.1)
-    site.windows.agent_gone(site.link)
+    site.windows.agent_disconnected(site.link)
     site.policy.plan = after
     site.log.clear()
     site.connect_agent()
@@ -147,11 +147,11 @@ def test_a_pause_that_ends_while_the_agent_is_away_waits_for_it():
     site.open()
     site.policy.plan = WindowPlan(flows={KEY: 0})
     site.sample(B, 0.1)
-    site.windows.agent_gone(site.link)
+    site.windows.agent_disconnected(site.link)
     site.log.clear()
     site.windows.use(PolicyChoice(Obedient("other")))
     site.answer_barriers()
-    assert not asked(site) and not site.injector.said
+    assert not asked(site) and not site.injector.counts
     site.connect_agent()
     site.sample(B, 0.3)
     site.answer_barriers()
@@ -189,31 +189,31 @@ def test_answers_in_parts_are_put_together_by_their_number():
     """All records and one port's are under way at once, from two agents."""
     site = Site()
     other = Site()
-    site.link.ask_records(1.0, 60_000, 10.0)
-    site.link.ask_progress(2, 0.01, 10.0)
+    site.link.request_records(1.0, 60_000, 10.0)
+    site.link.request_progress(2, 0.01, 10.0)
     everything, one_port = [message.xid for message in site.agent.sent]
     assert everything != one_port
     one, two, three = (flow_record(n) for n in (1, 2, 3))
-    assert site.link.records(everything, [one], True) is None
-    assert site.link.records(one_port, [two], True) is None
-    assert other.link.records(everything, [three], False) == (None, [three])
-    assert site.link.records(one_port, [three], False) == (2, [two, three])
-    assert site.link.records(everything, [three], False) == (None, [one, three])
-    assert site.link.records(one_port, [one], False) == (2, [one])
-    assert not site.link._parts
+    assert site.link.add_records(everything, [one], True) is None
+    assert site.link.add_records(one_port, [two], True) is None
+    assert other.link.add_records(everything, [three], False) == (None, [three])
+    assert site.link.add_records(one_port, [three], False) == (2, [two, three])
+    assert site.link.add_records(everything, [three], False) == (None, [one, three])
+    assert site.link.add_records(one_port, [one], False) == (2, [one])
+    assert not site.link._partial
 
 
 def test_an_answer_to_no_question_of_ours_is_passed_over():
     site = Site()
-    assert site.link.records(7, [flow_record(1)], True) is None
-    assert site.link.records(7, [flow_record(1)], False) is None
-    assert not site.link._parts
+    assert site.link.add_records(7, [flow_record(1)], True) is None
+    assert site.link.add_records(7, [flow_record(1)], False) is None
+    assert not site.link._partial
 
 
 def test_progress_is_told_of_the_port_s_own_flows():
     site = Site()
     site.open()
-    site.windows.progress(site.link, B.port, [flow_record(4), flow_record(5, port=3)], 0.1)
+    site.windows.port_flows_reported(site.link, B.port, [flow_record(4), flow_record(5, port=3)], 0.1)
     told = [call[1] for call in site.law(B).told if call[0] == "progressed"]
     assert told == [{KEY._replace(sport=1004): FlowProgress(20, 40, 0.002, True)}]
 
@@ -238,7 +238,7 @@ def losing(recovery: Recovery) -> Site:
     site.log.clear()
     site.link.wake.clear()
     frame = lost_frame()
-    site.windows.lost(B, frame, len(frame), 0.1)
+    site.windows.packet_dropped(B, frame, len(frame), 0.1)
     return site
 
 
@@ -247,18 +247,18 @@ def test_a_loss_is_asked_about_and_told_to_its_sender():
     (asked,) = questions(site, segment_state.EXP_TYPE_SEGMENTS)
     assert segment_state.decode_request(asked) == [KEY.reversed]
     assert site.link.wake.is_set()
-    site.windows.segments([state(KEY, ack=101)], 0.11)
+    site.windows.segments_reported([state(KEY, ack=101)], 0.11)
     assert [out.in_port for out in site.bridge.sent] == [B.port] * 3
     assert {tuple(action.port for action in out.actions) for out in site.bridge.sent} == {(ofp.OFPP_TABLE,)}
     assert len({bytes(out.data) for out in site.bridge.sent}) == 1
-    assert site.injector.said == {"dupack": 1}
+    assert site.injector.counts == {"dupack": 1}
 
 
 def test_a_loss_without_addresses_is_counted():
     site = losing(DUPACK)
     site.injector.forget(KEY)
-    site.windows.segments([state(KEY, ack=101)], 0.11)
-    assert not site.bridge.sent and site.injector.said == {"dupack: addresses not known": 1}
+    site.windows.segments_reported([state(KEY, ack=101)], 0.11)
+    assert not site.bridge.sent and site.injector.counts == {"dupack: addresses not known": 1}
 
 
 @pytest.mark.parametrize("by", ["sample", "message"])
@@ -270,18 +270,18 @@ def test_a_loss_is_put_back_when_there_is_room(by):
         site.sample(B, 0.13, backlog=5_000)
     else:
         notice = congestion.CongestionNotice(B.port, congestion.Congestion.NOM, 5_000, 1)
-        site.windows.congestion(site.link, notice, 0.13)
+        site.windows.threshold_crossed(site.link, notice, 0.13)
     (out,) = site.bridge.sent
     assert out.data == lost_frame()
     assert out.in_port == ofp.OFPP_CONTROLLER and [a.port for a in out.actions] == [B.port]
-    assert site.injector.said == {"reinject": 1}
+    assert site.injector.counts == {"reinject": 1}
 
 
 def test_half_of_the_buffer_is_filled_with_what_is_put_back():
     site = losing(REINJECT)
     for number in range(1, 100):
         frame = lost_frame()[:38] + (5000 + number).to_bytes(4, "big") + lost_frame()[42:]
-        site.windows.lost(B, frame, len(frame), 0.11)
+        site.windows.packet_dropped(B, frame, len(frame), 0.11)
     site.sample(B, 0.12, backlog=29_000)
     sent = sum(len(out.data) for out in site.bridge.sent)
     assert LIMIT / 2 - 29_000 - len(lost_frame()) < sent <= LIMIT / 2 - 29_000
@@ -290,17 +290,17 @@ def test_half_of_the_buffer_is_filled_with_what_is_put_back():
 def test_queues_are_read_fast_while_there_is_something_to_put_back():
     site = losing(REINJECT)
     assert site.windows.interval(site.link) == 0.001
-    site.windows.segments([state(KEY, ack=1101)], 0.2)
+    site.windows.segments_reported([state(KEY, ack=1101)], 0.2)
     assert site.windows.interval(site.link) == site.policy.interval
 
 
 def test_losses_elsewhere_make_no_haste_here():
     site = losing(REINJECT)
-    site.windows.port_gone(B)
+    site.windows.port_removed(B)
     site.open(KEY._replace(sport=7))
     site.sample(B, 0.2)
     frame = lost_frame()
-    site.windows.lost(B._replace(dpid=2), frame, len(frame), 0.2)
+    site.windows.packet_dropped(B._replace(dpid=2), frame, len(frame), 0.2)
     assert site.windows.interval(site.link) == site.policy.interval
 
 
@@ -309,14 +309,14 @@ def test_a_policy_that_mends_nothing_is_told_of_no_losses():
     site.open()
     site.log.clear()
     frame = lost_frame()
-    site.windows.lost(B, frame, len(frame), 0.1)
-    assert not site.log and not site.windows.recoveries
+    site.windows.packet_dropped(B, frame, len(frame), 0.1)
+    assert not site.log and not list(site.windows.recovery)
 
 
 def test_losses_are_forgotten_with_the_policy_that_mended_them():
     site = losing(REINJECT)
     site.windows.use(PolicyChoice(Obedient("other")))
-    assert not sum(len(each) for each in site.windows.recoveries)
+    assert not sum(len(each) for each in site.windows.recovery)
     site.sample(B, 0.2)
     assert site.windows.interval(site.link) == site.policy.interval
     assert not site.bridge.sent

@@ -188,7 +188,7 @@ def test_a_size_or_rate_that_is_not_known_is_not_told():
     controller = crowd.of(site := Site(Obedient()))
     controller.metrics = Metrics(controller.state)
     record = crowd.QueueDepth(B.port, 0, 0, 0, 0, 0, 0, 0, 10**9)
-    site.windows.depths(site.link, [record], 1.0)
+    site.windows.queues_read(site.link, [record], 1.0)
     found = scrape(controller)
     assert "fairq_port_queue_bytes" in found
     assert "fairq_port_queue_limit_bytes" not in found and "fairq_port_rate_bytes_per_second" not in found
@@ -236,28 +236,28 @@ def test_rules_and_agents_come_and_go():
     site.policy.plan = WindowPlan(pool=9000)
     site.open()
     site.sample(B, 0.1)
-    site.windows.agent_gone(site.link)
+    site.windows.agent_disconnected(site.link)
     found = scrape(controller)
     assert value(found, "fairq_agent_connected", dpid=S1) == 0
     assert value(found, "fairq_leases_lost_total", reason="agent gone") == 1
     assert "fairq_rules" not in found and "fairq_port_queue_bytes" not in found
-    site.fabric.bridge_gone(site.bridge)
+    site.fabric.bridge_disconnected(site.bridge)
     assert value(scrape(controller), "fairq_bridge_connected", dpid=S1) == 0
 
 
 def test_meters_are_asked_where_there_are_meters():
     site = Site(Obedient())
-    site.fabric.ask_meters()
+    site.fabric.request_meter_counters()
     (asked,) = site.bridge.sent
     assert type(asked).__name__ == "OFPMeterStatsRequest"
     site.log.clear()
-    site.fabric.no_meters(1)
-    site.fabric.ask_meters()
+    site.fabric.copy_meters.refused(1)
+    site.fabric.request_meter_counters()
     assert site.log == []
-    site.fabric.meters_told(1, [])
-    assert site.fabric.copies_dropped == {1: 0}
-    site.fabric.bridge_gone(site.bridge)
-    assert site.fabric.copies_dropped == {}
+    site.fabric.copy_meters.counted(site.bridge, [])
+    assert site.fabric.copy_meters.dropped == {1: 0}
+    site.fabric.bridge_disconnected(site.bridge)
+    assert site.fabric.copy_meters.dropped == {}
 
 
 # Requests

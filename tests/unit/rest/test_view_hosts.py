@@ -1,12 +1,10 @@
 """Hosts as the REST interface and the live page show them, beside the switches that they are behind."""
 
-from collections import deque
+import logging
 from queue import Queue
-from threading import Event
-from types import SimpleNamespace
 
-from fairq_ryu.apps.controller import Controller
 from fairq_ryu.control.counters import Counts
+from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.state import ControllerState
 from fairq_ryu.model import PortKey
@@ -57,12 +55,10 @@ def test_both_ends_of_a_connection_are_learnt_from_copies_of_their_syns():
     site = Site()
     site.fabric.hosts.seen(CLIENT_MAC, PortKey(1, 1), "fe80::a")
     site.fabric.hosts.seen(SERVER_MAC, PortKey(1, 2), "fe80::b")
-    controller = SimpleNamespace(
-        fabric=site.fabric, windows=site.windows, _copies=deque(), _copies_there=Event()
-    )
+    tracker = FlowTracker(site.fabric, site.flows, site.windows, logging.getLogger(__name__))
     for mac, port, made in ((CLIENT_MAC, 1, SYN), (SERVER_MAC, 2, SYN_ACK)):
         frame = Frame(mac, "ff:ff:ff:ff:ff:ff", (), tcp=made)
-        Controller._copied(controller, frame, made, PortKey(1, port), 1.0)
+        tracker.copied(frame, made, PortKey(1, port), 1.0)
     assert [row["addresses"] for row in FabricView(state_of(site)).hosts()] == [
         ["10.0.0.1", "fe80::a"],
         ["10.0.0.2", "fe80::b"],

@@ -1,0 +1,55 @@
+"""Polling of agents: a greenlet for each asks for queue depths and flow records while it is connected.
+
+Queues are read as often as policies need it while governed ports have flows. Otherwise every
+:data:`_IDLE_INTERVAL`, or at once when ``link.wake`` is set: the first flow of an idle port, a lost packet
+and a change of policies do that.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ryu.lib import hub
+
+from fairq_ryu.control.agents import AgentLink
+
+if TYPE_CHECKING:
+    from fairq_ryu.control.counters import Delays
+    from fairq_ryu.control.windows import WindowController
+
+# Seconds. The first flow of an idle bridge is known from the copy of its SYN anyway.
+_IDLE_INTERVAL = 0.25
+
+
+class AgentPolling:
+    """``records_interval``: between requests for all flow records, seconds; ``idle_timeout``: of flows.
+    ``loop_delay`` counts how much later than planned the loops continue.
+    """
+
+    def __init__(
+        self, windows: WindowController, records_interval: float, idle_timeout: float, loop_delay: Delays
+    ) -> None:
+        self._windows = windows
+        self._records_interval = records_interval
+        self._idle_ms = int(idle_timeout * 1000)
+        self._loop_delay = loop_delay
+
+    def run(self, link: AgentLink) -> None:
+        """Poll one agent until it disconnects."""
+        now = time.monotonic()
+        while self._windows.links.get(link.dpid) is link:
+            link.request_records(self._records_interval, self._idle_ms, now)
+            link.request_queues(now)
+            interval = self._windows.interval(link)
+            woken = False
+            if interval is not None:
+                due = now + interval
+                hub.sleep(max(0.0, due - time.monotonic()))
+            else:
+                link.wake.clear()
+                due = time.monotonic() + _IDLE_INTERVAL
+                woken = link.wake.wait(_IDLE_INTERVAL)
+            now = time.monotonic()
+            if not woken:
+                self._loop_delay.observe(max(0.0, now - due))

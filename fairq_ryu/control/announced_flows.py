@@ -1,0 +1,100 @@
+"""Announced flows: the announcements of applications and of the configuration, matched to connections.
+
+An announcement gives the size and the deadline of a flow. It is assigned to a connection when that starts, or
+at once if it runs already; the policies of the flow's ports are informed, and its outcome is reported.
+Returns rule changes and sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from fairq_ryu.control.announcement_outcomes import Assignment
+from fairq_ryu.control.event_reporter import EventReporter
+from fairq_ryu.fabric.deadlines.announcements import Announcements, Change, Service
+from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
+from fairq_ryu.model import Announcement, FlowKey, RuleChange
+from fairq_ryu.policies.engine import PolicyEngine
+
+
+class AnnouncedFlows:
+    """``announcements`` has them all. ``now`` in seconds."""
+
+    def __init__(
+        self, services: Iterable[Service], engine: PolicyEngine, flows: FlowTable, reporter: EventReporter
+    ) -> None:
+        self.announcements = Announcements(services)
+        self._engine = engine
+        self._flows = flows
+        self._reporter = reporter
+        self._used: bool | None = None  # does a policy use announcements? None: not asked yet
+
+    def deadline_of(self, opener: FlowKey, now: float) -> float | None:
+        """The earliest deadline of a connection that ``opener`` opens now; None: it has none."""
+        expected = (self.announcements.expected(each, opener, now) for each in (opener, opener.reversed))
+        return min((each.deadline for each in expected if each and each.deadline is not None), default=None)
+
+    def flow_started(self, event: FlowEvent, now: float, received: float | None) -> list[RuleChange]:
+        """A flow has started on a port. ``received``: when its SYN came, if that was earlier: its deadline
+        counts from there.
+        """
+        key = event.flow.key
+        connection = self._flows.get(key)
+        opener = None if connection is None or connection.opener is None else connection.forward
+        since = now if connection is None else connection.since
+        if received is not None and since == now:
+            since = received
+        announced = self.announcements.flow_started(key, opener, since, now)
+        if announced is None:
+            return []
+        changes = self._engine.announced(event.port, key, announced, now)
+        self._reporter.deadline(key, announced.deadline)
+        self._follow(key, announced, since)
+        return changes
+
+    def flow_left(self, event: FlowEvent, now: float) -> None:
+        """A flow has ended on a port."""
+        key = event.flow.key
+        # Its ports may belong to another connection already, which says nothing of this one.
+        other = self._flows.get(key)
+        self._reporter.outcomes.left(key, other, now)
+        if other is not None and other.again and other.since == now:
+            self.announcements.flow_ended(key)
+
+    def connection_over(self, key: FlowKey) -> None:
+        """A connection has ended, or is not counted any more."""
+        for each in (key, key.reversed):
+            self.announcements.flow_ended(each)
+
+    def changed(self, changes: Iterable[Change], now: float) -> Iterator[list[RuleChange]]:
+        """Announcements have been assigned to flows or taken from them. Returns the rules of one port at a
+        time; they are to be sent before the next.
+        """
+        for flow, announcement in changes:
+            connection = self._flows.get(flow)
+            if connection is not None:
+                for port in connection.directions[flow].ports:
+                    yield self._engine.announced(port, flow, announcement, now)
+                self._follow(flow, announcement, connection.since)
+            self._reporter.deadline(flow, None if announcement is None else announcement.deadline)
+
+    def prune(self, now: float) -> None:
+        """Forget announcements that no flow has taken, and flows that ended when they were on no port."""
+        self.announcements.expire(now)
+        for flow in self._reporter.outcomes:
+            self._reporter.outcomes.left(flow, self._flows.get(flow), now)
+
+    def policies_changed(self) -> None:
+        """Other policies may use announcements."""
+        self._used = self._engine.deaf() is None
+        if not self._used:
+            self._reporter.outcomes.clear()
+
+    def _follow(self, flow: FlowKey, announcement: Announcement | None, started: float) -> None:
+        """Report the outcome of an announced flow, if there is a policy that uses announcements."""
+        if self._used is None:
+            self._used = self._engine.deaf() is None
+        connection = self._flows.get(flow)
+        if self._used and connection is not None:
+            requested = self.announcements.asked(flow)
+            self._reporter.announced(Assignment(flow, announcement, connection, started, requested))

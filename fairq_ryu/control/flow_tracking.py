@@ -1,0 +1,182 @@
+"""Flow tracking: what copies of segments, removed rules, silence and agents' records mean for flows.
+
+Theory of operation
+-------------------
+
+A connection is known from copies of its SYN, FIN and RST segments, which bridges send at the port where they
+enter the network. Its states are those of :mod:`fairq_ryu.fabric.flows.connection`; the flow table applies a
+segment to them and returns flow events: a flow starts or ends on a port. There are four sources of events:
+
+- **Copies.** A copy is queued, and a worker applies the copies in their order. Agents' messages are handled
+  first: when many flows end together, reports of queues, losses and receivers would otherwise wait behind the
+  copies of all their FINs. Two things are done at once, because an agent's next report may need them: the
+  addresses of a SYN are learned, and losses of an earlier connection with the same ports are forgotten.
+- **Removed rules.** A pinned rule that times out ends its connection.
+- **Records.** An agent's flow records are compared with the flow table, which corrects what copies missed.
+- **Silence.** Where no agent reports what is alive, a connection without copies expires.
+
+All events take one way, :meth:`FlowTracker.apply`: windows first, then the path of a connection that is over
+is released. A SYN that is held (:mod:`~fairq_ryu.control.syn_admission`) enters by
+:meth:`FlowTracker.segment`.
+
+Bounds: :data:`MAX_COPIES` copies are queued. For each copy beyond, the oldest is applied at once, in the
+greenlet of the bridge that sends them, so that this bridge is slowed down and none is lost. The worker lets
+other greenlets run after :data:`_SLICE` seconds. The flow table has bounds of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from ryu.lib import hub
+
+from fairq_ryu.channel import flow_records
+from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.bridges import FabricController
+from fairq_ryu.control.windows import WindowController
+from fairq_ryu.fabric.flows.table import FlowEvent, FlowState, FlowTable, SeenFlow
+from fairq_ryu.fabric.topology.paths import Assigned
+from fairq_ryu.model import FlowKey, PortKey, TcpSegment
+from fairq_ryu.openflow import pipeline
+from fairq_ryu.packet import parse
+
+MAX_COPIES = 4096
+_SLICE = 0.001
+# Records without either flag are of flows that continue and whose window scale is not known.
+_SCALED = flow_records.KNOWN | flow_records.CLOSED
+
+
+class FlowTracker:
+    """Turns events of one network into flow events. Times in seconds of one clock."""
+
+    def __init__(
+        self, fabric: FabricController, flows: FlowTable, windows: WindowController, log: logging.Logger
+    ) -> None:
+        self._fabric = fabric
+        self._flows = flows
+        self._windows = windows
+        self._log = log
+        self._copies: deque[tuple[parse.Frame, TcpSegment, PortKey, float]] = deque()
+        self._queued = hub.Event()
+
+    # Copies
+
+    def copied(self, frame: parse.Frame, segment: TcpSegment, in_port: PortKey, now: float) -> None:
+        """Queue the copy of a SYN, FIN or RST."""
+        if segment.syn:
+            self._windows.syn_copied(frame)
+            self._fabric.hosts.address_seen(frame.src, in_port, segment.key.src)
+        if len(self._copies) >= MAX_COPIES:
+            first, its_segment, port, received = self._copies.popleft()
+            self.segment(first, its_segment, port, now, received)
+        self._copies.append((frame, segment, in_port, now))
+        self._queued.set()
+
+    def run(self) -> None:
+        """The worker: apply copies as they come."""
+        while True:
+            self._queued.wait()
+            self._queued.clear()
+            self.drain()
+
+    def drain(self) -> None:
+        """Apply all queued copies, and let other greenlets run in between."""
+        until = time.monotonic() + _SLICE
+        while self._copies:
+            frame, segment, in_port, received = self._copies.popleft()
+            now = time.monotonic()
+            try:
+                self.segment(frame, segment, in_port, now, received)
+            except Exception:  # as Ryu does with events: one that fails must not end the worker
+                self._log.exception("a copy of a segment is lost")
+            if now >= until:
+                hub.sleep(0)
+                until = time.monotonic() + _SLICE
+
+    def segment(
+        self,
+        frame: parse.Frame,
+        segment: TcpSegment,
+        in_port: PortKey,
+        now: float,
+        received: float | None = None,
+    ) -> tuple[Assigned | None, list[Any]]:
+        """Apply a SYN, FIN or RST: assign its connection a path and update its state. ``received``: when it
+        came, if that was earlier. Returns the path, and the agents that were sent rules.
+        """
+        if segment.syn:
+            found = self._fabric.assign_path(segment.key, in_port, frame.dst)
+        else:
+            found = self._fabric.paths.get(segment.key)
+        path = None if found is None else found.path
+        return found, self.apply(self._flows.segment(segment, in_port, path, now), now, received)
+
+    # Rules, records and silence
+
+    def path_rule_expired(self, match: Any, now: float) -> None:
+        """The rule of a pinned connection has timed out."""
+        key = pipeline.flow_of(match)
+        if key is not None:
+            self.apply(self._flows.removed(key, now), now)
+
+    def port_removed(self, port: PortKey, now: float) -> None:
+        """A bridge's port was removed: no flow passes it any more."""
+        self.apply(self._flows.forget_port(port), now)
+
+    def recorded(self, link: AgentLink, found: Sequence[flow_records.FlowRecord], now: float) -> None:
+        """An agent has reported the flow records of all its ports."""
+        link.flows_unscaled = sum(not record.flags & _SCALED for record in found)
+        seen = [
+            SeenFlow(
+                key=record.key,
+                port=PortKey(link.dpid, record.port),
+                closed=bool(record.flags & flow_records.CLOSED),
+                idle=record.idle_ms / 1000,
+                bytes=record.bytes,
+                wscale=record.wscale,
+                mss=record.mss,
+                rtt=record.rtt_us / 1e6,
+                rewritten=record.rewritten,
+            )
+            for record in found
+        ]
+        self.apply(self._flows.reconcile(link.dpid, seen, now), now)
+        self._windows.flows_counted(link, found, now)
+
+    def expire(self) -> None:
+        """End connections that have been silent for the idle timeout, and forget what belongs to none."""
+        now = time.monotonic()
+        self.apply(self._flows.expire(now), now)
+        self._windows.injector.prune()
+        self._windows.prune(now)
+        for assigned in self._fabric.paths:
+            if self._flows.get(assigned.key) is None:
+                self._fabric.release_path(assigned.key, closed=False)
+
+    def move(self, path: Assigned, now: float) -> None:
+        """A connection has another path."""
+        self.apply(self._flows.repath(path.key, path.path, now), now)
+
+    # Events
+
+    def apply(self, events: list[FlowEvent], now: float, received: float | None = None) -> list[Any]:
+        """Flows started or ended on ports: update the windows, and release the paths of connections that are
+        over. ``received``: when the segment behind the events came, if that was earlier. Returns the agents
+        that were sent rules.
+        """
+        informed = self._windows.apply(events, now, received)
+        for event in events:
+            if not event.started:
+                self._release_if_over(event.flow.key)
+        return informed
+
+    def _release_if_over(self, key: FlowKey) -> None:
+        """A connection that is on no port any more needs no path."""
+        connection = self._flows.get(key)
+        if connection is None or connection.state is FlowState.CLOSED:
+            self._fabric.release_path(key, closed=connection is not None)
+            self._windows.flow_over(key)

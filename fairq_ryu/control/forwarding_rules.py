@@ -1,0 +1,118 @@
+"""Rules by destination and for floods: installed in all bridges, in confirmed steps.
+
+Which rules a bridge should have, and the steps in which they change, are decided in
+:mod:`fairq_ryu.fabric.topology.forwarding`. Here each change becomes a message, and each step waits until all
+bridges have confirmed the one before: two bridges that flood along different trees may make a loop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+from fairq_ryu.control.sender import Outgoing, Sender
+from fairq_ryu.fabric.topology.forwarding import Change, Deliver, Flood, Forwarding, FromLink, RuleKey, Value
+from fairq_ryu.fabric.topology.graph import Topology
+from fairq_ryu.fabric.topology.hosts import HostTable
+from fairq_ryu.fabric.topology.routing import Routes
+from fairq_ryu.model import PortKey
+from fairq_ryu.openflow import pipeline
+from fairq_ryu.openflow.pipeline import Datapath
+
+
+class ForwardingRules:
+    """The forwarding rules of all bridges."""
+
+    def __init__(self, bridges: Mapping[int, Datapath], sender: Sender) -> None:
+        self._bridges = bridges
+        self._sender = sender
+        self._forwarding = Forwarding()
+        self._update = 0  # number of the current change; the steps of an earlier one are dropped
+        self._confirming_hosts = False
+
+    def bridge_connected(self, dpid: int, installed: Mapping[RuleKey, Value] | None) -> None:
+        """A bridge has connected. ``installed``: rules of an earlier controller that it keeps for now; None:
+        its tables are empty.
+        """
+        self._forwarding.bridge_came(dpid, installed)
+
+    def bridge_disconnected(self, dpid: int) -> None:
+        """A bridge has disconnected."""
+        self._forwarding.bridge_gone(dpid)
+
+    def take_over(self) -> bool:
+        """The network is known: replace the rules of an earlier controller with the next update. Returns
+        whether there are any.
+        """
+        return self._forwarding.take_over()
+
+    def flood_ports(self, dpid: int, share: int) -> Value:
+        """The ports to which a bridge floods a share."""
+        return self._forwarding.flood(dpid, share)
+
+    def install(self, topology: Topology, routes: Routes, hosts: HostTable) -> None:
+        """Send the first step towards the rules of a changed network, and the others when it is confirmed."""
+        self._sender.send(self._messages(self._forwarding.update(topology, routes, hosts)))
+        self._send_steps()
+
+    def host_changed(self, routes: Routes, mac: str, port: PortKey | None) -> Iterator[Outgoing]:
+        """A host is behind a port now; None: it is forgotten."""
+        return self._messages(self._forwarding.host(routes, mac, port))
+
+    def confirm_hosts(self) -> None:
+        """Send barriers to all bridges if some may not have the rules of the latest hosts yet."""
+        change = self._forwarding.unconfirmed
+        if change is None or self._confirming_hosts:
+            return
+        self._confirming_hosts = True
+
+        def confirmed() -> None:
+            self._confirming_hosts = False
+            self._forwarding.confirmed(change)
+
+        self._sender.after_barriers(list(self._bridges.values()), confirmed)
+
+    def _send_steps(self) -> None:
+        """The second and the third step of a change, each when every bridge has confirmed the one before."""
+        self._update += 1
+        update = self._update
+
+        def bridges() -> list[Datapath]:
+            # With only one bridge there are no rules of others to wait for.
+            return list(self._bridges.values()) if len(self._bridges) > 1 else []
+
+        def deliver() -> None:
+            if update == self._update:  # otherwise a later change installs these rules
+                self._sender.send(self._messages(self._forwarding.deliver()))
+
+        def grow() -> None:
+            if update == self._update:
+                self._sender.send(self._messages(self._forwarding.grow()))
+
+        def deliver_and_grow() -> None:
+            deliver()
+            if update == self._update and self._forwarding.waiting:
+                self._sender.after_barriers(bridges(), grow, math.inf)
+
+        if self._forwarding.waiting:
+            self._sender.after_barriers(bridges(), deliver)
+            # However long it takes: see above about loops.
+            self._sender.after_barriers(bridges(), deliver_and_grow, math.inf)
+
+    def _messages(self, changes: Iterable[Change]) -> Iterator[Outgoing]:
+        """The messages for changes; bridges that are not connected are left out."""
+        for change in changes:
+            datapath, value = self._bridges.get(change.dpid), change.value
+            if datapath is None:
+                continue
+            match change.key:
+                case Flood(share):
+                    yield datapath, pipeline.flood(datapath, share, value)
+                case Deliver(mac, share, mask):
+                    port = None if value is None else value[0]
+                    yield datapath, pipeline.deliver(datapath, mac, share, mask, port)
+                case FromLink(port):
+                    yield datapath, pipeline.from_link(datapath, port, value is not None)
+                case _:
+                    for message in pipeline.shares(datapath, value[0] if value else 0):
+                        yield datapath, message

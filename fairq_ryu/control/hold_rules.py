@@ -1,0 +1,38 @@
+"""Leased rules that hold SYNs: bridges send them to the controller instead of forwarding them.
+
+The lease makes this fail open. A bridge whose controller does not renew the rules forwards SYNs again when
+the lease ends. Returns messages and sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from fairq_ryu.control.sender import Outgoing, to_switch
+from fairq_ryu.openflow import pipeline
+from fairq_ryu.openflow.pipeline import Datapath
+
+_NEVER = float("-inf")
+
+
+class HoldRules:
+    """``enabled``: whether SYNs are held at all; ``lease`` in seconds."""
+
+    def __init__(self, bridges: Mapping[int, Datapath], enabled: bool, lease: int) -> None:
+        self._bridges = bridges
+        self._enabled = enabled
+        self._lease = lease
+        self._renewed_at: dict[int, float] = {}
+
+    def renew(self, now: float) -> Iterator[Outgoing]:
+        """The rules of bridges for which a third of the lease has passed, or that have just connected."""
+        if not self._enabled:
+            return
+        for dpid, datapath in self._bridges.items():
+            if now - self._renewed_at.get(dpid, _NEVER) >= self._lease / 3:
+                self._renewed_at[dpid] = now
+                yield from to_switch(datapath, pipeline.hold(datapath, self._lease))
+
+    def bridge_disconnected(self, dpid: int) -> None:
+        """A bridge has disconnected: when it connects again, its rules are due at once."""
+        self._renewed_at.pop(dpid, None)

@@ -1,0 +1,82 @@
+"""Proof that discovery frames had their chance: a port by which none comes in leads to a host.
+
+A frame that was sent counts only when it must have been handed over by the bridge at the other end:
+
+1. It was sent while all bridges had their rules, which send discovery frames to the controller.
+2. All bridges confirm a barrier: the frame has left.
+3. All bridges confirm another barrier: what had come in by then was handed over before.
+
+One confirmation is under way at a time. Bounded: one entry a port.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from fairq_ryu.control.sender import Sender
+from fairq_ryu.fabric.topology.graph import Topology
+from fairq_ryu.model import PortKey
+from fairq_ryu.openflow.pipeline import Datapath
+
+
+class LinkProbes:
+    """Tells ``topology`` by which ports discovery frames were sent, once that is confirmed."""
+
+    def __init__(self, bridges: Mapping[int, Datapath], topology: Topology, sender: Sender) -> None:
+        self._bridges = bridges
+        self._topology = topology
+        self._sender = sender
+        self._ready: set[int] = set()  # bridges whose own rules are installed
+        self._sent: set[PortKey] = set()
+        self._sent_in = 0  # the topology's epoch then
+        self._confirming = False
+
+    def bridge_connected(self, datapath: Any) -> None:
+        """The rules of a bridge were sent: it is ready when it has confirmed them."""
+        dpid = datapath.id
+        self._ready.discard(dpid)
+
+        def ready() -> None:
+            if self._bridges.get(dpid) is datapath:
+                self._ready.add(dpid)
+
+        self._sender.after_barriers([datapath], ready, math.inf)
+
+    def bridge_disconnected(self, dpid: int) -> None:
+        """A bridge has disconnected."""
+        self._ready.discard(dpid)
+
+    def frame_sent(self, port: PortKey) -> None:
+        """A discovery frame leaves by a port."""
+        if self._sent_in != self._topology.epoch:
+            self._sent.clear()
+            self._sent_in = self._topology.epoch
+        if len(self._ready) == len(self._bridges):
+            self._sent.add(port)
+
+    def confirm(self) -> None:
+        """Start a confirmation if the topology waits for one and none is under way."""
+        if not self._topology.waits:
+            self._sent.clear()
+        elif self._sent and not self._confirming:
+            self._send_barriers()
+
+    def _send_barriers(self) -> None:
+        ports, self._sent, epoch = self._sent, set(), self._sent_in
+        bridges = dict(self._bridges)
+        self._confirming = True
+
+        def connected() -> list[Datapath]:
+            return [each for dpid, each in bridges.items() if self._bridges.get(dpid) is each]
+
+        def confirmed() -> None:
+            self._confirming = False
+            stayed = {each.id for each in connected()}
+            self._topology.probed([port for port in ports if port.dpid in stayed], epoch)
+
+        def sent() -> None:
+            self._sender.after_barriers(connected(), confirmed, math.inf)
+
+        self._sender.after_barriers(connected(), sent, math.inf)

@@ -1,0 +1,107 @@
+"""Recovery of packets that queues have dropped, as policies want it for their ports.
+
+What is done about a loss is decided in :mod:`fairq_ryu.fabric.recovery.recovery`; here agents' reports go in,
+and its actions are carried out: duplicate ACKs and put-back packets by the
+:class:`~fairq_ryu.control.segment_injector.SegmentInjector`, requests for segments by the agent's link. Ports
+whose policies want the same recovery share one. Bounded by the memory and age that its settings give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.segment_injector import SegmentInjector
+from fairq_ryu.fabric.recovery import recovery
+from fairq_ryu.model import FlowKey, PortKey, SegmentState
+from fairq_ryu.packet import parse, tcp_timestamps
+from fairq_ryu.policies import base
+from fairq_ryu.policies.engine import PolicyEngine
+
+_MODES = {(True, False): "dupack", (False, True): "reinject", (True, True): "both"}
+
+
+class LossRecovery:
+    """The recoveries of all ports, by their settings. ``now`` in seconds."""
+
+    def __init__(
+        self, engine: PolicyEngine, links: Mapping[int, AgentLink], injector: SegmentInjector
+    ) -> None:
+        self._engine = engine
+        self._links = links
+        self._injector = injector
+        self._recoveries: dict[base.Recovery, recovery.Recovery] = {}
+
+    def __iter__(self) -> Iterator[recovery.Recovery]:
+        return iter(list(self._recoveries.values()))
+
+    def used(self, port: PortKey) -> bool:
+        """Whether there are losses of a port to recover."""
+        return any(each.used(port) for each in self._recoveries.values())
+
+    def packet_dropped(self, port: PortKey, frame: bytes, total_len: int, now: float) -> None:
+        """A queue has dropped a frame of ``total_len`` bytes, of which the agent has sent the first."""
+        each = self._of(port)
+        if each is None:
+            return
+        parsed = parse.parse(frame)
+        if parsed is None:
+            self._carry_out(each.lost(port, frame, total_len, None, None, now))
+        else:
+            stamped = tcp_timestamps.tsval_at(frame, parsed) is not None
+            self._carry_out(each.lost(port, frame, total_len, parsed.tcp, parsed.payload, now, stamped))
+        link = self._links.get(port.dpid)
+        if link is not None:
+            link.wake.set()
+
+    def queue_read(self, port: PortKey, backlog: int, now: float) -> None:
+        """The queue of a port has this length, bytes: there may be room to put packets back."""
+        each = self._of(port) if self._recoveries else None
+        thresholds = self._engine.thresholds(port) if each is not None and len(each) else None
+        if each is not None and thresholds is not None:
+            self._carry_out(each.queue(port, backlog, thresholds.cng, now, self._engine.buffer(port)))
+            self._carry_out(each.due(now))
+
+    def segments(self, states: list[SegmentState], now: float) -> None:
+        """An agent has reported the last segments of receivers."""
+        for each in self._recoveries.values():
+            self._carry_out(each.states(states, now))
+
+    def forget_connection(self, key: FlowKey) -> None:
+        """A new connection has the ports of an earlier one: losses of that are over."""
+        for each in self._recoveries.values():
+            each.forget(key)
+            each.forget(key.reversed)
+
+    def forget_port(self, port: PortKey) -> None:
+        """An agent does not watch a port any more."""
+        for each in self._recoveries.values():
+            each.forget_port(port)
+
+    def policies_changed(self, ports: Iterable[PortKey]) -> None:
+        """The policies of ports may have changed: forget losses that were kept for another recovery."""
+        for port in ports:
+            for wanted, each in self._recoveries.items():
+                if self._engine.recovery(port) != wanted:
+                    each.forget_port(port)
+
+    def _of(self, port: PortKey) -> recovery.Recovery | None:
+        wanted = self._engine.recovery(port)
+        if wanted is None:
+            return None
+        if wanted not in self._recoveries:
+            mode = _MODES[wanted.dupack, wanted.reinject]
+            self._recoveries[wanted] = recovery.Recovery(mode, wanted.bytes, wanted.age)
+        return self._recoveries[wanted]
+
+    def _carry_out(self, actions: Iterable[recovery.Action]) -> None:
+        for action in actions:
+            match action:
+                case recovery.SendDuplicates(flow, state):
+                    self._injector.send_duplicates(flow, state)
+                case recovery.Reinject(port, frame, tsecr):
+                    self._injector.put_back(port, frame, tsecr)
+                case recovery.Ask(dpid, keys):
+                    link = self._links.get(dpid)
+                    if link is not None:
+                        link.request_segments(keys)

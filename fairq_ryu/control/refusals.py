@@ -1,0 +1,56 @@
+"""Errors that switches send: counted, logged at a limited rate, and acted upon where that helps."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.control.bridges import FabricController
+from fairq_ryu.control.counters import Counts
+from fairq_ryu.control.windows import WindowController
+from fairq_ryu.openflow import refusal
+
+
+class Refusals:
+    """``warn`` logs a line about a switch (its name and the line), at a limited rate."""
+
+    def __init__(
+        self,
+        fabric: FabricController,
+        windows: WindowController,
+        counts: Counts,
+        log: logging.Logger,
+        warn: Callable[[str, str], None],
+    ) -> None:
+        self._fabric = fabric
+        self._windows = windows
+        self._counts = counts
+        self._log = log
+        self._warn = warn
+
+    def refused(self, message: Any) -> None:
+        """A switch has refused a message (Ryu's ``OFPErrorMsg``)."""
+        if message.type == ofp.OFPET_METER_MOD_FAILED:
+            self._fabric.copy_meters.refused(message.datapath.id)
+            self._log.info(
+                "switch %016x has no meter for copies to the controller: they are not limited",
+                message.datapath.id,
+            )
+            return
+        link = self._windows.link_of(message.datapath)
+        self._counts.refused["bridge" if link is None else "agent"] += 1
+        ours = message.type == ofp.OFPET_EXPERIMENTER and message.experimenter == oxm.EXPERIMENTER_ID
+        if link is not None and ours and message.exp_type == congestion.ERROR_NO_DROPS:
+            link.drops_refused()
+            self._log.warning(
+                "agent of bridge %016x: its kernel does not report dropped packets: none are recovered",
+                link.dpid,
+            )
+            return
+        dpid = message.datapath.id or 0
+        who = f"bridge {dpid:x}" if link is None else f"agent of bridge {link.dpid:x}"
+        self._warn(who, f"{who} refused {refusal.words(message)}")

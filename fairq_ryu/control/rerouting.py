@@ -1,0 +1,56 @@
+"""Rerouting: when the network changes, routes are computed again and connections move to their new paths.
+
+Changes come in groups: a switch that connects brings its ports, a failed link its other direction. A worker
+computes the routes :data:`_DELAY` seconds after the first change of a group, once for all.
+"""
+
+from __future__ import annotations
+
+import time
+
+from ryu.lib import hub
+
+from fairq_ryu.control.bridges import FabricController
+from fairq_ryu.control.event_reporter import EventReporter
+from fairq_ryu.control.flow_tracking import FlowTracker
+from fairq_ryu.control.windows import WindowController
+
+_DELAY = 0.01
+
+
+class Rerouting:
+    """Keeps the routes of one network up to date."""
+
+    def __init__(
+        self,
+        fabric: FabricController,
+        windows: WindowController,
+        tracker: FlowTracker,
+        reporter: EventReporter,
+    ) -> None:
+        self._fabric = fabric
+        self._windows = windows
+        self._tracker = tracker
+        self._reporter = reporter
+        self._changed = hub.Event()
+
+    def notify(self) -> None:
+        """Something has happened that may have changed the network."""
+        if self._fabric.stale:
+            self._changed.set()
+
+    def run(self) -> None:
+        """The worker: compute routes after each group of changes."""
+        while True:
+            self._changed.wait()
+            hub.sleep(_DELAY)
+            self._changed.clear()
+            if self._fabric.stale:
+                self.refresh(time.monotonic())
+
+    def refresh(self, now: float) -> None:
+        """Compute the routes, install them, and move connections."""
+        self._windows.name_ports(now)
+        for move in self._fabric.refresh():
+            self._reporter.moved(move)
+            self._tracker.move(move.new, now)

@@ -1,0 +1,128 @@
+"""Switches that connect, change and disconnect: bridges and their agents.
+
+A datapath id with the agent's mark is that of an agent, any other that of a bridge. An agent counts from its
+handshake; a bridge when its rules are known (:mod:`~fairq_ryu.control.bridge_joining`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel import oxm
+from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.bridge_joining import BridgeJoining
+from fairq_ryu.control.bridges import FabricController, PortState
+from fairq_ryu.control.event_reporter import EventReporter
+from fairq_ryu.control.flow_tracking import FlowTracker
+from fairq_ryu.control.port_traffic import PortTrafficTable
+from fairq_ryu.control.rerouting import Rerouting
+from fairq_ryu.control.sender import Sender
+from fairq_ryu.control.windows import WindowController
+from fairq_ryu.model import PortKey
+from fairq_ryu.openflow import pipeline
+
+
+class Switches:
+    """All switches. ``poll`` starts to poll an agent that has connected."""
+
+    def __init__(
+        self,
+        fabric: FabricController,
+        windows: WindowController,
+        tracker: FlowTracker,
+        traffic: PortTrafficTable,
+        rerouting: Rerouting,
+        reporter: EventReporter,
+        poll: Callable[[AgentLink], object],
+        log: logging.Logger,
+    ) -> None:
+        self._fabric = fabric
+        self._windows = windows
+        self._tracker = tracker
+        self._traffic = traffic
+        self._rerouting = rerouting
+        self._reporter = reporter
+        self._poll = poll
+        self._log = log
+        self.joining = BridgeJoining()
+
+    def connected(self, datapath: Any) -> None:
+        """The handshake of a switch is complete."""
+        if oxm.is_agent(datapath.id):
+            link = self._windows.agent_connected(datapath)
+            self._poll(link)
+            self._log.info("agent of bridge %016x: connected", link.dpid)
+        else:
+            Sender.send(self.joining.start(datapath))
+
+    def rules_listed(self, message: Any) -> None:
+        """A bridge that joins has listed rules (Ryu's ``OFPFlowStatsReply``)."""
+        rules = self.joining.add_rules(message)
+        if rules is None:
+            return
+        datapath = message.datapath
+        ports = (_port_state(port) for port in datapath.ports.values() if port.port_no <= ofp.OFPP_MAX)
+        self._fabric.bridge_connected(datapath, ports, rules, time.monotonic())
+        self._rerouting.notify()
+        self._reporter.bridge(datapath.id, connected=True)
+        self._log.info("bridge %016x: connected", datapath.id)
+
+    def disconnected(self, datapath: Any) -> None:
+        """The connection of a switch has ended."""
+        if oxm.is_agent(datapath.id):
+            link = self._windows.link_of(datapath)
+            if link is not None:
+                self._windows.agent_disconnected(link)
+                self._log.warning("agent of bridge %016x: connection lost", link.dpid)
+            return
+        self.joining.disconnected(datapath)
+        if self._fabric.bridge_disconnected(datapath):
+            self._rerouting.notify()
+            self._reporter.bridge(datapath.id, connected=False)
+            self._log.warning("bridge %016x: connection lost", datapath.id)
+
+    def port_status(self, message: Any) -> None:
+        """A port was added, removed or changed (Ryu's ``OFPPortStatus``)."""
+        datapath, number = message.datapath, message.desc.port_no
+        removed = message.reason == ofp.OFPPR_DELETE
+        if oxm.is_agent(datapath.id):
+            if removed:
+                self._windows.port_removed(PortKey(oxm.bridge_dpid(datapath.id), number))
+            return
+        if datapath.id not in self._fabric.bridges or number > ofp.OFPP_MAX:
+            return
+        key, now = PortKey(datapath.id, number), time.monotonic()
+        if removed:
+            self._fabric.port_removed(key)
+            self._traffic.forget(key)
+            self._tracker.port_removed(key, now)
+        else:
+            self._fabric.port_changed(datapath.id, _port_state(message.desc), now)
+        self._rerouting.notify()
+
+    def link_lost(self, source: PortKey, target: PortKey) -> None:
+        """No discovery frames come through a link any more."""
+        self._fabric.topology.link_lost(source, target)
+        self._rerouting.notify()
+
+    def rule_removed(self, message: Any) -> None:
+        """A rule of a bridge was removed (Ryu's ``OFPFlowRemoved``). One that has timed out means that a
+        host, or a pinned connection, has been silent.
+        """
+        if message.reason not in (ofp.OFPRR_IDLE_TIMEOUT, ofp.OFPRR_HARD_TIMEOUT):
+            return
+        match = message.match
+        if message.cookie == pipeline.COOKIE_SOURCE and match.get("eth_src") is not None:
+            self._fabric.host_silent(PortKey(message.datapath.id, match.get("in_port")), match["eth_src"])
+        elif message.cookie == pipeline.COOKIE_PATH:
+            self._tracker.path_rule_expired(match, time.monotonic())
+
+
+def _port_state(port: Any) -> PortState:
+    up = not (port.config & ofp.OFPPC_PORT_DOWN or port.state & ofp.OFPPS_LINK_DOWN)
+    return PortState(port.port_no, up, port.name.decode("utf-8", "replace").rstrip("\0"))

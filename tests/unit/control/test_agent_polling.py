@@ -1,0 +1,62 @@
+"""The loop that polls an agent: how late it continues is counted."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fairq_ryu.control import agent_polling as module
+from fairq_ryu.control.agent_polling import AgentPolling
+from fairq_ryu.control.counters import Delays
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    pass
+
+
+class Loop:
+    """The loop of one agent, run five times with a clock of its own; it continues ``late`` seconds late."""
+
+    def __init__(self, monkeypatch: Any, interval: float | None, late: float, woken: bool):
+        self.now, self.late, self.turns, self.woken = 100.0, late, 5, woken
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(module, "hub", SimpleNamespace(sleep=self.sleep))
+        link: Any = SimpleNamespace(dpid=1, request_records=nothing, request_queues=self.request, wake=self)
+        self.windows: Any = SimpleNamespace(links={1: link}, interval=lambda _: interval)
+        self.delay = Delays()
+        AgentPolling(self.windows, 1.0, 60.0, self.delay).run(link)
+
+    def request(self, now: float) -> None:
+        self.now += 0.0005  # sending takes its time
+        self.turns -= 1
+        if not self.turns:
+            self.windows.links = {}
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds + self.late
+
+    def clear(self) -> None:
+        pass
+
+    def wait(self, seconds: float) -> bool:
+        self.sleep(0.01 if self.woken else seconds)
+        return self.woken
+
+
+@pytest.mark.parametrize(("interval", "late"), [(0.002, 0.004), (0.002, 0.0), (None, 0.004)])
+def test_the_loop_notes_how_late_it_goes_on(monkeypatch, interval, late):
+    loop = Loop(monkeypatch, interval, late, woken=False)
+    assert loop.delay.histogram.count == 5
+    assert loop.delay.histogram.sum == pytest.approx(5 * late, abs=1e-9)
+    assert loop.delay.recent(0.99) == pytest.approx(late, abs=1e-9)
+
+
+def test_sending_that_takes_longer_than_the_interval_makes_it_late(monkeypatch):
+    loop = Loop(monkeypatch, 0.0001, 0.0, woken=False)
+    assert loop.delay.histogram.sum == pytest.approx(5 * 0.0004)
+
+
+def test_being_woken_is_not_being_late(monkeypatch):
+    assert Loop(monkeypatch, None, 0.004, woken=True).delay.histogram.count == 0

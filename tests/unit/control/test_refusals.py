@@ -1,0 +1,64 @@
+"""Messages that switches refuse are counted and logged; a bridge without meters is no fault."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.control.counters import Counts
+from fairq_ryu.control.refusals import Refusals
+from fairq_ryu.model import Thresholds
+from tests.unit.site import Site
+
+
+class Made:
+    """Bridge 1 and its agent, which refuse messages; logged lines are in ``lines``."""
+
+    def __init__(self) -> None:
+        self.site, self.counts, self.lines = Site(), Counts(), []
+        log = logging.getLogger(__name__)
+        self.refusals = Refusals(
+            self.site.fabric,
+            self.site.windows,
+            self.counts,
+            log,
+            lambda who, line: self.lines.append((who, line)),
+        )
+
+    def refuse(self, datapath: Any, kind: int, **about: Any) -> None:
+        message = {"datapath": datapath, "type": kind, "code": 1, "xid": 1, "data": b""} | about
+        self.refusals.refused(SimpleNamespace(**message))
+
+
+def test_refusals_are_counted_and_a_missing_meter_is_none():
+    made = Made()
+    made.refuse(made.site.agent, ofp.OFPET_FLOW_MOD_FAILED)
+    made.refuse(made.site.bridge, ofp.OFPET_FLOW_MOD_FAILED)
+    made.refuse(made.site.bridge, ofp.OFPET_METER_MOD_FAILED)
+    assert made.counts.refused == {"agent": 1, "bridge": 1}
+    assert [who for who, _ in made.lines] == ["agent of bridge 1", "bridge 1"]
+    made.site.log.clear()
+    made.site.fabric.request_meter_counters()
+    assert not made.site.log
+
+
+def test_an_agent_without_drop_reports_is_not_asked_for_them_again():
+    made = Made()
+    link, wanted = made.site.link, Thresholds(1000, 500, True)
+    link.set_thresholds(2, wanted)
+    made.refuse(
+        made.site.agent,
+        ofp.OFPET_EXPERIMENTER,
+        experimenter=oxm.EXPERIMENTER_ID,
+        exp_type=congestion.ERROR_NO_DROPS,
+    )
+    made.site.log.clear()
+    link.set_thresholds(2, wanted)
+    link.set_thresholds(2, wanted)
+    (sent,) = made.site.agent.sent
+    assert congestion.decode_set(bytes(sent.data)) == (2, wanted.cng, wanted.nom, 0)
+    assert sent.experimenter == oxm.EXPERIMENTER_ID and made.lines == []
