@@ -27,7 +27,7 @@ class AnnouncedFlows:
         self._engine = engine
         self._flows = flows
         self._reporter = reporter
-        self._used: bool | None = None  # does a policy use announcements? None: not asked yet
+        self._used: bool | None = None  # does a policy use announcements? None: not known yet
 
     def deadline_of(self, opener: FlowKey, now: float) -> float | None:
         """The earliest deadline of a connection that ``opener`` opens now; None: it has none."""
@@ -55,7 +55,7 @@ class AnnouncedFlows:
     def flow_left(self, event: FlowEvent, now: float) -> None:
         """A flow has ended on a port."""
         key = event.flow.key
-        # Its ports may belong to another connection already, which says nothing of this one.
+        # Its ports may belong to a new connection already.
         other = self._flows.get(key)
         self._reporter.outcomes.left(key, other, now)
         if other is not None and other.again and other.since == now:

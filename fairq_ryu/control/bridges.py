@@ -96,7 +96,7 @@ class FabricController:
         """
         ports = list(ports)
         dpid, send = datapath.id, self._sender.send
-        self.barriers.gone(dpid)  # an earlier connection
+        self.barriers.disconnected(dpid)  # an earlier connection
         self.bridges[dpid] = datapath
         earlier = warm_restart.read(stats)
         if earlier is None:
@@ -139,7 +139,7 @@ class FabricController:
         forgotten = self.topology.remove_switch(dpid)
         if forgotten:
             self.names = {port: name for port, name in self.names.items() if port.dpid not in forgotten}
-        self.barriers.gone(dpid)
+        self.barriers.disconnected(dpid)
         return True
 
     def port_changed(self, dpid: int, state: PortState, now: float) -> None:
@@ -263,7 +263,7 @@ class FabricController:
             self._routed_version = _NEVER
             self._sender.send(self._pinning.unpin_earlier())
         self._forwarding.confirm_hosts()
-        self.barriers.overdue(now)
+        self.barriers.expire(now)
         self._sender.send(self._hold_rules.renew(now))
 
     def after_barriers(

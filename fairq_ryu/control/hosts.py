@@ -1,4 +1,4 @@
-"""Hosts: where they are is learned from their frames; ARP requests are answered from what is known.
+"""Hosts: their ports are learned from their frames; ARP requests are answered from the host table.
 
 Returns messages and sends nothing. Bounded: an ARP request is remembered only while there are ports of which
 it is not known whether they lead to hosts, and at most :data:`_MAX_PENDING_ARP` of them.
@@ -88,7 +88,7 @@ class HostLearning:
         return list(self._forwarding.host_changed(self._paths.routes, mac, None))
 
     def forget_port(self, port: PortKey) -> list[Outgoing]:
-        """A port has gone or leads to a switch: no host is behind it."""
+        """A port was removed or leads to a switch: no host is behind it."""
         datapath = self._bridges.get(port.dpid)
         messages: list[Outgoing] = []
         for host in self._hosts.forget_port(port):

@@ -97,8 +97,9 @@ class PathPinning:
         self._earlier[dpid] = keys
 
     def unpin_earlier(self) -> list[Outgoing]:
-        """Connections that an earlier controller had pinned follow their hash, which leads most of them where
-        they went. Left pinned without anybody who watches them, they would stay on a link that fails.
+        """Connections that an earlier controller had pinned follow their hash from now on, which is the same
+        path for most of them. Their pins are not tracked by this controller, and would stay on a link that
+        fails.
         """
         messages = [
             (datapath, pipeline.unpin(datapath, key))

@@ -18,7 +18,7 @@ Outgoing = tuple[Datapath, Message]
 
 
 class Sender:
-    """``timeout``: how long an action waits for barrier replies unless it says otherwise, seconds."""
+    """``timeout``: how long an action waits for barrier replies, seconds; each action may have another."""
 
     def __init__(self, timeout: float) -> None:
         self.barriers = Barriers(timeout)

@@ -1,4 +1,4 @@
-"""All that the REST interface and the metrics may read of the controller."""
+"""The parts of the controller that the REST interface and the metrics may read, and nothing else of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class EventQueue(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ControllerState:
-    """The parts of one controller, to be read. They may change during a reading that gives others a turn."""
+    """The parts of one controller, to be read. They may change during a reading that lets other greenlets
+    run.
+    """
 
     fabric: FabricController
     flows: FlowTable
@@ -41,7 +43,7 @@ class ControllerState:
     open_streams: Callable[[], int]
 
     def ports(self) -> Iterator[dict[str, Any]]:
-        """The ports of all bridges. What only an agent can tell is None without one, or before it has."""
+        """The ports of all bridges. Values that only an agent knows are None until it has reported them."""
         fabric, windows = self.fabric, self.windows
         engine = windows.engine
         governed = engine.view()

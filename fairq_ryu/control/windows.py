@@ -133,7 +133,7 @@ class WindowController:
 
     def _started(self, event: FlowEvent, now: float, received: float | None) -> list[RuleChange]:
         link = self.links.get(event.port.dpid)
-        # A queue that was not read lately is read at once, so that the first ACK meets a window.
+        # A queue that was not read recently is read at once, so that the first ACK meets a window.
         recent = link is None or self.engine.busy(event.port)
         if link is not None and not recent and link.governs(link.depths.get(event.port.port)):
             link.wake.set()

@@ -6,12 +6,13 @@ Ryu 4.34 is its last release (2020); its maintained copy that is installed here 
 module                   what is wrong without it
 =======================  =====================================================================================
 connection_class         Ryu's server ends when accept fails once, and decodes before any handshake
-switch_listener          connections before a handshake are bounded by nothing
+switch_listener          connections before a handshake are not limited
 batched_io               one write a message, two reads; a peer that does not read stops all others
-limited_log              a stranger fills the log
-cached_matches           reading a short match takes half of the time of a packet-in
-experimenter_multipart   reading a multipart reply takes time with the square of its length
+limited_log              a remote peer fills the log
+cached_matches           decoding a short match takes half of the time of a packet-in
+experimenter_multipart   decoding a multipart reply takes time with the square of its length
 =======================  =====================================================================================
 
-May import channel's message checks, Ryu and eventlet. What Ryu does wrong is mended here and nowhere else.
+May import channel's message checks, Ryu and eventlet. Workarounds for Ryu and eventlet are here and nowhere
+else.
 """

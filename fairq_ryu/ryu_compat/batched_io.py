@@ -1,8 +1,7 @@
-"""Connections to switches: whatever a peer sends or leaves unread, it costs bounded memory and time, and
-ends its own connection only.
+"""Connections to switches: a peer that sends bad messages or does not read ends its own connection only.
 
-What has come is read together and checked before Ryu decodes it; what is to be sent goes out together, and
-nobody waits for a peer that does not read.
+Received bytes are read in batches and checked before Ryu decodes them. Queued messages are sent in batches,
+and no greenlet waits for a peer that does not read. All that a connection keeps is limited.
 """
 
 from __future__ import annotations
@@ -28,33 +27,34 @@ from fairq_ryu.ryu_compat import connection_class, switch_listener
 from fairq_ryu.ryu_compat.switch_listener import Refused
 
 LOG = logging.getLogger(__name__)
-# What waits for one switch. All its rules may be said anew at once when links fail: 100,000 pinned flows are
-# 200,000 messages of 120 bytes. A peer that takes nothing in for Ryu's socket_timeout (5 s) ends sooner.
+# Limits of the send queue of one switch. When links fail, all its rules may be sent at once: 100,000 pinned
+# flows are 200,000 messages of 120 bytes. A peer that reads nothing for Ryu's socket_timeout (5 s) ends
+# sooner.
 MAX_UNSENT_BYTES = 64 << 20
 MAX_UNSENT = 1 << 18
-# With so much waiting, no echo is added to it: a peer could have its own bytes kept here.
+# With more than this queued, no echo reply is added: a peer could make the controller store its bytes.
 _MAX_UNSENT_ECHO_BYTES = 1 << 20
 _MAX_UNSENT_ECHOES = 4096
 _READ_BYTES = 1 << 16
-# A message must be whole this many seconds after its first byte; the longest has 65,535.
+# A message must be complete this many seconds after its first byte; the longest has 65,535 bytes.
 MESSAGE_TIME = 10.0
-# Others have their turn after so many seconds of receiving. When 50 peers flood, each waits for 49 of these.
+# Other greenlets run after this many seconds of receiving. When 50 peers flood, each waits for 49 of these.
 _SLICE = 0.001
-# A call that has taken longer, seconds, has waited, and others have run.
+# A call that has taken longer, seconds, has waited, and other greenlets have run.
 _WAITED = 0.0002
-# A bridge has no more ports than this (OFPP_MAX of OpenFlow 1.0 and Open vSwitch).
+# The largest number of ports of a bridge (OFPP_MAX of OpenFlow 1.0 and Open vSwitch).
 _MAX_PORTS = 0xFF00
-# Messages that describe ports before the handshake is over: of 1,023 ports each.
+# Port descriptions before the handshake is complete, in messages of 1,023 ports each.
 _MAX_PORT_MESSAGES = 64
 _DPID = struct.Struct("!Q")
 
 
 class SendQueue:
-    """What waits to be sent, pairs of bytes and whether the connection ends with them."""
+    """Messages to be sent: pairs of their bytes and whether the connection is closed after them."""
 
     def __init__(self) -> None:
         self._parts: deque[tuple[bytes, bool]] = deque()
-        self._there = hub.Event()
+        self._queued = hub.Event()
         self.bytes = 0
 
     def __len__(self) -> int:
@@ -65,21 +65,21 @@ class SendQueue:
 
     @property
     def full(self) -> bool:
-        """Is more waiting than ever should?"""
+        """Whether more is queued than the limits allow."""
         return self.bytes > MAX_UNSENT_BYTES or len(self._parts) > MAX_UNSENT
 
     def put(self, data: bytes, last: bool) -> None:
         """Add a message. Never waits."""
         self._parts.append((data, last))
         self.bytes += len(data)
-        if not self._there.is_set():
-            self._there.set()
+        if not self._queued.is_set():
+            self._queued.set()
 
     def take(self) -> tuple[bytes, bool]:
-        """All that is there as one, up to what ends the connection; waits until there is something."""
+        """All queued bytes, up to a message that closes the connection. Waits until there are any."""
         while not self._parts:
-            self._there.clear()
-            self._there.wait()
+            self._queued.clear()
+            self._queued.wait()
         found, last = [], False
         while self._parts and not last:
             data, last = self._parts.popleft()
@@ -87,18 +87,18 @@ class SendQueue:
         return b"".join(found), last
 
     def sent(self, size: int) -> None:
-        """So many bytes have gone out."""
+        """``size`` bytes were sent."""
         self.bytes -= size
 
 
 class SwitchConnection(controller.Datapath):
-    """A connection as Ryu knows it, with bounds."""
+    """Ryu's class for a connection, with limits."""
 
     def __init__(self, sock: Any, address: Any) -> None:
         super().__init__(sock, address)
         self.send_q: SendQueue | None = SendQueue()
         self.heard = time.monotonic()
-        self.joined = False  # the handshake is over
+        self.joined = False  # the handshake is complete
         self.ended = False
         self._began = self._part_began = self.heard
         self._turn_ends = self.heard + _SLICE
@@ -125,7 +125,7 @@ class SwitchConnection(controller.Datapath):
     # Sending
 
     def send(self, buf: bytes, close_socket: bool = False) -> bool:
-        """Queue bytes, and never wait. False if the connection is over."""
+        """Queue bytes. Never waits. Returns False if the connection has ended."""
         queue = self.send_q
         if queue is None:
             return False
@@ -162,7 +162,7 @@ class SwitchConnection(controller.Datapath):
                 if data == b"":
                     break
                 now = time.monotonic()
-                if now - asked > _WAITED:  # others have had their turn
+                if now - asked > _WAITED:  # other greenlets have run
                     self._turn_ends = now + _SLICE
                 if data:
                     self.heard = now
@@ -172,7 +172,7 @@ class SwitchConnection(controller.Datapath):
                     if self._take(buffer):
                         self._part_began = now
                 self._check_time(now, bool(buffer))
-                self._give_way()  # a message may come in many pieces
+                self._yield()  # a message may come in many pieces
         except Refused as refused:
             self.end(str(refused))
         finally:
@@ -183,7 +183,7 @@ class SwitchConnection(controller.Datapath):
                 LOG.debug("%s: %s", self, error)
 
     def _receive(self) -> bytes | None:
-        """What has come; nothing at the end; None if nothing came for a while."""
+        """Received bytes; empty at the end; None if nothing came within the socket's timeout."""
         try:
             found: bytes = self.socket.recv(_READ_BYTES)
         except TimeoutError:
@@ -201,7 +201,7 @@ class SwitchConnection(controller.Datapath):
             raise Refused(f"incomplete message after {MESSAGE_TIME:g} s")
 
     def _take(self, buffer: bytearray) -> bool:
-        """Work on the whole messages in a buffer, and take them out. Was there one?"""
+        """Handle the complete messages in a buffer and remove them. Returns whether there was one."""
         start = 0
         while len(buffer) - start >= HEADER.size and not self.ended:
             version, kind, length, xid = HEADER.unpack_from(buffer, start)
@@ -215,12 +215,12 @@ class SwitchConnection(controller.Datapath):
             except Malformed as error:
                 raise Refused(f"malformed {wellformed.name(kind)}: {error}") from None
             self._handle(version, kind, xid, message)
-            self._give_way()
+            self._yield()
         del buffer[:start]
         return start > 0
 
-    def _give_way(self) -> None:
-        """Let others have their turn now and then: a socket with data never does."""
+    def _yield(self) -> None:
+        """Let other greenlets run from time to time: a socket with data never does."""
         if time.monotonic() > self._turn_ends:
             hub.sleep(0)
             self._turn_ends = time.monotonic() + _SLICE
@@ -237,16 +237,16 @@ class SwitchConnection(controller.Datapath):
     def _handle(self, version: int, kind: int, xid: int, message: bytes) -> None:
         if kind == wellformed.HELLO:
             if self.state != HANDSHAKE_DISPATCHER:
-                return  # said once more
+                return  # repeated
             self._check_version(message)
-            # What Ryu would do with the elements is done: it does not know how they are padded.
+            # Versions are checked here, without Ryu, which does not know how the elements are padded.
             version, message = ofp.OFP_VERSION, message[: HEADER.size]
         elif not self.joined and kind in wellformed.UNASKED:
-            return  # nobody listens to it yet
+            return  # no handler is active yet
         elif not self.joined and kind == wellformed.ERROR:
             raise Refused("it sent error type {} code {}".format(*struct.unpack_from("!HH", message, 8)))
         elif kind == wellformed.ECHO_REQUEST and self._unread():
-            return  # it asks faster than it reads what it is told
+            return  # it requests faster than it reads the replies
         elif kind == wellformed.FEATURES_REPLY:
             self._check_dpid(_DPID.unpack_from(message, 8)[0])
         elif kind == wellformed.MULTIPART_REPLY and not self.joined:
@@ -279,7 +279,7 @@ class SwitchConnection(controller.Datapath):
         switch_listener.CONNECTIONS.claim(self, dpid)
 
     def _dispatch(self, version: int, kind: int, xid: int, message: bytes) -> None:
-        """What Ryu's own loop does with a message."""
+        """Do what Ryu's own loop does with a message."""
         try:
             decoded = parser.msg_parser(self, version, kind, len(message), xid, message)
             event = ofp_event.ofp_msg_to_ev(decoded)
@@ -300,7 +300,7 @@ class SwitchConnection(controller.Datapath):
     # Others with the same datapath id
 
     def answers(self, seconds: float) -> bool:
-        """Is the peer still there? Asks it, and waits for anything that it says."""
+        """Whether the peer sends anything within ``seconds`` of an echo request."""
         asked = time.monotonic()
         self.send_msg(parser.OFPEchoRequest(self))
         while not self.ended and time.monotonic() < asked + seconds:
@@ -311,10 +311,10 @@ class SwitchConnection(controller.Datapath):
 
 
 def serve(sock: Any, address: Any) -> None:
-    """Look after one connection, from its first byte to its last."""
+    """Serve one connection, from its first byte to its last."""
     try:
         connection = SwitchConnection(sock, address)
-    except OSError as error:  # the peer has gone already
+    except OSError as error:  # the peer has closed already
         LOG.debug("%s: %s", switch_listener.peer_of(address), error)
         sock.close()
         return
@@ -328,5 +328,5 @@ def serve(sock: Any, address: Any) -> None:
 
 
 def register() -> None:
-    """Have Ryu make such connections."""
+    """Make Ryu use these connections."""
     connection_class.serve_switches(switch_listener.make_server(serve), serve)

@@ -1,7 +1,7 @@
-"""How short matches are read: each that comes again and again, once.
+"""A cache of short matches: one that comes repeatedly is decoded once.
 
-A packet-in has one, mostly of nothing but its port, and reading it takes Ryu half of the time that it needs
-for the whole message: it also makes what its first interface had, thousands of times a second.
+A packet-in has a match, usually of its port only, and decoding it takes Ryu half of the time that it needs
+for the whole message: Ryu also builds the objects of its first interface, thousands of times a second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from ryu.ofproto.ofproto_v1_3_parser import OFPMatch
 
 _HEADER = struct.Struct("!HH")
-# The port and the metadata; rules of single flows have more, and do not come again.
+# Bytes: the port and the metadata. Rules of single flows have longer matches, which are not repeated.
 _SHORT = 32
 
 _plain = OFPMatch.parser
@@ -26,7 +26,7 @@ def _read(raw: bytes) -> Any:
 
 
 def parse(_cls: type, buf: bytes, offset: int) -> Any:
-    """The match that begins at ``offset``, as Ryu reads it; one of its own for each message."""
+    """The match that begins at ``offset``, as Ryu decodes it; each message gets its own copy."""
     _, length = _HEADER.unpack_from(buf, offset)
     end = offset + -(-length // 8) * 8
     if length > _SHORT or end > len(buf):
@@ -35,5 +35,5 @@ def parse(_cls: type, buf: bytes, offset: int) -> Any:
 
 
 def register() -> None:
-    """Have Ryu read them with this. Nothing changes in what its other applications are handed."""
+    """Make Ryu use :func:`parse`. Other applications get the same objects as before."""
     OFPMatch.parser = classmethod(parse)

@@ -1,7 +1,7 @@
-"""How experimenter multipart replies are read: in time that grows with their length, not with its square.
+"""Experimenter multipart replies, decoded in time that grows with their length, not with its square.
 
 Ryu's parser takes the body of such a reply (OpenFlow 1.3.5, section 7.3.5.16) for a list of entries of 16
-bytes, makes one of each, with a copy of all that follows, and keeps the first. For 60,000 bytes of flow
+bytes, decodes each with a copy of all bytes that follow, and keeps the first. For 60,000 bytes of flow
 records that takes 20 ms, in which the controller does nothing else.
 """
 
@@ -16,7 +16,7 @@ _HEADER = struct.Struct(ofproto_v1_3.OFP_EXPERIMENTER_MULTIPART_HEADER_PACK_STR)
 
 
 class WholeBody(ofproto_v1_3_parser.OFPExperimenterMultipart):
-    """``experimenter``, ``exp_type``, ``data``: all that there is, as one entry."""
+    """``experimenter``, ``exp_type``, ``data``: the whole body as one entry."""
 
     @classmethod
     def parser(cls, buf: bytes, offset: int) -> Any:
@@ -28,5 +28,5 @@ class WholeBody(ofproto_v1_3_parser.OFPExperimenterMultipart):
 
 
 def register() -> None:
-    """Have Ryu read them with this. Nothing changes in what its other applications are handed."""
+    """Make Ryu use :class:`WholeBody`. Other applications get the same objects as before."""
     ofproto_v1_3_parser.OFPExperimenterStatsReply.cls_stats_body_cls = WholeBody

@@ -1,9 +1,11 @@
-"""What goes through ports, and at which rate."""
+"""Traffic through ports: counters, rates and polling."""
+
+from types import SimpleNamespace
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.control.port_traffic import PortTrafficTable
+from fairq_ryu.control.port_traffic import INTERVAL, CounterPolling, PortTrafficTable
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
 from tests.unit.fakes import FakeSwitch
@@ -85,3 +87,49 @@ def test_all_ports_are_asked_for():
     bridge.send_msg(pipeline.ask_counters(bridge))
     (request,) = bridge.sent
     assert request.port_no == ofp.OFPP_ANY and request.type == ofp.OFPMP_PORT_STATS
+
+
+# Polling
+
+
+def polled(polling, *switches):
+    """The bridge that is polled by the next request; None: none."""
+    before = [len(each.sent) for each in switches]
+    polling.request_next()
+    (found,) = [e.id for e, n in zip(switches, before, strict=True) if len(e.sent) > n] or [None]
+    return found
+
+
+def test_bridges_are_polled_one_after_the_other_within_an_interval():
+    one, two = FakeSwitch(1), FakeSwitch(2)
+    bridges = {1: one, 2: two}
+    polling = CounterPolling(bridges, PortTrafficTable())
+    assert [polled(polling, one, two) for _ in range(4)] == [1, 2, 1, 2]
+    assert polling.interval == INTERVAL / 2
+
+
+def test_a_bridge_that_disconnects_within_a_round_is_left_out():
+    one, two = FakeSwitch(1), FakeSwitch(2)
+    bridges, traffic = {1: one, 2: two}, PortTrafficTable()
+    traffic.counted(2, [counters(1.0, 1000, 1000)])
+    polling = CounterPolling(bridges, traffic)
+    polling.request_next()
+    del bridges[2]
+    assert [polled(polling, one, two) for _ in range(2)] == [None, 1]
+    assert polling.interval == INTERVAL and traffic.get(PortKey(2, 3)) is None
+
+
+def test_without_bridges_nothing_is_sent():
+    polling = CounterPolling({}, PortTrafficTable())
+    polling.request_next()
+    assert polling.interval == INTERVAL
+
+
+def test_replies_of_earlier_connections_are_ignored():
+    present, traffic = FakeSwitch(1), PortTrafficTable()
+    polling = CounterPolling({1: present}, traffic)
+    body = [counters(1.0, 1000, 1000)]
+    polling.reply(SimpleNamespace(datapath=FakeSwitch(1), body=body))
+    assert traffic.get(PORT) is None
+    polling.reply(SimpleNamespace(datapath=present, body=body))
+    assert traffic.get(PORT) is not None

@@ -25,9 +25,9 @@ def test_with_nothing_to_wait_for_it_is_taken_at_once():
 def test_nobody_waits_for_ever():
     done, barriers = [], Barriers(0.5)
     barriers.wait([(1, 7)], lambda: done.append("late"), 10.0)
-    barriers.overdue(10.4)
+    barriers.expire(10.4)
     assert not done
-    barriers.overdue(10.5)
+    barriers.expire(10.5)
     barriers.answered((1, 7))
     assert done == ["late"]
 
@@ -45,7 +45,7 @@ def test_one_may_have_more_patience_than_another():
     done, barriers = [], Barriers(0.5)
     barriers.wait([(1, 7)], lambda: done.append("patient"), 0.0, math.inf)
     barriers.wait([(1, 8)], lambda: done.append("not"), 0.0)
-    barriers.overdue(1e9)
+    barriers.expire(1e9)
     assert done == ["not"]
     barriers.answered((1, 7))
     assert done == ["not", "patient"]
@@ -55,7 +55,7 @@ def test_nobody_waits_for_a_switch_that_has_gone():
     done, barriers = [], Barriers(0.5)
     barriers.wait([(1, 7), (2, 7)], lambda: done.append("both"), 0.0, math.inf)
     barriers.wait([(1, 8)], lambda: done.append("one"), 0.0, math.inf)
-    barriers.gone(1)
+    barriers.disconnected(1)
     assert done == ["one"]
     barriers.answered((2, 7))
     assert done == ["one", "both"] and len(barriers) == 0

@@ -1,4 +1,4 @@
-"""Before a port counts as a host's, discovery frames must have had their chance, on slow machines, too."""
+"""Bridges, ports and links; a port counts as a host's only after discovery frames had their chance."""
 
 from __future__ import annotations
 

@@ -1,0 +1,37 @@
+"""The live state of the page: peaks of queues between two states."""
+
+from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.rest.setup import Peaks
+from tests.unit.control.test_agents import link
+
+
+def read(agent: AgentLink, *peaks: int) -> None:
+    for peak in peaks:
+        agent.replace_reading(QueueDepth(1, 0, 10, peak, 1000, 0, 0, 0, 0), 0.0)
+
+
+def shown(agent: AgentLink, peaks: Peaks, now: float) -> int:
+    row = {"dpid": f"{5:016x}", "port": 1, "peak_bytes": agent.depths[1].peak}
+    return peaks.put({"ports": [row]}, now)["ports"][0]["peak_bytes"]
+
+
+def test_the_live_state_has_the_longest_queue_since_the_state_before():
+    agent = link()
+    peaks = Peaks({5: agent})
+    read(agent, 900, 50)
+    assert shown(agent, peaks, 10.0) == 50  # nobody has looked before: who knows when the 900 was
+    read(agent, 70, 300, 60)
+    assert shown(agent, peaks, 10.5) == 300
+    read(agent, 40)
+    assert shown(agent, peaks, 11.0) == 40
+    read(agent, 800, 20)
+    assert shown(agent, peaks, 90.0) == 20
+    agent.port_removed(1)
+    assert agent.take_peak(1) == 0
+
+
+def test_what_no_agent_tells_stays_unknown():
+    row = {"dpid": f"{7:016x}", "port": 1, "peak_bytes": None}
+    assert Peaks({}).put({"ports": [row]}, 1.0) == {"ports": [row]}
+    assert row["peak_bytes"] is None
