@@ -17,7 +17,7 @@ segment to them and returns flow events: a flow starts or ends on a port. There 
 
 All events take one way, :meth:`FlowTracker.apply`: windows first, then the path of a connection that is over
 is released. A SYN that is held (:mod:`~fairq_ryu.control.syn_admission`) enters by
-:meth:`FlowTracker.segment`.
+:meth:`FlowTracker.apply_segment`.
 
 Bounds: :data:`MAX_COPIES` copies are queued. For each copy beyond, the oldest is applied at once, in the
 greenlet of the bridge that sends them, so that this bridge is slowed down and none is lost. The worker lets
@@ -72,7 +72,7 @@ class FlowTracker:
             self._fabric.hosts.address_seen(frame.src, in_port, segment.key.src)
         if len(self._copies) >= MAX_COPIES:
             first, its_segment, port, received = self._copies.popleft()
-            self.segment(first, its_segment, port, now, received)
+            self.apply_segment(first, its_segment, port, now, received)
         self._copies.append((frame, segment, in_port, now))
         self._queued.set()
 
@@ -90,14 +90,14 @@ class FlowTracker:
             frame, segment, in_port, received = self._copies.popleft()
             now = time.monotonic()
             try:
-                self.segment(frame, segment, in_port, now, received)
+                self.apply_segment(frame, segment, in_port, now, received)
             except Exception:  # as Ryu does with events: one that fails must not end the worker
                 self._log.exception("a copy of a segment is lost")
             if now >= until:
                 hub.sleep(0)
                 until = time.monotonic() + _SLICE
 
-    def segment(
+    def apply_segment(
         self,
         frame: parse.Frame,
         segment: TcpSegment,

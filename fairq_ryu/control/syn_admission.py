@@ -9,7 +9,7 @@ With ``syn = hold``, bridges send SYNs to the controller instead of forwarding t
 1. *Queued* in :class:`~fairq_ryu.control.syn_queue.SynQueue`. Flows with an announced deadline come first,
    and ports take turns, so that a port that floods delays itself.
 2. *Taken* by the worker, one at a time: its connection gets a path and is counted
-   (:meth:`FlowTracker.segment`), which sends rules to bridges and agents.
+   (:meth:`FlowTracker.apply_segment`), which sends rules to bridges and agents.
 3. *Waiting* for barrier replies of the switches that were sent rules: the agents with new windows, and the
    bridges on a path that is newly pinned. With no rules sent, nothing is waited for.
 4. *Released*: sent along its path, or flooded if the other end is not known.
@@ -104,7 +104,7 @@ class SynAdmission:
         key = None if frame.tcp is None else frame.tcp.key
         if frame.tcp is not None:
             before = self._fabric.paths.get(frame.tcp.key)
-            path, informed = self._tracker.segment(frame, frame.tcp, in_port, now, received)
+            path, informed = self._tracker.apply_segment(frame, frame.tcp, in_port, now, received)
             if path is not None and path.pinned and path != before:
                 informed = informed + self._fabric.bridges_on(path)
         self._fabric.after_barriers(
