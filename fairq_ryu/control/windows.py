@@ -193,7 +193,7 @@ class WindowController:
             if not sample.limit:
                 sample = sample._replace(limit=self._default_buffer)
             self._send(self.engine.sampled(key, sample, now), now)
-            self._reporter.incast(key, self.engine.display(key).incast)
+            self._reporter.incast(key, self.engine.incast(key))
             thresholds = self.engine.thresholds(key)
             link.set_thresholds(record.port, thresholds)
             if thresholds is None or not thresholds.cng:

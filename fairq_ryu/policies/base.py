@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import (
@@ -31,8 +31,7 @@ ENTRY_POINT_GROUP = "fairq_ryu.policies"
 Parameters = Mapping[str, int | float | bool | str]
 
 
-@dataclass(frozen=True, slots=True)
-class Display:
+class Display(NamedTuple):
     """What a port law shows to people; None: it has nothing of the kind.
 
     ``target``: the queue length that it aims at, bytes; ``incast``: whether it limits its flows because of an
@@ -44,13 +43,6 @@ class Display:
     incast: bool | None = None
     gif: GifTable | None = None
     state: Congestion | None = None
-
-    def __post_init__(self) -> None:
-        """Round the target down. Raises TypeError for values of other types."""
-        if self.target is not None:
-            object.__setattr__(self, "target", int(self.target))
-        if not isinstance(self.incast, bool | None) or not isinstance(self.gif, GifTable | None):
-            raise TypeError(f"incast is yes or no, gif a GifTable, not {self.incast!r} and {self.gif!r}")
 
 
 class PortLaw:

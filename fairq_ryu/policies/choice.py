@@ -44,7 +44,7 @@ def _matches(pattern: str, name: str, role: str) -> bool:
     return fnmatchcase(name, pattern)
 
 
-class Settings(Protocol):
+class Configuration(Protocol):
     """What :func:`choose` reads of the configuration (:class:`fairq_ryu.config.loader.Config` has it)."""
 
     def number(self, section: str, name: str) -> float: ...
@@ -56,7 +56,7 @@ class Settings(Protocol):
     def policy(self) -> str: ...
 
 
-def choose(app: str, settings: Settings) -> PolicyChoice:
+def choose(app: str, settings: Configuration) -> PolicyChoice:
     """The policies that an application and a configuration name, made from their settings.
 
     ``app``: the policy of the application, "" if it has none. Raises :class:`UserError` if the two contradict
@@ -83,7 +83,7 @@ def choose(app: str, settings: Settings) -> PolicyChoice:
     return PolicyChoice(policy(named or app), rules)
 
 
-def make(name: str, settings: Settings) -> Policy:
+def make(name: str, settings: Configuration) -> Policy:
     """The policy of that name with its settings. Raises :class:`UserError` as :func:`choose` does."""
     policy_class = find(name)
     try:

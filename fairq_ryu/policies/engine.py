@@ -22,11 +22,9 @@ from fairq_ryu.model import (
 )
 from fairq_ryu.policies.base import Display, Policy, Recovery, recovery_of, same
 from fairq_ryu.policies.choice import PolicyChoice
-from fairq_ryu.policies.governed_port import GovernedPort, PortView
+from fairq_ryu.policies.governed_port import NOTHING_SHOWN, GovernedPort, PortView
 from fairq_ryu.policies.law_adapter import takes_announcements
 from fairq_ryu.policies.parts.deadline_table import GifTable
-
-_NOTHING_SHOWN = Display()
 
 
 class PolicyEngine:
@@ -188,17 +186,22 @@ class PolicyEngine:
     def display(self, key: PortKey) -> Display:
         """What the port's law shows; nothing if the port is not known."""
         port = self._ports.get(key)
-        return _NOTHING_SHOWN if port is None else port.display()
+        return NOTHING_SHOWN if port is None else port.display()
+
+    def incast(self, key: PortKey) -> bool | None:
+        """Whether the port's law shows an incast; None: it does not detect any."""
+        port = self._ports.get(key)
+        return None if port is None else port.shown().incast
 
     def gif(self) -> Mapping[PortKey, GifTable]:
         """The tables of flows by priority, of the ports whose laws show one."""
-        shown = ((key, port.display().gif) for key, port in self._ports.items())
+        shown = ((key, port.shown().gif) for key, port in self._ports.items())
         return {key: table for key, table in shown if table is not None}
 
     def missed(self, flow: FlowKey, now: float) -> PortKey | None:
         """A port by whose table the flow has missed its deadline."""
         for key, port in self._ports.items():
-            table = port.display().gif if flow in port.flows else None
+            table = port.shown().gif if flow in port.flows else None
             entry = None if table is None else table.get(flow)
             if entry is not None and entry.missed(now):
                 return key

@@ -22,8 +22,8 @@ law follows after that, and is not part of the replay.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from fairq_ryu.model import (
@@ -41,6 +41,7 @@ from fairq_ryu.model import (
 )
 from fairq_ryu.policies.base import Display, Policy, PortLaw
 from fairq_ryu.policies.law_adapter import adapted
+from fairq_ryu.policies.parts.deadline_table import GifTable
 from fairq_ryu.policies.parts.installed_rules import InstalledRules
 from fairq_ryu.policies.parts.sampling import Sampling
 
@@ -48,7 +49,7 @@ log = logging.getLogger(__name__)
 # Seconds from a failure of a port's law until the port gets a fresh one.
 REST_AFTER_FAILURE = 10.0
 NO_THRESHOLDS = Thresholds(0, 0)
-_NOTHING_SHOWN = Display()
+NOTHING_SHOWN = Display()
 
 T = TypeVar("T")
 
@@ -180,20 +181,24 @@ class GovernedPort:
         """Whether the port has flows or windows."""
         return bool(self.flows or self.installed)
 
-    def display(self) -> Display:
+    def shown(self) -> Display:
         """What the law shows. A law that fails at this goes on governing: it is only for displays."""
-        shown = _NOTHING_SHOWN
-        if self.law is not None:
-            try:
-                shown = self.law.display()
-                if not isinstance(shown, Display):
-                    raise TypeError(f"display() returns a Display, not {shown!r}")
-            except Exception:
-                shown = _NOTHING_SHOWN
-                log.debug("policy %s cannot be displayed", self.policy.name, exc_info=True)
-        if not self._watched:
-            return shown
-        return replace(shown, state=Congestion.NOM if self._congestion is None else self._congestion[0])
+        if self.law is None:
+            return NOTHING_SHOWN
+        try:
+            shown = self.law.display()
+            _check(shown)
+        except Exception:
+            log.debug("policy %s cannot be displayed", self.policy.name, exc_info=True)
+            return NOTHING_SHOWN
+        return shown
+
+    def display(self) -> Display:
+        """The same in whole bytes, and whether the queue is congested, if the switch watches it."""
+        shown, state = self.shown(), None
+        if self._watched:
+            state = Congestion.NOM if self._congestion is None else self._congestion[0]
+        return shown._replace(target=None if shown.target is None else int(shown.target), state=state)
 
     def view(self) -> PortView:
         """The port for displays."""
@@ -269,3 +274,15 @@ class GovernedPort:
 
     def _changes(self, now: float) -> list[RuleChange]:
         return self.installed.changes(self.plan, self.flows, now)
+
+
+def _check(shown: Display) -> None:
+    """Raise TypeError or ValueError for anything but a sound :class:`Display`."""
+    if not isinstance(shown, Display):
+        raise TypeError(f"display() returns a Display, not {shown!r}")
+    if shown.target is not None and not math.isfinite(shown.target):
+        raise ValueError(f"a target is a number of bytes or None, not {shown.target!r}")
+    if shown.incast is not None and not isinstance(shown.incast, bool):
+        raise TypeError(f"incast is True, False or None, not {shown.incast!r}")
+    if shown.gif is not None and not isinstance(shown.gif, GifTable):
+        raise TypeError(f"gif is a GifTable or None, not {shown.gif!r}")

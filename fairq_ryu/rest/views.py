@@ -125,9 +125,9 @@ class AnnouncingView:
         """Take an announcement. Raises :class:`~fairq_ryu.fabric.deadlines.announcements.Full`, or
         :class:`~fairq_ryu.rest.announcements.Declined` where no policy heeds it.
         """
-        deaf = self._windows.engine.deaf()
-        if deaf is not None:
-            raise Declined(deaf)
+        reason = self._windows.engine.deaf()
+        if reason is not None:
+            raise Declined(reason)
         now = time.monotonic()
         return announcement_row(self._windows.announce(wanted, now), now)
 

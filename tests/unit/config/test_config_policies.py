@@ -51,7 +51,7 @@ def test_patterns_keep_their_order_and_their_letters(write):
     assert loader.load([]).port_policies() == ()
 
 
-def test_a_later_file_s_ports_stand_alone(write):
+def test_a_later_file_s_ports_replace_the_earlier_ones(write):
     later = write("[ports]\n* = fixed\n[fairq]\nalpha: 0.5\n", "later.conf")
     settings = loader.load([write(PORTS), later])
     assert settings.port_policies() == (("*", "fixed"),)
@@ -99,7 +99,7 @@ def test_services(write):
     assert rack.announcement(10.0) == Announcement(None, 11.5)
 
 
-def test_a_later_file_s_service_stands_alone(write):
+def test_a_later_file_s_service_replaces_the_earlier_one(write):
     later = write("[service.rack]\nport = 1\nsize = 2\n", "later.conf")
     settings = loader.load([write(SERVICES), later])
     assert settings.services()[2] == Service("rack", 1, "", 2, None)
@@ -141,7 +141,7 @@ def test_a_later_file_s_service_stands_alone(write):
         ("[fairq] junk\n", "line 1 is before the first [section]"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(write, text, words, capsys):
+def test_an_error_is_one_line(write, text, words, capsys):
     path = write(text)
     with pytest.raises(UserError) as caught:
         loader.load([path])
@@ -266,5 +266,5 @@ def test_a_foreign_policy_s_interval_must_fit_the_lease(foreign, monkeypatch):
             choose("foreign", Config())
 
 
-def test_a_section_of_nobody_s_is_still_passed_over(write, foreign):
+def test_a_section_of_nobody_is_ignored(write, foreign):
     assert loader.load([write("[restapi]\nport = none\n")]).as_dict() == Config().as_dict()

@@ -23,7 +23,7 @@ def starts():
     return started.Search(started.python_files()).starts
 
 
-def test_it_can_be_told_what_is_started(starts):
+def test_started_programs_are_recognised(starts):
     assert [start.where for start in starts if not start.program] == []
     assert len(starts) > 150  # or the search does not see them
 
@@ -109,7 +109,7 @@ def test_a_run_names_what_is_missing(monkeypatch):
 
 
 @pytest.mark.parametrize("line", ["tc", "tc iproute2", "tc iproute2 somewhen x", "tc iproute2 run"])
-def test_a_line_that_says_too_little_is_refused(line):
+def test_an_incomplete_line_is_refused(line):
     with pytest.raises(ValueError, match="not a program, a package, a purpose and a use"):
         list(programs.parse(line))
 
@@ -142,7 +142,7 @@ def test_a_program_is_found_however_it_is_started(tmp_path, code):
     assert "bpftool" in {start.program for start in started.Search([path]).starts}
 
 
-def test_what_cannot_be_told_is_no_secret(tmp_path):
+def test_what_cannot_be_recognised_is_listed(tmp_path):
     path = tmp_path / "code.py"
     path.write_text("subprocess.run(invent())")
     assert {start.program for start in started.Search([path]).starts} == {""}

@@ -85,7 +85,7 @@ def test_yes_and_no(text, value):
     assert sections()["fairq"]["slow_start"].parse(text) is value
 
 
-def test_what_is_neither_yes_nor_no():
+def test_a_value_that_is_neither_yes_nor_no():
     with pytest.raises(ValueError, match="'2' is not yes or no"):
         sections()["fairq"]["slow_start"].parse("2")
 
@@ -97,7 +97,7 @@ def test_texts_with_choices():
         setting.parse("c")
 
 
-def test_names_are_said_once():
+def test_names_are_unique():
     assert len({(s.section, s.name) for s in SETTINGS}) == len(SETTINGS)
 
 
@@ -118,7 +118,7 @@ def test_a_file_and_one_after_it(write):
     assert settings.value("agent", "rules") == 4096
 
 
-def test_other_peoples_sections_are_passed_over(write):
+def test_sections_of_other_programs_are_ignored(write):
     path = write("[DEFAULT]\nalpha = high\nverbose = %(x)s\n[restapi]\nport = none\n[fairq]\nalpha = 1\n")
     settings = loader.load([path])
     assert settings.value("fairq", "alpha") == 1.0
@@ -149,7 +149,7 @@ def test_other_peoples_sections_are_passed_over(write):
         (b"[fairq]\nalpha = \xff\n", "it is not UTF-8 text"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(write, text, words):
+def test_an_error_is_one_line(write, text, words):
     assert words in refusal(write(text))
 
 

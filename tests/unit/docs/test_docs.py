@@ -490,7 +490,7 @@ def test_the_interface_in_writing_a_policy_is_the_code_s() -> None:
                 arguments = ", ".join(list(inspect.signature(member).parameters)[1:])
                 assert f"`{name}({arguments})`" in listed
     fields_of = (QueueSample._fields, FlowInfo.__slots__, Announcement._fields, FlowProgress._fields)
-    for shown_type in (*fields_of, Thresholds._fields):
+    for shown_type in (*fields_of, Thresholds._fields, base.Display._fields):
         assert {f"`{name}`" for name in shown_type} <= listed
 
 

@@ -56,7 +56,7 @@ def test_flows_without_deadline_have_their_base_whatever_others_need():
     assert windows(0, [], [share(1)], base) == [2920]
 
 
-def test_what_nobody_needs_is_for_the_earliest_deadline():
+def test_spare_window_goes_to_the_earliest_deadline():
     rules = AllocationRules(spare=True)
     needs = [demand(0, 2_000)._replace(max_window=9_000), demand(1, 3_000)._replace(max_window=50_000)]
     assert windows(40_000, needs, [], rules) == [9_000, 31_000]
@@ -65,7 +65,7 @@ def test_what_nobody_needs_is_for_the_earliest_deadline():
     assert windows(40_000, needs, []) == [2_000, 3_000]
 
 
-def test_a_flow_that_is_refused_has_the_link_when_nobody_else_would():
+def test_a_refused_flow_gets_the_link_when_no_other_flow_uses_it():
     rules = AllocationRules(spare=True)
     assert windows(40_000, [demand(0, 50_000), demand(1, 60_000)], [], rules) == [40_000, 0]
     small = demand(1, 5_000)._replace(max_window=39_000)
@@ -74,7 +74,7 @@ def test_a_flow_that_is_refused_has_the_link_when_nobody_else_would():
     assert windows(0, [demand(0, 50_000)], [], rules) == [0]
 
 
-def test_windows_are_what_can_be_said():
+def test_windows_are_multiples_of_the_step():
     found = windows(40_000, [demand(0, 5_000, step=512), demand(1, 10, step=512)], [share(2, step=512)])
     assert found == [5_120, 1_536, 34_816]
     assert windows(1e12, [demand(0, 2e11)], [share(1)]) == [LARGEST_WINDOW, LARGEST_WINDOW]

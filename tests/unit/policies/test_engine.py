@@ -46,23 +46,23 @@ class Law:
 
     def __init__(self, answer: Callable[[], Answer]) -> None:
         self.answer = answer
-        self.told: list[tuple[str, int]] = []
+        self.calls: list[tuple[str, int]] = []
 
-    def _say(self, what: str, flows: int) -> WindowPlan | None:
-        self.told.append((what, flows))
+    def _answer(self, what: str, flows: int) -> WindowPlan | None:
+        self.calls.append((what, flows))
         answer = self.answer()
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        return self._say("started", flows)
+        return self._answer("started", flows)
 
     def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        return self._say("ended", flows)
+        return self._answer("ended", flows)
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
-        return self._say("sampled", flows)
+        return self._answer("sampled", flows)
 
 
 class Scripted:
@@ -103,7 +103,7 @@ def gone(flow: FlowKey | None = None, port: PortKey = PORT) -> RuleChange:
     return RuleChange(RuleTarget(port, flow), None)
 
 
-def test_a_plan_is_said_once_and_its_change_again(engine, policy):
+def test_a_plan_is_sent_once_and_again_when_it_changes(engine, policy):
     policy.answers[PORT] = WindowPlan(pool=1000)
     assert engine.sampled(PORT, SAMPLE, 0.0) == [pool(1000)]
     assert engine.sampled(PORT, SAMPLE, 0.1) == []
@@ -130,11 +130,13 @@ def test_a_rule_is_renewed_when_a_quarter_of_its_lease_has_passed(engine, policy
 
 def test_windows_of_single_flows(engine, policy):
     policy.answers[PORT] = WindowPlan(pool=1000, flows={FLOWS[0]: 0, FLOWS[1]: 3000})
-    said = engine.sampled(PORT, SAMPLE, 0.0)
-    assert sorted(said, key=str) == sorted([pool(1000), window(0, FLOWS[0]), window(3000, FLOWS[1])], key=str)
+    changes = engine.sampled(PORT, SAMPLE, 0.0)
+    assert sorted(changes, key=str) == sorted(
+        [pool(1000), window(0, FLOWS[0]), window(3000, FLOWS[1])], key=str
+    )
     policy.answers[PORT] = WindowPlan(flows={FLOWS[1]: 4000})
-    said = engine.sampled(PORT, SAMPLE, 0.1)
-    assert sorted(said, key=str) == sorted([gone(), gone(FLOWS[0]), window(4000, FLOWS[1])], key=str)
+    changes = engine.sampled(PORT, SAMPLE, 0.1)
+    assert sorted(changes, key=str) == sorted([gone(), gone(FLOWS[0]), window(4000, FLOWS[1])], key=str)
 
 
 def test_a_plan_is_for_a_port_one_way_or_the_other():
@@ -143,13 +145,13 @@ def test_a_plan_is_for_a_port_one_way_or_the_other():
 
 
 @pytest.mark.parametrize("plan", [{"pool": -1}, {"window": 1.5}, {"pool": 10.0}, {"flows": {FLOW: -1}}])
-def test_a_plan_that_cannot_be_said_is_refused_where_it_is_made(plan):
+def test_an_invalid_plan_is_refused_when_it_is_made(plan):
     """Not when it is sent, where it would take other ports' windows with it."""
     with pytest.raises(ValueError, match="whole number of bytes"):
         WindowPlan(**plan)
 
 
-def test_the_law_is_told_the_flows_that_are_there(engine, policy):
+def test_the_law_gets_the_number_of_flows(engine, policy):
     for flow in (FLOWS[0], FLOWS[1], FLOWS[0]):
         engine.flow_started(PORT, info(flow), 0.0)
     engine.flow_ended(PORT, FLOWS[0], 0.0)
@@ -157,7 +159,7 @@ def test_the_law_is_told_the_flows_that_are_there(engine, policy):
     engine.flow_ended(PORT, FLOWS[2], 0.0)  # never was
     engine.flow_ended(OTHER, FLOWS[2], 0.0)
     engine.sampled(PORT, SAMPLE, 0.0)
-    assert policy.laws[PORT][0].told == [("started", 1), ("started", 2), ("ended", 1), ("sampled", 1)]
+    assert policy.laws[PORT][0].calls == [("started", 1), ("started", 2), ("ended", 1), ("sampled", 1)]
     assert OTHER not in policy.laws
 
 
@@ -171,7 +173,7 @@ def test_a_law_that_fails_takes_its_own_windows_down_only(engine, policy, caplog
     assert engine.sampled(OTHER, SAMPLE, 1.0) == [pool(2000, OTHER)]
     assert engine.failures == 1
     assert "scripted failed on port 0000000000000001:1" in caplog.text
-    # It rests: nothing is asked, nothing is said, and the other goes on.
+    # It rests: its law gets no calls, nothing is sent, and the other port goes on.
     policy.answers[PORT] = WindowPlan(pool=5)
     assert engine.sampled(PORT, SAMPLE, 1.0 + REST_AFTER_FAILURE / 2) == []
     assert engine.flow_started(PORT, info(FLOWS[1]), 1.0 + REST_AFTER_FAILURE / 2) == []
@@ -179,7 +181,7 @@ def test_a_law_that_fails_takes_its_own_windows_down_only(engine, policy, caplog
     # Then a new law starts, and hears of all flows there are by now.
     assert engine.sampled(PORT, SAMPLE, 1.0 + REST_AFTER_FAILURE) == [pool(5)]
     assert len(policy.laws[PORT]) == 2
-    assert policy.laws[PORT][1].told == [("sampled", 2), ("started", 1), ("started", 2)]
+    assert policy.laws[PORT][1].calls == [("sampled", 2), ("started", 1), ("started", 2)]
 
 
 def test_a_policy_that_cannot_make_a_law_is_a_failure_as_well(engine, policy, monkeypatch):
@@ -191,7 +193,7 @@ def test_a_policy_that_cannot_make_a_law_is_a_failure_as_well(engine, policy, mo
     assert engine.failures == 1
 
 
-def test_a_switch_that_comes_back_is_told_everything_again(engine, policy):
+def test_a_switch_that_comes_back_gets_all_rules_again(engine, policy):
     far = PortKey(2, 1)
     policy.answers = {PORT: WindowPlan(pool=1000), far: WindowPlan(pool=7)}
     engine.sampled(PORT, SAMPLE, 0.0)
@@ -263,7 +265,7 @@ STEPS = st.lists(
         ("sampled", PORT, FLOWS[0], NO_WINDOWS, 0.0),
     ]
 )
-def test_a_switch_that_does_as_it_is_told_has_what_the_plan_says(steps):
+def test_a_switch_that_applies_the_changes_has_the_plan(steps):
     policy = Scripted()
     engine = PolicyEngine(policy, LEASE)
     rules: dict[RuleTarget, tuple[int, bool, float]] = {}

@@ -41,36 +41,36 @@ PROGRESS = {FLOW: FlowProgress(100, 200, 0.001, True)}
 
 
 class Recorder(PortLaw):
-    """Remembers what it is told; answers and wants what the test says."""
+    """Records its calls; answers and wishes what the test sets."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[object, ...]] = []
+        self.calls: list[tuple[object, ...]] = []
         self.answer: WindowPlan | Exception | None = None
         self.wants: Thresholds | Exception | None = None
 
-    def _note(self, *what):
-        self.told.append(what)
+    def _record(self, *what):
+        self.calls.append(what)
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
     def flow_started(self, flow, flows, now):
-        return self._note("started", flow.key, flows)
+        return self._record("started", flow.key, flows)
 
     def flow_ended(self, flow, flows, now):
-        return self._note("ended", flow.key, flows)
+        return self._record("ended", flow.key, flows)
 
     def queue_sampled(self, sample, flows, now):
-        return self._note("sampled", sample, now)
+        return self._record("sampled", sample, now)
 
     def congestion(self, state, backlog, now):
-        return self._note("congestion", state, backlog)
+        return self._record("congestion", state, backlog)
 
     def announced(self, flow, announcement, now):
-        return self._note("announced", flow, announcement)
+        return self._record("announced", flow, announcement)
 
     def progressed(self, flows, now):
-        return self._note("progressed", flows)
+        return self._record("progressed", flows)
 
     def wants_progress(self):
         if isinstance(self.wants, Exception):
@@ -116,10 +116,10 @@ def rule(port: PortKey, size: int | None, flow: FlowKey | None = None, wake: boo
     return RuleChange(RuleTarget(port, flow), window, wake)
 
 
-# What laws are told
+# The calls of a law
 
 
-def test_a_law_is_told_of_congestion_announcements_and_progress(engine, policy):
+def test_a_law_gets_congestion_announcements_and_progress(engine, policy):
     engine.flow_started(EDGE, info(FLOW), 0.0)
     engine.announced(EDGE, FLOW, ANNOUNCED, 0.1)
     engine.announced(EDGE, FLOW, ANNOUNCED, 0.2)  # no news
@@ -131,7 +131,7 @@ def test_a_law_is_told_of_congestion_announcements_and_progress(engine, policy):
     engine.announced(EDGE, FLOW, None, 0.4)
     policy.laws[EDGE][0].answer = WindowPlan(window=1460)
     assert engine.congestion(EDGE, Congestion.CNG, 9000, 0.5) == [rule(EDGE, 1460)]
-    assert policy.laws[EDGE][0].told == [
+    assert policy.laws[EDGE][0].calls == [
         ("started", FLOW, 1),
         ("announced", FLOW, ANNOUNCED),
         ("progressed", PROGRESS),
@@ -141,7 +141,7 @@ def test_a_law_is_told_of_congestion_announcements_and_progress(engine, policy):
     assert OTHER not in policy.laws
 
 
-def test_a_fresh_law_is_told_what_the_port_has(engine, policy):
+def test_the_state_of_the_port_is_replayed_to_a_fresh_law(engine, policy):
     engine.sampled(EDGE, SAMPLE, 0.0)
     for flow in FLOWS:
         engine.flow_started(EDGE, info(flow), 0.0)
@@ -150,7 +150,7 @@ def test_a_fresh_law_is_told_what_the_port_has(engine, policy):
     engine.congestion(EDGE, Congestion.CNG, 5000, 0.0)
     other = Recording()
     engine.use(other, 1.0)
-    assert other.laws[EDGE][0].told == [
+    assert other.laws[EDGE][0].calls == [
         ("sampled", SAMPLE, 1.0),
         ("started", FLOWS[0], 1),
         ("started", FLOWS[2], 2),
@@ -160,10 +160,10 @@ def test_a_fresh_law_is_told_what_the_port_has(engine, policy):
     ]
 
 
-def test_a_law_that_wants_to_know_is_told_when_it_knows_all_that_there_was(engine, policy):
+def test_settled_follows_the_replay(engine, policy):
     class Settling(Recorder):
         def settled(self, now):
-            return self._note("settled", now)
+            return self._record("settled", now)
 
     class Policy(Recording):
         def port_law(self, port):
@@ -176,7 +176,7 @@ def test_a_law_that_wants_to_know_is_told_when_it_knows_all_that_there_was(engin
     other = Policy()
     engine.use(other, 1.0)
     engine.flow_started(EDGE, info(FLOWS[1]), 1.1)
-    assert [what[0] for what in other.laws[EDGE][0].told] == [
+    assert [what[0] for what in other.laws[EDGE][0].calls] == [
         "sampled",
         "started",
         "congestion",
@@ -187,10 +187,10 @@ def test_a_law_that_wants_to_know_is_told_when_it_knows_all_that_there_was(engin
     engine.sampled(EDGE, SAMPLE, 1.2)
     # What brings a fresh law about comes after all that was there before.
     engine.flow_started(EDGE, info(FLOWS[2]), 1.2 + REST_AFTER_FAILURE)
-    assert other.laws[EDGE][0].told[-2:] == [("settled", 1.2 + REST_AFTER_FAILURE), ("started", FLOWS[2], 3)]
+    assert other.laws[EDGE][0].calls[-2:] == [("settled", 1.2 + REST_AFTER_FAILURE), ("started", FLOWS[2], 3)]
 
 
-def test_what_a_law_says_when_it_knows_all_stands(engine, policy):
+def test_the_plan_of_settled_is_installed(engine, policy):
     class Settled(PortLaw):
         def flow_started(self, flow, flows, now):
             return WindowPlan(window=1460)
@@ -261,7 +261,7 @@ def test_a_failure_harms_its_own_port_only(engine, policy, ask):
 
 
 @pytest.mark.parametrize("ask", ["wants_progress", "thresholds"])
-def test_a_law_that_cannot_say_what_it_wants_rests_as_well(engine, policy, ask):
+def test_a_law_that_fails_at_its_wishes_rests_as_well(engine, policy, ask):
     engine.sampled(EDGE, SAMPLE, 5.0)
     policy.laws[EDGE][0].answer = WindowPlan(window=1460)
     engine.flow_started(EDGE, info(FLOW), 5.0)
@@ -360,7 +360,7 @@ def test_what_has_ended_while_the_agent_was_away_is_not_woken(engine, policy):
     }
 
 
-def test_a_flow_whose_waking_was_said_to_nobody_is_woken_again(engine, policy):
+def test_a_flow_whose_wake_could_not_be_sent_is_woken_again(engine, policy):
     law = paused(engine, policy)
     law.answer = WindowPlan(flows={FLOWS[0]: 1460})
     for change in engine.sampled(EDGE, SAMPLE, 0.1):
@@ -385,16 +385,16 @@ def test_a_law_sees_the_queue_no_more_often_than_its_interval(policy):
         at = step / 64
         engine.sampled(EDGE, SAMPLE._replace(peak=100 - step, mean=10.0 * step), at)
         engine.sampled(OTHER, SAMPLE, at)
-    seen = [what[1:] for what in slow.laws[EDGE][0].told]
+    seen = [what[1:] for what in slow.laws[EDGE][0].calls]
     assert [at for _, at in seen] == [step / 64 for step in (0, 8, 16, 24, 32, 40)]
     assert [sample.peak for sample, _ in seen] == [100, 99, 91, 83, 75, 67]
     assert [sample.mean for sample, _ in seen] == pytest.approx([0, 45, 125, 205, 285, 365])
-    assert len(policy.laws[OTHER][0].told) == 41
+    assert len(policy.laws[OTHER][0].calls) == 41
     # Pollers do not keep time exactly: 10 % too early is in time.
     engine.sampled(EDGE, SAMPLE, 40 / 64 + 0.112)
-    assert len(slow.laws[EDGE][0].told) == 6
+    assert len(slow.laws[EDGE][0].calls) == 6
     engine.sampled(EDGE, SAMPLE, 40 / 64 + 0.113)
-    assert len(slow.laws[EDGE][0].told) == 7
+    assert len(slow.laws[EDGE][0].calls) == 7
     assert engine.interval(EDGE) == 8 / 64
     assert engine.poll_interval([EDGE]) == 8 / 64
     assert engine.poll_interval([EDGE, OTHER]) == 0.01
@@ -408,7 +408,7 @@ def test_a_rule_is_renewed_between_samples_that_a_law_sees():
     slow.laws[EDGE][0].answer = WindowPlan(window=1460)
     engine.flow_started(EDGE, info(FLOW), 0.1)
     assert engine.sampled(EDGE, SAMPLE, 0.6) == [rule(EDGE, 1460)]
-    assert len(slow.laws[EDGE][0].told) == 2
+    assert len(slow.laws[EDGE][0].calls) == 2
 
 
 # Several policies
@@ -448,7 +448,7 @@ def test_a_port_whose_role_turns_out_gets_its_policy(engine, policy):
     assert engine.policy_of(EDGE) is policy
     assert engine.named(EDGE, "s1-eth1", "host", 0.2) == [rule(EDGE, None)]
     assert engine.policy_of(EDGE) is hosts
-    assert [what[0] for what in hosts.laws[EDGE][0].told] == ["sampled", "started"]
+    assert [what[0] for what in hosts.laws[EDGE][0].calls] == ["sampled", "started"]
     assert engine.named(EDGE, "s1-eth1", "host", 0.3) == []
     assert len(hosts.laws[EDGE]) == 1
     # A port that is not used yet is known by its name when it is.
@@ -466,8 +466,8 @@ def test_a_change_of_policy_leaves_no_rule_of_the_old_one(engine, policy):
         policy.laws[port][0].answer = WindowPlan(window=1460, flows={FLOW: 0})
         engine.flow_started(port, info(FLOW), 0.0)
     fixed = Fixed({"pool": 777, "interval": 0.1})
-    said = engine.use(PolicyChoice(fixed, (("role:link", policy),)), 1.0)
-    assert set(said) == {
+    changes = engine.use(PolicyChoice(fixed, (("role:link", policy),)), 1.0)
+    assert set(changes) == {
         change
         for port in (EDGE, OTHER)
         for change in (

@@ -256,7 +256,7 @@ class Port:
 
 
 @given(PARAMETERS, SHAPES, HISTORY)
-def test_what_is_said_keeps_its_bounds(parameters, shape, history):
+def test_the_installed_pool_keeps_its_bounds(parameters, shape, history):
     port = Port(parameters, shape)
     for event in history:
         port.replay([event])

@@ -62,7 +62,7 @@ def test_the_volley_that_would_overflow_meets_one_segment_at_once():
     assert port.queue_sampled(sample(24_999), 9, 0.03) == NO_WINDOWS
 
 
-def test_what_stands_in_the_queue_already_counts():
+def test_the_present_queue_counts():
     port = law()
     port.queue_sampled(sample(LIMIT - 14_600), 2, 0.0)
     assert port.flow_started(flow(1), 3, 0.001) is None
@@ -159,12 +159,12 @@ def test_who_has_been_answered_is_asked_for_now_and_then():
 
 def flood(opener: bool, seconds: float) -> tuple[float, int]:
     """5,000 SYN/s whose handshakes are never completed, beside elephants with a queue of 20,000 bytes; in
-    windows of one segment they hold 3,000. Returns the part of the time in incast mode, and the most flows
-    that were kept in mind. Addresses are made up.
+    windows of one segment they hold 3,000. Returns the part of the time in incast mode, and the largest
+    number of half-open flows. Addresses are made up.
     """
     port = law()
     port.queue_sampled(sample(20_000), 2, 0.0)
-    held = steps = most = number = 0
+    limited = steps = max_open = number = 0
     gone = 0
     for steps in range(1, round(seconds / 0.01) + 1):
         now = steps * 0.01
@@ -175,29 +175,29 @@ def flood(opener: bool, seconds: float) -> tuple[float, int]:
         while gone < number - 50_000:
             gone += 1
             port.flow_ended(flow(gone, ATTACKER if opener else None), number, now)
-        most = max(most, len(port.half_open))
+        max_open = max(max_open, len(port.half_open))
         port.queue_sampled(sample(3_000 if port.incast else 20_000), number, now)
         port.progressed(established([KEY]), now)
-        held += port.incast
-    return held / steps, most
+        limited += port.incast
+    return limited / steps, max_open
 
 
 def test_a_flood_of_syns_cannot_hold_the_mode():
-    share, most = flood(opener=True, seconds=60)
+    share, max_open = flood(opener=True, seconds=60)
     assert 0 < share < 0.01
-    assert most == 256
+    assert max_open == 256
 
 
 def test_without_the_allowance_it_would():
     port = law(syn_allowance=1_000_000)
     port.queue_sampled(sample(20_000), 2, 0.0)
-    held = 0
+    limited = 0
     for step in range(1, 500):
         for n in range(50):
             port.flow_started(flow(step * 50 + n, ATTACKER), 1, step * 0.01)
         port.queue_sampled(sample(3_000), 1, step * 0.01)
-        held += port.incast
-    assert held == 499
+        limited += port.incast
+    assert limited == 499
 
 
 def test_a_flood_from_one_port_leaves_the_others_their_allowance():

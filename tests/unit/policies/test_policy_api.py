@@ -1,4 +1,4 @@
-"""The policy over REST: what is said of it, and its change, whole or not at all."""
+"""The policy over REST: it is shown, and changed as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from fairq_ryu.policies.base import available
 from tests.support.restsite import RestSite
 
 
-def change(site: RestSite, said: Any, **environ: Any) -> Any:
-    body = said if isinstance(said, bytes) else json.dumps(said).encode()
+def change(site: RestSite, wanted: Any, **environ: Any) -> Any:
+    body = wanted if isinstance(wanted, bytes) else json.dumps(wanted).encode()
     return site.ask("/v1/policy", "PATCH", body, **environ)
 
 
@@ -28,8 +28,8 @@ def value(site: RestSite, name: str) -> Any:
     return row["value"]
 
 
-def standing(site: RestSite) -> set[str]:
-    """The policies whose rules stand, and the plans."""
+def plans(site: RestSite) -> set[str]:
+    """The plans in force."""
     return {view.plan for view in site.windows.engine.view().values() if view.plan}
 
 
@@ -39,7 +39,7 @@ def site() -> RestSite:
 
 
 @pytest.mark.parametrize("policy", available())
-def test_what_is_said(policy):
+def test_the_policy_and_its_parameters_are_shown(policy):
     answer = RestSite(policy).ask("/v1/policy").json
     assert (answer["policy"], answer["available"]) == (policy, available())
     settings = sections().get(policy, {})
@@ -61,8 +61,8 @@ def test_what_is_installed_is_not_looked_up_again(site, monkeypatch):
 
 def test_a_parameter_is_changed(site):
     target = site.ask("/v1/ports").json["ports"][2]["target_bytes"]
-    said = {"alpha": 0.5, "slow_start": False, "increments": 4.0}
-    assert change(site, {"parameters": said}).status_code == 200
+    wanted = {"alpha": 0.5, "slow_start": False, "increments": 4.0}
+    assert change(site, {"parameters": wanted}).status_code == 200
     assert repr(value(site, "increments")) == "4"
     assert (value(site, "alpha"), value(site, "slow_start"), value(site, "interval")) == (0.5, False, 0.002)
     site.sample()
@@ -71,7 +71,7 @@ def test_a_parameter_is_changed(site):
     assert site.ask("/v1/ports").json["ports"][2]["target_bytes"] == 2 * target
 
 
-def test_a_change_is_told_once_and_what_changes_nothing_is_not(site, caplog):
+def test_a_change_is_reported_once_and_only_if_it_changes_something(site, caplog):
     caplog.set_level("INFO")
     for _ in range(2):
         assert change(site, {"policy": "fairq", "parameters": {"alpha": 0.5}}).status_code == 200
@@ -144,14 +144,14 @@ REFUSED: list[tuple[Any, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "status", "why"), REFUSED, ids=str)
-def test_what_is_wrong_changes_nothing(site, said, status, why):
+@pytest.mark.parametrize(("wanted", "status", "why"), REFUSED, ids=str)
+def test_an_invalid_request_changes_nothing(site, wanted, status, why):
     before, choice = site.ask("/v1/policy").json, site.windows.engine.choice
-    if isinstance(said, dict) and isinstance(said.get("parameters"), dict):
+    if isinstance(wanted, dict) and isinstance(wanted.get("parameters"), dict):
         # What is right in it is not done either.
-        said = {**said, "parameters": {"linger": 3.0, **said["parameters"]}}
+        wanted = {**wanted, "parameters": {"linger": 3.0, **wanted["parameters"]}}
     site.log.clear()
-    response = change(site, said)
+    response = change(site, wanted)
     assert response.status_code == status, response.body
     assert why in response.json["detail"] or "linger" in response.json["detail"]
     assert len(response.json["detail"]) < 400

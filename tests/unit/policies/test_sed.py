@@ -91,7 +91,7 @@ def test_rsed_is_sed_and_recovery(mode, dupack, reinject):
 # When
 
 
-def test_the_switch_is_told_where_congestion_begins_and_ends():
+def test_the_switch_gets_the_thresholds_of_congestion():
     law = SedPort(SedParameters())
     assert law.thresholds() is None
     law.queue_sampled(sample(0), 0, 0.0)
@@ -323,7 +323,7 @@ def test_the_paper_gives_them_their_share():
     assert law.progressed(moving(FIRST), 9.0).flows[FIRST] == TOTAL // 2
 
 
-def test_connections_that_nobody_answers_have_no_part_in_it():
+def test_half_open_connections_get_no_share():
     """Neither a share nor, under a service's deadline, a need."""
     law = port(anticipate=False)
     start(law, ENDLESS)
@@ -396,7 +396,7 @@ def test_what_starts_and_ends_together_is_worked_out_together():
     assert law.queue_sampled(sample(K), 2, 0.125) is not None
 
 
-def test_windows_that_hardly_change_are_not_said_again():
+def test_windows_that_hardly_change_are_not_sent_again():
     law = port(margin=1.0)
     start(law, ENDLESS, FIRST, step=512)
     law.announced(FIRST, Announcement(500_000, 0.2), 0.1)

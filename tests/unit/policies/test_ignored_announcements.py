@@ -16,11 +16,11 @@ WANTED = request("10.0.0.1", "10.0.0.2", 80, size=1000, deadline=0.5)
 
 
 @pytest.mark.parametrize(
-    ("name", "heeds"),
+    ("name", "uses"),
     [("fairq", False), ("droptail", False), ("fixed", False), ("iqm", False), ("sed", True), ("rsed", True)],
 )
-def test_which_policies_heed_announcements(name, heeds):
-    assert takes_announcements(make(name, Config())) is heeds
+def test_which_policies_use_announcements(name, uses):
+    assert takes_announcements(make(name, Config())) is uses
 
 
 class Foreign:
@@ -40,20 +40,20 @@ class Broken:
         raise RuntimeError("no such port")
 
 
-class Heeding:
+class Using:
     def announced(self, flow, announcement, now):
         return None
 
 
 @pytest.mark.parametrize(
-    ("law", "deaf"), [(PortLaw, True), (object, True), (Heeding, False), (Broken, False)]
+    ("law", "ignored"), [(PortLaw, True), (object, True), (Using, False), (Broken, False)]
 )
-def test_laws_of_other_packages_heed_what_they_override(law, deaf):
-    said = PolicyEngine(Foreign(law), 2).deaf()
-    assert said == ("the policy in force (foreign) ignores sizes and deadlines" if deaf else None)
+def test_laws_of_other_packages_use_announcements_if_they_have_the_method(law, ignored):
+    reason = PolicyEngine(Foreign(law), 2).deaf()
+    assert reason == ("the policy in force (foreign) ignores sizes and deadlines" if ignored else None)
 
 
-def test_one_port_that_heeds_is_enough():
+def test_one_policy_that_uses_announcements_is_enough():
     fairq, sed = (make(name, Config()) for name in ("fairq", "sed"))
     assert PolicyEngine(PolicyChoice(fairq, (("s1-*", sed),)), 2).deaf() is None
     assert PolicyEngine(fairq, 2).deaf() == "the policy in force (fairq) ignores sizes and deadlines"
