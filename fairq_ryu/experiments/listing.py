@@ -1,4 +1,4 @@
-"""``fairq run --list``: the scenarios and policies that can be named, each with what it is."""
+"""``fairq run --list``: the scenarios and policies that can be named, with their descriptions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def scenarios() -> list[tuple[str, str, str, str]]:
 
 
 def policies() -> list[tuple[str, str]]:
-    """Name of each policy that ``--policy`` takes, and what its author says of it in a line."""
+    """Name of each policy that ``--policy`` accepts, and its description in a line."""
     return [(name, _OURS.get(name) or _about(name)) for name in machine.known_policies()]
 
 
@@ -38,7 +38,7 @@ def _about(policy: str) -> str:
             try:
                 module = importlib.import_module(entry.module)
                 text = inspect.getdoc(module) or inspect.getdoc(entry.load()) or ""
-            except Exception as error:  # whatever a package of others may do: it is named all the same
+            except Exception as error:  # whatever a package of others raises: the policy is listed
                 return f"cannot be loaded: {error}"
             paragraph = " ".join(text.split("\n\n")[0].split())
             name, colon, rest = paragraph.partition(": ")

@@ -1,4 +1,4 @@
-"""Was the policy in force all the time? The controller's own counters say so at the end of a run."""
+"""Checks at the end of a run, by the controller's counters, that the policy was in force all the time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MAX_WORDS = 200
 
 
 def unsound(rest_port: int | None, log: Path) -> str | None:
-    """Why the figures are not those of the policy, or None: it governed without a failure or a change.
+    """Why the figures are not those of the policy; None when it ran without a failure or a change.
 
-    ``rest_port`` is where the controller's REST interface is on this machine, None without a controller;
-    ``log`` is the controller's log, which has the words. `RunError` when the controller does not answer.
+    ``rest_port`` is the port of the controller's REST interface on this machine, None without a controller;
+    ``log`` is the controller's log, which has the error. `RunError` when the controller does not answer.
     """
     if rest_port is None:
         return None
@@ -30,17 +30,17 @@ def unsound(rest_port: int | None, log: Path) -> str | None:
 def verdict(metrics: str, log: str) -> str | None:
     """The same from the text of ``/metrics`` and of the controller's log."""
     failures, changes = _value(metrics, _FAILURES), _value(metrics, _CHANGES)
-    said = []
+    reasons = []
     if failures:
-        words = last_failure(log)
-        said.append(f"the policy failed {_times(failures)}{f', at last with {words}' if words else ''}")
+        error = last_failure(log)
+        reasons.append(f"the policy failed {_times(failures)}{f', at last with {error}' if error else ''}")
     if changes:
-        said.append(f"the policy was changed {_times(changes)} over REST")
-    return " and ".join(said) or None
+        reasons.append(f"the policy was changed {_times(changes)} over REST")
+    return " and ".join(reasons) or None
 
 
 def last_failure(log: str) -> str:
-    """The exception of the last failure of a policy that a controller's log has; "" without any."""
+    """The exception of the last failure of a policy in a controller's log; "" without any."""
     _before, failed, after = log.rpartition("windows are taken down for")
     if not failed:
         return ""
@@ -64,7 +64,7 @@ def _value(metrics: str, name: str) -> int:
 
 def _metrics(port: int) -> str:
     try:
-        # No proxy that the environment may name: this is our own controller.
+        # Without a proxy that the environment may name: this is our own controller.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as response:
             text: str = response.read(_MAX_BYTES).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Results of ``sudo fairq`` belong to who called it, and not to root."""
+"""Gives the results of ``sudo fairq`` to the user who called it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FILES_CLOCK = 5  # CLOCK_REALTIME_COARSE, by whose ticks the kernel dates files
 
 
 def caller(environment: Mapping[str, str] = os.environ) -> Owner | None:
-    """User and group that called sudo; None when this is not root by sudo of another user."""
+    """User and group that called sudo; None without root, or without sudo of another user."""
     if os.geteuid() != 0:
         return None
     try:
@@ -27,9 +27,9 @@ def caller(environment: Mapping[str, str] = os.environ) -> Owner | None:
 @contextmanager
 def given_to_caller(directory: Path, names: Sequence[str]) -> Iterator[None]:
     """What the block makes of ``names`` in ``directory`` (files, or directories with all in them) is the
-    caller's afterwards, and so are ``directory`` and its parents if they were not there before.
+    caller's afterwards, and so are ``directory`` and its parents if they did not exist before.
 
-    Nothing else is touched: nothing that was there and was not written, no link, and nothing behind one.
+    Nothing else is changed: no file that was not written, no link, and no target of a link.
     """
     owner = caller()
     if owner is None:
@@ -54,14 +54,14 @@ def given_to_caller(directory: Path, names: Sequence[str]) -> Iterator[None]:
 def _give(name: str, where: int | None, owner: Owner, since_ns: int, deep: bool = False) -> None:
     """Change the owner of one entry of the directory ``where``, if it is root's and has been changed since.
 
-    By a handle, so that nobody can put another in its place. A file with a second name may be one of the
-    system's.
+    By a file descriptor, so that the entry cannot be replaced meanwhile. A file with a second name is left
+    alone: it may belong to the system.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         handle = os.open(name, flags, dir_fd=where)
     except OSError:
-        return  # a link, or gone
+        return  # a link, or removed
     try:
         found = os.fstat(handle)
         directory = stat.S_ISDIR(found.st_mode)

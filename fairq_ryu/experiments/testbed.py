@@ -1,4 +1,4 @@
-"""One policy's network: controller, switches with their agents, hosts and generators, up and down again."""
+"""One policy's network: starts and stops the controller, switches with their agents, hosts and generators."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from mininet_topos.commands import CommandError, die_with_parent, end_process, r
 from mininet_topos.plans import Dumbbell, FatTree, Incast, LeafSpine
 
 CONNECT_SECONDS = 30.0
-"""From the start of the switches until all are connected to the controller."""
+"""Time limit from the start of the switches until all are connected to the controller."""
 
 
 class Interrupted(BaseException):
-    """Someone asked us to end: SIGINT, SIGTERM or SIGHUP. Not an error, hence no ``Exception``."""
+    """SIGINT, SIGTERM or SIGHUP arrived. Not an error, and so no ``Exception``."""
 
 
 class Interrupts:
-    """Turns signals into `Interrupted`, but never in the middle of building or tearing down a network."""
+    """Raises `Interrupted` on a signal, but never while a network is being built or removed."""
 
     def __init__(self) -> None:
         self._held = 0
@@ -48,7 +48,7 @@ class Interrupts:
 
     def __exit__(self, *_exc: object) -> None:
         for number, handler in self._before.items():
-            # Who is asked once ends in order; being asked again must not cut the last words short.
+            # After the first signal everything ends in order; a second one must not cut that short.
             signal.signal(number, signal.SIG_IGN if self._pending else handler)
 
     def _arrived(self, _number: int, _frame: FrameType | None) -> None:
@@ -58,7 +58,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Signals wait until the end of this block; then `Interrupted` is raised if one came."""
+        """Signals are deferred until the end of this block; then `Interrupted` is raised if one arrived."""
         self._held += 1
         try:
             yield
@@ -69,7 +69,7 @@ class Interrupts:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback address that nobody listens on."""
+    """A TCP port of the loopback address on which no program listens."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]
@@ -77,19 +77,19 @@ def free_port() -> int:
 
 
 class Outside:
-    """Where a generator runs that belongs to no host."""
+    """The place of a generator that belongs to no host: this machine."""
 
     name = "this machine"
 
     def popen(self, *args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
-        """Start a program in a session of its own: Ctrl-C on the terminal is the runner's to hear."""
+        """Start a program in its own session, so that Ctrl-C on the terminal reaches the runner only."""
         process: subprocess.Popen[Any] = subprocess.Popen(*args, start_new_session=True, **kwargs)
         return process
 
 
 def config_files(scenario: Scenario, where: Path, given: Path | None) -> list[Path]:
-    """The controller's configuration files, of which the later ones win: what the scenario asks of it,
-    written into the directory ``where``, and what the user has ``given``.
+    """The controller's configuration files, of which later ones override earlier ones: the settings of the
+    scenario, written into the directory ``where``, and the file that the user has ``given``.
     """
     asked = where / "scenario.conf"
     asked.write_text(f"[fairq_ryu]\nsyn = {scenario.syn}\n")
@@ -97,23 +97,23 @@ def config_files(scenario: Scenario, where: Path, given: Path | None) -> list[Pa
 
 
 class Testbed:
-    """The network of one policy. `start`, use, `stop`; `stop` takes down whatever there is, at any time."""
+    """The network of one policy: `start`, use, `stop`. `stop` may be called at any time."""
 
     def __init__(self, scenario: Scenario, policy: str, logs: Path, config_file: Path | None) -> None:
-        """Nothing starts yet. Logs of controller, agents and generators go to the directory ``logs``."""
+        """Start nothing yet. Logs of controller, agents and generators go to the directory ``logs``."""
         baseline = baselines.of(policy)
         self.scenario = baseline.applied(scenario)
-        """what is run: the settings of a baseline are in it"""
+        """the scenario that is run, with the settings of the baseline"""
         self.policy = policy
         self._law = baseline.policy
         self.logs = logs
-        """where logs go, and what else a run must put somewhere"""
+        """directory for logs and other files of a run"""
         self._config_file = config_file
         self._port = 0
         self.rest_port: int | None = None
-        """port of this machine at which the controller's REST interface is; None without a controller"""
+        """port of the controller's REST interface on this machine; None without a controller"""
         self.token = secrets.token_hex(32)
-        """the controller takes announcements from who knows this"""
+        """the controller accepts announcements with this token"""
         self._controller: subprocess.Popen[bytes] | None = None
         self._net: Any = None
         self.workers: list[Worker] = []
@@ -123,7 +123,9 @@ class Testbed:
     # Up
 
     def start(self) -> None:
-        """Controller, then network; returns when every switch and agent is connected. `RunError` when not."""
+        """Start the controller, then the network; returns when every switch and agent is connected.
+        `RunError` when one does not connect.
+        """
         self.logs.mkdir(parents=True, exist_ok=True)
         self._port = free_port()
         if self.has_agents:
@@ -138,7 +140,7 @@ class Testbed:
             self._start_taildrop()
 
     def _start_controller(self, port: int) -> None:
-        # A free port for REST too: a controller of someone else may hold the usual one.
+        # A free port for REST too: another controller may use the default one.
         self.rest_port = free_port()
         command = [
             find_program("ryu-manager"),
@@ -152,11 +154,11 @@ class Testbed:
         if app == GENERIC_APP:
             chosen = self.logs / "policy.conf"
             chosen.write_text(f"[fairq_ryu]\npolicy = {self._law}\n")
-            command += ["--config-file", str(chosen)]  # the later file wins
+            command += ["--config-file", str(chosen)]  # a later file overrides an earlier one
         environment = {**os.environ, "FAIRQ_TOKEN": self.token}
         given = self._token_file()
         if given is not None:
-            # The controller wants one of the two.
+            # The controller accepts one of the two only.
             del environment["FAIRQ_TOKEN"]
             self.token = given.read_text().strip()
         with (self.logs / "controller.log").open("wb") as log:
@@ -171,14 +173,14 @@ class Testbed:
             )
 
     def _token_file(self) -> Path | None:
-        """The file that the configuration names for the token."""
+        """The token file that the configuration names."""
         if self._config_file is None:
             return None
         name = str(loader.load([self._config_file]).value("fairq_ryu", "token_file"))
         return Path(name) if name else None
 
     def _start_network(self, port: int) -> None:
-        # Here and not above: only a run needs Mininet, and reports are made where there is none.
+        # Imported here: only a run needs Mininet.
         from mininet.log import setLogLevel
         from mininet.net import Mininet
         from mininet.node import RemoteController
@@ -187,7 +189,7 @@ class Testbed:
         from mininet_topos.switch import FairQSwitch, SwitchError
 
         class Remote(RemoteController):
-            """Mininet would look for the controller with telnet, and warn; we wait ourselves."""
+            """Mininet would look for the controller with telnet and warn; `start` waits for it instead."""
 
             def checkListening(self) -> None:
                 """Not needed."""
@@ -215,11 +217,11 @@ class Testbed:
             self._net.start()
         except (CommandError, HostError, SwitchError) as error:
             raise RunError(str(error)) from error
-        except Exception as error:  # Mininet raises nothing more special
+        except Exception as error:  # Mininet raises no more specific class
             raise RunError(f"Mininet cannot build the network: {error}") from error
 
     def _start_taildrop(self) -> None:
-        """Every shallow port drops what does not fit one packet at a time, under every policy alike."""
+        """On every shallow port, drop single packets that do not fit, under every policy alike."""
         from fairq_ryu.agent.libbpf import BpfError
         from fairq_ryu.agent.programs.taildrop import start_taildrop
 
@@ -240,12 +242,12 @@ class Testbed:
         assert self._controller is not None
         if self._controller.poll() is not None:
             raise RunError(
-                f"the controller ended with exit code {self._controller.returncode}: {self._words()}"
+                f"the controller ended with exit code {self._controller.returncode}: {self._last_log_line()}"
             )
         for switch in self._net.switches:
             if not switch.agentRunning():
                 raise RunError(f"the agent of {switch.name} ended: see {self.logs}/agent-{switch.name}.log")
-        # One question for all bridges. Nobody else's has our controller's port.
+        # One query for all bridges. No other bridge has our controller's port.
         target = f'target="tcp:127.0.0.1:{self._port}"'
         found = run(["ovs-vsctl", "--bare", "--columns=is_connected", "find", "Controller", target]).split()
         if found != ["true"] * len(self._net.switches):
@@ -256,23 +258,23 @@ class Testbed:
             for controller in self.status(switch.name)["controllers"]
         )
 
-    def _words(self) -> str:
+    def _last_log_line(self) -> str:
         text = (self.logs / "controller.log").read_text(errors="replace").strip()
-        return text.splitlines()[-1] if text else "it said nothing"
+        return text.splitlines()[-1] if text else "it logged nothing"
 
     def _wait(self, ready: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + CONNECT_SECONDS
         while not ready():
             if time.monotonic() > deadline:
                 raise RunError(
-                    f"waited {CONNECT_SECONDS:g} s in vain for {what}: see the logs in {self.logs}"
+                    f"waited {CONNECT_SECONDS:g} s without success for {what}: see the logs in {self.logs}"
                 )
             time.sleep(0.1)
 
     # In use
 
     def status(self, switch: str) -> dict[str, Any]:
-        """What the agent of ``switch`` says of itself."""
+        """The status of the agent of ``switch``."""
         return read_status(switch)
 
     def host(self, name: str) -> Any:
@@ -280,7 +282,7 @@ class Testbed:
         return self._net[name]
 
     def bottleneck(self) -> tuple[str, str]:
-        """The switch at which it gets narrow, and the name of the interface there."""
+        """The switch with the bottleneck port, and the name of the port's interface."""
         switch, behind = self.scenario.plan.bottleneck
         (link,) = self._net.linksBetween(self._net[switch], self._net[behind])
         ours = link.intf1 if link.intf1.node.name == switch else link.intf2
@@ -291,7 +293,7 @@ class Testbed:
         return None if self._taildrop is None else int(self._taildrop.dropped(socket.if_nametoindex(port)))
 
     def worker(self, host: str, role: str, *arguments: str) -> Worker:
-        """Start a role of the load generator in ``host``; it is ended with the testbed."""
+        """Start a role of the load generator in ``host``; it ends with the testbed."""
         worker = Worker(self.host(host), role, self.logs / "traffic.log", *arguments)
         self.workers.append(worker)
         return worker
@@ -303,20 +305,20 @@ class Testbed:
         return worker
 
     def check_alive(self) -> None:
-        """`RunError` when controller or agent have ended since the start: the figures would be false."""
+        """`RunError` when the controller or an agent has ended: the figures would be wrong."""
         if self.has_agents:
             self._connected()
 
     # Down
 
     def stop(self) -> list[str]:
-        """Take everything down, whatever state it is in; returns what could not be done."""
+        """Stop and remove everything, in whatever state it is; returns the errors."""
         trouble: list[str] = []
 
         def attempt(step: Callable[[], object]) -> None:
             try:
                 step()
-            except Exception as error:  # the other steps must still be taken
+            except Exception as error:  # the other steps must still be done
                 trouble.append(str(error) or type(error).__name__)
 
         attempt(lambda: end_all(self.workers))
@@ -365,7 +367,7 @@ def make_topology(scenario: Scenario) -> Any:
 
 
 def remove_interfaces(switch: str) -> None:
-    """Remove the veth pairs of ``switch`` now: they linger a while after their namespaces end."""
+    """Remove the veth pairs of ``switch`` now: the kernel removes them some time after their namespaces."""
     names = [each["ifname"] for each in json.loads(run(["ip", "-j", "link", "show"]))]
     ours = [name for name in names if name.startswith(f"{switch}-eth")]
     if ours:

@@ -1,7 +1,7 @@
-"""Were the ACKs honest? None that reaches a sender may acknowledge more than its receiver had acknowledged by
+"""Checks captured ACKs: none that reaches a sender may acknowledge more than its receiver had acknowledged by
 then, and each segment that reaches a sender must have a right TCP checksum (RFC 9293, 3.1).
 
-Works on what was caught at both ends; pure.
+Works on captures of both ends; pure.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from fairq_ryu.packet import checksum, headers, parse
 
 _HALF = 1 << 31
 _MODULO = 1 << 32
-# Segments stand no further from their place in a ring than this.
+# A segment is at most this far from its place in time in a ring.
 _SWAPPED = 256
 
 
 class Segment(NamedTuple):
-    """A TCP segment over IPv4 as it was caught."""
+    """A captured TCP segment over IPv4."""
 
     at: int
-    """moment, ns"""
+    """time of capture, ns"""
     flow: bytes
     """addresses and ports of its sender and its target, as they stand in the packet"""
     ack: int | None
@@ -82,7 +82,7 @@ def check(sent: Sequence[Iterable[Segment]], came: Sequence[Iterable[Segment]]) 
 
 
 def _in_order(caught: Iterable[Segment]) -> Iterator[Segment]:
-    """By time. What two processors send at one moment may stand in a ring the other way round."""
+    """By time. In a ring, segments that two processors send at the same time may be in reverse order."""
     waiting: list[tuple[int, int, Segment]] = []
     for number, each in enumerate(caught):
         heapq.heappush(waiting, (each.at, number, each))

@@ -1,8 +1,8 @@
-"""What really passed: ACKs as receivers sent them, and as they reached the senders, caught at the hosts.
+"""Captures at the hosts: ACKs as receivers sent them, and as they reached the senders.
 
 A ring of the kernel (packet(7), TPACKET_V3) on each host's interface, filled through a filter that lets TCP
-over IPv4 pass; the catcher wakes for a block at a time and writes it away unread, so that it takes little of
-the processor while the network is measured. `caught` reads the files afterwards, and `check` judges them.
+over IPv4 pass; the process wakes for a whole block and writes it to a file unread, so that it uses little of
+the processor during the measurement. `caught` reads the files afterwards, and `acks.check` checks them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _filter(kind: int) -> bytes:
 
 
 class _Ring:
-    """One socket with its ring; what is caught goes to a file."""
+    """One socket with its ring; captured blocks are written to a file."""
 
     def __init__(self, interface: str, arriving: bool, path: Path) -> None:
         self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -63,10 +63,10 @@ class _Ring:
         self._ring = mmap.mmap(self.sock.fileno(), BLOCK * BLOCKS)
         self._next = 0
         self._file = path.open("wb")
-        self.sock.bind((interface, 3))  # ETH_P_ALL: only so does a socket see what its host sends
+        self.sock.bind((interface, 3))  # ETH_P_ALL: only then does a socket see what its host sends
 
     def take(self) -> None:
-        """Write away every block that the kernel has handed over."""
+        """Write every block that the kernel has filled to the file."""
         while True:
             start = self._next * BLOCK
             _, _, status, _, _, length, _ = _BLOCK_HEAD.unpack_from(self._ring, start)
@@ -77,7 +77,7 @@ class _Ring:
             self._next = (self._next + 1) % BLOCKS
 
     def missed(self) -> int:
-        """Packets for which there was no room since this was last asked."""
+        """Packets for which there was no room since the last call."""
         _, drops, _ = struct.unpack("III", self.sock.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 12))
         return int(drops)
 
@@ -89,7 +89,7 @@ class _Ring:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where to catch what: in the namespace of process ``pid``."""
+    """What to capture, in the namespace of process ``pid``."""
 
     pid: int
     interface: str
@@ -98,9 +98,7 @@ class _Place:
 
 
 class Capture:
-    """``start`` names the places, ``end`` waits until the rings are read, ends them and judges what there
-    is.
-    """
+    """Commands: ``start`` names the places, ``end`` reads the rings, closes them and checks the captures."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -126,7 +124,7 @@ class Capture:
             self._loop.add(ring.sock, selectors.EVENT_READ, _taker(ring))
 
     def _end(self) -> Json:
-        time.sleep(3 * RETIRE_MS / 1000)  # by then the kernel hands over what it has
+        time.sleep(3 * RETIRE_MS / 1000)  # by then the kernel has handed over all blocks
         missed = 0
         for ring in self._rings:
             ring.take()
@@ -149,7 +147,7 @@ def _taker(ring: _Ring) -> Callable[[int], None]:
 
 
 def _segments(path: Path) -> Iterator[acks.Segment]:
-    if not path.stat().st_size:  # nothing passed, and nothing cannot be mapped
+    if not path.stat().st_size:  # an empty file cannot be mapped
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         for at, frame in caught(data):
@@ -157,7 +155,7 @@ def _segments(path: Path) -> Iterator[acks.Segment]:
 
 
 def caught(data: bytes | mmap.mmap) -> Iterator[tuple[int, bytes]]:
-    """The frames of a file of blocks, in order, with the moment of each in ns."""
+    """The frames of a file of blocks, in order, with the time of each in ns."""
     start = 0
     while start + _BLOCK_HEAD.size <= len(data):
         _, _, _, packets, first, length, _ = _BLOCK_HEAD.unpack_from(data, start)

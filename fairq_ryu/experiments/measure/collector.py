@@ -1,4 +1,4 @@
-"""Flows that start at one moment, at their receiver: what came of each, and when."""
+"""The receiver of flows that start together: what arrives of each, and when."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairq_ryu.experiments.traffic.generator_control import Json, Loop, answer, 
 
 CHUNK = 1 << 18  # bytes per read
 SERIES_NS = 1_000_000
-"""How finely the arrivals of an endless flow are noted."""
+"""Resolution with which the arrivals of an endless flow are recorded."""
 
 
 @dataclass
@@ -29,15 +29,15 @@ class _Arriving:
     """of the payload"""
     crc: int = 0
     done_ns: int | None = None
-    """when the last byte came; of an endless flow, when it ended"""
+    """when the last byte arrived; of an endless flow, when it ended"""
     series: list[tuple[int, int]] = field(default_factory=list)
-    """of an endless flow: (moment in ns, payload so far)"""
+    """of an endless flow: (time in ns, payload so far)"""
     open: bool = True
 
 
 class Collector:
-    """Takes flows. ``await`` answers when all of the flows named have arrived, or at ``until_ns``; it forgets
-    them then, and resets those that are not complete.
+    """Receives flows. Command ``await`` answers when all its flows have arrived, or at ``until_ns``; then it
+    removes them, and resets those that are not complete.
     """
 
     def __init__(self, loop: Loop, port: int) -> None:
@@ -81,7 +81,7 @@ class Collector:
             sock.setblocking(False)
             flow = _Arriving(sock)
             self._loop.add(sock, selectors.EVENT_READ, self._reader(flow))
-            self._data(flow)  # often there is something already
+            self._data(flow)  # often data has arrived already
 
     def _reader(self, flow: _Arriving) -> Callable[[int], None]:
         return lambda _events: self._data(flow)
@@ -102,7 +102,7 @@ class Collector:
             return
         start = 0
         if flow.id is None:
-            if count < HEADER.size:  # so few never come in two segments: it ended before it began
+            if count < HEADER.size:  # never split in two segments: it ended before it started
                 self._close(flow)
                 return
             flow.id, flow.size = HEADER.unpack_from(self._buffer)
@@ -122,8 +122,8 @@ class Collector:
             self._await(flow, left)
 
     def _await(self, flow: _Arriving, left: int) -> None:
-        """Be woken when all that is missing is there, or as much of it as a buffer surely holds: the
-        generator must not be what is measured.
+        """Wake when all missing bytes have arrived, or as many as a buffer certainly holds: the
+        generator must not influence the measurement.
         """
         flow.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, max(1, min(left, MAX_LOWAT_BYTES)))
 

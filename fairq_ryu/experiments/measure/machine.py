@@ -1,4 +1,4 @@
-"""What an experiment needs of the machine (checked before anything starts) and what it must note about it."""
+"""What an experiment needs of the machine, checked before anything starts, and what it records about it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from fairq_ryu.setting import did_you_mean
 from mininet_topos.commands import CommandError, run
 
 BARE = "bare"
-"""The pseudo-policy without controller and agent, one NORMAL rule: what the others cost shows against it."""
+"""The pseudo-policy without controller and agent, one NORMAL rule: it shows what the others cost."""
 DROPTAIL = "droptail"
-"""The controller and the agent as ever, but no window is ever set."""
+"""The controller and the agent as with other policies, but no window is ever set."""
 
 GENERIC_APP = "fairq_ryu.apps.policy"
 """The app that runs whatever policy the configuration names."""
@@ -79,7 +79,7 @@ def check_policies(policies: Sequence[str]) -> None:
 
 
 def check_loops(scenario: Scenario, policies: Sequence[str]) -> None:
-    """``UserError`` for `BARE` where packets can go round: its switches flood each other for ever."""
+    """``UserError`` for `BARE` on a network with loops: its switches would flood each other without end."""
     if BARE in policies and scenario.plan.loops:
         raise UserError(
             f"policy {BARE!r} cannot run on topology {scenario.topology!r}: it has loops,"
@@ -89,7 +89,7 @@ def check_loops(scenario: Scenario, policies: Sequence[str]) -> None:
 
 
 def check_machine(scenario: Scenario, switches: Sequence[str]) -> None:
-    """``UserError`` when this machine cannot run ``scenario`` now; ``switches`` are bridges it will make."""
+    """``UserError`` when this machine cannot run ``scenario`` now; ``switches``: bridges to be created."""
     if os.geteuid() != 0:
         raise UserError("network namespaces and Open vSwitch need root", "run it with sudo")
     for program in programs.needed("run"):
@@ -136,7 +136,7 @@ def _check_free(switch: str) -> None:
 
 
 def check_directory(out: Path) -> None:
-    """Make the directory for results. ``UserError`` when it cannot be made or written."""
+    """Create the directory for results. ``UserError`` when it cannot be created or written."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -159,8 +159,8 @@ def find_program(name: str) -> str:
 def metadata(
     scenario_name: str, overrides: dict[str, str], config_file: Path | None, config_files: Iterable[Path]
 ) -> dict[str, Any]:
-    """What someone else needs to repeat the run, and to judge why theirs differs. ``config_file`` is what the
-    user has given, ``config_files`` are all that controllers were started with.
+    """What is needed to repeat the run, and to find out why another run differs. ``config_file`` is the
+    user's, ``config_files`` are all with which controllers were started.
     """
     status = _git("status", "--porcelain")
     return {
@@ -184,14 +184,14 @@ def metadata(
 
 
 def cpu_times() -> tuple[int, int, int]:
-    """Jiffies of all CPUs since the machine started: in all, idle, and stolen by its host."""
+    """Jiffies of all CPUs since the machine started: total, idle, and stolen by its host."""
     with open("/proc/stat", encoding="ascii") as file:
         times = [int(word) for word in file.readline().split()[1:9]]
     return sum(times), times[3] + times[4], times[7]
 
 
 def cpu_shares(before: tuple[int, int, int], after: tuple[int, int, int]) -> dict[str, float]:
-    """Between two readings: the share of CPU time that was idle, and that the host took away, percent.
+    """Between two readings: the shares of CPU time that were idle, and that the host took away, percent.
 
     With none idle, or much stolen, a run has measured the machine and not the network.
     """
@@ -211,7 +211,7 @@ def switch_ticks() -> dict[int, int]:
     try:
         pid = int(Path(directory, "ovs-vswitchd.pid").read_text())
         for thread in Path(f"/proc/{pid}/task").iterdir():
-            # The name, in brackets, may hold blanks.
+            # The name, in brackets, may contain blanks.
             fields = (thread / "stat").read_text().rpartition(")")[2].split()
             ticks[int(thread.name)] = int(fields[11]) + int(fields[12])
     except (OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""What the switch knows of its queues: readings of the agent and of tc, and the differences between two."""
+"""Queues of the switch: readings of the agent and of tc, and the differences between two readings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mininet_topos.commands import CommandError, run
 
 
 class QueueReading(NamedTuple):
-    """Counters of one port since its agent began; only differences of two mean anything."""
+    """Counters of one port since its agent started; only differences of two readings are meaningful."""
 
     limit: int
     """buffer, bytes"""
@@ -30,9 +30,9 @@ class QueueReading(NamedTuple):
 
 
 def read_status(bridge: str) -> dict[str, Any]:
-    """What the agent of ``bridge`` says of itself. ``RunError`` when it cannot be asked."""
-    # Not by `fairq status`: its start takes a second of a processor, for each of up to 20 switches. Imported
-    # here: only a run needs it, and it takes half a second.
+    """The status of the agent of ``bridge``. ``RunError`` when it cannot be read."""
+    # Not with `fairq status`, which takes a second to start, for each of up to 20 switches. Imported here:
+    # only a run needs it, and it takes half a second to load.
     from fairq_ryu.agent.status import ask
 
     try:
@@ -78,13 +78,14 @@ def between(before: QueueReading, after: QueueReading) -> dict[str, Any]:
 
 
 class Losses(NamedTuple):
-    """What a port has lost since its queue was made, as the kernel counts it; packets."""
+    """Packets that a port has lost since its queue was created, as the kernel counts them."""
 
     refused: int
     """by the queue itself; Open vSwitch's userspace datapath may have lost more packets of the same batch"""
     taken: int
     """dropped at tc egress, one by one, before the queue could refuse them. Only differences of two readings
-    mean anything, and while packets flow a reading may be off by those that pass between two counters."""
+    are meaningful, and during traffic a reading may be wrong by the packets that pass between two counters.
+    """
 
     @property
     def all(self) -> int:
@@ -92,12 +93,12 @@ class Losses(NamedTuple):
         return self.refused + self.taken
 
     def since(self, before: Losses) -> Losses:
-        """What was lost between two readings."""
+        """The losses between two readings."""
         return Losses(self.refused - before.refused, max(0, self.taken - before.taken))
 
 
 def losses(interface: str) -> Losses:
-    """What the queue of ``interface`` has lost, as tc counts it. `RunError` when it cannot be read.
+    """The losses of the queue of ``interface``, as tc counts them. `RunError` when it cannot be read.
 
     tc has no counter for packets that a filter at egress drops: they are those that clsact has seen and the
     root qdisc has not.
@@ -114,7 +115,7 @@ def losses(interface: str) -> Losses:
 
 def read_losses(listed: Sequence[Mapping[str, Any]]) -> Losses:
     """The losses of one interface, from tc's JSON of its qdiscs. ``LookupError`` without root or bfifo."""
-    # The root counts what its leaf dropped as well, so the leaf alone is asked.
+    # The root also counts what its leaf dropped, so only the leaf is read.
     refused = next((int(each["drops"]) for each in listed if each["kind"] == "bfifo"), None)
     root = next((each for each in listed if each.get("root")), None)
     if refused is None or root is None:

@@ -1,4 +1,4 @@
-"""Statistics of a run, as pure functions: samples, fairness, time spent at queue depths."""
+"""Statistics of a run, as pure functions: samples, fairness, time at each queue depth."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def fct_summary(times_ms: Sequence[float]) -> dict[str, float] | None:
 
 
 def jain(shares: Sequence[float]) -> float:
-    """Jain's fairness index, from 1/n (one has all) to 1 (all equal); 1 when nobody has anything.
+    """Jain's fairness index, from 1/n (one has all) to 1 (all equal); 1 when all are 0.
 
     ``ValueError`` on no shares or a negative one.
     """
@@ -88,6 +88,6 @@ def time_percentile(histogram: Histogram, share: float) -> float | None:
 
 
 def histogram_difference(before: Histogram, after: Histogram) -> list[tuple[float, float, float]]:
-    """What was added between two readings of a cumulative histogram. Ranges new in ``after`` count from 0."""
+    """The increase between two readings of a cumulative histogram. New ranges in ``after`` count from 0."""
     earlier = {(low, high): weight for low, high, weight in before}
     return [(low, high, weight - earlier.get((low, high), 0)) for low, high, weight in after]

@@ -1,4 +1,4 @@
-"""What the kernel knows of one TCP connection (TCP_INFO), and of all of a namespace (its SNMP counters)."""
+"""The kernel's counters of one TCP connection (TCP_INFO), and of a namespace (SNMP counters)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROOM = 512
 
 
 class TcpInfo(NamedTuple):
-    """Counters of one connection since it began. ``total_rto`` is None on kernels before 6.7."""
+    """Counters of one connection since it was opened. ``total_rto`` is None on kernels before 6.7."""
 
     snd_mss: int
     """largest payload of a segment, bytes"""

@@ -14,10 +14,10 @@ _NOT_TAKEN = (404, 405, 409, 501)
 
 
 class Announcer:
-    """A connection to the REST interface on ``port`` of this machine; None: there is nobody to tell.
+    """A connection to the REST interface on ``port`` of this machine; None: there is no controller.
     ``token`` is the controller's.
 
-    Under a policy that takes no announcements the first answer says so, and no more are made.
+    Under a policy that accepts no announcements, the first reply says so, and no more are sent.
     """
 
     def __init__(self, port: int | None, token: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Elephants: long-lived bulk connections, and the sink that counts and sums up what arrives of each."""
+"""Elephants: long-lived bulk connections, and the sink that counts and checksums what arrives of each."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fairq_ryu.experiments.measure import tcpinfo
 from fairq_ryu.experiments.traffic import payload
 from fairq_ryu.experiments.traffic.generator_control import Json, Loop, answer, listen
 
-HEADER = struct.Struct("!I")  # an elephant says which one it is
+HEADER = struct.Struct("!I")  # the number of the elephant
 CHUNK = 1 << 18  # bytes per read
-# The sink wakes for this much, not for each segment: on a small machine the wake-ups would take the processor
-# from the switch under test. A receive buffer always holds it.
+# The sink wakes for this many bytes, not for each segment: on a small machine the wake-ups would take the
+# processor from the switch under test. A receive buffer always holds this many.
 READ_BYTES = 32768
 
 
 @dataclass
 class _Arriving:
-    """What has come of one elephant."""
+    """What has arrived of one elephant."""
 
     bytes: int = 0
     crc: int = 0
@@ -32,7 +32,7 @@ class _Arriving:
 
 
 class Sink:
-    """Counts the bytes of every elephant. ``mark`` answers with the counts of this instant, ``sums`` with the
+    """Counts the bytes of every elephant. Command ``mark`` answers with the current counts, ``sums`` with the
     checksums too.
     """
 
@@ -48,7 +48,7 @@ class Sink:
     def command(self, order: Json) -> None:
         for each in self._elephants.values():
             if each.sock is not None:
-                self._data(each.sock, each)  # what lies unread has arrived
+                self._data(each.sock, each)  # unread data has arrived, too
         if order["cmd"] == "sums":
             answer("sums", flows={i: [each.bytes, each.crc] for i, each in self._elephants.items()})
             return
@@ -58,7 +58,7 @@ class Sink:
     def _accept(self, _events: int) -> None:
         try:
             sock, _peer = self._listener.accept()
-        except OSError:  # it went while it waited
+        except OSError:  # it ended while it waited
             return
         sock.setblocking(False)
         self._loop.add(sock, selectors.EVENT_READ, lambda _events: self._header(sock))
@@ -68,7 +68,7 @@ class Sink:
             header = sock.recv(HEADER.size)
         except OSError:
             header = b""
-        if len(header) < HEADER.size:  # four bytes never come in two segments: it ended before it began
+        if len(header) < HEADER.size:  # a header is never split in two segments: it ended before it started
             self._loop.drop(sock)
             return
         (index,) = HEADER.unpack(header)
@@ -103,8 +103,8 @@ class _Sending:
 
 class Elephants:
     """Sends without end on the connections that ``start`` names. ``info`` answers with their counters,
-    ``finish`` ends them and waits until everything has arrived, ``checksum`` says what so many bytes sum up
-    to.
+    ``finish`` ends them and waits until everything has arrived, ``checksum`` answers with checksums of their
+    first bytes.
     """
 
     def __init__(self, loop: Loop) -> None:
@@ -147,7 +147,7 @@ class Elephants:
         return send
 
     def _finish(self, timeout: float) -> None:
-        """No more data; the sink ends in answer when it has all."""
+        """Send no more data; the sink closes its end when it has all."""
         deadline = time.monotonic() + timeout
         for flow in self._flows.values():
             flow.sock.shutdown(socket.SHUT_WR)

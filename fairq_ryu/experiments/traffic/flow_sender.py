@@ -1,6 +1,6 @@
-"""Flows that start at one moment, at their source; `collector` has the other end.
+"""The sender of flows that start together; `collector` has the other end.
 
-All processes of a run share the machine's monotonic clock, so a moment named by one is the same for all, and
+All processes of a run share the machine's monotonic clock, so a time named by one is the same for all, and
 the time from the common start to the last byte at the receiver is measured without any message.
 """
 
@@ -23,12 +23,12 @@ from fairq_ryu.experiments.traffic.namespaces import entered
 HEADER = struct.Struct("!IQ")  # a flow's number and size (0: without end); these bytes are part of the size
 MAX_LOWAT_BYTES = 32768  # a receive buffer always holds this much
 AWAKE_S = 0.002
-"""Before the common start nothing else is served for so long: a wait in the selector ends a little late."""
+"""For this time before the common start nothing else is served: a wait in the selector ends a little late."""
 RESET = struct.pack("ii", 1, 0)
 
 
 def await_all(loop: Loop, waiting: Callable[[], bool], until: float) -> None:
-    """Serve sockets as long as something is ``waiting``, until a moment of the monotonic clock, s."""
+    """Serve sockets while ``waiting`` returns true, until this time of the monotonic clock, s."""
     while waiting() and loop.running and (left := until - time.monotonic()) > 0:
         loop.step(left)
 
@@ -45,9 +45,9 @@ class _Flow:
     first: bytes = b""
     """header and beginning of the payload, until they are sent"""
     sent: int = 0
-    """of the payload, which the header is none of"""
+    """bytes of the payload, without the header"""
     begun: bool = False
-    """its SYN is out, and the loop knows it"""
+    """its SYN is sent, and the loop serves it"""
     connected: bool = False
     may_send: bool = False
     ended: bool = False
@@ -56,17 +56,17 @@ class _Flow:
 
 
 class Source:
-    """Sends flows for many hosts: one process for all, since so many that wake up at one moment would spread
-    out what is to be sent at once. ``open`` names flows, each with the process whose network namespace it is
-    opened in, and answers with their ports; ``connect`` opens their connections ahead of time, ``go`` has
-    them start at ``at_ns``, ``end`` ends those without end, ``report`` hands over what came of them,
-    ``checksum`` says what so many bytes of a payload sum up to.
+    """Sends flows for many hosts: one process for all, since many processes that wake at the same time would
+    spread out what is to be sent together. Commands: ``open`` names flows, each with the process in whose
+    network namespace it is opened, and answers with their ports; ``connect`` opens their connections ahead of
+    time, ``go`` starts them at ``at_ns``, ``end`` ends those without end, ``report`` answers with their
+    counters, ``checksum`` with checksums of payloads.
     """
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._flows: dict[int, _Flow] = {}
-        gc.disable()  # a collection at the common start would show
+        gc.disable()  # a collection at the common start would delay flows
         answer("ready")
 
     def command(self, order: Json) -> None:
@@ -161,7 +161,7 @@ class Source:
         return lambda _events: self._send(flow)
 
     def _begin(self, flow: _Flow) -> None:
-        """The first bytes; nothing else, for all flows have theirs to send at this moment."""
+        """Send the first bytes and nothing else, because all flows have theirs to send at this time."""
         try:
             count = flow.sock.send(flow.first) - HEADER.size
         except BlockingIOError:
@@ -189,7 +189,7 @@ class Source:
             self._after(flow)
 
     def _after(self, flow: _Flow) -> None:
-        """When all is sent, say so."""
+        """When all is sent, end the connection."""
         if flow.size and not flow.first and flow.sent == flow.size - HEADER.size:
             flow.sock.shutdown(socket.SHUT_WR)
             self._listen(flow)
@@ -198,7 +198,7 @@ class Source:
         self._loop.change(flow.sock, selectors.EVENT_READ, lambda _events: self._answered(flow))
 
     def _answered(self, flow: _Flow) -> None:
-        """The collector says nothing; it ends once it has all, so every byte is acknowledged."""
+        """The collector sends no data; it closes once it has all, so then every byte is acknowledged."""
         try:
             flow.sock.recv(1)
         except OSError as error:

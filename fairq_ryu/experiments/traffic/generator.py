@@ -1,16 +1,16 @@
 """The load generator: roles, each a small process inside a host, started as
 ``python -m fairq_ryu.experiments.traffic.generator ROLE``.
 
-    generator sink       receiver: takes the elephants' bytes
+    generator sink       receiver: receives the elephants' bytes
     generator elephants  sender:   long-lived bulk connections
     generator server     sender:   answers mice
     generator client     receiver: opens a volley of mice at once
-    generator source     outside:  flows of all senders that start at one moment
-    generator collector  receiver: takes those, and notes when each has arrived
-    generator syns       attacker: SYNs that nobody means
-    generator capture    outside:  headers of what passes the hosts' interfaces
+    generator source     outside:  flows of all senders that start together
+    generator collector  receiver: receives those, and records when each has arrived
+    generator syns       attacker: SYNs of connections that are never completed
+    generator capture    outside:  packets at the hosts' interfaces
 
-Control is one JSON object a line, commands on stdin and answers on stdout, so that not one byte of it crosses
+Control is one JSON object a line, commands on stdin and answers on stdout, so that none of it crosses
 the network that is measured. Every command has ``cmd``; every answer repeats it as ``re``. End of stdin ends
 the process. A role that cannot go on answers ``{"re": "error", "message": ...}`` and exits with 1.
 

@@ -52,8 +52,8 @@ class Loop:
         for key, events in self.selector.select(timeout):
             key.data(events)
             if self._steps != this:
-                # A command has served sockets itself meanwhile: what we hold may be of closed ones. What is
-                # still true will be told again.
+                # A command has served sockets itself meanwhile: the remaining events may be of closed
+                # sockets. Events that are still valid will be reported again.
                 return
 
     def run(self, role: Role) -> None:
@@ -77,7 +77,7 @@ class Loop:
 
 
 def listen(port: int) -> socket.socket:
-    """A listening socket on every address, deep enough for any volley."""
+    """A listening socket on every address, with a backlog for any volley."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.bind(("", port))

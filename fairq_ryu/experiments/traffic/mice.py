@@ -33,14 +33,14 @@ class _Serving:
 
 
 class Server:
-    """Answers mice; ``report`` hands over the counters of those that ended since the last report."""
+    """Answers mice; ``report`` answers with the counters of those that ended since the last report."""
 
     def __init__(self, loop: Loop, port: int) -> None:
         self._loop = loop
         self._ended: list[Json] = []
         self._open = 0
         self._listener = listen(port)
-        # As web servers do: wake up for the request, not for the handshake before it.
+        # As web servers do: wake for the request, not for the handshake before it.
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 5)
         loop.add(self._listener, selectors.EVENT_READ, self._accept)
         answer("ready", port=self._listener.getsockname()[1])
@@ -60,7 +60,7 @@ class Server:
             self._open += 1
             mouse = _Serving(sock)
             self._loop.add(sock, selectors.EVENT_READ, partial(self._serve, mouse))
-            self._serve(mouse, selectors.EVENT_READ)  # the request is often there already
+            self._serve(mouse, selectors.EVENT_READ)  # often the request has arrived already
 
     def _serve(self, mouse: _Serving, events: int) -> None:
         try:
@@ -95,7 +95,7 @@ class Server:
 
 
 class _Mouse:
-    """One mouse, at the end that asks; it measures its own completion time."""
+    """One mouse, at the end that requests; it measures its own completion time."""
 
     def __init__(self, loop: Loop, order: Json, done: Callable[[], None]) -> None:
         self._loop = loop
@@ -115,11 +115,11 @@ class _Mouse:
         self._sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._sock.setblocking(False)
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Wake up for the last byte, not for every segment: the generator must not be what is measured.
+        # Wake for the last byte, not for every segment: the generator must not influence the measurement.
         self._await_rest()
 
     def _await_rest(self) -> None:
-        """Be woken when all that is missing is there, or as much of it as a buffer surely holds."""
+        """Wake when all missing bytes have arrived, or as many as a buffer certainly holds."""
         lowat = max(1, min(self._size - self._got, MAX_LOWAT_BYTES))
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, lowat)
 
@@ -152,7 +152,7 @@ class _Mouse:
         self._chunks.append(data)
         if self._got == self._size and self._fct_ns is None:
             self._fct_ns = now - self._began
-            # The server ends in answer to this; by then nothing of it can still be under way to us, and the
+            # The server closes in reply to this; then no segment of it can still be on its way, and the
             # count of segments received is final.
             self._sock.shutdown(socket.SHUT_WR)
         elif self._got > self._size:
@@ -175,7 +175,7 @@ class _Mouse:
         self._done()
 
     def result(self) -> Json:
-        # Compared when the round is over, for the same reason. Of one that was cut short, what did come.
+        # Compared when the round is over, for the same reason. Of an incomplete one, the bytes that arrived.
         intact = self._got <= self._size and (
             zlib.crc32(b"".join(self._chunks)) == zlib.crc32(self._expected[: self._got])
         )
@@ -191,7 +191,7 @@ class Client:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._left = 0
-        gc.disable()  # a collection in the middle of a volley would show in the completion times
+        gc.disable()  # a collection during a volley would delay mice
         answer("ready")
 
     def command(self, order: Json) -> None:

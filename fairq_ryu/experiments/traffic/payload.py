@@ -1,9 +1,9 @@
-"""What flows carry: bytes that follow from a seed, so that both ends can say whether they are the same.
+"""The payload of flows: bytes that follow from a seed, so that both ends can check that they are the same.
 
-The bytes of a flow are a window into one mebibyte of noise that goes round: made once, so that sending costs
-no more than zeros would, and different for every seed. Both ends sum up with CRC-32, which takes far less of
-a processor than the network does (some gigabytes a second), and compare it together with the length. It finds
-lost, doubled, swapped and altered bytes; it is no protection against intent, and none is needed here.
+The bytes of a flow are a window into one mebibyte of noise that repeats: made once, so that sending costs
+no more than zeros would, and different for every seed. Both ends compute a CRC-32, which takes far less of a
+processor than the network does (some gigabytes a second), and compare it together with the length. It finds
+lost, doubled, swapped and altered bytes; it does not protect against intent, and need not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SYNs that nobody means: a flood of half-open connections from one host, by a raw socket.
+"""A flood of SYNs: half-open connections from one host, by a raw socket.
 
 Their source addresses are none of the host's own, so its kernel, which knows nothing of them, does not reset
 what the victim answers: the connections stay half-open. The generator answers ARP for them, so that the
@@ -19,7 +19,7 @@ from fairq_ryu.experiments.traffic.generator_control import Json, Loop, answer
 from fairq_ryu.packet import addresses, build, headers, parse, tcp_options
 
 BURST_S = 0.002
-"""SYNs are sent in bursts, so often: a wake-up for each would take the processor from the switch."""
+"""SYNs are sent in bursts at this interval: a wake-up for each would take the processor from the switch."""
 MAX_BURSTS = 10
 _BROADCAST = b"\xff" * 6
 _PORTS = range(1024, 65536)

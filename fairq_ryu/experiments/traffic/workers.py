@@ -1,4 +1,4 @@
-"""The runner's end of the load generator: start a role inside a host, command it, take its answers."""
+"""The runner's end of the load generator: starts roles inside hosts, sends commands, receives answers."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Worker:
     """One process of the load generator."""
 
     def __init__(self, place: Place, role: str, log: Path, *arguments: str) -> None:
-        """Start ``role`` inside ``place``; what it says on stderr is appended to ``log``."""
+        """Start ``role`` inside ``place``; its stderr is appended to ``log``."""
         self.name = f"{role} on {place.name}"
-        # -S and -s: no site-packages, the generator needs none and two dozen of them start at once.
+        # -S and -s: no site-packages. The generator needs none, and two dozen generators start together.
         command = [
             sys.executable,
             "-S",
@@ -59,14 +59,14 @@ class Worker:
         self._pending = b""
 
     def send(self, cmd: str, **values: Any) -> None:
-        """Give a command without waiting."""
+        """Send a command without waiting."""
         assert self.process.stdin is not None
         data = memoryview((json.dumps({"cmd": cmd, **values}) + "\n").encode())
         try:
             while data:
                 data = data[self.process.stdin.write(data) :]
         except BrokenPipeError:
-            raise RunError(f"{self.name} has ended: {self._last_words()}") from None
+            raise RunError(f"{self.name} has ended: {self._last_log_line()}") from None
 
     def receive(self, re: str, timeout: float) -> dict[str, Any]:
         """The answer to command ``re``. ``RunError`` when it is late (``timeout`` s), or an error."""
@@ -78,7 +78,7 @@ class Worker:
                 raise RunError(f"{self.name} did not answer {re!r} within {timeout:g} s")
             data = os.read(descriptor, 1 << 16)
             if not data:
-                raise RunError(f"{self.name} has ended: {self._last_words()}")
+                raise RunError(f"{self.name} has ended: {self._last_log_line()}")
             self._pending += data
         line, self._pending = self._pending.split(b"\n", 1)
         answer: dict[str, Any] = json.loads(line)
@@ -102,7 +102,7 @@ class Worker:
             self.process.wait()
         self.process.stdout.close()
 
-    def _last_words(self) -> str:
+    def _last_log_line(self) -> str:
         text = self._log.read_text(errors="replace").strip() if self._log.exists() else ""
         return text.splitlines()[-1] if text else f"exit code {self.process.poll()}"
 
@@ -110,14 +110,14 @@ class Worker:
 def ask_all(
     workers: Sequence[Worker], cmd: str, timeout: float = 10.0, **values: Any
 ) -> list[dict[str, Any]]:
-    """Give every worker the same command, then collect the answers in order."""
+    """Send every worker the same command, then collect the answers in order."""
     for worker in workers:
         worker.send(cmd, **values)
     return [worker.receive(cmd, timeout) for worker in workers]
 
 
 def end_all(workers: Iterable[Worker]) -> None:
-    """End many workers, closing every input first so that they end side by side."""
+    """End many workers, closing every input first so that they end in parallel."""
     listed = list(workers)
     for worker in listed:
         assert worker.process.stdin is not None
