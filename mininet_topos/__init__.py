@@ -8,8 +8,8 @@ import logging as _logging
 import sys as _sys
 
 if "mininet.log" not in _sys.modules:
-    # Mininet has all loggers that anybody makes from then on be of its own kind, which keep back what is less
-    # than its "output", the controller's and the experiments' notes among it.
+    # Mininet replaces the class of all loggers that are created later. Its class drops messages below its
+    # level "output", those of the controller and of experiments among them.
     _before = _logging.getLoggerClass()
     with _contextlib.suppress(ImportError):
         import mininet.log  # noqa: F401

@@ -1,4 +1,4 @@
-"""Small programs of the system, run with their errors heard."""
+"""Runs programs of the system, with their errors as exceptions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NLMSG_ERROR = 2
 
 
 class CommandError(Exception):
-    """A program of the system refused; the text says which, and in its own words why."""
+    """A program failed; the text names it and quotes its error."""
 
 
 def run(argv: Sequence[str], stdin: str | None = None, timeout: float = 30.0) -> str:
@@ -42,8 +42,8 @@ def run(argv: Sequence[str], stdin: str | None = None, timeout: float = 30.0) ->
     except subprocess.TimeoutExpired:
         raise CommandError(f"{' '.join(argv)} took more than {timeout:g} s") from None
     if done.returncode != 0:
-        words = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
-        raise CommandError(f"{' '.join(argv)}: {words[-1]}")
+        lines = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
+        raise CommandError(f"{' '.join(argv)}: {lines[-1]}")
     return done.stdout
 
 
@@ -57,7 +57,7 @@ def die_with_parent(signum: int = signal.SIGTERM) -> Callable[[], None]:
 
     def prepare() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, int(signum), 0, 0, 0)
-        if os.getppid() != parent:  # the parent went between fork and prctl
+        if os.getppid() != parent:  # the parent ended between fork and prctl
             os._exit(1)
 
     return prepare
@@ -91,7 +91,7 @@ def end_process(process: subprocess.Popen[bytes], patience: float = 5.0) -> None
 
 
 def end_processes(processes: Sequence[subprocess.Popen[bytes]], patience: float = 5.0) -> None:
-    """End several at once: all get their SIGTERM first, and each has ``patience`` seconds from there."""
+    """End several together: all get SIGTERM first, and each has ``patience`` seconds from then on."""
     for process in processes:
         if process.poll() is None:
             process.terminate()

@@ -24,7 +24,7 @@ _TAKE_ALL = "1,6 0 0 4294967295,"
 
 
 class DelayError(Exception):
-    """The delay line cannot be put in place; the text says why and what to do."""
+    """The delay line cannot be set up; the text says why and what to do."""
 
 
 def check_rtt(rtt: float) -> None:
@@ -41,7 +41,7 @@ class DelayLine:
         check_rtt(rtt)
         self.rtt = rtt
         self.log: Path | None = None
-        """where it says what it did; None: nowhere"""
+        """file for its log; None: no log"""
         self._process: subprocess.Popen[bytes] | None = None
         self._lines = 0
 
@@ -100,7 +100,7 @@ class DelayLine:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 bufsize=0,
-                start_new_session=True,  # Ctrl-C on the terminal is for who started it
+                start_new_session=True,  # Ctrl-C on the terminal must not reach it
                 preexec_fn=die_with_parent(),
             )
         finally:
@@ -118,7 +118,7 @@ class DelayLine:
         self._hear(process, b"ok\n")
 
     def _hear(self, process: subprocess.Popen[bytes], expected: bytes) -> None:
-        """Wait for its answer; its end is one too."""
+        """Wait for its reply, or for its end."""
         assert process.stdout is not None
         if process.stdout.readline() != expected:
             self.stop()
@@ -146,7 +146,7 @@ class DelayedLink(ShallowLink):
         self.line.connect((intfname1, node1.pid), (intfname2, node2.pid))
 
     def delete(self) -> None:
-        """With the first of its links the whole line goes: Mininet takes all of them down together."""
+        """Removing the first link removes the whole line: Mininet removes all links together."""
         super().delete()
         self.line.stop()
 

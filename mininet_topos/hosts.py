@@ -1,4 +1,4 @@
-"""Hosts fit to be measured: no offloads, a named congestion control, nothing remembered between runs."""
+"""Hosts for measurements: no offloads, a given congestion control, no TCP metrics kept between runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from mininet.node import Host
 
-# What the machine lets its namespaces choose; only its first network namespace may change it.
+# The congestion controls that namespaces may choose; only the first network namespace may change the list.
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 _OFFLOADS = "tso off gso off gro off tx off"
 # Neighbour and router discovery of IPv6 would be noise in the switch's queue; IPv6 itself keeps working.
@@ -18,7 +18,7 @@ _QUIET_IPV6 = {"accept_ra": 0, "router_solicitations": 0, "autoconf": 0, "accept
 
 
 class HostError(Exception):
-    """A host cannot be set up as asked."""
+    """A host cannot be configured."""
 
 
 class FairQHost(Host):
@@ -39,7 +39,7 @@ class FairQHost(Host):
         """Offloads off and IPv6 quiet on every interface; no TCP metrics kept between connections."""
         names = [intf.name for intf in self.intfList() if intf.name != "lo"]
         commands = [f"ethtool -K {name} {_OFFLOADS} >/dev/null || echo {name}: offloads" for name in names]
-        # A switch in user space sends on one processor, and unless told otherwise the kernel takes each
+        # A switch in user space sends on one processor, and by default the kernel takes each
         # packet through the receiving host's whole TCP on that same one. Hosts have processors of their own.
         commands += [
             f"for f in /sys/class/net/{name}/queues/rx-*/rps_cpus; do"
@@ -68,7 +68,7 @@ class FairQHost(Host):
                 raise HostError(f"{self.name}: cannot set {name}: {trouble}")
 
     def setRtoMin(self, milliseconds: float) -> None:
-        """Least retransmission timeout of every connection; 0 leaves the kernel's. ``HostError`` when it
+        """Minimum retransmission timeout of every connection; 0 leaves the kernel's. ``HostError`` when it
         cannot be set.
         """
         if not milliseconds:
@@ -78,12 +78,12 @@ class FairQHost(Host):
         if os.path.exists(path):  # since Linux 6.11
             trouble = self.cmd(f"echo {micro} >{path}").strip()
             if self.cmd(f"cat {path}").strip() != str(micro):
-                raise HostError(f"{self.name}: cannot set the least retransmission timeout: {trouble}")
+                raise HostError(f"{self.name}: cannot set the minimum retransmission timeout: {trouble}")
             return
         for route in self.cmd("ip -4 route show").splitlines():
             trouble = self.cmd(f"ip route replace {route} rto_min {micro}us").strip()
             if trouble:
-                raise HostError(f"{self.name}: cannot set the least retransmission timeout: {trouble}")
+                raise HostError(f"{self.name}: cannot set the minimum retransmission timeout: {trouble}")
 
     def setCongestionControl(self, cc: str) -> None:
         """Use congestion control ``cc`` for every connection. ``HostError`` when the kernel has it not."""

@@ -48,7 +48,7 @@ class LeafSpineTopo(Topo):
         ``buffer``  of every shallow port, bytes.
         ``uplink``  rate of both ends of every link between leaf and spine, Mbit/s.
         ``oversubscription``  instead of ``uplink``: what the hosts of a leaf receive together over what its
-        uplinks carry together, ``hosts * rate / (spines * uplink)``; with ``rate`` 1 unless told otherwise.
+        uplinks carry together, ``hosts * rate / (spines * uplink)``; with ``rate`` 1 by default.
         ``only``    the one host whose port has ``rate``; then uplinks are shallow only by ``uplink``.
         ``rtt``     delay added to each round trip of a host, but for those of the last leaf, ms.
 

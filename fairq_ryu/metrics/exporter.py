@@ -41,17 +41,17 @@ REQUESTS = (
     ),
 )
 FAMILIES = (*PORTS, *FABRIC, *HEALTH, *REQUESTS)
-"""All that is told, besides ``process_*``."""
+"""All metrics, besides ``process_*``."""
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-# Whatever is asked for: so many paths and codes have numbers of their own. The interface has far fewer.
+# Maximum number of paths and codes with samples of their own. The interface has far fewer.
 _MAX_PATHS = 64
 _OTHER = "other"
 _DURATIONS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
 _PLAIN = "text/plain;version=0.0.4"
-# What is best, and all that Prometheus asks for; of equals the first.
+# The formats, the preferred one first.
 _FORMS: Mapping[str, tuple[Callable[[CollectorRegistry], bytes], str]] = {
     _PLAIN: (exposition.generate_latest, exposition.CONTENT_TYPE_PLAIN_0_0_4),
     "application/openmetrics-text;version=1.0.0": (
@@ -81,7 +81,7 @@ class Metrics:
 
     def observe_request(self, method: str, path: str, code: int, seconds: float) -> None:
         """A request was answered. ``path`` is its template (``/v1/announcements/{id}``), the same for all
-        that it stands for; "" for a path that there is not.
+        of that template; "" for an unknown path.
         """
         if not path or (path not in self._durations and len(self._durations) >= _MAX_PATHS):
             path = _OTHER

@@ -1,4 +1,4 @@
-"""A metric as it is described to Prometheus, and its samples as the tables give them."""
+"""The description of a metric for Prometheus, and its samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairq_ryu.control.counters import Histogram
 
 Value = float | int | Histogram | None
 Sample = tuple[Sequence[str], Value]
-"""The values of the labels, and that of the metric; None: not known, and so not told."""
+"""The values of the labels, and that of the metric; None: not known, and so left out."""
 
 
 @dataclass(frozen=True, slots=True)

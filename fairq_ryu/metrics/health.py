@@ -1,4 +1,4 @@
-"""The controller's own health as metrics: what reaches it, how late it is, what its agents have been told."""
+"""The controller's own health as metrics: messages that reach it, its delay, and rules in its agents."""
 
 from __future__ import annotations
 

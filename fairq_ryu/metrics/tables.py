@@ -190,7 +190,7 @@ def _queue(
     found: Mapping[str, list[Sample]],
     now: float,
 ) -> None:
-    """What the rows of ports do not have: what is only good for somebody who looks now and then."""
+    """Figures that the rows of ports do not have, because they are of use over longer times only."""
     link = state.windows.links.get(int(row["dpid"], 16))
     depth = None if link is None else link.depths.get(row["port"])
     if link is None or depth is None:
@@ -202,7 +202,7 @@ def _queue(
 
 
 def fabric(state: ControllerState, now: float) -> Samples:
-    """Switches, hosts, flows, and what is done for flows."""
+    """Switches, hosts, flows, and actions for flows."""
     fabric, flows, windows = state.fabric, state.flows, state.windows
     known = sorted(fabric.topology.known_switches | set(windows.links))
     gif = _gif_states(windows.engine.gif().values(), now)
@@ -238,6 +238,6 @@ def fabric(state: ControllerState, now: float) -> Samples:
 
 
 def _gif_states(tables: Iterable[GifTable], now: float) -> Counter[str]:
-    """The flows of all tables, by what has become of their deadlines."""
+    """The flows of all tables, by the state of their deadlines."""
     entries = (entry for table in tables for entry in list(table))
     return Counter(entry.state(now) or "none" for entry in in_turns(entries, LOOKS_PER_TURN))

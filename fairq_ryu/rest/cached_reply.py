@@ -1,4 +1,4 @@
-"""An answer that is made once for all who ask for it within a moment."""
+"""A reply that is made once for all clients that request it within a short time."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 from fairq_ryu.ryu_compat.runtime import event
 
-# An answer is shared by all who ask within so many seconds of its making.
+# Time for which a reply is shared, seconds.
 KEEP = 0.05
-# And for no more than so many after that, however long it takes to make.
-MOST = 0.5
+# Maximum age of a reply that takes long to make, seconds.
+MAX_AGE = 0.5
 
 
 class CachedReply:
-    """An answer that is made at most once in :data:`KEEP` seconds, however many ask for it.
+    """A reply that is made at most once in :data:`KEEP` seconds, however many clients request it.
 
-    ``make`` may let other greenlets in; whoever asks meanwhile waits for the same answer.
+    ``make`` may yield to other greenlets; requests meanwhile wait for the same reply.
     """
 
     def __init__(self, make: Callable[[], bytes], clock: Callable[[], float] = time.monotonic) -> None:
@@ -28,7 +28,7 @@ class CachedReply:
         self._making: Any = None
 
     def get(self) -> bytes:
-        """The answer. Raises what ``make`` does."""
+        """The reply. Raises what ``make`` raises."""
         if self._clock() < self._until:
             return self._body
         if self._making is not None:
@@ -42,9 +42,9 @@ class CachedReply:
             making.send_exception(error)
             raise
         now = self._clock()
-        # What takes long to make is made less often: no more than a tenth of the time goes into it, as long
-        # as nobody gets what is too old for that.
-        self._body, self._until = body, max(started + KEEP, now + min(10 * (now - started), MOST))
+        # A reply that takes long is made less often: at most a tenth of the time is spent on it, as
+        # long as no reply gets older than MAX_AGE.
+        self._body, self._until = body, max(started + KEEP, now + min(10 * (now - started), MAX_AGE))
         self._making = None
         making.send(body)
         return body

@@ -1,9 +1,9 @@
-"""Who may ask, who may write, and how much: the checks before anything of a request is believed.
+"""Access control: who may read, who may write, and how much, checked before a request is handled.
 
-A page in a browser on the controller's machine could be made to ask 127.0.0.1, too. So a request must call
-the controller by an address or by one of its own names, which a page that has only borrowed the address (DNS
-rebinding) does not; and what is written must come with the token, must say that it is JSON, and must not come
-from a page of another origin. No header lets other origins read (CORS is off).
+A web page in a browser on the controller's machine could send requests to 127.0.0.1, too. So the ``Host`` of
+a request must be an address or one of the controller's names, which it is not after DNS rebinding; and a
+request that writes must have the token and the content type of JSON, and must not come from a page of another
+origin. No header lets other origins read (CORS is off).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from fairq_ryu.ryu_compat.runtime import hub
 
 TOKEN_VARIABLE = "FAIRQ_TOKEN"
 MAX_BODY = 64 << 10
-# A request whose body has not come after so many seconds is given up.
+# Time limit for the body of a request, seconds.
 BODY_TIMEOUT = 5.0
 _LEAST_TOKEN = 16
 _HOW = f"set [fairq_ryu] token_file, or {TOKEN_VARIABLE} in the controller's environment"
 
 
 def read_token(file: str, variable: str) -> str:
-    """The token from a file or the environment, "" if neither says one. Raises :class:`UserError`."""
+    """The token from a file or the environment, "" if there is none. Raises :class:`UserError`."""
     if file and variable:
         raise UserError(
             f"both [fairq_ryu] token_file and {TOKEN_VARIABLE} say a token", "take one of the two away"
@@ -63,8 +63,8 @@ def _usable(token: str, where: str) -> str:
 
 
 class RequestGuard:
-    """The checks of one interface. ``names``: what it is called besides ``localhost`` and its addresses;
-    ``max_body`` in bytes.
+    """The checks of one interface. ``names``: its host names besides ``localhost``; ``max_body``: maximum
+    size of a body, bytes.
     """
 
     def __init__(self, token: str = "", names: Iterable[str] = (), max_body: int = MAX_BODY) -> None:
@@ -74,7 +74,7 @@ class RequestGuard:
         self.max_body = max_body
 
     def check_host(self, environ: Mapping[str, Any]) -> None:
-        """Raise :class:`Refused` unless the request calls us by a name of ours."""
+        """Raise :class:`Refused` unless the ``Host`` of the request is the controller's."""
         host = environ.get("HTTP_HOST")
         if host and not self.is_own(host):
             raise Refused(
@@ -83,11 +83,11 @@ class RequestGuard:
             )
 
     def is_own(self, host: str) -> bool:
-        """An address cannot be borrowed as a name can."""
+        """Whether a ``Host`` is the controller's. Any address is: only names can be rebound."""
         known = self._known.get(host)
         if known is None:
             known = self._is_own(host)
-            if len(self._known) < 64:  # whoever asks could send a new one each time
+            if len(self._known) < 64:  # a client could send a new one each time
                 self._known[host] = known
         return known
 
@@ -102,7 +102,7 @@ class RequestGuard:
         return True
 
     def check_writer(self, environ: Mapping[str, Any]) -> None:
-        """Raise :class:`Refused` unless whoever asks may write."""
+        """Raise :class:`Refused` unless the client may write."""
         host, origin = environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             raise Refused(HTTPStatus.FORBIDDEN, f"pages of {quoted(origin)} may not change anything")
@@ -134,7 +134,7 @@ class RequestGuard:
         except hub.Timeout as expired:
             if expired is not timeout:
                 raise
-            environ.get(CLOSE, lambda: None)()  # the rest of it may still come
+            environ.get(CLOSE, lambda: None)()  # the rest of it may still arrive
             raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body was not received in time") from None
         except OSError:
             body = b""

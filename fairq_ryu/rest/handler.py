@@ -1,12 +1,12 @@
-"""The controller's REST interface: what it knows, as JSON and as streams, and what may be changed.
+"""The controller's REST interface: its state as JSON and as streams, and the changes that it accepts.
 
-Served by Ryu's own web server, in the controller's process. What there is stands in
-:data:`fairq_ryu.rest.resources.RESOURCES`; this takes a request to its operation. Every error is a problem
-document (RFC 9457). What a user gets wrong is never a 5xx.
+Served by Ryu's own web server, in the controller's process. The resources are listed in
+:data:`fairq_ryu.rest.resources.RESOURCES`; this module passes a request to its operation. Every error is a
+problem document (RFC 9457). A user's error is never a 5xx.
 
 Importing this module makes 127.0.0.1 the address that ryu-manager serves on, unless ``--wsapi-host``
-or the configuration file names another: Ryu's own default is every address of the machine, and anybody may
-read.
+or the configuration file names another: Ryu's own default is every address of the machine, and
+reading needs no token.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DEFAULT_HOST = "127.0.0.1"
 _OURS = re.compile(r"/v1(/.*)?|/page(/.*)?", re.S)
 _ALWAYS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 
-# Not an override: what the user gave on the command line or in a file goes before a default.
+# Not an override: values of the command line or of a file have precedence over a default.
 cfg.CONF.set_default("wsapi_host", DEFAULT_HOST)
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -53,12 +53,12 @@ class Rest:
         self.service = service
         self.guard = guard
         self._other = other
-        # To make the document takes a moment that a controller with switches has not.
+        # Encoded now: it takes too long for a controller with switches.
         encoded(RESOURCES, service.max_limit)
         self.max_body = guard.max_body
-        self.short = server.Short(PORTS, service.ports, guard.is_own)
+        self.fast_path = server.FastPath(PORTS, service.ports, guard.is_own)
         if service.metrics is not None:
-            self.short.observe = partial(service.metrics.observe_request, "GET", PORTS, HTTPStatus.OK)
+            self.fast_path.observe = partial(service.metrics.observe_request, "GET", PORTS, HTTPStatus.OK)
         self._plain = {each.path: each for each in RESOURCES if "{" not in each.path}
         self._parted = [(_pattern(each.path), each) for each in RESOURCES if "{" in each.path]
 
@@ -75,7 +75,7 @@ class Rest:
         except Refused as refused:
             reply = problem(refused.status, str(refused), refused.headers)
         except Exception:
-            # Caught here, because the server would end the connection without a word.
+            # Caught here, because the server would close the connection without a reply.
             LOG.exception("REST: cannot answer %s", quoted(path))
             reply = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "see the controller's log")
         if self.service.metrics is not None:

@@ -1,4 +1,4 @@
-"""A request of the REST interface, what it is asked of, and the operations that there are."""
+"""The operations of the REST interface, the context of a request, and the views that answer it."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ Rows = list[dict[str, Any]]
 
 
 class View(Protocol):
-    """What the interface shows. Rows are dicts that JSON can say; :mod:`fairq_ryu.rest.schema.rows` has their
-    fields. ``dpid`` is always 16 hexadecimal digits in lower case, a port of a switch the pair
+    """The state that the interface shows. Rows are dicts for JSON; :mod:`fairq_ryu.rest.schema.rows` has
+    their fields. ``dpid`` is always 16 hexadecimal digits in lower case, a port of a switch the pair
     ``[dpid, number]``.
     """
 
     def health(self) -> dict[str, Any]:
-        """How the controller is: :class:`fairq_ryu.rest.schema.state.Health`."""
+        """The health of the controller: :class:`fairq_ryu.rest.schema.state.Health`."""
 
     def ports(self) -> Iterable[dict[str, Any]]:
         """The ports of all switches; rows are made as they are taken."""
 
     def flows(self, wanted: FlowsQuery) -> tuple[Rows, int]:
-        """The connections of a page, and how many there are in all that are wanted. The controller gets its
-        turn between rows.
+        """The connections of a page, and the total number of those that match. The control loop runs
+        between rows.
         """
 
     def flow_counts(self) -> tuple[int, int]:
         """The number of connections, and of those that have not ended."""
 
     def paths(self, wanted: PageQuery) -> tuple[Rows, int]:
-        """The paths of a page, and how many there are in all."""
+        """The paths of a page, and their total number."""
 
     def switches(self) -> Rows:
         """The switches."""
@@ -56,41 +56,41 @@ class View(Protocol):
 
 
 class AnnouncingView(Protocol):
-    """Who takes announcements."""
+    """Accepts announcements."""
 
     def announce(self, wanted: Request) -> dict[str, Any]:
-        """Take an announcement, and return its row. Raises :class:`fairq_ryu.rest.announcements.Declined`, or
-        :class:`~fairq_ryu.fabric.deadlines.announcements.Full`.
+        """Accept an announcement, and return its row. Raises :class:`fairq_ryu.rest.announcements.Declined`,
+        or :class:`~fairq_ryu.fabric.deadlines.announcements.Full`.
         """
 
     def announcements(self, wanted: PageQuery) -> tuple[Rows, int]:
-        """A page of what applications have announced, the oldest first, and how many there are in all."""
+        """A page of the announcements, the oldest first, and their total number."""
 
     def announcement(self, number: int) -> dict[str, Any] | None:
-        """The row of one announcement; None if there is no such."""
+        """The row of one announcement; None if it does not exist."""
 
     def withdraw(self, number: int) -> bool:
-        """Take an announcement back; False if there is no such."""
+        """Withdraw an announcement; False if it does not exist."""
 
     def gif(self, wanted: PageQuery) -> tuple[Rows, int]:
-        """A page of the flows of the ports whose policy knows deadlines, and how many there are in all."""
+        """A page of the flows of the ports whose policy uses deadlines, and their total number."""
 
 
 class PolicyView(Protocol):
-    """Who knows the policy, and changes it."""
+    """Shows and changes the policy."""
 
     def policy(self) -> dict[str, Any]:
-        """The policy now: :class:`fairq_ryu.rest.schema.state.Policy`."""
+        """The current policy: :class:`fairq_ryu.rest.schema.state.Policy`."""
 
     def change(self, policy: str | None, parameters: Mapping[str, Value]) -> dict[str, Any]:
         """Change it, as a whole or not at all. Raises :class:`~fairq_ryu.errors.UserError`."""
 
 
 class MetricsView(Protocol):
-    """Who counts."""
+    """Provides the metrics."""
 
     def render(self, accept: str) -> tuple[bytes, str]:
-        """The figures for Prometheus in the form asked for, and its Content-Type."""
+        """The metrics in the format that the client accepts, and its Content-Type."""
 
     def observe_request(self, method: str, path: str, code: int, seconds: float) -> None:
         """A request was answered; ``path`` as the resource has it, "" if there is none."""
@@ -98,7 +98,7 @@ class MetricsView(Protocol):
 
 @dataclass(slots=True)
 class RestService:
-    """All that is asked of the interface; of ``max_limit`` rows a page has no more."""
+    """All that requests are answered from; a page has at most ``max_limit`` rows."""
 
     view: View
     announcing: AnnouncingView | None = None
@@ -108,28 +108,26 @@ class RestService:
     pages: Pages = field(default_factory=Pages)
     max_limit: int = 1000
     ports: CachedReply = field(init=False)
-    """the answer to /v1/ports"""
+    """the reply to /v1/ports"""
     turn: Any = field(init=False)
-    """held by who makes a long answer. Otherwise everybody who asks for one would make
+    """held while a long reply is made. Otherwise each of these requests would make
     :data:`~fairq_ryu.rest.reply.ROWS_AT_ONCE` rows between two turns of the control loop.
     """
 
     def __post_init__(self) -> None:
-        """The answer for all who ask at about the same time."""
+        """Create the shared reply."""
         self.turn = hub.Semaphore(1)
         self.ports = CachedReply(lambda: encode({"ports": list(in_turns(self.view.ports()))}))
 
     @property
     def history(self) -> History:
-        """What has happened."""
+        """The past events."""
         return self.streams.history
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """A request: ``environ`` as WSGI has it; ``query``, ``parts`` (of the path) and ``body`` as their models
-    have them.
-    """
+    """A request: ``environ`` of WSGI; ``query``, ``parts`` (of the path) and ``body`` as parsed."""
 
     service: RestService
     environ: Mapping[str, Any]
@@ -139,14 +137,14 @@ class RequestContext:
 
 
 def page(name: str, context: RequestContext, found: tuple[Rows, int]) -> Answer:
-    """The answer that is a page: its rows, and how many there are in all."""
+    """A page: its rows, and their total number."""
     rows, total = found
     return {name: rows, "total": total, "limit": context.query.limit, "offset": context.query.offset}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """What a method of a path does: what it takes and answers, and the errors that are its own.
+    """A method of a path: its parameters, its responses, and its own errors.
 
     ``answers`` is a model for JSON; ``media`` what else may be answered, by Content-Type, with its meaning.
     ``bare``: other answers, without a body. ``long``: it takes many turns of the control loop, and such
@@ -168,7 +166,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
-    """Something that can be asked for. ``path`` may have parts in braces, as OpenAPI has them."""
+    """A resource. ``path`` may have parts in braces, as in OpenAPI."""
 
     path: str
     operations: Mapping[str, Operation]

@@ -20,8 +20,8 @@ Answer = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is answered: an object for JSON, or ``body`` as it is, or a ``stream`` that goes on. None of the
-    three is an empty body.
+    """The reply to a request: an object for JSON, or ``body`` as it is, or a ``stream`` without end. Without
+    any of the three the body is empty.
     """
 
     status: HTTPStatus = HTTPStatus.OK
@@ -42,7 +42,7 @@ class Refused(Exception):
 
 
 def encode(answer: Answer) -> bytes:
-    """JSON, as ``json.dumps`` would have it; long lists in turns with the rest of the controller."""
+    """JSON, as ``json.dumps`` encodes it; long lists yield to the rest of the controller."""
     fields = []
     for name, value in answer.items():
         if isinstance(value, list):
@@ -54,6 +54,6 @@ def encode(answer: Answer) -> bytes:
 
 
 def problem(status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> Reply:
-    """The document that says why there is no answer."""
+    """A problem document."""
     document = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": detail}
     return Reply(status, headers=headers or {}, body=encode(document), content_type=PROBLEM)

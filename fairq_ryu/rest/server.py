@@ -1,9 +1,9 @@
-"""The web server: Ryu's, with limits, without a line in the log for each request, and a short way for ports.
+"""The web server: Ryu's, with limits, without a log line for each request, and with a fast path for ports.
 
-Ryu's own makes a greenlet for each connection and hands requests to its application, through parsers that
-take longer than the answer. That is fine for people. A dashboard or a load generator that reads the ports a
-thousand times a second would keep the control loop waiting; so that one request is answered before any of
-that, from an answer that is encoded once for all who ask within a moment.
+Ryu's server makes a greenlet for each connection and passes requests to its application, through parsers
+that take longer than the answer. A dashboard or a load generator that reads the ports a thousand times a
+second would block the control loop; so this one request is answered before it is parsed, from a reply that is
+encoded once for all clients that request it within a short time.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from fairq_ryu.ryu_compat.runtime import eventlet_wsgi, hub, ryu_wsgi
 
 LOG = logging.getLogger(__name__)
 
-# A connection that says nothing for so many seconds is closed; one that takes nothing in, too.
+# A connection on which no data is received or accepted for this many seconds is closed.
 IDLE = 60.0
-# Connections at a time. Of more, the next waits until one has ended.
+# Maximum number of connections. A further one waits until another has ended.
 CONNECTIONS = 256
-# The short way reads heads of no more bytes, remembers so many of them, and knows these headers.
+# The fast path: maximum size of a head in bytes, maximum number of heads that are cached, accepted headers.
 _MAX_HEAD = 2048
 _MAX_HEADS = 64
 _PLAIN = {b"host", b"user-agent", b"accept", b"accept-encoding", b"accept-language", b"connection"}
-# Of what is wrong with a request, so many characters are said; a length of a body has no more digits.
-_MAX_WORDS = 200
+# Maximum number of characters of an error, and of digits of a body's length.
+_MAX_ERROR = 200
 _MAX_DIGITS = 18
 
 
-class Short:
-    """The short way of one path: ``GET`` without a query, by a client that wants nothing special. Any other
-    request goes the usual way, which also finds the words for what is wrong.
+class FastPath:
+    """The fast path for one resource: ``GET`` without a query and with plain headers only. Any other request
+    is handled as usual, which also reports what is wrong with it.
     """
 
     def __init__(self, path: str, answer: CachedReply, own: Callable[[str], bool]) -> None:
-        """``own`` says whether a name in ``Host`` is the server's."""
-        # Told of each answer how long it took, seconds.
+        """``own`` returns whether a name in ``Host`` is the server's."""
+        # Called with the duration of each reply, seconds.
         self.observe: Callable[[float], None] = lambda _: None
         self.line = f"GET {path} HTTP/1.1\r\n".encode()
         self._answer = answer
@@ -53,7 +53,7 @@ class Short:
         self._whole = b""
 
     def fits(self, head: bytes) -> bool:
-        """Is this the head of such a request? Clients send the same one each time, so it is read once."""
+        """Whether this is the head of such a request. Clients repeat heads, so each is parsed once."""
         if head in self._fine:
             return True
         fine = self._fits(head)
@@ -75,7 +75,7 @@ class Short:
         return hosts == 1
 
     def whole(self) -> bytes:
-        """The answer with its head. Raises what making it does."""
+        """The reply with its head. Raises what making it raises."""
         body = self._answer.get()
         if body is not self._body:
             head = (
@@ -91,51 +91,51 @@ class Protocol(eventlet_wsgi.HttpProtocol):
     """One connection. Errors of HTTP itself are problem documents, too."""
 
     def handle_one_request(self) -> None:
-        """Answer the next request, the short way if it may go there."""
-        short: Short | None = getattr(self.server.app, "short", None)
-        if short is None or not self._answered(short):
+        """Answer the next request, by the fast path if it qualifies."""
+        fast_path: FastPath | None = getattr(self.server.app, "fast_path", None)
+        if fast_path is None or not self._answered(fast_path):
             super().handle_one_request()
 
-    def _answered(self, short: Short) -> bool:
-        """Nothing is taken from the connection unless the answer is sent."""
+    def _answered(self, fast_path: FastPath) -> bool:
+        """Whether the fast path has answered; otherwise nothing is consumed from the connection."""
         try:
-            # What has come already, and waits for it if that is nothing.
+            # The data that has arrived; waits if there is none.
             seen = self.rfile.peek()
         except OSError as error:
             if isinstance(error, TimeoutError):
                 raise
             return False
         end = seen.find(b"\r\n\r\n", 0, _MAX_HEAD)
-        if end < 0 or not seen.startswith(short.line) or not short.fits(seen[:end]):
+        if end < 0 or not seen.startswith(fast_path.line) or not fast_path.fits(seen[:end]):
             return False
         started = time.monotonic()
         try:
-            answer = short.whole()
+            answer = fast_path.whole()
         except Exception:
-            return False  # the usual way says so, and why
+            return False  # the usual path reports the error
         self.rfile.read(end + 4)
         self.close_connection = False
         try:
             self.connection.sendall(answer)
         except OSError:
             self.close_connection = True
-        short.observe(time.monotonic() - started)
-        # A client that asks faster than it is answered must not have the controller for itself.
+        fast_path.observe(time.monotonic() - started)
+        # A client that sends requests faster than they are answered must not block the controller.
         hub.sleep(0)
         return True
 
     def _read_request_line(self) -> bytes:
-        """The first line of the next request; empty if there is none that could be read on."""
+        """The first line of the next request; empty if it cannot be parsed."""
         self.command = None
         line: bytes = super()._read_request_line() or b""
-        most = self.server.url_length_limit
-        if len(line) >= most:
-            self.send_error(HTTPStatus.REQUEST_URI_TOO_LONG, f"the first line is longer than {most:,} bytes")
+        limit = self.server.url_length_limit
+        if len(line) >= limit:
+            self.send_error(HTTPStatus.REQUEST_URI_TOO_LONG, f"the first line is longer than {limit:,} bytes")
             return b""
         return line
 
     def parse_request(self) -> bool:
-        """Read the head of a request, and refuse here what the server would refuse without a word."""
+        """Parse the head of a request, and refuse with a reason what the server would refuse without one."""
         try:
             if not super().parse_request():
                 return False
@@ -151,7 +151,7 @@ class Protocol(eventlet_wsgi.HttpProtocol):
         return not wrong
 
     def _wrong_length(self) -> str:
-        """What is wrong with what is said of the body's length; "" if nothing is."""
+        """The fault of the headers that give the body's length; "" without one."""
         lengths = self.headers.get_all("content-length", [])
         if not lengths:
             return ""
@@ -166,14 +166,14 @@ class Protocol(eventlet_wsgi.HttpProtocol):
         return ""
 
     def get_environ(self) -> dict[str, Any]:
-        """What the application is told; ``fairq.close`` ends the connection after its answer."""
+        """The environment for the application; ``fairq.close`` ends the connection after its reply."""
         found: dict[str, Any] = super().get_environ()
         found[CLOSE] = self._close
         length = str(found.get("CONTENT_LENGTH") or "0")
-        most = getattr(self.server.app, "max_body", None)
+        limit = getattr(self.server.app, "max_body", None)
         unknown = bool(found.get("HTTP_TRANSFER_ENCODING")) or not length.isdigit()
-        if most is not None and (unknown or int(length) > most):
-            # Or the server would read to its end what nobody wants, to go on with what follows it.
+        if limit is not None and (unknown or int(length) > limit):
+            # Otherwise the server would read the whole body to find the next request.
             self._close()
         return found
 
@@ -181,11 +181,11 @@ class Protocol(eventlet_wsgi.HttpProtocol):
         self.close_connection = True
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """The request is none that could be handed on. That is the client's mistake: never a 5xx."""
+        """Answer a request that cannot be passed on. This is the client's error: never a 5xx."""
         if code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             code = HTTPStatus.BAD_REQUEST
         phrase = HTTPStatus(code).phrase
-        detail = (message or phrase)[:_MAX_WORDS]
+        detail = (message or phrase)[:_MAX_ERROR]
         document = {"type": "about:blank", "title": phrase, "status": int(code), "detail": detail}
         body = f"{json.dumps(document)}\n".encode()
         head = (
@@ -198,7 +198,7 @@ class Protocol(eventlet_wsgi.HttpProtocol):
 
 
 class Server(hub.WSGIServer):
-    """Ryu's server for an application; made where Ryu makes its own."""
+    """Ryu's server for an application; created where Ryu creates its own."""
 
     def __init__(self, application: Any) -> None:
         conf = ryu_wsgi.CONF
@@ -226,8 +226,8 @@ def serve(listening: Any, application: Any) -> None:
 
 
 def install(wsgi: Any, application: Any) -> None:
-    """Make Ryu serve ``application`` where it would serve ``wsgi``. Ryu asks nobody which server to make, so
-    its name for it is replaced; applications of others are served as they would be.
+    """Make Ryu serve ``application`` where it would serve ``wsgi``. Ryu has no hook for the
+    class of its server, so the name is replaced; other applications are served as before.
     """
     usual = ryu_wsgi.WSGIServer
     ryu_wsgi.WSGIServer = lambda instance: Server(application) if instance is wsgi else usual(instance)

@@ -1,8 +1,8 @@
-"""Events as they happen, and the state again and again: server-sent events (SSE) for as many as may listen.
+"""Server-sent events (SSE): events as they happen, and the state periodically, to a few streams.
 
-What happens is told to the history, which decides what is worth an event, and goes to all streams. The state
-is made and encoded once for all who want it, and not at all while nobody does. A stream whose reader does
-not keep up is ended: nothing is kept for it without end.
+Events are added to the history, which decides which of them are kept, and sent to all streams. The state is
+made and encoded once for all streams, and not at all without one. A stream whose reader does not keep up is
+ended, so that its queue is bounded.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from fairq_ryu.ryu_compat.runtime import hub, queue
 
 LOG = logging.getLogger(__name__)
 
-# Seconds between two states, and without a frame until a sign of life is sent.
+# Seconds between two states, and without a frame until a heartbeat is sent.
 INTERVAL = 0.5
 HEARTBEAT = 10.0
 DEFAULT_MAX_STREAMS = 16
-# What may wait for a reader: so many frames, and bytes.
+# Bounds of the queue of a reader: frames, and bytes.
 _MAX_FRAMES = 256
 _MAX_BYTES = 1 << 20
 _SEND_BUFFER = 256 << 10
@@ -157,7 +157,7 @@ class Streams:
             self._tell(event)
 
     def tick(self) -> None:
-        """To be called now and then: what was counted is told."""
+        """To be called periodically: reports what was counted."""
         for event in self.history.due(self._clock()):
             self._tell(event)
 

@@ -146,7 +146,7 @@ def test_the_page_has_the_code_s_numbers():
     assert f"`limit` is {MAX_LIMIT} at most" in text
     assert f"after every {turns.ROWS_PER_TURN} rows" in text
     assert f"longer than {cached_reply.KEEP * 100:g} ms, it is generated less often" in text
-    assert f"up to {cached_reply.MOST:g} s old." in text
+    assert f"up to {cached_reply.MAX_AGE:g} s old." in text
     assert f"at most the latest {streams._MAX_FRAMES // 2}." in text
     assert f"{handler.DEFAULT_HOST}, port 8080" in text
     assert f"without traffic for {server.IDLE:g} s" in text

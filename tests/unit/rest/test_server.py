@@ -22,7 +22,7 @@ import pytest
 from fairq_ryu.rest import cached_reply
 from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.schema.state import EventRow, Live
-from fairq_ryu.rest.server import Short
+from fairq_ryu.rest.server import FastPath
 from tests.support.restsite import TOKEN
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -186,7 +186,7 @@ def test_a_body_that_nobody_wants_is_not_read(address, more, token):
 def test_which_requests_may_go_the_short_way(lines, fits):
     from fairq_ryu.rest.guard import RequestGuard
 
-    short = Short("/v1/ports", CachedReply(lambda: b"{}"), RequestGuard().is_own)
+    short = FastPath("/v1/ports", CachedReply(lambda: b"{}"), RequestGuard().is_own)
     for _ in range(2):
         assert short.fits(head(*lines)[:-4]) is fits
 
@@ -218,7 +218,7 @@ def test_what_takes_long_is_made_less_often():
         now[0] += takes[0]
         return b""
 
-    for takes[0], keeps in ((0.01, 0.1), (1.0, cached_reply.MOST)):
+    for takes[0], keeps in ((0.01, 0.1), (1.0, cached_reply.MAX_AGE)):
         answer = CachedReply(make, lambda: now[0])
         made.clear()
         answer.get()
