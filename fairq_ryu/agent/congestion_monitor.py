@@ -1,71 +1,160 @@
-"""What the agent tells of queues unasked: congestion, and the packets that were refused.
+"""Messages about queues that the agent sends by itself: congestion notices, and packets that were refused.
 
-Controllers say by SET_THRESHOLDS what they want to hear of which port; all of them hear it. Times are in ns
-of the monotonic clock, as arguments.
+A controller asks for them by SET_THRESHOLDS, port by port; then all controllers get them. Times are in ns of
+the monotonic clock, as arguments.
+
+    threshold event ---> NoticeSchedule --(due)--> state of the queue --(changed)--> all controllers
+    refused packet ----> TCP that is missed? ----> TokenBucket ------------------> controllers that read
+
+Bounded: one entry a port; at most one notice a port in the gap; packets are limited to a rate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
-from fairq_ryu.agent.notices import Notices
-from fairq_ryu.agent.programs.drops import Allowance, DropCounts
 from fairq_ryu.channel import congestion, dropped_packet
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.dropped_packet import DroppedPacket
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
-from fairq_ryu.model import Thresholds
+from fairq_ryu.model import Congestion, Thresholds
 from fairq_ryu.packet.parse import can_be_lost
 
 _NS = 1_000_000_000
-NOTHING = Thresholds(0, 0)
+# A token bucket holds this fraction of a second's rate.
+_BURST = 0.1
+NO_THRESHOLDS = Thresholds(0, 0)
 
 
 class Queues(Protocol):
-    """The queues that are watched (:class:`fairq_ryu.agent.programs.bridge.BridgePrograms`, or a fake)."""
+    """The queues (:class:`fairq_ryu.agent.programs.bridge.BridgePrograms`, or a fake)."""
 
     @property
     def reports_drops(self) -> bool:
-        """Can dropped packets be told of?"""
+        """Can dropped packets be reported?"""
 
     def has_port(self, port: int) -> bool:
         """Is this a port of the bridge?"""
 
     def set_thresholds(self, ofport: int, thresholds: Thresholds | None) -> None:
-        """When a port is congested; None: it is not watched."""
+        """Set a port's thresholds; None removes them."""
 
     def congestion(self, ofport: int) -> CongestionNotice:
         """The state of a port now."""
 
 
-class Listeners(Protocol):
-    """Who is told: the controllers' channels."""
+class Sender(Protocol):
+    """Sends messages to controllers."""
 
-    def tell_all(self, data: bytes) -> None:
+    def send_to_all(self, data: bytes) -> None:
         """Send a message to every controller."""
 
-    def tell_ready(self, data: bytes) -> bool:
-        """Send one to the controllers that are no slaves and read fast enough. False if there was none."""
+    def send_to_ready(self, data: bytes) -> bool:
+        """Send a message to the controllers that are no slaves and read fast enough. False if there was
+        none.
+        """
 
 
-class QueueWatch:
-    """Thresholds in force, and what came of them."""
+class NoticeSchedule:
+    """When a congestion notice of a port is sent. Times in ns of one clock.
 
-    def __init__(self, queues: Queues, listeners: Listeners, gap: float, drop_rate: float) -> None:
-        """At most one congestion message a port in ``gap`` seconds, and ``drop_rate`` packets a second."""
-        self._queues, self._listeners = queues, listeners
-        self._notices = Notices(int(gap * _NS))
-        self._allowance = Allowance(drop_rate)
+    A queue that flaps must not flood the channel, and its last state must be sent all the same: so there is
+    at most one notice a port in a gap, and a change within the gap waits for its end.
+    """
+
+    def __init__(self, gap_ns: int) -> None:
+        """At most one notice in ``gap_ns`` a port."""
+        self.gap_ns = gap_ns
+        self._changed: dict[int, bool] = {}
+        self._sent: dict[int, Congestion] = {}
+        self._sent_ns: dict[int, int] = {}
+
+    def mark(self, ports: Iterable[int], repeat: bool = False) -> None:
+        """The state of these ports may have changed. ``repeat``: CNG is sent even if it was sent before,
+        because a controller may have missed it.
+        """
+        for port in ports:
+            self._changed[port] = self._changed.get(port, False) or repeat
+
+    def due(self, now_ns: int) -> list[int]:
+        """The ports whose state is to be read, and passed to :meth:`take`, now."""
+        return [port for port in self._changed if self._ready_ns(port) <= now_ns]
+
+    def take(self, port: int, state: Congestion, now_ns: int) -> bool:
+        """A due port is in this state: is a notice to be sent? Then it counts as sent."""
+        repeat = self._changed.pop(port, False)
+        if state is self._sent.get(port, Congestion.NOM) and not (repeat and state is Congestion.CNG):
+            return False
+        self._sent[port] = state
+        self._sent_ns[port] = now_ns
+        return True
+
+    @property
+    def next_ns(self) -> int | None:
+        """When a port is due next; None if none waits."""
+        return min(map(self._ready_ns, self._changed), default=None)
+
+    def _ready_ns(self, port: int) -> int:
+        last = self._sent_ns.get(port)
+        return 0 if last is None else last + self.gap_ns
+
+    def forget(self, port: int) -> None:
+        """No controller wants notices of this port any more."""
+        for table in (self._changed, self._sent, self._sent_ns):
+            table.pop(port, None)
+
+
+class TokenBucket:
+    """At most ``rate`` a second, and a tenth of that at once. Times in ns of one clock."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._capacity = max(1.0, rate * _BURST)
+        self._tokens, self._filled_ns = self._capacity, 0
+
+    def take(self, now_ns: int) -> bool:
+        """Take a token; False if there is none."""
+        if now_ns > self._filled_ns:
+            added = (now_ns - self._filled_ns) * self._rate / _NS
+            self._tokens = min(self._capacity, self._tokens + added)
+            self._filled_ns = now_ns
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+@dataclass(slots=True)
+class DropCounts:
+    """Dropped packets: ``sent`` to controllers; ``ignored`` as of no interest to them; ``suppressed`` by the
+    rate or because no controller reads fast enough.
+    """
+
+    sent: int = 0
+    ignored: int = 0
+    suppressed: int = 0
+
+
+class CongestionMonitor:
+    """The thresholds in force, and the messages that follow from them."""
+
+    def __init__(self, queues: Queues, sender: Sender, gap: float, drop_rate: float) -> None:
+        """At most one congestion notice a port in ``gap`` seconds, and ``drop_rate`` packets a second."""
+        self._queues, self._sender = queues, sender
+        self._schedule = NoticeSchedule(int(gap * _NS))
+        self._bucket = TokenBucket(drop_rate)
         self.thresholds: dict[int, Thresholds] = {}
-        self.counts = DropCounts()
+        self.drops = DropCounts()
         self.notices_sent = 0
 
-    def set(self, request: congestion.SetThresholds, now_ns: int) -> None:
-        """Do what a SET_THRESHOLDS says; a port that is congested by the new thresholds is told of at once.
+    def set_thresholds(self, request: congestion.SetThresholds, now_ns: int) -> None:
+        """Process a SET_THRESHOLDS. A notice of a port that is congested by the new thresholds is sent at
+        once.
 
-        Raises :class:`OpenFlowError` or what the kernel says, and changes nothing if it cannot be done.
+        Raises :class:`OpenFlowError` or the kernel's error, and changes nothing then.
         """
         port, cng, nom, flags = request
         if not self._queues.has_port(port):
@@ -76,66 +165,67 @@ class QueueWatch:
             raise _refusal(congestion.ERROR_FLAGS, f"flags {flags:#x}")
         drops = bool(flags & congestion.REPORT_DROPS)
         if drops and not self._queues.reports_drops:
-            raise _refusal(congestion.ERROR_NO_DROPS, "this kernel does not tell of drops")
-        self._put(port, Thresholds(cng, nom, drops))
+            raise _refusal(congestion.ERROR_NO_DROPS, "this kernel does not report drops")
+        self._apply(port, Thresholds(cng, nom, drops))
         if cng:
-            self._notices.ring([port], whatever=True)
-            self.tell(now_ns)
+            self._schedule.mark([port], repeat=True)
+            self.send_due(now_ns)
         else:
-            self._notices.forget(port)
+            self._schedule.forget(port)
 
-    def _put(self, port: int, wanted: Thresholds) -> None:
+    def _apply(self, port: int, wanted: Thresholds) -> None:
         before = self.thresholds.get(port)
         try:
-            self._queues.set_thresholds(port, None if wanted == NOTHING else wanted)
+            self._queues.set_thresholds(port, None if wanted == NO_THRESHOLDS else wanted)
         except Exception:
             self._queues.set_thresholds(port, before)
             raise
-        if wanted == NOTHING:
+        if wanted == NO_THRESHOLDS:
             self.thresholds.pop(port, None)
         else:
             self.thresholds[port] = wanted
 
     def forget_port(self, port: int) -> None:
-        """The port has gone; its thresholds went with it."""
+        """The port has gone, and its thresholds with it."""
         self.thresholds.pop(port, None)
-        self._notices.forget(port)
+        self._schedule.forget(port)
 
     def clear(self) -> None:
-        """Nobody listens any more."""
+        """The last controller has left: remove all thresholds."""
         for port in list(self.thresholds):
-            self._put(port, NOTHING)
-            self._notices.forget(port)
+            self._apply(port, NO_THRESHOLDS)
+            self._schedule.forget(port)
 
-    def crossed(self, ports: Iterable[int]) -> None:
-        """The queues of these ports have crossed thresholds. Call :meth:`tell` afterwards."""
-        self._notices.ring(port for port in ports if port in self.thresholds)
+    def mark_crossed(self, ports: Iterable[int]) -> None:
+        """The queues of these ports have crossed thresholds. Call :meth:`send_due` afterwards."""
+        self._schedule.mark(port for port in ports if port in self.thresholds)
 
-    def tell(self, now_ns: int) -> None:
-        """Tell what is due."""
-        for port in self._notices.due(now_ns):
+    def send_due(self, now_ns: int) -> None:
+        """Send the notices that are due."""
+        for port in self._schedule.due(now_ns):
             notice = self._queues.congestion(port)
-            if self._notices.tell(port, notice.state, now_ns):
+            if self._schedule.take(port, notice.state, now_ns):
                 self.notices_sent += 1
-                self._listeners.tell_all(congestion.notice_message(notice))
+                self._sender.send_to_all(congestion.notice_message(notice))
 
     @property
     def next_ns(self) -> int | None:
-        """When :meth:`tell` is to be called next; None: when something happens."""
-        return self._notices.next_ns
+        """When :meth:`send_due` is to be called next; None: after the next event."""
+        return self._schedule.next_ns
 
-    def dropped(self, packets: Iterable[tuple[int, bytes, int]], now_ns: int) -> None:
-        """Packets that queues refused: port, frame or its beginning, its length in bytes."""
-        counts = self.counts
+    def report_drops(self, packets: Iterable[tuple[int, bytes, int]], now_ns: int) -> None:
+        """Send packets that queues refused to controllers: port, frame or its beginning, its length in
+        bytes.
+        """
         for port, frame, length in packets:
-            if not self.thresholds.get(port, NOTHING).drops or not can_be_lost(frame):
-                counts.passed_over += 1
-            elif self._allowance.take(now_ns) and self._listeners.tell_ready(
+            if not self.thresholds.get(port, NO_THRESHOLDS).drops or not can_be_lost(frame):
+                self.drops.ignored += 1
+            elif self._bucket.take(now_ns) and self._sender.send_to_ready(
                 dropped_packet.encode(DroppedPacket(port, frame, length))
             ):
-                counts.told += 1
+                self.drops.sent += 1
             else:
-                counts.held_back += 1
+                self.drops.suppressed += 1
 
 
 def _refusal(code: int, text: str) -> OpenFlowError:

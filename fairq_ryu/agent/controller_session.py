@@ -59,7 +59,7 @@ class ControllerSession:
         if self.server.master is self:
             self.server.master = None
         if not any(session.greeted for session in self.server.sessions):
-            self.server.watch.clear()
+            self.server.congestion.clear()
 
     @property
     def ready(self) -> bool:
@@ -126,7 +126,7 @@ class ControllerSession:
             self._part_began = time.monotonic()
         return False
 
-    def half_since(self, now: float) -> float:
+    def incomplete_since(self, now: float) -> float:
         """How long a message has been waiting for the rest of it, seconds."""
         return 0.0 if self._part_began is None else now - self._part_began
 

@@ -10,7 +10,7 @@ import time
 from typing import Protocol
 
 from fairq_ryu.agent import messages
-from fairq_ryu.agent.congestion_monitor import Queues, QueueWatch
+from fairq_ryu.agent.congestion_monitor import CongestionMonitor, Queues
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
@@ -92,8 +92,8 @@ class OpenFlowServer:
         congestion_gap: float = 0.002,
         drop_rate: float = 20000,
     ) -> None:
-        """``dpid`` is the bridge's own; see :class:`QueueWatch` for the last two. Raises ValueError if the
-        marker does not fit in ``dpid``.
+        """``dpid`` is the bridge's own; see :class:`CongestionMonitor` for the last two. Raises ValueError if
+        the marker does not fit in ``dpid``.
         """
         self.bridge, self.data = bridge, data
         self.dpid = oxm.agent_dpid(dpid)
@@ -101,19 +101,19 @@ class OpenFlowServer:
         self.sessions: list[Session] = []
         self.master: Session | None = None
         self.generation: int | None = None
-        self.watch = QueueWatch(data, self, congestion_gap, drop_rate)
+        self.congestion = CongestionMonitor(data, self, congestion_gap, drop_rate)
         self._born_ns = time.monotonic_ns()
 
     def age_ns(self, now_ns: int) -> int:
         """Time since the switch came up."""
         return now_ns - self._born_ns
 
-    def tell_all(self, data: bytes) -> None:
+    def send_to_all(self, data: bytes) -> None:
         """Send a message to every controller."""
         for session in self.sessions:
             session.push(data)
 
-    def tell_ready(self, data: bytes) -> bool:
+    def send_to_ready(self, data: bytes) -> bool:
         """Send a message to the controllers that are no slaves and read what they are sent. False if there
         is none.
         """
@@ -122,12 +122,12 @@ class OpenFlowServer:
             session.push(data)
         return bool(ready)
 
-    def port_changed(self, reason: int, port: BridgePort) -> None:
-        """Tell every controller that a port came, went or changed."""
-        self.tell_all(messages.port_status(reason, port))
+    def send_port_status(self, reason: int, port: BridgePort) -> None:
+        """Send every controller the PORT_STATUS of a port that was added, removed or changed."""
+        self.send_to_all(messages.port_status(reason, port))
 
-    def rules_removed(self, rules: list[Rule], reason: int, now_ns: int) -> None:
-        """Tell every controller of the removed rules that asked for it."""
+    def send_flow_removed(self, rules: list[Rule], reason: int, now_ns: int) -> None:
+        """Send FLOW_REMOVED for the removed rules that ask for it to every controller that is no slave."""
         for rule in rules:
             if rule.flags & ofp.OFPFF_SEND_FLOW_REM:
                 counts = self.data.counters(rule.slot)
@@ -145,6 +145,15 @@ class OpenFlowServer:
         if number not in ports:
             raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_PORT, f"no port {number} here")
         return [ports[number]]
+
+    def expire_rules(self, now_ns: int) -> None:
+        """Remove the rules whose lease has ended."""
+        self.send_flow_removed(self.table.expire(now_ns), ofp.OFPRR_HARD_TIMEOUT, now_ns)
+
+    def forget_port(self, port: int, now_ns: int) -> None:
+        """Remove the rule and the thresholds of a port that has gone."""
+        self.send_flow_removed(self.table.forget_port(port), ofp.OFPRR_DELETE, now_ns)
+        self.congestion.forget_port(port)
 
     def queue_depths(self, asker: Session, ports: list[BridgePort]) -> list[queue_depth.QueueDepth]:
         """Queue records, with peaks since ``asker`` asked last."""

@@ -77,7 +77,7 @@ def _flow_mod(session: Session, request: bytes, _xid: int) -> None:
         raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE, "a slave may not change rules")
     now = time.monotonic_ns()
     removed = session.server.table.apply(decode_flow_mod(request), now)
-    session.server.rules_removed(removed, ofp.OFPRR_DELETE, now)
+    session.server.send_flow_removed(removed, ofp.OFPRR_DELETE, now)
 
 
 HANDLERS: dict[int, Callable[[Session, bytes, int], None]] = {

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.congestion_monitor import QueueWatch
+from fairq_ryu.agent.congestion_monitor import CongestionMonitor
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.errors import UserError
@@ -42,15 +42,15 @@ def _rule(rule: Rule | None, now_ns: int) -> dict[str, Any] | None:
     }
 
 
-def _congestion(datapath: BridgePrograms, watch: QueueWatch, ofport: int) -> dict[str, Any] | None:
-    thresholds = watch.thresholds.get(ofport)
+def _congestion(datapath: BridgePrograms, monitor: CongestionMonitor, ofport: int) -> dict[str, Any] | None:
+    thresholds = monitor.thresholds.get(ofport)
     if thresholds is None:
         return None
     return {**thresholds._asdict(), "state": datapath.congestion(ofport).state.value}
 
 
 def snapshot(
-    datapath: BridgePrograms, table: RuleTable, watch: QueueWatch, flows: int, evicted: int
+    datapath: BridgePrograms, table: RuleTable, monitor: CongestionMonitor, flows: int, evicted: int
 ) -> dict[str, Any]:
     """Ports with their queues, counters and rules.
 
@@ -92,23 +92,23 @@ def snapshot(
                 "coarse": state.coarse,
                 "handshakes": state.handshakes,
                 "malformed": state.malformed,
-                "congestion": _congestion(datapath, watch, port.ofport),
+                "congestion": _congestion(datapath, monitor, port.ofport),
                 "rule": _rule(table.port_rule(port.ofport), now),
             }
         )
-    counts = watch.counts
+    drops = monitor.drops
     return {
         "ports": ports,
         "flows": flows,
         "flows_evicted": evicted,
         "rules": len(table),
-        "congestion_messages": watch.notices_sent,
+        "congestion_messages": monitor.notices_sent,
         "drop_reports": {
             "available": datapath.reports_drops,
             "unavailable": datapath.drops.reason,
-            "told": counts.told,
-            "passed_over": counts.passed_over,
-            "held_back": counts.held_back,
+            "told": drops.sent,
+            "passed_over": drops.ignored,
+            "held_back": drops.suppressed,
             "lost": datapath.drops.lost,
         },
     }

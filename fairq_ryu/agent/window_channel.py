@@ -64,7 +64,7 @@ def _handled(route: Route[Session, _Result], session: Session, body: bytes) -> _
 
 
 def _set_thresholds(session: Session, requested: congestion.SetThresholds) -> None:
-    session.server.watch.set(requested, time.monotonic_ns())
+    session.server.congestion.set_thresholds(requested, time.monotonic_ns())
 
 
 def _queue_depths(session: Session, port: int) -> Iterable[bytes]:

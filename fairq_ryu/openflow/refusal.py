@@ -37,7 +37,7 @@ _CODES = {
 _OURS = {
     congestion.ERROR_ORDER: "NOM is not below CNG",
     congestion.ERROR_FLAGS: "unknown flags",
-    congestion.ERROR_NO_DROPS: "its kernel does not tell of drops",
+    congestion.ERROR_NO_DROPS: "its kernel does not report drops",
 }
 _MEANING = {
     (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_PORT): "the port has gone",

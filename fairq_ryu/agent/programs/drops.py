@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import logging
 from ctypes import c_uint32
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fairq_ryu.agent import layout
@@ -16,12 +15,9 @@ from fairq_ryu.agent.ringbuf import RingBuffer
 from fairq_ryu.agent.tc import TcFilter
 
 log = logging.getLogger(__name__)
-_NS = 1_000_000_000
-# A burst of this much of a second's rate may pass at once.
-_BURST = 0.1
 
 
-class DroppedPacket(NamedTuple):
+class DropRecord(NamedTuple):
     """A packet for which a queue had no room."""
 
     ifindex: int
@@ -31,36 +27,6 @@ class DroppedPacket(NamedTuple):
     """Of the whole packet, bytes."""
     before_full: bool
     """It was dropped before the queue could refuse it."""
-
-
-class Allowance:
-    """A token bucket: at most ``rate`` a second, and a tenth of that at once. Times in ns of one clock."""
-
-    def __init__(self, rate: float) -> None:
-        self._rate = rate
-        self._most = max(1.0, rate * _BURST)
-        self._tokens, self._then = self._most, 0
-
-    def take(self, now_ns: int) -> bool:
-        """May one more pass?"""
-        if now_ns > self._then:
-            self._tokens = min(self._most, self._tokens + (now_ns - self._then) * self._rate / _NS)
-            self._then = now_ns
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
-
-
-@dataclass(slots=True)
-class DropCounts:
-    """Dropped packets: ``told`` to controllers; of no interest to them (``passed_over``); held back by the
-    rate or by controllers that do not read (``held_back``).
-    """
-
-    told: int = 0
-    passed_over: int = 0
-    held_back: int = 0
 
 
 class DropProgram:
@@ -76,7 +42,7 @@ class DropProgram:
         self._filter = TcFilter(lib, DROP_PRIORITY)
         self._object: BpfObject | None = None
         self._ring: RingBuffer | None = None
-        self._packets: list[DroppedPacket] = []
+        self._packets: list[DropRecord] = []
         self._before_full: dict[int, int] = {}
         self._attached = False
         self.reason = ""
@@ -149,7 +115,7 @@ class DropProgram:
         """Readable when dropped packets wait: then call :meth:`take`. None where there can be none."""
         return self._ring.fd if self._ring else None
 
-    def take(self, limit: int) -> list[DroppedPacket]:
+    def take(self, limit: int) -> list[DropRecord]:
         """Dropped packets that have arrived, at most ``limit``."""
         if self._ring is None:
             return []
@@ -171,7 +137,7 @@ class DropProgram:
             length += 4
         if drop.taken and drop.ifindex in self._before_full:
             self._before_full[drop.ifindex] += 1
-        self._packets.append(DroppedPacket(drop.ifindex, frame, length, bool(drop.taken)))
+        self._packets.append(DropRecord(drop.ifindex, frame, length, bool(drop.taken)))
 
     def dropped_before_full(self, ifindex: int) -> int:
         """Packets of a port that the program dropped before the queue could refuse them: no qdisc counts

@@ -38,11 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code. Raises `UserError`."""
     from fairq_ryu.agent import agent
+    from fairq_ryu.agent.options import AgentOptions, TlsFiles, parse_target
     from fairq_ryu.agent.programs.program import ProgramLimits
     from fairq_ryu.config import loader
 
     settings = loader.load(args.config_file)
-    targets = tuple(agent.parse_target(text) for text in args.controller or ["tcp:127.0.0.1:6653"])
+    targets = tuple(parse_target(text) for text in args.controller or ["tcp:127.0.0.1:6653"])
     logging.basicConfig(format=f"fairq agent: {args.bridge}: %(message)s", stream=sys.stderr)
     logging.getLogger("fairq_ryu").setLevel(logging.DEBUG if args.verbose else logging.INFO)
     limits = ProgramLimits(
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         ports=int(settings.number("agent", "ports")),
         active_timeout=settings.number("agent", "active_timeout"),
     )
-    options = agent.AgentOptions(
+    options = AgentOptions(
         bridge=args.bridge,
         targets=targets,
         limits=limits,
@@ -60,6 +61,6 @@ def run(args: argparse.Namespace) -> int:
         reconnect_max=settings.number("agent", "reconnect_max"),
         congestion_gap=settings.number("agent", "congestion_gap"),
         drop_rate=settings.number("agent", "drop_rate"),
-        tls=agent.TlsFiles(args.private_key, args.certificate, args.ca_cert),
+        tls=TlsFiles(args.private_key, args.certificate, args.ca_cert),
     )
     return agent.run(options)

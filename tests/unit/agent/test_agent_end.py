@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from fairq_ryu.agent import agent
-from fairq_ryu.agent.programs.program import ProgramLimits
+from fairq_ryu.agent.controller_connection import ControllerConnection
+from fairq_ryu.agent.options import parse_target
 
-TARGET = agent.parse_target("tcp:127.0.0.1:6653")
+TARGET = parse_target("tcp:127.0.0.1:6653")
 
 
 @pytest.mark.parametrize("outcome", [ConnectionRefusedError(111, "refused"), TimeoutError()])
@@ -23,8 +23,8 @@ def test_an_attempt_that_fails_in_the_moment_of_the_end(monkeypatch, outcome):
             return await attempt
 
         monkeypatch.setattr(asyncio, "open_connection", open_connection)
-        options = agent.AgentOptions("s1", (TARGET,), ProgramLimits())
-        task = asyncio.create_task(agent.Agent(options)._keep_connected(TARGET, None))
+        connection = ControllerConnection(TARGET, None, 8.0, None, lambda: None)
+        task = asyncio.create_task(connection.run())
         while not attempts:
             await asyncio.sleep(0)
         attempt.set_exception(outcome)

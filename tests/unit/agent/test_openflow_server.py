@@ -168,13 +168,13 @@ def test_a_long_echo_before_the_greeting(switch):
 
 def test_a_half_message_has_an_age(peer):
     now = time.monotonic()
-    assert peer.session.half_since(now + 100) == 0
+    assert peer.session.incomplete_since(now + 100) == 0
     peer.session.receive(raw(ofp.OFPT_ECHO_REQUEST, length=100))
-    assert peer.session.half_since(now + 100) == pytest.approx(100, abs=5)
+    assert peer.session.incomplete_since(now + 100) == pytest.approx(100, abs=5)
     peer.session.receive(bytes(10))
-    assert peer.session.half_since(now + 100) == pytest.approx(100, abs=5)
+    assert peer.session.incomplete_since(now + 100) == pytest.approx(100, abs=5)
     peer.session.receive(bytes(82))
-    assert peer.session.half_since(now + 100) == 0
+    assert peer.session.incomplete_since(now + 100) == 0
 
 
 def test_who_does_not_read_is_not_answered_on_and_on(switch):
@@ -202,7 +202,7 @@ def test_a_flood_of_requests_is_worked_on_in_slices(peer):
 
 def test_nothing_is_pushed_before_the_greeting(switch):
     peer = Peer(switch, greet=False)
-    switch.port_changed(ofp.OFPPR_ADD, bridge_port(3))
+    switch.send_port_status(ofp.OFPPR_ADD, bridge_port(3))
     peer.session.ping()
     assert peer.taken() == []
 
@@ -371,7 +371,7 @@ def test_a_master_that_leaves(switch):
     first.session.close()
     assert switch.master is None
     assert switch.sessions == [second.session]
-    switch.port_changed(ofp.OFPPR_ADD, bridge_port(3))
+    switch.send_port_status(ofp.OFPPR_ADD, bridge_port(3))
     assert first.taken() == []
 
 
@@ -457,7 +457,7 @@ def test_removed_rules_are_told_to_those_that_are_no_slaves(switch, data):
     master.set_window(6)  # does not ask for it
     data.counted[data.standing[FLOW.reversed][2]] = (3, 1)
     end = switch.table.rules()[0].since_ns + 2 * NS + 5
-    switch.rules_removed(switch.table.expire(end), ofp.OFPRR_HARD_TIMEOUT, end)
+    switch.send_flow_removed(switch.table.expire(end), ofp.OFPRR_HARD_TIMEOUT, end)
     for peer in (master, equal):
         (removed,) = peer.taken()
         assert removed.msg_type == ofp.OFPT_FLOW_REMOVED
@@ -496,7 +496,7 @@ def test_port_description(peer, data):
 
 @pytest.mark.parametrize("reason", [ofp.OFPPR_ADD, ofp.OFPPR_DELETE, ofp.OFPPR_MODIFY])
 def test_port_status(switch, peer, reason):
-    switch.port_changed(reason, bridge_port(3))
+    switch.send_port_status(reason, bridge_port(3))
     (status,) = peer.taken()
     assert (status.reason, status.desc.port_no, status.desc.name) == (reason, 3, b"s1-eth3")
 

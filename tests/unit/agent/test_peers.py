@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairq_ryu.agent import agent, peers
+from fairq_ryu.agent import peers, ports
+from fairq_ryu.agent.ovsdb import BridgeView
 from fairq_ryu.agent.peers import Peer
-from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.cli.doctor import commands, network
 from fairq_ryu.cli.doctor.commands import Output
 
@@ -88,11 +88,10 @@ def test_attributes_whose_lengths_are_wrong_end_the_list(data):
 # Who says so
 
 
-class Told(agent.Agent):
-    def __init__(self, datapath_type: str) -> None:
-        super().__init__(agent.AgentOptions("s1", (), ProgramLimits()))
-        self._view = SimpleNamespace(datapath_type=datapath_type)
-        self.data = SimpleNamespace(ports={1: SimpleNamespace(ifindex=3, name="p1")})
+def bridge_ports(datapath_type: str) -> ports.BridgePorts:
+    view = BridgeView("s1", 1, datapath_type, (), ())
+    programs = SimpleNamespace(ports={1: SimpleNamespace(ifindex=3, name="p1")})
+    return ports.BridgePorts("s1", view, programs, None, lambda: None)
 
 
 @pytest.fixture
@@ -103,17 +102,17 @@ def looks(monkeypatch):
         made.append(set(indexes))
         return {3: Peer("eth0", "ip netns exec blue ")}
 
-    monkeypatch.setattr(agent, "unfinished", unfinished)
+    monkeypatch.setattr(ports, "unfinished", unfinished)
     return made
 
 
 def test_the_agent_says_it_once_with_the_command(looks, caplog):
-    told = Told("netdev")
+    checked = bridge_ports("netdev")
     for _ in range(3):
-        asyncio.run(told._look_at_peers())
+        asyncio.run(checked.check_peers())
     assert looks == [{3}]  # nothing has changed
-    told.data.ports[2] = SimpleNamespace(ifindex=5, name="p2")
-    asyncio.run(told._look_at_peers())
+    checked._programs.ports[2] = SimpleNamespace(ifindex=5, name="p2")
+    asyncio.run(checked.check_peers())
     assert looks == [{3}, {3, 5}]
     (line,) = caplog.messages
     assert line.startswith("port p1: the host behind it (eth0)")
@@ -121,15 +120,15 @@ def test_the_agent_says_it_once_with_the_command(looks, caplog):
 
 
 def test_what_was_found_is_looked_at_again(looks, monkeypatch):
-    told = Told("netdev")
-    asyncio.run(told._look_at_peers())
-    told._looked = told._looked[0], told._looked[1] - 61
-    asyncio.run(told._look_at_peers())
+    checked = bridge_ports("netdev")
+    asyncio.run(checked.check_peers())
+    checked._peers_checked = checked._peers_checked[0], checked._peers_checked[1] - 61
+    asyncio.run(checked.check_peers())
     assert len(looks) == 2
 
 
 def test_the_kernel_datapath_finishes_them_itself(looks, caplog):
-    asyncio.run(Told("system")._look_at_peers())
+    asyncio.run(bridge_ports("system").check_peers())
     assert looks == [] and not caplog.messages
 
 

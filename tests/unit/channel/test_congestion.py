@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from fairq_ryu.agent.congestion_monitor import NoticeSchedule, TokenBucket
 from fairq_ryu.agent.libbpf import BpfError
-from fairq_ryu.agent.notices import Notices
 from fairq_ryu.agent.openflow_server import OpenFlowServer
-from fairq_ryu.agent.programs.drops import Allowance
 from fairq_ryu.channel import congestion, dropped_packet, oxm
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.model import Congestion, Thresholds
@@ -68,36 +67,36 @@ def test_wrong_messages_are_refused(data):
 
 
 def test_at_most_once_in_a_gap_and_the_last_state_always():
-    notices = Notices(GAP)
-    notices.ring([1])
-    assert notices.due(1000) == [1] and notices.tell(1, CNG, 1000)
+    notices = NoticeSchedule(GAP)
+    notices.mark([1])
+    assert notices.due(1000) == [1] and notices.take(1, CNG, 1000)
     assert notices.next_ns is None
-    notices.ring([1])
+    notices.mark([1])
     assert notices.due(1001) == [] and notices.next_ns == 1000 + GAP
-    notices.ring([1])
-    assert notices.due(1000 + GAP) == [1] and notices.tell(1, NOM, 1000 + GAP)
-    notices.ring([1])
+    notices.mark([1])
+    assert notices.due(1000 + GAP) == [1] and notices.take(1, NOM, 1000 + GAP)
+    notices.mark([1])
     assert notices.due(1000 + 2 * GAP) == [1]
-    assert not notices.tell(1, NOM, 1000 + 2 * GAP), "it is what was told last"
+    assert not notices.take(1, NOM, 1000 + 2 * GAP), "it is what was told last"
     assert notices.due(10**12) == [] and notices.next_ns is None
 
 
 def test_ports_do_not_wait_for_each_other():
-    notices = Notices(GAP)
-    notices.ring([1])
-    notices.tell(1, CNG, 0)
-    notices.ring([1, 2])
+    notices = NoticeSchedule(GAP)
+    notices.mark([1])
+    notices.take(1, CNG, 0)
+    notices.mark([1, 2])
     assert notices.due(5) == [2]
     assert notices.next_ns == 0, "port 2 is due already"
 
 
 @given(st.lists(st.tuples(st.integers(1, GAP), st.sampled_from(Congestion)), max_size=60))
 def test_however_it_flaps(flaps):
-    notices, now, said, current = Notices(GAP), 0, [], NOM
+    notices, now, said, current = NoticeSchedule(GAP), 0, [], NOM
 
     def tell() -> None:
         for port in notices.due(now):
-            if notices.tell(port, current, now):
+            if notices.take(port, current, now):
                 said.append((now, current))
 
     for wait, following in flaps:
@@ -106,7 +105,7 @@ def test_however_it_flaps(flaps):
             now = max(now, notices.next_ns)
             tell()
         now, current = end, following
-        notices.ring([1])
+        notices.mark([1])
         tell()
     now += GAP
     tell()
@@ -187,13 +186,13 @@ def test_what_is_refused_changes_nothing(switch, peer, data):
     assert own_error(peer, set_to(drops=True)) == congestion.ERROR_NO_DROPS
     role(peer, ofp.OFPCR_ROLE_SLAVE, 1)
     assert peer.refusal(set_to(cng=3, nom=2)) == bad_request("IS_SLAVE")
-    assert data.thresholds == switch.watch.thresholds == standing
+    assert data.thresholds == switch.congestion.thresholds == standing
 
 
 def test_a_kernel_that_refuses(switch, peer, data):
     data.failure = BpfError("no room")
     assert peer.refusal(set_to()) == bad_request("EPERM")
-    assert data.thresholds == switch.watch.thresholds == {}
+    assert data.thresholds == switch.congestion.thresholds == {}
 
 
 def test_every_controller_is_told(switch, peer, data):
@@ -201,16 +200,16 @@ def test_every_controller_is_told(switch, peer, data):
     role(slave, ofp.OFPCR_ROLE_SLAVE, 1)
     peer.ask(set_to())
     data.congested[1], data.queues[1] = CNG, state(backlog=1234)
-    switch.watch.crossed([1, 2])
-    switch.watch.tell(10**18)
+    switch.congestion.mark_crossed([1, 2])
+    switch.congestion.send_due(10**18)
     for listener in (peer, other, slave):
         (message,) = listener.taken()
         assert notice(message) == CongestionNotice(1, CNG, 1234, 99)
     data.congested[1] = NOM
-    switch.watch.crossed([1])
-    switch.watch.tell(10**18 + 1)
-    assert peer.taken() == [] and switch.watch.next_ns == 10**18 + GAP
-    switch.watch.tell(10**18 + GAP)
+    switch.congestion.mark_crossed([1])
+    switch.congestion.send_due(10**18 + 1)
+    assert peer.taken() == [] and switch.congestion.next_ns == 10**18 + GAP
+    switch.congestion.send_due(10**18 + GAP)
     assert notice(*peer.taken()).state is NOM
 
 
@@ -220,14 +219,14 @@ def test_congestion_is_told_at_once_when_it_is_there_already(switch, peer, data)
     # Another controller asks: it may not have heard of it. Within the gap it waits.
     other = Peer(switch)
     assert other.ask(set_to()) == []
-    switch.watch.tell(10**18)
+    switch.congestion.send_due(10**18)
     assert notice(*other.taken()).state is CNG
 
 
 def test_no_news_is_not_told(switch, peer):
     peer.ask(set_to())
-    switch.watch.crossed([1])
-    switch.watch.tell(10**18)
+    switch.congestion.mark_crossed([1])
+    switch.congestion.send_due(10**18)
     assert peer.taken() == []
 
 
@@ -237,16 +236,16 @@ def test_thresholds_end_with_the_last_controller(switch, peer, data):
     peer.session.close()
     assert data.thresholds
     other.session.close()
-    assert data.thresholds == switch.watch.thresholds == {}
+    assert data.thresholds == switch.congestion.thresholds == {}
     assert not silent.session.closed
 
 
 def test_a_port_that_goes_is_forgotten(switch, peer, data):
     peer.ask(set_to())
-    switch.watch.crossed([1])
-    switch.watch.forget_port(1)
-    switch.watch.tell(10**18)
-    assert peer.taken() == [] and switch.watch.thresholds == {}
+    switch.congestion.mark_crossed([1])
+    switch.congestion.forget_port(1)
+    switch.congestion.send_due(10**18)
+    assert peer.taken() == [] and switch.congestion.thresholds == {}
 
 
 # Dropped packets
@@ -256,7 +255,7 @@ DATA = Segment(payload=b"x" * 100).frame()
 
 def test_a_dropped_packet_is_a_packet_in(switch, peer):
     peer.ask(set_to(drops=True))
-    switch.watch.dropped([(1, DATA, 9000)], 0)
+    switch.congestion.report_drops([(1, DATA, 9000)], 0)
     (message,) = peer.taken()
     assert message.msg_type == ofp.OFPT_PACKET_IN
     assert (message.buffer_id, message.reason, message.table_id) == (ofp.OFP_NO_BUFFER, ofp.OFPR_ACTION, 0)
@@ -267,20 +266,20 @@ def test_a_dropped_packet_is_a_packet_in(switch, peer):
 
 def test_drops_are_held_to_the_rate(switch, peer):
     peer.ask(set_to(drops=True))
-    switch.watch.dropped([(1, DATA, 1)] * 50, 10**9)
-    switch.watch.dropped([(1, DATA, 1)] * 50, 10**9 + 50_000_000)
-    counts = switch.watch.counts
-    assert len(peer.taken()) == counts.told == 10 + 5  # a tenth of a second's at once, then 100 a second
-    assert counts.held_back == 85
+    switch.congestion.report_drops([(1, DATA, 1)] * 50, 10**9)
+    switch.congestion.report_drops([(1, DATA, 1)] * 50, 10**9 + 50_000_000)
+    counts = switch.congestion.drops
+    assert len(peer.taken()) == counts.sent == 10 + 5  # a tenth of a second's at once, then 100 a second
+    assert counts.suppressed == 85
 
 
 def test_drops_that_nobody_asked_for_or_misses(switch, peer):
     peer.ask(set_to())
     bare = Segment().frame()
-    switch.watch.dropped([(1, DATA, 1), (2, DATA, 1)], 0)
+    switch.congestion.report_drops([(1, DATA, 1), (2, DATA, 1)], 0)
     peer.ask(set_to(drops=True))
-    switch.watch.dropped([(1, bare, 54)], 0)
-    assert peer.taken() == [] and switch.watch.counts.passed_over == 3
+    switch.congestion.report_drops([(1, bare, 54)], 0)
+    assert peer.taken() == [] and switch.congestion.drops.ignored == 3
 
 
 def test_drops_do_not_go_to_slaves_or_to_who_does_not_read(switch):
@@ -288,9 +287,9 @@ def test_drops_do_not_go_to_slaves_or_to_who_does_not_read(switch):
     role(slave, ofp.OFPCR_ROLE_SLAVE, 1)
     peer.ask(set_to(drops=True))
     peer.session._unread = lambda: 1 << 21
-    switch.watch.dropped([(1, DATA, 1)], 0)
+    switch.congestion.report_drops([(1, DATA, 1)], 0)
     assert peer.taken() == slave.taken() == []
-    assert switch.watch.counts.held_back == 1
+    assert switch.congestion.drops.suppressed == 1
 
 
 @pytest.mark.parametrize("v6", [False, True])
@@ -333,7 +332,7 @@ def test_any_bytes_are_sifted(data):
 
 @given(st.floats(1, 1e6), st.lists(st.integers(0, 10**8), max_size=200))
 def test_the_allowance_is_kept(rate, waits):
-    allowance, now, passed = Allowance(rate), 10**9, 0
+    allowance, now, passed = TokenBucket(rate), 10**9, 0
     allowance.take(now)
     start = now
     for wait in waits:

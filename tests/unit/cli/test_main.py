@@ -12,7 +12,8 @@ import pytest
 
 from fairq_ryu import __version__
 from fairq_ryu.agent import agent, status
-from fairq_ryu.agent.agent import TlsFiles, parse_target
+from fairq_ryu.agent.bridge_lock import BridgeLock
+from fairq_ryu.agent.options import TlsFiles, parse_target
 from fairq_ryu.cli import columns, main
 from fairq_ryu.errors import UserError
 
@@ -153,7 +154,7 @@ def test_an_agent_without_open_vswitch(refused, monkeypatch):
 
 def test_an_agent_on_a_bridge_that_has_one(refused, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    lock = agent.BridgeLock("s1")
+    lock = BridgeLock("s1")
     try:
         assert f"bridge s1 has an agent already: process {os.getpid()}" in refused("agent", "--bridge", "s1")
     finally:

@@ -17,7 +17,7 @@ import pytest
 from ryu.ofproto import ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.agent import agent, messages
+from fairq_ryu.agent import controller_connection, messages, options
 from fairq_ryu.agent.programs import flow_map, program
 from fairq_ryu.channel import (
     congestion,
@@ -502,9 +502,9 @@ def test_numbers_in_the_text_are_the_code_s() -> None:
     assert f"pref {program.WINDOW_PRIORITY}" in operating
     assert f"after {governed_port.REST_AFTER_FAILURE:g} s" in how
     assert f"copy of {pipeline.COPY_BYTES} bytes" in how
-    assert f"silent for {agent._ECHO_INTERVAL:g} s" in channel
-    assert f"after {agent._SILENCE:g} s" in channel
-    assert f"port {agent.DEFAULT_PORT}" in channel
+    assert f"silent for {controller_connection.ECHO_INTERVAL:g} s" in channel
+    assert f"after {controller_connection.SILENCE_TIMEOUT:g} s" in channel
+    assert f"port {options.DEFAULT_PORT}" in channel
     half_open = f"after {flow_map.HALF_OPEN_NS / 1e9:g} s"
     assert f"leaves the flow map {half_open}" in " ".join(channel.split())
     assert f"leaves the map {half_open}" in operating

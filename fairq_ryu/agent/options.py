@@ -1,0 +1,80 @@
+"""The options of an agent: its bridge, its controllers, its limits."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairq_ryu.agent.programs.program import ProgramLimits
+from fairq_ryu.errors import UserError
+
+DEFAULT_PORT = 6653
+_TARGET = re.compile(r"^(tcp|ssl):(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+))(?::(\d+))?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The address on which a controller listens. ``text`` is as the user wrote it."""
+
+    text: str
+    host: str
+    port: int
+    secure: bool
+
+
+def parse_target(text: str) -> Target:
+    """A controller's address: ``tcp:HOST[:PORT]`` or ``ssl:HOST[:PORT]``. Raises :class:`UserError`."""
+    match = _TARGET.match(text)
+    port = int(match.group(4) or DEFAULT_PORT) if match else 0
+    if match is None or not 0 < port < 65536:
+        raise UserError(
+            f"{text!r} is not a controller's address",
+            "write tcp:127.0.0.1:6653, or ssl: for an encrypted channel",
+        )
+    return Target(text, match.group(2) or match.group(3), port, match.group(1) == "ssl")
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files for ``ssl:`` targets: private key and certificate of the agent, and the trusted authority."""
+
+    private_key: Path | None = None
+    certificate: Path | None = None
+    ca_certificate: Path | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """The TLS context. Raises :class:`UserError` if files are missing or wrong."""
+        if self.ca_certificate is None:
+            raise UserError(
+                "ssl: needs to know whom to trust", "give --ca-cert FILE (and --private-key, --certificate)"
+            )
+        try:
+            context = ssl.create_default_context(cafile=str(self.ca_certificate))
+            # Controllers are named by address, and their certificates seldom are (as in ovs-vswitchd).
+            context.check_hostname = False
+            if self.certificate is not None:
+                context.load_cert_chain(
+                    str(self.certificate), str(self.private_key) if self.private_key else None
+                )
+        except (OSError, ssl.SSLError) as error:
+            raise UserError(
+                f"cannot use the TLS files: {error}", "check that they exist and are PEM"
+            ) from None
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """The options of ``fairq agent``. Timeouts and gaps in seconds, ``drop_rate`` in packets a second."""
+
+    bridge: str
+    targets: tuple[Target, ...]
+    limits: ProgramLimits
+    flow_idle_timeout: float = 300.0
+    closed_timeout: float = 2.0
+    reconnect_max: float = 8.0
+    congestion_gap: float = 0.002
+    drop_rate: float = 20000
+    tls: TlsFiles = TlsFiles()

@@ -1,0 +1,135 @@
+"""The ports of the bridge as they come, change and go: programs on each, PORT_STATUS to controllers.
+
+OVSDB -> BridgeView -> BridgePorts.update -> BridgePrograms.add_port ... -> PORT_STATUS
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from fairq_ryu.agent.libbpf import BpfError
+from fairq_ryu.agent.openflow_server import OpenFlowServer
+from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
+from fairq_ryu.agent.peers import Peer, unfinished
+from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.qdisc import read_queue_limits
+from fairq_ryu.channel.oxm import agent_dpid
+from fairq_ryu.channel.protocol import ofp
+
+log = logging.getLogger(__name__)
+# Far ends of ports that leave checksums unfinished are checked again after this time, seconds.
+_PEERS_AGAIN = 60.0
+
+
+class BridgePorts:
+    """The ports of one bridge."""
+
+    def __init__(
+        self,
+        bridge: str,
+        view: BridgeView,
+        programs: BridgePrograms,
+        server: OpenFlowServer,
+        reconnect: Callable[[], None],
+    ) -> None:
+        """``view`` is the first one; :meth:`update` starts on its ports. ``reconnect`` is called when the
+        bridge has a new datapath id.
+        """
+        self._bridge, self._view = bridge, view
+        self._programs, self._server, self._reconnect = programs, server, reconnect
+        self.unwatched: tuple[tuple[str, str], ...] = ()
+        """Names of ports that eBPF cannot watch, and why."""
+        self._failed: set[int] = set()
+        self._unfinished: dict[int, Peer] = {}
+        self._peers_checked: tuple[frozenset[int], float] = frozenset(), 0.0
+
+    def update(self, view: BridgeView) -> bool:
+        """Start on ports that are new, stop on those that are gone. Returns whether there were any."""
+        changed = False
+        if view.dpid != self._view.dpid:
+            self._renumber(view.dpid)
+        self._view = view
+        self._failed &= {port.ifindex for port in view.ports}
+        wanted = {port.ofport: port for port in view.ports}
+        for ofport, port in list(self._programs.ports.items()):
+            if ofport not in wanted or wanted[ofport].ifindex != port.ifindex:
+                self._remove(port)
+                changed = True
+        for ofport, port in wanted.items():
+            known = self._programs.ports.get(ofport)
+            if known is None:
+                changed |= self._add(port)
+            elif known != port:
+                self._programs.update_port(port)
+                self._server.send_port_status(ofp.OFPPR_MODIFY, port)
+        for entry in set(view.unwatched) - set(self.unwatched):
+            log.warning("port %s is not watched: %s", *entry)
+        self.unwatched = view.unwatched
+        return changed
+
+    def _renumber(self, dpid: int) -> None:
+        """The bridge has another datapath id (OVS takes it from its ports unless it is configured)."""
+        try:
+            self._server.dpid = agent_dpid(dpid)
+        except ValueError as error:
+            log.error("bridge %s: %s: going on under the old id", self._bridge, error)
+            return
+        log.warning("bridge %s has a new datapath id, %016x: connecting anew", self._bridge, dpid)
+        self._reconnect()
+
+    def _add(self, port: BridgePort) -> bool:
+        try:
+            self._programs.add_port(port)
+        except BpfError as error:
+            # It may have gone again already; if not, one bad port must not stop the others.
+            if port.ifindex not in self._failed:
+                log.warning("port %s is not watched: %s", port.name, error)
+            self._failed.add(port.ifindex)
+            return False
+        self._failed.discard(port.ifindex)
+        log.info("port %d (%s): watched", port.ofport, port.name)
+        self._server.send_port_status(ofp.OFPPR_ADD, port)
+        return True
+
+    def _remove(self, port: BridgePort) -> None:
+        self._server.forget_port(port.ofport, time.monotonic_ns())
+        self._programs.remove_port(port.ofport)
+        log.info("port %d (%s): gone", port.ofport, port.name)
+        self._server.send_port_status(ofp.OFPPR_DELETE, port)
+
+    async def retry_failed(self) -> None:
+        """Try again to start on ports that could not be watched."""
+        if self._failed and self.update(self._view):
+            await self.read_queue_limits()
+
+    async def read_queue_limits(self) -> None:
+        """Read buffer and rate of every port."""
+        indexes = [port.ifindex for port in self._programs.ports.values()]
+        # Netlink takes its time on big hosts: not in the loop that answers controllers.
+        found = await asyncio.get_running_loop().run_in_executor(None, read_queue_limits, indexes)
+        self._programs.set_queue_limits(found, indexes)
+
+    async def check_peers(self) -> None:
+        """Log which hosts leave out checksums that a userspace switch does not fill in: their TCP hangs."""
+        if self._view.datapath_type != "netdev":
+            return
+        names = {port.ifindex: port.name for port in self._programs.ports.values()}
+        ports, now = frozenset(names), time.monotonic()
+        checked, checked_at = self._peers_checked
+        if checked == ports and not (self._unfinished and now - checked_at > _PEERS_AGAIN):
+            return
+        self._peers_checked = ports, now
+        found = await asyncio.get_running_loop().run_in_executor(None, unfinished, ports)
+        for index, peer in found.items():
+            if index not in self._unfinished:
+                log.warning(
+                    "port %s: the host behind it (%s) sends TCP segments with unfinished checksums, and TCP "
+                    "hangs. Run: %s",
+                    names[index],
+                    peer.name,
+                    peer.remedy,
+                )
+        self._unfinished = found
