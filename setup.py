@@ -52,7 +52,7 @@ setup(
     package_data={
         "fairq_ryu": ["page/*"],
         "fairq_ryu.config": ["programs.txt"],
-        "fairq_ryu.agent": ["bpf/*.h", "bpf/*.c", "bpf/*.o"],
+        "fairq_ryu.agent": ["bpf/*.h", "bpf/lib/*.h", "bpf/*.c", "bpf/*.o"],
         "fairq_ryu.experiments": ["scenarios/*"],
         "mininet_topos": ["delayline/*"],
     },

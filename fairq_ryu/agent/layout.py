@@ -1,6 +1,6 @@
 """The eBPF map layout for Python, read from ``bpf/layout.h``.
 
-The header is the one source: its ``#define`` numbers become :data:`CONSTANTS`, its structs become
+The header is the only source: its ``#define`` numbers become :data:`CONSTANTS`, its structs become
 ctypes structures (:class:`fq_flow` is ``STRUCTS["fq_flow"]``, and so on). A test compares sizes and
 offsets with what clang made of the same header.
 """
@@ -28,7 +28,7 @@ _MEMBER = re.compile(r"^(?:struct\s+)?(\w+)\s+(\w+)(?:\[(\w+)\])?$")
 
 
 class LayoutError(Exception):
-    """The header says something that this reader does not know: mend the header or the reader."""
+    """The header has a construct that this reader does not know: change the header or the reader."""
 
 
 def _strip_comments(text: str) -> str:
@@ -81,7 +81,7 @@ fq_counter: Any = STRUCTS["fq_counter"]
 fq_queue: Any = STRUCTS["fq_queue"]
 fq_histogram: Any = STRUCTS["fq_histogram"]
 fq_threshold: Any = STRUCTS["fq_threshold"]
-fq_doorbell: Any = STRUCTS["fq_doorbell"]
+fq_threshold_event: Any = STRUCTS["fq_threshold_event"]
 fq_ring_count: Any = STRUCTS["fq_ring_count"]
 fq_drop: Any = STRUCTS["fq_drop"]
 fq_taildrop: Any = STRUCTS["fq_taildrop"]
@@ -94,7 +94,7 @@ HIST_BINS = CONSTANTS["FQ_HIST_BINS"]
 def histogram_bounds(index: int) -> tuple[int, int]:
     """Depths in bytes, ``(lowest, highest)``, that fall into a bin of ``fq_histogram``.
 
-    The inverse of ``fq_bin()`` in ``queue.bpf.c``: 16 bins to the octave; the last takes all above.
+    The inverse of ``fq_bin()`` in ``lib/histogram.h``: 16 bins to the octave; the last takes all above.
     """
     if index < 16:
         return index, index

@@ -38,7 +38,7 @@ def rung(datapath: BridgePrograms, patience: float = 0) -> bool:
 def bells(datapath: BridgePrograms) -> int:
     """How many crossings the program has rung for so far."""
     found = datapath.queues._event_count.get(ctypes.c_uint32(0))
-    return int(found.told)
+    return int(found.sent)
 
 
 def speed_up() -> None:

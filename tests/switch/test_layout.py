@@ -90,7 +90,7 @@ def test_header_that_the_reader_does_not_understand(text: str, complaint: str) -
 
 
 def test_histogram_bins_and_bounds_are_inverse(tmp_path: Path) -> None:
-    text = (layout.BPF_DIR / "queue.bpf.c").read_text(encoding="utf-8")
+    text = (layout.BPF_DIR / "lib/histogram.h").read_text(encoding="utf-8")
     function = re.search(r"^static __always_inline __u32 fq_bin\(.*?^}\n", text, re.M | re.S)
     assert function is not None
     source = tmp_path / "bins.c"

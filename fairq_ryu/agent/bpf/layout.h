@@ -2,10 +2,10 @@
 /*
  * The map layout that the eBPF programs and the agent share.
  *
- * fairq_ryu/agent/layout.py reads this very file and makes ctypes structures of it, so there is
- * no second copy to drift. It therefore keeps to what that reader knows: #define NAME number, and
- * structs whose members are __u8/__u16/__u32/__u64, structs of this file, or arrays of those.
- * Every struct is padded by hand to the same size under any compiler.
+ * fairq_ryu/agent/layout.py reads this file and makes ctypes structures of it, so there is no second copy
+ * to keep in step. That reader knows: #define NAME number, and structs whose members are
+ * __u8/__u16/__u32/__u64, structs of this file, or arrays of those. Every struct is padded by hand to the
+ * same size under any compiler.
  */
 #ifndef FAIRQ_LAYOUT_H
 #define FAIRQ_LAYOUT_H
@@ -21,13 +21,13 @@
 #define FQ_RULE_POOL   2
 
 /* fq_dir.flags */
-#define FQ_SYN_SEEN 1   /* isn, new_wscale, new_mss are those of a SYN that nobody answered yet */
+#define FQ_SYN_SEEN 1   /* isn, new_wscale, new_mss are those of a SYN that is not answered yet */
 #define FQ_NEW_WS   2   /* that SYN carried the window scale option */
 #define FQ_WS       4   /* the SYN of the established connection carried it */
 #define FQ_KNOWN    8   /* both SYNs of the connection were seen: its scale is known */
 #define FQ_FIN      16  /* this direction has sent FIN */
 #define FQ_RST      32  /* either side has reset the connection */
-#define FQ_NEW_TS   64  /* the SYN that nobody answered yet carried the timestamps option */
+#define FQ_NEW_TS   64  /* the SYN that is not answered yet carried the timestamps option */
 #define FQ_TS_DUE   128 /* segments carry timestamps: both SYNs did, or without them the last may */
 #define FQ_TS       256 /* tsval and tsecr are those of the last segment; due and not there: unknown */
 #define FQ_SEQ      512  /* seq_next is known */
@@ -43,14 +43,14 @@
 /* Bytes of a dropped packet that are handed to the agent. */
 #define FQ_DROP_BYTES 2048
 
-/* The agent's word to the programs; one entry, index 0. */
+/* Settings of the window program, written by the agent; one entry, index 0. */
 struct fq_config {
 	__u64 bucket_ns;  /* activity timeout / FQ_BUCKETS, ns */
 	__u32 flow_rules; /* number of rules in flow_rules: 0 spares every ACK a lookup */
 	__u32 layout;     /* FQ_LAYOUT_VERSION, for an agent that finds the maps of a dead one */
 };
 
-/* The same for the queue programs. */
+/* Settings of the queue and drop programs, written by the agent; one entry, index 0. */
 struct fq_queue_config {
 	__u32 netns;      /* inode of the network namespace the ports live in */
 	__u32 peak_epoch; /* raised by the agent: peaks start again */
@@ -69,15 +69,15 @@ struct fq_flow_key {
 	__u8 pad[2];
 };
 
-/* What is known of one direction of a connection: the segments its sender sends. */
+/* State of one direction of a connection: of the segments that its sender sends. */
 struct fq_dir {
 	__u64 last_ns;     /* last segment, CLOCK_MONOTONIC ns */
 	__u64 bytes;       /* payload bytes that left */
 	__u64 packets;     /* data segments that left */
 	__u64 rewritten;   /* segments of this direction whose window was lowered */
-	__u64 ruled_until; /* it has a rule of its own until then and takes nothing from the pool */
+	__u64 ruled_until; /* it has a rule of its own until then and takes no share of the pool */
 	__u64 acked;       /* payload bytes of the other direction that it has acknowledged */
-	__u64 syn_ns;      /* its SYN or SYN-ACK; 0: sent again, so its answer tells no time */
+	__u64 syn_ns;      /* its SYN or SYN-ACK; 0: retransmitted, so its answer gives no RTT */
 	__u32 ifindex;     /* port by which it leaves; 0: not seen */
 	__u32 epoch;       /* time bucket it is counted in; 0: not counted */
 	__u32 isn;         /* initial sequence number, host byte order, as all such numbers here */
@@ -128,28 +128,28 @@ struct fq_counter {
 
 /* The queue of a port (its root qdisc), by ifindex: written by the tracepoint programs only. */
 struct fq_queue {
-	__u64 last_ns;    /* last enqueue or dequeue; 0: none yet */
-	__u64 byte_ns;    /* integral of the backlog over time up to last_ns, byte ns */
-	__u64 packets;    /* packets that left the queue */
-	__u64 bytes;      /* their length */
-	__u32 backlog;    /* bytes now */
-	__u32 peak;       /* largest backlog in peak_epoch, bytes */
-	__u32 drops;      /* as the qdisc counts them; starts again when the qdisc is replaced */
-	__u32 peak_epoch; /* another than the agent's: no packet since, the peak is the backlog */
-	__u32 state;      /* FQ_CNG or FQ_NOM, by the port's thresholds */
+	__u64 last_ns; /* last enqueue or dequeue; 0: none yet */
+	__u64 byte_ns; /* integral of the backlog over time up to last_ns, byte ns */
+	__u64 packets; /* packets that left the queue */
+	__u64 bytes;   /* their length */
+	__u32 backlog; /* bytes now */
+	__u32 peak;    /* largest backlog in peak_epoch, bytes */
+	__u32 drops;   /* as the qdisc counts them; starts again when the qdisc is replaced */
+	__u32 peak_epoch; /* differs from the agent's: no packet since then, so the peak is the backlog */
+	__u32 state; /* FQ_CNG or FQ_NOM, by the port's thresholds */
 	__u32 pad;
 };
 
-/* When a queue is congested, by ifindex: written by the agent only. cng 0: never. */
+/* The thresholds of a queue, by ifindex: written by the agent only. cng 0: never congested. */
 struct fq_threshold {
-	__u32 cng;   /* it becomes so at this backlog, bytes */
-	__u32 nom;   /* it ceases to be so at this one; less than cng */
+	__u32 cng;   /* it becomes congested at this backlog, bytes */
+	__u32 nom;   /* it ceases to be congested at this backlog; less than cng */
 	__u32 flags; /* FQ_REPORT_DROPS */
-	__u32 limit; /* what the queue holds, bytes; 0: not known */
+	__u32 limit; /* capacity of the queue, bytes; 0: not known */
 };
 
-/* In the ring buffer "doorbells": a queue has crossed a threshold. The agent looks for itself. */
-struct fq_doorbell {
+/* In the ring buffer "threshold_events": a queue has crossed a threshold. The agent reads its state then. */
+struct fq_threshold_event {
 	__u64 ns;
 	__u32 ifindex;
 	__u32 state;
@@ -157,9 +157,9 @@ struct fq_doorbell {
 	__u32 pad;
 };
 
-/* What the ring buffers took, and what they had no room for. One entry, index 0. */
+/* Records that a ring buffer took, and those it had no room for. One entry, index 0. */
 struct fq_ring_count {
-	__u64 told;
+	__u64 sent;
 	__u64 lost;
 };
 
@@ -169,9 +169,9 @@ struct fq_drop {
 	__u32 ifindex;
 	__u32 len;      /* of the whole packet, bytes */
 	__u32 captured; /* of data */
-	__u16 vlan_proto; /* tag that the kernel holds beside the packet; 0: none; network byte order */
-	__u16 vlan_tci; /* host byte order */
-	__u32 taken;    /* 1: before the queue could refuse it; 0: refused */
+	__u16 vlan_proto; /* tag that the kernel keeps beside the packet; 0: none; network byte order */
+	__u16 vlan_tci;    /* host byte order */
+	__u32 before_full; /* 1: dropped before the queue could refuse it; 0: refused */
 	__u32 pad;
 	__u8 data[FQ_DROP_BYTES];
 };
@@ -180,11 +180,11 @@ struct fq_drop {
 struct fq_taildrop {
 	__u64 packets; /* dropped */
 	__u64 bytes;
-	__u32 limit; /* what the queue holds, bytes */
+	__u32 limit; /* capacity of the queue, bytes */
 	__u32 pad;
 };
 
-/* Time spent at each depth, by ifindex; apart from fq_queue, which is read far more often. */
+/* Time spent at each depth, by ifindex. Not in fq_queue, which is read far more often. */
 struct fq_histogram {
 	__u64 ns[FQ_HIST_BINS];
 };

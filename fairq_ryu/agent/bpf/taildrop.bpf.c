@@ -3,10 +3,10 @@
  * Tail drop, packet by packet, for experiments.
  *
  * Open vSwitch in user space sends packets in batches of up to 32. When the queue of a port refuses one of
- * them, Open vSwitch throws away the rest of the batch, of which no counter says anything. Switches do not do
- * that. This program stands at tc egress, sees the backlog that the queue programs keep, and drops a packet
- * for which the queue has no room before the queue can refuse it: Open vSwitch is told that it was sent and
- * goes on with the next. What is lost is exactly what a tail-drop queue of that size loses.
+ * them, Open vSwitch discards the rest of the batch, and no counter shows it. Switches do not do that. This
+ * program runs at tc egress, reads the backlog that the queue program keeps, and drops a packet for which the
+ * queue has no room before the queue can refuse it: to Open vSwitch it was sent, and it continues with the
+ * next. The packets lost are exactly those that a tail-drop queue of that size loses.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -14,22 +14,15 @@
 #include <bpf/bpf_helpers.h>
 
 #include "layout.h"
+#include "lib/queue_map.h"
 
-/* Sized before it is loaded: one entry a port, by ifindex. */
+/* One entry a port, by ifindex. The size is set before the program is loaded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct fq_taildrop);
 } taildrops SEC(".maps");
-
-/* The queue programs' own. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fq_queue);
-} queues SEC(".maps");
 
 SEC("classifier")
 int fq_taildrop(struct __sk_buff *skb)

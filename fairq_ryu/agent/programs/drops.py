@@ -95,7 +95,7 @@ class DropProgram:
         if not wanted:
             self._filter.detach(ifindex)
         elif self._object is not None:
-            self._filter.attach(ifindex, self._object.program_fd("fq_take"))
+            self._filter.attach(ifindex, self._object.program_fd("fq_drop_before_full"))
 
     def watch_kernel(self, wanted: bool) -> None:
         """Attach or detach the tracepoint, which costs at every packet that the machine frees unsent.
@@ -135,9 +135,9 @@ class DropProgram:
             proto = ctypes.c_uint16(drop.vlan_proto)
             frame = frame[:12] + bytes(proto) + drop.vlan_tci.to_bytes(2, "big") + frame[12:]
             length += 4
-        if drop.taken and drop.ifindex in self._before_full:
+        if drop.before_full and drop.ifindex in self._before_full:
             self._before_full[drop.ifindex] += 1
-        self._packets.append(DropRecord(drop.ifindex, frame, length, bool(drop.taken)))
+        self._packets.append(DropRecord(drop.ifindex, frame, length, bool(drop.before_full)))
 
     def dropped_before_full(self, ifindex: int) -> int:
         """Packets of a port that the program dropped before the queue could refuse them: no qdisc counts

@@ -70,8 +70,8 @@ class QueueProgram:
         self.queues = loaded.map("queues", c_uint32, layout.fq_queue)
         self.threshold_map = loaded.map("thresholds", c_uint32, layout.fq_threshold)
         self._histograms = loaded.map("histograms", c_uint32, layout.fq_histogram)
-        self._event_count = loaded.map("doorbell_count", c_uint32, layout.fq_ring_count)
-        events = loaded.map("doorbells", c_uint32, layout.fq_doorbell)
+        self._event_count = loaded.map("event_count", c_uint32, layout.fq_ring_count)
+        events = loaded.map("threshold_events", c_uint32, layout.fq_threshold_event)
         self._events = RingBuffer(self._lib, events, self._on_event)
         self._write_config()
         loaded.attach("fq_enqueue")
@@ -215,7 +215,7 @@ class QueueProgram:
         return self._events.fd
 
     def _on_event(self, address: int, size: int) -> None:
-        self._crossed.add(layout.fq_doorbell.from_buffer_copy(ctypes.string_at(address, size)).ifindex)
+        self._crossed.add(layout.fq_threshold_event.from_buffer_copy(ctypes.string_at(address, size)).ifindex)
 
     def crossed(self) -> set[int]:
         """The ports whose queues have crossed a threshold since the last call, or may have."""

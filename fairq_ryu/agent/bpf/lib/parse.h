@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A frame, parsed: Ethernet, VLAN tags, IPv4 or IPv6, TCP with the options used here. */
+#ifndef FAIRQ_PARSE_H
+#define FAIRQ_PARSE_H
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/tcp.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "../layout.h"
+
+#define MAX_VLAN_TAGS   2
+#define MAX_IPV6_EXT    6
+#define MAX_TCP_OPTIONS 40
+#define MAX_WSCALE      14 /* RFC 7323 section 2.3: larger shifts count as 14 */
+#define TCP_OPT_END     0
+#define TCP_OPT_NOP     1
+#define TCP_OPT_MSS     2
+#define TCP_OPT_WSCALE  3
+#define TCP_OPT_TS      8
+#define TCP_OPT_TS_LEN  10
+#define TS_ROOM         12 /* the timestamps option and two NOPs, as nearly every sender has it */
+#define IP_FRAGMENT     0x3FFF /* more fragments, or an offset */
+
+/* The fields of one TCP segment that are used here. */
+struct segment {
+	struct fq_flow_key key;
+	__u64 now;
+	__u32 payload; /* bytes */
+	__u32 seq;     /* host byte order */
+	__u32 ack_seq;
+	__u32 tcp_off; /* of the TCP header in the packet */
+	__u32 options; /* length of the TCP options, bytes */
+	__u32 epoch;
+	__u32 tsval;
+	__u32 tsecr;
+	__u16 window; /* host byte order, as on the wire */
+	__u16 mss;    /* in a SYN; 0: no option */
+	__u16 offers; /* in a SYN: FQ_NEW_WS, FQ_NEW_TS */
+	__u8 wscale;  /* in a SYN */
+	__u8 dir;     /* 0: from lo to hi */
+	bool syn, ack, fin, rst, ts;
+};
+
+enum parsed { NOT_TCP, MALFORMED, OK };
+
+static __always_inline void set_key_v4(struct segment *s, __be32 src, __be32 dst)
+{
+	/* Any fixed order will do; with equal addresses the ports decide. */
+	s->dir = src > dst;
+	*(__be32 *)&s->key.lo_addr[12] = s->dir ? dst : src;
+	*(__be32 *)&s->key.hi_addr[12] = s->dir ? src : dst;
+	s->key.family = 4;
+}
+
+static __always_inline int compare_v6(const __u64 *a, const __u64 *b)
+{
+	if (a[0] != b[0])
+		return a[0] < b[0] ? -1 : 1;
+	if (a[1] != b[1])
+		return a[1] < b[1] ? -1 : 1;
+	return 0;
+}
+
+/* Ports into the key; they decide the direction when both addresses are the same. */
+static __always_inline void set_key_ports(struct segment *s, __be16 src, __be16 dst, bool same)
+{
+	if (same)
+		s->dir = src > dst;
+	s->key.lo_port = s->dir ? dst : src;
+	s->key.hi_port = s->dir ? src : dst;
+}
+
+/* The headers of an untagged IPv4 segment without IP options, from byte COMMON_HEADERS on. */
+#define COMMON_HEADERS 10
+struct common_headers {
+	__be16 pad; /* the end of the source address: what follows is aligned */
+	__be16 proto;
+	struct iphdr ip;
+	struct tcphdr tcp;
+	__u8 options[TS_ROOM]; /* if the segment has any */
+};
+
+/*
+ * The timestamps option (RFC 7323) where the RFC recommends it: first, with or without two NOPs
+ * before it. No other place is searched.
+ */
+static __always_inline void read_timestamps(struct segment *s, const __u8 *options)
+{
+	__be32 value, echo;
+
+	/* The same twice: the verifier needs constant offsets. */
+	if (options[0] == TCP_OPT_NOP && options[1] == TCP_OPT_NOP && options[2] == TCP_OPT_TS &&
+	    options[3] == TCP_OPT_TS_LEN) {
+		__builtin_memcpy(&value, options + 4, sizeof(value));
+		__builtin_memcpy(&echo, options + 8, sizeof(echo));
+	} else if (options[0] == TCP_OPT_TS && options[1] == TCP_OPT_TS_LEN) {
+		__builtin_memcpy(&value, options + 2, sizeof(value));
+		__builtin_memcpy(&echo, options + 6, sizeof(echo));
+	} else {
+		return;
+	}
+	s->tsval = bpf_ntohl(value);
+	s->tsecr = bpf_ntohl(echo);
+	s->ts = true;
+}
+
+/* The TCP header at `off` of a packet whose IP payload ends at `end`. */
+static __always_inline enum parsed parse_tcp(struct __sk_buff *skb, struct segment *s,
+					     const struct tcphdr *tcp, __u32 off, __u32 end,
+					     bool same)
+{
+	__u32 len = tcp->doff * 4;
+
+	if (tcp->doff < 5 || off + len > end || end > skb->len)
+		return MALFORMED;
+	set_key_ports(s, tcp->source, tcp->dest, same);
+	s->tcp_off = off;
+	s->options = len - sizeof(*tcp);
+	s->payload = end - off - len;
+	s->seq = bpf_ntohl(tcp->seq);
+	s->ack_seq = bpf_ntohl(tcp->ack_seq);
+	s->window = bpf_ntohs(tcp->window);
+	s->syn = tcp->syn;
+	s->ack = tcp->ack;
+	s->fin = tcp->fin;
+	s->rst = tcp->rst;
+	return OK;
+}
+
+/*
+ * Global functions are verified once each, separately; inlined, this program would come near the limit of
+ * the verifier. Separate verification also needs their checks for NULL, which no caller passes.
+ */
+__noinline int parse(struct __sk_buff *skb, struct segment *s)
+{
+	__u32 off = ETH_HLEN, end; /* end: where the IP payload ends, by the IP header */
+	__be16 proto;
+	__u8 next;
+	bool same;
+	struct tcphdr tcp;
+	struct common_headers head;
+
+	if (!s)
+		return NOT_TCP;
+
+	/* The common case: one call in place of three. Without options the frame may be shorter. */
+	if (!(skb->len >= COMMON_HEADERS + sizeof(head)
+		      ? bpf_skb_load_bytes(skb, COMMON_HEADERS, &head, sizeof(head))
+		      : bpf_skb_load_bytes(skb, COMMON_HEADERS, &head, sizeof(head) - TS_ROOM)) &&
+	    head.proto == bpf_htons(ETH_P_IP) && head.ip.version == 4 && head.ip.ihl == 5 &&
+	    head.ip.protocol == IPPROTO_TCP && !(head.ip.frag_off & bpf_htons(IP_FRAGMENT))) {
+		enum parsed parsed;
+
+		set_key_v4(s, head.ip.saddr, head.ip.daddr);
+		parsed = parse_tcp(skb, s, &head.tcp, ETH_HLEN + sizeof(struct iphdr),
+				   ETH_HLEN + bpf_ntohs(head.ip.tot_len),
+				   head.ip.saddr == head.ip.daddr);
+		if (parsed == OK && s->options >= TS_ROOM)
+			read_timestamps(s, head.options);
+		return parsed;
+	}
+
+	if (bpf_skb_load_bytes(skb, offsetof(struct ethhdr, h_proto), &proto, sizeof(proto)))
+		return NOT_TCP;
+#pragma unroll
+	for (int i = 0; i < MAX_VLAN_TAGS; i++) {
+		if (proto != bpf_htons(ETH_P_8021Q) && proto != bpf_htons(ETH_P_8021AD))
+			break;
+		if (bpf_skb_load_bytes(skb, off + 2, &proto, sizeof(proto)))
+			return NOT_TCP;
+		off += 4;
+	}
+
+	if (proto == bpf_htons(ETH_P_IP)) {
+		struct iphdr ip;
+
+		if (bpf_skb_load_bytes(skb, off, &ip, sizeof(ip)))
+			return NOT_TCP;
+		if (ip.version != 4 || ip.protocol != IPPROTO_TCP)
+			return NOT_TCP;
+		/* A fragment's checksum and length belong to the whole: leave it alone. */
+		if (ip.ihl < 5 || ip.frag_off & bpf_htons(IP_FRAGMENT))
+			return MALFORMED;
+		end = off + bpf_ntohs(ip.tot_len);
+		off += ip.ihl * 4;
+		set_key_v4(s, ip.saddr, ip.daddr);
+		same = ip.saddr == ip.daddr;
+	} else if (proto == bpf_htons(ETH_P_IPV6)) {
+		struct ipv6hdr ip6;
+		int order;
+
+		if (bpf_skb_load_bytes(skb, off, &ip6, sizeof(ip6)))
+			return NOT_TCP;
+		if (ip6.version != 6)
+			return NOT_TCP;
+		next = ip6.nexthdr;
+		off += sizeof(ip6);
+		end = off + bpf_ntohs(ip6.payload_len);
+#pragma unroll
+		for (int i = 0; i < MAX_IPV6_EXT; i++) {
+			struct {
+				__u8 next;
+				__u8 len;
+			} ext;
+
+			if (next != IPPROTO_HOPOPTS && next != IPPROTO_ROUTING &&
+			    next != IPPROTO_DSTOPTS)
+				break;
+			if (bpf_skb_load_bytes(skb, off, &ext, sizeof(ext)))
+				return NOT_TCP;
+			next = ext.next;
+			off += (ext.len + 1) * 8;
+		}
+		if (next != IPPROTO_TCP)
+			return NOT_TCP;
+		order = compare_v6((__u64 *)&ip6.saddr, (__u64 *)&ip6.daddr);
+		same = order == 0;
+		s->dir = order > 0;
+		__builtin_memcpy(s->key.lo_addr, s->dir ? &ip6.daddr : &ip6.saddr, 16);
+		__builtin_memcpy(s->key.hi_addr, s->dir ? &ip6.saddr : &ip6.daddr, 16);
+		s->key.family = 6;
+	} else {
+		return NOT_TCP;
+	}
+
+	if (bpf_skb_load_bytes(skb, off, &tcp, sizeof(tcp)) ||
+	    parse_tcp(skb, s, &tcp, off, end, same) != OK)
+		return MALFORMED;
+	if (s->options >= TS_ROOM &&
+	    !bpf_skb_load_bytes(skb, off + sizeof(tcp), head.options, TS_ROOM))
+		read_timestamps(s, head.options);
+	return OK;
+}
+
+/*
+ * Read the options of a SYN into the segment. Malformed options end the walk; those before them count.
+ * `at` is their offset in the packet, `len` their length in bytes.
+ */
+__noinline int syn_options(struct __sk_buff *skb, struct segment *s, __u32 at, __u32 len)
+{
+	__u8 opt[MAX_TCP_OPTIONS + 3] = {}; /* a read past the end finds zeros */
+	__u32 next = 0, ts_at = 0;
+	__be32 ts[2];
+
+	if (!s)
+		return 0;
+	s->mss = s->offers = s->wscale = 0;
+	s->ts = false;
+	/* For the verifier: 1 to 40 bytes into 40 bytes. */
+	if (len < 1 || len > MAX_TCP_OPTIONS || bpf_skb_load_bytes(skb, at, opt, len))
+		return 0;
+	/* Byte by byte, with a constant index: the verifier walks this in few steps. */
+	for (__u32 i = 0; i < MAX_TCP_OPTIONS; i++) {
+		__u8 kind = opt[i], size = opt[i + 1];
+
+		if (i != next)
+			continue;
+		if (i >= len || kind == TCP_OPT_END)
+			break;
+		if (kind == TCP_OPT_NOP) {
+			next = i + 1;
+			continue;
+		}
+		if (size < 2 || i + size > len)
+			break;
+		if (kind == TCP_OPT_MSS && size == 4)
+			s->mss = opt[i + 2] << 8 | opt[i + 3];
+		if (kind == TCP_OPT_WSCALE && size == 3) {
+			s->wscale = opt[i + 2] < MAX_WSCALE ? opt[i + 2] : MAX_WSCALE;
+			s->offers |= FQ_NEW_WS;
+		}
+		if (kind == TCP_OPT_TS && size == TCP_OPT_TS_LEN)
+			ts_at = at + i + 2;
+		next = i + size;
+	}
+	if (ts_at && !bpf_skb_load_bytes(skb, ts_at, ts, sizeof(ts))) {
+		s->tsval = bpf_ntohl(ts[0]);
+		s->tsecr = bpf_ntohl(ts[1]);
+		s->ts = true;
+		s->offers |= FQ_NEW_TS;
+	}
+	return 0;
+}
+
+#endif

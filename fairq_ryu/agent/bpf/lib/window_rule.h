@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Rules for receive windows: which rule applies to an ACK, what it grants, and the lowered window. */
+#ifndef FAIRQ_WINDOW_RULE_H
+#define FAIRQ_WINDOW_RULE_H
+
+#include <linux/bpf.h>
+#include <linux/tcp.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "../layout.h"
+#include "activity.h"
+#include "parse.h"
+#include "window_maps.h"
+
+#define DEFAULT_MSS_V4 536 /* RFC 9293 section 3.7.1: what no MSS option means */
+#define DEFAULT_MSS_V6 1220
+
+/*
+ * The window that a rule grants a flow, in steps of its scale. `port` is the port by which its data leaves,
+ * `peer` that direction. A flow that is not counted yet counts as one more, because its data is about to come.
+ */
+static __always_inline __u32 granted_steps(const struct fq_rule *rule, const struct segment *s,
+					   struct fq_port *port, const struct fq_dir *own,
+					   const struct fq_dir *peer, __u32 scale)
+{
+	__u32 bytes = rule->bytes, mss = own->mss, steps, floor;
+
+	if (rule->kind == FQ_RULE_POOL) {
+		__u32 n = active_flows(port, s->epoch);
+
+		if (!is_recent(peer->epoch, s->epoch))
+			n++;
+		if (n > 1)
+			bytes /= n;
+	} else if (bytes == 0) {
+		return 0;
+	}
+	if (bytes < 1U << scale)
+		ADD(port->coarse, 1);
+	if (!mss)
+		mss = s->key.family == 4 ? DEFAULT_MSS_V4 : DEFAULT_MSS_V6;
+	floor = (mss + (1U << scale) - 1) >> scale;
+	steps = bytes >> scale;
+	return steps > floor ? steps : floor;
+}
+
+/* Write a window and update the checksum: both, or neither, because one alone would corrupt the packet. */
+static __always_inline bool write_window(struct __sk_buff *skb, const struct segment *s,
+					 const __be16 *old_window, const __be16 *new_window)
+{
+	if (bpf_skb_store_bytes(skb, s->tcp_off + offsetof(struct tcphdr, window), new_window,
+				sizeof(*new_window), 0))
+		return false;
+	if (bpf_l4_csum_replace(skb, s->tcp_off + offsetof(struct tcphdr, check), *old_window,
+				*new_window, sizeof(*new_window))) {
+		bpf_skb_store_bytes(skb, s->tcp_off + offsetof(struct tcphdr, window), old_window,
+				    sizeof(*old_window), 0);
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Lower the window of an ACK. The flow's own rule applies if its lease lives, else the rule of the port by
+ * which the data leaves.
+ */
+static __always_inline void lower_window(struct __sk_buff *skb, const struct segment *s,
+					 struct fq_dir *own, struct fq_dir *peer)
+{
+	__u32 zero = 0, ifindex = peer->ifindex, leaves_by = own->ifindex, scale = 0, steps;
+	struct fq_config *cfg = bpf_map_lookup_elem(&config, &zero);
+	struct fq_rule *rule = NULL;
+	struct fq_counter *counter;
+	struct fq_port *port;
+	bool own_rule = false;
+
+	if (cfg && cfg->flow_rules) {
+		struct fq_flow_key key = s->key;
+
+		key.dir = s->dir;
+		rule = bpf_map_lookup_elem(&flow_rules, &key);
+		own_rule = rule && rule->expires_ns > s->now;
+	}
+	if (own_rule) {
+		if (is_recent(peer->epoch, s->epoch))
+			uncount(peer, s->epoch);
+		peer->ruled_until = rule->expires_ns;
+	} else {
+		peer->ruled_until = 0;
+		rule = bpf_map_lookup_elem(&port_rules, &ifindex);
+		if (!rule || rule->expires_ns <= s->now)
+			return;
+	}
+	port = bpf_map_lookup_elem(&ports, &ifindex);
+	if (!port || !bpf_map_lookup_elem(&ports, &leaves_by))
+		return; /* in at a port of the bridge, out at another, or it is none of ours */
+	ADD(port->acks, 1);
+	__u32 slot = rule->slot;
+	counter = bpf_map_lookup_elem(&counters, &slot);
+	if (counter)
+		ADD(counter->matched, 1);
+	if (!(own->flags & FQ_KNOWN)) {
+		ADD(port->unknown_scale, 1);
+		return;
+	}
+	/* RFC 7323: scaling holds only if both sides sent the option, and not in a SYN. */
+	if (!s->syn && own->flags & FQ_WS && peer->flags & FQ_WS)
+		scale = own->wscale & 15;
+	steps = granted_steps(rule, s, port, own, peer, scale);
+	if (steps >= s->window)
+		return;
+
+	__be16 old_window = bpf_htons(s->window), new_window = bpf_htons(steps);
+
+	if (!write_window(skb, s, &old_window, &new_window))
+		return;
+	ADD(port->rewritten, 1);
+	ADD(own->rewritten, 1);
+	if (counter)
+		ADD(counter->rewritten, 1);
+}
+
+#endif
