@@ -84,7 +84,7 @@ def _measure(datapath: BridgePrograms, ours: Program, empty: Program, indexes: l
         took = cost(ours, packet, index)
         print(f"{what:33} {took:7.0f} ns a packet   {took - nothing:5.0f} ns more than the empty program")
     lease = time.monotonic_ns() + 3600 * 10**9
-    datapath.put_rule(1, WindowRule(WindowKind.POOL, 100_000), lease, 0)
+    datapath.install_rule(1, WindowRule(WindowKind.POOL, 100_000), lease, 0)
     took = cost(ours, ack, to_2)
     print(f"{'ACK, pool rule, already low':33} {took:7.0f} ns a packet   {took - nothing:5.0f} ns more")
     # One run at a time, because a window is lowered once: the clock of the call itself is in both.

@@ -1,6 +1,9 @@
-"""One controller's connection to the agent, without a socket: framing, handshake, state; times as arguments.
+"""One controller's connection to the agent, without a socket: framing, handshake, state.
 
-Requests are answered in :mod:`fairq_ryu.agent.requests`.
+    bytes -> whole messages -> HELLO exchange, once -> handlers of requests -> replies
+
+Requests are answered in :mod:`fairq_ryu.agent.requests`. Bounded: the buffer holds one incomplete message
+(64 KiB; 1 KiB before the HELLO), and no requests are processed while the controller leaves replies unread.
 """
 
 from __future__ import annotations
@@ -24,11 +27,11 @@ from fairq_ryu.channel.wellformed import Phase
 
 log = logging.getLogger(__name__)
 _HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
-# A barrier, an echo and the like carry nothing but the header.
+# Requests that consist of the header alone.
 _EMPTY = (ofp.OFPT_FEATURES_REQUEST, ofp.OFPT_GET_CONFIG_REQUEST, ofp.OFPT_BARRIER_REQUEST)
-# A controller that has not read so much gets no dropped packets on top, and no answers, bytes.
+# While a controller has left more bytes unread, it gets no dropped packets and no replies.
 _MAX_UNREAD = 1 << 20
-# Before both have said HELLO.
+# Messages allowed before the controller's HELLO, and their length in bytes.
 _BEFORE_HELLO = (ofp.OFPT_HELLO, ofp.OFPT_ERROR, ofp.OFPT_ECHO_REQUEST, ofp.OFPT_ECHO_REPLY)
 _MAX_BEFORE_HELLO = 1024
 
@@ -39,12 +42,12 @@ class ControllerSession:
     def __init__(
         self, server: OpenFlowServer, send: Callable[[bytes], None], unread: Callable[[], int] = lambda: 0
     ) -> None:
-        """``unread`` tells how many bytes wait to be sent."""
+        """``unread`` returns the number of bytes that wait to be sent."""
         self.server, self._send, self._unread = server, send, unread
         self._buffer = bytearray()
         self._part_began: float | None = None
         self.greeted = False
-        self.fault = ""  # what was wrong with the peer's bytes, once it is closed for that
+        self.fault = ""  # why the session was closed, if the peer sent bytes that are not OpenFlow
         self._peaks: dict[int, int] = {}
         self.role = ofp.OFPCR_ROLE_EQUAL
         self.closed = False
@@ -76,16 +79,16 @@ class ControllerSession:
         self._send(data)
 
     def push(self, data: bytes) -> None:
-        """Send a message that nobody asked for, once the greeting is done."""
+        """Send an asynchronous message, if the HELLO exchange is complete."""
         if self.greeted and not self.closed:
             self._send(data)
 
     def ping(self) -> None:
-        """Ask the controller whether it is still there."""
+        """Send an echo request."""
         self.push(framing.message(ofp.OFPT_ECHO_REQUEST, 2))
 
-    def note_peaks(self, states: dict[int, QueueState]) -> None:
-        """Remember peaks that another asker's question makes the datapath forget."""
+    def keep_peaks(self, states: dict[int, QueueState]) -> None:
+        """Keep peaks that the datapath resets because another session has read them."""
         for port, state in states.items():
             self._peaks[port] = max(self._peaks.get(port, 0), state.peak)
 
@@ -94,10 +97,10 @@ class ControllerSession:
         return max(self._peaks.pop(port, 0), backlog)
 
     def receive(self, data: bytes, seconds: float = math.inf) -> bool:
-        """Bytes from the controller, in any pieces. Sets :attr:`closed` when the peer talks nonsense.
+        """Process bytes from the controller, in any pieces. Sets :attr:`closed` if they are not OpenFlow.
 
-        After ``seconds``, and when the peer leaves too much unread, it returns True: there is more to do with
-        the next call.
+        Returns True if complete messages are left for the next call: after ``seconds``, or while the peer
+        leaves too many bytes unread.
         """
         if self.closed:
             return False
@@ -127,7 +130,7 @@ class ControllerSession:
         return False
 
     def incomplete_since(self, now: float) -> float:
-        """How long a message has been waiting for the rest of it, seconds."""
+        """The time since the first byte of an incomplete message, seconds; 0 if there is none."""
         return 0.0 if self._part_began is None else now - self._part_began
 
     def _fail(self, fault: str) -> None:
@@ -165,7 +168,7 @@ class ControllerSession:
             else:
                 self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
         except Exception:
-            # A fault of ours must not take the other controllers' windows along.
+            # A fault of the agent must not end the sessions of other controllers.
             log.exception("a message of type %d could not be answered", kind)
             self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
 

@@ -1,7 +1,7 @@
 """A thin layer over libbpf (ctypes): open, size, load, attach, and read and write maps.
 
 Works with libbpf 0.5 (``libbpf.so.0``) and later. Everything raises :class:`BpfError` with libbpf's
-own words when the kernel refuses.
+own message when the kernel refuses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BATCH = 2048
 
 
 class BpfError(Exception):
-    """The kernel or libbpf refused; the message says what was asked and how it was answered."""
+    """The kernel or libbpf refused a call; the message names the call and the reason."""
 
 
 _PRINT_FN = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
@@ -123,7 +123,7 @@ class Map:
         return value if result == 0 else None
 
     def set(self, key: Any, value: Any) -> None:
-        """Write an entry. Raises :class:`BpfError` (full map, gone map)."""
+        """Write an entry. Raises :class:`BpfError`, as when the map is full."""
         result = self._lib.bpf_map_update_elem(self.fd, ctypes.byref(key), ctypes.byref(value), 0)
         if result != 0:
             raise failure(f"cannot write to eBPF map {self.name}", error_code(result))
@@ -133,7 +133,7 @@ class Map:
         return int(self._lib.bpf_map_delete_elem(self.fd, ctypes.byref(key))) == 0
 
     def keys(self) -> Iterator[Any]:
-        """All keys. Entries that come or go meanwhile may or may not be seen."""
+        """All keys. Entries that are added or removed meanwhile may or may not be returned."""
         key, following = None, self._key()
         while True:
             pointer = ctypes.byref(key) if key is not None else None
@@ -149,7 +149,8 @@ class Map:
         """
         size = _BATCH
         keys, values = bytearray(), bytearray()
-        # A hash map's cursor is the number of a bucket: 4 bytes; room for a key does for all kinds.
+        # A hash map's cursor is the number of a bucket: 4 bytes; room for a key is enough for every kind of
+        # map.
         cursor = ctypes.create_string_buffer(max(4, ctypes.sizeof(self._key)))
         begun = False
         while True:
@@ -160,7 +161,7 @@ class Map:
             )
             code = 0 if result == 0 else error_code(result)
             if code == errno.ENOSPC:
-                size *= 2  # one bucket holds more than this
+                size *= 2  # one bucket has more entries than this
                 continue
             if code not in (0, errno.ENOENT):
                 raise failure(f"cannot read eBPF map {self.name}", code)
@@ -170,9 +171,9 @@ class Map:
                 return bytes(keys), bytes(values)
             begun = True
 
-    def found(self, keys: bytes) -> tuple[bytes, bytes]:
-        """The entries of these keys, which stand one behind the other: of those that are there, keys and
-        values each in one piece.
+    def lookup_all(self, keys: bytes) -> tuple[bytes, bytes]:
+        """The entries of these keys, which are concatenated: of those that exist, keys and values each in one
+        piece.
         """
         width, size = ctypes.sizeof(self._key), ctypes.sizeof(self._value)
         wanted = ctypes.create_string_buffer(keys, len(keys))
@@ -240,7 +241,7 @@ class BpfObject:
         return int(self._lib.bpf_program__fd(program))
 
     def attach(self, name: str) -> None:
-        """Attach a tracing program where its section says. It goes when the object is closed."""
+        """Attach a tracing program to the tracepoint of its section, until the object is closed."""
         program = self._lib.bpf_object__find_program_by_name(self._object, name.encode())
         link: int | None = self._lib.bpf_program__attach(program) if _valid(program) else None
         if link is None or not _valid(link):
@@ -254,7 +255,7 @@ class BpfObject:
         self._links.clear()
 
     def close(self) -> None:
-        """Detach tracing programs and let go of the object. A second call does nothing."""
+        """Detach tracing programs and free the object. A second call does nothing."""
         self.detach_all()
         if self._object:
             self._lib.bpf_object__close(self._object)
@@ -295,7 +296,7 @@ class ProgInfo(ctypes.Structure):
 
 def program_maps(lib: Any, program_id: int) -> dict[str, tuple[int, MapInfo]]:
     """The maps that a loaded program uses: name -> (new file descriptor, info). The caller closes
-    the descriptors. Empty when the program has gone.
+    the descriptors. Empty if the program is not loaded any more.
     """
     program_fd = lib.bpf_prog_get_fd_by_id(program_id)
     if program_fd < 0:

@@ -52,7 +52,7 @@ def features(xid: int, dpid: int) -> bytes:
 
 
 def multipart(xid: int, kind: int, parts: Iterable[bytes], prefix: bytes = b"") -> Iterator[bytes]:
-    """A multipart reply in as many messages as it takes; no part is split. ``prefix`` opens each."""
+    """A multipart reply, split into messages between its parts. Each message begins with ``prefix``."""
     body, more = [prefix], []
     size = len(prefix)
     for part in parts:
@@ -105,7 +105,7 @@ def port_status(reason: int, p: BridgePort) -> bytes:
 
 
 def port_stats(ofport: int, packets: int, size: int, drops: int, age_ns: int) -> bytes:
-    """An ``ofp_port_stats``: what left by the port's queue; what entered is OVS's to say."""
+    """An ``ofp_port_stats``: counters of the port's queue. OVS has the received packets."""
     no = _UNKNOWN
     return struct.pack(
         ofp.OFP_PORT_STATS_PACK_STR,
@@ -145,8 +145,8 @@ def match(rule: Rule) -> bytes:
 
 
 def flow_stats(rule: Rule, matched: int, lowered: int, now_ns: int) -> bytes:
-    """An ``ofp_flow_stats``; the packet count is that of ACKs that met the rule, and the byte count, for
-    want of a better place, that of ACKs whose window was lowered.
+    """An ``ofp_flow_stats``; the packet count is the number of ACKs to which the rule applied, and the byte
+    count, for want of a better field, the number of ACKs whose window was lowered.
     """
     action = parser.OFPActionSetField(**{rule.window.kind.field: rule.window.bytes})
     instruction = parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [action])

@@ -30,9 +30,9 @@ def answer_multipart(session: Session, request: bytes, xid: int) -> None:
     answer = _MULTIPARTS.get(kind)
     if answer is None:
         raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_MULTIPART, f"multipart {kind}")
-    # Made whole before the first byte goes out: a refusal must not follow half an answer.
+    # Complete before the first message is sent: an error must not follow half a reply.
     parts = list(answer(session, request))
-    # Each message of an experimenter's reply opens with the experimenter's header.
+    # Each message of an experimenter's reply begins with the experimenter's header.
     prefix = parts.pop(0) if kind == ofp.OFPMP_EXPERIMENTER else b""
     for data in messages.multipart(xid, kind, parts, prefix):
         session.send(data)
@@ -54,7 +54,7 @@ def _port_desc(session: Session, request: bytes) -> Iterator[bytes]:
         yield messages.port(port)
 
 
-def _rules_asked(session: Session, request: bytes) -> list[Rule]:
+def _requested_rules(session: Session, request: bytes) -> list[Rule]:
     fixed = ofp.OFP_MULTIPART_REQUEST_SIZE + ofp.OFP_FLOW_STATS_REQUEST_0_SIZE
     if len(request) < fixed + ofp.OFP_MATCH_SIZE:
         raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "flow statistics request too short")
@@ -71,12 +71,12 @@ def _rules_asked(session: Session, request: bytes) -> list[Rule]:
 
 def _flow_stats(session: Session, request: bytes) -> Iterator[bytes]:
     now = time.monotonic_ns()
-    for rule in _rules_asked(session, request):
+    for rule in _requested_rules(session, request):
         yield messages.flow_stats(rule, *session.server.data.counters(rule.slot), now)
 
 
 def _aggregate(session: Session, request: bytes) -> Iterator[bytes]:
-    rules = _rules_asked(session, request)
+    rules = _requested_rules(session, request)
     counts = [session.server.data.counters(rule.slot) for rule in rules]
     matched, lowered = sum(met for met, _ in counts), sum(low for _, low in counts)
     yield struct.pack(ofp.OFP_AGGREGATE_STATS_REPLY_PACK_STR, matched, lowered, len(rules))

@@ -28,7 +28,7 @@ class BridgeData(RuleSink, Queues, Protocol):
 
     @property
     def ports(self) -> dict[int, BridgePort]:
-        """The watched ports by number."""
+        """The ports by number."""
 
     def queue(self, port: BridgePort) -> QueueState:
         """The queue of a port now."""
@@ -40,12 +40,10 @@ class BridgeData(RuleSink, Queues, Protocol):
         """Its active flows."""
 
     def restart_peaks(self) -> None:
-        """Let the peaks start again."""
+        """Let all peaks start again from the present backlog."""
 
     def flow_records(self, idle_ms: int, ports: list[BridgePort]) -> list[bytes]:
-        """What is known of the flows that leave by some ports: encoded records, in parts that fit in a
-        message.
-        """
+        """Records of the flows that leave by some ports, encoded, in parts that fit in a message."""
 
     def segment_state(self, key: FlowKey) -> SegmentState:
         """The last segment of one direction of a flow."""
@@ -71,10 +69,10 @@ class Session(Protocol):
         """Send the answer to a request."""
 
     def push(self, data: bytes) -> None:
-        """Send a message that nobody asked for, once the greeting is done."""
+        """Send an asynchronous message, if the HELLO exchange is complete."""
 
-    def note_peaks(self, states: dict[int, QueueState]) -> None:
-        """Remember peaks that another asker's question makes the datapath forget."""
+    def keep_peaks(self, states: dict[int, QueueState]) -> None:
+        """Keep peaks that the datapath resets because another session has read them."""
 
     def take_peak(self, port: int, backlog: int) -> int:
         """The peak since this was last called, bytes."""
@@ -105,7 +103,7 @@ class OpenFlowServer:
         self._born_ns = time.monotonic_ns()
 
     def age_ns(self, now_ns: int) -> int:
-        """Time since the switch came up."""
+        """The time since the server started, ns."""
         return now_ns - self._born_ns
 
     def send_to_all(self, data: bytes) -> None:
@@ -114,9 +112,7 @@ class OpenFlowServer:
             session.push(data)
 
     def send_to_ready(self, data: bytes) -> bool:
-        """Send a message to the controllers that are no slaves and read what they are sent. False if there
-        is none.
-        """
+        """Send a message to the controllers that are no slaves and read fast enough; False if none do."""
         ready = [session for session in self.sessions if session.ready]
         for session in ready:
             session.push(data)
@@ -155,12 +151,14 @@ class OpenFlowServer:
         self.send_flow_removed(self.table.forget_port(port), ofp.OFPRR_DELETE, now_ns)
         self.congestion.forget_port(port)
 
-    def queue_depths(self, asker: Session, ports: list[BridgePort]) -> list[queue_depth.QueueDepth]:
-        """Queue records, with peaks since ``asker`` asked last."""
+    def read_queue_depths(self, session: Session, ports: list[BridgePort]) -> list[queue_depth.QueueDepth]:
+        """Read the queues of all ports and restart their peaks; returns records of ``ports``, with the peaks
+        since this session read them last.
+        """
         found = {port.ofport: self.data.queue(port) for port in self.data.ports.values()}
         self.data.restart_peaks()
-        for session in self.sessions:
-            session.note_peaks(found)
+        for each in self.sessions:
+            each.keep_peaks(found)
         answer = []
         for port in ports:
             state, limits = found[port.ofport], self.data.queue_limits(port)
@@ -169,7 +167,7 @@ class OpenFlowServer:
                     port=port.ofport,
                     active=min(self.data.active_flows(port), 0xFFFFFFFF),
                     backlog=state.backlog,
-                    peak=asker.take_peak(port.ofport, state.backlog),
+                    peak=session.take_peak(port.ofport, state.backlog),
                     limit=limits.limit,
                     rate=limits.rate,
                     drops=state.drops,

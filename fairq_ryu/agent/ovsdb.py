@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BridgePort:
-    """A port of the bridge: OpenFlow number, interface, and what OVS says of the link.
+    """A port of the bridge: OpenFlow number, interface, and what OVS reports of the link.
 
     ``speed`` is in bits per second (0: not known).
     """
@@ -55,7 +55,9 @@ class BridgePort:
 
 @dataclass(frozen=True, slots=True)
 class BridgeView:
-    """A bridge at one moment. ``unwatched`` names ports that eBPF cannot watch, with the reason."""
+    """A bridge at one time. ``unwatched`` names the ports on which eBPF programs cannot run, with the
+    reason.
+    """
 
     name: str
     dpid: int
@@ -81,7 +83,7 @@ def _connect(remote: str) -> Any:
     helper = ovs.db.idl.SchemaHelper(str(schema))
     for table, columns in _COLUMNS.items():
         helper.register_columns(table, columns)
-    # Its own log handlers would repeat every line: what matters is said by us.
+    # Its own log handlers would repeat every line that we log.
     for facility in ("console", "syslog", "file"):
         ovs.vlog.Vlog.set_level("any", facility, "off")
     return ovs.db.idl.Idl(remote, helper, probe_interval=0)
@@ -108,7 +110,7 @@ def _view(idl: Any, name: str) -> BridgeView | None:
             if ofport is None or ofport < 1:
                 continue  # not (yet) part of the datapath
             if interface.type in UNWATCHED_TYPES:
-                if interface.name != name:  # the bridge's own port is on every bridge: not worth a word
+                if interface.name != name:  # every bridge has its own port: not worth a warning
                     unwatched.append((interface.name, f"type {interface.type}"))
                 continue
             if not ifindex:
@@ -127,7 +129,7 @@ def _view(idl: Any, name: str) -> BridgeView | None:
             )
     dpid = _first(bridge.datapath_id)
     if not dpid:
-        dpid = "0"  # ovs-vswitchd has not made it yet
+        dpid = "0"  # ovs-vswitchd has not created the bridge yet
     ports.sort(key=lambda p: p.ofport)
     return BridgeView(name, int(dpid, 16), str(bridge.datapath_type), tuple(ports), tuple(sorted(unwatched)))
 

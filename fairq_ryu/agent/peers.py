@@ -1,10 +1,9 @@
 """Ports whose host sends TCP segments without their checksum: the far ends of veth pairs.
 
-A veth leaves the checksum to be filled in by whoever sends the packet to a wire (tx checksum offload). The
-userspace datapath reads packets as they are and hands them on with a checksum that is wrong: ping works, and
-TCP hangs. The other end is often in another network namespace, a container's. Of it, rtnetlink tells the
-index and the namespace; its features can only be asked for inside. Python's own library only, because
-``fairq doctor`` uses it.
+A veth leaves the checksum to the device that sends the packet to a wire (tx checksum offload). The userspace
+datapath forwards packets as they are, with a wrong checksum: ping works, and TCP hangs. The far end is often
+in another network namespace, a container's. rtnetlink reports its index and its namespace; its features can
+only be read inside. Only the standard library is used, because ``fairq doctor`` imports this module.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ NAMED = Path("/run/netns")
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The far end of a port: its interface, and how its namespace is entered ("": it is ours)."""
+    """The far end of a port: its interface, and the command prefix that enters its namespace ("": ours)."""
 
     name: str
     enter: str
@@ -48,7 +47,7 @@ class Peer:
 
 def unfinished(ifindexes: Iterable[int]) -> dict[int, Peer]:
     """The ports (by ifindex) whose far end has an address, so that a host uses it, and leaves checksums to
-    others. What cannot be found out is left out.
+    others. Ports of which this cannot be read are left out.
     """
     found: dict[int, Peer] = {}
     veths = {index: ends for index in ifindexes if (ends := _far_end(index)) is not None}
@@ -67,7 +66,7 @@ def unfinished(ifindexes: Iterable[int]) -> dict[int, Peer]:
 
 
 def _ask(kind: int, body: bytes) -> bytes:
-    """The body of the answer to one rtnetlink request; empty if there is none."""
+    """The body of the reply to one rtnetlink request; empty if there is none."""
     header = struct.pack("=IHHII", 16 + len(body), kind, _REQUEST, 1, 0)
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as channel:
@@ -105,7 +104,7 @@ def _far_end(ifindex: int) -> tuple[int, int | None] | None:
 
 
 def _namespaces(wanted: set[int]) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Of these namespaces, by number: a file to enter them by, and the words of a command that does."""
+    """Of these namespaces, by number: a file to enter them by, and the command prefix that does."""
     missing, seen = set(wanted), set()
     for path, enter in _candidates():
         if not missing:
@@ -144,7 +143,7 @@ def _inside(path: str, ifindex: int) -> str:
     found: list[str] = []
 
     def look() -> None:
-        # A thread has a namespace of its own, and takes it along when it ends.
+        # A thread can enter a namespace alone, and leaves it when it ends.
         if not path or _enter(path):
             found.extend(_look(ifindex))
 
@@ -178,7 +177,7 @@ def _look(ifindex: int) -> list[str]:
 
 
 def _has_address(channel: socket.socket, name: str, ifindex: int) -> bool:
-    """A port of another bridge has none, or one of IPv6 that says nothing: what it sends is complete."""
+    """A port of another bridge has no address, or a link-local one of IPv6: its packets are complete."""
     try:
         fcntl.ioctl(channel, _SIOCGIFADDR, struct.pack("16s16x", name.encode()))
         return True

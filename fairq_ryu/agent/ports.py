@@ -1,4 +1,5 @@
-"""The ports of the bridge as they come, change and go: programs on each, PORT_STATUS to controllers.
+"""The ports of the bridge as they are added, changed and removed: programs on each, PORT_STATUS to
+controllers.
 
 OVSDB -> BridgeView -> BridgePorts.update -> BridgePrograms.add_port ... -> PORT_STATUS
 """
@@ -41,13 +42,13 @@ class BridgePorts:
         self._bridge, self._view = bridge, view
         self._programs, self._server, self._reconnect = programs, server, reconnect
         self.unwatched: tuple[tuple[str, str], ...] = ()
-        """Names of ports that eBPF cannot watch, and why."""
+        """Names of ports on which eBPF programs cannot run, and why."""
         self._failed: set[int] = set()
         self._unfinished: dict[int, Peer] = {}
         self._peers_checked: tuple[frozenset[int], float] = frozenset(), 0.0
 
     def update(self, view: BridgeView) -> bool:
-        """Start on ports that are new, stop on those that are gone. Returns whether there were any."""
+        """Start the programs on new ports, stop them on removed ports. Returns whether there were any."""
         changed = False
         if view.dpid != self._view.dpid:
             self._renumber(view.dpid)
@@ -84,7 +85,7 @@ class BridgePorts:
         try:
             self._programs.add_port(port)
         except BpfError as error:
-            # It may have gone again already; if not, one bad port must not stop the others.
+            # The port may have been removed meanwhile; if not, one bad port must not stop the others.
             if port.ifindex not in self._failed:
                 log.warning("port %s is not watched: %s", port.name, error)
             self._failed.add(port.ifindex)
@@ -108,7 +109,7 @@ class BridgePorts:
     async def read_queue_limits(self) -> None:
         """Read buffer and rate of every port."""
         indexes = [port.ifindex for port in self._programs.ports.values()]
-        # Netlink takes its time on big hosts: not in the loop that answers controllers.
+        # Netlink is slow on big hosts: not in the loop that answers controllers.
         found = await asyncio.get_running_loop().run_in_executor(None, read_queue_limits, indexes)
         self._programs.set_queue_limits(found, indexes)
 

@@ -1,4 +1,4 @@
-"""Ring buffers: what eBPF programs tell the agent unasked, read through libbpf."""
+"""Ring buffers: records that eBPF programs send to the agent, read through libbpf."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class RingBuffer:
     """The reading end of a ring buffer map. Register :attr:`fd` for reading, then call :meth:`read`."""
 
     def __init__(self, lib: Any, ring: Map, take: Callable[[int, int], None]) -> None:
-        """``take`` is called with address and length of each record, which are good until it returns.
+        """``take`` is called with address and length of each record, which are valid until it returns.
 
         Raises :class:`BpfError`.
         """
@@ -44,21 +44,21 @@ class RingBuffer:
         self._left -= 1
         return 0 if self._left > 0 else -errno.EAGAIN
 
-    def read(self, most: int) -> None:
-        """Take what has come, at most ``most`` records; the file descriptor tells of the rest.
+    def read(self, limit: int) -> None:
+        """Read at most ``limit`` records; the file descriptor stays readable while more wait.
 
-        What ``take`` raises comes out here.
+        Raises what ``take`` raises.
         """
         if self._ring is None:
             return
-        self._left = most
+        self._left = limit
         self._lib.ring_buffer__consume(self._ring)
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
     def close(self) -> None:
-        """Let go. A second call does nothing."""
+        """Free the buffer. A second call does nothing."""
         if self._ring:
             self._lib.ring_buffer__free(self._ring)
         self._ring = None

@@ -1,8 +1,8 @@
-"""The agent's one flow table: which window rules stand, by OpenFlow 1.3's rules for FlowMods.
+"""The agent's only flow table: the installed window rules, by OpenFlow 1.3's rules for FlowMods.
 
-Pure: time is an argument (CLOCK_MONOTONIC ns), and what changes is written to a :class:`RuleSink`.
-A rule's identity is its match. Precedence is fixed, a flow's own rule beats its port's, so
-``priority`` is kept and reported but decides nothing.
+Pure: time is an argument (CLOCK_MONOTONIC ns), and changes are written to a :class:`RuleSink`. A rule's
+identity is its match. Precedence is fixed: a flow's own rule overrides its port's, so ``priority`` is stored
+and reported but has no effect. Bounded: at most ``capacity`` rules, each with a slot for its counters.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ NS = 1_000_000_000
 
 
 class RuleSink(Protocol):
-    """Where rules take effect: the eBPF maps, or a fake in the tests."""
+    """Where rules take effect: the eBPF programs, or a fake in the tests."""
 
     def has_port(self, port: int) -> bool:
-        """Is this a port of the bridge that a rule can be put on?"""
+        """Is this a port of the bridge on which a rule can be installed?"""
 
-    def put_rule(self, target: Target, window: WindowRule, expires_ns: int, slot: int) -> None:
-        """Make a rule stand, or change it."""
+    def install_rule(self, target: Target, window: WindowRule, expires_ns: int, slot: int) -> None:
+        """Install a rule, or change it."""
 
-    def drop_rule(self, target: Target) -> None:
+    def remove_rule(self, target: Target) -> None:
         """Remove a rule."""
 
     def counters(self, slot: int) -> tuple[int, int]:
-        """ACKs that met the rule, and those it lowered."""
+        """The number of ACKs that the rule applied to, and of those it lowered."""
 
     def reset_counters(self, slot: int) -> None:
         """Start the counters of a slot at 0."""
@@ -45,7 +45,7 @@ class RuleSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule as it stands. ``target`` is a port number, or the flow of the ACKs it lowers."""
+    """An installed rule. ``target`` is a port number, or the flow of the ACKs it lowers."""
 
     target: Target
     window: WindowRule
@@ -84,13 +84,13 @@ class RuleTable:
         return list(self._rules.values())
 
     def port_rule(self, port: int) -> Rule | None:
-        """The rule that stands for a port."""
+        """The rule of a port."""
         return self._rules.get(port)
 
     def apply(self, mod: FlowMod, now_ns: int) -> list[Rule]:
-        """Do what a FlowMod says; returns the rules it removed.
+        """Apply a FlowMod; returns the rules it removed.
 
-        Raises :class:`OpenFlowError` and changes nothing if it cannot be done.
+        Raises :class:`OpenFlowError` for one that is refused, and changes nothing then.
         """
         if mod.command == ofp.OFPFC_ADD:
             self._add(mod, now_ns)
@@ -112,15 +112,15 @@ class RuleTable:
         return []
 
     def select(self, match: MatchFields, cookie: int, cookie_mask: int) -> list[Rule]:
-        """The rules that a statistics request asks for."""
+        """The rules that a statistics request selects."""
         return [r for r in self._rules.values() if self._selected(r, match, cookie, cookie_mask, False)]
 
     def expire(self, now_ns: int) -> list[Rule]:
-        """Remove the rules whose lease has ended (the datapath ignores them already)."""
-        gone = [rule for rule in self._rules.values() if rule.expires_ns <= now_ns]
-        for rule in gone:
+        """Remove the rules whose lease has ended (the eBPF programs ignore them already)."""
+        expired = [rule for rule in self._rules.values() if rule.expires_ns <= now_ns]
+        for rule in expired:
             self._remove(rule)
-        return gone
+        return expired
 
     def forget_port(self, port: int) -> list[Rule]:
         """Remove the rule of a port that has gone."""
@@ -156,17 +156,19 @@ class RuleTable:
         old = self._rules.get(target)
         if old is not None and mod.flags & ofp.OFPFF_CHECK_OVERLAP:
             raise OpenFlowError(
-                ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_OVERLAP, "a rule with this match stands"
+                ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_OVERLAP, "there is a rule with this match"
             )
         if old is None and not self._free:
             raise OpenFlowError(
-                ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL, f"{self.capacity} rules stand already"
+                ofp.OFPET_FLOW_MOD_FAILED,
+                ofp.OFPFMFC_TABLE_FULL,
+                f"{self.capacity} rules are installed already",
             )
         slot = old.slot if old is not None else self._free[-1]
         rule = Rule(target, mod.window, mod.cookie, mod.hard_timeout, mod.priority, mod.flags, now_ns, slot)
         if old is None or mod.flags & ofp.OFPFF_RESET_COUNTS:
             self._sink.reset_counters(slot)
-        self._sink.put_rule(target, rule.window, rule.expires_ns, slot)
+        self._sink.install_rule(target, rule.window, rule.expires_ns, slot)
         if old is None:
             self._free.pop()
         self._rules[target] = rule
@@ -175,10 +177,10 @@ class RuleTable:
         assert mod.window is not None
         if mod.flags & ofp.OFPFF_RESET_COUNTS:
             self._sink.reset_counters(rule.slot)
-        self._sink.put_rule(rule.target, mod.window, rule.expires_ns, rule.slot)
+        self._sink.install_rule(rule.target, mod.window, rule.expires_ns, rule.slot)
         self._rules[rule.target] = replace(rule, window=mod.window)
 
     def _remove(self, rule: Rule) -> None:
-        self._sink.drop_rule(rule.target)
+        self._sink.remove_rule(rule.target)
         del self._rules[rule.target]
         self._free.append(rule.slot)

@@ -1,7 +1,6 @@
-"""The agent's own account of itself: one JSON object over a local socket, for people and experiments.
+"""The status of an agent: one JSON object over a local socket, for people and experiments.
 
-``fairq status --bridge s1`` prints it. Bytes, packets and nanoseconds are named in the keys' docs:
-see :func:`snapshot`.
+``fairq status --bridge s1`` prints it. :func:`snapshot` documents the keys and their units.
 """
 
 from __future__ import annotations
@@ -56,14 +55,15 @@ def snapshot(
 
     ``queue``: ``bytes``, ``peak``, ``limit`` in bytes, ``rate`` in bytes/s, ``drops`` and ``packets``
     in packets, ``byte_ns`` the integral of the backlog up to ``clock_ns``, ``histogram`` as
-    ``[lowest bytes, highest bytes, ns]``. ``acks`` counts ACKs that met a rule of the port or of its
-    flows, ``rewritten`` those it lowered, ``unknown_scale`` those left alone for want of a
-    handshake, ``coarse`` those whose window step exceeded the window asked for. ``flows_evicted``
-    counts flows that were forgotten because the map was full. ``congestion`` has a port's thresholds in
-    bytes and its state, null where nobody asked for it; ``drop_reports`` says whether this kernel can tell
-    of dropped packets (``unavailable``: why not) and, in packets, how many were ``told`` to controllers,
-    ``passed_over`` (no TCP segment that would be missed), ``held_back`` by the rate or by controllers that
-    do not read, and ``lost`` because the agent was too slow.
+    ``[lowest bytes, highest bytes, ns]``. ``acks`` counts ACKs to which a rule of the port or of its
+    flows applied, ``rewritten`` those that were lowered, ``unknown_scale`` those left unchanged because their
+    handshake was not seen, ``coarse`` those whose window step exceeded the window of the rule.
+    ``flows_evicted`` counts flows that were removed because the map was full. ``congestion`` has a port's
+    thresholds in bytes and its state, null where no controller has set thresholds. ``drop_reports``:
+    ``available`` if this kernel can report dropped packets (``unavailable``: why not) and, in packets, those
+    sent to controllers (``told``), of no interest to them (``passed_over``: no TCP segment whose loss
+    matters), suppressed by the rate or because no controller reads fast enough (``held_back``), and ``lost``
+    because the agent was too slow.
     """
     now = time.monotonic_ns()
     ports = []

@@ -69,7 +69,7 @@ def _set_thresholds(session: Session, requested: congestion.SetThresholds) -> No
 
 def _queue_depths(session: Session, port: int) -> Iterable[bytes]:
     server = session.server
-    depths = server.queue_depths(session, server.requested_ports(port))
+    depths = server.read_queue_depths(session, server.requested_ports(port))
     return [queue_depth.encode_reply([depth]) for depth in depths]
 
 

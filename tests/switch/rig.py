@@ -96,7 +96,7 @@ class Switch:
     ) -> None:
         """Install a rule for ``lease`` seconds from now."""
         expires = time.monotonic_ns() + int(lease * 1e9)
-        self.datapath.put_rule(target, WindowRule(kind, bytes), max(0, expires), slot)
+        self.datapath.install_rule(target, WindowRule(kind, bytes), max(0, expires), slot)
 
     def pool(self, port: int, bytes: int, slot: int = 0) -> None:
         self.rule(port, bytes, WindowKind.POOL, slot=slot)
@@ -113,7 +113,7 @@ class Switch:
         """Forget rules, flows and counts."""
         datapath = self.datapath
         for port in self.ports:
-            datapath.drop_rule(port)
+            datapath.remove_rule(port)
         window = datapath.window
         for key in list(window._flow_rules.keys()):
             window._flow_rules.delete(key)

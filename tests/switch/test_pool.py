@@ -106,7 +106,7 @@ def test_flow_with_a_rule_of_its_own_takes_nothing(switch: Switch) -> None:
     assert switch.active(2) == 3
     assert flows[1].granted() == 40_000 // 3
     # Without the rule it is one of the others again.
-    switch.datapath.drop_rule(flows[0].ack_key)
+    switch.datapath.remove_rule(flows[0].ack_key)
     assert flows[0].granted() == 10_000, "it counts itself in before its next data"
     flows[0].data()
     assert switch.active(2) == 4

@@ -197,11 +197,11 @@ def test_flows_own_rule_beats_the_ports(switch: Switch) -> None:
     assert switch.datapath.counters(0) == (1, 1)
     assert switch.datapath.counters(1) == (2, 2)
     # The rule of the opposite direction is another rule.
-    switch.datapath.drop_rule(flow.ack_key)
+    switch.datapath.remove_rule(flow.ack_key)
     switch.rule(flow.data_key, 5000, slot=2)
     assert flow.granted() == 20_000 >> 7
-    switch.datapath.drop_rule(flow.data_key)
-    switch.datapath.drop_rule(2)
+    switch.datapath.remove_rule(flow.data_key)
+    switch.datapath.remove_rule(2)
     assert flow.granted() == 65535
 
 

@@ -121,13 +121,13 @@ class FakeDatapath:
     def has_port(self, port: int) -> bool:
         return port in self._ports
 
-    def put_rule(self, target: Target, window: WindowRule, expires_ns: int, slot: int) -> None:
+    def install_rule(self, target: Target, window: WindowRule, expires_ns: int, slot: int) -> None:
         if self.failure is not None:
             raise self.failure
         self.writes += 1
         self.standing[target] = (window, expires_ns, slot)
 
-    def drop_rule(self, target: Target) -> None:
+    def remove_rule(self, target: Target) -> None:
         self.writes += 1
         del self.standing[target]
 

@@ -1,5 +1,5 @@
 """The eBPF programs as Python loads and attaches them; their sources are in ../bpf.
 
 May import what the agent may.
-A new program is one source in ../bpf, one class here and one setting.
+A further program is one source in ../bpf, one class here, and one setting.
 """

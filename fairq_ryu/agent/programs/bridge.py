@@ -23,7 +23,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, WindowRule
 
 _BTF = "/sys/kernel/btf/vmlinux"
-# On a port without a queue nobody acts on the number of active flows: there it is counted this seldom.
+# On a port without a queue no decision depends on the number of active flows: it is counted less often there.
 _UNQUEUED_MAX_AGE_NS = 50_000_000
 
 
@@ -113,22 +113,22 @@ class BridgePrograms:
 
     # Rules
 
-    def put_rule(self, target: Target, window: WindowRule, expires_ns: int, slot: int) -> None:
+    def install_rule(self, target: Target, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install a rule, or change it. Raises :class:`BpfError`."""
         if isinstance(target, int):
-            self.window.put_port_rule(self._ports[target].ifindex, window, expires_ns, slot)
+            self.window.install_port_rule(self._ports[target].ifindex, window, expires_ns, slot)
         else:
-            self.window.put_flow_rule(target, window, expires_ns, slot)
+            self.window.install_flow_rule(target, window, expires_ns, slot)
 
-    def drop_rule(self, target: Target) -> None:
-        """Remove a rule. That of a port which has gone went with it."""
+    def remove_rule(self, target: Target) -> None:
+        """Remove a rule. The rule of a port is also removed with the port."""
         if not isinstance(target, int):
-            self.window.drop_flow_rule(target)
+            self.window.remove_flow_rule(target)
         elif target in self._ports:
-            self.window.drop_port_rule(self._ports[target].ifindex)
+            self.window.remove_port_rule(self._ports[target].ifindex)
 
     def counters(self, slot: int) -> tuple[int, int]:
-        """ACKs that met the rule in this slot, and those it lowered."""
+        """The number of ACKs that the rule in this slot applied to, and of those it lowered."""
         return self.window.counters(slot)
 
     def reset_counters(self, slot: int) -> None:

@@ -33,7 +33,7 @@ def flow_key(flow: FlowKey, directed: bool = False) -> Any:
 
 
 def _direction(family: int, src: bytes, dst: bytes, sport: int, dport: int) -> int:
-    """Which end sorts first: compares what the program compares, host-order loads of raw bytes."""
+    """Which end sorts first. Compares as the program does: host-order loads of raw bytes."""
     words = 8 if family == 6 else 4
 
     def loads(address: bytes) -> list[int]:

@@ -1,7 +1,7 @@
-"""The flow map in bulk: swept of dead flows, and told as records of the channel.
+"""The flow map in bulk: dead flows are removed, the others are encoded as records of the channel.
 
-The map may hold tens of thousands of flows and is gone through every second beside the channel, so
-it is read in batches and worked on with numpy, not flow by flow.
+The map may have tens of thousands of flows and is read every second in the loop that serves controllers, so
+it is read in batches and processed with numpy, not flow by flow.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from fairq_ryu.channel import flow_records as records
 from fairq_ryu.model import FlowKey, SegmentState
 
 _C = layout.CONSTANTS
-# A SYN unanswered for this long is given up (Linux repeats its SYN after 1, 3 and 7 s).
+# After this time an unanswered SYN is forgotten (Linux retransmits its SYN after 1, 3 and 7 s).
 HALF_OPEN_NS = 10_000_000_000
-# The keys of all flows are read for single ports no more often than this.
+# Shortest time between two reads of all keys for requests of single ports.
 _READ_AGAIN_NS = 15_000_000
-# ... and this takes no more than one part of the agent's time in so many.
+# ... which is also at least this multiple of the time that one read takes.
 _READ_PART = 8
-# Records to a part of a reply: as many as one message holds.
+# Records in a part of a reply: as many as fit in one message.
 _PART = 60000 // records.RECORD_SIZE - 1
-# The record of fairq_ryu.channel.flow_records, as numpy packs it; a test holds the two together.
+# The record of fairq_ryu.channel.flow_records, as numpy packs it; a test compares the two.
 RECORD = np.dtype(
     [
         ("src", "u1", 16),
@@ -52,12 +52,12 @@ _COMPLETE = _C["FQ_SEQ"] | _C["FQ_ACK"]
 
 
 class FlowMap:
-    """The connections that the eBPF programs remember."""
+    """The connections that the window program has recorded."""
 
     def __init__(self, flows: Map) -> None:
         self.map = flows
         self._keys = b""
-        self._created: int | None = None  # when the keys were read, so many flows had ever been entered
+        self._created: int | None = None  # flows ever entered in the map when the keys were read
         self._read_again_ns = 0
 
     def rows(self) -> tuple[Rows, Rows]:
@@ -65,9 +65,9 @@ class FlowMap:
         return _arrays(*self.map.batches())
 
     def known_rows(self, created: int, now_ns: int) -> tuple[Rows, Rows]:
-        """As :meth:`rows`, for who asks a hundred times a second: going through the map takes milliseconds,
-        however few flows are in it, so their keys are read again only when others have come (``created``:
-        so many were ever entered), and not all the time. ``now_ns`` is by CLOCK_MONOTONIC.
+        """As :meth:`rows`, for a hundred requests a second. Reading the whole map takes milliseconds, however
+        few flows are in it, so the keys are read again only after flows were entered (``created``: the number
+        ever entered), and not more often than a limit. ``now_ns`` is by CLOCK_MONOTONIC.
         """
         if created != self._created and now_ns >= self._read_again_ns:
             self._keys, flows = self.map.batches()
@@ -75,13 +75,13 @@ class FlowMap:
             took = time.monotonic_ns() - now_ns
             self._read_again_ns = now_ns + max(_READ_AGAIN_NS, _READ_PART * took)
             return _arrays(self._keys, flows)
-        return _arrays(*self.map.found(self._keys))
+        return _arrays(*self.map.lookup_all(self._keys))
 
     def sweep(self, now_ns: int, idle_ns: int, closed_ns: int) -> tuple[int, int]:
-        """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``, and SYNs that
-        nobody answers.
+        """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``, and unanswered
+        SYNs.
 
-        Returns how many were forgotten and how many are left.
+        Returns the numbers of flows removed and left.
         """
         keys, flows = self.rows()
         if not len(keys):
@@ -102,7 +102,7 @@ class FlowMap:
         whose port is in ``ofports`` (by ifindex), encoded, in parts that fit in a message. ``created``: as
         for :meth:`known_rows`, which is used if it is given.
 
-        A SYN that nobody has answered is no flow yet, and is left out.
+        An unanswered SYN is no flow yet, and is left out.
         """
         keys, flows = self.rows() if created is None else self.known_rows(created, now_ns)
         if len(keys):
@@ -124,7 +124,7 @@ def _arrays(keys: bytes, flows: bytes) -> tuple[Rows, Rows]:
 
 
 def segment_state(key: FlowKey, own: Any, peer: Any, ofports: dict[int, int], now_ns: int) -> SegmentState:
-    """What ``own`` (an ``fq_dir``, the segments that ``key.src`` sends) said last; ``peer`` is the other
+    """The last segment of ``own`` (an ``fq_dir``: the segments that ``key.src`` sends). ``peer`` is the other
     direction, ``ofports`` the bridge's ports by ifindex.
     """
     flags = own.flags
@@ -159,7 +159,7 @@ def _quiet(flows: Rows, now_ns: int) -> NDArray[np.int64]:
 
 
 def _half_open(flows: Rows) -> NDArray[np.bool_]:
-    """Nothing but a SYN was seen: no handshake, no data."""
+    """Only a SYN was seen: no handshake, no data."""
     known = (flows["dir"]["flags"] & _C["FQ_KNOWN"]).any(axis=1)
     silent: NDArray[np.bool_] = ~known & (flows["dir"]["packets"].sum(axis=1) == 0)
     return silent
@@ -170,9 +170,9 @@ def _encode(keys: Rows, flows: Rows, side: int, now_ns: int, ofports: dict[int, 
     own = flows["dir"][:, side]
     here = np.isin(own["ifindex"], np.array(list(ofports), dtype=np.uint32))
     keys, own, both = keys[here], own[here], flows["dir"][here]
-    # Only who has answered the other's SYN, or its SYN-ACK, has acknowledged anything.
+    # An end has acknowledged something only if it has answered the other's SYN or SYN-ACK.
     established = (both["flags"] & _C["FQ_ACK"]).all(axis=1) | both["packets"].any(axis=1)
-    # Each direction knows its own part: from what it answers to its answer.
+    # Each direction has its part of the RTT: from the segment it answers to its answer.
     parts = both["rtt_ns"].astype(np.uint64)
     rtt_us = np.where(parts.all(axis=1), np.maximum(parts.sum(axis=1) // 1000, 1), 0)
     out = np.zeros(len(keys), dtype=RECORD)
@@ -182,7 +182,7 @@ def _encode(keys: Rows, flows: Rows, side: int, now_ns: int, ofports: dict[int, 
         out[name] = keys[f"{end}_addr"]
         out[name][v4] = 0
         out[name][v4, :4] = keys[f"{end}_addr"][v4, 12:]
-    # Ports stand in the key in network order.
+    # Ports are in network byte order in the key.
     out["sport"] = keys[f"{ends[0]}_port"].byteswap() if layout.LITTLE_ENDIAN else keys[f"{ends[0]}_port"]
     out["dport"] = keys[f"{ends[1]}_port"].byteswap() if layout.LITTLE_ENDIAN else keys[f"{ends[1]}_port"]
     out["version"] = keys["family"]

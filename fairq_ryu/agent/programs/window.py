@@ -139,15 +139,15 @@ class WindowProgram:
 
     # Rules
 
-    def put_port_rule(self, ifindex: int, window: WindowRule, expires_ns: int, slot: int) -> None:
+    def install_port_rule(self, ifindex: int, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install the rule of a port, or change it. Raises :class:`BpfError`."""
         self._port_rules.set(c_uint32(ifindex), _rule(window, expires_ns, slot))
 
-    def drop_port_rule(self, ifindex: int) -> None:
+    def remove_port_rule(self, ifindex: int) -> None:
         """Remove the rule of a port."""
         self._port_rules.delete(c_uint32(ifindex))
 
-    def put_flow_rule(self, flow: FlowKey, window: WindowRule, expires_ns: int, slot: int) -> None:
+    def install_flow_rule(self, flow: FlowKey, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install the rule for the ACKs of ``flow``, or change it. Raises :class:`BpfError`."""
         key = flow_key(flow, directed=True)
         fresh = self._flow_rules.get(key) is None
@@ -156,14 +156,14 @@ class WindowProgram:
             self._flow_rule_count += 1
             self._write_config()
 
-    def drop_flow_rule(self, flow: FlowKey) -> None:
+    def remove_flow_rule(self, flow: FlowKey) -> None:
         """Remove the rule for the ACKs of ``flow``."""
         if self._flow_rules.delete(flow_key(flow, directed=True)):
             self._flow_rule_count -= 1
             self._write_config()
 
     def counters(self, slot: int) -> tuple[int, int]:
-        """ACKs that met the rule in this slot, and those it lowered."""
+        """The number of ACKs that the rule in this slot applied to, and of those it lowered."""
         counter = self._counters.get(c_uint32(slot))
         return (counter.matched, counter.rewritten) if counter else (0, 0)
 
