@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from fairq_ryu.model import WindowKind
 from tests.switch import packets
 from tests.switch.packets import DESTINATION, HOP_BY_HOP, NOP, QINQ, ROUTING, VLAN
 from tests.switch.rig import Connection, Switch, lowered
@@ -342,7 +343,7 @@ def test_the_rule_of_the_window_laws(
         server_mss=size,
         shape=round_it | (round6 if v6 else round4),
     ).open()
-    switch.rule(2, rule, "tcp_window_pool" if pool else "tcp_window")
+    switch.rule(2, rule, WindowKind.POOL if pool else WindowKind.WINDOW)
     before = flow.from_server(
         window=advertised, flags=flags, options=options, payload=payload, checksum_error=checksum_error
     )
