@@ -305,6 +305,14 @@ def commands() -> Iterator[tuple[str, list[str]]]:
                 yield page.name, shlex.split(found[1])
 
 
+def test_the_files_that_the_tour_names_exist() -> None:
+    named = re.findall(r"`((?:\w+/)+(?:[\w.]+\.\w+)?)`", read("docs/architecture.md"))
+    assert len(set(named)) > 40
+    # One of a folder's rooms is named within its row.
+    places = [ROOT, ROOT / "fairq_ryu", *(ROOT / "fairq_ryu" / name for name in ("fabric", "experiments"))]
+    assert [each for each in named if not any((place / each).exists() for place in places)] == []
+
+
 def test_commands_and_options_in_the_pages_exist() -> None:
     known = subparsers()
     seen = set()
