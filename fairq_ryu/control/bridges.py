@@ -238,7 +238,7 @@ class FabricController:
         if path is not None:
             ports: Iterable[int] = [path.path.forward[0].port]
         else:
-            flooded = self._forwarding.flood_ports(datapath.id, self.paths.routes.share(key) if key else 0)
+            flooded = self._forwarding.flood_ports(datapath.id, self.paths.routes.bucket(key) if key else 0)
             ports = [port for port in flooded if port != in_port.port]
         self._sender.send([(datapath, pipeline.packet_out(datapath, data, in_port.port, ports))])
 

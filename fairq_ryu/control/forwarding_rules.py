@@ -46,9 +46,9 @@ class ForwardingRules:
         """
         return self._forwarding.take_over()
 
-    def flood_ports(self, dpid: int, share: int) -> Value:
-        """The ports to which a bridge floods a share."""
-        return self._forwarding.flood(dpid, share)
+    def flood_ports(self, dpid: int, bucket: int) -> Value:
+        """The ports to which a bridge floods a bucket."""
+        return self._forwarding.flood(dpid, bucket)
 
     def install(self, topology: Topology, routes: Routes, hosts: HostTable) -> None:
         """Send the first step towards the rules of a changed network, and the others when it is confirmed."""
@@ -106,13 +106,13 @@ class ForwardingRules:
             if datapath is None:
                 continue
             match change.key:
-                case Flood(share):
-                    yield datapath, pipeline.flood(datapath, share, value)
-                case Deliver(mac, share, mask):
+                case Flood(bucket):
+                    yield datapath, pipeline.flood(datapath, bucket, value)
+                case Deliver(mac, bucket, mask):
                     port = None if value is None else value[0]
-                    yield datapath, pipeline.deliver(datapath, mac, share, mask, port)
+                    yield datapath, pipeline.deliver(datapath, mac, bucket, mask, port)
                 case FromLink(port):
                     yield datapath, pipeline.from_link(datapath, port, value is not None)
                 case _:
-                    for message in pipeline.shares(datapath, value[0] if value else 0):
+                    for message in pipeline.ecmp_buckets(datapath, value[0] if value else 0):
                         yield datapath, message

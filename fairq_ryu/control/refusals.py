@@ -53,4 +53,4 @@ class Refusals:
             return
         dpid = message.datapath.id or 0
         who = f"bridge {dpid:x}" if link is None else f"agent of bridge {link.dpid:x}"
-        self._warn(who, f"{who} refused {refusal.words(message)}")
+        self._warn(who, f"{who} refused {refusal.described(message)}")

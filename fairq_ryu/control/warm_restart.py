@@ -12,7 +12,7 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.fabric.topology.forwarding import Deliver, Flood, FromLink, RuleKey, Shares, Value
+from fairq_ryu.fabric.topology.forwarding import Deliver, EcmpBits, Flood, FromLink, RuleKey, Value
 from fairq_ryu.model import FlowKey
 from fairq_ryu.openflow import pipeline
 
@@ -53,7 +53,7 @@ def _add(stat: Any, found: EarlierRules) -> None:
             found.pins.append(key)
     elif stat.table_id == pipeline.PATHS:
         gotos = [each.table_id for each in stat.instructions if each.type == ofp.OFPIT_GOTO_TABLE]
-        found.forwarding[Shares()] = (pipeline.DESTINATION - gotos[0],) if gotos else (0,)
+        found.forwarding[EcmpBits()] = (pipeline.DESTINATION - gotos[0],) if gotos else (0,)
     elif stat.table_id == pipeline.DESTINATION:
         ports = tuple(
             action.port
@@ -61,8 +61,8 @@ def _add(stat: Any, found: EarlierRules) -> None:
             if instruction.type == ofp.OFPIT_APPLY_ACTIONS
             for action in instruction.actions
         )
-        share, mask = match.get("metadata", (0, 0))
+        bucket, mask = match.get("metadata", (0, 0))
         if "eth_dst" in match:
-            found.forwarding[Deliver(match["eth_dst"], share, mask)] = ports
+            found.forwarding[Deliver(match["eth_dst"], bucket, mask)] = ports
         else:
-            found.forwarding[Flood(share)] = ports
+            found.forwarding[Flood(bucket)] = ports

@@ -1,4 +1,5 @@
-"""What is said to a bridge: the tables of its pipeline, rules, meters, barriers, and what it refuses.
+"""Messages to a bridge: the tables of its pipeline, rules, meters, barriers; and the errors that it answers
+with.
 
 May import model and channel, and Ryu's codec.
 A rule or table of a bridge is changed in pipeline.py.

@@ -1,19 +1,20 @@
-"""The rules: what is installed in the bridges (stock Open vSwitch) and in their agents.
+"""The rules that are installed in the bridges (stock Open vSwitch).
 
 Functions return Ryu messages for a datapath; nothing is sent here. A bridge's pipeline:
 
 ====  ===========  ================================================================================
 0     TRACK        from host ports: copies of TCP SYN, FIN and RST to the controller (with ``syn =
-                   hold`` the SYN itself); ARP questions to all go there only; links skip to PATHS
+                   hold`` the SYN itself); broadcast ARP requests go there only; links skip to PATHS
 1     SOURCE       a frame whose source is not known at this port is copied to the controller
-2     PATHS        exact rules of pinned flows; a miss goes on to as many tables of SHARES as count
-3-6   SHARES       each sets one bit of the hash of a TCP segment in the metadata
-7     DESTINATION  by destination address and share; unknown and group addresses are flooded, by share
+2     PATHS        exact rules of pinned flows; a miss goes to the first table of BUCKETS that is in use
+3-6   BUCKETS       each sets one bit of the hash of a TCP segment in the metadata
+7     DESTINATION  by destination address and bucket; unknown and group addresses are flooded, by bucket
 ====  ===========  ================================================================================
 
-No frame waits for the controller, except SYNs where that was asked for: every copy goes on by itself.
-ARP questions to everybody alone are the controller's to answer; answers, and questions to one host, are
-forwarded like any frame, so that hosts that know each other keep doing so while there is no controller.
+No frame waits for the controller, except SYNs with ``syn = hold``: the frame itself is forwarded while its
+copy is sent to the controller. The controller answers broadcast ARP requests only; replies and unicast
+requests are forwarded like all frames, so that hosts that know each other can renew their entries without a
+controller.
 """
 
 from __future__ import annotations
@@ -32,23 +33,24 @@ from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey
 
 TRACK, SOURCE, PATHS = 0, 1, 2
 DESTINATION = PATHS + HASH_BITS + 1
-# Cookies say what a packet-in is about, and which rules are ours: with another layout of the tables, none.
+# Cookies tell the reason of a packet-in and which rules are ours. Rules of another layout of the tables are
+# not.
 _LAYOUT = 2
 COOKIE_BASE = 0xFA17 << 48 | _LAYOUT << 32
 COOKIE_TCP, COOKIE_ARP, COOKIE_SOURCE, COOKIE_DESTINATION, COOKIE_LLDP, COOKIE_HELD, COOKIE_PATH = (
     COOKIE_BASE | n for n in range(1, 8)
 )
-# Ethernet, two VLAN tags, IPv6 with an extension header, TCP with all its options: nobody needs more.
+# Enough for Ethernet, two VLAN tags, IPv6 with an extension header, and TCP with all its options.
 COPY_BYTES = 192
 _SYN, _FIN, _RST, _ACK = 0x002, 0x001, 0x004, 0x010
 ETH_TYPE_LLDP = 0x88CC
 _LLDP_ADDRESS = "01:80:c2:00:00:0e"
-# A pinned flow whose FIN or RST has passed keeps its rules for so long without a packet, seconds: the last
-# segments of both directions still take the same path.
+# After a FIN or RST, the rules of a pinned flow are removed when no packet has matched for this long,
+# seconds: the last segments of both directions still take the same path.
 _CLOSED_IDLE = 5
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
 
-# Priority of the rules in TRACK for what comes in by links.
+# Priority of the rules in TRACK for frames that arrive through links.
 FROM_LINK = 200
 
 Message = Any
@@ -95,12 +97,12 @@ def _flow(
 
 
 def is_ours(cookie: int) -> bool:
-    """Whether a rule was installed by this controller, or one that divides its tables as this one does."""
+    """Whether a rule was installed by this controller or by one with the same layout of the tables."""
     return cookie >> 32 == COOKIE_BASE >> 32
 
 
 def ask_rules(datapath: Datapath) -> Message:
-    """Ask a bridge for all its rules."""
+    """The request for all rules of a bridge."""
     return parser.OFPFlowStatsRequest(datapath)
 
 
@@ -109,13 +111,13 @@ def pipeline(datapath: Datapath) -> list[Message]:
     rules: list[Message] = []
     for eth_type in (ETH_TYPE_IP, ETH_TYPE_IPV6):
         for flag in (_SYN, _FIN, _RST):
-            # Masked: a SYN that sets up ECN carries two more flags (RFC 3168).
+            # Masked: a SYN that negotiates ECN has two more flags (RFC 3168).
             match = parser.OFPMatch(eth_type=eth_type, ip_proto=IPPROTO_TCP, tcp_flags=(flag, flag))
             rules.append(_flow(datapath, TRACK, 100, match, [_to_controller(COPY_BYTES)], SOURCE, COOKIE_TCP))
     arp_to_all = parser.OFPMatch(eth_type=0x0806, eth_dst=_BROADCAST)
     whole = _to_controller(ofp.OFPCML_NO_BUFFER)
     rules.append(_flow(datapath, TRACK, 100, arp_to_all, [whole], None, COOKIE_ARP))
-    # Ryu's topology service says the same, but perhaps before the tables were cleared.
+    # Ryu's topology service installs the same rule, but perhaps before the tables are cleared.
     lldp = parser.OFPMatch(eth_type=ETH_TYPE_LLDP, eth_dst=_LLDP_ADDRESS)
     rules.append(_flow(datapath, TRACK, 0xFFFF, lldp, [whole], None, COOKIE_LLDP))
     any_frame = parser.OFPMatch()
@@ -125,42 +127,49 @@ def pipeline(datapath: Datapath) -> list[Message]:
 
 
 def from_link(datapath: Datapath, port: int, there: bool) -> Message:
-    """What comes in by a link was copied, and learnt from, where it entered the network."""
+    """Frames that arrive through a link skip TRACK: they were copied where they entered the network.
+    ``there`` False removes the rule.
+    """
     match = parser.OFPMatch(in_port=port)
     if not there:
         return _remove(datapath, TRACK, FROM_LINK, match)
     return _flow(datapath, TRACK, FROM_LINK, match, [], PATHS, COOKIE_BASE)
 
 
-def flood(datapath: Datapath, share: int, ports: Iterable[int] | None) -> Message:
-    """Where a share's frames for nobody known are sent, never back where they came from; None: as those of
-    share 0, whose rule is for everything that is for everybody, too.
+def flood(datapath: Datapath, bucket: int, ports: Iterable[int] | None) -> Message:
+    """Frames of a bucket for unknown addresses are flooded to ``ports``, never to the port where they
+    arrived; None removes the rule, so that the rule of bucket 0 matches them. That rule is for group
+    addresses, too.
     """
-    match = parser.OFPMatch(**({"metadata": (share, (1 << HASH_BITS) - 1)} if share else {}))
-    priority = 1 if share else 0
+    match = parser.OFPMatch(**({"metadata": (bucket, (1 << HASH_BITS) - 1)} if bucket else {}))
+    priority = 1 if bucket else 0
     if ports is None:
         return _remove(datapath, DESTINATION, priority, match)
     actions = [parser.OFPActionOutput(port) for port in ports]
     return _flow(datapath, DESTINATION, priority, match, actions, None, COOKIE_BASE)
 
 
-def deliver(datapath: Datapath, mac: str, share: int, mask: int, port: int | None) -> Message:
-    """Frames to ``mac`` whose share equals ``share`` under ``mask`` leave by ``port``; None: no longer."""
-    match = parser.OFPMatch(eth_dst=mac, **({"metadata": (share, mask)} if mask else {}))
+def deliver(datapath: Datapath, mac: str, bucket: int, mask: int, port: int | None) -> Message:
+    """Frames to ``mac`` whose bucket equals ``bucket`` under ``mask`` leave through ``port``; None removes
+    the rule.
+    """
+    match = parser.OFPMatch(eth_dst=mac, **({"metadata": (bucket, mask)} if mask else {}))
     if port is None:
         return _remove(datapath, DESTINATION, 20, match)
     actions = [parser.OFPActionOutput(port)]
     return _flow(datapath, DESTINATION, 20, match, actions, None, COOKIE_DESTINATION)
 
 
-def shares(datapath: Datapath, bits: int) -> list[Message]:
-    """So many bits of the hash of a TCP segment are worked out on the way to DESTINATION, one a table."""
-    # The way in is switched last, when the tables stand.
-    way_in = _flow(datapath, PATHS, 0, parser.OFPMatch(), [], DESTINATION - bits, COOKIE_BASE)
-    return [message for bit in range(bits) for message in _share_bit(datapath, bit)] + [way_in]
+def ecmp_buckets(datapath: Datapath, bits: int) -> list[Message]:
+    """Compute ``bits`` bits of the hash of a TCP segment on the way to DESTINATION, one in each table. The
+    metadata is then the ECMP bucket of the segment.
+    """
+    # The tables become reachable last, when all their rules are installed.
+    entry = _flow(datapath, PATHS, 0, parser.OFPMatch(), [], DESTINATION - bits, COOKIE_BASE)
+    return [message for bit in range(bits) for message in _bucket_bit(datapath, bit)] + [entry]
 
 
-def _share_bit(datapath: Datapath, bit: int) -> list[Message]:
+def _bucket_bit(datapath: Datapath, bit: int) -> list[Message]:
     table = DESTINATION - 1 - bit
     address, port = 1 << bit, 1 << bit + HASH_PORT_SHIFT
     messages = [_flow(datapath, table, 0, parser.OFPMatch(), [], table + 1, COOKIE_BASE)]
@@ -184,8 +193,8 @@ def _share_bit(datapath: Datapath, bit: int) -> list[Message]:
 
 
 def hold(datapath: Datapath, lease: int) -> list[Message]:
-    """New connections' SYNs go to the controller and nowhere else, for ``lease`` seconds; without being
-    renewed this ends, and they go on by themselves again.
+    """SYNs of new connections go to the controller only, for ``lease`` seconds. If the rules are not renewed,
+    SYNs are forwarded without it again.
     """
     return [
         _flow(
@@ -202,8 +211,10 @@ def hold(datapath: Datapath, lease: int) -> list[Message]:
     ]
 
 
-def pin(datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, tell: bool) -> Message:
-    """Segments of one direction of a connection leave by a port. ``tell`` when the rule ends."""
+def pin(datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, report_end: bool) -> Message:
+    """Segments of one direction of a connection leave through a port. ``report_end``: the bridge sends a
+    FLOW_REMOVED when the rule ends.
+    """
     return _flow(
         datapath,
         PATHS,
@@ -213,17 +224,17 @@ def pin(datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, tell: b
         None,
         COOKIE_PATH,
         idle_timeout,
-        ofp.OFPFF_SEND_FLOW_REM if tell else 0,
+        ofp.OFPFF_SEND_FLOW_REM if report_end else 0,
     )
 
 
 def unpin(datapath: Datapath, flow: FlowKey) -> Message:
-    """Segments of one direction of a connection have no rule of their own any more."""
+    """Remove the rule of :func:`pin`."""
     return _remove(datapath, PATHS, 100, flowmod.match(flow))
 
 
 def flow_of(match: Any) -> FlowKey | None:
-    """The flow that a rule made by :func:`pin` is for; None if the match is another's."""
+    """The flow of a rule of :func:`pin`, from its match; None if it is the match of another rule."""
     family = "ipv6" if "ipv6_src" in match else "ipv4"
     try:
         return FlowKey(match[f"{family}_src"], match[f"{family}_dst"], match["tcp_src"], match["tcp_dst"])
@@ -232,12 +243,12 @@ def flow_of(match: Any) -> FlowKey | None:
 
 
 def barrier(datapath: Datapath) -> Message:
-    """Answered once everything said before is done."""
+    """The switch answers when all messages before this one are processed."""
     return parser.OFPBarrierRequest(datapath)
 
 
 def clear(datapath: Datapath) -> Message:
-    """Remove every rule of the bridge: the fabric's controller owns its tables."""
+    """Remove every rule of the bridge; the controller owns its tables."""
     return parser.OFPFlowMod(
         datapath,
         command=ofp.OFPFC_DELETE,
@@ -249,7 +260,7 @@ def clear(datapath: Datapath) -> Message:
 
 
 def copy_limit(datapath: Datapath, packets_per_second: int) -> Message:
-    """A meter on what is sent to the controller. It limits the copies, not the traffic."""
+    """A meter on the packets that are sent to the controller. It limits the copies, not the traffic."""
     return parser.OFPMeterMod(
         datapath,
         command=ofp.OFPMC_ADD,
@@ -260,19 +271,21 @@ def copy_limit(datapath: Datapath, packets_per_second: int) -> Message:
 
 
 def no_copy_limit(datapath: Datapath) -> Message:
-    """Remove the meter, which may not be there."""
+    """Remove the meter of :func:`copy_limit`, whether there is one or not."""
     return parser.OFPMeterMod(
         datapath, command=ofp.OFPMC_DELETE, flags=0, meter_id=ofp.OFPM_CONTROLLER, bands=[]
     )
 
 
 def ask_copy_limit(datapath: Datapath) -> Message:
-    """Ask what the meter of :func:`copy_limit` has let pass and dropped."""
+    """The request for the counters of the meter of :func:`copy_limit`."""
     return parser.OFPMeterStatsRequest(datapath, 0, ofp.OFPM_CONTROLLER)
 
 
 def source(datapath: Datapath, mac: str, port: int, idle_timeout: int) -> list[Message]:
-    """A host is behind a port: frames from it there are no news."""
+    """A host is behind a port: its frames there are not copied to the controller until it is silent for
+    ``idle_timeout`` seconds.
+    """
     return [
         forget_source(datapath, mac),
         _flow(
@@ -303,7 +316,7 @@ def _remove(datapath: Datapath, table: int, priority: int, match: Any) -> Messag
 
 
 def forget_source(datapath: Datapath, mac: str) -> Message:
-    """Forget at which port a host's frames come in."""
+    """Remove the rule of :func:`source`."""
     return parser.OFPFlowMod(
         datapath,
         command=ofp.OFPFC_DELETE,
@@ -315,7 +328,7 @@ def forget_source(datapath: Datapath, mac: str) -> Message:
 
 
 def packet_out(datapath: Datapath, data: bytes, in_port: int, out_ports: Iterable[int]) -> Message:
-    """Send a frame by some ports; ``in_port`` is where it came from, and is left out."""
+    """Send a frame through some ports, but not through ``in_port``, where it arrived."""
     return parser.OFPPacketOut(
         datapath,
         buffer_id=ofp.OFP_NO_BUFFER,
@@ -326,5 +339,5 @@ def packet_out(datapath: Datapath, data: bytes, in_port: int, out_ports: Iterabl
 
 
 def ask_counters(datapath: Datapath) -> Message:
-    """Ask a bridge for the counters of all its ports."""
+    """The request for the counters of all ports of a bridge."""
     return parser.OFPPortStatsRequest(datapath, 0, ofp.OFPP_ANY)

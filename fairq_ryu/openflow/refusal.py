@@ -1,4 +1,4 @@
-"""What a switch has refused, and why, in words: OpenFlow 1.3's error messages say it in numbers."""
+"""OpenFlow error messages as text for the log: which request a switch has refused, and why."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu.channel import congestion, oxm
 
 _HEADER_BYTES = 8
-_ASKED = {
+_REQUESTS = {
     ofp.OFPT_FLOW_MOD: "a rule",
     ofp.OFPT_METER_MOD: "a meter",
-    ofp.OFPT_PACKET_OUT: "a packet to send",
-    ofp.OFPT_MULTIPART_REQUEST: "a question",
+    ofp.OFPT_PACKET_OUT: "a PACKET_OUT",
+    ofp.OFPT_MULTIPART_REQUEST: "a multipart request",
     ofp.OFPT_EXPERIMENTER: "thresholds of a queue",
     ofp.OFPT_BARRIER_REQUEST: "a barrier",
-    ofp.OFPT_ROLE_REQUEST: "a role",
-    ofp.OFPT_HELLO: "a greeting",
+    ofp.OFPT_ROLE_REQUEST: "a role request",
+    ofp.OFPT_HELLO: "a HELLO",
 }
 _KINDS = {
     number: name.removeprefix("OFPET_")
     for name, number in vars(ofp).items()
     if name.startswith("OFPET_") and isinstance(number, int)
 }
-# How the names of a kind's codes begin.
+# The prefix of the names of each type's codes.
 _CODES = {
     ofp.OFPET_HELLO_FAILED: "OFPHFC_",
     ofp.OFPET_BAD_REQUEST: "OFPBRC_",
@@ -34,28 +34,26 @@ _CODES = {
     ofp.OFPET_FLOW_MOD_FAILED: "OFPFMFC_",
     ofp.OFPET_ROLE_REQUEST_FAILED: "OFPRRFC_",
 }
-_OURS = {
-    congestion.ERROR_ORDER: "NOM is not below CNG",
-    congestion.ERROR_FLAGS: "unknown flags",
-    congestion.ERROR_NO_DROPS: "its kernel does not report drops",
-}
 _MEANING = {
-    (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_PORT): "the port has gone",
+    (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_PORT): "the port does not exist",
     (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL): "its table is full",
 }
 
 
-def words(message: Any) -> str:
-    """An error message (Ryu's ``OFPErrorMsg``) in words: ``a question (BAD_REQUEST, BAD_PORT): the port has
-    gone``. What it answers is known from the beginning of the refused message, which is sent along.
+def described(message: Any) -> str:
+    """An error message (Ryu's ``OFPErrorMsg``) as text: ``a multipart request (BAD_REQUEST, BAD_PORT): the
+    port does not exist``. The refused request is known from its first bytes, which the error message
+    contains.
     """
     data = bytes(message.data or b"")
-    asked = _ASKED.get(data[1], f"a message of type {data[1]}") if len(data) >= _HEADER_BYTES else "a message"
+    request = (
+        _REQUESTS.get(data[1], f"a message of type {data[1]}") if len(data) >= _HEADER_BYTES else "a message"
+    )
     kind = _KINDS.get(message.type, f"error type {message.type}")
     if message.type == ofp.OFPET_EXPERIMENTER:
         ours = message.experimenter == oxm.EXPERIMENTER_ID
-        why = _OURS.get(message.exp_type) if ours else None
-        return f"{asked} ({kind}, {message.exp_type})" + (f": {why}" if why else "")
+        why = congestion.ERRORS.get(message.exp_type) if ours else None
+        return f"{request} ({kind}, {message.exp_type})" + (f": {why}" if why else "")
     code = next(
         (
             name.removeprefix(prefix)
@@ -67,4 +65,4 @@ def words(message: Any) -> str:
         f"code {message.code}",
     )
     why = _MEANING.get((message.type, message.code))
-    return f"{asked} ({kind}, {code})" + (f": {why}" if why else "")
+    return f"{request} ({kind}, {code})" + (f": {why}" if why else "")

@@ -5,7 +5,7 @@ SYN the controller has not handled. Pure: the bridges' rules are plain values he
 :class:`Forwarding` answers with the differences between what stands and what should.
 
 A frame to a host that some bridges do not know is flooded by these and sent on by the others. It arrives
-once, because both follow the same tree, that of the frame's share. While the network changes there are two
+once, because both follow the same tree, that of the frame's bucket. While the network changes there are two
 sets of trees, and bridges get their rules one after the other; so rules change in three steps, and every
 bridge has confirmed a step before the next:
 
@@ -29,20 +29,20 @@ from fairq_ryu.model import HASH_BITS, PortKey
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Frames to a MAC address, of shares that equal ``share`` under ``mask`` (0: all), leave by a port."""
+    """Frames to a MAC address, of buckets that equal ``bucket`` under ``mask`` (0: all), leave by a port."""
 
     mac: str
-    share: int
+    bucket: int
     mask: int
 
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """Frames of a share to nobody known leave by these ports. Share 0: frames to everybody, too, and those
-    of shares that have no such rule.
+    """Frames of a bucket to nobody known leave by these ports. Bucket 0: frames to everybody, too, and those
+    of buckets that have no such rule.
     """
 
-    share: int = 0
+    bucket: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ class FromLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
-    """How many bits of the hash choose a share."""
+class EcmpBits:
+    """How many bits of the hash choose a bucket."""
 
 
-RuleKey = Deliver | Flood | FromLink | Shares
+RuleKey = Deliver | Flood | FromLink | EcmpBits
 Value = tuple[int, ...]
-"""Port numbers; for :class:`Shares` the number of bits."""
+"""Port numbers; for :class:`EcmpBits` the number of bits."""
 _Rules = dict[int, dict[RuleKey, Value]]
 
 
@@ -101,9 +101,9 @@ class Forwarding:
         self._left.clear()
         return news
 
-    def flood(self, dpid: int, share: int = 0) -> Value:
-        """The ports that a bridge was told to flood a share to."""
-        return _flood(self._standing.get(dpid, {}), share)
+    def flood(self, dpid: int, bucket: int = 0) -> Value:
+        """The ports that a bridge was told to flood a bucket to."""
+        return _flood(self._standing.get(dpid, {}), bucket)
 
     def bridge_gone(self, dpid: int) -> None:
         """A bridge has gone; nothing is said to it."""
@@ -126,17 +126,17 @@ class Forwarding:
         wanted: _Rules = {dpid: {} for dpid in self._standing if dpid not in self._left}
         for dpid, rules in wanted.items():
             own = {port.port for port in topology.host_ports(dpid)}
-            for share in range(routes.shares):
-                links = {port.port for port in routes.flood_ports(dpid, share)}
-                rules[Flood(share)] = tuple(sorted(own | links))
-            rules[Shares()] = (routes.bits,)
+            for bucket in range(routes.buckets):
+                links = {port.port for port in routes.flood_ports(dpid, bucket)}
+                rules[Flood(bucket)] = tuple(sorted(own | links))
+            rules[EcmpBits()] = (routes.bits,)
             for port in topology.link_ports(dpid):
                 rules[FromLink(port.port)] = ()
         for host in hosts:
             for dpid, rules in wanted.items():
                 rules.update(deliveries(routes, dpid, host.mac, host.port))
         self._wanted = wanted
-        bits = {self._standing[dpid].get(Shares(), (routes.bits,)) for dpid in wanted}
+        bits = {self._standing[dpid].get(EcmpBits(), (routes.bits,)) for dpid in wanted}
         mixed = bits != {(routes.bits,)}
         changes = [
             change
@@ -205,18 +205,18 @@ class Forwarding:
     def _first(
         self, standing: Mapping[RuleKey, Value], wanted: Mapping[RuleKey, Value], mixed: bool
     ) -> dict[RuleKey, Value]:
-        """What a bridge should have after the first step. ``mixed``: bridges do not agree in how many shares
+        """What a bridge should have after the first step. ``mixed``: bridges do not agree in how many buckets
         there are, and so not in which a frame belongs to.
         """
         rules: dict[RuleKey, Value] = {}
         # First of all floods: whatever else is said comes to a bridge that has let go of its old ports.
-        floods = [key.share for key in {**standing, **wanted} if isinstance(key, Flood)]
-        for share in floods:
-            shares = floods if mixed else [share]
-            kept = [{*_flood(rules, each)} for each in shares for rules in (standing, wanted)]
-            rules[Flood(share)] = tuple(sorted(set.intersection(*kept)))
-        # Rules for few shares mean the same where many are told apart, but not the other way round.
-        rules[Shares()] = max(standing.get(Shares(), wanted[Shares()]), wanted[Shares()])
+        floods = [key.bucket for key in {**standing, **wanted} if isinstance(key, Flood)]
+        for bucket in floods:
+            buckets = floods if mixed else [bucket]
+            kept = [{*_flood(rules, each)} for each in buckets for rules in (standing, wanted)]
+            rules[Flood(bucket)] = tuple(sorted(set.intersection(*kept)))
+        # Rules for few buckets mean the same where many are told apart, but not the other way round.
+        rules[EcmpBits()] = max(standing.get(EcmpBits(), wanted[EcmpBits()]), wanted[EcmpBits()])
         rules |= {key: value for key, value in wanted.items() if isinstance(key, FromLink)}
         known = (_macs(standing) & _macs(wanted)) - self._unconfirmed.keys()
         for source, here in ((standing, False), (wanted, True)):
@@ -242,7 +242,7 @@ class Forwarding:
 def _keys(mac: str) -> list[RuleKey]:
     """All the keys that rules for a host may have."""
     return [
-        Deliver(mac, share, (1 << bits) - 1) for bits in range(HASH_BITS + 1) for share in range(1 << bits)
+        Deliver(mac, bucket, (1 << bits) - 1) for bits in range(HASH_BITS + 1) for bucket in range(1 << bits)
     ]
 
 
@@ -268,20 +268,20 @@ def _macs(rules: Mapping[RuleKey, Value]) -> set[str]:
     return {key.mac for key in rules if isinstance(key, Deliver)}
 
 
-def _flood(rules: Mapping[RuleKey, Value], share: int) -> Value:
-    return rules.get(Flood(share), rules.get(Flood(), ()))
+def _flood(rules: Mapping[RuleKey, Value], bucket: int) -> Value:
+    return rules.get(Flood(bucket), rules.get(Flood(), ()))
 
 
 def deliveries(routes: Routes, dpid: int, mac: str, port: PortKey) -> dict[RuleKey, Value]:
-    """The rules by which a switch sends on what is for a host behind ``port``: one if all shares go the
-    same way, otherwise one for as few low bits of the share as tell the ways apart.
+    """The rules by which a switch sends on what is for a host behind ``port``: one if all buckets go the
+    same way, otherwise one for as few low bits of the bucket as tell the ways apart.
     """
     if port.dpid == dpid:
         return {Deliver(mac, 0, 0): (port.port,)}
-    hops = [routes.next_hop(dpid, port.dpid, share) for share in range(routes.shares)]
+    hops = [routes.next_hop(dpid, port.dpid, bucket) for bucket in range(routes.buckets)]
     if None in hops:
         return {}
     size = 1
-    while any(hops[share] != hops[share % size] for share in range(routes.shares)):
+    while any(hops[bucket] != hops[bucket % size] for bucket in range(routes.buckets)):
         size *= 2
-    return {Deliver(mac, share, size - 1): (hop.port,) for share in range(size) if (hop := hops[share])}
+    return {Deliver(mac, bucket, size - 1): (hop.port,) for bucket in range(size) if (hop := hops[bucket])}

@@ -64,7 +64,7 @@ class Routes:
                 self._trees[dpid] = trees
             if _is_tree(graph.subgraph(component)):
                 self._loopless |= component
-        # Three trees have 3, 3 and 2 of 8 shares, not 2, 1 and 1 of 4.
+        # Three trees have 3, 3 and 2 of 8 buckets, not 2, 1 and 1 of 4.
         uneven = 1 if widest & (widest - 1) else 0
         self.bits = min(HASH_BITS, (widest - 1).bit_length() + uneven)
 
@@ -74,27 +74,27 @@ class Routes:
         return frozenset(self._trees)
 
     @property
-    def shares(self) -> int:
-        """In how many shares the flows are divided: ``2 ** bits``."""
+    def buckets(self) -> int:
+        """In how many buckets the flows are divided: ``2 ** bits``."""
         return 1 << self.bits
 
-    def share(self, key: FlowKey) -> int:
-        """The share that a flow belongs to."""
-        return flow_hash(key) & (self.shares - 1)
+    def bucket(self, key: FlowKey) -> int:
+        """The bucket that a flow belongs to."""
+        return flow_hash(key) & (self.buckets - 1)
 
-    def next_hop(self, dpid: int, towards: int, share: int = 0) -> PortKey | None:
-        """The port by which a switch sends on a share's frames for another switch; None: no way."""
+    def next_hop(self, dpid: int, towards: int, bucket: int = 0) -> PortKey | None:
+        """The port by which a switch sends on a bucket's frames for another switch; None: no way."""
         trees = self._trees.get(dpid, [])
         if not trees or towards not in self._trees or self._trees[towards] is not trees:
             return None
-        return self._towards(trees, towards, share % len(trees)).get(dpid)
+        return self._towards(trees, towards, bucket % len(trees)).get(dpid)
 
-    def tree_way(self, source: int, target: int, share: int) -> Way | None:
-        """The way of a share from switch to switch along its tree; None if there is none."""
+    def tree_way(self, source: int, target: int, bucket: int) -> Way | None:
+        """The way of a bucket from switch to switch along its tree; None if there is none."""
         hops: list[Hop] = []
         at = source
         while at != target:
-            port = self.next_hop(at, target, share)
+            port = self.next_hop(at, target, bucket)
             if port is None:
                 return None
             far = self._far_end(at, port)
@@ -127,17 +127,17 @@ class Routes:
         candidates = self.shortest(source, target)
         if not candidates:
             return None
-        trees = {self.tree_way(source, target, share) for share in range(self.shares)}
+        trees = {self.tree_way(source, target, bucket) for bucket in range(self.buckets)}
         if trees == set(candidates):
-            return self.tree_way(source, target, self.share(key))
+            return self.tree_way(source, target, self.bucket(key))
         return candidates[flow_hash(key) % len(candidates)]
 
-    def flood_ports(self, dpid: int, share: int = 0) -> frozenset[PortKey]:
-        """The link ports of a switch by which a share's floods are sent on: those of its tree."""
+    def flood_ports(self, dpid: int, bucket: int = 0) -> frozenset[PortKey]:
+        """The link ports of a switch by which a bucket's floods are sent on: those of its tree."""
         trees = self._trees.get(dpid, [])
         if not trees:
             return frozenset()
-        tree = trees[share % len(trees)]
+        tree = trees[bucket % len(trees)]
         return frozenset(tree.edges[edge]["port"][dpid] for edge in tree.edges(dpid))
 
     def alive(self, way: Way) -> bool:

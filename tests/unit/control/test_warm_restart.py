@@ -5,7 +5,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.control import warm_restart
-from fairq_ryu.fabric.topology.forwarding import Deliver, Flood, FromLink, Shares
+from fairq_ryu.fabric.topology.forwarding import Deliver, EcmpBits, Flood, FromLink
 from fairq_ryu.model import FlowKey
 from fairq_ryu.openflow import pipeline
 from tests.unit.fakes import DATAPATH, ryu_decode, wire
@@ -31,7 +31,7 @@ def stats(*messages):
 def everything():
     return [
         *pipeline.pipeline(DATAPATH),
-        *pipeline.shares(DATAPATH, 2),
+        *pipeline.ecmp_buckets(DATAPATH, 2),
         *pipeline.hold(DATAPATH, 3),
         pipeline.from_link(DATAPATH, 9, True),
         pipeline.flood(DATAPATH, 0, [1, 9]),
@@ -52,7 +52,7 @@ def test_what_was_installed_is_read_back():
         Flood(3): (1, 8),
         Deliver(MAC, 0, 0): (1,),
         Deliver(MAC, 2, 3): (9,),
-        Shares(): (2,),
+        EcmpBits(): (2,),
     }
     assert found.hosts == [(MAC, 1)]
     assert found.pins == [KEY, FlowKey("fe80::1", "fe80::2", 80, 40000)]

@@ -2,7 +2,7 @@
 
 import networkx as nx
 
-from fairq_ryu.fabric.topology.forwarding import Deliver, Flood, Forwarding, FromLink, Shares, deliveries
+from fairq_ryu.fabric.topology.forwarding import Deliver, EcmpBits, Flood, Forwarding, FromLink, deliveries
 from fairq_ryu.fabric.topology.graph import Topology
 from fairq_ryu.fabric.topology.hosts import HostTable
 from fairq_ryu.fabric.topology.routing import Routes
@@ -48,15 +48,15 @@ def test_delivery_follows_the_trees():
     graph, edges = fat_tree(4)
     found = Routes(graph, edges)
     there = PortKey(1007, 1)
-    for share in range(found.shares):
+    for bucket in range(found.buckets):
         at = 1000
         for _ in range(6):
             rules = deliveries(found, at, MAC, there)
-            (port,) = next(v for k, v in rules.items() if share & k.mask == k.share)
+            (port,) = next(v for k, v in rules.items() if bucket & k.mask == k.bucket)
             if at == there.dpid:
                 break
-            assert PortKey(at, port) == found.next_hop(at, 1007, share)
-            at = next(hop[1].dpid for hop in found.tree_way(at, 1007, share)[:1])
+            assert PortKey(at, port) == found.next_hop(at, 1007, bucket)
+            at = next(hop[1].dpid for hop in found.tree_way(at, 1007, bucket)[:1])
         assert (at, port) == there
 
 
@@ -77,9 +77,9 @@ def test_only_what_has_changed_is_said():
     assert not [change for change in changes if isinstance(change.key, Deliver)]
     changes += finish(forwarding)
     said = {(change.dpid, change.key): change.value for change in changes}
-    assert said[1, FromLink(51)] == () and said[1, Shares()] == (1,)
+    assert said[1, FromLink(51)] == () and said[1, EcmpBits()] == (1,)
     assert said[2, Deliver(MAC, 0, 1)] == (51,)
-    # A share's frames are flooded by one spine, the other's by the other.
+    # A bucket's frames are flooded by one spine, the other's by the other.
     assert [len(said[dpid, Flood()]) for dpid in (1, 2, 101, 102)] in ([2, 3, 2, 1], [3, 2, 2, 1])
     assert [len(said[dpid, Flood(1)]) for dpid in (1, 2, 101, 102)] in ([2, 3, 1, 2], [3, 2, 1, 2])
     assert forwarding.update(topology, routes(topology), hosts) == [] and not forwarding.waiting

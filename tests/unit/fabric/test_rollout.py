@@ -89,9 +89,9 @@ def assert_shortest(sim):
         for host in sim.fabric.hosts:
             wanted |= deliveries(routes, dpid, host.mac, host.port)
         found = {
-            Deliver(mac, *share): ports
+            Deliver(mac, *bucket): ports
             for mac, rules in bridge.rules.items()
-            for share, ports in rules.items()
+            for bucket, ports in rules.items()
             if mac
         }
         assert found == wanted

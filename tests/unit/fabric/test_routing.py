@@ -61,7 +61,7 @@ def test_there_is_a_tree_for_every_spine_or_core(network, trees, bits):
     routes = Routes(*network)
     first = min(network[1])
     last = max(network[1])
-    ways = {routes.tree_way(first, last, share) for share in range(routes.shares)}
+    ways = {routes.tree_way(first, last, bucket) for bucket in range(routes.buckets)}
     assert len(ways) == trees and routes.bits == bits
     assert ways == set(routes.shortest(first, last))
 
@@ -92,7 +92,7 @@ def test_a_flow_goes_where_its_first_segments_went():
         for key in flows(50):
             for a in network[1]:
                 for b in network[1]:
-                    assert routes.way(a, b, key) == routes.tree_way(a, b, routes.share(key))
+                    assert routes.way(a, b, key) == routes.tree_way(a, b, routes.bucket(key))
 
 
 def test_without_one_link_the_others_are_still_all_used():
@@ -165,9 +165,9 @@ def test_any_network_is_flooded_without_loops_and_forwarded_symmetrically(networ
     assert nx.is_tree(tree)
     for a in graph:
         for b in graph:
-            for share in range(routes.shares):
-                way = routes.tree_way(a, b, share)
-                assert way is not None and reverse(way) == routes.tree_way(b, a, share)
+            for bucket in range(routes.buckets):
+                way = routes.tree_way(a, b, bucket)
+                assert way is not None and reverse(way) == routes.tree_way(b, a, bucket)
                 assert len({hop[0].dpid for hop in way}) == len(way)  # no switch twice
             chosen = routes.way(a, b, key)
             assert chosen in routes.shortest(a, b) and routes.alive(chosen)

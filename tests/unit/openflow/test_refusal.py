@@ -11,12 +11,12 @@ from fairq_ryu.openflow import refusal
 
 def words(kind: int, code: int, asked: int = ofp.OFPT_MULTIPART_REQUEST, **more: int) -> str:
     data = bytes([4, asked, 0, 16, 0, 0, 0, 7]) + bytes(8)
-    return refusal.words(SimpleNamespace(type=kind, code=code, data=data, **more))
+    return refusal.described(SimpleNamespace(type=kind, code=code, data=data, **more))
 
 
 def test_names_stand_for_numbers():
     # 1 and 11 were all that the log said of it.
-    assert words(1, 11) == "a question (BAD_REQUEST, BAD_PORT): the port has gone"
+    assert words(1, 11) == "a multipart request (BAD_REQUEST, BAD_PORT): the port does not exist"
     assert words(5, 1, ofp.OFPT_FLOW_MOD) == "a rule (FLOW_MOD_FAILED, TABLE_FULL): its table is full"
     assert words(4, 3, ofp.OFPT_FLOW_MOD) == "a rule (BAD_MATCH, BAD_DL_ADDR_MASK)"
 
@@ -25,15 +25,15 @@ def test_names_stand_for_numbers():
 def test_our_own_errors(code):
     said = words(0xFFFF, 0, ofp.OFPT_EXPERIMENTER, exp_type=code, experimenter=oxm.EXPERIMENTER_ID)
     assert said.startswith(f"thresholds of a queue (EXPERIMENTER, {code}): ")
-    assert words(0xFFFF, 0, exp_type=code, experimenter=1) == f"a question (EXPERIMENTER, {code})"
+    assert words(0xFFFF, 0, exp_type=code, experimenter=1) == f"a multipart request (EXPERIMENTER, {code})"
 
 
 def test_what_is_not_known_is_said_as_it_is():
     assert words(77, 5, 99) == "a message of type 99 (error type 77, code 5)"
-    assert words(1, 99) == "a question (BAD_REQUEST, code 99)"
+    assert words(1, 99) == "a multipart request (BAD_REQUEST, code 99)"
 
 
 @pytest.mark.parametrize("data", [None, b"", b"\x04\x12"])
 def test_without_the_refused_message(data):
-    found = refusal.words(SimpleNamespace(type=1, code=11, data=data))
-    assert found == "a message (BAD_REQUEST, BAD_PORT): the port has gone"
+    found = refusal.described(SimpleNamespace(type=1, code=11, data=data))
+    assert found == "a message (BAD_REQUEST, BAD_PORT): the port does not exist"
