@@ -24,7 +24,6 @@ from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.agent_polling import AgentPolling
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
-from fairq_ryu.control.discovery import Discovery
 from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.packet_ins import PacketIns
@@ -42,6 +41,7 @@ from fairq_ryu.policies.choice import choose
 from fairq_ryu.rest import handler, setup
 from fairq_ryu.ryu_compat import batched_io
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
+from fairq_ryu.ryu_compat.link_discovery import Discovery
 
 # Seconds between two ticks, and between two while ports are undecided between host and link.
 _TICK = 0.25

@@ -14,13 +14,13 @@ from ryu.topology.switches import LLDPPacket
 from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
-from fairq_ryu.control.discovery import Discovery
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.rerouting import Rerouting
 from fairq_ryu.control.syn_admission import SynAdmission
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import parse
+from fairq_ryu.ryu_compat.link_discovery import Discovery
 
 # Discovery frames have a cookie of Ryu's.
 KINDS = {

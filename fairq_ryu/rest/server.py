@@ -19,6 +19,7 @@ from typing import Any
 from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.reply import CLOSE, JSON, PROBLEM
 from fairq_ryu.rest.schema.base import quoted
+from fairq_ryu.ryu_compat import web_server
 from fairq_ryu.ryu_compat.runtime import eventlet_wsgi, hub, ryu_wsgi
 
 LOG = logging.getLogger(__name__)
@@ -226,8 +227,5 @@ def serve(listening: Any, application: Any) -> None:
 
 
 def install(wsgi: Any, application: Any) -> None:
-    """Make Ryu serve ``application`` where it would serve ``wsgi``. Ryu has no hook for the
-    class of its server, so the name is replaced; other applications are served as before.
-    """
-    usual = ryu_wsgi.WSGIServer
-    ryu_wsgi.WSGIServer = lambda instance: Server(application) if instance is wsgi else usual(instance)
+    """Let Ryu serve ``application`` where it would serve ``wsgi``."""
+    web_server.replace(wsgi, lambda: Server(application))

@@ -1,18 +1,47 @@
-"""Ryu in quarantine: every patch of Ryu and every workaround for eventlet, with its reason.
+"""Ryu in quarantine: every patch of Ryu and every workaround for Ryu or eventlet, with its reason.
 
-Ryu 4.34 is its last release (2020); its maintained copy that is installed here is c65ryu.
+Upstream: Ryu's last release is 4.34 (2020), and the project is no longer maintained. The copy that is
+installed here, c65ryu 5.0.0, is wrong in the same way in all rows below. It asks for eventlet 0.32.0, which
+Python 3.10 and newer cannot import; requirements.txt installs a later one without Ryu's own requirements.
 
-=======================  =====================================================================================
-module                   what is wrong without it
-=======================  =====================================================================================
-connection_class         Ryu's server ends when accept fails once, and decodes before any handshake
-switch_listener          connections before a handshake are not limited
-batched_io               one write a message, two reads; a peer that does not read stops all others
-limited_log              a remote peer fills the log
-cached_matches           decoding a short match takes half of the time of a packet-in
-experimenter_multipart   decoding a multipart reply takes time with the square of its length
-=======================  =====================================================================================
+Patches. A name in one of Ryu's modules is replaced, because Ryu has no setting for it:
 
-May import channel's message checks, Ryu and eventlet. Workarounds for Ryu and eventlet are here and nowhere
-else.
+======================  ==================================================================================
+module                  what is wrong in Ryu without it
+======================  ==================================================================================
+connection_class        the server for switches ends for good when ``accept`` fails once, e.g. without a
+                        free file descriptor; messages are decoded before any handshake, and some decoders
+                        never end on an element of length 0
+experimenter_multipart  the body of an experimenter reply is copied once per 16 bytes: 20 ms for 60,000
+cached_matches          decoding the match of a packet-in takes half of the packet-in's time
+link_discovery          the topology service uses the time of day, so a clock that is set breaks all links;
+                        its loop may sleep for ever when all bridges connect at once; it takes agents for
+                        switches, parses each packet-in twice, and fails on the removal of an unknown port
+web_server              the class of the REST server cannot be chosen
+======================  ==================================================================================
+
+Replacements. Our code runs where Ryu's would:
+
+======================  ==================================================================================
+switch_listener         connections and handshakes are not limited in number or time; a second connection
+                        may take the datapath id of a connected switch
+batched_io              each message is one write and two reads; ``send`` blocks all applications when one
+                        peer does not read; the rest of a message is waited for without limit
+limited_log             a remote peer can fill the log, one traceback for each message
+manager                 a missing configuration file or application ends ``ryu-manager`` with a traceback
+runtime                 nothing: these are the only names of Ryu and eventlet for ``rest`` and ``metrics``
+======================  ==================================================================================
+
+Workarounds that stay beside what they protect:
+
+- ``apps/settings.py`` and ``rest/handler.py`` test the OpenFlow port and the REST port before Ryu opens them:
+  Ryu logs a taken port and keeps running, or shares it with another Ryu. Both check the user's settings.
+- ``apps/settings.py`` ends the process with ``os._exit``: a plain exit waits for the threads of Ryu.
+- ``rest/streams.py`` sets ``eventlet.minimum_write_chunk_size``: eventlet's WSGI server collects 4 KiB before
+  it writes, and an event must be sent at once.
+- ``mininet_topos/__init__.py`` restores the logger class that Mininet replaces. That is no fault of Ryu's,
+  and ``mininet_topos`` cannot import this package.
+
+May import channel's message checks, model, Ryu and eventlet.
+A new patch of Ryu is a module here, with a row in this table.
 """

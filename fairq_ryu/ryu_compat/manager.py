@@ -1,7 +1,7 @@
-"""``ryu-manager``: Ryu's own, which says in one line what is wrong with its command line.
+"""``ryu-manager``: Ryu's own, with one-line errors for its command line.
 
-Ryu ends with a traceback when a file of ``--config-file`` or an application is not there. setup.py installs
-this in the place of Ryu's script; everything else is Ryu's.
+Ryu ends with a traceback when a file of ``--config-file`` or an application does not exist. setup.py installs
+this in place of Ryu's script; everything else is Ryu's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _OPTION = "--config-file"
 
 
 def main() -> int:
-    """Run Ryu with the arguments of the command line. Returns the exit code; 2: the user can put it right."""
+    """Run Ryu with the arguments of the command line. Returns the exit code; 2: an error that the user can
+    correct.
+    """
     try:
         check(sys.argv[1:])
         _run()
@@ -32,8 +34,8 @@ def main() -> int:
 
 
 def check(arguments: Sequence[str]) -> None:
-    """Raise :class:`UserError` if a file that is named is missing or cannot be read, or if there is no such
-    application of ours.
+    """Raise :class:`UserError` if a named file is missing or cannot be read, or if an application of this
+    project does not exist.
     """
     ours = [word for word in arguments if word.startswith("fairq_ryu.")]
     for file in _config_files(arguments):
@@ -42,7 +44,7 @@ def check(arguments: Sequence[str]) -> None:
                 f"{_OPTION}: there is no file {file}",
                 f"create it (it may be empty: touch {file}), or leave the option out",
             )
-        if ours:  # what other applications may write, Ryu knows best
+        if ours:  # the files of other applications are read by Ryu only
             files.read(file)
     for word in ours:
         if not _is_there(word):
@@ -58,7 +60,7 @@ def _config_files(arguments: Sequence[str]) -> list[Path]:
 def _is_there(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # what should be its package is none
+    except ModuleNotFoundError:  # its parent is not a package
         return False
 
 
@@ -73,7 +75,7 @@ def _no_app(name: str) -> UserError:
 
 
 def _run() -> None:
-    # Ryu's modules change Python's own when they are imported: not before they are needed.
+    # Importing Ryu's modules changes Python's own, so they are imported only when they are needed.
     from oslo_config import cfg
     from ryu import cfg as ryu_cfg
     from ryu.cmd import manager
@@ -83,11 +85,11 @@ def _run() -> None:
     except ModuleNotFoundError as error:
         named = [*ryu_cfg.CONF.app_lists, *ryu_cfg.CONF.app]
         if not any(f"{app}.".startswith(f"{error.name}.") for app in named):
-            raise  # an application is there, and lacks something itself
+            raise  # the application exists, and a module that it imports is missing
         app = next(app for app in named if f"{app}.".startswith(f"{error.name}."))
         raise _no_app(app) from None
     except (cfg.Error, OSError) as error:
-        # What Ryu's own reader of files makes of them: of options that were abbreviated, for one.
+        # Errors of Ryu's own reader of files, for example about abbreviated options.
         if isinstance(error, OSError) and error.filename is None:
             raise
         raise UserError(str(error).splitlines()[0], "see ryu-manager --help") from None

@@ -1,6 +1,6 @@
-"""What the REST interface and the metrics use of Ryu and eventlet; nothing else of theirs is imported there.
+"""The names of Ryu and eventlet that the REST interface and the metrics use. They import no others.
 
-Whoever replaces Ryu's event loop one day finds here what it must provide.
+A replacement of Ryu's event loop must provide these.
 """
 
 import eventlet

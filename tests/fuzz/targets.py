@@ -18,10 +18,10 @@ from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.apps import settings
 from fairq_ryu.apps.fairq import FairQApp
-from fairq_ryu.control.discovery import Discovery
 from fairq_ryu.rest import handler as rest
 from fairq_ryu.rest import setup
 from fairq_ryu.ryu_compat import batched_io, switch_listener
+from fairq_ryu.ryu_compat.link_discovery import Discovery
 from tests.unit.fakes import FakeDatapath
 
 # No input may keep a target for longer, seconds of CPU: a lease is two.

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 OURS = ("fairq_ryu", "mininet_topos")
 BELOW = {"fairq_ryu.errors", "fairq_ryu.model", "fairq_ryu.setting"}
 RUNTIME = "fairq_ryu.ryu_compat.runtime"
+WEB_SERVER = "fairq_ryu.ryu_compat.web_server"
 MATPLOTLIB = {"matplotlib", "numpy"}
 
 RYU = {"eventlet", "ryu"}
@@ -27,7 +28,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/channel": (BELOW | {"fairq_ryu.packet", "fairq_ryu.ryu_compat"}, RYU),
     "fairq_ryu/openflow": (BELOW | {"fairq_ryu.channel"}, RYU),
     "fairq_ryu/control": (CONTROLLER | {"fairq_ryu.openflow"}, RYU),
-    "fairq_ryu/rest": (CONTROLLER | {"fairq_ryu.control", RUNTIME}, {"pydantic", "webob"}),
+    "fairq_ryu/rest": (CONTROLLER | {"fairq_ryu.control", RUNTIME, WEB_SERVER}, {"pydantic", "webob"}),
     "fairq_ryu/metrics": (
         BELOW | {"fairq_ryu.control", "fairq_ryu.policies", RUNTIME},
         {"prometheus_client", "webob"},
@@ -221,3 +222,10 @@ def test_the_pure_parts_load_without_the_rest(module):
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == []
+
+
+def test_every_module_for_ryu_is_in_the_table_of_ryu_compat():
+    room = ROOT / "fairq_ryu/ryu_compat"
+    modules = {path.stem for path in room.glob("*.py")} - {"__init__"}
+    table = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
+    assert {line.split()[0] for line in table.splitlines() if line.partition(" ")[0] in modules} == modules

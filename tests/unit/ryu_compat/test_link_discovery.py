@@ -14,7 +14,7 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 from ryu.topology.switches import Port
 
-from fairq_ryu.control.discovery import Discovery
+from fairq_ryu.ryu_compat.link_discovery import Discovery
 
 Discovery.LLDP_SEND_PERIOD_PER_PORT = 0.05
 discovery = Discovery()
