@@ -1,6 +1,6 @@
-"""The nouns that every layer shares: flows, ports, queue samples and window plans.
+"""The types that every layer uses: flows, ports, queue samples and window plans.
 
-Nothing here does I/O or knows of OpenFlow. Addresses are text (``10.0.0.1``, ``fe80::1``), windows
+Nothing here does I/O or imports OpenFlow. Addresses are text (``10.0.0.1``, ``fe80::1``), windows
 and queues are bytes, rates bytes per second, times seconds.
 """
 
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
-# The hash of a flow's addresses and ports, by which it is given one of several paths. Bit i is the parity of
-# bit i of both addresses and bit i + HASH_PORT_SHIFT of both ports: Linux gives clients every second port.
+# The hash of a flow's addresses and ports, which selects one of several paths. Bit i is the parity of bit i
+# of both addresses and bit i + HASH_PORT_SHIFT of both ports: Linux gives clients every second port.
 HASH_BITS = 4
 HASH_PORT_SHIFT = 1
 
 
 class FlowKey(NamedTuple):
-    """One direction of a TCP connection: ``src`` is the one that sends the data."""
+    """One direction of a TCP connection: ``src`` sends the data."""
 
     src: str
     dst: str
@@ -28,12 +28,12 @@ class FlowKey(NamedTuple):
 
     @property
     def reversed(self) -> FlowKey:
-        """The other direction: the one that the ACKs of this data take."""
+        """The other direction: that of the ACKs of this data."""
         return FlowKey(self.dst, self.src, self.dport, self.sport)
 
     @property
     def connection(self) -> FlowKey:
-        """The same key for both directions: the one that sorts first."""
+        """A key that is the same for both directions: the smaller of the two."""
         return min(self, self.reversed)
 
     @property
@@ -58,10 +58,11 @@ class PortKey(NamedTuple):
 
 
 class FlowPath(NamedTuple):
-    """The way of a connection through the fabric.
+    """The path of a connection through the fabric.
 
-    ``forward``: the ports by which segments of the first direction leave, switch by switch, ending with
-    the receiver's host port; ``backward``: the same for the answers, ending with the sender's host port.
+    ``forward``: the ports through which segments of the first direction leave, switch by switch, ending with
+    the receiver's host port; ``backward``: the same for the other direction, ending with the sender's host
+    port.
     """
 
     forward: tuple[PortKey, ...]
@@ -76,7 +77,7 @@ class FlowPath(NamedTuple):
 class TcpSegment(NamedTuple):
     """A copied TCP segment: its flow (``key.src`` sent it), flags, numbers and SYN options.
 
-    ``wscale`` is None without the option, ``mss`` 0 without; both are only there in a SYN.
+    ``wscale`` is None and ``mss`` is 0 without the option; only a SYN has them.
     """
 
     key: FlowKey
@@ -123,10 +124,10 @@ class SegmentState(NamedTuple):
 class QueueSample(NamedTuple):
     """The queue of a port at one moment, as its switch reports it.
 
-    ``backlog`` and ``peak`` (since the last sample), ``limit`` and ``mean`` (over the time since the
-    last sample) in bytes; ``rate`` of the port in bytes per second (0: not known); ``drops`` in
-    packets, by the queue's own count (only differences mean something); ``active`` is the number of
-    flows whose data left by the port lately and that have no rule of their own.
+    ``backlog`` and ``peak`` (since the last sample), ``limit`` and ``mean`` (over the time since the last
+    sample) in bytes; ``rate`` of the port in bytes per second (0: not known); ``drops`` in packets, by the
+    queue's own count (use differences only); ``active``: the number of flows whose data left through the port
+    recently and that have no rule of their own.
     """
 
     backlog: int
@@ -146,9 +147,9 @@ class Congestion(StrEnum):
 
 
 class Thresholds(NamedTuple):
-    """When a switch is to say that a port is congested: ``cng`` and ``nom`` are the depths, bytes, at which
-    it becomes so and ceases to be (``nom < cng``); 0 and 0: never. ``drops``: packets that the queue drops
-    are handed to the controller.
+    """The thresholds of a port's congestion: ``cng`` and ``nom`` are the queue lengths, bytes, at which it
+    begins and ends (``nom < cng``); 0 and 0: never. ``drops``: packets that the queue drops are sent to the
+    controller.
     """
 
     cng: int
@@ -157,8 +158,8 @@ class Thresholds(NamedTuple):
 
 
 class Announcement(NamedTuple):
-    """What an application has said of a flow: ``size`` in bytes (None: without end), ``deadline`` in seconds
-    of the clock that ``now`` is of (None: none).
+    """An application's announcement of a flow: ``size`` in bytes (None: without end), ``deadline`` in seconds
+    of the clock of ``now`` (None: none).
     """
 
     size: int | None
@@ -166,9 +167,10 @@ class Announcement(NamedTuple):
 
 
 class FlowProgress(NamedTuple):
-    """How far a flow is by the switch's count: ``acked`` bytes that its receiver has acknowledged, ``sent``
-    payload bytes that have left by the port (sent again, counted again), ``rtt`` its round-trip time in
-    seconds as its handshake showed it (0: not seen), ``established`` whether the handshake is complete.
+    """The progress of a flow by the switch's count: ``acked``: bytes that its receiver has acknowledged;
+    ``sent``: payload bytes that have left through the port, retransmissions included; ``rtt``: its round-trip
+    time in seconds, measured in the handshake (0: not seen); ``established``: whether the handshake is
+    complete.
     """
 
     acked: int
@@ -179,12 +181,12 @@ class FlowProgress(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlowInfo:
-    """What a policy is told of a flow: one direction, on one port.
+    """A flow as a policy sees it: one direction, on one port.
 
-    ``mss`` is what the receiver of the data announced (bytes), ``step`` the granularity of the window
-    it advertises (``1 << wscale`` bytes; 1 without scaling), ``owner`` the host, VM or tenant that
-    sends (its address unless something better is known); ``opener`` the port by which the first SYN of the
-    connection came into the network (None: not known).
+    ``mss``: the MSS that the receiver of the data announced, bytes; ``step``: the granularity of the window
+    that it advertises (``1 << wscale`` bytes; 1 without scaling); ``owner``: the host, VM or tenant that
+    sends (its address if nothing better is known); ``opener``: the port where the first SYN of the connection
+    entered the network (None: not known).
     """
 
     key: FlowKey

@@ -221,7 +221,7 @@ def _value(name: str, raw: bytes) -> int | str:
 
 
 def rule_target(match: MatchFields) -> int | FlowKey:
-    """What a rule's match names: a port number, or the flow of the ACKs it lowers.
+    """The target of a rule's match: a port number, or the flow of the ACKs whose windows it lowers.
 
     Raises :class:`OpenFlowError` if the match is neither ``in_port`` alone nor a full 5-tuple.
     """

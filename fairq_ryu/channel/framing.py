@@ -1,4 +1,4 @@
-"""What encloses the bodies of the channel's messages: OpenFlow's header, and the experimenter's.
+"""The headers around the bodies of the channel's messages: OpenFlow's and the experimenter's.
 
 The controller's end creates Ryu messages for a datapath, which Ryu numbers and encodes. The agent's end
 creates bytes, because Ryu only decodes what switches send.

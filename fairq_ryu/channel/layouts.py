@@ -1,8 +1,8 @@
-"""What is inside messages from switches, walked by the same lengths as Ryu's parser walks: matches, actions,
-instructions, and the bodies of multipart replies (ONF OpenFlow 1.3.5, section 7).
+"""Checks of the parts of messages from switches: matches, actions, instructions, and the bodies of multipart
+replies (ONF OpenFlow 1.3.5, section 7). They follow the same length fields as Ryu's parser.
 
-Every function takes the message and where a part of it begins and ends, and raises :class:`Malformed` if
-something in it is shorter than its own header, or leaves its parent.
+Every function takes the message and the offsets where a part of it begins and ends, and raises
+:class:`Malformed` if an element is shorter than its own header or extends beyond its parent.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from itertools import pairwise
 _H = struct.Struct("!H")
 _HH = struct.Struct("!HH")
 _HBB = struct.Struct("!HBB")
-# Ryu copies the rest of some parts once for each of their elements. Nobody's are longer than this, bytes.
-_MOST_PART = 8192
-# An action may hold actions (Nicira's conntrack action does); not those again.
-_MOST_DEPTH = 3
+# Ryu copies the rest of some parts once for each of their elements, so their size is limited, bytes.
+_MAX_PART = 8192
+# An action may contain actions (Nicira's conntrack action does), up to this depth.
+_MAX_DEPTH = 3
 
 _OXM_EXPERIMENTER = 0xFFFF
 _ONF = 0x4F4E4600
 _NICIRA = 0x00002320
 BUNDLE_CONTROL = (_ONF, 2300)
-# Lengths of instructions and actions that have just one; Ryu goes on by these, whatever the message says.
+# Lengths of instructions and actions of a fixed size; Ryu advances by these whatever the length field says.
 _GOTO_TABLE, _WRITE_METADATA, _METER = 1, 2, 6
 _WITH_ACTIONS = (3, 4, 5)
 _INSTRUCTIONS = {_GOTO_TABLE: 8, _WRITE_METADATA: 24, _METER: 8}
@@ -37,7 +37,7 @@ _QUEUE_PROPERTIES = {1: 16, 2: 16, 0xFFFF: 16}
 
 
 class Malformed(ValueError):
-    """A message that must not be decoded; says why."""
+    """A message that must not be decoded; the text says why."""
 
 
 def padded(length: int) -> int:
@@ -46,7 +46,9 @@ def padded(length: int) -> int:
 
 
 def need(have: int, least: int, exactly: bool = False) -> None:
-    """Refuse what is shorter than ``least`` bytes, or has not ``exactly`` so many."""
+    """Raise :class:`Malformed` if ``have`` bytes are fewer than ``least`` or, with ``exactly``, another
+    number.
+    """
     if have < least or (exactly and have != least):
         raise Malformed(f"{have} bytes instead of {'' if exactly else 'at least '}{least}")
 
@@ -54,8 +56,8 @@ def need(have: int, least: int, exactly: bool = False) -> None:
 def elements(
     data: bytes, start: int, end: int, least: int, what: str, pad: bool = True
 ) -> list[tuple[int, int, int]]:
-    """Elements that begin with their type and length, 16 bits each: type, start, length without padding.
-    The last one's padding may be missing.
+    """Elements that begin with their type and length, 16 bits each: type, offset, length without padding. The
+    padding of the last one may be missing.
     """
     found = []
     while start < end:
@@ -76,7 +78,7 @@ def _fits(what: str, start: int, length: int, least: int, end: int) -> None:
 
 
 def _entries(data: bytes, start: int, end: int, least: int, what: str) -> list[tuple[int, int]]:
-    """Entries that begin with their length, 16 bits: where each begins and ends."""
+    """Entries that begin with their length, 16 bits: the offsets where each begins and ends."""
     found = []
     while start < end:
         if start + least > end:
@@ -92,7 +94,7 @@ def _entries(data: bytes, start: int, end: int, least: int, what: str) -> list[t
 
 
 def match(data: bytes, start: int, end: int) -> int:
-    """A match. Returns the end of its padding, which must be there."""
+    """Check a match. Returns the end of its padding, which must not be missing."""
     if start + 8 > end:
         raise Malformed(f"match at byte {start} is cut off")
     kind, length = _HH.unpack_from(data, start)
@@ -108,7 +110,7 @@ def match(data: bytes, start: int, end: int) -> int:
 
 
 def _oxm(data: bytes, start: int, end: int) -> int:
-    """A match field. Returns its length with its header."""
+    """Check a match field. Returns its length with its header."""
     if start + 4 > end:
         raise Malformed(f"match field at byte {start} is cut off")
     oxm_class, field, size = _HBB.unpack_from(data, start)
@@ -117,16 +119,16 @@ def _oxm(data: bytes, start: int, end: int) -> int:
         header = 4
         if start + 8 <= end and field >> 1 == 0 and data[start + 4 : start + 8] == _ONF.to_bytes(4, "big"):
             header = 6
-    # At least one byte of value, and as many of the mask.
+    # At least one byte of value, and one of the mask if there is one.
     _fits("match field", start, 4 + size, 4 + header + 1 + (field & 1), end)
     return 4 + int(size)
 
 
 def _actions(data: bytes, start: int, end: int, depth: int = 0) -> None:
-    if depth >= _MOST_DEPTH:
+    if depth >= _MAX_DEPTH:
         raise Malformed(f"action at byte {start}: actions within actions within actions")
     for kind, at, length in elements(data, start, end, 8, "action", pad=False):
-        if length % 8 or length > _MOST_PART:
+        if length % 8 or length > _MAX_PART:
             raise Malformed(f"action at byte {at} says length {length}")
         if kind == _SET_FIELD:
             _oxm(data, at + 4, at + length)
@@ -150,7 +152,7 @@ def _nicira(data: bytes, at: int, length: int, depth: int) -> None:
 
 
 def _controller2(data: bytes, start: int, end: int) -> None:
-    """Its properties, by the way that Ryu goes: it takes all but one kind for 8 bytes long."""
+    """Check its properties with the lengths that Ryu uses: it takes all but one kind for 8 bytes long."""
     while start < end:
         if start + 4 > end:
             raise Malformed(f"property at byte {start} is cut off")
@@ -177,7 +179,7 @@ def _instructions(data: bytes, start: int, end: int) -> None:
 
 
 def _fixed(size: int, single: bool = False) -> Callable[[bytes, int, int], None]:
-    """A body of structures of one size, or of ``single`` one."""
+    """The check of a body of structures of one size, or of a ``single`` one."""
 
     def check(_data: bytes, start: int, end: int) -> None:
         if single:
@@ -226,15 +228,15 @@ def _tables(data: bytes, start: int, end: int) -> None:
         found = elements(data, at + 64, last, 4, "property")
         for kind, prop, length in found:
             _table_property(data, kind, prop, length)
-        # Ryu needs the padding between properties, and makes do without it behind the last.
+        # Ryu needs the padding between properties, but not behind the last.
         for (_, one, length), (_, following, _) in pairwise(found):
             if one + padded(length) != following:
                 raise Malformed(f"property at byte {following} begins in the padding before it")
 
 
 def _table_property(data: bytes, kind: int, start: int, length: int) -> None:
-    if length > _MOST_PART:
-        raise Malformed(f"property at byte {start} says length {length}, more than {_MOST_PART}")
+    if length > _MAX_PART:
+        raise Malformed(f"property at byte {start} says length {length}, more than {_MAX_PART}")
     first, end = start + 4, start + length
     if kind in (0, 1) or kind in (4, 5, 6, 7):
         elements(data, first, end, 4, "id", pad=False)
@@ -248,8 +250,8 @@ def _table_property(data: bytes, kind: int, start: int, length: int) -> None:
 
 
 def _four_byte_data(start: int, length: int) -> None:
-    """A property of an experimenter: 12 bytes and data of 4 bytes each."""
-    if length < 12 or length % 4 or length > _MOST_PART:
+    """Check an experimenter's property: 12 bytes, and data in units of 4 bytes."""
+    if length < 12 or length % 4 or length > _MAX_PART:
         raise Malformed(f"property at byte {start} says length {length}")
 
 
@@ -280,21 +282,21 @@ MULTIPARTS: dict[int, Callable[[bytes, int, int], None]] = {
 
 
 def queues(data: bytes, start: int, end: int) -> None:
-    """Queues with their properties. Ryu does not get past a property that it does not know."""
+    """Check queues with their properties. Ryu never gets past a property of a kind that it does not know."""
     while start < end:
         if start + 16 > end:
             raise Malformed(f"queue at byte {start} is cut off")
         length = _H.unpack_from(data, start + 8)[0]
         _fits("queue", start, length, 16, end)
         for kind, at, size in elements(data, start + 16, start + length, 8, "property", pad=False):
-            if kind not in _QUEUE_PROPERTIES or size > _MOST_PART:
+            if kind not in _QUEUE_PROPERTIES or size > _MAX_PART:
                 raise Malformed(f"property at byte {at} has type {kind} and length {size}")
             _fits("property", at, size, _QUEUE_PROPERTIES[kind], start + length)
         start += length
 
 
 def bundle_properties(data: bytes, start: int, end: int) -> None:
-    """The properties of a bundle message (ONF extension 230)."""
+    """Check the properties of a bundle message (ONF extension 230)."""
     for _, at, length in elements(data, start, end, 4, "property"):
-        if length > _MOST_PART:
-            raise Malformed(f"property at byte {at} says length {length}, more than {_MOST_PART}")
+        if length > _MAX_PART:
+            raise Malformed(f"property at byte {at} says length {length}, more than {_MAX_PART}")

@@ -1,4 +1,4 @@
-"""Ryu's OpenFlow 1.3 codec, for the agent: numbers (``ofp``), messages (``parser``) and addresses."""
+"""Ryu's OpenFlow 1.3 codec, for the agent: constants (``ofp``), messages (``parser``) and addresses."""
 
 from ryu.lib import addrconv
 from ryu.ofproto import ofproto_v1_3 as ofp

@@ -1,8 +1,8 @@
-"""Is a message from a switch well formed? Asked before Ryu decodes it, and done without Ryu.
+"""Checks whether a message from a switch is well formed, before Ryu decodes it.
 
-Ryu's parser for OpenFlow 1.3 walks by the lengths that it finds: an element of length 0 keeps it for ever,
-and some kinds of an element that it does not know do so as well. Every length that it walks by is therefore
-checked first: at least the element's own header, and within its parent. Layouts: ONF OpenFlow 1.3.5.
+Ryu's parser for OpenFlow 1.3 advances by the length fields of the message: an element of length 0, and some
+kinds of elements that it does not know, make it loop for ever. So every length is checked first: it must
+cover at least the element's own header and end within its parent. Layouts: ONF OpenFlow 1.3.5.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ NAMES = {
     ROLE_REPLY: "ROLE_REPLY",
     GET_ASYNC_REPLY: "GET_ASYNC_REPLY",
 }
-# Messages that a switch sends of its own accord, and may send before it has answered our first questions.
-UNASKED = {EXPERIMENTER, PACKET_IN, FLOW_REMOVED, PORT_STATUS}
+# Asynchronous messages; a switch may send them before it has answered the first requests.
+ASYNCHRONOUS = {EXPERIMENTER, PACKET_IN, FLOW_REMOVED, PORT_STATUS}
 _HANDSHAKE = {HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY}
-# Before the handshake is over the others are short. After it all may be as long as the 16 bits of the header
-# can say: replies with statistics use all of that.
-_LONG = {MULTIPART_REPLY, *UNASKED}
+# Before the handshake is complete all other messages are short. After it, the only limit is that of the
+# header's 16-bit length: replies with statistics use all of it.
+_LONG = {MULTIPART_REPLY, *ASYNCHRONOUS}
 _SHORT_BYTES = 1024
 _HELLO_BITMAP = 1
 _PORT_DESC = 13
-# Matches of no more bytes come again and again; a packet-in has one of 12 or 16.
+# Matches up to this size recur and are cached, bytes; a packet-in has one of 12 or 16.
 _COMMON_MATCH = 32
 
 
 class Phase(IntEnum):
-    """How far a connection is: before its HELLO, before its features and ports are known, and after."""
+    """The phase of a connection: before its HELLO, before its features and ports are known, after that."""
 
     GREETING = 0
     JOINING = 1
@@ -59,24 +59,24 @@ class Phase(IntEnum):
 
 
 def name(kind: int) -> str:
-    """What a type of message is called."""
+    """The name of a message type."""
     return NAMES.get(kind, f"type {kind}")
 
 
 def check_header(version: int, kind: int, length: int, phase: Phase) -> None:
-    """May such a message come now, with that length? Raises :class:`Malformed`."""
+    """Check whether such a message is allowed in this phase, with that length. Raises :class:`Malformed`."""
     if length < HEADER.size:
         raise Malformed(f"length {length} in the header, less than the header's own 8 bytes")
     if kind not in NAMES:
         raise Malformed("a switch sends no such message")
-    # Which version is spoken is only known when both have said HELLO.
+    # The version is negotiated only when both sides have sent HELLO.
     if version != VERSION and not (phase == Phase.GREETING and kind in (HELLO, ERROR)):
         raise Malformed(f"version {version:#04x} instead of {VERSION:#04x}")
     if phase == Phase.JOINED:
         return
     known = kind in _HANDSHAKE
     if phase == Phase.JOINING:
-        known = known or kind in (FEATURES_REPLY, MULTIPART_REPLY) or kind in UNASKED
+        known = known or kind in (FEATURES_REPLY, MULTIPART_REPLY) or kind in ASYNCHRONOUS
     if not known:
         raise Malformed("not allowed before the handshake is complete")
     if length > _SHORT_BYTES and kind not in _LONG:
@@ -94,8 +94,8 @@ def check(message: bytes, phase: Phase) -> None:
 
 
 def offers_1_3(hello: bytes) -> bool:
-    """Does a HELLO offer OpenFlow 1.3, by its bitmap or, without one, by its version? It must have passed
-    :func:`check`.
+    """Whether a HELLO that has passed :func:`check` offers OpenFlow 1.3: by its bitmap or, without one, by
+    its version.
     """
     for kind, start, length in elements(hello, HEADER.size, len(hello), 4, "element"):
         if kind == _HELLO_BITMAP and length >= 8:
@@ -111,7 +111,7 @@ def _error(message: bytes) -> None:
     need(len(message), 12)
     kind = struct.unpack_from("!H", message, 8)[0]
     quoted = 16 if kind == 0xFFFF else 12
-    # HELLO_FAILED carries a text, all others the beginning of what was refused.
+    # HELLO_FAILED contains a text, all others the beginning of the refused message.
     need(len(message), quoted if kind == 0 else quoted + HEADER.size)
 
 

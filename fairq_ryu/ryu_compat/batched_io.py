@@ -241,7 +241,7 @@ class SwitchConnection(controller.Datapath):
             self._check_version(message)
             # Versions are checked here, without Ryu, which does not know how the elements are padded.
             version, message = ofp.OFP_VERSION, message[: HEADER.size]
-        elif not self.joined and kind in wellformed.UNASKED:
+        elif not self.joined and kind in wellformed.ASYNCHRONOUS:
             return  # no handler is active yet
         elif not self.joined and kind == wellformed.ERROR:
             raise Refused("it sent error type {} code {}".format(*struct.unpack_from("!HH", message, 8)))

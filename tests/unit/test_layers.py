@@ -15,6 +15,7 @@ OURS = ("fairq_ryu", "mininet_topos")
 BELOW = {"fairq_ryu.errors", "fairq_ryu.model", "fairq_ryu.setting"}
 RUNTIME = "fairq_ryu.ryu_compat.runtime"
 WEB_SERVER = "fairq_ryu.ryu_compat.web_server"
+LINK_DISCOVERY = "fairq_ryu.ryu_compat.link_discovery"
 MATPLOTLIB = {"matplotlib", "numpy"}
 
 RYU = {"eventlet", "ryu"}
@@ -27,7 +28,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/packet": (BELOW, set()),
     "fairq_ryu/channel": (BELOW | {"fairq_ryu.packet", "fairq_ryu.ryu_compat"}, RYU),
     "fairq_ryu/openflow": (BELOW | {"fairq_ryu.channel"}, RYU),
-    "fairq_ryu/control": (CONTROLLER | {"fairq_ryu.openflow"}, RYU),
+    "fairq_ryu/control": (CONTROLLER | {"fairq_ryu.openflow", LINK_DISCOVERY}, RYU),
     "fairq_ryu/rest": (CONTROLLER | {"fairq_ryu.control", RUNTIME, WEB_SERVER}, {"pydantic", "webob"}),
     "fairq_ryu/metrics": (
         BELOW | {"fairq_ryu.control", "fairq_ryu.policies", RUNTIME},

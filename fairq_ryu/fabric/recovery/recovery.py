@@ -1,19 +1,20 @@
-"""Recovery of segments that a port's queue has dropped: what is to be told to senders, and what is put back.
+"""Recovery of segments that a port's queue has dropped: duplicate ACKs to senders, and reinjection of
+segments.
 
-RSED (section 4 of the paper that SED comes from), with the rules that keep it honest on real stacks. Pure.
-Three things come in: segments that were dropped, what receivers have acknowledged, and queues. What goes out
-is a list of actions.
+RSED (section 4 of the paper that SED comes from), with the rules that keep it correct on real stacks. Pure.
+The inputs are dropped segments, the acknowledgements of receivers, and queue samples; the output is a list of
+actions.
 
-Duplicate ACKs tell the sender that a segment is missing. They are due only while the receiver's own
-acknowledgement *is* the first byte of what was lost: before that they would repeat an old number, after that
-they would be wrong. One hole is told once. A SYN has no acknowledgement before it, and nothing follows a FIN
-that duplicates could speak for: both are only put back.
+Duplicate ACKs report a missing segment to its sender. They are sent only while the receiver's own
+acknowledgement number *is* the first byte of the lost segment: before that they would repeat an old number,
+after that they would be wrong. They are sent once for each hole. A SYN has no acknowledgement before it, and
+no segment follows a FIN that duplicates could be answers to: both are reinjected only.
 
-Segments are put back when the queue is below its threshold, so many that it is filled in part. One with a
-timestamp is sent when its receiver has been asked: a later segment may have come, and with it a newer
-timestamp, and the receiver would discard what carries an older one.
+Segments are reinjected when the queue is below its threshold, until it is filled in part. A segment with a
+timestamp is sent when its receiver's state is known: a later segment with a newer timestamp may have arrived,
+and the receiver would discard a segment with an older one.
 
-What is remembered is bounded in bytes per port and in time; what is forgotten is never acted on.
+The stored losses are limited in bytes per port and in time; a loss that was forgotten causes no action.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from fairq_ryu.fabric.flows.connection import is_after
 from fairq_ryu.fabric.recovery.losses import Loss, Losses
 from fairq_ryu.model import FlowKey, PortKey, SegmentState, TcpSegment
 
-# A segment that is lost again each time it is put back has a reason that this cannot mend.
-MOST_TIMES_BACK = 3
-# Receivers are asked for in turns of so many: the switch has other things to do as well.
-ASKED_AT_ONCE = 32
-# Segments are put back up to this part of the buffer: it takes the controller a round trip until more can be,
-# and the port is not to run dry meanwhile.
+# A segment that is lost again after each reinjection has a cause that reinjection cannot remove.
+MAX_REINJECTIONS = 3
+# The maximum number of receivers in one request: the switch has other requests to answer.
+MAX_KEYS_PER_REQUEST = 32
+# Segments are reinjected up to this part of the buffer: the next ones follow a round trip of the controller
+# later, and the queue should not become empty meanwhile.
 FILL = 0.5
-# A receiver whose state does not come within so many seconds is waited for no longer.
+# The limit of the wait for the state of a receiver, seconds.
 ANSWER_S = 0.05
-# Actions that may be taken at once, in seconds of their rate.
+# The burst of actions, in seconds of their rate.
 _BURST = 0.05
 
 
 class Mode(StrEnum):
-    """What is done about a loss."""
+    """The remedies for a loss."""
 
     DUPACK = "dupack"
     REINJECT = "reinject"
@@ -49,15 +50,15 @@ class Mode(StrEnum):
 
 
 class SendDuplicates(NamedTuple):
-    """Send three duplicates of ``state.ack`` to ``flow.src``: all numbers are those of ``state``."""
+    """Send three duplicates of ``state.ack`` to ``flow.src``, with the numbers of ``state``."""
 
     flow: FlowKey
     state: SegmentState
 
 
 class Reinject(NamedTuple):
-    """Send the frame out by the port that has dropped it. ``tsecr``: what its receiver echoes; an older
-    timestamp it would discard (None: not known, or the frame has none).
+    """Send the frame through the port that has dropped it. ``tsecr``: the timestamp that its receiver echoes;
+    it would discard an older one (None: not known, or the frame has none).
     """
 
     port: PortKey
@@ -66,7 +67,7 @@ class Reinject(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Ask a switch for the state of these receivers: the directions that their ACKs take."""
+    """Request the state of these receivers from a switch; the keys are the directions of their ACKs."""
 
     dpid: int
     keys: tuple[FlowKey, ...]
@@ -77,32 +78,32 @@ Action = SendDuplicates | Reinject | Ask
 
 @dataclass(slots=True)
 class Counters:
-    """What has become of losses, in segments. Each that was ``tracked`` ends in one of ``acked``,
+    """The outcomes of losses, in segments. Each that was ``tracked`` ends in one of ``acked``,
     ``expired``, ``overflow`` and ``forgotten``.
     """
 
     lost: int = 0  # reported by switches
-    ignored: int = 0  # pure ACKs, resets, what cannot be read, what the mode has no remedy for
-    tracked: int = 0  # remembered
-    repeated: int = 0  # reported again while remembered: sent again by its sender or put back by us
-    truncated: int = 0  # came cut short, and cannot be put back
-    duplicates: int = 0  # told to the sender
-    reinjected: int = 0  # put back
-    acked: int = 0  # the receiver has got it meanwhile
+    ignored: int = 0  # pure ACKs, resets, unreadable frames, and those the mode has no remedy for
+    tracked: int = 0  # stored
+    repeated: int = 0  # reported again while stored: retransmitted by its sender or reinjected
+    truncated: int = 0  # arrived cut short, and cannot be reinjected
+    duplicates: int = 0  # reported to the sender by duplicate ACKs
+    reinjected: int = 0  # sent again by the controller
+    acked: int = 0  # acknowledged by the receiver meanwhile
     expired: int = 0  # forgotten because of age
     overflow: int = 0  # forgotten because of newer ones
     forgotten: int = 0  # forgotten with their flow or port
-    limited: int = 0  # times that the rate was reached
+    limited: int = 0  # actions delayed by the rate limit
 
 
 class Recovery:
-    """The losses of all ports, and what is done about them.
+    """The losses of all ports and the actions for them.
 
-    ``bytes_per_port``: what a port remembers at most; ``age_s``: a loss is forgotten this many seconds after
-    it was last reported or acted on; ``ask_s``: receivers are asked for no more often than this; ``rate``:
-    told and put back together, segments per second at most.
+    ``bytes_per_port``: the maximum size of the stored segments of a port; ``age_s``: a loss is forgotten this
+    many seconds after its last report or action; ``ask_s``: the minimum interval between requests for a
+    receiver; ``rate``: the maximum number of duplicates and reinjections together, segments per second.
 
-    Raises ValueError if one of these makes no sense, or the mode is none.
+    Raises ValueError if one of these is not possible, or if there is no such mode.
     """
 
     def __init__(
@@ -113,12 +114,12 @@ class Recovery:
         self.mode = Mode(mode)
         self.counters = Counters()
         self._losses = Losses(bytes_per_port, age_s)
-        # What is only put back needs no answer; it just need not be put back if the receiver has got it.
+        # Reinjection alone needs no reply; a reply only avoids a reinjection of what the receiver has got.
         self._ask_s = ask_s if self.mode is not Mode.REINJECT else 10 * ask_s
-        # In the order of time, and never more than the rate allows within age_s.
-        self._told: dict[tuple[FlowKey, int], float] = {}
-        # Flows of which something may depend on their receivers' answers: those that have not been asked for
-        # yet, and the others by the time of that.
+        # In the order of time, and limited by the rate within age_s.
+        self._reported: dict[tuple[FlowKey, int], float] = {}
+        # Flows with an action that depends on their receivers' state: those not requested yet, and the others
+        # by the time of the last request.
         self._unasked: dict[FlowKey, None] = {}
         self._asked: dict[FlowKey, float] = {}
         self._rate = rate
@@ -126,14 +127,14 @@ class Recovery:
         self._filled_at: float | None = None
 
     def __len__(self) -> int:
-        """So many losses are remembered."""
+        """The number of stored losses."""
         return len(self._losses)
 
     def used(self, port: PortKey) -> int:
-        """Bytes that a port remembers."""
+        """The size of the stored segments of a port, bytes."""
         return self._losses.used(port)
 
-    # What comes in
+    # Inputs
 
     def lost(
         self,
@@ -147,9 +148,9 @@ class Recovery:
     ) -> list[Action]:
         """A port's queue has dropped a frame.
 
-        ``frame`` may be cut short of its ``total_len`` bytes. ``segment`` and ``payload`` are what its TCP
-        headers say (None: no TCP, or unreadable); ``segment.key`` is the direction of the data. ``stamped``:
-        it carries a timestamp.
+        ``frame`` may be shorter than its ``total_len`` bytes. ``segment`` and ``payload`` come from its TCP
+        header (None: no TCP, or unreadable); ``segment.key`` is the direction of the data. ``stamped``: it
+        has a timestamp.
         """
         self.counters.lost += 1
         self.counters.expired += self._losses.expire(port, now)
@@ -163,10 +164,10 @@ class Recovery:
         elif not whole:
             self.counters.truncated += 1
             frame = b""
-        tell = self.mode is not Mode.REINJECT and not control and not self._was_told(segment, now)
+        tell = self.mode is not Mode.REINJECT and not control and not self._was_reported(segment, now)
         self._remember(Loss(segment.key, segment.seq, port, now, frame, tell, stamped=stamped))
-        # Nothing that is put back depends on the answer. In a burst a question for each would take long; the
-        # next ``due`` asks for many at once.
+        # No reinjection depends on the reply. In a burst one request for each loss would take long; the next
+        # ``due`` requests many states at once.
         return self._ask_now(segment.key, now) if tell and self.mode is Mode.DUPACK else []
 
     def _remember(self, loss: Loss) -> None:
@@ -176,7 +177,7 @@ class Recovery:
             loss.times_back = old.times_back
             if not loss.frame and old.port == loss.port:
                 loss.frame = old.frame
-            if loss.times_back >= MOST_TIMES_BACK:
+            if loss.times_back >= MAX_REINJECTIONS:
                 loss.frame = b""
             self._losses.drop(old)
         elif loss.open:
@@ -188,17 +189,17 @@ class Recovery:
         if loss.flow not in self._asked:
             self._unasked.setdefault(loss.flow)
 
-    def _was_told(self, segment: TcpSegment, now: float) -> bool:
-        """Told once is told: a sender that is recovering already takes nothing from more of the same."""
-        while self._told:
-            first = next(iter(self._told))
-            if now - self._told[first] <= self._losses.age_s:
+    def _was_reported(self, segment: TcpSegment, now: float) -> bool:
+        """Whether duplicates were sent for this hole: further ones do not help a sender in recovery."""
+        while self._reported:
+            first = next(iter(self._reported))
+            if now - self._reported[first] <= self._losses.age_s:
                 break
-            del self._told[first]
-        return (segment.key, segment.seq) in self._told
+            del self._reported[first]
+        return (segment.key, segment.seq) in self._reported
 
     def states(self, states: Iterable[SegmentState], now: float) -> list[Action]:
-        """What receivers have acknowledged, as a switch has last seen it."""
+        """The last segments of receivers, as a switch has seen them."""
         actions: list[Action] = []
         for state in states:
             flow = state.key.reversed
@@ -214,9 +215,9 @@ class Recovery:
                 elif is_after(state.ack, loss.seq):
                     self._losses.drop(loss)
                     self.counters.acked += 1
-                elif loss.tell and state.ack == loss.seq and _can_tell(state) and self._token(now):
+                elif loss.tell and state.ack == loss.seq and _can_duplicate(state) and self._token(now):
                     loss.tell = False
-                    self._told[flow, loss.seq] = now
+                    self._reported[flow, loss.seq] = now
                     self._losses.touch(loss, now)
                     self.counters.duplicates += 1
                     actions.append(SendDuplicates(flow, state))
@@ -234,12 +235,12 @@ class Recovery:
         return action
 
     def queue(self, port: PortKey, backlog: int, threshold: int, now: float, buffer: int = 0) -> list[Action]:
-        """The port's queue is ``backlog`` bytes long; below ``threshold`` there is room for what was lost, up
-        to :data:`FILL` of its ``buffer`` (0: not known), or to the threshold if that is more.
+        """The port's queue is ``backlog`` bytes long. Below ``threshold``, lost segments are reinjected up to
+        :data:`FILL` of its ``buffer`` (0: not known), or to the threshold if that is more.
 
-        To be called once for each reading of the queue. Flows take turns, a segment each, those that have
-        waited longest first; of one flow, the oldest. All that is put back fits between ``backlog`` and
-        that, with what waits for its receiver's answer.
+        To be called once for each sample of the queue. Flows take turns, one segment each, those that have
+        waited longest first; of one flow, the oldest segment. The reinjected segments and those that wait for
+        their receivers' state fit between ``backlog`` and that limit.
         """
         self.counters.expired += self._losses.expire(port, now)
         actions: list[Action] = []
@@ -261,17 +262,17 @@ class Recovery:
         return actions + self._ask(wanted, now)
 
     def due(self, now: float) -> list[Action]:
-        """What time brings: losses grow old, and receivers that something depends on are asked for, those
-        first that were never or that have waited longest. To be called about every ``ask_s``, or more often.
+        """Remove old losses and request the state of receivers that an action depends on, those first that
+        were never requested or that have waited longest. To be called about every ``ask_s``, or more often.
         """
         for port in self._losses.ports:
             self.counters.expired += self._losses.expire(port, now)
         flows: list[FlowKey] = []
-        while self._unasked and len(flows) < ASKED_AT_ONCE:
+        while self._unasked and len(flows) < MAX_KEYS_PER_REQUEST:
             flow = next(iter(self._unasked))
             del self._unasked[flow]
             flows += [flow] * self._is_open(flow)
-        while self._asked and len(flows) < ASKED_AT_ONCE:
+        while self._asked and len(flows) < MAX_KEYS_PER_REQUEST:
             flow, at = next(iter(self._asked.items()))
             if now - at < self._ask_s:
                 break
@@ -280,9 +281,9 @@ class Recovery:
         return self._ask(flows, now)
 
     def forget(self, flow: FlowKey) -> None:
-        """A direction is over: its connection was reset, or its ports are used for another.
+        """A direction has ended: its connection was reset, or its ports are used for another one.
 
-        Not to be called for a FIN: what was lost before it is still missing.
+        Not to be called for a FIN: segments that were lost before it are still missing.
         """
         for loss in self._losses.of_flow(flow):
             self._losses.drop(loss)
@@ -291,36 +292,36 @@ class Recovery:
         self._asked.pop(flow, None)
 
     def forget_port(self, port: PortKey) -> None:
-        """A port has gone, or is not governed any more."""
+        """A port was removed, or is no longer governed."""
         for loss in self._losses.of_port(port):
             self._losses.drop(loss)
             self.counters.forgotten += 1
 
-    # Bounds in time
+    # Requests and rate
 
     def _is_open(self, flow: FlowKey) -> bool:
         return any(loss.open for loss in self._losses.of_flow(flow))
 
     def _ask_now(self, flow: FlowKey, now: float) -> list[Action]:
-        """Ask for the receiver of a flow, unless that was done just now."""
+        """Request the state of a flow's receiver, unless it was requested less than ``ask_s`` ago."""
         at = self._asked.get(flow)
         if not self._is_open(flow) or (at is not None and now - at < self._ask_s):
             return []
         return self._ask([flow], now)
 
     def _ask(self, flows: Iterable[FlowKey], now: float) -> list[Action]:
-        """Ask for the receivers of these flows, which have open losses."""
+        """Request the state of the receivers of these flows, which have open losses."""
         wanted: dict[int, list[FlowKey]] = {}
         for flow in flows:
             self._unasked.pop(flow, None)
-            self._asked.pop(flow, None)  # it is the last now
+            self._asked.pop(flow, None)  # it moves to the end
             self._asked[flow] = now
             last = next(loss for loss in reversed(self._losses.of_flow(flow)) if loss.open)
             wanted.setdefault(last.port.dpid, []).append(flow.reversed)
         return [Ask(dpid, tuple(keys)) for dpid, keys in wanted.items()]
 
     def _token(self, now: float) -> bool:
-        """May one more segment be sent? If not, it stays due."""
+        """Take a token for one more segment. False if there is none: the segment stays due."""
         if self._filled_at is not None:
             grown = max(0.0, now - self._filled_at) * self._rate
             self._tokens = min(self._most_tokens, self._tokens + grown)
@@ -332,6 +333,6 @@ class Recovery:
         return True
 
 
-def _can_tell(state: SegmentState) -> bool:
-    """Is all known of the receiver that a duplicate ACK of it needs?"""
+def _can_duplicate(state: SegmentState) -> bool:
+    """Whether everything is known of the receiver that a duplicate ACK needs."""
     return not state.fin and state.has_timestamps is not None

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from fairq_ryu.fabric.recovery.losses import ENTRY_BYTES, FLOW_PART
 from fairq_ryu.fabric.recovery.recovery import (
     ANSWER_S,
-    ASKED_AT_ONCE,
-    MOST_TIMES_BACK,
+    MAX_KEYS_PER_REQUEST,
+    MAX_REINJECTIONS,
     Ask,
     Mode,
     Recovery,
@@ -234,9 +234,9 @@ def test_a_frame_goes_out_only_by_the_port_that_dropped_it():
 
 def test_what_was_put_back_and_dropped_again_is_put_back_a_few_times():
     recovery = made("reinject")
-    for round_ in range(MOST_TIMES_BACK + 2):
+    for round_ in range(MAX_REINJECTIONS + 2):
         lose(recovery, 1000, round_ / 10)
-        assert len(recovery.queue(P1, 0, K, round_ / 10)) == (round_ < MOST_TIMES_BACK)
+        assert len(recovery.queue(P1, 0, K, round_ / 10)) == (round_ < MAX_REINJECTIONS)
     assert recovery.counters.tracked == 1
 
 
@@ -445,10 +445,10 @@ def test_who_has_waited_longest_is_asked_for_first():
 
 def test_many_are_asked_for_in_many_messages():
     recovery = made("dupack")
-    for number in range(ASKED_AT_ONCE + 1):
+    for number in range(MAX_KEYS_PER_REQUEST + 1):
         lose(recovery, 1, of=flow(number))
     # In turns, each in one message.
-    for count in (ASKED_AT_ONCE, 1, 0):
+    for count in (MAX_KEYS_PER_REQUEST, 1, 0):
         asked = recovery.due(0.5)
         assert [len(each.keys) for each in asked if isinstance(each, Ask)] == [count] * bool(count)
 
