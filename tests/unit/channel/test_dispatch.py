@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
+from pathlib import Path
 
 import pytest
 
@@ -61,12 +63,14 @@ def test_a_number_has_one_handler():
         table.add(LENGTH, lambda *_: None)
 
 
-def test_the_numbers_of_the_messages_are_distinct():
-    """The request and the reply of a multipart have the same number, and are declared in the same module."""
+def test_the_numbers_of_the_messages_are_distinct_and_documented():
+    """And documented. The request and the reply of a multipart have the same number and the same module."""
     module_of: dict[int, str] = {}
     for found in pkgutil.iter_modules(channel.__path__):
         module = importlib.import_module(f"fairq_ryu.channel.{found.name}")
         for number in {each.number for each in vars(module).values() if isinstance(each, Incoming)}:
             assert number not in module_of, (number, found.name, module_of[number])
             module_of[number] = found.name
-    assert sorted(module_of) == [1, 2, 3, 4, 5]
+    page = (Path(__file__).parents[3] / "docs/window-channel.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| (?:multipart|message) type [^|]+ \| (\d+) \|$", page, re.M)
+    assert sorted(map(int, documented)) == sorted(module_of)
