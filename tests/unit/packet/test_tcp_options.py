@@ -22,6 +22,7 @@ TIMESTAMPS = bytes.fromhex("080a0000000700000009")
         (b"\3\3\x0f", 0, 14),  # the largest scale of RFC 7323
         (MSS + END + WSCALE, 1460, None),
         (MSS + b"\3\1\7", 1460, None),  # a size less than the option's own header
+        (b"\3\1" + WSCALE, 0, None),  # likewise: what follows cannot be read
         (MSS + b"\3\4\7", 1460, None),  # a size that is not a window scale's, and cut off
         (b"\2\3\5" + WSCALE, 0, 7),  # an MSS of another size is none
         (b"\2", 0, None),
