@@ -332,7 +332,7 @@ def test_an_interrupted_run_leaves_nothing(clean, tmp_path, number, delay):
         os.killpg(started.pid, number)
     _none, said = started.communicate(timeout=30)
     assert started.returncode == 130, said
-    # Known and open: a child between fork and exec gets the signal too, and Python prints that it ignored it.
+    # Known and open: a child between fork and exec gets the signal too; Python prints what it ignored.
     said = re.sub(
         r"Exception ignored in: [^\n]*\nTraceback .*?Interrupted[^\n]*\n", "", said, flags=re.DOTALL
     )
