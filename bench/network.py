@@ -20,7 +20,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.measure.machine import find_program
 from fairq_ryu.experiments.testbed import free_port, remove_interfaces
 from fairq_ryu.experiments.traffic.workers import RunError
-from mininet_topos.commands import CommandError, die_with_parent, end_process, run
+from mininet_topos.commands import CommandError, child_setup, end_process, run
 
 ROOT = Path(__file__).resolve().parent.parent
 BRIDGE = "fqbench"
@@ -37,7 +37,7 @@ class Child:
     def __init__(self, log: Path, *argv: str) -> None:
         self.log = log
         self.heard = 0  # bytes of the log that `wait_for` has passed over
-        with log.open("wb") as handle:
+        with log.open("wb") as handle, child_setup() as prepare:
             self.process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -45,7 +45,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
                 start_new_session=True,  # Ctrl-C on the terminal is for us; we end it
-                preexec_fn=die_with_parent(),
+                preexec_fn=prepare,
             )
 
     def wait_for(self, words: str) -> None:
@@ -72,15 +72,16 @@ class Generator:
 
     def __init__(self, host: Any, *arguments: str) -> None:
         self.name = str(host.name)
-        self.process: subprocess.Popen[bytes] = host.popen(
-            [sys.executable, "-S", "-s", "-m", "bench.load", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            cwd=str(ROOT),
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
-            preexec_fn=die_with_parent(signal.SIGKILL),
-        )
+        with child_setup(signal.SIGKILL) as prepare:
+            self.process: subprocess.Popen[bytes] = host.popen(
+                [sys.executable, "-S", "-s", "-m", "bench.load", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                cwd=str(ROOT),
+                env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+                preexec_fn=prepare,
+            )
         if self.hear(_WAIT_SECONDS) != "ready":
             raise RunError(f"the load in {self.name} does not start")
 

@@ -9,10 +9,12 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NETLINK_GENERIC = 16
 _GENL_ID_CTRL = 0x10
 _CTRL_CMD_GETFAMILY = 3
@@ -47,20 +49,32 @@ def run(argv: Sequence[str], stdin: str | None = None, timeout: float = 30.0) ->
     return done.stdout
 
 
-def die_with_parent(signum: int = signal.SIGTERM) -> Callable[[], None]:
-    """A ``preexec_fn``: the kernel sends the child ``signum`` when its parent dies, even by SIGKILL.
+@contextmanager
+def child_setup(death_signal: int = signal.SIGTERM) -> Iterator[Callable[[], None]]:
+    """A ``preexec_fn`` for one child that is started inside this block.
 
-    The library is opened here, before the fork, since little is safe between fork and exec.
+    The kernel sends the child ``death_signal`` when its parent dies, even by SIGKILL. A signal that ends
+    programs is blocked meanwhile: it would run the parent's handler in the child, between fork and exec. The
+    child has the default actions and gets the signal then, as if it had arrived after exec.
     """
+    # The library is opened here, before the fork, since little is safe between fork and exec.
     libc = ctypes.CDLL(None, use_errno=True)
     parent = os.getpid()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _END_SIGNALS)
 
     def prepare() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, int(signum), 0, 0, 0)
+        libc.prctl(_PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
         if os.getppid() != parent:  # the parent ended between fork and prctl
             os._exit(1)
+        for number in _END_SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # an ignored signal stays ignored, as by exec
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    return prepare
+    try:
+        yield prepare
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def process_mark(pid: int) -> str:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from mininet.link import Link
 
-from mininet_topos.commands import CommandError, die_with_parent, end_process, run
+from mininet_topos.commands import CommandError, child_setup, end_process, run
 from mininet_topos.links import ShallowLink
 
 PROGRAM = Path(__file__).resolve().parent / "delayline" / "delayline"
@@ -94,15 +94,16 @@ class DelayLine:
         if self.log is not None:
             log = self.log.open("wb")
         try:
-            self._process = subprocess.Popen(
-                [str(PROGRAM), str(max(1, round(self.rtt * 1000)))],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                bufsize=0,
-                start_new_session=True,  # Ctrl-C on the terminal must not reach it
-                preexec_fn=die_with_parent(),
-            )
+            with child_setup() as prepare:
+                self._process = subprocess.Popen(
+                    [str(PROGRAM), str(max(1, round(self.rtt * 1000)))],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    bufsize=0,
+                    start_new_session=True,  # Ctrl-C on the terminal must not reach it
+                    preexec_fn=prepare,
+                )
         finally:
             if not isinstance(log, int):
                 log.close()

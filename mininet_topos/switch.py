@@ -18,7 +18,7 @@ from mininet.node import OVSSwitch
 
 from mininet_topos.commands import (
     CommandError,
-    die_with_parent,
+    child_setup,
     end_process,
     end_processes,
     has_kernel_datapath,
@@ -154,14 +154,15 @@ class FairQSwitch(OVSSwitch):
             handle, path = tempfile.mkstemp(prefix=f"fairq-agent-{self.name}-", suffix=".log")
             self._agent_log = Path(path)
         try:
-            self._agent_process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=handle,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C on the terminal is for Mininet; it ends the agent in `stop`
-                preexec_fn=die_with_parent(),
-            )
+            with child_setup() as prepare:
+                self._agent_process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=handle,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # Ctrl-C is for Mininet, which ends the agent in `stop`
+                    preexec_fn=prepare,
+                )
         except OSError as error:
             raise SwitchError(
                 f"cannot start {command[0]}: {error.strerror}: check $FAIRQ or set up again"

@@ -22,7 +22,7 @@ from fairq_ryu.experiments.measure.machine import BARE, GENERIC_APP, app_of, fin
 from fairq_ryu.experiments.measure.queues import read_status
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic.workers import RunError, Worker, end_all
-from mininet_topos.commands import CommandError, die_with_parent, end_process, run
+from mininet_topos.commands import CommandError, child_setup, end_process, run
 from mininet_topos.plans import Dumbbell, FatTree, Incast, LeafSpine
 
 CONNECT_SECONDS = 30.0
@@ -161,7 +161,7 @@ class Testbed:
             # The controller accepts one of the two only.
             del environment["FAIRQ_TOKEN"]
             self.token = given.read_text().strip()
-        with (self.logs / "controller.log").open("wb") as log:
+        with (self.logs / "controller.log").open("wb") as log, child_setup() as prepare:
             self._controller = subprocess.Popen(
                 [*command, app],
                 env=environment,
@@ -169,7 +169,7 @@ class Testbed:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=die_with_parent(),
+                preexec_fn=prepare,
             )
 
     def _token_file(self) -> Path | None:

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -332,10 +331,6 @@ def test_an_interrupted_run_leaves_nothing(clean, tmp_path, number, delay):
         os.killpg(started.pid, number)
     _none, said = started.communicate(timeout=30)
     assert started.returncode == 130, said
-    # Known and open: a child between fork and exec gets the signal too; Python prints what it ignored.
-    said = re.sub(
-        r"Exception ignored in: [^\n]*\nTraceback .*?Interrupted[^\n]*\n", "", said, flags=re.DOTALL
-    )
     assert "Traceback" not in said
     assert not (tmp_path / "result.json").exists()
     assert until(lambda: not processes(), 5), processes()

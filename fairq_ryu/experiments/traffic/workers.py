@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mininet_topos.commands import die_with_parent
+from mininet_topos.commands import child_setup
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -45,7 +45,7 @@ class Worker:
             role,
             *arguments,
         ]
-        with log.open("ab") as errors:
+        with log.open("ab") as errors, child_setup() as prepare:
             self.process = place.popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -53,7 +53,7 @@ class Worker:
                 stderr=errors,
                 bufsize=0,
                 env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"},
-                preexec_fn=die_with_parent(),
+                preexec_fn=prepare,
             )
         self._log = log
         self._pending = b""
