@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
-_END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NETLINK_GENERIC = 16
 _GENL_ID_CTRL = 0x10
 _CTRL_CMD_GETFAMILY = 3
@@ -50,24 +50,28 @@ def run(argv: Sequence[str], stdin: str | None = None, timeout: float = 30.0) ->
 
 
 @contextmanager
-def child_setup(death_signal: int = signal.SIGTERM) -> Iterator[Callable[[], None]]:
+def child_setup(death_signal: int = signal.SIGTERM, ignore: bool = False) -> Iterator[Callable[[], None]]:
     """A ``preexec_fn`` for one child that is started inside this block.
 
-    The kernel sends the child ``death_signal`` when its parent dies, even by SIGKILL. A signal that ends
-    programs is blocked meanwhile: it would run the parent's handler in the child, between fork and exec. The
-    child has the default actions and gets the signal then, as if it had arrived after exec.
+    The kernel sends the child ``death_signal`` when its parent dies, even by SIGKILL. SIGINT, SIGTERM and
+    SIGHUP are blocked meanwhile, because they would run the parent's handlers in the child, between fork and
+    exec. One that arrives then is for the parent, which ends its children; the child discards it, and has the
+    default actions after exec, or with ``ignore`` none.
     """
     # The library is opened here, before the fork, since little is safe between fork and exec.
     libc = ctypes.CDLL(None, use_errno=True)
     parent = os.getpid()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _END_SIGNALS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, END_SIGNALS)
 
     def prepare() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
         if os.getppid() != parent:  # the parent ended between fork and prctl
             os._exit(1)
-        for number in _END_SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # an ignored signal stays ignored, as by exec
+        for number in END_SIGNALS:
+            # What the parent ignores stays ignored, as by exec. To ignore a signal discards a pending one.
+            keep = ignore or signal.getsignal(number) is signal.SIG_IGN
+            signal.signal(number, signal.SIG_IGN)
+            if not keep:
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from mininet.node import Host
 
+from mininet_topos.shells import ShieldedShell
+
 # The congestion controls that namespaces may choose; only the first network namespace may change the list.
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 _OFFLOADS = "tso off gso off gro off tx off"
@@ -21,7 +23,7 @@ class HostError(Exception):
     """A host cannot be configured."""
 
 
-class FairQHost(Host):
+class FairQHost(ShieldedShell, Host):
     """A Mininet host for TCP measurements. ``cc`` names its congestion control (``cubic``).
 
     Offloads must be off: TCP hangs through OVS's userspace datapath with unfinished checksums, and a queue of

@@ -27,6 +27,7 @@ from mininet_topos.commands import (
     run,
 )
 from mininet_topos.links import ShallowIntf
+from mininet_topos.shells import ShieldedShell
 
 READY_SECONDS = 15.0  # for one agent: loading and attaching eBPF programs on many ports takes a few seconds
 END_SECONDS = 5.0  # for one agent, from SIGTERM to its end
@@ -55,7 +56,7 @@ def fairq_program() -> list[str]:
     )
 
 
-class FairQSwitch(OVSSwitch):
+class FairQSwitch(ShieldedShell, OVSSwitch):
     """Open vSwitch, OpenFlow 1.3, fail mode secure, with one ``fairq agent`` beside it.
 
     The agents of a network start side by side: ``start`` leaves its agent loading, and when all switches are

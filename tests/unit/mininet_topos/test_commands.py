@@ -29,20 +29,32 @@ def raising():
 
 
 @pytest.mark.parametrize("number", ENDS)
-def test_a_signal_before_exec_ends_the_child_as_after_exec(raising, number):
+def test_a_signal_before_exec_is_for_the_parent_and_one_after_it_ends_the_child(raising, number):
     with child_setup() as prepare:
 
         def late():
             os.kill(os.getpid(), number)
             prepare()
 
-        child = subprocess.Popen(["sleep", "60"], stderr=subprocess.PIPE, preexec_fn=late)
+        command = ["sh", "-c", "echo started; exec sleep 60"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        child = subprocess.Popen(command, preexec_fn=late, text=True, **pipes)
     try:
-        assert child.communicate(timeout=10)[1] == b""
+        assert child.stdout.readline() == "started\n"
+        child.send_signal(number)
+        assert child.communicate(timeout=10)[1] == ""
         assert child.returncode == -number
     finally:
         child.kill()
         child.wait()
+
+
+def test_a_child_can_be_started_that_ignores_them(raising):
+    with child_setup(ignore=True) as prepare:
+        child = subprocess.Popen(
+            ["sh", "-c", "kill -TERM $$; echo on"], stdout=subprocess.PIPE, preexec_fn=prepare
+        )
+    assert child.communicate(timeout=10)[0] == b"on\n"
 
 
 def test_the_parent_gets_its_signal_when_the_child_is_there(raising):

@@ -1,0 +1,29 @@
+"""The shells of Mininet's nodes, started so that a signal to our process group cannot end one half-way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mininet_topos.commands import END_SIGNALS, child_setup
+
+
+class ShieldedShell:
+    """Mixin for Mininet nodes, before the node's class.
+
+    Mininet waits for the prompt of a node's shell without a limit. ``mnexec`` gives the shell a session of
+    its own, but until then Ctrl-C or a signal to the group ends it, and Mininet waits for ever. Here the
+    signals are ignored until ``env``, which follows ``mnexec``, gives the shell the default actions back.
+    """
+
+    shell: Any = None
+
+    def _popen(self, cmd: list[str], **params: Any) -> Any:
+        """Mininet's own, for the shell and for programs; see :meth:`mininet.node.Node._popen`."""
+        start = super()._popen  # type: ignore[misc]
+        if self.shell is not None:  # a program in the node: whoever starts it decides
+            return start(cmd, **params)
+        behind = cmd.index("env") + 1
+        names = ",".join(number.name.removeprefix("SIG") for number in END_SIGNALS)
+        with child_setup(ignore=True) as prepare:
+            command = [*cmd[:behind], f"--default-signal={names}", *cmd[behind:]]
+            return start(command, preexec_fn=prepare, **params)
