@@ -1,5 +1,5 @@
-"""The commands: ``fairq`` with its subcommands, and ``ryu-manager``.
+"""The command ``fairq`` with its subcommands.
 
 May import everything; nothing imports it.
-A subcommand is a module here and a parser in main.py.
+A subcommand is a module in commands/, listed in main.py.
 """
