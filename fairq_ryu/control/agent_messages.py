@@ -35,7 +35,8 @@ class Arrival(NamedTuple):
 
 class AgentMessages:
     """Decodes what agents send and calls the handlers. ``on_flow_records`` gets the agent, the records of all
-    of its ports, and the time. Malformed messages are counted and logged, and change nothing.
+    of its ports, and the time. Malformed messages are counted and logged, and change nothing, except that
+    a malformed reply ends its request, too.
     """
 
     def __init__(
@@ -83,6 +84,9 @@ class AgentMessages:
         try:
             route(Arrival(self, link, message.xid, more, now), bytes(body.data))
         except MalformedBody as error:
+            if route.incoming is queue_depth.REPLY and not more:
+                # Otherwise the next request for queues would wait until this one times out.
+                link.queue_reply_complete(now)
             self._counts.malformed += 1
             name = route.incoming.name
             self._log.warning("agent of bridge %016x: malformed %s: %s", link.dpid, name, error)

@@ -36,12 +36,14 @@ class Made:
         tracker = FlowTracker(self.site.fabric, self.site.flows, self.site.windows, log)
         self.messages = AgentMessages(self.site.windows, tracker.recorded, self.counts, log)
 
-    def reply(self, exp_type: int, data: bytes, more: bool = False, **about: Any) -> None:
+    def reply(
+        self, exp_type: int, data: bytes, more: bool = False, now: float = 10.5, **about: Any
+    ) -> None:
         body = SimpleNamespace(experimenter=about.pop("experimenter", oxm.EXPERIMENTER_ID), exp_type=exp_type)
         body.data = data
         message = {"datapath": self.site.agent, "body": body, "xid": 7} | about
         flags = ofp.OFPMPF_REPLY_MORE if more else 0
-        self.messages.reply(SimpleNamespace(**message, flags=flags), 10.5)
+        self.messages.reply(SimpleNamespace(**message, flags=flags), now)
 
     def notice(self, data: bytes, exp_type: int = congestion.EXP_TYPE_CONGESTION) -> None:
         message = {"experimenter": oxm.EXPERIMENTER_ID, "exp_type": exp_type, "data": data, "xid": 7}
@@ -73,6 +75,24 @@ def test_the_last_part_of_a_reply_ends_the_request(made):
     assert link.round_trip.count == 0
     made.read()
     assert link.round_trip.count == 1
+
+
+@pytest.mark.parametrize(("more", "requests"), [(True, 1), (False, 2)])
+def test_a_malformed_reply_ends_the_request_as_well(made, more, requests):
+    link = made.site.link
+    link.request_queues(10.0)
+    made.reply(queue_depth.EXP_TYPE_QUEUE_DEPTH, b"\xff" * 3, more=more)
+    link.request_queues(10.5)
+    assert len(made.site.agent.packets) == requests
+    assert link.unanswered == 0
+
+
+@pytest.mark.parametrize("exp_type", [kind for kind in REPLIES if kind != queue_depth.EXP_TYPE_QUEUE_DEPTH])
+def test_other_malformed_replies_leave_the_request_for_queues_open(made, exp_type):
+    made.site.link.request_queues(10.0)
+    made.reply(exp_type, b"\xff" * 3)
+    made.site.link.request_queues(10.5)
+    assert len(made.site.agent.packets) == 1
 
 
 @pytest.mark.parametrize("about", [{"experimenter": 1}, {"datapath": FakeSwitch(oxm.agent_dpid(1))}])
@@ -114,5 +134,5 @@ def test_segments_wake_a_paused_sender(made):
     (key,) = {each.forward for each in site.flows}
     site.injector.wake([key], [], 0.0)
     assert [type(message).__name__ for message in site.agent.sent] == ["OFPExperimenterStatsRequest"]
-    made.reply(segment_state.EXP_TYPE_SEGMENTS, segment_state.encode_reply([state(key)]))
-    assert len(site.injector.counts) == 1
+    made.reply(segment_state.EXP_TYPE_SEGMENTS, segment_state.encode_reply([state(key)]), now=0.2)
+    assert site.injector.counts == {"wake": 1}
