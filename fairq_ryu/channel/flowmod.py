@@ -25,7 +25,7 @@ _OXM = struct.Struct("!HBB")
 FLOW_MOD_HEADER = ofp.OFP_HEADER_SIZE + _FIXED.size
 TABLE_ID = 0
 ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP = 0x0800, 0x86DD, 6
-WINDOW_RULE_COOKIE = 0xFA17_0002 << 32
+WINDOW_RULE_COOKIE = 0xFA17_0003 << 32  # as the rules of bridges, with the number of their layout
 _ADD_FLAGS = (
     ofp.OFPFF_SEND_FLOW_REM
     | ofp.OFPFF_CHECK_OVERLAP

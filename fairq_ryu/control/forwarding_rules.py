@@ -1,8 +1,14 @@
 """Rules by destination and for floods: installed in all bridges, in confirmed steps.
 
 Which rules a bridge should have, and the steps in which they change, are decided in
-:mod:`fairq_ryu.fabric.topology.forwarding`. Here each change becomes a message, and each step waits until all
-bridges have confirmed the one before: two bridges that flood along different trees may make a loop.
+:mod:`fairq_ryu.fabric.topology.forwarding`. Here each change becomes a message, and each step waits for the
+barrier replies of all bridges:
+
+- The third step and the confirmation of hosts wait without limit: two bridges that flood along different
+  trees may make a loop. Only a bridge that disconnects is no longer waited for.
+- The second step waits for the sender's timeout (0.5 s) at most: a connected bridge that never replies must
+  not keep all others from learning hosts. After this time a frame may arrive twice, until that bridge has
+  applied the first step.
 """
 
 from __future__ import annotations
@@ -60,7 +66,9 @@ class ForwardingRules:
         return self._messages(self._forwarding.host(routes, mac, port))
 
     def confirm_hosts(self) -> None:
-        """Send barriers to all bridges if some may not have the rules of the latest hosts yet."""
+        """Send barriers to all bridges if some may not have the rules of the latest hosts yet. The replies have
+        no time limit: hosts count as known only when every bridge has confirmed their rules.
+        """
         change = self._forwarding.unconfirmed
         if change is None or self._confirming_hosts:
             return
@@ -70,10 +78,12 @@ class ForwardingRules:
             self._confirming_hosts = False
             self._forwarding.confirmed(change)
 
-        self._sender.after_barriers(list(self._bridges.values()), confirmed)
+        self._sender.after_barriers(list(self._bridges.values()), confirmed, math.inf)
 
     def _send_steps(self) -> None:
-        """The second and the third step of a change, each when every bridge has confirmed the one before."""
+        """The second and the third step of a change, each when every bridge has confirmed the one before; the
+        second at the latest after the sender's timeout.
+        """
         self._update += 1
         update = self._update
 
@@ -96,7 +106,8 @@ class ForwardingRules:
 
         if self._forwarding.waiting:
             self._sender.after_barriers(bridges(), deliver)
-            # However long it takes: see above about loops.
+            # Without a time limit: floods of two steps may loop. The second step is repeated, for the changes
+            # since it was sent.
             self._sender.after_barriers(bridges(), deliver_and_grow, math.inf)
 
     def _messages(self, changes: Iterable[Change]) -> Iterator[Outgoing]:

@@ -35,7 +35,7 @@ TRACK, SOURCE, PATHS = 0, 1, 2
 DESTINATION = PATHS + HASH_BITS + 1
 # Cookies tell the reason of a packet-in and which rules are ours. Rules of another layout of the tables are
 # not.
-_LAYOUT = 2
+_LAYOUT = 3
 COOKIE_BASE = 0xFA17 << 48 | _LAYOUT << 32
 COOKIE_TCP, COOKIE_ARP, COOKIE_SOURCE, COOKIE_DESTINATION, COOKIE_LLDP, COOKIE_HELD, COOKIE_PATH = (
     COOKIE_BASE | n for n in range(1, 8)

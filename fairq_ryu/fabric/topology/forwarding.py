@@ -1,18 +1,22 @@
-"""What every bridge should forward by itself, and what must be said for it to do so.
+"""The rules by which every bridge forwards by itself, and the changes that install them.
 
-These are the rules for traffic that has no path of its own: everything that is not TCP, and TCP whose
-SYN the controller has not handled. Pure: the bridges' rules are plain values here, and
-:class:`Forwarding` answers with the differences between what stands and what should.
+They are for traffic without a path of its own: all that is not TCP, and TCP whose SYN the controller has not
+handled. Pure: the rules of bridges are plain values here, and :class:`Forwarding` returns the differences
+between installed rules and wanted rules.
 
-A frame to a host that some bridges do not know is flooded by these and sent on by the others. It arrives
-once, because both follow the same tree, that of the frame's bucket. While the network changes there are two
-sets of trees, and bridges get their rules one after the other; so rules change in three steps, and every
-bridge has confirmed a step before the next:
+A frame for a host that some bridges do not know is flooded by these and forwarded by the others. It arrives
+once, because both use the same tree, that of the frame's bucket. While the network changes there are two sets
+of trees, and bridges get their rules one after the other; so rules change in three steps:
 
-1. Floods lose the ports that are not on the new trees. Hosts that a bridge knows are reached by the new
-   trees from now on: such a frame is one frame wherever it goes, and what is broken is left at once.
-2. Bridges that did not know a host get to know it; hosts that are gone are forgotten.
+1. Floods lose the ports that are not on the new trees. Hosts that a bridge knows are reached by the new trees
+   from now on: such a frame is a single frame wherever it goes, and broken links are avoided at once.
+2. Bridges that did not know a host learn it; forgotten hosts are removed.
 3. Floods get their new ports.
+
+The caller (:mod:`fairq_ryu.control.forwarding_rules`) takes a step when every bridge has confirmed the one
+before. Only the second step has a limit, of 0.5 s: after it, a bridge that has not applied the first step may
+still flood along the old tree of a frame that the others forward along the new one, and the frame may arrive
+twice. The third step has no limit, because floods along two sets of trees may loop.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 
 import pytest
 
@@ -270,6 +271,31 @@ def test_floods_grow_when_all_bridges_have_shrunk_theirs_however_long_it_takes(p
     assert floods(pair) == 0  # the hosts that are known now come first
     pair.answer()
     assert floods(pair) == 2
+
+
+@pytest.mark.parametrize("confirms", [False, True])
+def test_a_host_counts_as_known_only_when_every_bridge_has_confirmed_it(pair, confirms):
+    """However long that takes: until then the first step of a change leaves its rules as they are."""
+    fabric, mac = pair.fabric, "02:00:00:00:00:02"
+    for dpid in (1, 2):
+        fabric.port_changed(dpid, PortState(3, True, f"s{dpid}-eth3"), 0.0)
+    for source, target in ((LINK1, LINK2), (PortKey(1, 3), PortKey(2, 3))):
+        fabric.link_seen(source, target)
+        fabric.link_seen(target, source)
+    fabric.refresh()
+    for _ in range(3):
+        pair.answer()
+    fabric.host_seen(pair.bridges[2], Frame(mac, BROADCAST, ()), HOST2, 0.1)
+    fabric.tick(0.2)
+    pair.answer(1)
+    if confirms:
+        pair.answer(2)
+    fabric.barriers.expire(time.monotonic() + 1000.0)
+    fabric.topology.link_lost(LINK1, LINK2)
+    pair.log.clear()
+    fabric.refresh()
+    changed = [dpid for dpid, each in pair.log if getattr(each, "match", {}).get("eth_dst") == mac]
+    assert bool(changed) == confirms
 
 
 def floods(pair):

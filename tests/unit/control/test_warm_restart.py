@@ -63,7 +63,7 @@ def test_ryus_own_rule_for_discovery_does_not_matter():
     assert warm_restart.read(stats(lldp, *everything())) is not None
 
 
-@pytest.mark.parametrize("cookie", [0, 1, 0xFA17 << 48, pipeline.COOKIE_BASE + (1 << 32)])
+@pytest.mark.parametrize("cookie", [0, 1, *(pipeline.COOKIE_BASE + (step << 32) for step in (-3, -1, 1))])
 def test_with_a_rule_of_somebody_else_nothing_is_taken_over(cookie):
     other = parser.OFPFlowMod(DATAPATH, cookie=cookie, match=parser.OFPMatch(in_port=3), priority=7)
     assert warm_restart.read(stats(*everything(), other)) is None

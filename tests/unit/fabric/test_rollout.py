@@ -1,4 +1,9 @@
-"""While rules change, in whatever order bridges get to it, no frame arrives twice."""
+"""While rules change, in whatever order bridges apply them, no frame arrives twice.
+
+Here each step waits until all bridges have confirmed the one before. In a network the second step waits for a
+connected bridge that does not reply for 0.5 s at most; after this time a frame may arrive twice, until that
+bridge has applied the first step.
+"""
 
 import networkx as nx
 import pytest

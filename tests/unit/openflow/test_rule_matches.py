@@ -29,6 +29,10 @@ def test_a_match_is_on_the_wire_as_ryu_would_have_it(flow):
     assert pipeline.unpin(DATAPATH, flow).match.items() == plain.items()
 
 
+def test_rules_of_bridges_and_of_agents_have_the_same_cookie():
+    assert pipeline.COOKIE_BASE == flowmod.WINDOW_RULE_COOKIE
+
+
 def test_a_window_rule_of_a_port_or_of_a_flows_acks():
     port, window = PortKey(1, 7), WindowRule(WindowKind.WINDOW, 1460)
     of_port = flowmod.window_rule(DATAPATH, RuleChange(RuleTarget(port, None), window), 3)
