@@ -127,7 +127,7 @@ def check_bpf_objects() -> Check:
     missing = [source.name for source in sources if source.with_suffix(".o") not in objects]
     if missing or not objects:
         return Check("eBPF objects", "fail", f"not compiled: {', '.join(missing) or BPF_DIR}", "make bpf")
-    newest = max((path.stat().st_mtime for path in BPF_DIR.glob("*.[ch]")), default=0.0)
+    newest = max((path.stat().st_mtime for path in BPF_DIR.rglob("*.[ch]")), default=0.0)
     if any(path.stat().st_mtime < newest for path in objects):
         return Check("eBPF objects", "warn", "older than their sources", "make bpf")
     return Check("eBPF objects", "ok", ", ".join(path.name for path in objects))

@@ -120,12 +120,14 @@ def test_objects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     compiled.touch()
     assert kernel.check_bpf_objects().status == "ok"
 
-    header = tmp_path / "layout.h"
-    header.touch()
-    later = compiled.stat().st_mtime_ns + 10**9
-    os.utime(header, ns=(later, later))
-    assert kernel.check_bpf_objects().status == "warn"
+    (tmp_path / "lib").mkdir()
+    for header in (tmp_path / "layout.h", tmp_path / "lib/parse.h"):
+        header.touch()
+        later = compiled.stat().st_mtime_ns + 10**9
+        os.utime(header, ns=(later, later))
+        assert kernel.check_bpf_objects().status == "warn"
+        header.unlink()
+        assert kernel.check_bpf_objects().status == "ok"
 
-    header.unlink()
     source.unlink()
     assert kernel.check_bpf_objects().status == "ok", "an installed package may hold the objects only"
