@@ -17,7 +17,7 @@ from fairq_ryu.model import (
 )
 from fairq_ryu.policies.base import Display, PortLaw
 from fairq_ryu.policies.engine import PolicyEngine
-from fairq_ryu.policies.law_adapter import adapted
+from fairq_ryu.policies.law_adapter import adapted, takes_announcements
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from tests.unit.fakes import info
 
@@ -62,6 +62,31 @@ def test_each_event_alone_reaches_a_law_of_any_class(method):
 def test_each_wish_alone_is_heard_of_a_law_of_any_class(method):
     law = adapted(type("Foreign", (), {method: lambda self: WISHES[method]})())
     assert {name: getattr(law, name)() for name in WISHES} == NEUTRAL | {method: WISHES[method]}
+
+
+@pytest.mark.parametrize("name", CALLS | WISHES)
+def test_methods_that_a_law_provides_by_getattr_are_called(name):
+    class Dynamic:
+        def __getattr__(self, attribute):
+            if attribute == name:
+                return lambda *arguments: WISHES.get(name, PLAN)
+            raise AttributeError(attribute)
+
+    law = adapted(Dynamic())
+    assert {each: getattr(law, each)(*arguments) for each, arguments in CALLS.items()} == {
+        each: PLAN if each == name else None for each in CALLS
+    }
+    assert {each: getattr(law, each)() for each in NEUTRAL} == NEUTRAL | (
+        {name: WISHES[name]} if name in WISHES else {}
+    )
+    policy = type("Policy", (), {"port_law": lambda self, port: Dynamic()})()
+    assert takes_announcements(policy) == (name == "announced")
+
+
+def test_an_attribute_that_cannot_be_called_is_no_method():
+    law = adapted(type("Foreign", (), dict.fromkeys(CALLS | WISHES))())
+    assert {name: getattr(law, name)(*arguments) for name, arguments in CALLS.items()} == dict.fromkeys(CALLS)
+    assert {name: getattr(law, name)() for name in NEUTRAL} == NEUTRAL
 
 
 # What a law shows
