@@ -7,7 +7,9 @@ A policy is registered under the entry point group ``fairq_ryu.policies``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -27,6 +29,7 @@ from fairq_ryu.model import (
 )
 from fairq_ryu.policies.parts.deadline_table import GifTable
 
+log = logging.getLogger(__name__)
 ENTRY_POINT_GROUP = "fairq_ryu.policies"
 Parameters = Mapping[str, int | float | bool | str]
 
@@ -94,15 +97,24 @@ class PortLaw:
 
 def former_display(law: object) -> Display:
     """What a law shows that has no :meth:`PortLaw.display`: the attributes ``gif`` and ``incast`` and the
-    method ``target()``, which laws had before it.
+    method ``target()``, which laws had before it. If ``target()`` fails, the others are shown.
     """
     gif, incast, target = (getattr(law, name, None) for name in ("gif", "incast", "target"))
-    length = target() if callable(target) else None
     return Display(
-        target=length,
+        target=_former_target(target) if callable(target) else None,
         incast=incast if isinstance(incast, bool) else None,
         gif=gif if isinstance(gif, GifTable) else None,
     )
+
+
+def _former_target(target: Callable[[], float | None]) -> float | None:
+    """The length that a law's ``target()`` returns; None if it fails or returns no finite number."""
+    try:
+        length = target()
+        return length if length is not None and math.isfinite(length) else None
+    except Exception:
+        log.debug("target() of a port law failed", exc_info=True)
+        return None
 
 
 class Policy(Protocol):

@@ -142,6 +142,26 @@ def test_the_former_attributes_of_a_law_are_shown(base):
     assert shown.gif is law.gif
 
 
+@pytest.mark.parametrize("length", [RuntimeError("not yet"), float("nan"), "much"])
+@pytest.mark.parametrize("base", [PortLaw, object])
+def test_a_former_target_that_fails_does_not_hide_the_rest(base, length):
+    class Law(base):
+        incast = True
+
+        def __init__(self):
+            self.gif = GifTable()
+
+        def target(self):
+            if isinstance(length, Exception):
+                raise length
+            return length
+
+    law = Law()
+    shown = display(law)
+    assert (shown.target, shown.incast) == (None, True)
+    assert shown.gif is law.gif
+
+
 def test_a_law_without_any_of_it_shows_nothing():
     assert display(object()) == display(PortLaw()) == Display()
 
