@@ -4,8 +4,6 @@ import ast
 import re
 from pathlib import Path
 
-from setuptools import find_packages, setup
-
 ROOT = Path(__file__).resolve().parent
 
 
@@ -19,14 +17,17 @@ def read_version() -> str:
     return found.group(1)
 
 
-def own_policies() -> list[str]:
-    """Entry points of our policies: the classes in fairq_ryu/policies that have a name. Read as text, too."""
+def own_policies(folder: Path = ROOT / "fairq_ryu/policies") -> list[str]:
+    """Entry points of our policies: the classes in ``folder`` that have a name. Read as text, too."""
     found = []
-    for path in sorted((ROOT / "fairq_ryu/policies").glob("*.py")):
+    for path in sorted(folder.glob("*.py")):
         for node in ast.parse(path.read_text()).body:
             for line in node.body if isinstance(node, ast.ClassDef) else []:
                 match line:
-                    case ast.AnnAssign(target=ast.Name(id="name"), value=ast.Constant(value=str(name))):
+                    case (
+                        ast.AnnAssign(target=ast.Name(id="name"), value=ast.Constant(value=str(name)))
+                        | ast.Assign(targets=[ast.Name(id="name")], value=ast.Constant(value=str(name)))
+                    ):
                         found.append(f"{name} = fairq_ryu.policies.{path.stem}:{node.name}")
     return found
 
@@ -37,54 +38,59 @@ def read_readme() -> str:
     return readme.read_text() if readme.exists() else ""
 
 
-setup(
-    name="fairq_ryu",
-    version=read_version(),
-    description="FairQ, IQM, SED and RSED for stock Open vSwitch: a Ryu app and an eBPF agent",
-    long_description=read_readme(),
-    long_description_content_type="text/markdown",
-    license="Apache-2.0",
-    license_files=["LICENSE", "LICENSES/*"],
-    python_requires=">=3.11",
-    # The explicit "." makes an editable install a plain path entry, so packages added later are seen too.
-    package_dir={"": "."},
-    packages=find_packages(include=["fairq_ryu", "fairq_ryu.*", "mininet_topos", "mininet_topos.*"]),
-    package_data={
-        "fairq_ryu": ["page/*"],
-        "fairq_ryu.config": ["programs.txt"],
-        "fairq_ryu.agent": ["bpf/*.h", "bpf/lib/*.h", "bpf/*.c", "bpf/*.o"],
-        "fairq_ryu.experiments": ["scenarios/*"],
-        "mininet_topos": ["delayline/*"],
-    },
-    # c65ryu asks for an eventlet that these Pythons cannot import: install requirements.txt with --no-deps.
-    install_requires=[
-        "c65ryu==5.0.0",
-        "matplotlib>=3.8",
-        "networkx>=3.2",
-        "oslo.config>=9",
-        "numpy>=1.26",
-        "ovs>=3.1",
-        "prometheus_client>=0.22",
-        "pydantic>=2.10",
-        "pyroute2>=0.7",
-        "rich>=13",
-        "Routes>=2.5",
-        "WebOb>=1.8",
-    ],
-    entry_points={
-        # The second one goes in the place of Ryu's own script.
-        "console_scripts": [
-            "fairq = fairq_ryu.cli.main:main",
-            "ryu-manager = fairq_ryu.ryu_compat.manager:main",
+# Set-up and a test import this file for what it reads, without setuptools.
+if __name__ == "__main__":
+    from setuptools import find_packages, setup
+
+    setup(
+        name="fairq_ryu",
+        version=read_version(),
+        description="FairQ, IQM, SED and RSED for stock Open vSwitch: a Ryu app and an eBPF agent",
+        long_description=read_readme(),
+        long_description_content_type="text/markdown",
+        license="Apache-2.0",
+        license_files=["LICENSE", "LICENSES/*"],
+        python_requires=">=3.11",
+        # The explicit "." makes an editable install a plain path entry, so packages added later are seen too.
+        package_dir={"": "."},
+        packages=find_packages(include=["fairq_ryu", "fairq_ryu.*", "mininet_topos", "mininet_topos.*"]),
+        package_data={
+            "fairq_ryu": ["page/*"],
+            "fairq_ryu.config": ["programs.txt"],
+            "fairq_ryu.agent": ["bpf/*.h", "bpf/lib/*.h", "bpf/*.c", "bpf/*.o"],
+            "fairq_ryu.experiments": ["scenarios/*"],
+            "mininet_topos": ["delayline/*"],
+        },
+        # c65ryu asks for an eventlet that these Pythons cannot import: install requirements.txt with
+        # --no-deps.
+        install_requires=[
+            "c65ryu==5.0.0",
+            "matplotlib>=3.8",
+            "networkx>=3.2",
+            "oslo.config>=9",
+            "numpy>=1.26",
+            "ovs>=3.1",
+            "prometheus_client>=0.22",
+            "pydantic>=2.10",
+            "pyroute2>=0.7",
+            "rich>=13",
+            "Routes>=2.5",
+            "WebOb>=1.8",
         ],
-        "fairq_ryu.policies": own_policies(),
-    },
-    classifiers=[
-        "Development Status :: 3 - Alpha",
-        "Environment :: Console",
-        "Intended Audience :: Science/Research",
-        "Operating System :: POSIX :: Linux",
-        "Programming Language :: Python :: 3",
-        "Topic :: System :: Networking",
-    ],
-)
+        entry_points={
+            # The second one goes in the place of Ryu's own script.
+            "console_scripts": [
+                "fairq = fairq_ryu.cli.main:main",
+                "ryu-manager = fairq_ryu.ryu_compat.manager:main",
+            ],
+            "fairq_ryu.policies": own_policies(),
+        },
+        classifiers=[
+            "Development Status :: 3 - Alpha",
+            "Environment :: Console",
+            "Intended Audience :: Science/Research",
+            "Operating System :: POSIX :: Linux",
+            "Programming Language :: Python :: 3",
+            "Topic :: System :: Networking",
+        ],
+    )

@@ -118,7 +118,11 @@ runtime_inputs() {
     echo "$PIP_VERSION"
 }
 
-own_inputs() { cat setup.py; grep -h "^class \|^    name: .* = " fairq_ryu/policies/*.py; grep __version__ fairq_ryu/__init__.py; }
+# What setup.py itself reads of the sources: a new or renamed policy is a new entry point.
+own_inputs() {
+    cat setup.py
+    "$PYTHON" -B -c 'import setup; print(setup.read_version(), *setup.own_policies(), sep="\n")'
+}
 
 pip() { "$VENV/bin/python" -m pip --disable-pip-version-check --no-input "$@"; }
 
