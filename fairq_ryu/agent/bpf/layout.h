@@ -128,10 +128,12 @@ struct fq_counter {
 
 /* The queue of a port (its root qdisc), by ifindex: written by the tracepoint programs only. */
 struct fq_queue {
-	__u64 last_ns; /* last enqueue or dequeue; 0: none yet */
-	__u64 byte_ns; /* integral of the backlog over time up to last_ns, byte ns */
-	__u64 packets; /* packets that left the queue */
-	__u64 bytes;   /* their length */
+	__u64 last_ns;       /* last enqueue or dequeue; 0: none yet */
+	__u64 byte_ns;       /* integral of the backlog over time up to last_ns, byte ns */
+	__u64 packets;       /* packets that left the queue */
+	__u64 bytes;         /* their length */
+	__u64 qdisc_packets; /* the qdisc's own counts at last_ns; they start again when it is replaced */
+	__u64 qdisc_bytes;
 	__u32 backlog; /* bytes now */
 	__u32 peak;    /* largest backlog in peak_epoch, bytes */
 	__u32 drops;   /* as the qdisc counts them; starts again when the qdisc is replaced */

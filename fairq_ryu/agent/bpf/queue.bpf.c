@@ -35,9 +35,11 @@ struct {
 	__type(value, struct fq_ring_count);
 } event_count SEC(".maps");
 
-#define TC_H_ROOT 0xFFFFFFFFU
+#define TC_H_ROOT     0xFFFFFFFFU
+/* The qdisc counts per CPU (pfifo_fast, without a lock): its sums are not to be read here. */
+#define QDISC_PER_CPU 0x20U
 /* Packets that one dequeue may hand over together; the bytes of further packets are not counted. */
-#define MAX_BULK  256
+#define MAX_BULK      256
 
 /* If the backlog has crossed a threshold, send the agent an event. */
 static __always_inline void report_crossing(struct fq_queue *st, __u32 ifindex)
@@ -71,6 +73,30 @@ static __always_inline void report_crossing(struct fq_queue *st, __u32 ifindex)
 }
 
 /*
+ * Take over what the qdisc has counted since the last event. Counting events instead loses packets: the kernel
+ * calls no tracing program for some milliseconds while another one is attached or detached, and it has no
+ * event for a packet that bypasses an empty queue.
+ */
+static __always_inline void count_left(struct fq_queue *st, const struct Qdisc *q)
+{
+	const __u64 *counts = (const void *)&q->bstats;
+	__u64 bytes, packets;
+
+	/* One relocation of the address: one of a load would compare the sizes of the two kernels' types. */
+	barrier_var(counts);
+	bytes = counts[0];
+	packets = counts[1];
+	if (st->last_ns) {
+		bool replaced = packets < st->qdisc_packets || bytes < st->qdisc_bytes;
+
+		st->bytes += replaced ? bytes : bytes - st->qdisc_bytes;
+		st->packets += replaced ? packets : packets - st->qdisc_packets;
+	}
+	st->qdisc_bytes = bytes;
+	st->qdisc_packets = packets;
+}
+
+/*
  * Account for a packet that went into or out of the queue. Returns the queue's record, or NULL if the queue
  * is not to be watched: not a root qdisc, not on a port of the bridge, or on an interface of another network
  * namespace that has the same index.
@@ -94,6 +120,8 @@ static __always_inline struct fq_queue *account(struct Qdisc *q, const struct ne
 
 	now = bpf_ktime_get_ns();
 	depth = st->backlog;
+	if (!(q->flags & QDISC_PER_CPU))
+		count_left(st, q);
 	if (st->last_ns && now > st->last_ns) {
 		spent = now - st->last_ns;
 		st->byte_ns += spent * depth;
@@ -129,7 +157,7 @@ int BPF_PROG(fq_dequeue, struct Qdisc *q, const struct netdev_queue *txq, int pa
 {
 	struct fq_queue *st = account(q, txq);
 
-	if (!st || packets <= 0 || !skb)
+	if (!st || packets <= 0 || !skb || !(q->flags & QDISC_PER_CPU))
 		return 0;
 	st->packets += packets;
 	/* On a device of several queues the kernel takes out up to 8 at once, as a list. */

@@ -29,8 +29,14 @@ struct gnet_stats_queue {
 	__u32 backlog;
 	__u32 drops;
 };
+/* Its name and the types of its members differ between kernels; it begins with bytes and packets, 64 bits each. */
+struct gnet_stats_basic_sync {
+	__u64 begin;
+};
 struct Qdisc {
+	__u32 flags;
 	__u32 parent;
+	struct gnet_stats_basic_sync bstats;
 	struct gnet_stats_queue qstats;
 };
 struct sk_buff {
