@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.agent.openflow_server import OpenFlowServer
-from fairq_ryu.agent.options import Target
+from fairq_ryu.agent.options import ControllerTarget
 
 log = logging.getLogger(__name__)
 # All times in seconds.
@@ -44,7 +44,7 @@ class ControllerConnection:
 
     def __init__(
         self,
-        target: Target,
+        target: ControllerTarget,
         tls: ssl.SSLContext | None,
         max_retry: float,
         server: OpenFlowServer,

@@ -15,7 +15,7 @@ _TARGET = re.compile(r"^(tcp|ssl):(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+))(?::(\d+))
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ControllerTarget:
     """The address on which a controller listens. ``text`` is as the user wrote it."""
 
     text: str
@@ -24,7 +24,7 @@ class Target:
     secure: bool
 
 
-def parse_target(text: str) -> Target:
+def parse_target(text: str) -> ControllerTarget:
     """A controller's address: ``tcp:HOST[:PORT]`` or ``ssl:HOST[:PORT]``. Raises :class:`UserError`."""
     match = _TARGET.match(text)
     port = int(match.group(4) or DEFAULT_PORT) if match else 0
@@ -33,7 +33,7 @@ def parse_target(text: str) -> Target:
             f"{text!r} is not a controller's address",
             "write tcp:127.0.0.1:6653, or ssl: for an encrypted channel",
         )
-    return Target(text, match.group(2) or match.group(3), port, match.group(1) == "ssl")
+    return ControllerTarget(text, match.group(2) or match.group(3), port, match.group(1) == "ssl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class AgentOptions:
     """The options of ``fairq agent``. Timeouts and gaps in seconds, ``drop_rate`` in packets a second."""
 
     bridge: str
-    targets: tuple[Target, ...]
+    targets: tuple[ControllerTarget, ...]
     limits: ProgramLimits
     flow_idle_timeout: float = 300.0
     closed_timeout: float = 2.0

@@ -20,7 +20,8 @@ from fairq_ryu.channel.flowmod import (
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.model import FlowKey, WindowRule
 
-Target = int | FlowKey
+PortOrFlow = int | FlowKey
+"""The scope of a rule: all flows of a port (its OpenFlow number), or one flow (that of the ACKs)."""
 NS = 1_000_000_000
 
 
@@ -30,10 +31,10 @@ class RuleSink(Protocol):
     def has_port(self, port: int) -> bool:
         """Is this a port of the bridge on which a rule can be installed?"""
 
-    def install_rule(self, target: Target, window: WindowRule, expires_ns: int, slot: int) -> None:
+    def install_rule(self, target: PortOrFlow, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install a rule, or change it."""
 
-    def remove_rule(self, target: Target) -> None:
+    def remove_rule(self, target: PortOrFlow) -> None:
         """Remove a rule."""
 
     def counters(self, slot: int) -> tuple[int, int]:
@@ -47,7 +48,7 @@ class RuleSink(Protocol):
 class Rule:
     """An installed rule. ``target`` is a port number, or the flow of the ACKs it lowers."""
 
-    target: Target
+    target: PortOrFlow
     window: WindowRule
     cookie: int
     hard_timeout: int
@@ -72,7 +73,7 @@ class RuleTable:
 
     def __init__(self, sink: RuleSink, capacity: int) -> None:
         self._sink = sink
-        self._rules: dict[Target, Rule] = {}
+        self._rules: dict[PortOrFlow, Rule] = {}
         self._free = list(range(capacity - 1, -1, -1))
         self.capacity = capacity
 

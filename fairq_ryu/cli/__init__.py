@@ -1,5 +1,5 @@
 """The command ``fairq`` with its subcommands.
 
 May import everything; nothing imports it.
-A subcommand is a module in commands/, listed in main.py.
+A subcommand is a module in commands/ and an entry of COMMANDS in main.py.
 """

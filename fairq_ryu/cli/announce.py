@@ -1,4 +1,4 @@
-"""``fairq announce``: tells the controller of a flow that is to come, or that runs."""
+"""``fairq announce``: announces the size and the deadline of a flow, before it starts or while it runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
 def byte_count(text: str) -> int:
     """A size such as ``12000000``, ``12MB`` (powers of 1000) or ``64KiB`` (of 1024), for argparse.
 
-    A small ``b`` stands for bits, which no size is given in: that is refused, with both readings.
+    A lower-case ``b`` means bits. Sizes are in bytes, so this is refused; the error shows both readings.
     """
     bits = re.fullmatch(_NUMBER + r"\s*((?:[kmgt]i?)?)(?:b|bits?)", text.strip(), re.ASCII | re.IGNORECASE)
     if bits and not text.strip().endswith("B"):
@@ -49,28 +49,30 @@ def seconds(text: str) -> float:
     return float(time)
 
 
-def main(said: Mapping[str, Any], url: str, json_output: bool = False, token_file: Path | None = None) -> int:
-    """Announce a flow and print what the controller has made of it. Returns 0; raises :class:`UserError` if
-    it does not answer, or refuses.
+def main(
+    fields: Mapping[str, Any], url: str, json_output: bool = False, token_file: Path | None = None
+) -> int:
+    """Announce a flow and print the announcement as the controller has stored it. Returns 0; raises
+    :class:`UserError` if the controller does not answer or refuses.
     """
-    if said["size"] is None and said["deadline"] is None:
+    if fields["size"] is None and fields["deadline"] is None:
         raise UserError("there is nothing to announce", "give --size, --deadline or both")
-    row = client.post(said, url, client.read_token(token_file))
-    print(json.dumps(row) if json_output else _sentence(row, said))
+    row = client.post(fields, url, client.read_token(token_file))
+    print(json.dumps(row) if json_output else _sentence(row, fields))
     return 0
 
 
-def _sentence(row: Mapping[str, Any], said: Mapping[str, Any]) -> str:
-    """In words: ``announcement 3: 10.0.0.2:any -> 10.0.0.1:5001, 12,000,000 bytes, within 0.8 s; waits``."""
+def _sentence(row: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
+    """As text: ``announcement 3: 10.0.0.2:any -> 10.0.0.1:5001, 12,000,000 bytes; waits ...``."""
     ends = [
-        f"[{said[end]}]:{port}" if ":" in str(said[end]) else f"{said[end]}:{port}"
-        for end, port in (("src", said["sport"] or "any"), ("dst", said["dport"]))
+        f"[{fields[end]}]:{port}" if ":" in str(fields[end]) else f"{fields[end]}:{port}"
+        for end, port in (("src", fields["sport"] or "any"), ("dst", fields["dport"]))
     ]
     parts = [" -> ".join(ends)]
-    if said["size"] is not None:
-        parts.append(f"{said['size']:,} bytes")
-    if said["deadline"] is not None:
-        parts.append(f"within {said['deadline']:g} s")
+    if fields["size"] is not None:
+        parts.append(f"{fields['size']:,} bytes")
+    if fields["deadline"] is not None:
+        parts.append(f"within {fields['deadline']:g} s")
     flows = row.get("flows")
     has = "a flow that runs has it" if flows else "waits for the flow to start"
     return f"announcement {row['id']}: {', '.join(parts)}; {has}"

@@ -1,8 +1,9 @@
-"""``fairq release``: takes out of a bridge what fairq_ryu has put into it, and nothing else.
+"""``fairq release``: removes the rules, the meter and the QoS records of fairq_ryu from a bridge, and nothing
+else.
 
-What outlives controller and agent: rules, which the controller leaves so that traffic goes on; its meter; and
-QoS records that were made to keep Open vSwitch from removing a port's queue. Rules are known by their cookie,
-records by ``external_ids``.
+These objects outlive controller and agent: the controller leaves its rules, so that traffic continues; QoS
+records keep Open vSwitch from removing the queue of a port. Rules are identified by their cookie, records by
+``external_ids``.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from collections.abc import Sequence
 from fairq_ryu.agent import status
 from fairq_ryu.errors import UserError
 
-# The first two bytes of the cookie of every rule of fairq_ryu.openflow.pipeline, whatever their layout.
+# The first two bytes of the cookie of every rule of fairq_ryu.openflow.pipeline; they never change.
 COOKIE_MASK = "0xfa17000000000000/0xffff000000000000"
-# The key of a QoS record of ours; its value is the name of the bridge.
+# The key that marks a QoS record of fairq_ryu; its value is the name of the bridge.
 QOS_KEY = "fairq-bridge"
-# Ryu's own rule for discovery frames has no cookie to know it by.
+# Ryu's own rule for discovery frames has no cookie, so it is identified by its match.
 LLDP = "table=0,priority=65535,dl_dst=01:80:c2:00:00:0e,dl_type=0x88cc"
 _LLDP_RULE = re.compile(
     r"cookie=0x0,.* table=0,.* priority=65535,dl_dst=01:80:c2:00:00:0e,dl_type=0x88cc "
@@ -29,11 +30,12 @@ _TIMEOUT = 15.0
 
 
 def main(bridge: str) -> int:
-    """Take out what is there, and say so. Returns 0. Raises :class:`UserError` if a controller or an agent
-    would put it back, or Open vSwitch does not answer.
+    """Remove the rules, the meter and the QoS records, and print how many. Returns 0. Raises
+    :class:`UserError` if a running controller or agent would install them again, or if Open vSwitch does not
+    answer.
     """
     if bridge not in _vsctl("list-br").split():
-        raise UserError(f"there is no bridge {bridge}", "ovs-vsctl list-br shows those there are")
+        raise UserError(f"there is no bridge {bridge}", "list the bridges with: ovs-vsctl list-br")
     if bridge in status.running() and _agent_answers(bridge):
         raise UserError(f"the agent of bridge {bridge} is running", "end it first (Ctrl-C)")
     for target in _vsctl("get-controller", bridge).split():
@@ -43,8 +45,7 @@ def main(bridge: str) -> int:
                 f"bridge {bridge} is connected to {target}, a controller that would install its rules again",
                 f"end the controller first, or disconnect the bridge: ovs-vsctl del-controller {bridge}",
             )
-    said = [_rules(bridge), _meter(bridge), _qos(bridge)]
-    for line in said:
+    for line in [_rules(bridge), _meter(bridge), _qos(bridge)]:
         print(f"fairq release: bridge {bridge}: {line}")
     return 0
 
@@ -53,7 +54,7 @@ def _agent_answers(bridge: str) -> bool:
     try:
         status.ask(bridge)
     except UserError:
-        return False  # the socket of an agent that was killed
+        return False  # an agent that was killed has left its socket
     return True
 
 
@@ -68,9 +69,9 @@ def _rules(bridge: str) -> str:
 
 
 def _meter(bridge: str) -> str:
-    # As the controller makes it: of another's, another rate and burst would be odd to agree.
+    # The controller's meter has equal rate and burst, which the meter of another application hardly has.
     if not _METER.search(_ofctl("dump-meters", bridge, quiet=True).replace("\n", " ") + " "):
-        return "has no meter of ours"
+        return "has no meter of fairq_ryu"
     _ofctl("del-meter", bridge, "meter=controller")
     return "removed the meter for copies"
 
@@ -105,11 +106,11 @@ def _run(command: Sequence[str], quiet: bool = False) -> str:
         )
     except subprocess.TimeoutExpired:
         raise UserError(
-            f"{command[0]} does not finish", "see whether Open vSwitch runs: ovs-vsctl show"
+            f"{command[0]} does not finish", "check that Open vSwitch is running: ovs-vsctl show"
         ) from None
     except OSError as error:
         raise UserError(
-            f"cannot run {command[0]}: {error.strerror}", "fairq doctor says what is lacking"
+            f"cannot run {command[0]}: {error.strerror}", "fairq doctor lists missing programs"
         ) from None
     if done.returncode != 0:
         if quiet:
@@ -117,6 +118,6 @@ def _run(command: Sequence[str], quiet: bool = False) -> str:
         lines = done.stderr.strip().splitlines() or ["no reason given"]
         raise UserError(
             f"{' '.join(command[:1])}: {lines[-1]}",
-            "run it as root; fairq doctor says whether Open vSwitch runs",
+            "run it as root; fairq doctor checks whether Open vSwitch is running",
         )
     return done.stdout

@@ -1,7 +1,7 @@
-"""``fairq show``: what the controller's REST interface says, as tables or as JSON.
+"""``fairq show``: the state of the controller, read from its REST interface, as tables or as JSON.
 
-Knows the interface by its documentation only (``docs/rest.md``) and imports nothing of the controller,
-so it also works from a machine without Ryu.
+This module depends on the documented interface only (``docs/rest.md``) and imports nothing of the controller,
+so it also works on a machine without Ryu.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from fairq_ryu.cli import columns
 from fairq_ryu.cli.show_tables import Answer, table
 from fairq_ryu.errors import UserError
 
-_TOO_MANY = 429
-# What an answer must have to be one, where that is not a list of the same name.
-_MARKS = {"policy": "parameters", "health": "agents_missing"}
-_OF_FLOWS = ("src", "dst", "port", "state", "limit", "offset")
+_HTTP_TOO_MANY_REQUESTS = 429
+# The list that every valid answer contains, if its name differs from the kind.
+_LIST_FIELDS = {"policy": "parameters", "health": "agents_missing"}
+_FLOW_FILTERS = ("src", "dst", "port", "state", "limit", "offset")
 _PAGED = ("limit", "offset")
-_CHOICES = {
-    "flows": _OF_FLOWS,
+_FILTERS = {
+    "flows": _FLOW_FILTERS,
     "paths": _PAGED,
     "gif": _PAGED,
     "announcements": _PAGED,
@@ -36,16 +36,16 @@ _CHOICES = {
 }
 
 
-# Asking
+# Requests
 
 
 def fetch(url: str, kind: str, filters: Mapping[str, str]) -> Answer:
     """The controller's answer to ``GET /v1/KIND``. Raises :class:`UserError` if there is none."""
     query = f"?{urlencode(filters)}" if filters else ""
     answer = client.ask(url, "GET", f"/v1/{kind}{query}", usage="see fairq show --help")
-    rows = answer.get(_MARKS.get(kind, kind))
+    rows = answer.get(_LIST_FIELDS.get(kind, kind))
     if not isinstance(rows, list) or not (kind == "health" or all(isinstance(row, dict) for row in rows)):
-        raise client.not_ours(url, f"no list of {kind}")
+        raise client.not_the_controller(url, f"no list of {kind}")
     return answer
 
 
@@ -55,17 +55,17 @@ def fetch(url: str, kind: str, filters: Mapping[str, str]) -> Answer:
 def main(
     kind: str, url: str, filters: Mapping[str, str], json_output: bool = False, watch: float | None = None
 ) -> int:
-    """Print what the controller knows; with ``watch``, again after so many seconds, until Ctrl-C.
+    """Print the state of the controller; with ``watch``, again every ``watch`` seconds, until Ctrl-C.
 
-    ``filters`` are handed to the controller, which checks them. Returns 0, also after Ctrl-C while
-    watching. Raises :class:`UserError` if the controller does not answer, or not as it should.
+    ``filters`` are sent to the controller, which checks them. Returns 0, also after Ctrl-C while watching.
+    Raises :class:`UserError` if the controller does not answer, or if its answer is not valid.
     """
-    unfit = [f"--{name}" for name in filters if name not in _CHOICES.get(kind, ())]
-    if unfit:
-        fitting = [each for each, names in _CHOICES.items() if unfit[0].removeprefix("--") in names]
+    unsupported = [f"--{name}" for name in filters if name not in _FILTERS.get(kind, ())]
+    if unsupported:
+        supporting = [each for each, names in _FILTERS.items() if unsupported[0].removeprefix("--") in names]
         raise UserError(
-            f"{', '.join(unfit)}: {kind} cannot be filtered by that",
-            f"use it with fairq show {' or '.join(fitting)}",
+            f"{', '.join(unsupported)}: {kind} cannot be filtered by that",
+            f"use it with fairq show {' or '.join(supporting)}",
         )
     if watch is not None:
         with contextlib.suppress(KeyboardInterrupt):
@@ -89,8 +89,8 @@ def _watch(kind: str, url: str, filters: Mapping[str, str], json_output: bool, s
         else:
             console.print(table(kind, answer, url))
         time.sleep(seconds)
-    more = "--limit or --json" if "limit" in _CHOICES.get(kind, ()) else "--json"
-    # The first time, an error ends the command: there is nothing to watch yet.
+    more = "--limit or --json" if "limit" in _FILTERS.get(kind, ()) else "--json"
+    # An error of the first request ends the command, because there is no table to keep on the screen.
     shown = table(kind, fetch(url, kind, filters), url)
     with Live(_Fitted(shown, more), console=console, auto_refresh=False) as live:
         while True:
@@ -100,15 +100,15 @@ def _watch(kind: str, url: str, filters: Mapping[str, str], json_output: bool, s
                 live.update(_Fitted(shown, more), refresh=True)
             except UserError as error:
                 status = error.status if isinstance(error, client.Refused) else 0
-                if 400 <= status < 500 and status != _TOO_MANY:
-                    raise  # asked again, it would be refused again
-                # A controller that is started again comes back; until then, what was known last.
+                if 400 <= status < 500 and status != _HTTP_TOO_MANY_REQUESTS:
+                    raise  # the same request would be refused again
+                # The controller may be restarted: keep the last table on the screen until it answers again.
                 live.update(_Fitted(shown, more, str(error)), refresh=True)
 
 
 class _Fitted:
-    """As much as there is room for on a terminal, and a line that says how much more there is; below, a
-    ``note``, which always stays. ``more``: the options by which all of it can be seen.
+    """Content that is cut to the height of the terminal, with a line that gives the number of lines cut off;
+    below it a ``note``, which is always shown. ``more``: the options that show everything.
     """
 
     def __init__(self, shown: RenderableType, more: str, note: str = "") -> None:
@@ -121,8 +121,8 @@ class _Fitted:
         lines = console.render_lines(self._shown, options, pad=False)
         room = max(1, console.height - len(note))
         if len(lines) > room:
-            said = Text(f"{len(lines) - room + 1:,} more lines: use {self._more}", no_wrap=True)
-            lines = [*lines[: room - 1], *console.render_lines(said, options, pad=False)]
+            rest = Text(f"{len(lines) - room + 1:,} more lines: use {self._more}", no_wrap=True)
+            lines = [*lines[: room - 1], *console.render_lines(rest, options, pad=False)]
         for line in [*lines, *note]:
             yield from line
             yield Segment.line()

@@ -1,4 +1,4 @@
-"""The controller's answers as tables for people, for ``fairq show``."""
+"""The controller's answers as tables for a terminal, for ``fairq show``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairq_ryu import client
 from fairq_ryu.cli.columns import long, number, plain_table, word
 from fairq_ryu.client import plain
 
-# The controller gives no more rows than this at once.
+# The maximum number of rows in one answer of the controller.
 _MAX_ROWS = 1000
 _IPV4_ENDPOINT = len("255.255.255.255:65535")
 _GIF_HEADING = "GIF (global information of flows): flows by port and priority; # 1 is served first"
@@ -22,7 +22,7 @@ _GIF_HEADING = "GIF (global information of flows): flows by port and priority; #
 Answer = Mapping[str, Any]
 
 
-# Words for numbers
+# Text for numbers
 
 
 def _port(dpid: str, number: int) -> str:
@@ -45,7 +45,7 @@ def _size(count: int) -> str:
     value = float(count)
     for unit in "kMGTPE":
         value /= 1000
-        # Not 1000: 999.95 would be rounded to four digits.
+        # Not 100: 99.95 would be rounded to 100.0.
         if value < 99.95:
             return f"{value:.1f}{unit}"
         if value < 999.5:
@@ -59,7 +59,7 @@ def _mbit(bps: float) -> str:
 
 
 def _span(seconds: float) -> str:
-    """A time in at most six characters: 0.3s, 59s, 12m03s, 5h07m, 12d."""
+    """A duration in at most six characters: 0.3s, 59s, 12m03s, 5h07m, 12d."""
     if seconds < 9.95:
         return f"{max(seconds, 0.0):.1f}s"
     whole = round(seconds)
@@ -73,15 +73,15 @@ def _span(seconds: float) -> str:
 
 
 def _windows(row: Answer) -> str:
-    """What stands for a port: ``pool 38747``, ``each 5840``, ``3 flows``, or two of these."""
-    said = []
+    """The windows installed for a port: ``pool 38747``, ``each 5840``, ``3 flows``, or two of these."""
+    parts = []
     if row["pool_bytes"] is not None:
-        said.append(f"pool {row['pool_bytes']:d}")
+        parts.append(f"pool {row['pool_bytes']:d}")
     if row["window_bytes"] is not None:
-        said.append(f"each {row['window_bytes']:d}")
+        parts.append(f"each {row['window_bytes']:d}")
     if row["flow_windows"]:
-        said.append(f"{row['flow_windows']:d} flow{'s' if row['flow_windows'] > 1 else ''}")
-    return ", ".join(said) or "-"
+        parts.append(f"{row['flow_windows']:d} flow{'s' if row['flow_windows'] > 1 else ''}")
+    return ", ".join(parts) or "-"
 
 
 # Tables
@@ -151,7 +151,7 @@ def _flows_table(answer: Answer) -> RenderableType:
     if not rows:
         return Text(footer)
     ends = [(_endpoint(row["src"], row["sport"]), _endpoint(row["dst"], row["dport"])) for row in rows]
-    # Paths rather go on in a second line than addresses, unless these are IPv6's.
+    # If the terminal is narrow, paths are wrapped and addresses are not, unless they are IPv6 addresses.
     end = word if max(len(text) for pair in ends for text in pair) <= _IPV4_ENDPOINT else long
     columns = [
         end("from"),
@@ -189,8 +189,8 @@ def _gif_table(answer: Answer) -> RenderableType:
     rows = answer["gif"]
     footer = _footer(answer, rows, "row")
     if not rows:
-        nothing = "no gif rows (flows by priority): only the policies sed and rsed keep such a table"
-        return Text(footer if answer["total"] else nothing)
+        empty = "no gif rows (flows by priority): only the policies sed and rsed keep such a table"
+        return Text(footer if answer["total"] else empty)
     numbers = [number(title) for title in ("age", "size", "left", "due in", "deadline")]
     columns = [word("port"), number("#"), long("from"), long("to"), *numbers, word("state")]
     cells = [
@@ -270,11 +270,11 @@ def _policy_table(answer: Answer) -> RenderableType:
         ]
         for row in rows
     ]
-    words = [f"policy {answer['policy']}"]
-    words += [f"{rule['match']}: {rule['policy']}" for rule in answer["ports"]]
-    words.append(f"there are {', '.join(map(str, answer['available']))}")
-    said = [Text(plain(line)) for line in words]
-    return Group(said[0], plain_table(columns, cells), *said[1:]) if rows else Group(*said)
+    lines = [f"policy {answer['policy']}"]
+    lines += [f"{rule['match']}: {rule['policy']}" for rule in answer["ports"]]
+    lines.append(f"available: {', '.join(map(str, answer['available']))}")
+    texts = [Text(plain(line)) for line in lines]
+    return Group(texts[0], plain_table(columns, cells), *texts[1:]) if rows else Group(*texts)
 
 
 def _health_table(answer: Answer) -> RenderableType:
@@ -289,7 +289,7 @@ def _health_cell(name: str, value: Any) -> str:
 
 
 def _time(seconds: float) -> str:
-    """A deadline, also a short one: 0.8s, 25ms."""
+    """A deadline, in ms if it is short: 0.8s, 25ms."""
     return f"{seconds * 1000:.3g}ms" if seconds < 0.1 else _span(seconds)
 
 
@@ -314,7 +314,9 @@ def _cell(name: str, value: Any) -> str:
 
 
 def _other_table(kind: str, empty: str) -> Callable[[Answer], RenderableType]:
-    """Switches, hosts and links have few fields and no sums."""
+    """The table of a kind without totals (switches, hosts, links): a column for each field; ``empty`` is the
+    text for no rows.
+    """
 
     def table(answer: Answer) -> RenderableType:
         rows = answer[kind]
@@ -326,7 +328,7 @@ def _other_table(kind: str, empty: str) -> Callable[[Answer], RenderableType]:
 
 
 def _columns(rows: list[Any]) -> Table:
-    """A column for each field."""
+    """A table with a column for each field."""
     names = list(rows[0])
     cells = [[_cell(name, row[name]) for name in names] for row in rows]
     return plain_table([long(plain(name)) for name in names], cells)
@@ -348,10 +350,10 @@ _TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {
 
 
 def table(kind: str, answer: Answer, url: str) -> RenderableType:
-    """An answer for people. Raises :class:`UserError` if fields are missing or are something else."""
+    """An answer as a table. Raises :class:`UserError` if a field is missing or has a wrong type."""
     try:
         return _TABLES[kind](answer)
     except KeyError as error:
-        raise client.not_ours(url, f"{kind} without {error}") from None
+        raise client.not_the_controller(url, f"{kind} without {error}") from None
     except (TypeError, ValueError, OverflowError):
-        raise client.not_ours(url, f"{kind} with fields that make no sense") from None
+        raise client.not_the_controller(url, f"{kind} with fields that make no sense") from None

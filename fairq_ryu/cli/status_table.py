@@ -1,4 +1,4 @@
-"""An agent's status for people, for ``fairq status``."""
+"""The status of an agent as a table for a terminal, for ``fairq status``."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from fairq_ryu.control.announcement_outcomes import Assignment
 from fairq_ryu.control.event_reporter import EventReporter
-from fairq_ryu.fabric.deadlines.announcements import Announcements, Change, Service
+from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Service
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
 from fairq_ryu.model import Announcement, FlowKey, RuleChange
 from fairq_ryu.policies.engine import PolicyEngine
@@ -66,7 +66,7 @@ class AnnouncedFlows:
         for each in (key, key.reversed):
             self.announcements.flow_ended(each)
 
-    def changed(self, changes: Iterable[Change], now: float) -> Iterator[list[RuleChange]]:
+    def changed(self, changes: Iterable[AnnouncementChange], now: float) -> Iterator[list[RuleChange]]:
         """Announcements have been assigned to flows or taken from them. Returns the rules of one port at a
         time; they are to be sent before the next.
         """

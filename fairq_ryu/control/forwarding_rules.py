@@ -17,7 +17,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from fairq_ryu.control.sender import Outgoing, Sender
-from fairq_ryu.fabric.topology.forwarding import Change, Deliver, Flood, Forwarding, FromLink, RuleKey, Value
+from fairq_ryu.fabric.topology.forwarding import (
+    Deliver,
+    Flood,
+    Forwarding,
+    ForwardingChange,
+    FromLink,
+    RuleKey,
+    Value,
+)
 from fairq_ryu.fabric.topology.graph import Topology
 from fairq_ryu.fabric.topology.hosts import HostTable
 from fairq_ryu.fabric.topology.routing import Routes
@@ -110,7 +118,7 @@ class ForwardingRules:
             # since it was sent.
             self._sender.after_barriers(bridges(), deliver_and_grow, math.inf)
 
-    def _messages(self, changes: Iterable[Change]) -> Iterator[Outgoing]:
+    def _messages(self, changes: Iterable[ForwardingChange]) -> Iterator[Outgoing]:
         """The messages for changes; bridges that are not connected are left out."""
         for change in changes:
             datapath, value = self._bridges.get(change.dpid), change.value

@@ -30,9 +30,9 @@ class LossRecovery:
         self._engine = engine
         self._links = links
         self._injector = injector
-        self._recoveries: dict[base.Recovery, recovery.Recovery] = {}
+        self._recoveries: dict[base.Recovery, recovery.RecoveryEngine] = {}
 
-    def __iter__(self) -> Iterator[recovery.Recovery]:
+    def __iter__(self) -> Iterator[recovery.RecoveryEngine]:
         return iter(list(self._recoveries.values()))
 
     def used(self, port: PortKey) -> bool:
@@ -85,13 +85,13 @@ class LossRecovery:
                 if self._engine.recovery(port) != wanted:
                     each.forget_port(port)
 
-    def _of(self, port: PortKey) -> recovery.Recovery | None:
+    def _of(self, port: PortKey) -> recovery.RecoveryEngine | None:
         wanted = self._engine.recovery(port)
         if wanted is None:
             return None
         if wanted not in self._recoveries:
             mode = _MODES[wanted.dupack, wanted.reinject]
-            self._recoveries[wanted] = recovery.Recovery(mode, wanted.bytes, wanted.age)
+            self._recoveries[wanted] = recovery.RecoveryEngine(mode, wanted.bytes, wanted.age)
         return self._recoveries[wanted]
 
     def _carry_out(self, actions: Iterable[recovery.Action]) -> None:

@@ -12,7 +12,7 @@ import fairq_ryu.openflow  # noqa: F401  (registers the window fields)
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.agent.rule_table import Target
+from fairq_ryu.agent.rule_table import PortOrFlow
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_records import FlowRecord, encode_reply
 from fairq_ryu.model import Congestion, FlowInfo, FlowKey, SegmentState, Thresholds, WindowRule
@@ -99,7 +99,7 @@ class FakeDatapath:
 
     def __init__(self, *numbers: int) -> None:
         self._ports = {number: bridge_port(number) for number in numbers}
-        self.standing: dict[Target, tuple[WindowRule, int, int]] = {}
+        self.standing: dict[PortOrFlow, tuple[WindowRule, int, int]] = {}
         self.counted: dict[int, tuple[int, int]] = {}
         self.writes = 0
         self.failure: Exception | None = None
@@ -121,13 +121,13 @@ class FakeDatapath:
     def has_port(self, port: int) -> bool:
         return port in self._ports
 
-    def install_rule(self, target: Target, window: WindowRule, expires_ns: int, slot: int) -> None:
+    def install_rule(self, target: PortOrFlow, window: WindowRule, expires_ns: int, slot: int) -> None:
         if self.failure is not None:
             raise self.failure
         self.writes += 1
         self.standing[target] = (window, expires_ns, slot)
 
-    def remove_rule(self, target: Target) -> None:
+    def remove_rule(self, target: PortOrFlow) -> None:
         self.writes += 1
         del self.standing[target]
 

@@ -17,7 +17,7 @@ from fairq_ryu.agent.programs.program import Program, ProgramLimits
 from fairq_ryu.agent.programs.queue import QueueProgram, QueueState
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.agent.rule_table import Target
+from fairq_ryu.agent.rule_table import PortOrFlow
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, WindowRule
@@ -113,14 +113,14 @@ class BridgePrograms:
 
     # Rules
 
-    def install_rule(self, target: Target, window: WindowRule, expires_ns: int, slot: int) -> None:
+    def install_rule(self, target: PortOrFlow, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install a rule, or change it. Raises :class:`BpfError`."""
         if isinstance(target, int):
             self.window.install_port_rule(self._ports[target].ifindex, window, expires_ns, slot)
         else:
             self.window.install_flow_rule(target, window, expires_ns, slot)
 
-    def remove_rule(self, target: Target) -> None:
+    def remove_rule(self, target: PortOrFlow) -> None:
         """Remove a rule. The rule of a port is also removed with the port."""
         if not isinstance(target, int):
             self.window.remove_flow_rule(target)

@@ -53,7 +53,7 @@ class Entry:
         return self.left > 0 and now < self.expires
 
 
-class Change(NamedTuple):
+class AnnouncementChange(NamedTuple):
     """What holds for a flow now (None: nothing): to be told to the laws of its ports."""
 
     flow: FlowKey
@@ -162,7 +162,7 @@ class Announcements:
 
     # Applications
 
-    def add(self, wanted: Request, now: float) -> tuple[Entry, list[Change]]:
+    def add(self, wanted: Request, now: float) -> tuple[Entry, list[AnnouncementChange]]:
         """An application announces a flow. Returns the entry, and what changes for flows that run.
 
         With a source port it replaces what was said of that flow before. Raises :class:`Full`.
@@ -188,7 +188,7 @@ class Announcements:
             if not old.left and not old.flows:
                 self._discard(old)
         self._bind(entry, flow)
-        return entry, [Change(flow, self.of(flow))]
+        return entry, [AnnouncementChange(flow, self.of(flow))]
 
     def _running_for(self, wanted: Request, now: float) -> FlowKey | None:
         """The flow that runs and is meant: the one of that source port, or the last that has started
@@ -201,7 +201,7 @@ class Announcements:
         recent = [flow for flow in bare if now - self._running[flow].started <= wanted.ttl]
         return max(recent, key=lambda flow: self._running[flow].started, default=None)
 
-    def withdraw(self, number: int, now: float) -> list[Change]:
+    def withdraw(self, number: int, now: float) -> list[AnnouncementChange]:
         """Take an announcement back. Returns what changes for flows that have it; KeyError if there is no
         such.
         """
@@ -212,7 +212,7 @@ class Announcements:
         for flow in flows:
             del self._of[flow]
             self._bare.setdefault(_anyhow(flow), {})[flow] = None
-        return [Change(flow, self.of(flow)) for flow in flows]
+        return [AnnouncementChange(flow, self.of(flow)) for flow in flows]
 
     def listed(self, now: float) -> list[Entry]:
         """All announcements of applications, the oldest first."""

@@ -96,7 +96,7 @@ class Counters:
     limited: int = 0  # actions delayed by the rate limit
 
 
-class Recovery:
+class RecoveryEngine:
     """The losses of all ports and the actions for them.
 
     ``bytes_per_port``: the maximum size of the stored segments of a port; ``age_s``: a loss is forgotten this

@@ -67,7 +67,7 @@ Value = tuple[int, ...]
 _Rules = dict[int, dict[RuleKey, Value]]
 
 
-class Change(NamedTuple):
+class ForwardingChange(NamedTuple):
     """A bridge's rule is to be ``value``; None: it is to go. ``old`` is what it was."""
 
     dpid: int
@@ -123,7 +123,7 @@ class Forwarding:
         unsaid = any(self._standing[dpid] != rules for dpid, rules in self._wanted.items())
         return self._shrinking or unsaid
 
-    def update(self, topology: Topology, routes: Routes, hosts: Iterable[Host]) -> list[Change]:
+    def update(self, topology: Topology, routes: Routes, hosts: Iterable[Host]) -> list[ForwardingChange]:
         """The first step to all bridges being as they should. A step that an earlier change still waits for
         is not taken any more; this one begins with what stands.
         """
@@ -150,7 +150,7 @@ class Forwarding:
         self._shrinking = self._shrinking or bool(changes) or self.waiting
         return changes
 
-    def deliver(self) -> list[Change]:
+    def deliver(self) -> list[ForwardingChange]:
         """The second step: everything but what floods get."""
         self._shrinking = False
         changes = []
@@ -163,7 +163,7 @@ class Forwarding:
             changes += self._differences(dpid, rules)
         return changes
 
-    def grow(self) -> list[Change]:
+    def grow(self) -> list[ForwardingChange]:
         """The third step: everything is as it should be."""
         return [
             change for dpid, rules in self._wanted.items() for change in self._differences(dpid, dict(rules))
@@ -171,11 +171,11 @@ class Forwarding:
 
     # Hosts
 
-    def host(self, routes: Routes, mac: str, port: PortKey | None) -> list[Change]:
+    def host(self, routes: Routes, mac: str, port: PortKey | None) -> list[ForwardingChange]:
         """A host is behind a port now; None: it is forgotten. While the first step is not confirmed, bridges
         that do not know the host are told with the second.
         """
-        changes: list[Change] = []
+        changes: list[ForwardingChange] = []
         keys = _keys(mac)
         for dpid, standing in self._standing.items():
             if dpid in self._left:
@@ -188,7 +188,7 @@ class Forwarding:
                 continue
             if not known:
                 self._note_new({mac} if new else ())
-            changes += [Change(dpid, *change) for change in _replace(standing, keys, new)]
+            changes += [ForwardingChange(dpid, *change) for change in _replace(standing, keys, new)]
         return changes
 
     @property
@@ -231,16 +231,18 @@ class Forwarding:
             }
         return rules
 
-    def _differences(self, dpid: int, wanted: dict[RuleKey, Value]) -> list[Change]:
+    def _differences(self, dpid: int, wanted: dict[RuleKey, Value]) -> list[ForwardingChange]:
         standing = self._standing[dpid]
         self._standing[dpid] = wanted
         # New rules first: where a rule takes another's place, there is always one.
         changes = [
-            Change(dpid, key, value, standing.get(key))
+            ForwardingChange(dpid, key, value, standing.get(key))
             for key, value in wanted.items()
             if standing.get(key) != value
         ]
-        return changes + [Change(dpid, key, None, old) for key, old in standing.items() if key not in wanted]
+        return changes + [
+            ForwardingChange(dpid, key, None, old) for key, old in standing.items() if key not in wanted
+        ]
 
 
 def _keys(mac: str) -> list[RuleKey]:

@@ -160,9 +160,7 @@ def test_a_policy_without_deadlines(controller, run):
     controller.error = Declined("policy fairq knows no deadlines")
     code, _, err = run(*FLOW, "--size", "5")
     assert code == 2
-    assert (
-        "409, policy fairq knows no deadlines. Remedy: start the controller with a policy that knows" in err
-    )
+    assert "409, policy fairq knows no deadlines. Remedy: start the controller with a policy that uses" in err
 
 
 def test_too_many(run):
@@ -314,7 +312,7 @@ def test_the_address_of_the_environment(controller, capsys, monkeypatch):
     capsys.readouterr()
     for command in (["announce", *FLOW, "--size", "5"], ["show"]):
         assert main.main(command) == 2
-        assert "FAIRQ_URL 'nonsense' is no address" in capsys.readouterr().err
+        assert "FAIRQ_URL 'nonsense' is not an address" in capsys.readouterr().err
     monkeypatch.setenv("FAIRQ_URL", "")
     assert client.address(None) == client.DEFAULT_URL
 
@@ -323,7 +321,7 @@ def test_the_call_without_controller():
     with pytest.raises(client.NoController, match="no controller answers") as refused:
         fairq_ryu.announce(A, B, 1, size=1, url="http://127.0.0.1:1")
     assert refused.value.remedy.endswith("with url")
-    with pytest.raises(UserError, match="url 'nonsense' is no address"):
+    with pytest.raises(UserError, match="url 'nonsense' is not an address"):
         fairq_ryu.announce(A, B, 1, size=1, url="nonsense")
 
 

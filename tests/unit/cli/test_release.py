@@ -101,7 +101,7 @@ def test_a_second_time_there_is_nothing(bridge, capsys):
     assert release.main("s1") == 0
     assert capsys.readouterr().out.splitlines() == [
         "fairq release: bridge s1: removed 0 rules",
-        "fairq release: bridge s1: has no meter of ours",
+        "fairq release: bridge s1: has no meter of fairq_ryu",
         "fairq release: bridge s1: removed 0 QoS records",
     ]
 

@@ -454,7 +454,7 @@ def test_the_command_knows_what_can_be_shown():
 )
 def test_an_address_that_is_none(capsys, url):
     assert main.main(["show", "--url", url]) == 2
-    assert "is no address. Remedy: write http://HOST:PORT" in capsys.readouterr().err
+    assert "is not an address. Remedy: write http://HOST:PORT" in capsys.readouterr().err
 
 
 def test_no_controller(capsys):
@@ -464,7 +464,7 @@ def test_no_controller(capsys):
         assert main.main(["show", "--url", url]) == 2
     assert capsys.readouterr().err == (
         f"fairq show: no controller answers at {url}: Connection refused. Remedy: start it "
-        "(ryu-manager fairq_ryu.apps.fairq), or say where it is with --url\n"
+        "(ryu-manager fairq_ryu.apps.fairq), or give its address with --url\n"
     )
 
 
@@ -509,7 +509,9 @@ def test_a_refusal_is_handed_on(controller, refused):
     assert "the controller refused that: limit: 5000 is more than 1000" in refused("flows", "--limit", "5000")
 
 
-@pytest.mark.parametrize(("status", "remedy"), [(404, "another version"), (500, "the controller's log")])
+@pytest.mark.parametrize(
+    ("status", "remedy"), [(404, "the version of the controller"), (500, "the controller's log")]
+)
 def test_other_problems(controller, refused, status, remedy):
     controller.refuse(status, "so it is\x1b[2J")
     said = refused()
@@ -559,7 +561,7 @@ def test_an_answer_that_is_none(controller, refused, kind, answer, why):
 
 
 def test_an_answer_without_end(controller, refused, monkeypatch):
-    monkeypatch.setattr(client, "_MAX_BYTES", 10)
+    monkeypatch.setattr(client, "_MAX_ANSWER_BYTES", 10)
     controller.say({"ports": []})
     assert "more than 10 bytes" in refused()
 

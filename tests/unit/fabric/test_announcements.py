@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.fabric.deadlines.announcements import Announcements, Change, Full
+from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Full
 from fairq_ryu.fabric.deadlines.request import Request, request
 from fairq_ryu.model import Announcement, FlowKey
 
@@ -76,7 +76,7 @@ def test_after_the_flow_by_source_port():
     table = Announcements()
     start(table, FLOW, 1.0)
     entry, changes = table.add(said(sport=33000, ttl=1), 100.0)
-    assert changes == [Change(FLOW, Announcement(1000, 1.5))]  # from the start of the flow
+    assert changes == [AnnouncementChange(FLOW, Announcement(1000, 1.5))]  # from the start of the flow
     assert list(entry.flows) == [FLOW]
     assert table.of(FLOW) == Announcement(1000, 1.5)
 
@@ -86,8 +86,8 @@ def test_after_the_flow_without_source_port_the_last_that_started():
     for port, since in [(1, 1.0), (2, 3.0), (3, 2.0), (4, 9.0)]:
         start(table, flow(port), since)
     table.add(said(sport=4), 10.0)
-    assert table.add(said(), 10.0)[1] == [Change(flow(2), Announcement(1000, 3.5))]
-    assert table.add(said(), 10.0)[1] == [Change(flow(3), Announcement(1000, 2.5))]
+    assert table.add(said(), 10.0)[1] == [AnnouncementChange(flow(2), Announcement(1000, 3.5))]
+    assert table.add(said(), 10.0)[1] == [AnnouncementChange(flow(3), Announcement(1000, 2.5))]
 
 
 def test_a_flow_that_runs_for_long_is_not_meant():
@@ -124,8 +124,8 @@ def test_an_application_s_word_goes_before_the_service_of_a_flow_that_runs():
     table = Announcements([Service(5001, size=7, to_server=True)])
     start(table, FLOW)
     entry, changes = table.add(said(), 1.0)
-    assert changes == [Change(FLOW, Announcement(1000, 0.5))]
-    assert table.withdraw(entry.id, 2.0) == [Change(FLOW, Announcement(7, None))]
+    assert changes == [AnnouncementChange(FLOW, Announcement(1000, 0.5))]
+    assert table.withdraw(entry.id, 2.0) == [AnnouncementChange(FLOW, Announcement(7, None))]
 
 
 def test_what_is_said_again_of_a_flow_holds():
@@ -134,7 +134,7 @@ def test_what_is_said_again_of_a_flow_holds():
     table.add(said(sport=33000, size=2), 0.0)
     assert len(table) == 1
     assert start(table, FLOW) == Announcement(2, 0.5)
-    assert table.add(said(sport=33000, size=3), 1.0)[1] == [Change(FLOW, Announcement(3, 0.5))]
+    assert table.add(said(sport=33000, size=3), 1.0)[1] == [AnnouncementChange(FLOW, Announcement(3, 0.5))]
     assert len(table) == 1
 
 
@@ -211,8 +211,8 @@ def test_withdrawn_from_a_flow_and_announced_again():
     table = Announcements()
     start(table, FLOW)
     entry, _ = table.add(said(), 0.0)
-    assert table.withdraw(entry.id, 0.0) == [Change(FLOW, None)]
-    assert table.add(said(size=5), 0.0)[1] == [Change(FLOW, Announcement(5, 0.5))]
+    assert table.withdraw(entry.id, 0.0) == [AnnouncementChange(FLOW, None)]
+    assert table.add(said(size=5), 0.0)[1] == [AnnouncementChange(FLOW, Announcement(5, 0.5))]
 
 
 def test_there_are_only_so_many():
@@ -290,7 +290,7 @@ def test_what_is_told_is_what_holds(steps):
     running: dict[FlowKey, Announcement | None] = {}
     for step, later in steps:
         now += later
-        changes: list[Change] = []
+        changes: list[AnnouncementChange] = []
         match step:
             case ("start", port):
                 found = start(table, flow(port), now)

@@ -15,7 +15,7 @@ from fairq_ryu.fabric.recovery.recovery import (
     MAX_REINJECTIONS,
     Ask,
     Mode,
-    Recovery,
+    RecoveryEngine,
     Reinject,
     SendDuplicates,
 )
@@ -48,11 +48,11 @@ def segment(seq: int, of: FlowKey = FLOW, **flags: bool) -> TcpSegment:
     return TcpSegment(of, seq, 1, **{"syn": False, "ack": True, "fin": False, "rst": False, **flags})
 
 
-def made(mode: str = "both", room: int = 1 << 20, **more: Any) -> Recovery:
-    return Recovery(mode, room, AGE, **more)
+def made(mode: str = "both", room: int = 1 << 20, **more: Any) -> RecoveryEngine:
+    return RecoveryEngine(mode, room, AGE, **more)
 
 
-def lose(recovery: Recovery, seq: int, now: float = 0.0, of: FlowKey = FLOW, **more: Any) -> list[Any]:
+def lose(recovery: RecoveryEngine, seq: int, now: float = 0.0, of: FlowKey = FLOW, **more: Any) -> list[Any]:
     port, size = more.pop("port", P1), more.pop("size", 1500)
     cut, payload = more.pop("cut", 0), more.pop("payload", 1448)
     stamped = more.pop("stamped", False)
@@ -471,7 +471,7 @@ def test_the_rate_is_bounded():
 @pytest.mark.parametrize("wrong", [{"bytes_per_port": -1}, {"age_s": 0.0}, {"mode": "magic"}])
 def test_settings_that_make_no_sense(wrong):
     with pytest.raises(ValueError):
-        Recovery(**{"mode": "both", "bytes_per_port": 1000, "age_s": 1.0, **wrong})
+        RecoveryEngine(**{"mode": "both", "bytes_per_port": 1000, "age_s": 1.0, **wrong})
 
 
 # Whatever comes
@@ -513,7 +513,7 @@ class Truth:
     room=st.integers(300, 12_000),
 )
 def test_bounded_and_honest_whatever_comes(steps, mode, room):
-    recovery, truth, now = Recovery(mode, room, AGE), Truth(), 0.0
+    recovery, truth, now = RecoveryEngine(mode, room, AGE), Truth(), 0.0
     for step, later in steps:
         now += later
         match step:
