@@ -74,8 +74,8 @@ class ForwardingRules:
         return self._messages(self._forwarding.host(routes, mac, port))
 
     def confirm_hosts(self) -> None:
-        """Send barriers to all bridges if some may not have the rules of the latest hosts yet. The replies have
-        no time limit: hosts count as known only when every bridge has confirmed their rules.
+        """Send barriers to all bridges if some may not have the rules of the latest hosts yet. The replies
+        have no time limit: hosts count as known only when every bridge has confirmed their rules.
         """
         change = self._forwarding.unconfirmed
         if change is None or self._confirming_hosts:
