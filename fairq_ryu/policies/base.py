@@ -15,18 +15,8 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from fairq_ryu import model
 from fairq_ryu.errors import UserError
-from fairq_ryu.model import (
-    Announcement,
-    Congestion,
-    FlowInfo,
-    FlowKey,
-    FlowProgress,
-    PortKey,
-    QueueSample,
-    Thresholds,
-    WindowPlan,
-)
 from fairq_ryu.policies.parts.deadline_table import GifTable
 
 log = logging.getLogger(__name__)
@@ -45,7 +35,7 @@ class Display(NamedTuple):
     target: float | None = None
     incast: bool | None = None
     gif: GifTable | None = None
-    state: Congestion | None = None
+    state: model.Congestion | None = None
 
 
 class PortLaw:
@@ -54,31 +44,35 @@ class PortLaw:
     A law overrides the methods that it needs; the others do nothing.
     """
 
-    def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
+    def flow_started(self, flow: model.FlowInfo, flows: int, now: float) -> model.WindowPlan | None:
         """A flow whose data leaves by this port has started; ``flows`` includes it. ``now`` in seconds."""
         return None
 
-    def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
+    def flow_ended(self, flow: model.FlowInfo, flows: int, now: float) -> model.WindowPlan | None:
         """A flow has ended; ``flows`` remain."""
         return None
 
-    def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
+    def queue_sampled(self, sample: model.QueueSample, flows: int, now: float) -> model.WindowPlan | None:
         """The queue was read. ``flows`` is the controller's count, ``sample.active`` the switch's."""
         return None
 
-    def congestion(self, state: Congestion, backlog: int, now: float) -> WindowPlan | None:
+    def congestion(self, state: model.Congestion, backlog: int, now: float) -> model.WindowPlan | None:
         """The switch reports that the queue has crossed a threshold; ``backlog`` in bytes."""
         return None
 
-    def announced(self, flow: FlowKey, announcement: Announcement | None, now: float) -> WindowPlan | None:
+    def announced(
+        self, flow: model.FlowKey, announcement: model.Announcement | None, now: float
+    ) -> model.WindowPlan | None:
         """A flow of this port that has started was announced, or its announcement withdrawn (None)."""
         return None
 
-    def progressed(self, flows: Mapping[FlowKey, FlowProgress], now: float) -> WindowPlan | None:
+    def progressed(
+        self, flows: Mapping[model.FlowKey, model.FlowProgress], now: float
+    ) -> model.WindowPlan | None:
         """The switch has reported the progress of flows of this port; see :meth:`wants_progress`."""
         return None
 
-    def settled(self, now: float) -> WindowPlan | None:
+    def settled(self, now: float) -> model.WindowPlan | None:
         """The state of the port before this law has been replayed: all further calls are new events."""
         return None
 
@@ -86,7 +80,7 @@ class PortLaw:
         """Whether :meth:`progressed` should be called with each sample of the queue."""
         return False
 
-    def thresholds(self) -> Thresholds | None:
+    def thresholds(self) -> model.Thresholds | None:
         """Queue lengths at which the switch reports :meth:`congestion`; asked after each sample."""
         return None
 
@@ -128,7 +122,7 @@ class Policy(Protocol):
     def interval(self) -> float:
         """Time between two readings of the queues, seconds."""
 
-    def port_law(self, port: PortKey) -> PortLaw:
+    def port_law(self, port: model.PortKey) -> PortLaw:
         """The law for one port."""
 
 

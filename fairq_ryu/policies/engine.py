@@ -8,18 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from fairq_ryu.model import (
-    Announcement,
-    Congestion,
-    FlowInfo,
-    FlowKey,
-    FlowProgress,
-    PortKey,
-    QueueSample,
-    RuleChange,
-    RuleTarget,
-    Thresholds,
-)
+from fairq_ryu import model
 from fairq_ryu.policies.base import Display, Policy, Recovery, recovery_of, same
 from fairq_ryu.policies.choice import PolicyChoice
 from fairq_ryu.policies.governed_port import NOTHING_SHOWN, GovernedPort, PortView
@@ -35,8 +24,8 @@ class PolicyEngine:
         self.choice = choice if isinstance(choice, PolicyChoice) else PolicyChoice(choice)
         self.lease = lease
         self.renew_after = lease / 4
-        self._ports: dict[PortKey, GovernedPort] = {}
-        self._names: dict[PortKey, tuple[str, str]] = {}
+        self._ports: dict[model.PortKey, GovernedPort] = {}
+        self._names: dict[model.PortKey, tuple[str, str]] = {}
         # Counts of ports that have gone.
         self._lapsed = self._failures = 0
 
@@ -47,44 +36,44 @@ class PolicyEngine:
         """The policy of ports that no pattern matches."""
         return self.choice.default
 
-    def policy_of(self, key: PortKey) -> Policy:
+    def policy_of(self, key: model.PortKey) -> Policy:
         """The policy that governs a port, or would govern it."""
         port = self._ports.get(key)
         return port.policy if port is not None else self._chosen(key)
 
-    def recovery(self, key: PortKey) -> Recovery | None:
+    def recovery(self, key: model.PortKey) -> Recovery | None:
         """How the port's losses are recovered; None: not at all."""
         return recovery_of(self.policy_of(key))
 
-    def interval(self, key: PortKey) -> float:
+    def interval(self, key: model.PortKey) -> float:
         """Time between two readings of the port's queue, seconds."""
         return self.policy_of(key).interval
 
-    def poll_interval(self, keys: Iterable[PortKey]) -> float:
+    def poll_interval(self, keys: Iterable[model.PortKey]) -> float:
         """Time between two readings of these ports' queues, seconds; without ports, the default policy's."""
         return min((self.interval(key) for key in keys), default=self.policy.interval)
 
-    def named(self, key: PortKey, name: str, role: str, now: float) -> list[RuleChange]:
+    def named(self, key: model.PortKey, name: str, role: str, now: float) -> list[model.RuleChange]:
         """The port's name, and what it leads to ("host", "link"; "": not known): its policy may change."""
         self._names[key] = (name, role)
         return self._govern(key, now)
 
-    def use(self, choice: PolicyChoice | Policy, now: float) -> list[RuleChange]:
+    def use(self, choice: PolicyChoice | Policy, now: float) -> list[model.RuleChange]:
         """Change the policies. A port keeps its law and its windows if its policy stays the same
         (:func:`~fairq_ryu.policies.base.same`); otherwise no rule of its former policy stays.
         """
         self.choice = choice if isinstance(choice, PolicyChoice) else PolicyChoice(choice)
         return [change for key in list(self._ports) for change in self._govern(key, now)]
 
-    def _chosen(self, key: PortKey) -> Policy:
+    def _chosen(self, key: model.PortKey) -> Policy:
         return self.choice.policy(key, *self._names.get(key, ("", "")))
 
-    def _govern(self, key: PortKey, now: float) -> list[RuleChange]:
+    def _govern(self, key: model.PortKey, now: float) -> list[model.RuleChange]:
         port = self._ports.get(key)
         chosen = self._chosen(key)
         return [] if port is None or same(port.policy, chosen) else port.govern(chosen, now)
 
-    def _port(self, key: PortKey) -> GovernedPort:
+    def _port(self, key: model.PortKey) -> GovernedPort:
         port = self._ports.get(key)
         if port is None:
             port = GovernedPort(key, self._chosen(key), self.renew_after, self.lease)
@@ -93,38 +82,42 @@ class PolicyEngine:
 
     # Events
 
-    def flow_started(self, key: PortKey, flow: FlowInfo, now: float) -> list[RuleChange]:
+    def flow_started(self, key: model.PortKey, flow: model.FlowInfo, now: float) -> list[model.RuleChange]:
         """A flow whose data leaves by the port has started. A known flow changes nothing."""
         return self._port(key).flow_started(flow, now)
 
-    def flow_ended(self, key: PortKey, flow: FlowKey, now: float) -> list[RuleChange]:
+    def flow_ended(self, key: model.PortKey, flow: model.FlowKey, now: float) -> list[model.RuleChange]:
         """A flow has ended. An unknown flow changes nothing."""
         port = self._ports.get(key)
         return [] if port is None else port.flow_ended(flow, now)
 
     def announced(
-        self, key: PortKey, flow: FlowKey, announcement: Announcement | None, now: float
-    ) -> list[RuleChange]:
+        self, key: model.PortKey, flow: model.FlowKey, announcement: model.Announcement | None, now: float
+    ) -> list[model.RuleChange]:
         """A flow's size and deadline were announced, or withdrawn (None). An unknown flow changes nothing."""
         port = self._ports.get(key)
         return [] if port is None else port.announced(flow, announcement, now)
 
-    def congestion(self, key: PortKey, state: Congestion, backlog: int, now: float) -> list[RuleChange]:
+    def congestion(
+        self, key: model.PortKey, state: model.Congestion, backlog: int, now: float
+    ) -> list[model.RuleChange]:
         """The switch reports that the port's queue has crossed a threshold."""
         return self._port(key).congestion(state, backlog, now)
 
-    def progressed(self, key: PortKey, flows: Mapping[FlowKey, FlowProgress], now: float) -> list[RuleChange]:
+    def progressed(
+        self, key: model.PortKey, flows: Mapping[model.FlowKey, model.FlowProgress], now: float
+    ) -> list[model.RuleChange]:
         """The switch has reported the progress of flows. An unknown port changes nothing."""
         port = self._ports.get(key)
         return [] if port is None else port.progressed(flows, now)
 
-    def sampled(self, key: PortKey, sample: QueueSample, now: float) -> list[RuleChange]:
+    def sampled(self, key: model.PortKey, sample: model.QueueSample, now: float) -> list[model.RuleChange]:
         """The port's queue was read. An unknown port without buffer and flows stays unknown."""
         if key not in self._ports and not sample.active and not sample.limit:
             return []
         return self._port(key).sampled(sample, now)
 
-    def port_gone(self, key: PortKey) -> None:
+    def port_gone(self, key: model.PortKey) -> None:
         """The port has gone, with its rules."""
         port = self._ports.pop(key, None)
         if port is not None:
@@ -138,7 +131,7 @@ class PolicyEngine:
         counts = [port.switch_gone() for key, port in self._ports.items() if key.dpid == dpid]
         return sum(counts)
 
-    def not_woken(self, target: RuleTarget) -> None:
+    def not_woken(self, target: model.RuleTarget) -> None:
         """A change that was to wake a flow could not be sent: the port's next changes wake it."""
         port = self._ports.get(target.port)
         if port is not None and target.flow is not None:
@@ -146,12 +139,12 @@ class PolicyEngine:
 
     # What the laws ask of the switches
 
-    def wants_progress(self, key: PortKey) -> bool:
+    def wants_progress(self, key: model.PortKey) -> bool:
         """Whether :meth:`progressed` should be called with the port's samples."""
         port = self._ports.get(key)
         return port is not None and port.wants_progress()
 
-    def thresholds(self, key: PortKey) -> Thresholds | None:
+    def thresholds(self, key: model.PortKey) -> model.Thresholds | None:
         """The thresholds that the switch should have now. None: none, and it never had any."""
         port = self._ports.get(key)
         return None if port is None else port.thresholds()
@@ -169,36 +162,36 @@ class PolicyEngine:
 
     # State of the ports
 
-    def buffer(self, key: PortKey) -> int:
+    def buffer(self, key: model.PortKey) -> int:
         """Buffer of the port's queue, bytes; 0: not known."""
         port = self._ports.get(key)
         return 0 if port is None or port.last is None else port.last.limit
 
-    def busy(self, key: PortKey) -> bool:
+    def busy(self, key: model.PortKey) -> bool:
         """Whether the port has flows or windows."""
         port = self._ports.get(key)
         return port is not None and port.busy()
 
-    def view(self) -> Mapping[PortKey, PortView]:
+    def view(self) -> Mapping[model.PortKey, PortView]:
         """All known ports for displays."""
         return {key: port.view() for key, port in self._ports.items()}
 
-    def display(self, key: PortKey) -> Display:
+    def display(self, key: model.PortKey) -> Display:
         """What the port's law shows; nothing if the port is not known."""
         port = self._ports.get(key)
         return NOTHING_SHOWN if port is None else port.display()
 
-    def incast(self, key: PortKey) -> bool | None:
+    def incast(self, key: model.PortKey) -> bool | None:
         """Whether the port's law shows an incast; None: it does not detect any."""
         port = self._ports.get(key)
         return None if port is None else port.shown().incast
 
-    def gif(self) -> Mapping[PortKey, GifTable]:
+    def gif(self) -> Mapping[model.PortKey, GifTable]:
         """The tables of flows by priority, of the ports whose laws show one."""
         shown = ((key, port.shown().gif) for key, port in self._ports.items())
         return {key: table for key, table in shown if table is not None}
 
-    def missed(self, flow: FlowKey, now: float) -> PortKey | None:
+    def missed(self, flow: model.FlowKey, now: float) -> model.PortKey | None:
         """A port by whose table the flow has missed its deadline."""
         for key, port in self._ports.items():
             table = port.shown().gif if flow in port.flows else None

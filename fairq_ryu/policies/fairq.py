@@ -19,6 +19,7 @@ from typing import ClassVar
 
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
+from fairq_ryu.policies.common_settings import typed_parameters
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 from fairq_ryu.setting import Setting
 
@@ -212,20 +213,8 @@ class FairQ:
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[fairq]``."""
-        self.parameters = FairQParameters(
-            interval=float(parameters["interval"]),
-            increments=int(parameters["increments"]),
-            alpha=float(parameters["alpha"]),
-            slow_start=bool(parameters["slow_start"]),
-            base_rtt=float(parameters["base_rtt"]),
-            linger=float(parameters["linger"]),
-            floor_segments=int(parameters["floor_segments"]),
-        )
-
-    @property
-    def interval(self) -> float:
-        """T, seconds."""
-        return self.parameters.interval
+        self.parameters = typed_parameters(FairQParameters, parameters)
+        self.interval = self.parameters.interval
 
     def port_law(self, port: PortKey) -> FairQPort:
         """The law for one port."""

@@ -26,19 +26,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
-from fairq_ryu.model import (
-    NO_WINDOWS,
-    Announcement,
-    Congestion,
-    FlowInfo,
-    FlowKey,
-    FlowProgress,
-    PortKey,
-    QueueSample,
-    RuleChange,
-    Thresholds,
-    WindowPlan,
-)
+from fairq_ryu import model
 from fairq_ryu.policies.base import Display, Policy, PortLaw
 from fairq_ryu.policies.law_adapter import adapted
 from fairq_ryu.policies.parts.deadline_table import GifTable
@@ -48,7 +36,7 @@ from fairq_ryu.policies.parts.sampling import Sampling
 log = logging.getLogger(__name__)
 # Seconds from a failure of a port's law until the port gets a fresh one.
 REST_AFTER_FAILURE = 10.0
-NO_THRESHOLDS = Thresholds(0, 0)
+NO_THRESHOLDS = model.Thresholds(0, 0)
 NOTHING_SHOWN = Display()
 
 T = TypeVar("T")
@@ -60,27 +48,27 @@ class PortView(NamedTuple):
     """
 
     flows: int
-    plan: WindowPlan
-    sample: QueueSample | None
+    plan: model.WindowPlan
+    sample: model.QueueSample | None
     shown: Display
 
 
 class GovernedPort:
     """A port, its policy and its law. Times in seconds of any monotonic clock."""
 
-    def __init__(self, key: PortKey, policy: Policy, renew_after: float, lease: float) -> None:
+    def __init__(self, key: model.PortKey, policy: Policy, renew_after: float, lease: float) -> None:
         """``renew_after`` and ``lease``: see :class:`InstalledRules`."""
         self.key = key
         self.policy = policy
         self.law: PortLaw | None = None
-        self.plan: WindowPlan = NO_WINDOWS
+        self.plan: model.WindowPlan = model.NO_WINDOWS
         self.installed = InstalledRules(key, renew_after, lease)
         self.failures = 0
         # The state that is replayed to a fresh law.
-        self.last: QueueSample | None = None
-        self.flows: dict[FlowKey, FlowInfo] = {}
-        self._announcements: dict[FlowKey, Announcement] = {}
-        self._congestion: tuple[Congestion, int] | None = None
+        self.last: model.QueueSample | None = None
+        self.flows: dict[model.FlowKey, model.FlowInfo] = {}
+        self._announcements: dict[model.FlowKey, model.Announcement] = {}
+        self._congestion: tuple[model.Congestion, int] | None = None
         self._sampling = Sampling()
         self._rests_until = 0.0
         self._last_event = 0.0
@@ -90,7 +78,7 @@ class GovernedPort:
 
     # Events
 
-    def flow_started(self, flow: FlowInfo, now: float) -> list[RuleChange]:
+    def flow_started(self, flow: model.FlowInfo, now: float) -> list[model.RuleChange]:
         """A flow whose data leaves by the port has started. A known flow changes nothing."""
         if flow.key in self.flows:
             return []
@@ -99,7 +87,7 @@ class GovernedPort:
         self._deliver_started(flow, len(self.flows), now)
         return self._changes(now)
 
-    def flow_ended(self, flow: FlowKey, now: float) -> list[RuleChange]:
+    def flow_ended(self, flow: model.FlowKey, now: float) -> list[model.RuleChange]:
         """A flow has ended. An unknown flow changes nothing."""
         if flow not in self.flows:
             return []
@@ -108,7 +96,9 @@ class GovernedPort:
         self._announcements.pop(flow, None)
         return self._event(lambda law: law.flow_ended(info, len(self.flows), now), now)
 
-    def announced(self, flow: FlowKey, announcement: Announcement | None, now: float) -> list[RuleChange]:
+    def announced(
+        self, flow: model.FlowKey, announcement: model.Announcement | None, now: float
+    ) -> list[model.RuleChange]:
         """A flow's size and deadline were announced, or withdrawn (None). An unknown flow, or the same
         announcement again, changes nothing.
         """
@@ -122,18 +112,20 @@ class GovernedPort:
         self._deliver_announced(flow, announcement, now)
         return self._changes(now)
 
-    def congestion(self, state: Congestion, backlog: int, now: float) -> list[RuleChange]:
+    def congestion(self, state: model.Congestion, backlog: int, now: float) -> list[model.RuleChange]:
         """The switch reports that the queue has crossed a threshold."""
         self._ensure_law(now)
         self._congestion = (state, backlog)
         return self._event(lambda law: law.congestion(state, backlog, now), now)
 
-    def progressed(self, flows: Mapping[FlowKey, FlowProgress], now: float) -> list[RuleChange]:
+    def progressed(
+        self, flows: Mapping[model.FlowKey, model.FlowProgress], now: float
+    ) -> list[model.RuleChange]:
         """The switch has reported the progress of flows."""
         self._ensure_law(now)
         return self._event(lambda law: law.progressed(flows, now), now)
 
-    def sampled(self, sample: QueueSample, now: float) -> list[RuleChange]:
+    def sampled(self, sample: model.QueueSample, now: float) -> list[model.RuleChange]:
         """The queue was read. The law gets a sample at most once in its policy's interval; the ``peak`` and
         ``mean`` of that sample cover those between.
         """
@@ -147,9 +139,9 @@ class GovernedPort:
             return self._changes(now)
         return self._event(lambda law: law.queue_sampled(due, len(self.flows), now), now)
 
-    def govern(self, policy: Policy, now: float) -> list[RuleChange]:
+    def govern(self, policy: Policy, now: float) -> list[model.RuleChange]:
         """Another policy governs the port from now on: no rule of the former one stays."""
-        self.policy, self.law, self.plan, self._rests_until = policy, None, NO_WINDOWS, 0.0
+        self.policy, self.law, self.plan, self._rests_until = policy, None, model.NO_WINDOWS, 0.0
         self._ensure_law(now)
         return self._changes(now)
 
@@ -166,13 +158,13 @@ class GovernedPort:
         """Whether :meth:`progressed` should be called with the port's samples."""
         return bool(self._query(lambda law: law.wants_progress()))
 
-    def thresholds(self) -> Thresholds | None:
+    def thresholds(self) -> model.Thresholds | None:
         """The thresholds that the switch should have now. None: none, and it never had any."""
         wanted = self._query(lambda law: law.thresholds())
-        self._watched = isinstance(wanted, Thresholds) and wanted.cng > 0
+        self._watched = isinstance(wanted, model.Thresholds) and wanted.cng > 0
         if not self._watched:
             self._congestion = None  # it would not be updated: a fresh law must not get it
-        if isinstance(wanted, Thresholds):
+        if isinstance(wanted, model.Thresholds):
             self._thresholds_set = True
             return wanted
         return NO_THRESHOLDS if self._thresholds_set else None
@@ -197,7 +189,7 @@ class GovernedPort:
         """The same in whole bytes, and whether the queue is congested, if the switch watches it."""
         shown, state = self.shown(), None
         if self._watched:
-            state = Congestion.NOM if self._congestion is None else self._congestion[0]
+            state = model.Congestion.NOM if self._congestion is None else self._congestion[0]
         return shown._replace(target=None if shown.target is None else int(shown.target), state=state)
 
     def view(self) -> PortView:
@@ -228,24 +220,30 @@ class GovernedPort:
             self._deliver(lambda law: law.congestion(*known, now), now)
         self._deliver(lambda law: law.settled(now), now)
 
-    def _deliver_started(self, flow: FlowInfo, count: int, now: float) -> None:
+    def _deliver_started(self, flow: model.FlowInfo, count: int, now: float) -> None:
         self._deliver(lambda law: law.flow_started(flow, count, now), now)
 
-    def _deliver_announced(self, flow: FlowKey, announcement: Announcement | None, now: float) -> None:
+    def _deliver_announced(
+        self, flow: model.FlowKey, announcement: model.Announcement | None, now: float
+    ) -> None:
         self._deliver(lambda law: law.announced(flow, announcement, now), now)
 
-    def _event(self, call: Callable[[PortLaw], WindowPlan | None], now: float) -> list[RuleChange]:
+    def _event(
+        self, call: Callable[[PortLaw], model.WindowPlan | None], now: float
+    ) -> list[model.RuleChange]:
         self._deliver(call, now)
         return self._changes(now)
 
-    def _deliver(self, call: Callable[[PortLaw], WindowPlan | None], now: float) -> None:
+    def _deliver(self, call: Callable[[PortLaw], model.WindowPlan | None], now: float) -> None:
         """Deliver an event to the law, if there is one, and adopt its plan."""
         if self.law is None:
             return
         try:
             plan = call(self.law)
             if plan is not None:
-                if not isinstance(plan, WindowPlan) or not all(isinstance(f, FlowKey) for f in plan.flows):
+                if not isinstance(plan, model.WindowPlan) or not all(
+                    isinstance(f, model.FlowKey) for f in plan.flows
+                ):
                     raise TypeError(f"a port law answers with a WindowPlan or None, not {plan!r}")
                 self.plan = plan
         except Exception:
@@ -269,10 +267,10 @@ class GovernedPort:
             REST_AFTER_FAILURE,
         )
         self.failures += 1
-        self.law, self.plan = None, NO_WINDOWS
+        self.law, self.plan = None, model.NO_WINDOWS
         self._rests_until = now + REST_AFTER_FAILURE
 
-    def _changes(self, now: float) -> list[RuleChange]:
+    def _changes(self, now: float) -> list[model.RuleChange]:
         return self.installed.changes(self.plan, self.flows, now)
 
 

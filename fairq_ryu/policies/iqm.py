@@ -27,6 +27,7 @@ from typing import ClassVar
 
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, FlowKey, FlowProgress, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
+from fairq_ryu.policies.common_settings import initial_window, syn_allowance, typed_parameters
 from fairq_ryu.policies.parts.half_open import ASK_AGAIN, HalfOpenLimiter
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 from fairq_ryu.setting import Setting
@@ -147,25 +148,8 @@ class Iqm:
             0,
             1,
         ),
-        Setting(
-            "iqm",
-            "initial_window",
-            10,
-            "segments",
-            "Initial window of the hosts: what a new flow sends before it receives an ACK.",
-            1,
-            1000,
-        ),
-        Setting(
-            "iqm",
-            "syn_allowance",
-            256,
-            "flows",
-            "Limit against SYN floods: at most this many unanswered new flows count for each port at "
-            "which they enter the network.",
-            1,
-            1_000_000,
-        ),
+        initial_window("iqm"),
+        syn_allowance("iqm"),
         Setting(
             "iqm",
             "linger",
@@ -180,18 +164,8 @@ class Iqm:
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[iqm]``."""
-        self.parameters = IqmParameters(
-            interval=float(parameters["interval"]),
-            alpha=float(parameters["alpha"]),
-            initial_window=int(parameters["initial_window"]),
-            syn_allowance=int(parameters["syn_allowance"]),
-            linger=float(parameters["linger"]),
-        )
-
-    @property
-    def interval(self) -> float:
-        """T_i, seconds."""
-        return self.parameters.interval
+        self.parameters = typed_parameters(IqmParameters, parameters)
+        self.interval = self.parameters.interval
 
     def port_law(self, port: PortKey) -> IqmPort:
         """The law for one port."""

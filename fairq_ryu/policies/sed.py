@@ -40,6 +40,7 @@ from fairq_ryu.model import (
     WindowPlan,
 )
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
+from fairq_ryu.policies.common_settings import typed_parameters
 from fairq_ryu.policies.parts.allocation import (
     AllocationRules,
     BestEffortFlow,
@@ -349,12 +350,8 @@ class Sed:
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[sed]``."""
-        self.parameters = SedParameters.of(parameters)
-
-    @property
-    def interval(self) -> float:
-        """T, seconds."""
-        return self.parameters.interval
+        self.parameters = typed_parameters(SedParameters, parameters)
+        self.interval = self.parameters.interval
 
     def port_law(self, port: PortKey) -> SedPort:
         """The law for one port."""

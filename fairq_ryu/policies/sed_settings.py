@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairq_ryu.policies.base import Parameters
+from fairq_ryu.policies.common_settings import initial_window, syn_allowance
 from fairq_ryu.setting import Setting
 
 
@@ -32,29 +32,6 @@ class SedParameters:
     idle_after: float = 0.2
     linger: float = 0.1
     syn_allowance: int = 256
-
-    @classmethod
-    def of(cls, settings: Parameters) -> SedParameters:
-        """Those of a section of the configuration."""
-        return cls(
-            interval=float(settings["interval"]),
-            threshold=float(settings["threshold"]),
-            nom=float(settings["nom"]),
-            base_rtt=float(settings["base_rtt"]),
-            base_segments=int(settings["base_segments"]),
-            margin=float(settings["margin"]),
-            missed=str(settings["missed"]),
-            partial=bool(settings["partial"]),
-            keep=float(settings["keep"]),
-            floors=bool(settings["floors"]),
-            spare=bool(settings["spare"]),
-            settle=float(settings["settle"]),
-            anticipate=bool(settings["anticipate"]),
-            initial_window=int(settings["initial_window"]),
-            idle_after=float(settings["idle_after"]),
-            linger=float(settings["linger"]),
-            syn_allowance=int(settings["syn_allowance"]),
-        )
 
 
 def deadline_settings(section: str) -> tuple[Setting, ...]:
@@ -161,15 +138,7 @@ def deadline_settings(section: str) -> tuple[Setting, ...]:
             "Windows are installed as soon as the initial windows of the new flows, taken together, "
             "would make the queue congested.",
         ),
-        Setting(
-            section,
-            "initial_window",
-            10,
-            "segments",
-            "Initial window of the hosts: what a new flow sends before it receives an ACK.",
-            1,
-            1000,
-        ),
+        initial_window(section),
         Setting(
             section,
             "idle_after",
@@ -188,14 +157,5 @@ def deadline_settings(section: str) -> tuple[Setting, ...]:
             0,
             60,
         ),
-        Setting(
-            section,
-            "syn_allowance",
-            256,
-            "flows",
-            "Limit against SYN floods: at most this many unanswered new flows count for each port at "
-            "which they enter the network.",
-            1,
-            1_000_000,
-        ),
+        syn_allowance(section),
     )

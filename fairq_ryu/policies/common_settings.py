@@ -1,0 +1,51 @@
+"""Settings that several policies declare, and the values of a section as typed parameters of a port law."""
+
+from __future__ import annotations
+
+from dataclasses import Field, fields
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from fairq_ryu.policies.base import Parameters
+from fairq_ryu.setting import Setting
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+T = TypeVar("T", bound=_Dataclass)
+
+
+def typed_parameters(kind: type[T], settings: Parameters) -> T:
+    """A dataclass made from the settings of a section. Its fields have the names of the settings, and each
+    value is converted to the type of the field's default.
+    """
+    types: dict[str, Any] = {field.name: type(field.default) for field in fields(kind)}
+    return kind(**{name: convert(settings[name]) for name, convert in types.items()})
+
+
+def initial_window(section: str) -> Setting:
+    """The initial window of the hosts, for laws that predict what new flows send."""
+    return Setting(
+        section,
+        "initial_window",
+        10,
+        "segments",
+        "Initial window of the hosts: what a new flow sends before it receives an ACK.",
+        1,
+        1000,
+    )
+
+
+def syn_allowance(section: str) -> Setting:
+    """The limit of :class:`~fairq_ryu.policies.parts.half_open.HalfOpenLimiter`, for laws that count SYNs."""
+    return Setting(
+        section,
+        "syn_allowance",
+        256,
+        "flows",
+        "Limit against SYN floods: at most this many unanswered new flows count for each port at which they "
+        "enter the network.",
+        1,
+        1_000_000,
+    )

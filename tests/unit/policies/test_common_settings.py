@@ -1,0 +1,36 @@
+"""Settings that several policies declare, and typed parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from fairq_ryu.policies.common_settings import initial_window, syn_allowance, typed_parameters
+from fairq_ryu.policies.iqm import Iqm
+from fairq_ryu.policies.sed import Sed
+
+
+@dataclass(frozen=True)
+class Sample:
+    interval: float = 1.0
+    count: int = 2
+    fast: bool = False
+    mode: str = "none"
+
+
+def test_each_value_has_the_type_of_its_fields_default():
+    made = typed_parameters(Sample, {"interval": 3, "count": 4, "fast": True, "mode": "both", "other": 5})
+    assert made == Sample(3.0, 4, True, "both")
+    assert type(made.interval) is float
+
+
+def test_a_missing_setting_is_an_error():
+    with pytest.raises(KeyError, match="count"):
+        typed_parameters(Sample, {"interval": 3.0})
+
+
+@pytest.mark.parametrize("setting", [initial_window, syn_allowance])
+def test_policies_that_share_a_setting_declare_the_same_one(setting):
+    for policy in (Iqm, Sed):
+        assert setting(policy.name) in policy.settings
