@@ -88,10 +88,14 @@ class QueueProgram:
         )
 
     def add_port(self, ifindex: int) -> None:
-        """Start to account for a port's queue, as empty. Raises :class:`BpfError`."""
+        """Start to account for a port's queue, as empty. Raises :class:`BpfError`; then no entry is left."""
         index = c_uint32(ifindex)
         self.queues.set(index, layout.fq_queue())
-        self._histograms.set(index, layout.fq_histogram())
+        try:
+            self._histograms.set(index, layout.fq_histogram())
+        except BaseException:
+            self.queues.delete(index)
+            raise
         self._ports.add(ifindex)
 
     def remove_port(self, ifindex: int) -> None:
