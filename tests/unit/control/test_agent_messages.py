@@ -36,9 +36,7 @@ class Made:
         tracker = FlowTracker(self.site.fabric, self.site.flows, self.site.windows, log)
         self.messages = AgentMessages(self.site.windows, tracker.recorded, self.counts, log)
 
-    def reply(
-        self, exp_type: int, data: bytes, more: bool = False, now: float = 10.5, **about: Any
-    ) -> None:
+    def reply(self, exp_type: int, data: bytes, more: bool = False, now: float = 10.5, **about: Any) -> None:
         body = SimpleNamespace(experimenter=about.pop("experimenter", oxm.EXPERIMENTER_ID), exp_type=exp_type)
         body.data = data
         message = {"datapath": self.site.agent, "body": body, "xid": 7} | about

@@ -7,38 +7,51 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ryu.topology.switches import LLDPPacket
 
 from fairq_ryu.channel import dropped_packet, oxm
 from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.counters import PACKET_INS, Counts
 from fairq_ryu.control.packet_ins import KINDS, PacketIns
+from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline
+from tests.switch.packets import Segment
 from tests.unit.site import Site
 
 ETHERNET = bytes.fromhex("ffffffffffff020000000001")
 ARP = ETHERNET + bytes.fromhex("0806 0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000002")
-LLDP = ETHERNET + bytes.fromhex("88cc") + bytes(46)
+LLDP = bytes(LLDPPacket.lldp_packet(2, 8, "02:00:00:00:00:08", 120))
+SEGMENT = Segment(flags="S")
+SYN = SEGMENT.frame()
+KEY = FlowKey(SEGMENT.src, SEGMENT.dst, SEGMENT.sport, SEGMENT.dport)
+PORT = PortKey(1, 3)
 LOG = logging.getLogger(__name__)
 
 
-class Parts:
-    """Parts of the controller that take what packet-ins carry, and do nothing."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_, **__: None
-
-
 class Made:
-    """Packet-ins of bridge 1 and its agent."""
+    """Packet-ins of bridge 1 and its agent. ``calls``: the methods of other parts that they have called, with
+    their first arguments of interest.
+    """
 
     def __init__(self) -> None:
-        site, nothing, self.counts = Site(), Parts(), Counts()
-        site.fabric.host_seen = site.fabric.answer_arp = site.windows.packet_dropped = nothing.take
+        site, self.counts = Site(), Counts()
+        self.calls: list[tuple[Any, ...]] = []
         self.agent, self.bridge = site.agent, site.bridge
-        messages = AgentMessages(site.windows, nothing.recorded, self.counts, LOG)
+        site.fabric.host_seen = lambda bridge, frame, port, _: self.called("host_seen", frame.src, port)
+        site.fabric.answer_arp = lambda bridge, frame, port, data: self.called("answer_arp", data, port)
+        site.fabric.link_seen = lambda source, target: self.called("link_seen", source, target)
+        site.windows.packet_dropped = lambda port, frame, *_: self.called("dropped", port, frame)
+        tracker = SimpleNamespace(copied=lambda frame, tcp, port, _: self.called("copied", tcp.key, port))
+        admission = SimpleNamespace(hold=lambda _, frame, data, port, now: self.called("hold", data, port))
+        rerouting = SimpleNamespace(notify=lambda: self.called("notify"))
+        discovery = SimpleNamespace(lldp_packet_in_handler=lambda event: self.called("discovery"))
+        messages = AgentMessages(site.windows, self.called, self.counts, LOG)
         self.packet_ins = PacketIns(
-            site.fabric, nothing, nothing, messages, nothing, nothing, self.counts, LOG
+            site.fabric, tracker, admission, messages, rerouting, discovery, self.counts, LOG
         )
+
+    def called(self, *call: Any) -> None:
+        self.calls.append(call)
 
 
 @pytest.fixture
@@ -55,20 +68,27 @@ def came(made: Made, data: bytes, cookie: int, datapath: Any = None) -> dict[str
     return {kind: count for kind, count in made.counts.packet_ins.items() if count}
 
 
+SEEN = ("host_seen", "02:00:00:00:00:01", PORT)
+
+
 @pytest.mark.parametrize(
-    ("data", "cookie", "kind"),
+    ("data", "cookie", "kind", "calls"),
     [
-        (ARP, pipeline.COOKIE_ARP, "arp"),
-        (ARP, pipeline.COOKIE_SOURCE, "source"),
-        (ARP, pipeline.COOKIE_TCP, "tcp"),
-        (ARP, pipeline.COOKIE_HELD, "held"),
-        (LLDP, 0, "lldp"),
-        (ARP, 0xBEEF, "other"),
-        (b"\0" * 5, pipeline.COOKIE_TCP, "other"),  # what cannot be read
+        (ARP, pipeline.COOKIE_ARP, "arp", [SEEN, ("notify",), ("answer_arp", ARP, PORT)]),
+        (ARP, pipeline.COOKIE_SOURCE, "source", [SEEN, ("notify",)]),
+        (SYN, pipeline.COOKIE_TCP, "tcp", [("copied", KEY, PORT)]),
+        (ARP, pipeline.COOKIE_TCP, "tcp", []),
+        (SYN, pipeline.COOKIE_HELD, "held", [("hold", SYN, PORT)]),
+        (LLDP, 0, "lldp", [("discovery",), ("link_seen", PortKey(2, 8), PORT), ("notify",)]),
+        (LLDP[:14] + bytes(46), 0, "lldp", []),  # of another sender
+        (ARP, 0xBEEF, "other", []),
+        (b"\0" * 5, pipeline.COOKIE_TCP, "other", []),  # too short to be parsed
     ],
+    ids=["ARP", "source", "SYN", "no segment", "held", "LLDP", "LLDP of others", "other", "short"],
 )
-def test_packets_are_counted_by_the_rule_that_sent_them(made, data, cookie, kind):
+def test_packets_are_counted_by_the_rule_that_sent_them_and_go_to_their_part(made, data, cookie, kind, calls):
     assert came(made, data, cookie) == {kind: 1}
+    assert made.calls == calls
 
 
 def test_what_agents_hand_over_is_a_loss_and_what_strangers_send_is_not(made):
@@ -76,6 +96,7 @@ def test_what_agents_hand_over_is_a_loss_and_what_strangers_send_is_not(made):
     assert came(made, ARP, 7, made.agent) == {"loss": 1, "other": 1}
     stranger = SimpleNamespace(id=oxm.agent_dpid(1))  # an older connection of the same agent
     assert came(made, ARP, dropped_packet.COOKIE_DROPPED, stranger) == {"loss": 1, "other": 2}
+    assert made.calls == [("dropped", PORT, ARP)]
 
 
 def test_kinds_are_the_ones_that_are_told():
