@@ -20,8 +20,9 @@ is released. A SYN that is held (:mod:`~fairq_ryu.control.syn_admission`) enters
 :meth:`FlowTracker.apply_segment`.
 
 Bounds: :data:`MAX_COPIES` copies are queued. For each copy beyond, the oldest is applied at once, in the
-greenlet of the bridge that sends them, so that this bridge is slowed down and none is lost. The worker lets
-other greenlets run after :data:`_SLICE` seconds. The flow table has bounds of its own.
+event loop of the application, and none is lost. There is one event loop for the messages of all switches:
+they wait meanwhile, and Ryu stops reading from their connections when its queue of events is full. The worker
+lets other greenlets run after :data:`_SLICE` seconds. The flow table has bounds of its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""The one place that sends to bridges, and that waits for their barrier replies.
+"""The one place that sends the controller's messages to bridges, and barriers to all switches.
 
 Functions that decide return pairs of a datapath and a message, and :meth:`Sender.send` sends them in their
 order. OpenFlow keeps the order of messages to one switch; between switches only barriers make an order.
-Agents have a connection of their own, :class:`~fairq_ryu.control.agents.AgentLink`, which sends to them.
+Two kinds of messages are sent elsewhere:
+
+- all others to agents, which have connections of their own: :class:`~fairq_ryu.control.agents.AgentLink`;
+- discovery frames and handshakes, which Ryu sends: :mod:`fairq_ryu.ryu_compat.link_discovery`.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ Outgoing = tuple[Datapath, Message]
 
 
 class Sender:
-    """``timeout``: how long an action waits for barrier replies, seconds; each action may have another."""
+    """Sends messages. ``timeout``: how long an action waits for barrier replies, seconds; an action may have
+    another.
+    """
 
     def __init__(self, timeout: float) -> None:
         self.barriers = Barriers(timeout)

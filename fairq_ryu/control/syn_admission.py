@@ -17,9 +17,10 @@ With ``syn = hold``, bridges send SYNs to the controller instead of forwarding t
 A SYN whose bridge has disconnected is dropped in state 2; its sender repeats it. Fail open: a wait ends after
 the sender's barrier timeout, and the hold rules of a dead controller expire with their lease.
 
-Bounds: :data:`MAX_QUEUED` SYNs are queued. The next one is taken at once, in the greenlet of the bridge that
-sent it, so that this bridge is slowed down. The worker lets other greenlets run after each SYN: barrier
-replies and queued messages come before the next.
+Bounds: :data:`MAX_QUEUED` SYNs are queued. The next one is taken at once, in the event loop of the
+application. There is one event loop for the messages of all switches: they wait meanwhile, and Ryu stops
+reading from their connections when its queue of events is full. The worker lets other greenlets run after
+each SYN: barrier replies and queued messages come before the next.
 """
 
 from __future__ import annotations
@@ -54,10 +55,6 @@ class SynAdmission:
         self._log = log
         self._queue: SynQueue[tuple[Datapath, parse.Frame, bytes, PortKey, float]] = SynQueue()
         self._queued = hub.Event()
-
-    def __len__(self) -> int:
-        """The number of queued SYNs."""
-        return len(self._queue)
 
     def hold(self, datapath: Datapath, frame: parse.Frame, data: bytes, in_port: PortKey, now: float) -> None:
         """Queue a SYN that a bridge holds."""

@@ -77,11 +77,12 @@ def test_when_too_many_wait_the_next_is_worked_on_at_once(holding, monkeypatch):
     for number in range(5):
         holding.hold(number)
     assert holding.gone_on == [3, 4]
-    assert len(holding.admission) == 3
     holding.work()
     assert holding.gone_on == [3, 4, 0, 1, 2]
-    holding.hold(5)
-    assert len(holding.admission) == 1
+    holding.hold(5)  # there is room again
+    assert holding.gone_on == [3, 4, 0, 1, 2]
+    holding.work()
+    assert holding.gone_on == [3, 4, 0, 1, 2, 5]
 
 
 def test_what_fails_with_one_does_not_end_the_worker(holding, monkeypatch, caplog):
