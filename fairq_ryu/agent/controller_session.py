@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import math
-import struct
 import time
 from collections.abc import Callable
 
@@ -21,12 +20,12 @@ from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.requests import HANDLERS
 from fairq_ryu.channel import framing, wellformed
 from fairq_ryu.channel.flowmod import OpenFlowError
+from fairq_ryu.channel.framing import HEADER
 from fairq_ryu.channel.layouts import Malformed
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.wellformed import Phase
 
 log = logging.getLogger(__name__)
-_HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
 # Requests that consist of the header alone.
 _EMPTY = (ofp.OFPT_FEATURES_REQUEST, ofp.OFPT_GET_CONFIG_REQUEST, ofp.OFPT_BARRIER_REQUEST)
 # While a controller has left more bytes unread, it gets no dropped packets and no replies.
@@ -106,11 +105,11 @@ class ControllerSession:
             return False
         until = time.monotonic() + seconds
         self._buffer += data
-        while not self.closed and len(self._buffer) >= _HEADER.size:
-            version, kind, length, _xid = _HEADER.unpack_from(self._buffer)
-            if length < _HEADER.size:
-                self._refuse(bytes(self._buffer[: _HEADER.size]), ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN)
-                self._fail(f"length {length} in a header, less than the header's own {_HEADER.size} bytes")
+        while not self.closed and len(self._buffer) >= HEADER.size:
+            version, kind, length, _xid = HEADER.unpack_from(self._buffer)
+            if length < HEADER.size:
+                self._refuse(bytes(self._buffer[: HEADER.size]), ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN)
+                self._fail(f"length {length} in a header, less than the header's own {HEADER.size} bytes")
                 return False
             if not self.greeted and (kind not in _BEFORE_HELLO or length > _MAX_BEFORE_HELLO):
                 self._fail(f"a message of type {kind} and {length} bytes before its HELLO")
@@ -153,11 +152,11 @@ class ControllerSession:
         if handler is None:
             self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_TYPE)
             return
-        if kind in _EMPTY and len(request) != _HEADER.size:
+        if kind in _EMPTY and len(request) != HEADER.size:
             self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN)
             return
         try:
-            handler(self, request, _HEADER.unpack_from(request)[3])
+            handler(self, request, HEADER.unpack_from(request)[3])
         except OpenFlowError as refusal:
             log.debug("refused: %s", refusal)
             self._refuse(request, refusal.type, refusal.code)

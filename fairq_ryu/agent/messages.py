@@ -13,10 +13,9 @@ from fairq_ryu import __version__
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.rule_table import Rule
 from fairq_ryu.channel import oxm
-from fairq_ryu.channel.framing import message, serialized
+from fairq_ryu.channel.framing import HEADER, message, serialized
 from fairq_ryu.channel.protocol import addrconv, ofp, parser
 
-_HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
 _MAX_BODY = 60000
 _ERROR_DATA = 64
 _NS = 1_000_000_000
@@ -34,7 +33,7 @@ def error(kind: int, code: int, request: bytes) -> bytes:
     """ERROR in answer to a request, of which the first 64 bytes are quoted. ``code`` is one of our own for
     OFPET_EXPERIMENTER.
     """
-    xid = _HEADER.unpack_from(request)[3] if len(request) >= _HEADER.size else 0
+    xid = HEADER.unpack_from(request)[3] if len(request) >= HEADER.size else 0
     head = struct.pack("!HH", kind, code)
     if kind == ofp.OFPET_EXPERIMENTER:
         head += struct.pack("!I", oxm.EXPERIMENTER_ID)

@@ -11,16 +11,15 @@ from fairq_ryu.agent.openflow_server import Session
 from fairq_ryu.agent.rule_table import Rule
 from fairq_ryu.agent.window_channel import answer_request
 from fairq_ryu.channel.flowmod import OpenFlowError, decode_match
+from fairq_ryu.channel.framing import HEADER
 from fairq_ryu.channel.protocol import ofp
-
-_HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
 
 
 def answer_multipart(session: Session, request: bytes, xid: int) -> None:
     """Send the reply to a multipart request, in as many messages as it takes."""
     if len(request) < ofp.OFP_MULTIPART_REQUEST_SIZE:
         raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "multipart request too short")
-    kind, flags = struct.unpack_from(ofp.OFP_MULTIPART_REQUEST_PACK_STR, request, _HEADER.size)
+    kind, flags = struct.unpack_from(ofp.OFP_MULTIPART_REQUEST_PACK_STR, request, HEADER.size)
     if flags & ofp.OFPMPF_REQ_MORE:
         raise OpenFlowError(
             ofp.OFPET_BAD_REQUEST,

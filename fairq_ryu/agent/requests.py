@@ -15,18 +15,16 @@ from fairq_ryu.agent.multipart import answer_multipart
 from fairq_ryu.agent.openflow_server import Session
 from fairq_ryu.agent.window_channel import receive_command
 from fairq_ryu.channel.flowmod import OpenFlowError, decode_flow_mod
-from fairq_ryu.channel.framing import message
+from fairq_ryu.channel.framing import HEADER, message
 from fairq_ryu.channel.protocol import ofp
-
-_HEADER = struct.Struct(ofp.OFP_HEADER_PACK_STR)
 
 
 def _echo(session: Session, request: bytes, xid: int) -> None:
-    session.send(message(ofp.OFPT_ECHO_REPLY, xid, request[_HEADER.size :]))
+    session.send(message(ofp.OFPT_ECHO_REPLY, xid, request[HEADER.size :]))
 
 
 def _experimenter(session: Session, request: bytes, _xid: int) -> None:
-    receive_command(session, request[_HEADER.size :])
+    receive_command(session, request[HEADER.size :])
 
 
 def _features(session: Session, _request: bytes, xid: int) -> None:
@@ -50,9 +48,9 @@ def _barrier(session: Session, _request: bytes, xid: int) -> None:
 
 def _role(session: Session, request: bytes, xid: int) -> None:
     server = session.server
-    if len(request) != _HEADER.size + 16:
+    if len(request) != HEADER.size + 16:
         raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "ROLE_REQUEST")
-    role, generation = struct.unpack_from("!I4xQ", request, _HEADER.size)
+    role, generation = struct.unpack_from("!I4xQ", request, HEADER.size)
     if role not in range(4):
         raise OpenFlowError(ofp.OFPET_ROLE_REQUEST_FAILED, ofp.OFPRRFC_BAD_ROLE, f"role {role}")
     if role in (ofp.OFPCR_ROLE_MASTER, ofp.OFPCR_ROLE_SLAVE):

@@ -56,10 +56,9 @@ class CongestionNotice(NamedTuple):
     clock_ns: int
 
 
-def set_thresholds(datapath: Any, port: int, thresholds: Thresholds | None) -> Any:
-    """The message that sets the thresholds of a port; None: the agent sends no more notices about it."""
-    body = encode_set(port, thresholds or Thresholds(0, 0))
-    return framing.command(datapath, EXP_TYPE_SET_THRESHOLDS, body)
+def set_thresholds(datapath: Any, port: int, thresholds: Thresholds) -> Any:
+    """The message that sets the thresholds of a port; 0 and 0: the agent sends no more notices about it."""
+    return framing.command(datapath, EXP_TYPE_SET_THRESHOLDS, encode_set(port, thresholds))
 
 
 def encode_set(port: int, thresholds: Thresholds) -> bytes:

@@ -111,6 +111,18 @@ def window_rule(datapath: Any, change: RuleChange, lease: int) -> Any:
     )
 
 
+def clear(datapath: Any) -> Any:
+    """The FlowMod that removes every rule of a switch, in all of its tables."""
+    return parser.OFPFlowMod(
+        datapath,
+        command=ofp.OFPFC_DELETE,
+        table_id=ofp.OFPTT_ALL,
+        out_port=ofp.OFPP_ANY,
+        out_group=ofp.OFPG_ANY,
+        match=parser.OFPMatch(),
+    )
+
+
 def match(target: int | FlowKey) -> Any:
     """An OFPMatch of :func:`match_fields`. Ryu would sort the fields by their numbers and normalise each
     value by packing and unpacking it, which for many new flows is a tenth of the controller's time.

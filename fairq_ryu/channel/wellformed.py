@@ -13,9 +13,9 @@ from enum import IntEnum
 from functools import lru_cache
 
 from fairq_ryu.channel import layouts
+from fairq_ryu.channel.framing import HEADER
 from fairq_ryu.channel.layouts import Malformed, elements, need
 
-HEADER = struct.Struct("!BBHI")
 VERSION = 4
 (HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, EXPERIMENTER) = range(5)
 FEATURES_REPLY, GET_CONFIG_REPLY, PACKET_IN, FLOW_REMOVED, PORT_STATUS = 6, 8, 10, 11, 12

@@ -1,7 +1,8 @@
 """The link to a connected agent: requests to it, readings and partial replies from it.
 
-The one place that sends to agents. Bounded: one request for queues is under way at a time, one reading and
-one set of thresholds are kept for each port, and one partial reply for each request.
+The one place that sends to agents, except for barriers: :class:`~fairq_ryu.control.sender.Sender` sends these
+to bridges and agents alike. Bounded: one request for queues is under way at a time, one reading and one set
+of thresholds are kept for each port, and one partial reply for each request.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from fairq_ryu.channel import flow_records as records
 from fairq_ryu.channel.segment_state import MAX_KEYS
 from fairq_ryu.control.counters import ROUND_TRIPS, Histogram, Peak
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, Thresholds
-from fairq_ryu.openflow import pipeline
 
 _QUEUE_XID = 0xFA17
 # Requests for the flow records of one port: this plus the port's number. Ryu numbers its own messages from a
@@ -61,7 +61,7 @@ class AgentLink:
 
     def clear_rules(self) -> None:
         """Remove all rules."""
-        self.datapath.send_msg(pipeline.clear(self.datapath))
+        self.datapath.send_msg(flowmod.clear(self.datapath))
 
     def send_rule(self, change: RuleChange, lease: int) -> None:
         """Install, change or remove a window rule."""

@@ -249,14 +249,7 @@ def barrier(datapath: Datapath) -> Message:
 
 def clear(datapath: Datapath) -> Message:
     """Remove every rule of the bridge; the controller owns its tables."""
-    return parser.OFPFlowMod(
-        datapath,
-        command=ofp.OFPFC_DELETE,
-        table_id=ofp.OFPTT_ALL,
-        out_port=ofp.OFPP_ANY,
-        out_group=ofp.OFPG_ANY,
-        match=parser.OFPMatch(),
-    )
+    return flowmod.clear(datapath)
 
 
 def copy_limit(datapath: Datapath, packets_per_second: int) -> Message:

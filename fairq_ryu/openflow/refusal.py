@@ -8,7 +8,6 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import congestion, oxm
 
-_HEADER_BYTES = 8
 _REQUESTS = {
     ofp.OFPT_FLOW_MOD: "a rule",
     ofp.OFPT_METER_MOD: "a meter",
@@ -46,9 +45,9 @@ def described(message: Any) -> str:
     contains.
     """
     data = bytes(message.data or b"")
-    request = (
-        _REQUESTS.get(data[1], f"a message of type {data[1]}") if len(data) >= _HEADER_BYTES else "a message"
-    )
+    request = "a message"
+    if len(data) >= ofp.OFP_HEADER_SIZE:
+        request = _REQUESTS.get(data[1], f"a message of type {data[1]}")
     kind = _KINDS.get(message.type, f"error type {message.type}")
     if message.type == ofp.OFPET_EXPERIMENTER:
         ours = message.experimenter == oxm.EXPERIMENTER_ID

@@ -21,8 +21,9 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import wellformed
+from fairq_ryu.channel.framing import HEADER
 from fairq_ryu.channel.layouts import Malformed
-from fairq_ryu.channel.wellformed import HEADER, Phase
+from fairq_ryu.channel.wellformed import Phase
 from fairq_ryu.ryu_compat import connection_class, switch_listener
 from fairq_ryu.ryu_compat.switch_listener import Refused
 

@@ -357,7 +357,7 @@ def from_controller():
         "records": flow_records.request(DATAPATH, 1000),
         "segments": segment_state.request(DATAPATH, [FLOW, FLOW6]),
         "thresholds": congestion.set_thresholds(DATAPATH, 1, Thresholds(1000, 500, True)),
-        "thresholds-none": congestion.set_thresholds(DATAPATH, 1, None),
+        "thresholds-none": congestion.set_thresholds(DATAPATH, 1, Thresholds(0, 0)),
         "desc": parser.OFPDescStatsRequest(DATAPATH, 0),
         "ports": parser.OFPPortDescStatsRequest(DATAPATH, 0),
         "flows": parser.OFPFlowStatsRequest(DATAPATH),

@@ -25,8 +25,6 @@ class DropRecord(NamedTuple):
     """The packet or its beginning."""
     length: int
     """Of the whole packet, bytes."""
-    before_full: bool
-    """It was dropped before the queue could refuse it."""
 
 
 class DropProgram:
@@ -137,7 +135,7 @@ class DropProgram:
             length += 4
         if drop.before_full and drop.ifindex in self._before_full:
             self._before_full[drop.ifindex] += 1
-        self._packets.append(DropRecord(drop.ifindex, frame, length, bool(drop.before_full)))
+        self._packets.append(DropRecord(drop.ifindex, frame, length))
 
     def dropped_before_full(self, ifindex: int) -> int:
         """Packets of a port that the program dropped before the queue could refuse them: no qdisc counts

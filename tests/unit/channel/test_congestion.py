@@ -168,7 +168,7 @@ def test_thresholds_are_set_changed_and_taken_back(peer, data):
     assert peer.ask(set_to(cng=7, nom=0)) == []
     assert data.thresholds == {1: Thresholds(7, 0, False)}
     assert peer.ask(set_to(2, 0, 0, drops=True)) == []
-    assert peer.ask(congestion.set_thresholds(DATAPATH, 1, None)) == []
+    assert peer.ask(set_to(cng=0, nom=0)) == []
     assert data.thresholds == {2: Thresholds(0, 0, True)}
 
 

@@ -26,7 +26,6 @@ from fairq_ryu.channel.flowmod import (
     rule_target,
 )
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
-from fairq_ryu.openflow import pipeline
 from tests.unit.fakes import DATAPATH, FakeDatapath, ryu_decode, wire
 
 FLOW4 = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
@@ -225,7 +224,7 @@ def test_a_window_that_does_not_fit_is_the_largest():
 
 
 def test_the_controllers_clearing_is_understood():
-    decoded = decode_flow_mod(wire(pipeline.clear(DATAPATH)))
+    decoded = decode_flow_mod(wire(flowmod.clear(DATAPATH)))
     assert (decoded.command, decoded.match, decoded.cookie_mask) == (DELETE, {}, 0)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.channel import wellformed
+from fairq_ryu.channel import framing, wellformed
 from fairq_ryu.channel.layouts import Malformed
 from fairq_ryu.channel.wellformed import Phase
 from tests.fuzz import messages
@@ -21,7 +21,7 @@ REAL = messages.from_switch()
 
 
 def check(data: bytes, phase: Phase = Phase.JOINED) -> None:
-    version, kind, length, _ = wellformed.HEADER.unpack_from(data)
+    version, kind, length, _ = framing.HEADER.unpack_from(data)
     wellformed.check_header(version, kind, length, phase)
     wellformed.check(data, phase)
 
@@ -36,7 +36,7 @@ def refusal(data: bytes, phase: Phase = Phase.JOINED) -> str:
 def test_real_messages_pass_and_ryu_decodes_them(name):
     data = REAL[name]
     check(data)
-    decoded = parser.msg_parser(DATAPATH, *wellformed.HEADER.unpack_from(data), data)
+    decoded = parser.msg_parser(DATAPATH, *framing.HEADER.unpack_from(data), data)
     assert decoded.msg_type == data[1]
 
 
