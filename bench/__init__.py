@@ -1,1 +1,1 @@
-"""``make bench``: what the window channel costs, each figure beside a baseline of the same run."""
+"""``make bench``: the costs of the window channel, each figure beside a baseline of the same run."""

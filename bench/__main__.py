@@ -1,4 +1,4 @@
-"""Run the benchmarks and print one line a figure."""
+"""Runs the benchmarks and prints one line for each figure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ BENCHES: dict[str, Callable[[], None]] = {
 
 
 def main() -> int:
-    """Run those named on the command line, or all."""
+    """Run the benchmarks named on the command line, or all; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*BENCHES, []], help="which (default: all)")
+    parser.add_argument("names", nargs="*", choices=[*BENCHES, []], help="benchmarks to run (default: all)")
     names = parser.parse_args().names or list(BENCHES)
     if os.geteuid() != 0:
         print("bench: needs root. Remedy: run it with sudo", file=sys.stderr)

@@ -1,8 +1,8 @@
-"""How many new TCP connections a second go through one bridge, by what its controller does with them.
+"""The rate of new TCP connections through one bridge, for several ways in which its controller treats them.
 
-All rows are measured in turn, again and again, so that whatever else the machine does hits all alike.
-Every row keeps both ends of the load, the switch and the controller busy on the same processors: the
-figures say what a connection costs all of them together, and only their ratios mean anything elsewhere.
+The cases are measured in turn, in several rounds, so that other load on the machine affects all of them
+equally. Clients, server, switch and controller share the same processors: a figure is the cost of a
+connection for all of them together, and only the ratios can be compared with other machines.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ FAIRQ = "fairq_ryu.apps.fairq"
 
 @dataclass(slots=True)
 class Row:
-    """One way to treat new connections, and what was measured of it."""
+    """One way to treat new connections, and its measurements."""
 
     name: str
     app: str | None = None  # None: the bridge forwards by itself
-    settings: str = ""  # of the controller's configuration file
+    settings: str = ""  # content of the controller's configuration file
     agent: bool = False
-    copies: int = 0  # of each connection's segments, made for the controller
-    base: str = ""  # the row to compare with
-    wanted: float = 0.0  # the ratio to it should be no less
-    controller: str | None = None  # the running one, as `Network` knows it
+    copies: int = 0  # number of segments of each connection that are copied to the controller
+    base: str = ""  # the name of the baseline case
+    wanted: float = 0.0  # the ratio to the baseline should be at least this
+    controller: str | None = None  # the key of its running controller in `Network.controllers`
     results: list[Measurement] = field(default_factory=list)
 
 
 def rows() -> list[Row]:
-    """What is measured, in order."""
+    """The cases, in the order of measurement."""
     return [
         Row("bridge alone"),
         Row("copies discarded", "bench.apps.discard", copies=2, base="bridge alone"),
@@ -71,7 +71,7 @@ def main() -> None:
                     network.start(FLIGHT)
                     measured = [row for row in rows() if _start(network, row, Path(directory))]
                 for number in range(ROUNDS):
-                    # There and back, so that what drifts meanwhile cancels out.
+                    # Alternately forward and backward, so that a drift of the machine's speed cancels out.
                     for row in measured if number % 2 == 0 else reversed(measured):
                         _measure(network, row)
             finally:
@@ -87,7 +87,9 @@ def main() -> None:
 
 
 def _start(network: Network, row: Row, directory: Path) -> bool:
-    """Start the controller of a row. Says so if this version has not got it."""
+    """Start the controller of a case. If this version does not know its settings, print that and return
+    False.
+    """
     if row.app is None:
         return True
     arguments = []
@@ -116,14 +118,14 @@ def _measure_once(network: Network, row: Row) -> None:
     if row.controller is None:
         network.forward()
     else:
-        network.give_to(row.controller)
+        network.connect_bridge(row.controller)
         if row.agent:
             network.agent(row.controller)
     row.results.append(network.measure(WARM_UP, SECONDS))
 
 
 def describe(row: Row, measured: Sequence[Row]) -> str:
-    """The line of a row."""
+    """The line of text for a case."""
     rates = [each.rate for each in row.results]
     text = f"new connections, {row.name:18} {figures.spread(rates, '.0f')} a second"
     for base in measured:

@@ -1,4 +1,4 @@
-"""Figures of repeated measurements: a median, and how far the others lie from it. Pure."""
+"""Figures of repeated measurements: the median and the range. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ def spread(values: Sequence[float], form: str) -> str:
 
 
 def ratios(own: Sequence[float], base: Sequence[float]) -> list[float]:
-    """Each value over that of the same round: a noisy machine hits neighbours alike."""
+    """Each value divided by the baseline of the same round, because noise affects neighbouring measurements
+    equally.
+    """
     return [mine / theirs for mine, theirs in zip(own, base, strict=True)]
 
 
 def share(part: float, whole: float) -> str:
-    """``part`` of ``whole`` in percent: ``12 %``. Little is not nothing: ``<1 %``."""
+    """``part`` of ``whole`` in percent: ``12 %``. A small part is shown as ``<1 %``, not as 0."""
     percent = 100 * part / whole if whole else 0.0
     return "<1 %" if 0 < percent < 1 else f"{percent:.0f} %"

@@ -1,4 +1,4 @@
-"""What an idle agent costs: goodput of one TCP flow through the unshaped switch, without and with it."""
+"""The cost of an idle agent: goodput of one TCP flow through the unshaped switch, without and with it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         lab = Lab(Path(directory))
         try:
-            # The shallow queue goes: the switch itself is to be the bottleneck.
+            # Remove the shallow queue, so that the switch itself is the bottleneck.
             output("tc", "qdisc", "del", "dev", f"s1-eth{lab.port}", "root")
             sink, _ = lab.bulk()
             time.sleep(1)

@@ -1,9 +1,9 @@
-"""The load of the benchmark of new connections: a server and a client, each its own process.
+"""The load of the benchmark of new connections: a server and a client, each a process of its own.
 
-``python -m bench.load server`` or ``client``, inside a host. Neither needs anything but the standard
-library; they do as little as can be done in Python, so that the switch and its controller are measured
-and not they. A client keeps a fixed number of connections in flight: each connects, sends a request,
-takes the answer and closes; the server closes as soon as it has answered, as HTTP/1.0 did.
+``python -m bench.load server`` or ``client``, inside a host. Both use the standard library only and do as
+little work as possible, so that the figures measure the switch and its controller and not the load. A client
+keeps a fixed number of connections in flight: each connects, sends a request, receives the answer and closes;
+the server closes as soon as it has answered, as in HTTP/1.0.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import sys
 import time
 from pathlib import Path
 
-# Several, so that the ports of a client last: one that is used again meets rules of the connection before.
+# Several server ports, so that a client does not reuse a port too soon: a reused one would match rules of the
+# previous connection.
 PORTS = range(801, 817)
 REQUEST, ANSWER = b"?" * 64, b"!" * 256
 _DRAIN_SECONDS = 5.0
@@ -23,7 +24,7 @@ _TRY_SECONDS = 0.2
 
 
 def main() -> None:
-    """Be what the command line says."""
+    """Run as the server or the client that the command line names."""
     if sys.argv[1] == "server":
         _serve()
     else:
@@ -48,7 +49,7 @@ def _serve() -> None:
                 continue
             with peer:
                 try:
-                    # The request is there; if not, the client has repeated its handshake for too long.
+                    # The request has arrived, unless the client repeated its handshake for too long.
                     peer.setblocking(False)
                     if peer.recv(1024):
                         peer.send(ANSWER)
@@ -57,7 +58,7 @@ def _serve() -> None:
 
 
 class _Client:
-    """Opens connections when it is told so on stdin, in lines of JSON."""
+    """Opens connections. Reads commands from stdin and writes results to stdout, as lines of JSON."""
 
     def __init__(self, server: str, flight: int) -> None:
         self.server = server
@@ -77,10 +78,10 @@ class _Client:
             print(json.dumps(answer), flush=True)
 
     def reach(self, until: float) -> bool:
-        """Whether the server can be reached by a time of the monotonic clock."""
+        """Whether the server can be reached before the time ``until`` of the monotonic clock."""
         while time.monotonic() < until:
             try:
-                # A SYN that is lost would be sent again only after a second.
+                # TCP would repeat a lost SYN only after a second.
                 with socket.create_connection((self.server, PORTS[0]), _TRY_SECONDS) as sock:
                     sock.sendall(REQUEST)
                     if sock.recv(1024):
@@ -90,8 +91,8 @@ class _Client:
         return False
 
     def measure(self, begin: float, end: float) -> dict[str, int]:
-        """Connect from now to ``end``, and count what is completed from ``begin`` on, by the monotonic
-        clock. Those begun must end, too.
+        """Open connections until ``end`` and wait until all of them have ended. ``done`` counts those that
+        complete between ``begin`` and ``end``. Times of the monotonic clock.
         """
         done = ended = failed = 0
         for _ in range(self.flight):
@@ -130,13 +131,13 @@ class _Client:
         self.opened += 1
         sock.connect_ex((self.server, PORTS[self.opened % len(PORTS)]))
         descriptor = sock.fileno()
-        # Edge-triggered: once when it is connected, once when the answer is there.
+        # Edge-triggered: one event when it is connected, one when the answer has arrived.
         self.epoll.register(descriptor, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
         self.live[descriptor] = sock
 
 
 def _repeated_segments() -> int:
-    """TCP segments that this host has sent more than once."""
+    """The number of TCP segments that this host has retransmitted."""
     names, values = (
         line.split() for line in Path("/proc/net/snmp").read_text().splitlines() if line[:4] == "Tcp:"
     )

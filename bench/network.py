@@ -1,4 +1,4 @@
-"""The network of the benchmark of new connections: bridge, server, clients, controllers, an agent."""
+"""The network of the benchmark of new connections: a bridge, a server, clients, controllers and an agent."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ ROOT = Path(__file__).resolve().parent.parent
 BRIDGE = "fqbench"
 DPID = "0000f0be7c400001"
 CLIENTS = 3
-# Connections that are over must neither run out of ports nor out of the kernel's table of them.
+# Closed connections (TIME-WAIT) must exhaust neither the ports nor the kernel's table.
 HOST_SETTINGS = ("net.ipv4.ip_local_port_range='1024 65535'", "net.ipv4.tcp_max_tw_buckets=1000000")
 _WAIT_SECONDS = 15.0
 
 
 class Child:
-    """A process of the benchmark's, its output in a file, ended with it."""
+    """A child process, with its output in a log file. It ends with the benchmark."""
 
     def __init__(self, log: Path, *argv: str) -> None:
         self.log = log
-        self.heard = 0  # bytes of the log that `wait_for` has passed over
+        self.searched = 0  # bytes of the log that `wait_for` has searched
         with log.open("wb") as handle, child_setup() as prepare:
             self.process = subprocess.Popen(
                 argv,
@@ -44,31 +44,33 @@ class Child:
                 stdout=handle,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
-                start_new_session=True,  # Ctrl-C on the terminal is for us; we end it
+                start_new_session=True,  # Ctrl-C reaches the benchmark only, which ends its children
                 preexec_fn=prepare,
             )
 
-    def wait_for(self, words: str) -> None:
-        """Wait until the process says this, after what was waited for before."""
+    def wait_for(self, text: str) -> None:
+        """Wait until the process prints ``text``, after the text of the previous call. ``RunError`` if it
+        ends or is late.
+        """
 
-        def said() -> bool:
-            at = self.log.read_bytes().find(words.encode(), self.heard)
+        def printed() -> bool:
+            at = self.log.read_bytes().find(text.encode(), self.searched)
             if at < 0 and self.process.poll() is not None:
-                lines = self.log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
+                lines = self.log.read_text(errors="replace").strip().splitlines() or ["its log is empty"]
                 raise RunError(f"{self.log.stem} has ended: {lines[-1]}")
             if at >= 0:
-                self.heard = at + len(words)
+                self.searched = at + len(text)
             return at >= 0
 
-        until(said, f"{self.log.stem} to say {words!r}")
+        until(printed, f"{self.log.stem} to print {text!r}")
 
     def end(self) -> None:
-        """End it."""
+        """End the process."""
         end_process(self.process)
 
 
 class Generator:
-    """A process of ``bench.load`` in a host; orders and answers are lines of JSON."""
+    """A process of ``bench.load`` in a host; commands and results are lines of JSON."""
 
     def __init__(self, host: Any, *arguments: str) -> None:
         self.name = str(host.name)
@@ -82,16 +84,16 @@ class Generator:
                 env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
                 preexec_fn=prepare,
             )
-        if self.hear(_WAIT_SECONDS) != "ready":
+        if self.read_line(_WAIT_SECONDS) != "ready":
             raise RunError(f"the load in {self.name} does not start")
 
-    def order(self, **values: float) -> None:
-        """Give an order."""
+    def send_command(self, **values: float) -> None:
+        """Send a command."""
         assert self.process.stdin is not None
         self.process.stdin.write((json.dumps(values) + "\n").encode())
 
-    def hear(self, seconds: float) -> str:
-        """The next line. ``RunError`` when it does not come in time."""
+    def read_line(self, seconds: float) -> str:
+        """The next line of output. ``RunError`` if it does not arrive within ``seconds``."""
         assert self.process.stdout is not None
         line, deadline = b"", time.monotonic() + seconds
         while not line.endswith(b"\n"):
@@ -104,28 +106,28 @@ class Generator:
         return line.decode().strip()
 
     def end(self) -> None:
-        """End it; it holds nothing that would have to be put in order."""
+        """Kill the process; it has nothing to clean up."""
         self.process.kill()
         self.process.wait()
 
 
 class Measurement(NamedTuple):
-    """What came of `Network.measure`."""
+    """The result of `Network.measure`."""
 
     rate: float
-    """connections a second"""
+    """completed connections per second"""
     connections: int
-    """in all, with those that do not count for the rate"""
+    """number of all connections, including those of the warm-up and the end, which the rate leaves out"""
     processor: float
-    """seconds that these took of all processors"""
+    """processor time of all of these, seconds"""
     dropped: int
     """copies that did not reach the controller"""
     repeated: int
-    """segments that a client had to send again"""
+    """segments that clients have retransmitted"""
 
 
 class Network:
-    """`start`, use, `stop`; `stop` takes down whatever there is, at any time."""
+    """The bridge with its hosts. `stop` removes everything that exists and may be called at any time."""
 
     def __init__(self, logs: Path) -> None:
         self.logs = logs
@@ -137,7 +139,9 @@ class Network:
         self._generators: list[Generator] = []
 
     def start(self, flight: int) -> None:
-        """Bridge and hosts, with the load in them; ``flight`` connections at a time, of all clients."""
+        """Build bridge and hosts and start the load; ``flight``: number of connections that all clients
+        together keep in flight. ``RunError`` if the network cannot be built.
+        """
         from mininet_topos.hosts import HostError
         from mininet_topos.switch import SwitchError
 
@@ -145,7 +149,7 @@ class Network:
             server, *clients = self._build()
         except (CommandError, HostError, RunError, SwitchError) as error:
             raise RunError(str(error)) from error
-        except Exception as error:  # Mininet raises nothing more special
+        except Exception as error:  # Mininet raises no more specific class
             raise RunError(f"Mininet cannot build the network: {error}") from error
         self._generator(server, "server")
         each = -(-flight // CLIENTS)
@@ -187,8 +191,8 @@ class Network:
         return self._generators[1:]
 
     def controller(self, app: str, *arguments: str) -> str:
-        """Start ryu-manager with an application, and return what to call it. It idles until it is given
-        the bridge.
+        """Start ryu-manager with an application; returns its key in ``controllers``. It idles until
+        `connect_bridge`.
         """
         name, port = " ".join((app, *arguments)), free_port()
         child = Child(
@@ -203,8 +207,8 @@ class Network:
         self.controllers[name] = child, port
         return name
 
-    def give_to(self, controller: str) -> None:
-        """Let the bridge connect to a controller that was started."""
+    def connect_bridge(self, controller: str) -> None:
+        """Connect the bridge to a controller that is running, and wait for its rules."""
         _, port = self.controllers[controller]
         run(["ovs-vsctl", "set-controller", BRIDGE, f"tcp:127.0.0.1:{port}"])
         until(lambda: bool(self.rules()), "the bridge to get rules from its controller")
@@ -223,41 +227,43 @@ class Network:
         return [line for line in listed.splitlines() if "actions=" in line]
 
     def forward(self) -> None:
-        """Let the bridge forward by itself, without any controller."""
+        """Let the bridge forward by itself, without a controller."""
         run(["ovs-ofctl", "-O", "OpenFlow13", "add-flow", BRIDGE, "actions=NORMAL"])
 
     def clear(self) -> None:
-        """Take away agent and controller, and what they put into the bridge."""
+        """End the agent, disconnect the controller, and remove what both have installed in the bridge."""
         if self._agent is not None:
             self._agent.end()
             self._agent = None
         run(["ovs-vsctl", "del-controller", BRIDGE])
-        # Fail mode secure keeps what a controller has left.
+        # In fail mode secure, the rules of a controller outlive its connection.
         run(["ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE])
         run(["ovs-ofctl", "-O", "OpenFlow13", "del-meters", BRIDGE])
         run(["ovs-appctl", "fdb/flush", BRIDGE])
 
     def measure(self, warm_up: float, seconds: float) -> Measurement:
-        """Let the clients connect for ``warm_up`` and then ``seconds``; only the latter count."""
+        """Let the clients connect for ``warm_up`` and then ``seconds``; the rate counts the second period
+        only. ``RunError`` if connections fail.
+        """
         for client in self._clients:
-            client.order(until=time.monotonic() + _WAIT_SECONDS)
-        if not all(json.loads(client.hear(2 * _WAIT_SECONDS)) for client in self._clients):
+            client.send_command(until=time.monotonic() + _WAIT_SECONDS)
+        if not all(json.loads(client.read_line(2 * _WAIT_SECONDS)) for client in self._clients):
             raise RunError("clients do not reach the server")
         dropped, spent = copies_dropped(), self._processor_seconds()
         begin = time.monotonic() + warm_up
         for client in self._clients:
-            client.order(begin=begin, end=begin + seconds)
-        answers = [json.loads(client.hear(warm_up + seconds + 30.0)) for client in self._clients]
+            client.send_command(begin=begin, end=begin + seconds)
+        answers = [json.loads(client.read_line(warm_up + seconds + 30.0)) for client in self._clients]
         spent = self._processor_seconds() - spent
         done, ended, failed, repeated = (
             sum(each[name] for each in answers) for name in ("done", "ended", "failed", "repeated")
         )
         if failed or not done:
-            raise RunError(f"{failed} connections failed, {done} did not")
+            raise RunError(f"{failed} connections failed, {done} succeeded")
         return Measurement(done / seconds, ended, spent, copies_dropped() - dropped, repeated)
 
     def _processor_seconds(self) -> float:
-        """What everything that has a part in it has spent: load, switch, controllers and agent."""
+        """The processor time that load, switch, controllers and agent have used, seconds."""
         ours = [child.process.pid for child, _ in self.controllers.values()]
         ours += [generator.process.pid for generator in self._generators]
         ours += [self._agent.process.pid] if self._agent is not None else []
@@ -266,13 +272,13 @@ class Network:
         ]
         ticks = 0
         for pid in (*ours, *switch):
-            with contextlib.suppress(OSError):  # it has ended; who needs it will notice
+            with contextlib.suppress(OSError):  # the process has ended; its user reports that
                 words = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
                 ticks += int(words[11]) + int(words[12])
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
-        """Take everything down."""
+        """End all processes and remove the network."""
         self._stack.close()
 
     def _take_down(self) -> None:
@@ -285,7 +291,7 @@ class Network:
         if self._agent is not None:
             steps.append(self._agent.end)
         with contextlib.ExitStack() as last_first:
-            for step in steps:  # one that fails does not keep the others from being taken
+            for step in steps:  # all steps run, even if one of them fails
                 last_first.callback(step)
 
 
@@ -297,7 +303,9 @@ def _is(comm: Path, name: str) -> bool:
 
 
 def copies_dropped() -> int:
-    """Copies to controllers that Open vSwitch has thrown away since it began, at its meter or its queue."""
+    """The number of copies to controllers that Open vSwitch has dropped since its start, at meters or
+    queues.
+    """
     text = run(["ovs-appctl", "coverage/show"])
     return sum(
         int(found[1])
@@ -307,7 +315,7 @@ def copies_dropped() -> int:
 
 
 def until(ready: Callable[[], bool], what: str) -> None:
-    """Wait for something. ``RunError`` when it does not come."""
+    """Wait until ``ready`` returns True; ``what`` describes it. ``RunError`` after a time limit."""
     deadline = time.monotonic() + _WAIT_SECONDS
     while True:
         with contextlib.suppress(CommandError, UserError):

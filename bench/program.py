@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from bench.program_run import Program
+from bench.program_run import LoadedProgram
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.program import ProgramLimits
@@ -56,14 +56,14 @@ def main() -> None:
         datapath.load(ports)
         for port in ports:
             datapath.add_port(port)
-        with Program.attached(indexes[0]) as ours, Program.empty() as empty:
+        with LoadedProgram.attached(indexes[0]) as ours, LoadedProgram.empty() as empty:
             _measure(datapath, ours, empty, indexes)
     finally:
         datapath.close()
         subprocess.run(["ip", "link", "del", PORTS[0]], check=True)
 
 
-def _measure(datapath: BridgePrograms, ours: Program, empty: Program, indexes: list[int]) -> None:
+def _measure(datapath: BridgePrograms, ours: LoadedProgram, empty: LoadedProgram, indexes: list[int]) -> None:
     # Host 1 is behind port 1 and receives; host 2 is behind port 2 and sends the data.
     to_1, to_2 = indexes
     options = bytes([2, 4, 5, 180, 1, 3, 3, 9])
@@ -73,21 +73,21 @@ def _measure(datapath: BridgePrograms, ours: Program, empty: Program, indexes: l
     ack = segment(1, 2, 101, 1949, ACK)
     ours.run(data, to_1)
 
-    def cost(program: Program, packet: bytes, index: int) -> float:
+    def cost(program: LoadedProgram, packet: bytes, index: int) -> float:
         return statistics.median(program.run(packet, index, REPEAT).duration_ns for _ in range(ROUNDS))
 
-    nothing = cost(empty, ack, to_2)
-    print(f"empty program                     {nothing:7.0f} ns a packet")
+    baseline = cost(empty, ack, to_2)
+    print(f"empty program                     {baseline:7.0f} ns a packet")
     figures = [("frame that is no TCP", bytes(12) + b"\x08\x06" + bytes(46), to_2)]
     figures += [("data segment, no rule", data, to_1), ("ACK, no rule", ack, to_2)]
     for what, packet, index in figures:
         took = cost(ours, packet, index)
-        print(f"{what:33} {took:7.0f} ns a packet   {took - nothing:5.0f} ns more than the empty program")
+        print(f"{what:33} {took:7.0f} ns a packet   {took - baseline:5.0f} ns more than the empty program")
     lease = time.monotonic_ns() + 3600 * 10**9
     datapath.install_rule(1, WindowRule(WindowKind.POOL, 100_000), lease, 0)
     took = cost(ours, ack, to_2)
-    print(f"{'ACK, pool rule, already low':33} {took:7.0f} ns a packet   {took - nothing:5.0f} ns more")
-    # One run at a time, because a window is lowered once: the clock of the call itself is in both.
+    print(f"{'ACK, pool rule, already low':33} {took:7.0f} ns a packet   {took - baseline:5.0f} ns more")
+    # Single runs, because a window is lowered only once. Both figures include the cost of reading the clock.
     fresh = statistics.median(ours.run(ack, to_2).duration_ns for _ in range(2000))
     idle = statistics.median(empty.run(ack, to_2).duration_ns for _ in range(2000))
     more = f"{fresh - idle:5.0f} ns more than empty, cold"

@@ -26,13 +26,13 @@ _SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390
 _BPF_PROG_LOAD = 5
 _BPF_PROG_TEST_RUN = 10
 _BPF_PROG_TYPE_SCHED_CLS = 3
-# A program may make a packet longer; ours never do, so this is room to see it if one did.
+# Room behind the packet: a program that made a packet longer, which none should, would be seen.
 _ROOM = 256
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _SkBuff(ctypes.Structure):
-    """The head of ``struct __sk_buff``; the kernel takes what is missing as 0."""
+    """The first fields of ``struct __sk_buff``; the kernel sets the others to 0."""
 
     _fields_ = [
         ("len", c_uint32),
@@ -71,7 +71,7 @@ class _TestRun(ctypes.Structure):
 
 
 class _ProgLoad(ctypes.Structure):
-    """The head of ``union bpf_attr`` for loading a program."""
+    """The first fields of ``union bpf_attr`` for loading a program."""
 
     _fields_ = [
         ("prog_type", c_uint32),
@@ -82,8 +82,8 @@ class _ProgLoad(ctypes.Structure):
 
 
 class Run(NamedTuple):
-    """What became of a packet: the program's ``verdict`` (signed), the packet, and the mean time
-    that one run took, ns.
+    """The result of a run: the program's ``verdict`` (signed), the packet after it, and the mean time of one
+    run, ns.
     """
 
     verdict: int
@@ -91,26 +91,26 @@ class Run(NamedTuple):
     duration_ns: int
 
 
-class Program:
-    """A loaded tc program, held by a file descriptor of its own; close it, or use ``with``."""
+class LoadedProgram:
+    """A loaded tc program with its own file descriptor; close it, or use ``with``."""
 
     def __init__(self, fd: int) -> None:
         """Take over the file descriptor ``fd``."""
         self._fd = fd
 
     @classmethod
-    def attached(cls, ifindex: int) -> Program:
+    def attached(cls, ifindex: int) -> LoadedProgram:
         """The agent's program at tc egress of an interface. Raises :class:`BpfError` if none is."""
         lib = load_library()
         program_id = TcFilter(lib, WINDOW_PRIORITY).attached_program(ifindex)
         fd = lib.bpf_prog_get_fd_by_id(program_id) if program_id else -1
         if fd < 0:
-            raise BpfError(f"no program of ours is at tc egress of interface {ifindex}")
+            raise BpfError(f"tc egress of interface {ifindex} has no program of fairq_ryu")
         return cls(int(fd))
 
     @classmethod
-    def empty(cls) -> Program:
-        """Load a program that does nothing but return :data:`UNSPEC`: the bench's yardstick."""
+    def empty(cls) -> LoadedProgram:
+        """Load a program that only returns :data:`UNSPEC`: the baseline of the benchmark."""
         # r0 = -1; exit
         insns = ctypes.create_string_buffer(bytes.fromhex("b7000000ffffffff 9500000000000000"), 16)
         licence = ctypes.create_string_buffer(b"GPL")
@@ -123,11 +123,11 @@ class Program:
         return cls(_bpf(_BPF_PROG_LOAD, attr, "cannot load an empty program"))
 
     def run(self, packet: bytes, ifindex: int, repeat: int = 1) -> Run:
-        """Let ``packet`` (an Ethernet frame) leave by an interface. Raises :class:`BpfError` when the
-        kernel does not take it.
+        """Run the program on ``packet`` (an Ethernet frame) as if it left through an interface. Raises
+        :class:`BpfError` if the kernel refuses the packet.
 
-        With ``repeat`` the program runs that often on one buffer: what it changed at the first run
-        it finds changed at the next, so a window is lowered once.
+        ``repeat``: number of runs on the same buffer. A later run finds the changes of the first one, so a
+        window is lowered only once.
         """
         data = ctypes.create_string_buffer(packet, max(1, len(packet)))
         out = ctypes.create_string_buffer(len(packet) + _ROOM)
@@ -147,12 +147,12 @@ class Program:
         return Run(verdict, out.raw[: attr.data_size_out], int(attr.duration))
 
     def close(self) -> None:
-        """Let go of the program. A second call does nothing."""
+        """Close the file descriptor. A second call has no effect."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
-    def __enter__(self) -> Program:
+    def __enter__(self) -> LoadedProgram:
         return self
 
     def __exit__(
@@ -162,7 +162,7 @@ class Program:
 
 
 def _bpf(command: int, attr: ctypes.Structure, what: str) -> int:
-    """bpf(2), again when a signal came in between. Raises :class:`BpfError`."""
+    """Call bpf(2), again if a signal interrupted it. Raises :class:`BpfError`."""
     number = _SYSCALL.get(platform.machine())
     if number is None:
         raise BpfError(f"{what}: the number of bpf(2) on {platform.machine()} is not known")

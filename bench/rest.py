@@ -1,4 +1,4 @@
-"""The REST interface: what requests cost the controller, with 10,000 flows in its table."""
+"""The cost of REST requests for a controller with 10,000 flows in its table."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def _cpu(pid: int) -> float:
 
 
 def load(url: str, seconds: float, rate: int | None) -> int:
-    """Ask on a few connections that stay open; returns how often that was answered."""
+    """Send requests on a few persistent connections; ``rate`` in requests per second (None: as fast as
+    possible). Returns the number of answers.
+    """
     host, _, port = url.removeprefix("http://").partition(":")
     request = f"GET /v1/ports HTTP/1.1\r\nHost: {host}:{port}\r\nAccept: */*\r\n\r\n".encode()
     open_ = [socket.create_connection((host, int(port)), 10) for _ in range(CONNECTIONS)]

@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _rate(stub: StubController, action: Any) -> float:
-    """Rules a second, from the first byte sent to the barrier's answer. Encoded beforehand."""
+    """Rules per second, from the first byte sent to the barrier reply. Messages are encoded beforehand."""
     wire = bytearray()
     for n in range(RULES):
         flow = FlowKey(f"10.1.{n >> 8}.{n & 255}", "10.0.0.1", 80, 40000)

@@ -1,7 +1,7 @@
-"""What a thousand requests a second cost an incast: the control loop's delay, and the mice.
+"""The effect of a thousand REST requests per second on an incast: delay of the control loop, and mice FCTs.
 
-The incast scenario runs under FairQ, in turn without and with somebody who asks for ``/v1/ports`` all the
-time, on the same two processors as everything else.
+The incast scenario runs under FairQ, alternately without and with a client that requests ``/v1/ports`` all
+the time, on the same processors as the rest.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ METRIC = "fairq_loop_delay_seconds"
 
 @dataclass(slots=True)
 class Side:
-    """What was measured without requests, or with them. Times in seconds."""
+    """The measurements of the runs without requests, or of those with requests. Times in seconds."""
 
     requests: int = 0
     buckets: dict[float, float] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Side:
 
     @property
     def delay_p99(self) -> float:
-        """By a straight line within its bucket, as Prometheus does it."""
+        """The 99th percentile, by linear interpolation within its bucket, as Prometheus computes it."""
         bounds = sorted(self.buckets)
         wanted, below, least = 0.99 * self.buckets[bounds[-1]], 0.0, 0.0
         for bound in bounds:
@@ -104,10 +104,10 @@ def _turn(side: Side, asked: bool, logs: Path, interrupts: Interrupts) -> None:
             side.buckets[bound] = side.buckets.get(bound, 0.0) + count - before.get(bound, 0.0)
         side.fct_p99.append(measured["mice"]["fct_ms"]["p99"])
         if loader is not None:
-            told, _ = loader.communicate(timeout=60)
+            answered, _ = loader.communicate(timeout=60)
             if loader.returncode:
                 raise RunError("a request was not answered")
-            side.requests += int(told)
+            side.requests += int(answered)
     finally:
         with interrupts.held():
             if loader is not None and loader.poll() is None:
@@ -124,7 +124,7 @@ def _start_loader(url: str) -> subprocess.Popen[str]:
 
 
 def _buckets(url: str) -> dict[float, float]:
-    """So many turns of the loop were no later than each bound, seconds."""
+    """The number of turns of the loop whose delay was at most each bound (seconds)."""
     with urllib.request.urlopen(f"{url}/metrics", timeout=30) as answer:
         text = answer.read().decode()
     return {

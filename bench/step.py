@@ -1,6 +1,7 @@
 """Delay from a step of the queue to the first lowered ACK: switch, agent, controller, policy and back.
 
-A trickle of TCP keeps ACKs coming; a burst of UDP into the same port makes the queue jump.
+TCP flows of low rate produce a steady sequence of ACKs; a burst of UDP into the same port raises the queue in
+one step.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ while True:
     for peer in peers: peer.sendall(bytes(100))
     time.sleep(0.0005)
 """
-# The windows of the ACKs as the sender gets them, with the time.
+# Records the windows of the ACKs that the sender receives, with the time.
 WATCH = """
 import json, socket, sys, time
 sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800)); sock.bind((sys.argv[1], 0))
@@ -58,7 +59,7 @@ sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); sock.connect((sys.argv[
 for _ in range(int(sys.argv[2])):
     time.sleep(0.6); times.append(time.monotonic())
     for _ in range(28): sock.send(bytes(1400))
-    for _ in range(50):  # keep it there for 50 ms: 4 packets a ms are what the port sends
+    for _ in range(50):  # keep the queue at that length for 50 ms: the port sends 4 packets per ms
         time.sleep(0.001)
         for _ in range(4): sock.send(bytes(1400))
 print(json.dumps(times), flush=True)

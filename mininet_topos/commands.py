@@ -1,4 +1,4 @@
-"""Runs programs of the system, with their errors as exceptions."""
+"""Runs system programs and raises exceptions for their errors; starts and ends child processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class CommandError(Exception):
 
 
 def run(argv: Sequence[str], stdin: str | None = None, timeout: float = 30.0) -> str:
-    """Run a program to its end and return its output. ``CommandError`` when it fails or is late (s)."""
+    """Run a program to its end and return its output. ``CommandError`` if it fails, or takes longer than
+    ``timeout`` seconds.
+    """
     try:
         done = subprocess.run(
             list(argv),
@@ -37,7 +39,7 @@ def run(argv: Sequence[str], stdin: str | None = None, timeout: float = 30.0) ->
             text=True,
             timeout=timeout,
             check=False,
-            start_new_session=True,  # Ctrl-C on the terminal must not end the very commands that clean up
+            start_new_session=True,  # Ctrl-C on the terminal must not end commands that clean up
         )
     except FileNotFoundError:
         raise CommandError(f"{argv[0]} is not installed") from None
@@ -55,8 +57,8 @@ def child_setup(death_signal: int = signal.SIGTERM, ignore: bool = False) -> Ite
 
     The kernel sends the child ``death_signal`` when its parent dies, even by SIGKILL. SIGINT, SIGTERM and
     SIGHUP are blocked meanwhile, because they would run the parent's handlers in the child, between fork and
-    exec. One that arrives then is for the parent, which ends its children; the child discards it, and has the
-    default actions after exec, or with ``ignore`` none.
+    exec. A signal that arrives meanwhile is for the parent, which ends its children; the child discards it.
+    After exec the child has the default actions, or with ``ignore`` it ignores these signals.
     """
     # The library is opened here, before the fork, since little is safe between fork and exec.
     libc = ctypes.CDLL(None, use_errno=True)
@@ -68,7 +70,7 @@ def child_setup(death_signal: int = signal.SIGTERM, ignore: bool = False) -> Ite
         if os.getppid() != parent:  # the parent ended between fork and prctl
             os._exit(1)
         for number in END_SIGNALS:
-            # What the parent ignores stays ignored, as by exec. To ignore a signal discards a pending one.
+            # A signal that the parent ignores stays ignored, as with exec. Ignoring discards a pending one.
             keep = ignore or signal.getsignal(number) is signal.SIG_IGN
             signal.signal(number, signal.SIG_IGN)
             if not keep:
@@ -82,20 +84,20 @@ def child_setup(death_signal: int = signal.SIGTERM, ignore: bool = False) -> Ite
 
 
 def process_mark(pid: int) -> str:
-    """``PID.START``, START in clock ticks since boot: a number alone is used again, after a boot at least.
+    """``PID.START``, START in clock ticks since boot: the kernel reuses process ids, so a pid is not enough.
 
-    ``ProcessLookupError`` when there is no such process.
+    ``ProcessLookupError`` if the process does not exist.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:
         raise ProcessLookupError(pid) from None
-    # proc(5): starttime is field 22, and the two before the parenthesis are gone.
+    # proc(5): starttime is field 22; the first two fields, up to the parenthesis, were cut off.
     return f"{pid}.{fields[19]}"
 
 
 def is_alive(mark: str) -> bool:
-    """Whether the process that `process_mark` described is still there. ``ValueError`` for anything else."""
+    """Whether the process of a `process_mark` still exists. ``ValueError`` if ``mark`` is not one."""
     pid = mark.partition(".")[0]
     try:
         return process_mark(int(pid)) == mark
@@ -104,12 +106,12 @@ def is_alive(mark: str) -> bool:
 
 
 def end_process(process: subprocess.Popen[bytes], patience: float = 5.0) -> None:
-    """End a process that we started: SIGTERM, ``patience`` seconds, SIGKILL. Harmless when it has ended."""
+    """End a child process: SIGTERM, and SIGKILL after ``patience`` seconds. No effect if it has ended."""
     end_processes([process], patience)
 
 
 def end_processes(processes: Sequence[subprocess.Popen[bytes]], patience: float = 5.0) -> None:
-    """End several together: all get SIGTERM first, and each has ``patience`` seconds from then on."""
+    """End several child processes: SIGTERM to all, and SIGKILL after ``patience`` seconds."""
     for process in processes:
         if process.poll() is None:
             process.terminate()
@@ -123,9 +125,10 @@ def end_processes(processes: Sequence[subprocess.Popen[bytes]], patience: float 
 
 
 def has_kernel_datapath() -> bool:
-    """Whether the kernel can switch for Open vSwitch itself (module loaded, loadable, or built in).
+    """Whether the kernel has Open vSwitch's datapath (module loaded, loadable, or built in).
 
-    Asked of the kernel by generic netlink: OVS lists ``system`` among its datapath types even where it fails.
+    This asks the kernel by generic netlink, because OVS lists the datapath type ``system`` even if the kernel
+    does not have it.
     """
     name = b"ovs_datapath\0"
     attribute = struct.pack("=HH", 4 + len(name), _CTRL_ATTR_FAMILY_NAME) + name

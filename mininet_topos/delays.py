@@ -1,8 +1,8 @@
 """A round-trip delay between hosts: a delay line in the links of the hosts that send.
 
-Kernels without netem cannot delay. So a small program (`delayline/delayline.c`) holds every frame that goes
-to such a host for the whole round-trip time. Only what senders get is delayed: these are ACKs of what they
-send, few and small, and the round trip is the same. Their own frames pass in the kernel.
+Kernels without netem cannot delay packets. So a small program (`delayline/delayline.c`) delays every frame to
+a sending host by the whole round-trip time. Only this direction is delayed: it carries ACKs, which are few
+and small, and the round-trip time is the same. The kernel forwards the host's own frames.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from mininet_topos.commands import CommandError, child_setup, end_process, run
 from mininet_topos.links import ShallowLink
 
 PROGRAM = Path(__file__).resolve().parent / "delayline" / "delayline"
-MOST_MS = 1000
-# A program of one instruction for the filter: not every kernel has `matchall`.
-_TAKE_ALL = "1,6 0 0 4294967295,"
+MAX_RTT_MS = 1000
+# A filter program of one instruction that matches every frame: not every kernel has `matchall`.
+_MATCH_ALL = "1,6 0 0 4294967295,"
 
 
 class DelayError(Exception):
-    """The delay line cannot be set up; the text says why and what to do."""
+    """The delay line cannot be set up; the text contains the reason and the remedy."""
 
 
 def check_rtt(rtt: float) -> None:
-    """``ValueError`` unless ``rtt`` is from 0 (none) to `MOST_MS`."""
-    if isinstance(rtt, bool) or not isinstance(rtt, (int, float)) or not 0 <= rtt <= MOST_MS:
-        raise ValueError(f"rtt is {rtt!r}, must be a number of ms from 0 to {MOST_MS}")
+    """``ValueError`` unless ``rtt`` is from 0 (none) to `MAX_RTT_MS`."""
+    if isinstance(rtt, bool) or not isinstance(rtt, (int, float)) or not 0 <= rtt <= MAX_RTT_MS:
+        raise ValueError(f"rtt is {rtt!r}, must be a number of ms from 0 to {MAX_RTT_MS}")
 
 
 class DelayLine:
-    """One process that delays frames on any number of links. It starts with the first."""
+    """A process that delays frames on any number of links. It starts with the first link."""
 
     def __init__(self, rtt: float) -> None:
-        """``rtt`` in ms. ``ValueError`` when it is out of bounds."""
+        """``rtt`` in ms. ``ValueError`` if it is out of bounds."""
         check_rtt(rtt)
         self.rtt = rtt
         self.log: Path | None = None
@@ -46,15 +46,15 @@ class DelayLine:
         self._lines = 0
 
     def options(self) -> dict[str, Any]:
-        """Options for the link of a host that sends: its class, and with a delay this line."""
+        """Options for the link of a host that sends: the link's class, and this line if there is a delay."""
         return {"cls": DelayedLink, "line": self} if self.rtt else {"cls": ShallowLink}
 
     def connect(self, host: tuple[str, int], port: tuple[str, int]) -> None:
-        """Make the interfaces ``host`` and ``port``, each a name and the pid of the namespace it is for, and
-        lay the line between. ``DelayError`` when that fails.
+        """Create the interfaces ``host`` and ``port``, each given as a name and the pid of its namespace, and
+        connect them by the delay line. ``DelayError`` if that fails.
         """
         try:
-            process = self._started()
+            process = self._running()
             self._lines += 1
             inner, outer = f"line{self._lines}h", f"line{self._lines}p"
             there = process.pid
@@ -65,19 +65,19 @@ class DelayLine:
                 )  # fmt: skip
             inside = ["mnexec", "-a", str(there)]
             run([*inside, "ip", "-batch", "-"], stdin=f"link set {inner} up\nlink set {outer} up\n")
-            # What the host sends goes on in the kernel.
+            # The kernel forwards the frames that the host sends.
             run([*inside, "tc", "qdisc", "add", "dev", inner, "clsact"])
             run(
-                [*inside, *f"tc filter add dev {inner} ingress bpf bytecode".split(), _TAKE_ALL,
+                [*inside, *f"tc filter add dev {inner} ingress bpf bytecode".split(), _MATCH_ALL,
                  *f"action mirred egress redirect dev {outer}".split()]
             )  # fmt: skip
-            self._say(process, f"{outer} {inner}")
+            self._add_link(process, f"{outer} {inner}")
         except CommandError as error:
             self.stop()
-            raise DelayError(f"cannot lay a delay line to {host[0]}: {error}") from error
+            raise DelayError(f"cannot set up a delay line to {host[0]}: {error}") from error
 
     def stop(self) -> None:
-        """End the process, and with it its namespace and all its links; harmless when there is none."""
+        """End the process, and thereby its namespace and all its links. No effect without a process."""
         if self._process is not None:
             process, self._process = self._process, None
             end_process(process)
@@ -85,7 +85,7 @@ class DelayLine:
                 if pipe is not None:
                     pipe.close()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None:
             return self._process
         if not PROGRAM.is_file():
@@ -107,27 +107,27 @@ class DelayLine:
         finally:
             if not isinstance(log, int):
                 log.close()
-        self._hear(self._process, b"ready\n")
+        self._await_reply(self._process, b"ready\n")
         return self._process
 
-    def _say(self, process: subprocess.Popen[bytes], words: str) -> None:
+    def _add_link(self, process: subprocess.Popen[bytes], names: str) -> None:
         assert process.stdin is not None
         try:
-            process.stdin.write(words.encode() + b"\n")
+            process.stdin.write(names.encode() + b"\n")
         except BrokenPipeError:
             raise DelayError("the delay line has ended") from None
-        self._hear(process, b"ok\n")
+        self._await_reply(process, b"ok\n")
 
-    def _hear(self, process: subprocess.Popen[bytes], expected: bytes) -> None:
-        """Wait for its reply, or for its end."""
+    def _await_reply(self, process: subprocess.Popen[bytes], expected: bytes) -> None:
+        """Wait for the reply ``expected``. ``DelayError`` if the process ends or replies otherwise."""
         assert process.stdout is not None
         if process.stdout.readline() != expected:
             self.stop()
-            raise DelayError("the delay line has ended: is this root, and has the kernel packet sockets?")
+            raise DelayError("the delay line has ended: it needs root and a kernel with packet sockets")
 
 
 class DelayedLink(ShallowLink):
-    """A `ShallowLink` between a host (first) and a switch, with a delay line between the two."""
+    """A `ShallowLink` between a host (first) and a switch, with a delay line in it."""
 
     def __init__(self, *args: Any, line: DelayLine, **kwargs: Any) -> None:
         self.line = line
@@ -143,16 +143,18 @@ class DelayedLink(ShallowLink):
         node2: Any = None,
         deleteIntfs: bool = True,
     ) -> None:
-        """Two veth pairs, and the line between their other ends. ``DelayError`` when that fails."""
+        """Create two veth pairs and connect their outer ends by the delay line. ``DelayError`` if that
+        fails.
+        """
         self.line.connect((intfname1, node1.pid), (intfname2, node2.pid))
 
     def delete(self) -> None:
-        """Removing the first link removes the whole line: Mininet removes all links together."""
+        """Remove the link and end the whole delay line, because Mininet removes all links together."""
         super().delete()
         self.line.stop()
 
 
 def end_lines(links: Iterable[Link]) -> None:
-    """End the delay lines of all ``links``; harmless where there is none."""
+    """End the delay lines of all ``links``. No effect for links without one."""
     for line in {link.line for link in links if isinstance(link, DelayedLink)}:
         line.stop()

@@ -1,4 +1,4 @@
-"""Dumbbell: n hosts left, n right, a switch for each side; the link between the two is slow and shallow.
+"""Dumbbell: n hosts and a switch on each side; the link between the switches is slow with a shallow queue.
 
 mn --custom mininet_topos/dumbbell.py --topo dumbbell,8 --switch fairq --controller remote
 """
@@ -38,18 +38,17 @@ class DumbbellTopo(Topo):
         cc: str = "cubic",
         rtt: float = 0,
     ) -> None:
-        """The link between sends at ``rate`` Mbit/s from a ``buffer`` of bytes, both ways.
-
-        ``right`` hosts on the right, by default as many as on the left; ``cc`` on every host; ``rtt``: delay
-        added to each round trip of a host on the left, ms.
-        ``ValueError`` when a number of hosts, the queue or the delay makes no sense.
+        """``n``: number of hosts on the left; ``right``: on the right (default ``n``); ``rate`` (Mbit/s) and
+        ``buffer`` (bytes) of both ends of the link between the switches; ``cc``: congestion control of every
+        host; ``rtt``: delay added to each round trip of a host on the left, ms.
+        ``ValueError`` if one of them is out of bounds.
         """
         shape = Dumbbell(n, n if right is None else right)
         check_queue(rate, buffer)
         self.line = line = DelayLine(rtt)
         number = 0
         for dpid, (switch, count) in enumerate((("left", shape.n), ("right", shape.right)), 1):
-            # One path only, no loops: without a controller they may go on as plain learning switches.
+            # There are no loops, so without a controller the switches may forward as learning switches.
             self.addSwitch(switch, dpid=f"{dpid:016x}", failMode="standalone")
             for port in range(1, count + 1):
                 number += 1

@@ -40,15 +40,16 @@ class FatTreeTopo(Topo):
         cc: str = "cubic",
         rtt: float = 0,
     ) -> None:
-        """``cc`` on every host; by default no port is shallow.
+        """By default no port is shallow.
 
-        ``rate``    of every switch port, Mbit/s; all links of a fat tree are alike.
-        ``buffer``  of every shallow port, bytes.
-        ``uplink``  rate of both ends of every link between two switches instead, Mbit/s.
-        ``only``    the one host whose port has ``rate``; then other links are shallow only by ``uplink``.
-        ``rtt``     delay added to each round trip of a host, but for those of the last pod, ms.
+        ``rate``    rate of every switch port, Mbit/s.
+        ``buffer``  buffer of every shallow port, bytes.
+        ``uplink``  rate of both ends of every link between two switches, instead of ``rate``, Mbit/s.
+        ``only``    the only host whose port has ``rate``; other links are shallow only with ``uplink``.
+        ``cc``      congestion control of every host.
+        ``rtt``     delay added to each round trip of a host outside of the last pod, ms.
 
-        ``ValueError`` when ``k`` is odd or out of bounds, or the others contradict each other.
+        ``ValueError`` if ``k`` is odd or out of bounds, or the others contradict each other.
         """
         shape = FatTree(k)
         if uplink is None and only is None:
@@ -59,7 +60,7 @@ class FatTreeTopo(Topo):
         half = range(1, shape.half + 1)
 
         for core in range(1, shape.cores + 1):
-            # Secure: there are loops, and plain learning switches would flood each other for ever.
+            # Fail mode secure: learning switches would send frames round the loops for ever.
             self.addSwitch(f"core{core}", dpid=f"{0x30000 + core:016x}", failMode="secure")
         for pod in range(1, shape.k + 1):
             for place in half:

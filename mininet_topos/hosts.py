@@ -12,10 +12,10 @@ from mininet.node import Host
 
 from mininet_topos.shells import ShieldedShell
 
-# The congestion controls that namespaces may choose; only the first network namespace may change the list.
+# The congestion controls that namespaces may choose; only the initial network namespace can change the list.
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 _OFFLOADS = "tso off gso off gro off tx off"
-# Neighbour and router discovery of IPv6 would be noise in the switch's queue; IPv6 itself keeps working.
+# These messages of IPv6 neighbour and router discovery would disturb the switch's queue; IPv6 itself works.
 _QUIET_IPV6 = {"accept_ra": 0, "router_solicitations": 0, "autoconf": 0, "accept_dad": 0, "dad_transmits": 0}
 
 
@@ -26,23 +26,28 @@ class HostError(Exception):
 class FairQHost(ShieldedShell, Host):
     """A Mininet host for TCP measurements. ``cc`` names its congestion control (``cubic``).
 
-    Offloads must be off: TCP hangs through OVS's userspace datapath with unfinished checksums, and a queue of
-    64 KB super-packets is not the queue of the papers.
+    Offloads must be off: segments with unfinished checksums do not pass OVS's userspace datapath, and a queue
+    of 64 KB super-packets is not the queue of the papers.
     """
 
     def config(self, cc: str = "cubic", **params: Any) -> dict[str, Any]:
-        """Mininet's own configuration, then offloads, IPv6 and TCP. ``HostError`` when the kernel refuses."""
+        """Configure the host as Mininet does, then offloads, IPv6 and TCP. ``HostError`` if the kernel
+        refuses a setting.
+        """
         result: dict[str, Any] = super().config(**params)
         self.setParam(result, "setQuiet", quiet=True)
         self.setParam(result, "setCongestionControl", cc=cc)
         return result
 
     def setQuiet(self, _quiet: bool) -> None:
-        """Offloads off and IPv6 quiet on every interface; no TCP metrics kept between connections."""
+        """Switch offloads and IPv6 discovery off on every interface; do not keep TCP metrics between
+        connections.
+        """
         names = [intf.name for intf in self.intfList() if intf.name != "lo"]
         commands = [f"ethtool -K {name} {_OFFLOADS} >/dev/null || echo {name}: offloads" for name in names]
-        # A switch in user space sends on one processor, and by default the kernel takes each
-        # packet through the receiving host's whole TCP on that same one. Hosts have processors of their own.
+        # A switch in user space sends on one processor, and by default the kernel runs the receiving host's
+        # whole TCP stack for each packet on the same one. Here it may use all processors, as a real host
+        # would.
         commands += [
             f"for f in /sys/class/net/{name}/queues/rx-*/rps_cpus; do"
             f" if [ -e $f ]; then echo {_all_processors()} >$f; fi; done"
@@ -53,7 +58,7 @@ class FairQHost(ShieldedShell, Host):
                 path = f"/proc/sys/net/ipv6/conf/{scope}/{key}"
                 commands.append(f"if [ -e {path} ]; then echo {value} >{path}; fi")
         for name in names:
-            # The link-local address that is there began its duplicate detection before; a new one needs none.
+            # The existing link-local address began its duplicate detection before; a new one skips it.
             path = f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6"
             commands.append(f"if [ -e {path} ]; then echo 1 >{path}; echo 0 >{path}; fi")
         commands.append("echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save")
@@ -62,7 +67,7 @@ class FairQHost(ShieldedShell, Host):
             raise HostError(f"{self.name}: cannot set up: {trouble.splitlines()[0]}")
 
     def setTcp(self, sack: bool, timestamps: bool) -> None:
-        """Whether connections use selective ACKs and timestamps. ``HostError`` when the kernel refuses."""
+        """Set whether connections use selective ACKs and timestamps. ``HostError`` if the kernel refuses."""
         for name, wanted in (("tcp_sack", sack), ("tcp_timestamps", timestamps)):
             path = f"/proc/sys/net/ipv4/{name}"
             trouble = self.cmd(f"echo {int(wanted)} >{path}").strip()
@@ -70,8 +75,8 @@ class FairQHost(ShieldedShell, Host):
                 raise HostError(f"{self.name}: cannot set {name}: {trouble}")
 
     def setRtoMin(self, milliseconds: float) -> None:
-        """Minimum retransmission timeout of every connection; 0 leaves the kernel's. ``HostError`` when it
-        cannot be set.
+        """Set the minimum retransmission timeout of every connection; 0 leaves the kernel's default.
+        ``HostError`` if it cannot be set.
         """
         if not milliseconds:
             return
@@ -88,7 +93,9 @@ class FairQHost(ShieldedShell, Host):
                 raise HostError(f"{self.name}: cannot set the minimum retransmission timeout: {trouble}")
 
     def setCongestionControl(self, cc: str) -> None:
-        """Use congestion control ``cc`` for every connection. ``HostError`` when the kernel has it not."""
+        """Use congestion control ``cc`` for every connection. ``HostError`` if the kernel does not have
+        it.
+        """
         here = "/proc/sys/net/ipv4/tcp_congestion_control"
         known = self.cmd("cat /proc/sys/net/ipv4/tcp_available_congestion_control").split()
         if cc not in known:
@@ -103,7 +110,7 @@ class FairQHost(ShieldedShell, Host):
 
 
 def _all_processors() -> str:
-    """A mask of every processor as the kernel writes it: hexadecimal words of 32 bits, the highest first."""
+    """The mask of all processors in the kernel's format: hexadecimal words of 32 bits, the highest first."""
     digits = f"{(1 << (os.cpu_count() or 1)) - 1:x}"
     digits = digits.zfill(-(-len(digits) // 8) * 8)
     return ",".join(digits[i : i + 8] for i in range(0, len(digits), 8))
@@ -111,11 +118,11 @@ def _all_processors() -> str:
 
 @contextmanager
 def _allowed(cc: str) -> Iterator[None]:
-    """Let namespaces choose ``cc`` for a moment.
+    """Allow network namespaces to choose ``cc`` within this block.
 
-    A network namespace may only name a default that the machine's own list of allowed ones has, and that list
-    usually holds the machine's default alone. The kernel checks when the default is set, not when it is used,
-    so the list can go back at once.
+    The default of a namespace must be in the machine's list of allowed congestion controls, which usually
+    contains the machine's default only. The kernel checks this when the default is set, not when it is used,
+    so the list can be restored immediately.
     """
     before = _ALLOWED.read_text().split() if _ALLOWED.exists() else []
     if not before or cc in before:
@@ -125,7 +132,7 @@ def _allowed(cc: str) -> Iterator[None]:
         _ALLOWED.write_text(" ".join([*before, cc]))
     except (
         PermissionError
-    ):  # of a namespace that is not the first: the kernel decides, and the caller asks it
+    ):  # not the initial namespace, which alone has the list: the caller sees whether the kernel accepts
         yield
         return
     try:

@@ -1,4 +1,4 @@
-"""Incast: n senders and one receiver on one switch; the port to the receiver is slow and shallow.
+"""Incast: n senders and one receiver on one switch; the port to the receiver is slow with a shallow queue.
 
 mn --custom mininet_topos/incast.py --topo incast,16 --switch fairq --controller remote
 """
@@ -36,14 +36,13 @@ class IncastTopo(Topo):
         rtt: float = 0,
         **_params: Any,
     ) -> None:
-        """The receiver's port sends at ``rate`` Mbit/s from a ``buffer`` of bytes; ``cc`` on every host.
-
-        ``rtt``: delay added to each round trip of a sender, ms.
-        ``ValueError`` when ``n`` or ``rtt`` is out of bounds.
+        """``n``: number of senders; ``rate`` (Mbit/s) and ``buffer`` (bytes) of the receiver's port; ``cc``:
+        congestion control of every host; ``rtt``: delay added to each round trip of a sender, ms.
+        ``ValueError`` if ``n`` or ``rtt`` is out of bounds.
         """
         shape = Incast(n)
         self.line = line = DelayLine(rtt)
-        # One switch, no loops: without a controller it may go on as a plain learning switch.
+        # There are no loops, so without a controller the switch may forward as a learning switch.
         switch = self.addSwitch("s1", failMode="standalone")
         for port, sender in enumerate(shape.sources, 1):
             host = self.addHost(sender, cls=FairQHost, cc=cc)

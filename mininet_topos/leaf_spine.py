@@ -1,4 +1,4 @@
-"""Leaf and spine: hosts at leaves, every leaf linked to every spine; queues where they are asked for.
+"""Leaf and spine: hosts at leaves, every leaf linked to every spine, with optional shallow queues.
 
 mn --custom mininet_topos/leaf_spine.py --topo leafspine,3,2,4 --switch fairq --controller remote
 """
@@ -42,17 +42,19 @@ class LeafSpineTopo(Topo):
         cc: str = "cubic",
         rtt: float = 0,
     ) -> None:
-        """``hosts`` for each leaf, ``cc`` on every one; by default no port is shallow.
+        """By default no port is shallow.
 
-        ``rate``    of every leaf's port to a host, Mbit/s.
-        ``buffer``  of every shallow port, bytes.
+        ``hosts``   number of hosts of each leaf.
+        ``rate``    rate of every leaf's port to a host, Mbit/s.
+        ``buffer``  buffer of every shallow port, bytes.
         ``uplink``  rate of both ends of every link between leaf and spine, Mbit/s.
-        ``oversubscription``  instead of ``uplink``: what the hosts of a leaf receive together over what its
-        uplinks carry together, ``hosts * rate / (spines * uplink)``; with ``rate`` 1 by default.
-        ``only``    the one host whose port has ``rate``; then uplinks are shallow only by ``uplink``.
-        ``rtt``     delay added to each round trip of a host, but for those of the last leaf, ms.
+        ``oversubscription``  instead of ``uplink``: the rates of the ports to a leaf's hosts divided by those
+        of its uplinks, ``hosts * rate / (spines * uplink)``; with ``rate`` 1 by default.
+        ``only``    the only host whose port has ``rate``; uplinks are shallow only with ``uplink``.
+        ``cc``      congestion control of every host.
+        ``rtt``     delay added to each round trip of a host outside of the last leaf, ms.
 
-        ``ValueError`` when a number is out of bounds or these contradict each other.
+        ``ValueError`` if a number is out of bounds or these contradict each other.
         """
         shape = LeafSpine(leaves, spines, hosts)
         if oversubscription is not None:
@@ -64,7 +66,7 @@ class LeafSpineTopo(Topo):
                 raise ValueError(
                     f"leafspine: oversubscription is {oversubscription!r}, must be more than 0, at most 1000"
                 )
-        FabricQueues(rate, buffer, uplink, only)  # checks rate before it is reckoned with
+        FabricQueues(rate, buffer, uplink, only)  # checks the rate before the calculation below
         if rate is not None and uplink is None and only is None:
             uplink = shape.hosts * rate / (shape.spines * (oversubscription or 1))
         queues = FabricQueues(rate, buffer, uplink, only)
@@ -72,7 +74,8 @@ class LeafSpineTopo(Topo):
         sources = set(shape.sources)
 
         for leaf in range(1, shape.leaves + 1):
-            # Secure: there are loops, and plain learning switches would flood each other for ever.
+            # Fail mode secure: there are loops, in which frames of learning switches would circulate for
+            # ever.
             self.addSwitch(f"leaf{leaf}", dpid=f"{0x100 + leaf:016x}", failMode="secure")
             for port in range(1, shape.hosts + 1):
                 host = self.addHost(shape.host(leaf, port), cls=FairQHost, cc=cc)

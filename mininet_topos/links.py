@@ -14,10 +14,10 @@ from mininet_topos.commands import CommandError, run
 
 
 def check_queue(rate: float | None, buffer: int | None) -> None:
-    """``ValueError`` unless both are given and make sense (Mbit/s, bytes), or neither is."""
+    """``ValueError`` unless both (Mbit/s, bytes) are given and within bounds, or neither is given."""
     if (rate is None) != (buffer is None):
         raise ValueError("a shallow link takes both rate (Mbit/s) and buffer (bytes), or neither")
-    # A text gets here from the command line of `mn`.
+    # The command line of `mn` may pass text.
     if rate is not None and (not isinstance(rate, (int, float)) or not 0 < rate <= 1_000_000):
         raise ValueError(f"the rate of a shallow link is {rate} Mbit/s, must be more than 0, at most 1000000")
     if buffer is not None and (not isinstance(buffer, int) or buffer < 1514):
@@ -26,14 +26,16 @@ def check_queue(rate: float | None, buffer: int | None) -> None:
 
 @dataclass(frozen=True)
 class FabricQueues:
-    """Which links of many switches are shallow. ``ValueError`` when the values contradict each other."""
+    """The shallow links of a network of several switches. ``ValueError`` if the values contradict each
+    other.
+    """
 
     rate: float | None
-    """of each port to a host, Mbit/s; None: as fast as it goes"""
+    """rate of each port to a host, Mbit/s; None: not limited"""
     buffer: int | None
-    """of every port that has a rate, bytes"""
+    """buffer of every port that has a rate, bytes"""
     uplink: float | None
-    """of both ends of each link between switches, Mbit/s; None: as fast as it goes"""
+    """rate of both ends of each link between switches, Mbit/s; None: not limited"""
     only: str | None = None
     """the only host whose port has ``rate``; None: all have it"""
 
@@ -44,7 +46,7 @@ class FabricQueues:
             if rate is not None:
                 check_queue(rate, self.buffer)
         if self.only is not None and self.rate is None:
-            raise ValueError(f"only {self.only} shall have a shallow port: give its rate and buffer")
+            raise ValueError(f"only {self.only} is to have a shallow port: give its rate and buffer")
 
     def to_host(self, host: str) -> dict[str, Any]:
         """Options of the link to ``host``."""
@@ -55,9 +57,9 @@ class FabricQueues:
         return self._options(self.uplink)
 
     def check_used(self, hosts: Sequence[str]) -> None:
-        """``ValueError`` when `only` is none of ``hosts``."""
+        """``ValueError`` if `only` is not one of ``hosts``."""
         if self.only is not None and self.only not in hosts:
-            raise ValueError(f"only {self.only} shall have a shallow port, and there is no such host")
+            raise ValueError(f"only {self.only} is to have a shallow port, but there is no such host")
 
     def _options(self, rate: float | None) -> dict[str, Any]:
         return {} if rate is None else {"rate": rate, "buffer": self.buffer}
@@ -66,12 +68,15 @@ class FabricQueues:
 class ShallowIntf(TCIntf):
     """An interface that, on a switch, sends at ``rate`` Mbit/s from a FIFO of ``buffer`` bytes.
 
-    A ``TCIntf`` only by name: Mininet calls ``config`` again for those once Open vSwitch has taken the port,
-    which may have cost it its queue. No netem, so it works on kernels that have only htb and bfifo.
+    It is a ``TCIntf`` because Mininet calls ``config`` of such interfaces again after Open vSwitch has added
+    the port, and Open vSwitch may have removed the queue. It does not use netem, so it works on kernels that
+    have only htb and bfifo.
     """
 
     def config(self, rate: float | None = None, buffer: int | None = None, **params: Any) -> dict[str, Any]:
-        """Configure as any interface, then shape it. ``rate`` and ``buffer`` both, or neither: plain."""
+        """Configure as any interface, then install the queue if ``rate`` and ``buffer`` are given (both or
+        neither).
+        """
         result: dict[str, Any] = Intf.config(self, **params)
         check_queue(rate, buffer)
         if rate is not None and buffer is not None and isinstance(self.node, Switch):
@@ -80,12 +85,12 @@ class ShallowIntf(TCIntf):
 
     @property
     def shallow(self) -> bool:
-        """Whether this end carries the slow queue."""
+        """Whether this end has the slow queue."""
         return isinstance(self.node, Switch) and self.params.get("rate") is not None
 
     def shape(self, rate: float, buffer: int) -> None:
-        """Put the queue in place (again): ``rate`` in Mbit/s, ``buffer`` in bytes."""
-        # `replace` cannot turn one htb into another; nothing flows yet, so take away what is there, if any.
+        """Install the queue, or install it again: ``rate`` in Mbit/s, ``buffer`` in bytes."""
+        # `replace` cannot change an htb into another one. There is no traffic yet, so delete the old one.
         with suppress(CommandError):
             run(["tc", "qdisc", "del", "dev", self.name, "root"])
         bits = round(rate * 1e6)
@@ -106,7 +111,7 @@ class ShallowLink(Link):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         check_queue(
             kwargs.get("rate"), kwargs.get("buffer")
-        )  # before there is an interface to be left behind
+        )  # checked before an interface exists that would be left behind
         kwargs.setdefault("cls1", ShallowIntf)
         kwargs.setdefault("cls2", ShallowIntf)
         super().__init__(*args, **kwargs)

@@ -1,6 +1,6 @@
-"""The plans of the topologies: their hosts, which of them send and receive, and where the bottleneck is.
+"""The plans of the topologies: their hosts, their senders and receivers, and the bottleneck.
 
-Arithmetic on names only: topologies are built from it, and experiments read it without Mininet.
+A plan computes names only: the topologies are built from it, and experiments use it without Mininet.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ PODS = (2, 16)
 
 
 class Plan:
-    """A topology, as experiments with many senders and one receiver need it."""
+    """A topology for experiments with many senders and one receiver."""
 
     @property
     def loops(self) -> bool:
-        """Whether the network has loops: then plain learning switches would flood each other without end."""
+        """Whether the network has loops, in which frames of plain learning switches would circulate for
+        ever.
+        """
         return False
 
     @property
@@ -217,7 +219,9 @@ def _hosts(first: int, last: int) -> list[str]:
 
 
 def _whole(what: str, value: object, bounds: tuple[int, int]) -> None:
-    """``mn`` passes on what was typed: a text or a fraction must be told from a count."""
+    """``ValueError`` unless ``value`` is a whole number within ``bounds``; ``mn`` passes text and
+    fractions.
+    """
     low, high = bounds
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise ValueError(f"{what} is {value!r}, must be a whole number from {low} to {high}")

@@ -1,4 +1,4 @@
-"""The shells of Mininet's nodes, started so that a signal to our process group cannot end one half-way."""
+"""The shells of Mininet's nodes, started so that a signal to the process group cannot end one too early."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class ShieldedShell:
     shell: Any = None
 
     def _popen(self, cmd: list[str], **params: Any) -> Any:
-        """Mininet's own, for the shell and for programs; see :meth:`mininet.node.Node._popen`."""
+        """Start the shell or a program, as :meth:`mininet.node.Node._popen` does."""
         start = super()._popen  # type: ignore[misc]
-        if self.shell is not None:  # a program in the node: whoever starts it decides
+        if self.shell is not None:  # a program in the node: its caller sets the signal actions
             return start(cmd, **params)
         behind = cmd.index("env") + 1
         names = ",".join(number.name.removeprefix("SIG") for number in END_SIGNALS)

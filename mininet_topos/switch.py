@@ -31,16 +31,18 @@ from mininet_topos.shells import ShieldedShell
 
 READY_SECONDS = 15.0  # for one agent: loading and attaching eBPF programs on many ports takes a few seconds
 END_SECONDS = 5.0  # for one agent, from SIGTERM to its end
-# The external_ids key on what we make: the process that made it, so that leftovers are known.
+# The external_ids key of bridges made here: the process that made it. It identifies leftovers.
 _OWNER = "fairq-owner"
 
 
 class SwitchError(Exception):
-    """The switch or its agent cannot start; the text says why and what to do."""
+    """The switch or its agent cannot start; the text contains the reason and the remedy."""
 
 
 def fairq_program() -> list[str]:
-    """The ``fairq`` command: ``$FAIRQ``, else the one of ``.venv``, else that on PATH. ``SwitchError``."""
+    """The ``fairq`` command: ``$FAIRQ``, or else that of ``.venv``, or else that on PATH. ``SwitchError`` if
+    there is none.
+    """
     named = os.environ.get("FAIRQ")
     if named:
         return shlex.split(named)
@@ -52,21 +54,21 @@ def fairq_program() -> list[str]:
         return [found]
     raise SwitchError(
         f"the program fairq is not installed ({beside} does not exist and PATH has none):"
-        " run `make setup`, or name it in the environment variable FAIRQ"
+        " run `make setup`, or set the environment variable FAIRQ to its path"
     )
 
 
 class FairQSwitch(ShieldedShell, OVSSwitch):
     """Open vSwitch, OpenFlow 1.3, fail mode secure, with one ``fairq agent`` beside it.
 
-    The agents of a network start side by side: ``start`` leaves its agent loading, and when all switches are
-    there Mininet calls `batchStartup`, which waits for all agents.
+    The agents of a network start in parallel: ``start`` does not wait for its agent, and after all switches
+    Mininet calls `batchStartup`, which waits for all agents.
 
-    ``datapath``  ``kernel`` or ``user``; by default the kernel's when the machine has it.
+    ``datapath``  ``kernel`` or ``user``; the default is the kernel's if the machine has it.
     ``agent``     False for a switch without an agent.
     ``agentArgs`` more arguments for ``fairq agent``, a list or one string.
-    ``agentLog``  a directory for the agent's log, which is then kept; otherwise a temporary file.
-    ``batch``     False for one that is started by itself: its ``start`` waits for the agent.
+    ``agentLog``  a directory for the agent's log, which is kept; without it the log is a temporary file.
+    ``batch``     False for a switch that is not started by Mininet's batch: ``start`` waits for the agent.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
     ) -> None:
         params.setdefault("failMode", "secure")
         params.setdefault("protocols", "OpenFlow13")
-        # Mininet's own batch would make the bridge later than `start`, and the agent needs it there.
+        # Mininet's own batch would create the bridge after `start`, which is too late for the agent.
         params["batch"] = False
         super().__init__(name, datapath=datapath or ("kernel" if has_kernel_datapath() else "user"), **params)
         self.agent = agent
@@ -93,14 +95,14 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
         self._started = False
 
     def bridgeOpts(self) -> str:
-        """As Open vSwitch's, plus a mark of who made the bridge."""
+        """Mininet's options for the bridge, and the mark of the process that made it."""
         return f"{super().bridgeOpts()} external_ids:{_OWNER}={process_mark(os.getpid())}"
 
     def start(self, controllers: Iterable[Any]) -> None:
-        """Make the bridge, put its shallow queues in place and start the agent.
+        """Create the bridge, install its shallow queues and start the agent.
 
-        The first time `batchStartup` waits until it is ready, later (or without ``batch``) ``start`` itself.
-        ``SwitchError`` when the bridge is in use or was not made, and as `startAgent`.
+        At the first start `batchStartup` waits for the agent; later (or without ``batch``) ``start`` does.
+        ``SwitchError`` if the bridge is in use or was not created, and as `startAgent`.
         """
         controllers = list(controllers)
         refuse_foreign_bridge(self.name)
@@ -109,9 +111,9 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
         try:
             run(["ovs-vsctl", "br-exists", self.name])
         except CommandError:
-            raise SwitchError(f"Open vSwitch did not make bridge {self.name}: see its log") from None
+            raise SwitchError(f"Open vSwitch did not create bridge {self.name}: see its log") from None
         for intf in self._data_intfs():
-            # The machine's own IPv6 stack would announce itself into the network from every port.
+            # Otherwise the machine's own IPv6 stack would send discovery messages through every port.
             quiet = Path(f"/proc/sys/net/ipv6/conf/{intf.name}/disable_ipv6")
             if quiet.exists():
                 quiet.write_text("1")
@@ -125,10 +127,10 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
         return [intf for intf in self.intfList() if self.ports[intf] and not intf.IP()]
 
     def _keep_queue(self, intf: ShallowIntf) -> None:
-        """Tell Open vSwitch to leave the port's queue alone, then put it in place.
+        """Configure Open vSwitch to leave the port's queue alone, then install the queue again.
 
-        OVS owns the QoS of its ports: without a record of type linux-noop it removes the root qdisc each time
-        it looks at the port. It may just have done so, hence the second `shape`.
+        Without a QoS record of type linux-noop, Open vSwitch removes the root qdisc of a port each time it
+        configures the port. It may have done so already, so the queue is installed a second time.
         """
         run(
             ["ovs-vsctl", "--", "--id=@noop", "create", "QoS", "type=linux-noop",
@@ -138,10 +140,10 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
         intf.shape(intf.params["rate"], intf.params["buffer"])
 
     def startAgent(self, targets: Sequence[str], wait: bool = True) -> None:
-        """Start ``fairq agent`` for this bridge; with ``wait``, until it says that it is ready.
+        """Start ``fairq agent`` for this bridge; with ``wait``, return when it reports that it is ready.
 
-        ``targets`` are controllers such as ``tcp:127.0.0.1:6653``. ``SwitchError`` when there is no such
-        program, or with the end of the agent's log when it exits or is not ready within 15 s.
+        ``targets``: addresses of controllers, such as ``tcp:127.0.0.1:6653``. ``SwitchError`` if there is no
+        ``fairq`` program, or if the agent exits or is not ready within 15 s; it quotes the agent's log.
         """
         command = [*fairq_program(), "agent", "--bridge", self.name]
         for target in targets:
@@ -161,12 +163,12 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
                     stdin=subprocess.DEVNULL,
                     stdout=handle,
                     stderr=subprocess.STDOUT,
-                    start_new_session=True,  # Ctrl-C is for Mininet, which ends the agent in `stop`
+                    start_new_session=True,  # Ctrl-C reaches Mininet only, which ends the agent in `stop`
                     preexec_fn=prepare,
                 )
         except OSError as error:
             raise SwitchError(
-                f"cannot start {command[0]}: {error.strerror}: check $FAIRQ or set up again"
+                f"cannot start {command[0]}: {error.strerror}: check $FAIRQ, or run `make setup` again"
             ) from None
         finally:
             os.close(handle)
@@ -174,21 +176,21 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
             _wait_ready([self])
 
     def agentReady(self) -> bool:
-        """Whether the agent has said that it is ready. ``SwitchError`` when it has ended."""
+        """Whether the agent has reported that it is ready. ``SwitchError`` if it has ended."""
         assert self._agent_process is not None and self._agent_log is not None
-        ended = self._agent_process.poll()  # asked first: what it said before its end is in the log then
+        ended = self._agent_process.poll()  # polled first: the log then contains all output before its end
         if f"fairq agent: bridge {self.name} ready" in self._agent_log.read_text(errors="replace"):
             return True
         if ended is not None:
-            raise SwitchError(f"the agent of {self.name} ended with exit code {ended}: {self.agentWords()}")
+            raise SwitchError(f"the agent of {self.name} ended with exit code {ended}: {self.agentLogTail()}")
         return False
 
-    def agentWords(self) -> str:
+    def agentLogTail(self) -> str:
         """The last lines of the agent's log."""
         return _tail(self._agent_log.read_text(errors="replace")) if self._agent_log is not None else ""
 
     def stopAgent(self) -> None:
-        """End the agent, by its own pid; harmless when there is none."""
+        """End the agent, by its own pid. No effect without an agent."""
         if self._agent_process is not None:
             end_process(self._agent_process, END_SECONDS)
             self._agent_process = None
@@ -197,11 +199,11 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
         self._agent_log = None
 
     def agentRunning(self) -> bool:
-        """Whether the agent lives."""
+        """Whether the agent is running."""
         return self._agent_process is not None and self._agent_process.poll() is None
 
     def stop(self, deleteIntfs: bool = True) -> None:
-        """End the agent, give back the QoS records, then remove the bridge (only the one made by `start`)."""
+        """End the agent, then remove the QoS records and the bridge, if `start` has made it."""
         self.stopAgent()
         if self._started:
             self._started = False
@@ -211,18 +213,18 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
 
     @classmethod
     def batchStartup(cls, switches: Sequence[FairQSwitch], run: Callable[..., Any] | None = None) -> Any:
-        """Wait for the agents of all, which their ``start`` left loading.
+        """Wait until the agents of all ``switches`` are ready.
 
-        ``SwitchError`` names the first that ended or is late; then all of these agents are ended.
+        ``SwitchError`` names the first that has ended or is late; then all of these agents are ended.
         """
         _wait_ready([each for each in switches if each._in_batch and each._agent_process is not None])
         for switch in switches:
-            switch._in_batch = False  # who starts it again does so alone, as `switch s1 start` of the CLI
+            switch._in_batch = False  # a second start is not in a batch, as `switch s1 start` of the CLI
         return switches
 
     @classmethod
     def batchShutdown(cls, switches: Sequence[FairQSwitch], run: Callable[..., Any] | None = None) -> Any:
-        """Stop one by one: Mininet's batch would forget agents and QoS records."""
+        """Stop the switches one by one: Mininet's batch would leave agents and QoS records behind."""
         end_agents(switches)
         for switch in switches:
             switch.stop()
@@ -230,7 +232,7 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
 
 
 def end_agents(switches: Iterable[FairQSwitch]) -> None:
-    """End the agents of all ``switches`` side by side; harmless where there is none."""
+    """End the agents of all ``switches`` in parallel. No effect for switches without one."""
     switches = list(switches)
     agents = [each._agent_process for each in switches if each._agent_process is not None]
     end_processes(agents, _patience(END_SECONDS, len(agents)))
@@ -239,12 +241,12 @@ def end_agents(switches: Iterable[FairQSwitch]) -> None:
 
 
 def _patience(seconds: float, agents: int) -> float:
-    """How long ``agents`` may take together for what one does within ``seconds``: processors are few."""
+    """The time limit, seconds, for ``agents`` in parallel if one needs ``seconds``: they share processors."""
     return seconds * max(1.0, agents / (os.cpu_count() or 1))
 
 
 def _wait_ready(switches: Sequence[FairQSwitch]) -> None:
-    """Until all agents are ready. When one is not, end them all and raise its ``SwitchError``."""
+    """Wait until all agents are ready. If one ends or is late, end them all and raise its ``SwitchError``."""
     patience = _patience(READY_SECONDS, len(switches))
     deadline = time.monotonic() + patience
     waiting = list(switches)
@@ -253,7 +255,7 @@ def _wait_ready(switches: Sequence[FairQSwitch]) -> None:
             if time.monotonic() > deadline:
                 late = waiting[0]
                 raise SwitchError(
-                    f"the agent of {late.name} is not ready after {patience:g} s: {late.agentWords()}"
+                    f"the agent of {late.name} is not ready after {patience:g} s: {late.agentLogTail()}"
                 )
             time.sleep(0.05)
     except BaseException:
@@ -262,9 +264,9 @@ def _wait_ready(switches: Sequence[FairQSwitch]) -> None:
 
 
 def refuse_foreign_bridge(name: str) -> None:
-    """``SwitchError`` when bridge ``name`` is in use, where Mininet would delete it without a word.
+    """``SwitchError`` if bridge ``name`` exists, because Mininet would delete it silently.
 
-    One that we made, in a process that is gone, is removed instead.
+    A bridge that a `FairQSwitch` of an ended process has left behind is removed instead.
     """
     try:
         run(["ovs-vsctl", "br-exists", name])
@@ -278,12 +280,12 @@ def refuse_foreign_bridge(name: str) -> None:
 
 
 def remove_leftover(name: str) -> bool:
-    """Remove bridge ``name`` if we made it, in a process that is gone: killed, or lost with its machine.
+    """Remove bridge ``name`` if a `FairQSwitch` of an ended process (killed, or before a reboot) made it.
 
-    Returns whether it did. Anything else is left as it is.
+    Returns whether it was removed. Other bridges are not changed.
     """
-    said = run(["ovs-vsctl", "--if-exists", "get", "Bridge", name, f"external_ids:{_OWNER}"])
-    owner = said.strip().strip('"')
+    owner = run(["ovs-vsctl", "--if-exists", "get", "Bridge", name, f"external_ids:{_OWNER}"])
+    owner = owner.strip().strip('"')
     if not re.fullmatch(r"\d+\.\d+", owner) or is_alive(owner):
         return False
     remove_bridge(name)
@@ -291,9 +293,9 @@ def remove_leftover(name: str) -> bool:
 
 
 def remove_bridge(name: str) -> None:
-    """Remove bridge ``name`` and the QoS records made for its shallow ports. Harmless when it is gone."""
+    """Remove bridge ``name`` and the QoS records of its shallow ports. No effect if it does not exist."""
     run(["ovs-vsctl", "--if-exists", "del-br", name])
-    # A QoS record is a root of the database: it outlives its port unless destroyed by name.
+    # The database keeps a QoS record after its port is deleted, until the record itself is destroyed.
     records = run(
         ["ovs-vsctl", "--bare", "--columns=_uuid", "find", "QoS", f"external_ids:fairq-bridge={name}"]
     ).split()

@@ -1,1 +1,1 @@
-"""Controllers to compare with: what ``ryu-manager`` loads for the benchmark of new connections."""
+"""The baseline controllers of the benchmark of new connections, loaded by ``ryu-manager``."""

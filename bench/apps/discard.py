@@ -1,7 +1,7 @@
 # mypy: allow-subclassing-any, allow-untyped-decorators
-"""``ryu-manager bench.apps.discard``: the bridge forwards by itself and copies TCP SYNs, to no purpose.
+"""``ryu-manager bench.apps.discard``: the bridge forwards by itself and copies TCP SYNs, which are discarded.
 
-What copying to a Ryu controller costs at the least: Ryu's own work for each copy, and no more.
+This is the minimum cost of copies to a Ryu controller: only Ryu's own work for each copy.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ SYN = 0x002
 
 
 class Discard(app_manager.RyuApp):
-    """Throws every copy away."""
+    """Discards every copy."""
 
     OFP_VERSIONS: ClassVar[list[int]] = [ofp.OFP_VERSION]
 
     @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
     def on_features(self, event: Any) -> None:
-        """A bridge has connected: two rules."""
+        """A bridge has connected: install two rules."""
         datapath = event.msg.datapath
         normal = parser.OFPActionOutput(ofp.OFPP_NORMAL)
         copy = parser.OFPActionOutput(ofp.OFPP_CONTROLLER, COPY_BYTES)
@@ -42,4 +42,4 @@ class Discard(app_manager.RyuApp):
 
     @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
     def on_packet_in(self, event: Any) -> None:
-        """A copy."""
+        """A copy has arrived: discard it."""

@@ -1,8 +1,9 @@
 # mypy: allow-subclassing-any, allow-untyped-decorators
-"""``ryu-manager bench.apps.reactive``: a learning switch with a rule for each flow, as often written.
+"""``ryu-manager bench.apps.reactive``: a learning switch with a rule for each flow, as many controllers do
+it.
 
-The first packet of each direction waits for the controller, which learns where its sender is, installs
-an exact rule for the flow and sends the packet on.
+The first packet of each direction waits for the controller, which learns the port of its sender, installs an
+exact-match rule for the flow and forwards the packet.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ IDLE_TIMEOUT = 10  # s
 
 
 class Reactive(app_manager.RyuApp):
-    """Ryu's example of a learning switch, its rules as narrow as a flow."""
+    """Ryu's example of a learning switch, with exact-match rules."""
 
     OFP_VERSIONS: ClassVar[list[int]] = [ofproto_v1_3.OFP_VERSION]
 
@@ -29,7 +30,7 @@ class Reactive(app_manager.RyuApp):
 
     @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
     def on_features(self, event: Any) -> None:
-        """A bridge has connected: what no rule matches comes here."""
+        """A bridge has connected: install the table-miss rule that sends packets here."""
         datapath = event.msg.datapath
         ofproto, parser = datapath.ofproto, datapath.ofproto_parser
         actions = [parser.OFPActionOutput(ofproto.OFPP_CONTROLLER, ofproto.OFPCML_NO_BUFFER)]
@@ -53,7 +54,7 @@ class Reactive(app_manager.RyuApp):
 
     @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
     def on_packet_in(self, event: Any) -> None:
-        """A packet without a rule."""
+        """A packet that no rule matched."""
         msg = event.msg
         datapath = msg.datapath
         ofproto, parser = datapath.ofproto, datapath.ofproto_parser

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from bench.program_run import UNSPEC, Program
+from bench.program_run import UNSPEC, LoadedProgram
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
@@ -70,7 +70,7 @@ class Switch:
 
     datapath: BridgePrograms
     ports: dict[int, BridgePort]
-    program: Program
+    program: LoadedProgram
 
     def leave(self, port: int, what: Segment | bytes) -> bytes:
         """A frame leaves by a port; returns how."""
@@ -136,7 +136,7 @@ def loaded(limits: ProgramLimits = PATIENT) -> Iterator[Switch]:
         datapath.load(list(ports.values()))
         for port in ports.values():
             datapath.add_port(port)
-        with Program.attached(ports[1].ifindex) as program:
+        with LoadedProgram.attached(ports[1].ifindex) as program:
             yield Switch(datapath, ports, program)
     finally:
         datapath.close()

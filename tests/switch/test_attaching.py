@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from bench.program_run import Program
+from bench.program_run import LoadedProgram
 from fairq_ryu.agent.libbpf import BpfError, load_library
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
@@ -42,7 +42,7 @@ def agent(ports: dict[int, BridgePort], limits: ProgramLimits = LIMITS) -> Itera
         inherited = datapath.load(list(ports.values()))
         for port in ports.values():
             datapath.add_port(port)
-        with Program.attached(ports[1].ifindex) as program:
+        with LoadedProgram.attached(ports[1].ifindex) as program:
             yield Switch(datapath, ports, program), inherited
     finally:
         datapath.close()
