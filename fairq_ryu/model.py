@@ -232,9 +232,10 @@ class WindowPlan:
     """The windows that should be installed for one port; rules that it does not contain are removed.
 
     ``pool``: bytes shared by the port's active flows; ``window``: one window for each of them; ``rule``: a
-    rule of any kind for the port (at most one of the three); ``flows``: a window for single flows, by the
-    direction of their data (0 pauses the flow). All in bytes, unscaled. Raises ValueError if a size is not a
-    whole number of bytes or if the port has more than one rule.
+    rule of any kind for the port (at most one of the three; a pool or window given so is the same plan);
+    ``flows``: a window for single flows, by the direction of their data (0 pauses the flow). All in bytes,
+    unscaled. Raises ValueError if a size is not a whole number of bytes or if the port has more than one
+    rule.
     """
 
     pool: int | None = None
@@ -244,11 +245,17 @@ class WindowPlan:
 
     def __post_init__(self) -> None:
         if sum(each is not None for each in (self.pool, self.window, self.rule)) > 1:
-            raise ValueError("a plan has a pool or a window for the port, not both")
+            raise ValueError("a plan has at most one rule for the port: a pool, a window or a rule")
         for size in (self.pool, self.window, self.rule and self.rule.bytes, *self.flows.values()):
             # Checked here, in the policy that made it: such a size cannot be sent to a switch.
             if size is not None and (not isinstance(size, int) or size < 0):
                 raise ValueError(f"a window is a whole number of bytes, not {size}")
+        if self.rule is not None and self.rule.kind is WindowKind.POOL:
+            object.__setattr__(self, "pool", self.rule.bytes)
+            object.__setattr__(self, "rule", None)
+        elif self.rule is not None and self.rule.kind is WindowKind.WINDOW:
+            object.__setattr__(self, "window", self.rule.bytes)
+            object.__setattr__(self, "rule", None)
 
     def __bool__(self) -> bool:
         return self.port_rule is not None or bool(self.flows)

@@ -2,8 +2,8 @@
 
 May import model, packet and ryu_compat, and Ryu's codec. One module for each message, with both directions:
 flowmod.py, queue_depth.py, flow_records.py, segment_state.py, congestion.py, dropped_packet.py.
-docs/window-channel.md describes the bytes, and a test compares them. A new message is a module here, a
-handler in agent/window_channel.py and one in control/agent_messages.py.
+docs/window-channel.md describes the bytes, and a test compares them. A new message is a module here, and a
+handler in the end that receives it: agent/window_channel.py or control/agent_messages.py.
 
 Importing this package registers the window fields with Ryu's codec, and the two patches of Ryu's decoders.
 """

@@ -175,7 +175,9 @@ def decode_flow_mod(message: bytes) -> FlowMod:
         # A modification without in_port would reach the rules of flows as well.
         if window.kind.port_only and "in_port" not in fields:
             raise OpenFlowError(
-                ofp.OFPET_BAD_ACTION, ofp.OFPBAC_MATCH_INCONSISTENT, "a pool belongs to a port, not to a flow"
+                ofp.OFPET_BAD_ACTION,
+                ofp.OFPBAC_MATCH_INCONSISTENT,
+                f"{window.kind.field} is for a port, not for a flow",
             )
     return FlowMod(
         command, fields, window, cookie, cookie_mask, hard_timeout, priority, out_port, out_group, flags

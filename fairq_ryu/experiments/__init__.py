@@ -1,5 +1,5 @@
 """Experiments: a scenario is a data file; run, result and report are three separate steps.
 
-May import mininet_topos, config, packet, and the agent's status and drop program.
-A kind of traffic is a module in workloads/; a scenario is a file in scenarios/.
+May import mininet_topos, config, packet, and the agent's status and tail-drop program.
+A workload is a folder in workloads/; a scenario is a file in scenarios/.
 """

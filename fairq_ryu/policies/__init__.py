@@ -1,5 +1,6 @@
 """The window policies, one module each with its settings, and the engine that runs them. No Ryu, no clock.
 
 May import model, errors and setting only. base.py is the interface, parts/ has what laws share.
-A new policy is a module here (set-up finds its class by its ``name``), a module in apps/, and their test.
+A new policy is a module here (set-up finds its class by its ``name``), a module in apps/, their test,
+and a page in docs/policies/.
 """

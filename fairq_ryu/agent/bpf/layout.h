@@ -10,6 +10,7 @@
 #ifndef FAIRQ_LAYOUT_H
 #define FAIRQ_LAYOUT_H
 
+/* Raised when the maps that outlive an agent (flows and their settings) change. */
 #define FQ_LAYOUT_VERSION 2
 
 /* Activity is counted in this many time buckets; together they span the activity timeout. */

@@ -1,5 +1,5 @@
 """The load generator: small programs inside hosts, and the runner's end of them.
 
-May import the standard library only, because every host starts it.
+May import the standard library, and modules of ours that need no more, because every host starts it.
 A new role is a module here and an entry in generator.py.
 """

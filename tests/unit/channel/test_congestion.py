@@ -26,7 +26,7 @@ from tests.unit.fakes import DATAPATH, FakeDatapath, wire
 
 CNG, NOM = Congestion.CNG, Congestion.NOM
 U32, U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
-GAP = 2_000_000
+GAP = 2_000_000_000_000  # ns: longer than any test runs, since requests are handled by the real clock
 
 
 # Messages

@@ -31,12 +31,14 @@ def test_a_rule_of_each_kind_arrives_as_it_was_sent(kind):
 
 def test_a_plan_has_one_rule_for_the_port_of_any_kind():
     pool = WindowRule(WindowKind.POOL, 9)
-    assert WindowPlan(rule=pool).port_rule == WindowPlan(pool=9).port_rule == pool
+    assert WindowPlan(rule=pool) == WindowPlan(pool=9)
+    assert WindowPlan(rule=pool).port_rule == pool
+    assert WindowPlan(rule=WindowRule(WindowKind.WINDOW, 9)) == WindowPlan(window=9)
     assert WindowPlan(rule=pool, flows={FLOW: 0}).rules == {
         FLOW: WindowRule(WindowKind.WINDOW, 0),
         None: pool,
     }
-    with pytest.raises(ValueError, match="not both"):
+    with pytest.raises(ValueError, match="at most one rule"):
         WindowPlan(window=9, rule=pool)
     with pytest.raises(ValueError, match="whole number of bytes, not -1"):
         WindowPlan(rule=WindowRule(WindowKind.POOL, -1))

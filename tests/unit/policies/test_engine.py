@@ -140,7 +140,7 @@ def test_windows_of_single_flows(engine, policy):
 
 
 def test_a_plan_is_for_a_port_one_way_or_the_other():
-    with pytest.raises(ValueError, match="not both"):
+    with pytest.raises(ValueError, match="at most one rule"):
         WindowPlan(pool=1, window=1)
 
 
