@@ -16,7 +16,7 @@ from fairq_ryu.config.schema import CORE, sections, settings_of
 from fairq_ryu.config.services import SERVICE, read_service
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import Service
-from fairq_ryu.policies.base import available, find
+from fairq_ryu.policies.base import available, find, renewal_interval
 from fairq_ryu.setting import Value, closest, read_value
 
 
@@ -124,7 +124,7 @@ def _check_together(config: Config) -> None:
     lease = config.number("fairq_ryu", "lease")
     for section, values in config.as_dict().items():
         interval = values.get("interval")
-        if isinstance(interval, float) and interval > lease / 4:
+        if isinstance(interval, float) and interval > renewal_interval(lease):
             raise UserError(
                 f"[{section}] interval = {interval:g} s is too long for [fairq_ryu] lease = {lease:g} s: "
                 "rules would end before they are renewed",

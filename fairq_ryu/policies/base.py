@@ -111,6 +111,14 @@ def _former_target(target: Callable[[], float | None]) -> float | None:
         return None
 
 
+def renewal_interval(lease: float) -> float:
+    """Time after which a rule with this lease is renewed, seconds; the longest ``interval`` of a policy.
+
+    Rules are renewed after a reading of the queue: with longer intervals they could end before.
+    """
+    return lease / 4
+
+
 class Policy(Protocol):
     """A policy with its parameters. Made from the settings of the section of its name."""
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortKey
-from fairq_ryu.policies.base import Parameters, Policy, find
+from fairq_ryu.policies.base import Parameters, Policy, find, renewal_interval
 
 ROLE = "role:"
 
@@ -97,7 +97,7 @@ def make(name: str, settings: Configuration) -> Policy:
             f"correct section [{name}], or the policy",
         ) from error
     lease = settings.number("fairq_ryu", "lease")
-    if not 0 < interval <= lease / 4:
+    if not 0 < interval <= renewal_interval(lease):
         raise UserError(
             f"policy {name} wants the queue every {interval:g} s; with [fairq_ryu] lease = {lease:g} s "
             "its rules would end before they are renewed",

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from fairq_ryu import model
-from fairq_ryu.policies.base import Display, Policy, Recovery, recovery_of, same
+from fairq_ryu.policies.base import Display, Policy, Recovery, recovery_of, renewal_interval, same
 from fairq_ryu.policies.choice import PolicyChoice
 from fairq_ryu.policies.governed_port import NOTHING_SHOWN, GovernedPort, PortView
 from fairq_ryu.policies.law_adapter import takes_announcements
@@ -20,10 +20,10 @@ class PolicyEngine:
     """The policies on all ports. Times in seconds of any monotonic clock."""
 
     def __init__(self, choice: PolicyChoice | Policy, lease: float) -> None:
-        """``lease``: lifetime of a rule in the switch, seconds; rules are renewed after a quarter of it."""
+        """``lease``: lifetime of a rule in the switch, seconds; see :func:`renewal_interval`."""
         self.choice = choice if isinstance(choice, PolicyChoice) else PolicyChoice(choice)
         self.lease = lease
-        self.renew_after = lease / 4
+        self.renew_after = renewal_interval(lease)
         self._ports: dict[model.PortKey, GovernedPort] = {}
         self._names: dict[model.PortKey, tuple[str, str]] = {}
         # Counts of ports that have gone.
