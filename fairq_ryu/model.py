@@ -17,6 +17,9 @@ from typing import NamedTuple
 HASH_BITS = 4
 HASH_PORT_SHIFT = 1
 
+LARGEST_WINDOW = 65535 << 14
+"""The largest window of TCP, bytes: 16 bits with the largest window scale (RFC 7323)."""
+
 
 class FlowKey(NamedTuple):
     """One direction of a TCP connection: ``src`` sends the data."""
@@ -54,7 +57,7 @@ class PortKey(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return f"{self.dpid:016x}:{self.port}"
+        return f"{dpid_text(self.dpid)}:{self.port}"
 
 
 class FlowPath(NamedTuple):

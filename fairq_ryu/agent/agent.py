@@ -32,6 +32,7 @@ from fairq_ryu.agent.ovsdb import BridgeView, BridgeWatcher
 from fairq_ryu.agent.ports import BridgePorts
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.errors import UserError
+from fairq_ryu.model import dpid_text
 
 log = logging.getLogger(__name__)
 # Dropped packets handled before others have their turn.
@@ -220,7 +221,7 @@ class Agent:
         server = self._server
         answer = {
             "bridge": self.options.bridge,
-            "dpid": f"{server.dpid:016x}",
+            "dpid": dpid_text(server.dpid),
             "pid": os.getpid(),
             "uptime_s": server.age_ns(time.monotonic_ns()) / 1e9,
             "controllers": [

@@ -15,6 +15,7 @@ from fairq_ryu.agent.rule_table import Rule
 from fairq_ryu.channel import oxm
 from fairq_ryu.channel.framing import HEADER, message, serialized
 from fairq_ryu.channel.protocol import addrconv, ofp, parser
+from fairq_ryu.model import dpid_text
 
 _MAX_BODY = 60000
 _ERROR_DATA = 64
@@ -74,7 +75,7 @@ def description(bridge: str, dpid: int) -> bytes:
         b"fairq_ryu",
         b"tc egress eBPF",
         f"fairq agent {__version__}".encode(),
-        f"{dpid:016x}".encode(),
+        dpid_text(dpid).encode(),
         f"window table of bridge {bridge}".encode()[:255],
     )
 

@@ -19,6 +19,7 @@ from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.qdisc import read_queue_limits
 from fairq_ryu.channel.oxm import agent_dpid
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.model import dpid_text
 
 log = logging.getLogger(__name__)
 # Far ends of ports that leave checksums unfinished are checked again after this time, seconds.
@@ -78,7 +79,7 @@ class BridgePorts:
         except ValueError as error:
             log.error("bridge %s: %s: going on under the old id", self._bridge, error)
             return
-        log.warning("bridge %s has a new datapath id, %016x: connecting anew", self._bridge, dpid)
+        log.warning("bridge %s has a new datapath id, %s: connecting anew", self._bridge, dpid_text(dpid))
         self._reconnect()
 
     def _add(self, port: BridgePort) -> bool:

@@ -20,7 +20,7 @@ from typing import Any
 from ryu.lib import type_desc
 from ryu.ofproto import ofproto_v1_3, oxm_fields
 
-from fairq_ryu.model import WindowKind
+from fairq_ryu.model import WindowKind, dpid_text
 
 # The project has no number from the IEEE or the ONF. 02-fa-17 has the "locally administered" bit of an OUI
 # set, so it cannot collide with a vendor's.
@@ -38,7 +38,7 @@ _DPID_MASK = (1 << 48) - 1
 def agent_dpid(bridge_dpid: int) -> int:
     """The datapath id of a bridge's agent. Raises ValueError if the bridge uses the marker's bits."""
     if bridge_dpid & ~_DPID_MASK:
-        raise ValueError(f"datapath id {bridge_dpid:016x} uses its top 16 bits")
+        raise ValueError(f"datapath id {dpid_text(bridge_dpid)} uses its top 16 bits")
     return DPID_MARKER << 48 | bridge_dpid
 
 

@@ -18,7 +18,7 @@ from fairq_ryu.channel.dispatch import DispatchTable, MalformedBody
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.windows import WindowController
-from fairq_ryu.model import PortKey, SegmentState
+from fairq_ryu.model import PortKey, SegmentState, dpid_text
 
 
 class Arrival(NamedTuple):
@@ -89,7 +89,7 @@ class AgentMessages:
                 link.queue_reply_complete(now)
             self._counts.malformed += 1
             name = route.incoming.name
-            self._log.warning("agent of bridge %016x: malformed %s: %s", link.dpid, name, error)
+            self._log.warning("agent of bridge %s: malformed %s: %s", dpid_text(link.dpid), name, error)
 
 
 # One handler for each message

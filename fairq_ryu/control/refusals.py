@@ -12,6 +12,7 @@ from fairq_ryu.channel import congestion, oxm
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.windows import WindowController
+from fairq_ryu.model import dpid_text
 from fairq_ryu.openflow import refusal
 
 
@@ -34,11 +35,12 @@ class Refusals:
 
     def refused(self, message: Any) -> None:
         """A switch has refused a message (Ryu's ``OFPErrorMsg``)."""
+        dpid = message.datapath.id or 0
         if message.type == ofp.OFPET_METER_MOD_FAILED:
             self._fabric.copy_meters.refused(message.datapath.id)
             self._log.info(
-                "switch %016x has no meter for copies to the controller: they are not limited",
-                message.datapath.id,
+                "switch %s has no meter for copies to the controller: they are not limited",
+                dpid_text(dpid),
             )
             return
         link = self._windows.link_of(message.datapath)
@@ -47,10 +49,9 @@ class Refusals:
         if link is not None and ours and message.exp_type == congestion.ERROR_NO_DROPS:
             link.drops_refused()
             self._log.warning(
-                "agent of bridge %016x: its kernel does not report dropped packets: none are recovered",
-                link.dpid,
+                "agent of bridge %s: its kernel does not report dropped packets: none are recovered",
+                dpid_text(link.dpid),
             )
             return
-        dpid = message.datapath.id or 0
         who = f"bridge {dpid:x}" if link is None else f"agent of bridge {link.dpid:x}"
         self._warn(who, f"{who} refused {refusal.described(message)}")

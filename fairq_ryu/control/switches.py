@@ -23,7 +23,7 @@ from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.rerouting import Rerouting
 from fairq_ryu.control.sender import Sender
 from fairq_ryu.control.windows import WindowController
-from fairq_ryu.model import PortKey
+from fairq_ryu.model import PortKey, dpid_text
 from fairq_ryu.openflow import pipeline
 
 
@@ -56,7 +56,7 @@ class Switches:
         if oxm.is_agent(datapath.id):
             link = self._windows.agent_connected(datapath)
             self._poll(link)
-            self._log.info("agent of bridge %016x: connected", link.dpid)
+            self._log.info("agent of bridge %s: connected", dpid_text(link.dpid))
         else:
             Sender.send(self.joining.start(datapath))
 
@@ -70,7 +70,7 @@ class Switches:
         self._fabric.bridge_connected(datapath, ports, rules, time.monotonic())
         self._rerouting.notify()
         self._reporter.bridge(datapath.id, connected=True)
-        self._log.info("bridge %016x: connected", datapath.id)
+        self._log.info("bridge %s: connected", dpid_text(datapath.id))
 
     def disconnected(self, datapath: Any) -> None:
         """The connection of a switch has ended."""
@@ -78,13 +78,13 @@ class Switches:
             link = self._windows.link_of(datapath)
             if link is not None:
                 self._windows.agent_disconnected(link)
-                self._log.warning("agent of bridge %016x: connection lost", link.dpid)
+                self._log.warning("agent of bridge %s: connection lost", dpid_text(link.dpid))
             return
         self.joining.disconnected(datapath)
         if self._fabric.bridge_disconnected(datapath):
             self._rerouting.notify()
             self._reporter.bridge(datapath.id, connected=False)
-            self._log.warning("bridge %016x: connection lost", datapath.id)
+            self._log.warning("bridge %s: connection lost", dpid_text(datapath.id))
 
     def port_status(self, message: Any) -> None:
         """A port was added, removed or changed (Ryu's ``OFPPortStatus``)."""

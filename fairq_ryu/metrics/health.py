@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fairq_ryu import __version__
 from fairq_ryu.metrics.family import Family
 from fairq_ryu.metrics.tables import Samples
+from fairq_ryu.model import dpid_text
 
 if TYPE_CHECKING:
     from fairq_ryu.control.state import ControllerState
@@ -90,14 +91,14 @@ HEALTH = (
 def health(state: ControllerState, now: float) -> Samples:
     """The controller itself."""
     counts, windows, engine = state.counts, state.windows, state.windows.engine
-    links = [((f"{dpid:016x}",), link) for dpid, link in sorted(windows.links.items())]
+    links = [((dpid_text(dpid),), link) for dpid, link in sorted(windows.links.items())]
     standing = engine.rules(now)
     dropped = sorted(state.fabric.copy_meters.dropped.items())
     return {
         "fairq_build_info": [((__version__, platform.python_version()), 1)],
         "fairq_policy_info": [((engine.policy.name,), 1)],
         "fairq_packet_ins_total": [((kind,), count) for kind, count in counts.packet_ins.items()],
-        "fairq_packet_ins_dropped_total": [((f"{dpid:016x}",), count) for dpid, count in dropped],
+        "fairq_packet_ins_dropped_total": [((dpid_text(dpid),), count) for dpid, count in dropped],
         "fairq_event_queue_length": [((), state.event_queue.qsize())],
         "fairq_event_queue_capacity": [((), state.event_queue.maxsize)],
         "fairq_loop_delay_seconds": [((), counts.loop_delay.histogram)],

@@ -17,14 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
+from fairq_ryu.model import LARGEST_WINDOW, NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
 from fairq_ryu.policies.common_settings import typed_parameters
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 from fairq_ryu.setting import Setting
 
-# The largest window of TCP, for each flow: 65535 << 14 (RFC 7323).
-LARGEST_WINDOW = 65535 << 14
 # Between updates, a higher floor is installed only if it is higher by this factor.
 _MIN_RAISE = 1.15
 

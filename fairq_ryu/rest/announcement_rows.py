@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from fairq_ryu.fabric.deadlines.announcements import Entry
-from fairq_ryu.model import FlowKey, PortKey
+from fairq_ryu.model import FlowKey, PortKey, dpid_text
 
 
 def announcement_row(entry: Entry, now: float) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def gif_rows(port: PortKey, table: Iterable[GifRow], now: float) -> Iterator[dic
     """The table of a port, as ``/v1/gif`` shows it; rows are made as they are taken."""
     return (
         {
-            "dpid": f"{port.dpid:016x}",
+            "dpid": dpid_text(port.dpid),
             "port": port.port,
             "priority": row.priority,
             "src": row.flow.src,

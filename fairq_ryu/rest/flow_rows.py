@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
 from fairq_ryu.fabric.flows.connection import Connection
 from fairq_ryu.fabric.topology.paths import Assigned, PathTable
-from fairq_ryu.model import FlowKey, PortKey
+from fairq_ryu.model import FlowKey, PortKey, dpid_text
 from fairq_ryu.policies.governed_port import PortView
 from fairq_ryu.rest.schema.base import port_of
 from fairq_ryu.rest.schema.requests import FlowsQuery
@@ -19,7 +19,7 @@ Fits = Callable[[Connection], bool]
 
 def port_pair(port: PortKey) -> list[Any]:
     """A port of a switch as the interface writes it."""
-    return [f"{port.dpid:016x}", port.port]
+    return [dpid_text(port.dpid), port.port]
 
 
 # Which

@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Any
 
 from fairq_ryu.control.events import Event, History, Kind
-from fairq_ryu.model import FlowKey, PortKey
+from fairq_ryu.model import FlowKey, PortKey, dpid_text
 from fairq_ryu.rest.reply import CLOSE, Answer, Refused, Reply, encode
 from fairq_ryu.ryu_compat.runtime import hub, queue
 
@@ -174,7 +174,7 @@ class Streams:
             "time": round(event.time + self._offset, 3),
             "kind": str(event.kind),
             "message": message,
-            "dpid": None if event.dpid is None else f"{event.dpid:016x}",
+            "dpid": None if event.dpid is None else dpid_text(event.dpid),
             "port": event.port,
             "flow": None if flow is None else flow._asdict(),
             "count": event.times,

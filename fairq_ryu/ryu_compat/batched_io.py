@@ -24,6 +24,7 @@ from fairq_ryu.channel import wellformed
 from fairq_ryu.channel.framing import HEADER
 from fairq_ryu.channel.layouts import Malformed
 from fairq_ryu.channel.wellformed import Phase
+from fairq_ryu.model import dpid_text
 from fairq_ryu.ryu_compat import connection_class, switch_listener
 from fairq_ryu.ryu_compat.switch_listener import Refused
 
@@ -112,7 +113,7 @@ class SwitchConnection(controller.Datapath):
 
     def __str__(self) -> str:
         peer = switch_listener.peer_of(self.address)
-        return peer if self.id is None else f"{peer} (switch {self.id:016x})"
+        return peer if self.id is None else f"{peer} (switch {dpid_text(self.id)})"
 
     def end(self, reason: str) -> None:
         """End this connection, with one line in the log. Never waits."""
@@ -276,7 +277,7 @@ class SwitchConnection(controller.Datapath):
 
     def _check_dpid(self, dpid: int) -> None:
         if self.id is not None and self.id != dpid:
-            raise Refused(f"it changes its datapath id to {dpid:016x}")
+            raise Refused(f"it changes its datapath id to {dpid_text(dpid)}")
         switch_listener.CONNECTIONS.claim(self, dpid)
 
     def _dispatch(self, version: int, kind: int, xid: int, message: bytes) -> None:

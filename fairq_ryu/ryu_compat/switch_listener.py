@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from ryu.lib import hub
 
+from fairq_ryu.model import dpid_text
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 
 LOG = logging.getLogger(__name__)
@@ -166,14 +167,15 @@ class ConnectionRegistry:
             if present.answers(ANSWER_TIME):
                 peer = peer_of(present.address)
                 raise Refused(
-                    f"it claims datapath id {dpid:016x}, but that switch is connected from {peer} and answers"
+                    f"it claims datapath id {dpid_text(dpid)}, but that switch is connected from {peer}"
+                    " and answers"
                 )
             present.end("no answer to an echo request, and the switch has connected again")
             until = time.monotonic() + ANSWER_TIME
             while self.by_dpid.get(dpid) is present and time.monotonic() < until:
                 hub.sleep(0.01)
             if self.by_dpid.get(dpid) is present:
-                raise Refused(f"the earlier connection of switch {dpid:016x} is not closed yet")
+                raise Refused(f"the earlier connection of switch {dpid_text(dpid)} is not closed yet")
         if connection.ended:
             raise Refused("it has closed")
         self.by_dpid[dpid] = connection

@@ -6,10 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairq_ryu.model import FlowKey
-
-# The largest window of TCP: 65535 << 14 (RFC 7323).
-LARGEST_WINDOW = 65535 << 14
+from fairq_ryu.model import LARGEST_WINDOW, FlowKey
 
 
 class DeadlineFlow(NamedTuple):

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
+from fairq_ryu.model import dpid_text
+
 # No name or value of a request that is longer is worth repeating in an answer.
 _QUOTED = 60
 
@@ -132,4 +134,4 @@ PortText = Annotated[
 def port_of(text: str) -> TcpOrSwitchPort:
     """A TCP port (``5001``) or a switch's (``1:3`` or ``0000000000000001:3``) as :data:`PortText` has it."""
     dpid, sign, number = text.rpartition(":")
-    return (f"{int(dpid, 16):016x}", int(number)) if sign else int(number)
+    return (dpid_text(int(dpid, 16)), int(number)) if sign else int(number)

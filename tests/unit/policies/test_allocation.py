@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.model import FlowKey
+from fairq_ryu.model import LARGEST_WINDOW, FlowKey
 from fairq_ryu.policies.parts.allocation import (
-    LARGEST_WINDOW,
     AllocationRules,
     BestEffortFlow,
     DeadlineFlow,

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.model import NO_WINDOWS, FlowKey, QueueSample, WindowPlan
-from fairq_ryu.policies.fairq import LARGEST_WINDOW, FairQParameters, FairQPort
+from fairq_ryu.model import LARGEST_WINDOW, NO_WINDOWS, FlowKey, QueueSample, WindowPlan
+from fairq_ryu.policies.fairq import FairQParameters, FairQPort
 from tests.unit.fakes import info
 
 FLOW = FlowKey("10.0.0.1", "10.0.0.2", 1000, 80)
