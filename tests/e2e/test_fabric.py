@@ -1,6 +1,7 @@
 """Leaf-spine and fat-tree under our controller: every segment of a connection takes the same links."""
 
 import collections
+import contextlib
 import random
 import time
 
@@ -27,14 +28,34 @@ def fat_tree():
     return FatTreeTopo(k=4)
 
 
+class OneNetwork:
+    """One network at a time: kept while successive tests want the same topology."""
+
+    def __init__(self, folders):
+        self.folders, self.topology, self.made = folders, None, contextlib.ExitStack()
+
+    def of(self, topology):
+        if topology is not self.topology:
+            self.close()
+            self.net = self.made.enter_context(network(self.folders.mktemp("fabric"), topology()))
+            self.topology = topology
+        return self.net
+
+    def close(self):
+        self.topology = None
+        self.made.close()
+
+
 @pytest.fixture(scope="module")
-def net(request, tmp_path_factory):
-    with network(tmp_path_factory.mktemp("fabric"), request.param()) as made:
-        yield made
+def networks(tmp_path_factory):
+    networks = OneNetwork(tmp_path_factory)
+    yield networks
+    networks.close()
 
 
 @pytest.fixture
-def fabric(net):
+def fabric(request, networks):
+    net = networks.of(request.param)
     yield net
     net.end_controller()
 
@@ -80,7 +101,7 @@ def across(fabric, count):
 
 
 @pytest.mark.parametrize(
-    ("net", "syn", "choice", "port"),
+    ("fabric", "syn", "choice", "port"),
     [
         (leaf_spine, "copy", "hash", 2_000),
         (leaf_spine, "hold", "hash", 12_000),
@@ -88,7 +109,7 @@ def across(fabric, count):
         # More ways and longer ones, by the same code.
         (fat_tree, "copy", "hash", 2_000),
     ],
-    indirect=["net"],
+    indirect=["fabric"],
 )
 def test_every_segment_of_a_connection_passes_the_same_links(fabric, syn, choice, port):
     fabric.start_controller(f"[fairq_ryu]\nsyn = {syn}\npath_choice = {choice}\n")
@@ -131,7 +152,8 @@ def reached(echoes, pairs, early):
     )
 
 
-@pytest.mark.parametrize("net", [leaf_spine, fat_tree], indirect=True)
+# The fat tree first: it is there already, and takes longest to make.
+@pytest.mark.parametrize("fabric", [fat_tree, leaf_spine], indirect=True)
 def test_the_first_packets_after_start_arrive_once_and_do_not_go_round(fabric):
     fabric.forget_neighbours()
     fabric.start_controller(wait=False)
