@@ -58,7 +58,7 @@ class AnnouncedFlows:
         # Its ports may belong to a new connection already.
         other = self._flows.get(key)
         self._reporter.outcomes.left(key, other, now)
-        if other is not None and other.again and other.since == now:
+        if other is not None and other.ports_reused and other.since == now:
             self.announcements.flow_ended(key)
 
     def connection_over(self, key: FlowKey) -> None:
@@ -96,5 +96,5 @@ class AnnouncedFlows:
             self._used = self._engine.deaf() is None
         connection = self._flows.get(flow)
         if self._used and connection is not None:
-            requested = self.announcements.asked(flow)
+            requested = self.announcements.is_from_application(flow)
             self._reporter.announced(Assignment(flow, announcement, connection, started, requested))

@@ -48,11 +48,11 @@ class ForwardingRules:
         """A bridge has connected. ``installed``: rules of an earlier controller that it keeps for now; None:
         its tables are empty.
         """
-        self._forwarding.bridge_came(dpid, installed)
+        self._forwarding.bridge_connected(dpid, installed)
 
     def bridge_disconnected(self, dpid: int) -> None:
         """A bridge has disconnected."""
-        self._forwarding.bridge_gone(dpid)
+        self._forwarding.bridge_disconnected(dpid)
 
     def take_over(self) -> bool:
         """The network is known: replace the rules of an earlier controller with the next update. Returns
@@ -62,7 +62,7 @@ class ForwardingRules:
 
     def flood_ports(self, dpid: int, bucket: int) -> Value:
         """The ports to which a bridge floods a bucket."""
-        return self._forwarding.flood(dpid, bucket)
+        return self._forwarding.flood_ports(dpid, bucket)
 
     def install(self, topology: Topology, routes: Routes, hosts: HostTable) -> None:
         """Send the first step towards the rules of a changed network, and the others when it is confirmed."""

@@ -65,8 +65,8 @@ class HostLearning:
             messages += self._forwarding.host_changed(self._paths.routes, host.mac, host.port)
         # Sent again even without a change, because the switch has no rule for the host; but not for every
         # copy that was under way before the rule was installed.
-        if changed or now - host.told > _RESEND_INTERVAL:
-            host.told = now
+        if changed or now - host.sent_at > _RESEND_INTERVAL:
+            host.sent_at = now
             messages += to_switch(
                 datapath, pipeline.source(datapath, frame.src, in_port.port, self._idle_timeout)
             )

@@ -1,12 +1,12 @@
-"""What is known of flows before they are measured: announcements of applications, and configured services.
+"""The announcements of applications and the configured services, and the flows to which they apply.
 
 Pure. An announcement names a direction of a connection (``src`` sends the data) with its size, its deadline
-or both. With a source port it is for that one flow. Without, it is for as many flows as its ``count`` says
-that start within its ``ttl``; one that runs already and started no longer ago than that comes first. A flow
-has one announcement at a time: one of an application that names the source port goes before one that does
-not, and that goes before a service.
+or both. With a source port it is for that one flow. Without a source port it is for ``count`` flows that
+start within its ``ttl``, first of all a running flow that started at most ``ttl`` ago. A flow has one
+announcement at a time. Precedence: an application's announcement with source port, then one without, then a
+service.
 
-Deadlines count from the start of the flow. All times are seconds of one clock that does not go back.
+Deadlines count from the start of the flow. All times are seconds of one monotonic clock.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from fairq_ryu.model import Announcement, FlowKey
 
 
 class Full(ValueError):
-    """There are as many announcements as there may be."""
+    """The maximum number of announcements is reached."""
 
 
 class Service(Protocol):
-    """A service that the configuration names: one direction of the connections to it."""
+    """A service of the configuration: one direction of the connections to it."""
 
     @property
     def to_server(self) -> bool: ...
 
     def covers(self, flow: FlowKey) -> bool:
-        """Is this direction of a connection, by its addresses and ports, the service's data?"""
+        """Whether this direction of a connection carries the service's data, by its addresses and ports."""
 
     def announcement(self, start: float) -> Announcement:
-        """What holds for a flow that started at ``start``."""
+        """The announcement for a flow that started at ``start``."""
 
 
 @dataclass(slots=True)
 class Entry:
-    """An announcement that was made. ``left``: so many flows may still take it, until ``expires``;
-    ``flows``: those that have it and run.
+    """An accepted announcement. ``left``: the number of flows to which it can still be assigned, until
+    ``expires``; ``flows``: the running flows to which it is assigned.
     """
 
     id: int
@@ -49,12 +49,12 @@ class Entry:
     flows: dict[FlowKey, None] = field(default_factory=dict)
 
     def waits(self, now: float) -> bool:
-        """May a flow still take it?"""
+        """Whether it can still be assigned to a flow."""
         return self.left > 0 and now < self.expires
 
 
 class AnnouncementChange(NamedTuple):
-    """What holds for a flow now (None: nothing): to be told to the laws of its ports."""
+    """The announcement of a flow has changed (None: it has none now); the laws of its ports need it."""
 
     flow: FlowKey
     announcement: Announcement | None
@@ -65,17 +65,17 @@ class _Running(NamedTuple):
     started: float
 
 
-# All of a flow; or all but the source port.
+# Addresses and ports of a flow, with or without (None) its source port.
 _Where = tuple[str, str, int | None, int]
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class Announcements:
-    """All announcements, and the flows that they are for.
+    """All announcements, and the running flows.
 
-    ``services`` as the configuration has them, of which the first that fits holds; ``capacity``: so many
-    announcements of applications at most.
+    ``services``: those of the configuration; the first that covers a flow applies. ``capacity``: the maximum
+    number of announcements of applications.
     """
 
     def __init__(self, services: Iterable[Service] = (), capacity: int = 10_000) -> None:
@@ -85,7 +85,7 @@ class Announcements:
         self._entries: dict[int, Entry] = {}
         self._running: dict[FlowKey, _Running] = {}
         self._of: dict[FlowKey, Entry] = {}
-        # Entries that flows may take; and flows that run without one, by all but their source port.
+        # Entries that can still be assigned; and running flows without one, by all but their source port.
         self._waiting: dict[_Where, dict[int, Entry]] = {}
         self._bare: dict[_Where, dict[FlowKey, None]] = {}
 
@@ -94,7 +94,7 @@ class Announcements:
 
     @property
     def made(self) -> int:
-        """The number of announcements that were ever taken."""
+        """The number of announcements that were accepted so far."""
         return self._last_id
 
     # Flows
@@ -102,10 +102,10 @@ class Announcements:
     def flow_started(
         self, flow: FlowKey, opener: FlowKey | None, started: float, now: float
     ) -> Announcement | None:
-        """A direction is known, and runs since ``started``; returns what holds for it.
+        """A direction of a connection runs since ``started``; returns its announcement.
 
-        ``opener`` is the direction of the connection's first SYN (None: not known). Called again for a flow
-        that runs, it changes nothing.
+        ``opener``: the direction of the connection's first SYN (None: not known). A second call for a running
+        flow changes nothing.
         """
         if flow not in self._running:
             self._running[flow] = _Running(opener, started)
@@ -117,7 +117,7 @@ class Announcements:
         return self.of(flow)
 
     def flow_ended(self, flow: FlowKey) -> None:
-        """A direction is over; an announcement that only it had is over, too."""
+        """A direction has ended. An announcement without further flows is removed."""
         if self._running.pop(flow, None) is None:
             return
         entry = self._of.pop(flow, None)
@@ -129,31 +129,31 @@ class Announcements:
             self._discard(entry)
 
     def of(self, flow: FlowKey) -> Announcement | None:
-        """What holds for a flow that runs: its announcement, or its service, or nothing."""
+        """The announcement of a running flow, by an application or a service; None without one."""
         running = self._running.get(flow)
-        return None if running is None else self._said(flow, running, self._of.get(flow))
+        return None if running is None else self._resolve(flow, running, self._of.get(flow))
 
-    def asked(self, flow: FlowKey) -> bool:
-        """Is what holds for a flow from an application, and not from the configuration?"""
+    def is_from_application(self, flow: FlowKey) -> bool:
+        """Whether the announcement of a flow comes from an application, not from the configuration."""
         return flow in self._of
 
     def expected(self, flow: FlowKey, opener: FlowKey, now: float) -> Announcement | None:
-        """What will hold for a direction if its connection, which ``opener`` opens, starts now."""
-        return self._said(flow, _Running(opener, now), self._take(flow, now))
+        """The announcement that a direction will have if its connection, opened by ``opener``, starts now."""
+        return self._resolve(flow, _Running(opener, now), self._take(flow, now))
 
-    def _said(self, flow: FlowKey, running: _Running, entry: Entry | None) -> Announcement | None:
+    def _resolve(self, flow: FlowKey, running: _Running, entry: Entry | None) -> Announcement | None:
         if entry is not None:
             size, deadline = entry.request.size, entry.request.deadline
             return Announcement(size, None if deadline is None else running.started + deadline)
         for service in self._services:
-            # A client's port may happen to be a service's.
+            # The port of a client may by chance be equal to the port of a service.
             wrong_way = running.opener is not None and service.to_server != (flow == running.opener)
             if service.covers(flow) and not wrong_way:
                 return service.announcement(running.started)
         return None
 
     def _take(self, flow: FlowKey, now: float) -> Entry | None:
-        """The entry for a flow that has just started: with its source port, or the oldest without."""
+        """The entry for a flow that has just started: one with its source port, or the oldest without one."""
         for where in (_exactly(flow), _anyhow(flow)):
             for entry in self._waiting.get(where, {}).values():
                 if entry.waits(now):
@@ -163,9 +163,9 @@ class Announcements:
     # Applications
 
     def add(self, wanted: Request, now: float) -> tuple[Entry, list[AnnouncementChange]]:
-        """An application announces a flow. Returns the entry, and what changes for flows that run.
+        """An application announces a flow. Returns the entry, and the changes for running flows.
 
-        With a source port it replaces what was said of that flow before. Raises :class:`Full`.
+        With a source port it replaces an earlier announcement of that flow. Raises :class:`Full`.
         """
         where = _where_of(wanted)
         replaced = [] if wanted.sport is None else list(self._waiting.get(where, {}).values())
@@ -191,8 +191,8 @@ class Announcements:
         return entry, [AnnouncementChange(flow, self.of(flow))]
 
     def _running_for(self, wanted: Request, now: float) -> FlowKey | None:
-        """The flow that runs and is meant: the one of that source port, or the last that has started
-        without an announcement.
+        """The running flow of an announcement: the one with its source port, or the latest one without an
+        announcement.
         """
         if wanted.sport is not None:
             flow = FlowKey(wanted.src, wanted.dst, wanted.sport, wanted.dport)
@@ -202,8 +202,8 @@ class Announcements:
         return max(recent, key=lambda flow: self._running[flow].started, default=None)
 
     def withdraw(self, number: int, now: float) -> list[AnnouncementChange]:
-        """Take an announcement back. Returns what changes for flows that have it; KeyError if there is no
-        such.
+        """Withdraw an announcement. Returns the changes for its flows. Raises KeyError if it does not
+        exist.
         """
         self.expire(now)
         entry = self._entries[number]
@@ -220,12 +220,12 @@ class Announcements:
         return list(self._entries.values())
 
     def get(self, number: int, now: float) -> Entry:
-        """One announcement. KeyError if there is no such."""
+        """One announcement. Raises KeyError if it does not exist."""
         self.expire(now)
         return self._entries[number]
 
     def expire(self, now: float) -> None:
-        """Forget what no flow has taken in time. A flow keeps what it has."""
+        """Remove announcements whose ttl has passed. Flows keep announcements that were assigned to them."""
         for entry in [each for each in self._entries.values() if not each.waits(now)]:
             entry.left = 0
             _remove(self._waiting, _where_of(entry.request), entry.id)
@@ -258,7 +258,7 @@ def _where_of(wanted: Request) -> _Where:
 
 
 def _remove(table: dict[_Where, dict[K, V]], where: _Where, key: K) -> None:
-    """Take a key out of a table of tables, if it is there, and leave no empty ones."""
+    """Remove a key from a nested table, if it is in it, and remove the inner table if it is empty."""
     inner = table.get(where)
     if inner is not None and key in inner:
         del inner[key]

@@ -1,4 +1,4 @@
-"""What an application may say of a flow, and what is refused as nonsense. Pure."""
+"""The contents of an announcement, with their checks. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import math
 from dataclasses import dataclass
 
 DEFAULT_TTL = 60.0
-MOST_SIZE = 1 << 62
-MOST_SECONDS = 86400.0
-MOST_COUNT = 1_000_000
+MAX_SIZE = 1 << 62
+MAX_SECONDS = 86400.0
+MAX_COUNT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an application says; made by :func:`request`, which checks it."""
+    """The contents of an announcement; made by :func:`request`, which checks them."""
 
     src: str
     dst: str
@@ -37,8 +37,8 @@ def request(
     ttl: float = DEFAULT_TTL,
     count: int = 1,
 ) -> Request:
-    """Check what an application says. ``size`` in bytes, ``deadline`` in seconds after the flow's start,
-    ``ttl`` in seconds. Raises ValueError, saying what is wrong.
+    """Check the contents of an announcement. ``size`` in bytes, ``deadline`` in seconds after the flow's
+    start, ``ttl`` in seconds. Raises ValueError with the reason.
     """
     ends = [_address("src", src), _address("dst", dst)]
     if ends[0].version != ends[1].version:
@@ -51,11 +51,11 @@ def request(
     if size is None and deadline is None:
         raise ValueError("neither size nor deadline is given: there is nothing to announce")
     if size is not None:
-        _whole("size", size, MOST_SIZE)
+        _whole("size", size, MAX_SIZE)
     if deadline is not None:
         _seconds("deadline", deadline)
     _seconds("ttl", ttl)
-    _whole("count", count, MOST_COUNT)
+    _whole("count", count, MAX_COUNT)
     if sport is not None and count != 1:
         raise ValueError("count is for announcements without sport: with one there is just one flow")
     return Request(str(ends[0]), str(ends[1]), sport, dport, size, deadline, ttl, count)
@@ -63,7 +63,7 @@ def request(
 
 def _address(name: str, text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     try:
-        if not isinstance(text, str) or "%" in text:  # numbers would be taken, too
+        if not isinstance(text, str) or "%" in text:  # ip_address would accept numbers
             raise ValueError
         return ipaddress.ip_address(text)
     except ValueError:
@@ -72,15 +72,15 @@ def _address(name: str, text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Addr
         raise ValueError(f"{name}: {shown} is not an IP address") from None
 
 
-def _whole(name: str, number: int, most: int) -> None:
+def _whole(name: str, number: int, maximum: int) -> None:
     if isinstance(number, bool) or not isinstance(number, int):
         raise ValueError(f"{name}: not a whole number")
-    if not 1 <= number <= most:
-        raise ValueError(f"{name}: not a number from 1 to {most}")
+    if not 1 <= number <= maximum:
+        raise ValueError(f"{name}: not a number from 1 to {maximum}")
 
 
 def _seconds(name: str, number: float) -> None:
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise ValueError(f"{name}: not a number of seconds")
-    if not (0 < number <= MOST_SECONDS and math.isfinite(number)):
-        raise ValueError(f"{name}: not more than 0 and at most {MOST_SECONDS:g} seconds")
+    if not (0 < number <= MAX_SECONDS and math.isfinite(number)):
+        raise ValueError(f"{name}: not more than 0 and at most {MAX_SECONDS:g} seconds")

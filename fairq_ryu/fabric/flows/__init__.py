@@ -1,5 +1,5 @@
 """The flow table: TCP connections from SYN, FIN, RST and the agents' flow records. Pure.
 
 May import model only.
-A connection's states are in connection.py; which ports a flow counts at is in flow_ports.py.
+The states of a connection are in connection.py; the ports at which flows are counted are in flow_ports.py.
 """

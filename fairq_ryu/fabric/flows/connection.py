@@ -1,4 +1,4 @@
-"""A TCP connection as the flow table knows it, and what is told of one."""
+"""A TCP connection in the flow table, and the inputs about it: copied segments and flow records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HALF = 1 << 31
 
 
 class FlowState(StrEnum):
-    """How far a connection is (both sides together; RFC 9293 section 3.3.2 in short)."""
+    """The state of a connection, of both sides together (a summary of those in RFC 9293, section 3.3.2)."""
 
     SYN_SEEN = "syn-seen"
     ESTABLISHED = "established"
@@ -24,12 +24,13 @@ class FlowState(StrEnum):
 
 
 class SeenFlow(NamedTuple):
-    """One direction of a flow as a switch records it.
+    """A switch's record of one direction of a connection.
 
-    ``port`` is where its last segment left, ``closed`` whether FIN or RST has passed (it stays so, whatever
-    follows), ``idle`` the time since its last segment in seconds, ``bytes`` its payload; ``wscale`` and
-    ``mss`` are what its sender announced (None and 0: not seen); ``rtt`` is the connection's round-trip time
-    in seconds (0: not seen), ``rewritten`` the number of its segments whose window was lowered.
+    ``port``: the port through which its last segment left; ``closed``: FIN or RST has passed (only a new
+    handshake clears this flag); ``idle``: the time since its last segment, seconds; ``bytes``: its payload;
+    ``wscale`` and ``mss``: the options of its sender's SYN (None and 0: not seen); ``rtt``: the connection's
+    round-trip time, seconds (0: not seen); ``rewritten``: the number of its segments whose window was
+    lowered.
     """
 
     key: FlowKey
@@ -44,15 +45,17 @@ class SeenFlow(NamedTuple):
 
 
 class FlowEvent(NamedTuple):
-    """A direction of a connection starts or stops leaving by a port."""
+    """A direction of a connection starts or stops being counted at a port, through which its data leaves."""
 
     started: bool
     port: PortKey
     flow: FlowInfo
 
 
-class Arrival(NamedTuple):
-    """A segment as it was copied: the port it came in by, and its direction's path if that was known."""
+class CopiedSegment(NamedTuple):
+    """A copied segment, the port through which it entered the network, and the path of its direction (None:
+    not known).
+    """
 
     segment: TcpSegment
     in_port: PortKey
@@ -61,55 +64,55 @@ class Arrival(NamedTuple):
 
 @dataclass(slots=True)
 class Direction:
-    """One direction: what its sender announced and sent, and where its data leaves.
+    """One direction of a connection: the options and the traffic of its sender, and the ports of its data.
 
-    ``ports`` is where it is counted: at most one port of each switch, in the order of the path where that
-    is known. ``hops`` is where it should be by what segments and the controller say: the whole path, the
-    receiver's port alone, or nothing. Times are in seconds.
+    ``ports``: the ports at which it is counted, at most one for each switch, in the order of the path if that
+    is known. ``hops``: the ports that the copied segments and the controller imply: the whole path, the
+    receiver's port only, or nothing. Times in seconds.
     """
 
     isn: int | None = None
     wscale: int | None = None
     mss: int = 0
     bytes: int = 0
-    # Of its segments, the window was lowered in so many; None: no switch has told.
+    # The number of its segments whose window was lowered; None: no switch has reported it.
     rewritten: int | None = None
-    # FIN was seen (the last time), or, unless it was, either side has reset the connection.
+    # Its FIN was seen, or either side has reset the connection. ``closed_at``: when that was last seen.
     closed: bool = False
     closed_at: float = _NEVER
     reset: bool = False
-    # No copy has said so, but the switches: it may have been either.
-    told: bool = False
-    # When a switch has seen it alive after a reset; the switches that have called it open since, and those
-    # that went on calling it closed, as that reset made them.
+    # Its end is known from records only, which do not distinguish FIN from RST.
+    ended_by_record: bool = False
+    # When a switch reported segments of it after a reset; the switches that have reported it open since; and
+    # those whose records are still closed, because that reset has set the flag.
     revived_at: float = _NEVER
-    cleared: frozenset[int] = frozenset()
-    mistaken: frozenset[int] = frozenset()
-    # The switches on its way that say it has ended.
+    reported_open: frozenset[int] = frozenset()
+    stale_closed: frozenset[int] = frozenset()
+    # The switches on its path that report its end.
     ended_by: frozenset[int] = frozenset()
     hops: tuple[PortKey, ...] = ()
     ports: tuple[PortKey, ...] = ()
-    # The last segment that any switch has told of.
+    # The time of its last segment in the records of all switches.
     moved_at: float = _NEVER
-    # When a rule of its own was last said to have ended in silence.
+    # When a switch last reported that a rule of this direction has expired.
     silent_at: float = _NEVER
 
     @property
     def edge(self) -> int | None:
-        """The receiver's switch, if it is known."""
+        """The dpid of the receiver's switch; None: not known."""
         return self.hops[-1].dpid if self.hops else None
 
     def announce(self, syn: TcpSegment) -> None:
-        """Its SYN or SYN-ACK was seen."""
+        """Store the options of its SYN or SYN-ACK."""
         self.isn, self.wscale, self.mss = syn.seq, syn.wscale, syn.mss
 
 
 @dataclass(slots=True)
 class Connection:
-    """A connection; ``forward`` is the direction of the first SYN (or of the record that told of it).
+    """A connection; ``forward`` is the direction of the first SYN (or of the first record of it).
 
-    ``since`` is when it was first seen and ``last_seen`` its last sign of life, seconds; ``path`` the way
-    for ``forward``, None if it is not known as a whole.
+    ``since``: when it was first seen; ``last_seen``: when its last segment was seen, seconds; ``path``: the
+    path of ``forward``; None if not all of it is known.
     """
 
     forward: FlowKey
@@ -118,48 +121,50 @@ class Connection:
     last_seen: float
     directions: dict[FlowKey, Direction]
     path: FlowPath | None = None
-    # Round-trip time as the handshake showed it, seconds; None: not known.
+    # Round-trip time measured in the handshake, seconds; None: not known.
     rtt: float | None = None
-    # When the path was set, or was known to hold no longer: where segments were seen before that, and
-    # shortly after, tells nothing.
+    # When the path was set or became invalid. Records of segments from before that time, or shortly after
+    # it, do not contradict the path.
     path_since: float = _NEVER
-    # The last SYN or SYN-ACK of it that was copied.
-    heard_at: float = _NEVER
-    # When a switch last listed it.
+    # When its last SYN or SYN-ACK was copied.
+    copied_at: float = _NEVER
+    # When a record of a switch last contained it.
     listed_at: float = _NEVER
-    # These ports had a connection before, of which late segments may still come.
-    again: bool = False
-    # Where its first SYN came into the network; None if that was not seen.
+    # An earlier connection had the same addresses and ports; late segments of it may still arrive.
+    ports_reused: bool = False
+    # The port through which its first SYN entered the network; None: not seen.
     opener: PortKey | None = None
-    # Another SYN, and where it came from: the connection counts until that SYN is answered (RFC 5961).
-    pending: Arrival | None = None
+    # Another SYN of the same direction. The connection stays counted until this SYN is answered (RFC 5961).
+    pending: CopiedSegment | None = None
 
     @classmethod
     def new(cls, forward: FlowKey, state: FlowState, since: float, last_seen: float) -> Connection:
-        """A connection of which nothing is known but its direction."""
+        """A connection of which only the direction is known."""
         return cls(forward, state, since, last_seen, {forward: Direction(), forward.reversed: Direction()})
 
     @property
     def counted(self) -> bool:
-        """Is any of its directions counted on a port?"""
+        """Whether one of its directions is counted at a port."""
         return any(direction.ports for direction in self.directions.values())
 
     def path_for(self, flow: FlowKey) -> FlowPath | None:
-        """The path, as the direction ``flow`` sees it."""
+        """The path for the direction ``flow``."""
         return self.path if self.path is None or flow == self.forward else self.path.reversed
 
     def info(self, flow: FlowKey) -> FlowInfo:
-        """What a policy is told of a direction: the sender may send what the receiver announced."""
+        """The data of a direction for policies. MSS and window scale are those of its receiver, which limit
+        the sender.
+        """
         receiver = self.directions[flow.reversed]
         step = 1 << (receiver.wscale or 0)
         return FlowInfo(flow, receiver.mss or DEFAULT_MSS, step, flow.src, self.opener)
 
 
 def answers(segment: TcpSegment, isn: int) -> bool:
-    """Does the segment acknowledge the SYN with that number, and nothing else?"""
+    """Whether the segment acknowledges the SYN with the sequence number ``isn``, and nothing more."""
     return segment.ack_number == (isn + 1) & 0xFFFFFFFF
 
 
 def is_after(number: int, other: int) -> bool:
-    """Is a sequence number later than another (RFC 9293 section 3.4)? They wrap."""
+    """Whether a sequence number is later than another, modulo 2 ** 32 (RFC 9293, section 3.4)."""
     return 0 < (number - other) & 0xFFFFFFFF < _HALF

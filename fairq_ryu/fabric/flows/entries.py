@@ -1,36 +1,37 @@
-"""The entries of the flow table: how they come, change their state, and go.
+"""The entries of the flow table: how they are added, change their state, and are removed.
 
-What is counted goes with the state: a connection that ends leaves its ports at once, and stays listed as
-closed for a while, so that what is late of it is not taken for something new.
+The state decides what is counted: a connection that ends is removed from its ports immediately. Its entry
+stays for a short time as closed, so that late segments and records do not create a new connection.
 """
 
 from __future__ import annotations
 
 from fairq_ryu.fabric.flows.connection import Connection, FlowEvent, FlowState
-from fairq_ryu.fabric.flows.flow_ports import Placement
+from fairq_ryu.fabric.flows.flow_ports import FlowPorts
 from fairq_ryu.model import FlowKey
 
-# A SYN that nobody answers for this long is no flow (Linux repeats its SYN after 1, 3 and 7 s).
+# A SYN without an answer is dropped after this time (Linux repeats a SYN after 1, 3 and 7 s). Seconds.
 SYN_TIMEOUT = 10.0
 
 
 class Entries:
-    """All connections, by either direction. Times in seconds."""
+    """All connections, by both directions. Times in seconds."""
 
     def __init__(self, capacity: int, closed_timeout: float) -> None:
         self.capacity = capacity
         self.closed_timeout = closed_timeout
         self.refused = 0
-        self.placement = Placement()
+        self.flow_ports = FlowPorts()
         self.all: dict[FlowKey, Connection] = {}  # by their forward direction
         self.by_flow: dict[FlowKey, Connection] = {}  # by both
-        # Those waiting for an answer to their SYN and those closed, each longest first, by forward direction.
+        # Connections with an unanswered SYN, and closed ones, by forward direction; each with the oldest
+        # first.
         self._waiting: dict[FlowKey, Connection] = {}
         self._closed: dict[FlowKey, float] = {}
         self._half_closed: set[FlowKey] = set()
         self.opened = 0
-        # The switches that tell records.
-        self.telling: set[int] = set()
+        # The switches that send flow records.
+        self.reporting_switches: set[int] = set()
 
     @property
     def open(self) -> int:
@@ -49,15 +50,15 @@ class Entries:
         }
 
     def add(self, connection: Connection) -> list[FlowEvent] | None:
-        """Enter a connection; None if there is no room, or if it is nobody's (a segment from an address
-        and port to itself, as in a LAND attack).
+        """Add a connection and return the events of a removed one; None if there is no room, or if source
+        and destination are equal (as in a LAND attack).
         """
         flows = tuple(connection.directions)
         if len(flows) < 2:
             return None
         events: list[FlowEvent] = []
         if len(self.all) >= self.capacity:
-            # Whoever floods with SYNs drives out his own. What is established is never driven out.
+            # A SYN flood displaces its own entries; established connections are never displaced.
             oldest = next(iter(self._closed or self._waiting), None)
             if oldest is None:
                 self.refused += 1
@@ -71,8 +72,8 @@ class Entries:
         return events
 
     def remove(self, connection: Connection) -> list[FlowEvent]:
-        """The entry goes, and is counted nowhere."""
-        events = self.placement.leave_all(connection)
+        """Remove an entry; its connection is no longer counted at any port."""
+        events = self.flow_ports.leave_all(connection)
         del self.all[connection.forward]
         self._waiting.pop(connection.forward, None)
         self._closed.pop(connection.forward, None)
@@ -82,7 +83,7 @@ class Entries:
         return events
 
     def set_state(self, connection: Connection, state: FlowState) -> None:
-        """The connection is so far now. Not for its end, see :meth:`close`."""
+        """Set the state of a connection; for its end see :meth:`close`."""
         connection.state = state
         self._waiting.pop(connection.forward, None)
         self._closed.pop(connection.forward, None)
@@ -92,57 +93,59 @@ class Entries:
         elif state is FlowState.HALF_CLOSED:
             self._half_closed.add(connection.forward)
 
-    def awake(self, connection: Connection, now: float) -> None:
-        """A segment of it was copied."""
+    def note_segment(self, connection: Connection, now: float) -> None:
+        """A segment of the connection was copied."""
         connection.last_seen = now
         if connection.state is FlowState.SYN_SEEN:
-            self.set_state(connection, FlowState.SYN_SEEN)  # the last to make room
+            self.set_state(connection, FlowState.SYN_SEEN)  # moves it to the end of the waiting ones
 
     def finish(
-        self, connection: Connection, flow: FlowKey, now: float, told: bool = False
+        self, connection: Connection, flow: FlowKey, now: float, by_record: bool = False
     ) -> list[FlowEvent]:
-        """A direction has sent its FIN. That is the end of it, whatever becomes of a reset; unless it was
-        only ``told`` by switches, which do not tell FIN from reset.
+        """A direction has sent its FIN. This end is final, also after a reset that may have been forged;
+        except ``by_record``, because records do not distinguish FIN from RST.
         """
         direction = connection.directions[flow]
-        direction.reset, direction.told, direction.closed_at = False, told, now
+        direction.reset, direction.ended_by_record, direction.closed_at = False, by_record, now
         if direction.closed:
             return []
         direction.closed = True
         if connection.directions[flow.reversed].closed:
             return self.close(connection, now)
         self.set_state(connection, FlowState.HALF_CLOSED)
-        return self.placement.leave(connection, flow, direction.ports)
+        return self.flow_ports.leave(connection, flow, direction.ports)
 
     def reset(self, connection: Connection, now: float) -> list[FlowEvent]:
-        """Either side has reset the connection, perhaps not for the first time."""
+        """Either side has reset the connection; it may have been reset before."""
         ended_by_fins = True
         for direction in connection.directions.values():
-            # A direction that FIN has ended stays so, and its flags in the switches mean what they say.
+            # The end by a FIN remains, so the closed flags of this direction in the records are valid.
             if not direction.closed or direction.reset:
                 direction.closed, direction.reset, direction.closed_at = True, True, now
                 ended_by_fins = False
         return [] if ended_by_fins else self.close(connection, now)
 
     def close(self, connection: Connection, now: float) -> list[FlowEvent]:
-        """Both directions have ended. What was only told may have been ended by a reset."""
+        """Both directions have ended. An end that is known from records only may have been a reset."""
         for direction in connection.directions.values():
-            if direction.told:
+            if direction.ended_by_record:
                 direction.reset, direction.closed_at = True, now
         self.set_state(connection, FlowState.CLOSED)
         self._closed[connection.forward] = now
-        return self.placement.leave_all(connection)
+        return self.flow_ports.leave_all(connection)
 
     def revive(self, connection: Connection, flow: FlowKey, now: float) -> list[FlowEvent]:
-        """A direction has not ended after all."""
+        """A direction that was closed is still alive."""
         direction = connection.directions[flow]
-        direction.closed = direction.reset = direction.told = False
+        direction.closed = direction.reset = direction.ended_by_record = False
         ended = connection.directions[flow.reversed].closed
         self.set_state(connection, FlowState.HALF_CLOSED if ended else FlowState.ESTABLISHED)
-        return [event for hop in direction.hops for event in self.placement.enter(connection, flow, hop, now)]
+        return [
+            event for hop in direction.hops for event in self.flow_ports.enter(connection, flow, hop, now)
+        ]
 
-    def drop_waiting(self, now: float) -> list[FlowEvent]:
-        """Drop the closed and the unanswered whose time has come; the oldest are first."""
+    def drop_expired(self, now: float) -> list[FlowEvent]:
+        """Remove closed connections and unanswered SYNs whose time limit has passed, oldest first."""
         events: list[FlowEvent] = []
         while self._closed:
             forward, since = next(iter(self._closed.items()))

@@ -1,8 +1,7 @@
-"""Which directions of connections are counted on which ports.
+"""The ports at which the directions of connections are counted.
 
-Counts cannot go wrong by repetition, because what is counted is set membership: a direction is on a port
-or it is not, and every method returns exactly the differences. On one switch a direction leaves by one
-port at a time.
+A port has a set of directions, so repeated inputs cannot falsify the counts; every method returns exactly the
+differences. On one switch, a direction leaves through one port at a time.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from fairq_ryu.fabric.flows.connection import Connection, FlowEvent
 from fairq_ryu.model import FlowKey, FlowPath, PortKey
 
 
-class Placement:
+class FlowPorts:
     """The ports of all connections. Times in seconds."""
 
     def __init__(self) -> None:
-        # Switch -> directions that are counted on a port of it -> when that was last heard or told.
+        # Switch -> directions that are counted at one of its ports -> when that was last confirmed.
         self._at: dict[int, dict[FlowKey, float]] = {}
 
     def route(self, connection: Connection, key: FlowKey, path: FlowPath, now: float) -> list[FlowEvent]:
-        """The connection takes this path (``path`` for its direction ``key``), and no other port."""
+        """The connection takes ``path`` (for its direction ``key``), and is counted at no other port."""
         connection.path = path if key == connection.forward else path.reversed
         connection.path_since = now
         there = self._follow(connection, key, path.forward, now)
@@ -34,7 +33,7 @@ class Placement:
         direction.hops = hops
         if direction.closed:
             return []
-        # One port of a switch, should the path come by it twice.
+        # One port of each switch, even if the path passes a switch twice.
         wanted = hops if len(hops) == 1 else tuple({hop.dpid: hop for hop in hops}.values())
         stays, events = direction.ports, []
         if stays:
@@ -48,13 +47,15 @@ class Placement:
                 events.append(FlowEvent(True, port, info))
         return events
 
-    def sender_at(self, connection: Connection, sent: FlowKey, port: PortKey, now: float) -> list[FlowEvent]:
-        """A segment of direction ``sent`` came in by a host's port: the answers will leave there."""
+    def locate_sender(
+        self, connection: Connection, sent: FlowKey, port: PortKey, now: float
+    ) -> list[FlowEvent]:
+        """A segment of direction ``sent`` entered through a host's port: the other direction leaves there."""
         back = connection.directions[sent.reversed]
         if back.hops and back.hops[-1] == port:
             return [] if connection.path is not None else self.enter(connection, sent.reversed, port, now)
-        # This is the first that is heard of the sender, or it has moved. Then other switches' ports are left
-        # to their records: they know by which of them it is reached now.
+        # This is the first segment of the sender, or it has moved. The ports of other switches follow from
+        # their records, which contain the ports that lead to the sender now.
         events = self.leave(connection, sent.reversed, [old for old in back.hops[-1:] if old in back.ports])
         if back.hops:
             connection.path_since = now
@@ -63,7 +64,7 @@ class Placement:
         return events + self.enter(connection, sent.reversed, port, now)
 
     def enter(self, connection: Connection, flow: FlowKey, port: PortKey, now: float) -> list[FlowEvent]:
-        """A direction leaves by a port, and by no other of the same switch."""
+        """A direction leaves through ``port``, and through no other port of the same switch."""
         direction = connection.directions[flow]
         if direction.closed:
             return []
@@ -79,7 +80,7 @@ class Placement:
         return events
 
     def leave(self, connection: Connection, flow: FlowKey, ports: Iterable[PortKey]) -> list[FlowEvent]:
-        """A direction leaves no more by these of its ports."""
+        """A direction no longer leaves through these of its ports."""
         gone = tuple(ports)
         if not gone:
             return []
@@ -93,15 +94,15 @@ class Placement:
         return [FlowEvent(False, port, info) for port in gone]
 
     def leave_all(self, connection: Connection) -> list[FlowEvent]:
-        """The connection leaves by no port any more."""
+        """The connection no longer leaves through any port."""
         return [
             event
             for flow, direction in connection.directions.items()
             for event in self.leave(connection, flow, direction.ports)
         ]
 
-    def take_out(self, connection: Connection, gone: Callable[[PortKey], bool]) -> list[FlowEvent]:
-        """These ports are there no more: the connection leaves them, and its path is known no longer."""
+    def remove_ports(self, connection: Connection, gone: Callable[[PortKey], bool]) -> list[FlowEvent]:
+        """Remove the connection from ports that do not exist any more; its path is then not known."""
         events: list[FlowEvent] = []
         for flow, direction in connection.directions.items():
             events += self.leave(connection, flow, [port for port in direction.ports if gone(port)])
@@ -112,22 +113,24 @@ class Placement:
                 direction.hops = tuple(hop for hop in direction.hops[-1:] if not gone(hop))
         return events
 
-    def listed(self, flow: FlowKey, dpid: int, now: float) -> None:
-        """A switch knows a direction, wherever it is."""
+    def confirm(self, flow: FlowKey, dpid: int, now: float) -> None:
+        """A record of the switch contains the direction, which stays at its port."""
         here = self._at.get(dpid)
         if here is not None and flow in here:
             here[flow] = now
 
-    def on(self, dpid: int) -> list[FlowKey]:
-        """The directions that are counted on any port of a switch."""
+    def flows_of(self, dpid: int) -> list[FlowKey]:
+        """The directions that are counted at any port of a switch."""
         return list(self._at.get(dpid, ()))
 
-    def not_listed_since(self, dpid: int, limit: float) -> list[FlowKey]:
-        """The directions on a switch's ports of which nothing was heard or told since ``limit``."""
-        return [flow for flow, told in self._at.get(dpid, {}).items() if told < limit]
+    def not_confirmed_since(self, dpid: int, limit: float) -> list[FlowKey]:
+        """The directions at ports of a switch that neither copies nor records have confirmed since
+        ``limit``.
+        """
+        return [flow for flow, confirmed_at in self._at.get(dpid, {}).items() if confirmed_at < limit]
 
 
 def _in_order(ports: tuple[PortKey, ...], hops: tuple[PortKey, ...]) -> tuple[PortKey, ...]:
-    """In the order in which the path comes by their switches; ports elsewhere follow."""
+    """The ports in the order of their switches on the path, followed by ports of other switches."""
     rank = {hop.dpid: place for place, hop in enumerate(hops)}
     return tuple(sorted(ports, key=lambda port: (rank.get(port.dpid, len(hops)), port)))

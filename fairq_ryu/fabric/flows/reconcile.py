@@ -1,8 +1,8 @@
-"""What the switches' records say of connections, and how far it is to be believed.
+"""Updates the flow table from the flow records of the switches, and decides which records are valid.
 
-Every switch tells about once a second of all flows it has seen. A record stays in a switch when its flow
-has taken another way, or has ended where the switch could not see it, and grows old: its idle time is
-what tells. Switches tell one after the other, so nothing may depend on who came last.
+Every switch reports about once a second all flows it has seen. A record stays in a switch after its flow has
+taken another path, or has ended where the switch could not see it; then only its idle time shows that it is
+old. Switches report one after the other, so the result must not depend on their order.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Iterable
 from fairq_ryu.fabric.flows.connection import Connection, Direction, FlowEvent, FlowState, SeenFlow
 from fairq_ryu.fabric.flows.entries import Entries
 
-# Copies may be ahead of the records, and segments behind the rules that move them: for so long after a
-# change, records that do not fit it yet are not held against it. Seconds.
+# Copies may arrive before the records, and segments may follow new rules late: for this time after a change,
+# records that contradict it are ignored. Seconds.
 GRACE = 2.0
-# A record looks younger than it is by the time its message took; no more than this. Seconds.
+# The maximum delay of a record's message, by which the record looks younger than it is. Seconds.
 LAG = 0.5
 
 
 def reconcile(
     entries: Entries, dpid: int, seen: Iterable[SeenFlow], idle_timeout: float, now: float
 ) -> list[FlowEvent]:
-    """Make the entries agree with what a switch has told; see :meth:`FlowTable.reconcile`."""
-    entries.telling.add(dpid)
+    """Update the entries from the records of a switch; see :meth:`FlowTable.reconcile`."""
+    entries.reporting_switches.add(dpid)
     events: list[FlowEvent] = []
     records = [record for record in seen if record.idle <= idle_timeout]
     for record in records:
@@ -39,29 +39,30 @@ def reconcile(
         direction.moved_at = max(direction.moved_at, now - record.idle)
         if direction.closed:
             events += _revive(entries, connection, record, now)
-        ended = _says_ended(direction, record, now)
+        ended = _reports_end(direction, record, now)
         if ended and not direction.closed:
             events += _end(entries, connection, record, now)
         if direction.closed:
             continue
         if not ended:
-            _note(entries, connection, record, now)
+            _update(entries, connection, record, now)
         moving.append((connection, record, ended))
-    # Both directions are noted by now: what is told of one is what the other has announced.
+    # Only now, because the data of one direction contains options of the other: both are up to date.
     for connection, record, ended in moving:
-        # Of what has ended here and goes on elsewhere, this switch only says by where it leaves.
+        # Of a direction that has ended here and continues elsewhere, only the port is valid.
         if not ended or connection.directions[record.key].ports:
             events += _locate(entries, connection, record, now)
     return events + _leave_unlisted(entries, dpid, now)
 
 
 def _adopt(entries: Entries, connection: Connection | None, record: SeenFlow, now: float) -> list[FlowEvent]:
-    """A record of no connection that is known, or of one whose direction has ended. It is one if it moves.
+    """Handle a record of an unknown connection, or of a direction that has ended: add an entry if the record
+    shows recent segments.
 
-    A switch that has missed the end of a connection lists it, ever more idle, long after the entry is
-    gone. While the entry is kept such a record is known for what it is; so one that has moved within that
-    time cannot be of a connection that has ended. One that is merely silent is adopted when it moves
-    again; until then it counts for nothing anyway.
+    A switch that has missed the end of a connection keeps its record, with growing idle time, long after the
+    entry was removed. Until then the entry identifies such records. So a record with a segment in the last
+    ``closed_timeout`` cannot belong to a connection that has ended. A connection that is only idle is added
+    when it sends again; an idle one is not counted anyway.
     """
     if record.closed or record.idle >= entries.closed_timeout - LAG:
         return []
@@ -73,15 +74,16 @@ def _adopt(entries: Entries, connection: Connection | None, record: SeenFlow, no
 
 
 def _is_another(connection: Connection, record: SeenFlow, now: float) -> bool:
-    """Is it a record of a connection that took the ports of one that is listed here as ended?
+    """Whether the record belongs to a newer connection with the same ports as an entry that has ended.
 
-    What FIN has ended, and moves without being flagged, has seen another handshake. That is certain when
-    both directions had ended, or at the receiver's switch, which no segment misses; where that is not
-    known, no switch on the way must say otherwise. ``GRACE``, because a FIN may be lost on its way, too.
+    A direction that ended by FIN and sends without the closed flag has had another handshake. This is certain
+    if both directions had ended, or if the receiver's switch reports it, because all segments pass that
+    switch. If that switch is not known, no switch on the path may report the end. ``GRACE`` is needed because
+    a FIN may be lost on its way.
     """
     direction = connection.directions[record.key]
     if direction.reset:
-        return False  # it may be alive itself
+        return False  # the old connection may still be alive
     since = max(each.closed_at for each in connection.directions.values())
     if connection.state is FlowState.CLOSED:
         return now - record.idle > since + LAG
@@ -90,35 +92,35 @@ def _is_another(connection: Connection, record: SeenFlow, now: float) -> bool:
 
 
 def _revive(entries: Entries, connection: Connection, record: SeenFlow, now: float) -> list[FlowEvent]:
-    """A record of a direction that has ended.
+    """Handle a record of a direction that has ended: revive it if a reset has ended it and it still sends.
 
-    A forged reset does not end a connection: what moves well after it is alive. The switches' flags do not
-    tell, for the reset has set them, too. After a FIN a direction still moves, with the acknowledgements
-    of what the other side has left to send.
+    A forged reset does not end a connection: a direction with segments clearly after it is alive. The closed
+    flags of the records do not help, because the reset has set them as well. Segments after a FIN prove
+    nothing: they acknowledge the remaining data of the other side.
     """
     direction = connection.directions[record.key]
     if not direction.reset or now - record.idle <= direction.closed_at + LAG:
         return []
-    direction.revived_at, direction.cleared = now, frozenset()
+    direction.revived_at, direction.reported_open = now, frozenset()
     return entries.revive(connection, record.key, now)
 
 
-def _says_ended(direction: Direction, record: SeenFlow, now: float) -> bool:
-    """Does a switch say that a direction has ended? What it calls closed soon after that turned out not to
-    be, it calls so because of the reset, and will for ever.
+def _reports_end(direction: Direction, record: SeenFlow, now: float) -> bool:
+    """Whether a record validly reports the end of a direction. A closed flag soon after the direction was
+    revived comes from the reset, and that switch will never clear it.
     """
     dpid, just_revived = record.port.dpid, now - direction.revived_at <= GRACE
     if not record.closed:
         if just_revived:
-            direction.cleared |= {dpid}
-        if direction.mistaken or direction.ended_by:
-            direction.mistaken -= {dpid}
+            direction.reported_open |= {dpid}
+        if direction.stale_closed or direction.ended_by:
+            direction.stale_closed -= {dpid}
             direction.ended_by -= {dpid}
         return False
-    if just_revived and dpid not in direction.cleared:
-        direction.mistaken |= {dpid}
-    ended = dpid not in direction.mistaken
-    # A switch that the direction passes by by now has no say.
+    if just_revived and dpid not in direction.reported_open:
+        direction.stale_closed |= {dpid}
+    ended = dpid not in direction.stale_closed
+    # A switch that is no longer on the direction's path does not count.
     if ended and now - record.idle >= direction.moved_at - GRACE:
         direction.ended_by |= {dpid}
     else:
@@ -127,81 +129,82 @@ def _says_ended(direction: Direction, record: SeenFlow, now: float) -> bool:
 
 
 def _end(entries: Entries, connection: Connection, record: SeenFlow, now: float) -> list[FlowEvent]:
-    """A switch has seen the end of a direction that goes on as far as copies say.
+    """Handle a record that reports the end of a direction that is open by the copies.
 
-    The last word is the receiver's switch's, which neither handshake nor FIN can miss. Elsewhere flags may
-    be wrong: nothing but a handshake takes one away, so it stays where the last connection of these ports
-    came by, if this one was moved there later; and where a connection was moved to after its FIN, it has
-    none. Where that switch is not known or tells nothing, all that count the direction must agree.
+    The receiver's switch decides, because every handshake and every FIN passes it. The flags of other
+    switches may be wrong: only a handshake clears the flag, so the flag of an earlier connection with the
+    same ports remains on a path to which this connection was moved later; and a switch to which a connection
+    was moved after its FIN has no flag. If the receiver's switch is not known or sends no records, all
+    switches that count the direction must agree.
 
-    Soon after its handshake, a connection may be told of as its predecessor; before that, it has no
-    records.
+    Shortly after a handshake the records may still be those of the earlier connection; during the handshake
+    there are none of the new one.
     """
     direction, dpid = connection.directions[record.key], record.port.dpid
-    if now - connection.heard_at <= GRACE or connection.state is FlowState.SYN_SEEN:
+    if now - connection.copied_at <= GRACE or connection.state is FlowState.SYN_SEEN:
         return []
-    # One that had ended before the connection was adopted is counted nowhere: then where the other one is.
+    # A direction that had ended before the entry was added has no ports: use those of the other direction.
     ports = direction.ports or connection.directions[record.key.reversed].ports
-    counted = {port.dpid for port in ports} & entries.telling
+    counted = {port.dpid for port in ports} & entries.reporting_switches
     deciding = {direction.edge} & counted or counted
     if dpid in deciding and deciding <= direction.ended_by:
-        return entries.finish(connection, record.key, now, told=True)
+        return entries.finish(connection, record.key, now, by_record=True)
     return []
 
 
-def _note(entries: Entries, connection: Connection, record: SeenFlow, now: float) -> None:
-    """Note what is told of a direction that is alive."""
+def _update(entries: Entries, connection: Connection, record: SeenFlow, now: float) -> None:
+    """Update a direction that is alive from a record."""
     direction, moved_at = connection.directions[record.key], now - record.idle
     connection.listed_at = now
-    if moved_at > connection.heard_at:
-        # Each switch counts what has left by it; the one that has seen most has seen all.
+    if moved_at > connection.copied_at:
+        # Each switch counts the segments that have passed it; the largest count is the total.
         direction.bytes = max(direction.bytes, record.bytes)
         direction.rewritten = max(direction.rewritten or 0, record.rewritten)
-        # From the opener's own switch it is longest, which is what the opener knows.
+        # The largest value is measured at the opener's switch and is closest to the opener's own RTT.
         connection.rtt = max(connection.rtt or 0.0, record.rtt) or None
     if direction.isn is None:
         direction.wscale, direction.mss = record.wscale, record.mss
     if connection.state is FlowState.SYN_SEEN:
-        if record.key == connection.forward or moved_at <= connection.heard_at + LAG:
+        if record.key == connection.forward or moved_at <= connection.copied_at + LAG:
             return
-        # The copy of the SYN-ACK was lost, but the side that should answer has gone on.
+        # The copy of the SYN-ACK was lost, but the answering side has sent segments after it.
         entries.set_state(connection, FlowState.ESTABLISHED)
     connection.last_seen = max(connection.last_seen, moved_at)
 
 
 def _locate(entries: Entries, connection: Connection, record: SeenFlow, now: float) -> list[FlowEvent]:
-    """Whether a direction leaves by the port that a record says.
+    """Count a direction at the port of a record, unless the record is out of date.
 
-    A flow that is given another path leaves its record behind in the switches of the old one. So what was
-    said of the path holds against every record until one moves that is surely later: ``GRACE`` after it,
-    for rules take a moment, and so do messages. And a record is old if another switch has seen the flow
-    for ``GRACE`` since, and this one has not: a segment passes all switches on its way at once.
+    A flow that gets another path leaves its record in the switches of the old one. So the known path has
+    precedence over every record until a record shows a segment more than ``GRACE`` after the change of the
+    path, because rules and messages take time. A record is also out of date if another switch has seen a
+    segment more than ``GRACE`` later: a segment passes all switches on its path almost at the same time.
     """
     flow, port = record.key, record.port
     direction, moved_at = connection.directions[flow], now - record.idle
     settled_at = connection.path_since + GRACE
     if moved_at < direction.moved_at - GRACE and direction.moved_at > settled_at:
         here = [other for other in direction.ports if other.dpid == port.dpid]
-        return entries.placement.leave(connection, flow, here)
-    if port not in direction.hops and (moved_at <= settled_at or moved_at < connection.heard_at - LAG):
-        entries.placement.listed(flow, port.dpid, now)
+        return entries.flow_ports.leave(connection, flow, here)
+    if port not in direction.hops and (moved_at <= settled_at or moved_at < connection.copied_at - LAG):
+        entries.flow_ports.confirm(flow, port.dpid, now)
         return []
-    return entries.placement.enter(connection, flow, port, now)
+    return entries.flow_ports.enter(connection, flow, port, now)
 
 
 def _leave_unlisted(entries: Entries, dpid: int, now: float) -> list[FlowEvent]:
-    """Directions that a switch does not list leave its ports, unless copies are ahead of its records."""
+    """Remove directions that a switch's records do not contain from its ports, unless a copy is newer."""
     events: list[FlowEvent] = []
-    for flow in entries.placement.not_listed_since(dpid, now - GRACE):
+    for flow in entries.flow_ports.not_confirmed_since(dpid, now - GRACE):
         connection = entries.by_flow.get(flow)
-        if connection is None or now - connection.heard_at <= GRACE:
+        if connection is None or now - connection.copied_at <= GRACE:
             continue
         if connection.state is FlowState.SYN_SEEN:
-            continue  # a switch lists what was answered
+            continue  # switches record a connection only after its SYN is answered
         for direction in connection.directions.values():
             direction.ended_by -= {dpid}
         ports = connection.directions[flow].ports
-        events += entries.placement.leave(connection, flow, [port for port in ports if port.dpid == dpid])
+        events += entries.flow_ports.leave(connection, flow, [port for port in ports if port.dpid == dpid])
         if not connection.counted:
             events += entries.remove(connection)
     return events

@@ -1,44 +1,46 @@
-"""Answers whose question has not come yet.
+"""Buffers copies of answers that arrive before the copy of their SYN.
 
-The two sides of a connection are mostly behind different switches, and each switch's copies come by a
-connection of their own: a SYN-ACK may be handled before the SYN that it answers, and so may what follows
-it from the same side. What may be such an answer is kept for a moment, and read again after the SYN.
+The two sides of a connection are usually behind different switches, and the copies of each switch arrive on a
+connection of their own. So a SYN-ACK may be handled before the SYN that it answers, and so may later segments
+of the same side. Segments that may be such answers are stored for a short time and handled again after the
+SYN. The buffer is bounded by time and number.
 """
 
 from __future__ import annotations
 
-from fairq_ryu.fabric.flows.connection import Arrival, answers
+from fairq_ryu.fabric.flows.connection import CopiedSegment, answers
 from fairq_ryu.model import FlowKey, TcpSegment
 
-# A copy is not overtaken by more than this, seconds.
+# The maximum difference in delay between two copies, seconds.
 _LIFETIME = 0.5
-# Somebody who scans, or whose address a flood of SYNs borrows, gets answers to nothing without end.
+# The maximum number of directions. A port scan, or a SYN flood with forged source addresses, produces an
+# unlimited number of answers without a known SYN.
 _CAPACITY = 1024
-# SYN-ACK, FIN and RST, and one of them again.
-_MOST_OF_ONE = 4
+# The maximum number of segments of one direction: SYN-ACK, FIN and RST, and a repetition of one of them.
+_MAX_PER_DIRECTION = 4
 
 
-class EarlyAnswers:
-    """What came too early, by the direction that sent it."""
+class ReorderBuffer:
+    """Segments that arrived too early, by their direction."""
 
     def __init__(self) -> None:
-        self._kept: dict[FlowKey, tuple[float, list[Arrival]]] = {}
+        self._kept: dict[FlowKey, tuple[float, list[CopiedSegment]]] = {}
 
-    def keep(self, arrival: Arrival, now: float) -> None:
-        """Keep a segment that belongs to nothing, if it answers a SYN or follows one that does."""
+    def keep(self, arrival: CopiedSegment, now: float) -> None:
+        """Store a segment of no known connection, if it answers a SYN or follows a stored answer."""
         segment = arrival.segment
         kept = self._kept.get(segment.key)
         if kept is not None and now - kept[0] <= _LIFETIME:
-            if len(kept[1]) < _MOST_OF_ONE:
+            if len(kept[1]) < _MAX_PER_DIRECTION:
                 kept[1].append(arrival)
         elif is_answer(segment):
-            self._kept.pop(segment.key, None)  # the newest is to be last
+            self._kept.pop(segment.key, None)  # the newest direction is the last one
             if len(self._kept) >= _CAPACITY:
                 del self._kept[next(iter(self._kept))]
             self._kept[segment.key] = now, [arrival]
 
-    def take(self, syn: TcpSegment, now: float) -> list[Arrival]:
-        """What has answered this SYN already, and what followed that; it is kept no longer."""
+    def take(self, syn: TcpSegment, now: float) -> list[CopiedSegment]:
+        """Remove and return the stored answer to this SYN and the segments after it."""
         if not self._kept:
             return []
         since, kept = self._kept.pop(syn.key.reversed, (now, []))
@@ -50,11 +52,11 @@ class EarlyAnswers:
         return []
 
     def expire(self, now: float) -> None:
-        """Forget what nobody has asked for."""
+        """Remove segments whose time limit has passed."""
         for flow in [flow for flow, (since, _) in self._kept.items() if now - since > _LIFETIME]:
             del self._kept[flow]
 
 
 def is_answer(segment: TcpSegment) -> bool:
-    """Does it answer a SYN: SYN-ACK, or the reset of a closed port (RFC 9293 section 3.10.7.1)?"""
+    """Whether it answers a SYN: a SYN-ACK, or the reset of a closed port (RFC 9293, section 3.10.7.1)."""
     return segment.ack and (segment.syn or (segment.rst and segment.seq == 0))

@@ -1,5 +1,5 @@
-"""Lost segments: which of them are to be put back or asked for again, and when. Pure.
+"""Lost segments: which of them are reinjected or reported to their senders, and when. Pure.
 
 May import model and fabric.flows.connection.
-What an agent hands over arrives in losses.py; the decision is in recovery.py.
+The stored losses are in losses.py; the decisions are in recovery.py.
 """

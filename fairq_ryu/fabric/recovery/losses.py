@@ -1,7 +1,7 @@
-"""Segments that were lost and are not forgotten: bounded in bytes per port and in time.
+"""The stored losses, bounded in bytes per port and in time.
 
-Pure bookkeeping for :mod:`~fairq_ryu.fabric.recovery.recovery`, which decides what is done about them. A
-loss is known by its direction and sequence number; the least lately touched of a port is thrown out first.
+Pure bookkeeping for :mod:`~fairq_ryu.fabric.recovery.recovery`, which decides on the actions. A loss is
+identified by its direction and sequence number. A full port removes the least recently used losses first.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 
 from fairq_ryu.model import FlowKey, PortKey
 
-# What remembering a loss costs besides its frame, bytes.
+# The size of a stored loss without its frame, bytes.
 ENTRY_BYTES = 256
-# One flow gets at most this part of what a port may remember.
+# One flow may use at most 1/FLOW_PART of the bytes of a port.
 FLOW_PART = 4
 
 
 @dataclass(slots=True)
 class Loss:
-    """A segment that ``port`` has dropped. ``frame`` is empty when it is not to be put back (any more),
-    ``touched`` when it was last reported or acted on, in seconds; ``tell``: duplicates are due when the
-    receiver's acknowledgement gets here; ``times_back``: so often it was put back; ``stamped``: it carries a
-    timestamp (RFC 7323); ``cleared`` since when there is room for it, and only its receiver's answer is
-    waited for (None: it has to wait for room).
+    """A segment that ``port`` has dropped. ``frame``: empty if it is not to be reinjected (any more);
+    ``touched``: when it was last reported or acted on, seconds; ``duplicates_due``: duplicate ACKs are to be
+    sent when the receiver's acknowledgement number reaches it; ``times_back``: the number of its
+    reinjections; ``stamped``: it has a timestamp (RFC 7323); ``cleared``: since when there is room in the
+    queue and only the receiver's state is missing, seconds (None: it waits for room).
     """
 
     flow: FlowKey
@@ -31,26 +31,26 @@ class Loss:
     port: PortKey
     touched: float
     frame: bytes = b""
-    tell: bool = False
+    duplicates_due: bool = False
     times_back: int = 0
     stamped: bool = False
     cleared: float | None = None
 
     @property
     def cost(self) -> int:
-        """Bytes that remembering it takes."""
+        """The bytes that it uses in the store."""
         return ENTRY_BYTES + len(self.frame)
 
     @property
     def open(self) -> bool:
-        """Is anything left to do about it?"""
-        return self.tell or bool(self.frame)
+        """Whether an action for it is outstanding."""
+        return self.duplicates_due or bool(self.frame)
 
 
 @dataclass(slots=True)
 class _Port:
-    """What one port has lost, least lately touched first. ``turns``: flows with frames that wait for room;
-    ``cleared``: losses that wait for their receivers' answers only, the first one first.
+    """The losses of one port, least recently used first. ``turns``: flows with frames that wait for room, in
+    their order; ``cleared``: losses that wait for their receivers' state only, oldest first.
     """
 
     losses: dict[tuple[FlowKey, int], Loss] = field(default_factory=dict)
@@ -61,7 +61,9 @@ class _Port:
 
 
 class Losses:
-    """The losses of all ports: ``bytes_per_port`` at most, and none older than ``age_s`` seconds."""
+    """The losses of all ports: at most ``bytes_per_port`` bytes each, and none older than ``age_s``
+    seconds.
+    """
 
     def __init__(self, bytes_per_port: int, age_s: float) -> None:
         self.bytes_per_port = bytes_per_port
@@ -77,60 +79,60 @@ class Losses:
 
     @property
     def ports(self) -> list[PortKey]:
-        """The ports that have lost something."""
+        """The ports with losses."""
         return list(self._ports)
 
     @property
     def flows(self) -> Iterable[FlowKey]:
-        """The directions that have lost something."""
+        """The directions with losses."""
         return self._flows
 
     def used(self, port: PortKey) -> int:
-        """Bytes that a port takes."""
+        """The bytes that the losses of a port use."""
         known = self._ports.get(port)
         return known.used if known else 0
 
     def get(self, flow: FlowKey, seq: int) -> Loss | None:
-        """The loss of that segment, if it is known."""
+        """The loss of a segment; None if it is not stored."""
         return self._flows.get(flow, {}).get(seq)
 
     def of_flow(self, flow: FlowKey) -> list[Loss]:
-        """The losses of a direction, longest known first."""
+        """The losses of a direction, in the order in which they were stored."""
         return list(self._flows.get(flow, {}).values())
 
     def of_port(self, port: PortKey) -> list[Loss]:
-        """The losses of a port, least lately touched first."""
+        """The losses of a port, least recently used first."""
         known = self._ports.get(port)
         return list(known.losses.values()) if known else []
 
     # Changes
 
     def add(self, loss: Loss) -> int:
-        """Remember a loss that is not known. Returns how many were thrown out; the new one may be among
-        them, if it is larger than all that a port may take.
+        """Store a new loss. Returns the number of losses that were removed, or refused: a loss larger than
+        the limit of a port is not stored.
 
-        The oldest of the same flow go first if the flow has its part, then the oldest of the port.
+        If the flow exceeds its part, its own oldest losses are removed first, then the oldest of the port.
         """
         if loss.cost > self.bytes_per_port:
             return 1
-        thrown = 0
-        most = max(self.bytes_per_port // FLOW_PART, loss.cost)
-        while (known := self._ports.get(loss.port)) and known.used_by.get(loss.flow, 0) + loss.cost > most:
+        removed = 0
+        allowed = max(self.bytes_per_port // FLOW_PART, loss.cost)
+        while (known := self._ports.get(loss.port)) and known.used_by.get(loss.flow, 0) + loss.cost > allowed:
             self.drop(next(each for each in self.of_flow(loss.flow) if each.port == loss.port))
-            thrown += 1
+            removed += 1
         while (known := self._ports.get(loss.port)) and known.used + loss.cost > self.bytes_per_port:
             self.drop(next(iter(known.losses.values())))
-            thrown += 1
+            removed += 1
         port = self._ports.setdefault(loss.port, _Port())
         self._flows.setdefault(loss.flow, {})[loss.seq] = loss
         port.losses[loss.flow, loss.seq] = loss
         if loss.frame:
             port.turns.setdefault(loss.flow)
         _charge(port, loss.flow, loss.cost)
-        return thrown
+        return removed
 
     def drop(self, loss: Loss) -> None:
-        """Forget a loss that is known."""
+        """Remove a stored loss."""
         port, flow = self._ports[loss.port], self._flows[loss.flow]
         del flow[loss.seq], port.losses[loss.flow, loss.seq]
         port.cleared.pop((loss.flow, loss.seq), None)
@@ -143,13 +145,13 @@ class Losses:
             del self._ports[loss.port]
 
     def touch(self, loss: Loss, now: float) -> None:
-        """Something was done about it: it is the newest of its port."""
+        """A loss was reported or acted on: it becomes the most recently used of its port."""
         loss.touched = now
         losses = self._ports[loss.port].losses
         losses[loss.flow, loss.seq] = losses.pop((loss.flow, loss.seq))
 
     def expire(self, port: PortKey, now: float) -> int:
-        """Forget what is too old; returns how many."""
+        """Remove losses that are too old; returns their number."""
         count = 0
         while (known := self._ports.get(port)) is not None:
             oldest = next(iter(known.losses.values()))
@@ -160,32 +162,32 @@ class Losses:
         return count
 
     def is_old(self, loss: Loss, now: float) -> bool:
-        """Has nothing been heard of it for too long?"""
+        """Whether it was not reported or acted on for longer than the limit."""
         return now - loss.touched > self.age_s
 
-    # Putting back
+    # Reinjection
 
     def next_frame(self, port: PortKey) -> Loss | None:
-        """The loss whose frame is next when there is room: flows take turns, of one flow it is the oldest."""
+        """The loss whose frame is next when there is room: the oldest one of the flow whose turn it is."""
         known = self._ports.get(port)
         if known is None or not known.turns:
             return None
         return self._waiting(next(iter(known.turns)), port)
 
     def clear(self, loss: Loss, now: float) -> None:
-        """There is room for its frame; whether it is to be sent is for its receiver to say."""
+        """There is room for its frame in the queue; now it waits for the state of its receiver."""
         port = self._ports[loss.port]
         loss.cleared = now
         port.cleared[loss.flow, loss.seq] = loss
         self._next_turn(port, loss)
 
     def cleared(self, port: PortKey) -> list[Loss]:
-        """The losses of a port that wait for their receivers only, the first one first."""
+        """The losses of a port that wait for their receivers' state only, oldest first."""
         known = self._ports.get(port)
         return list(known.cleared.values()) if known else []
 
-    def put_back(self, loss: Loss, now: float) -> None:
-        """Its frame has been sent. The loss stays known, for the case that the frame is dropped again."""
+    def reinjected(self, loss: Loss, now: float) -> None:
+        """Its frame was sent. The loss stays stored, in case the frame is dropped again."""
         port = self._ports[loss.port]
         _charge(port, loss.flow, -len(loss.frame))
         loss.frame = b""

@@ -215,8 +215,13 @@ class RecoveryEngine:
                 elif is_after(state.ack, loss.seq):
                     self._losses.drop(loss)
                     self.counters.acked += 1
-                elif loss.tell and state.ack == loss.seq and _can_duplicate(state) and self._token(now):
-                    loss.tell = False
+                elif (
+                    loss.duplicates_due
+                    and state.ack == loss.seq
+                    and _can_duplicate(state)
+                    and self._token(now)
+                ):
+                    loss.duplicates_due = False
                     self._reported[flow, loss.seq] = now
                     self._losses.touch(loss, now)
                     self.counters.duplicates += 1
@@ -231,7 +236,7 @@ class RecoveryEngine:
     def _send(self, loss: Loss, tsecr: int | None, now: float) -> Reinject:
         action = Reinject(loss.port, loss.frame, tsecr)
         self.counters.reinjected += 1
-        self._losses.put_back(loss, now)
+        self._losses.reinjected(loss, now)
         return action
 
     def queue(self, port: PortKey, backlog: int, threshold: int, now: float, buffer: int = 0) -> list[Action]:

@@ -33,7 +33,9 @@ from fairq_ryu.model import HASH_BITS, PortKey
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Frames to a MAC address, of buckets that equal ``bucket`` under ``mask`` (0: all), leave by a port."""
+    """The key of a rule that sends frames to a host through one port. ``mac``: the host; ``bucket`` and
+    ``mask``: the buckets of the frames (mask 0: all).
+    """
 
     mac: str
     bucket: int
@@ -42,8 +44,8 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """Frames of a bucket to nobody known leave by these ports. Bucket 0: frames to everybody, too, and those
-    of buckets that have no such rule.
+    """The key of a rule that floods the frames of a bucket to unknown hosts. Bucket 0 also floods broadcasts,
+    and the frames of buckets without a rule of their own.
     """
 
     bucket: int = 0
@@ -51,14 +53,16 @@ class Flood:
 
 @dataclass(frozen=True, slots=True)
 class FromLink:
-    """Frames that come in by a link have been seen by the switch before: no copies, nothing to learn."""
+    """The key of a rule for frames that enter through a link: another switch has already copied them and
+    learned from them.
+    """
 
     port: int
 
 
 @dataclass(frozen=True, slots=True)
 class EcmpBits:
-    """How many bits of the hash choose a bucket."""
+    """The key of the number of hash bits that select a bucket."""
 
 
 RuleKey = Deliver | Flood | FromLink | EcmpBits
@@ -68,7 +72,9 @@ _Rules = dict[int, dict[RuleKey, Value]]
 
 
 class ForwardingChange(NamedTuple):
-    """A bridge's rule is to be ``value``; None: it is to go. ``old`` is what it was."""
+    """A rule to install in a bridge, with the new ``value`` (None: remove it) and the ``old`` one (None: the
+    rule is new).
+    """
 
     dpid: int
     key: RuleKey
@@ -77,41 +83,42 @@ class ForwardingChange(NamedTuple):
 
 
 class Forwarding:
-    """What was said to each bridge, and what is to be said next."""
+    """The installed rules and the wanted rules of each bridge."""
 
     def __init__(self) -> None:
-        self._standing: _Rules = {}
+        self._installed: _Rules = {}
         self._wanted: _Rules = {}
-        self._left: set[int] = set()
+        self._left: set[int] = set()  # bridges whose rules of an earlier controller are not changed yet
         self._shrinking = False  # from the first step to the second
         self._changes = 0
-        self._unconfirmed: dict[str, int] = {}  # hosts that not all bridges may know yet: since which change
+        # Hosts that some bridges may not know yet, with the number of the change that installed them.
+        self._unconfirmed: dict[str, int] = {}
 
-    def bridge_came(self, dpid: int, standing: Mapping[RuleKey, Value] | None = None) -> None:
-        """A bridge has connected, and has none of these rules; or those of an earlier controller, which are
-        left as they are until :meth:`take_over`: what they rest on is not known yet.
+    def bridge_connected(self, dpid: int, installed: Mapping[RuleKey, Value] | None = None) -> None:
+        """A bridge has connected. ``installed``: its rules of an earlier controller, which are kept until
+        :meth:`take_over`, because the topology they belong to is not known yet (None: it has no rules).
         """
-        self._standing[dpid] = dict(standing or {})
+        self._installed[dpid] = dict(installed or {})
         self._wanted.pop(dpid, None)
         self._left.discard(dpid)
-        if standing is not None:
+        if installed is not None:
             self._left.add(dpid)
 
     def take_over(self) -> bool:
-        """The network is known: from now on every bridge gets what it should have. Returns whether that
-        is news for any.
+        """The topology is known: from now on the rules of an earlier controller are replaced. Returns whether
+        a bridge has such rules.
         """
-        news = bool(self._left)
+        had_left = bool(self._left)
         self._left.clear()
-        return news
+        return had_left
 
-    def flood(self, dpid: int, bucket: int = 0) -> Value:
-        """The ports that a bridge was told to flood a bucket to."""
-        return _flood(self._standing.get(dpid, {}), bucket)
+    def flood_ports(self, dpid: int, bucket: int = 0) -> Value:
+        """The ports to which a bridge floods a bucket."""
+        return _flood(self._installed.get(dpid, {}), bucket)
 
-    def bridge_gone(self, dpid: int) -> None:
-        """A bridge has gone; nothing is said to it."""
-        self._standing.pop(dpid, None)
+    def bridge_disconnected(self, dpid: int) -> None:
+        """A bridge has disconnected; it gets no changes."""
+        self._installed.pop(dpid, None)
         self._wanted.pop(dpid, None)
         self._left.discard(dpid)
 
@@ -119,15 +126,15 @@ class Forwarding:
 
     @property
     def waiting(self) -> bool:
-        """Whether the first step is not confirmed, or something is to be said in the second or the third."""
-        unsaid = any(self._standing[dpid] != rules for dpid, rules in self._wanted.items())
-        return self._shrinking or unsaid
+        """Whether the first step is not confirmed, or the second or third step has changes."""
+        outstanding = any(self._installed[dpid] != rules for dpid, rules in self._wanted.items())
+        return self._shrinking or outstanding
 
     def update(self, topology: Topology, routes: Routes, hosts: Iterable[Host]) -> list[ForwardingChange]:
-        """The first step to all bridges being as they should. A step that an earlier change still waits for
-        is not taken any more; this one begins with what stands.
+        """The first step of a change of the network. It starts from the installed rules; further steps of an
+        earlier change are cancelled.
         """
-        wanted: _Rules = {dpid: {} for dpid in self._standing if dpid not in self._left}
+        wanted: _Rules = {dpid: {} for dpid in self._installed if dpid not in self._left}
         for dpid, rules in wanted.items():
             own = {port.port for port in topology.host_ports(dpid)}
             for bucket in range(routes.buckets):
@@ -140,31 +147,31 @@ class Forwarding:
             for dpid, rules in wanted.items():
                 rules.update(deliveries(routes, dpid, host.mac, host.port))
         self._wanted = wanted
-        bits = {self._standing[dpid].get(EcmpBits(), (routes.bits,)) for dpid in wanted}
+        bits = {self._installed[dpid].get(EcmpBits(), (routes.bits,)) for dpid in wanted}
         mixed = bits != {(routes.bits,)}
         changes = [
             change
             for dpid, rules in wanted.items()
-            for change in self._differences(dpid, self._first(self._standing[dpid], rules, mixed))
+            for change in self._differences(dpid, self._first(self._installed[dpid], rules, mixed))
         ]
         self._shrinking = self._shrinking or bool(changes) or self.waiting
         return changes
 
     def deliver(self) -> list[ForwardingChange]:
-        """The second step: everything but what floods get."""
+        """The second step: all rules except those for floods."""
         self._shrinking = False
         changes = []
         for dpid, wanted in self._wanted.items():
-            standing = self._standing[dpid]
+            installed = self._installed[dpid]
             rules: dict[RuleKey, Value] = {}
-            rules |= {key: value for key, value in standing.items() if isinstance(key, Flood)}
+            rules |= {key: value for key, value in installed.items() if isinstance(key, Flood)}
             rules |= {key: value for key, value in wanted.items() if not isinstance(key, Flood)}
-            self._note_new(_macs(rules) - _macs(standing))
+            self._note_new(_macs(rules) - _macs(installed))
             changes += self._differences(dpid, rules)
         return changes
 
     def grow(self) -> list[ForwardingChange]:
-        """The third step: everything is as it should be."""
+        """The third step: the rules for floods."""
         return [
             change for dpid, rules in self._wanted.items() for change in self._differences(dpid, dict(rules))
         ]
@@ -172,58 +179,60 @@ class Forwarding:
     # Hosts
 
     def host(self, routes: Routes, mac: str, port: PortKey | None) -> list[ForwardingChange]:
-        """A host is behind a port now; None: it is forgotten. While the first step is not confirmed, bridges
-        that do not know the host are told with the second.
+        """A host was found behind ``port``, or is forgotten (None). While the first step is not confirmed,
+        bridges that do not know the host get its rule in the second step.
         """
         changes: list[ForwardingChange] = []
         keys = _keys(mac)
-        for dpid, standing in self._standing.items():
+        for dpid, installed in self._installed.items():
             if dpid in self._left:
                 continue
             new = {} if port is None else deliveries(routes, dpid, mac, port)
             if dpid in self._wanted:
                 _replace(self._wanted[dpid], keys, new)
-            known = any(key in standing for key in keys)
+            known = any(key in installed for key in keys)
             if self._shrinking and (mac in self._unconfirmed or not known or not new):
                 continue
             if not known:
                 self._note_new({mac} if new else ())
-            changes += [ForwardingChange(dpid, *change) for change in _replace(standing, keys, new)]
+            changes += [ForwardingChange(dpid, *change) for change in _replace(installed, keys, new)]
         return changes
 
     @property
     def unconfirmed(self) -> int | None:
-        """The last change after which not all bridges may know all hosts; None if they do."""
+        """The number of the last change that added a host and is not confirmed by all bridges; None without
+        one.
+        """
         return max(self._unconfirmed.values(), default=None)
 
     def confirmed(self, change: int) -> None:
-        """All bridges have done what they were told up to that change."""
+        """All bridges have installed all changes up to the one with this number."""
         self._unconfirmed = {mac: last for mac, last in self._unconfirmed.items() if last > change}
 
     def _note_new(self, macs: Iterable[str]) -> None:
-        """A bridge is told of hosts that it did not know."""
-        if len(self._standing) > 1:
+        """A bridge gets rules for hosts that it did not know."""
+        if len(self._installed) > 1:
             self._changes += 1
             self._unconfirmed |= dict.fromkeys(macs, self._changes)
 
     def _first(
-        self, standing: Mapping[RuleKey, Value], wanted: Mapping[RuleKey, Value], mixed: bool
+        self, installed: Mapping[RuleKey, Value], wanted: Mapping[RuleKey, Value], mixed: bool
     ) -> dict[RuleKey, Value]:
-        """What a bridge should have after the first step. ``mixed``: bridges do not agree in how many buckets
-        there are, and so not in which a frame belongs to.
+        """The rules of a bridge after the first step. ``mixed``: bridges use different numbers of buckets, so
+        they may assign a frame to different buckets.
         """
         rules: dict[RuleKey, Value] = {}
-        # First of all floods: whatever else is said comes to a bridge that has let go of its old ports.
-        floods = [key.bucket for key in {**standing, **wanted} if isinstance(key, Flood)]
+        # Floods are first, so that all other rules take effect in a bridge that has left its old ports.
+        floods = [key.bucket for key in {**installed, **wanted} if isinstance(key, Flood)]
         for bucket in floods:
             buckets = floods if mixed else [bucket]
-            kept = [{*_flood(rules, each)} for each in buckets for rules in (standing, wanted)]
+            kept = [{*_flood(rules, each)} for each in buckets for rules in (installed, wanted)]
             rules[Flood(bucket)] = tuple(sorted(set.intersection(*kept)))
-        # Rules for few buckets mean the same where many are told apart, but not the other way round.
-        rules[EcmpBits()] = max(standing.get(EcmpBits(), wanted[EcmpBits()]), wanted[EcmpBits()])
+        # Rules for few buckets work in a bridge that distinguishes many, but not the other way round.
+        rules[EcmpBits()] = max(installed.get(EcmpBits(), wanted[EcmpBits()]), wanted[EcmpBits()])
         rules |= {key: value for key, value in wanted.items() if isinstance(key, FromLink)}
-        known = (_macs(standing) & _macs(wanted)) - self._unconfirmed.keys()
-        for source, here in ((standing, False), (wanted, True)):
+        known = (_macs(installed) & _macs(wanted)) - self._unconfirmed.keys()
+        for source, here in ((installed, False), (wanted, True)):
             rules |= {
                 key: value
                 for key, value in source.items()
@@ -232,21 +241,21 @@ class Forwarding:
         return rules
 
     def _differences(self, dpid: int, wanted: dict[RuleKey, Value]) -> list[ForwardingChange]:
-        standing = self._standing[dpid]
-        self._standing[dpid] = wanted
-        # New rules first: where a rule takes another's place, there is always one.
+        installed = self._installed[dpid]
+        self._installed[dpid] = wanted
+        # New rules are first, so that there is always a rule where one replaces another.
         changes = [
-            ForwardingChange(dpid, key, value, standing.get(key))
+            ForwardingChange(dpid, key, value, installed.get(key))
             for key, value in wanted.items()
-            if standing.get(key) != value
+            if installed.get(key) != value
         ]
         return changes + [
-            ForwardingChange(dpid, key, None, old) for key, old in standing.items() if key not in wanted
+            ForwardingChange(dpid, key, None, old) for key, old in installed.items() if key not in wanted
         ]
 
 
 def _keys(mac: str) -> list[RuleKey]:
-    """All the keys that rules for a host may have."""
+    """All possible keys of rules for a host."""
     return [
         Deliver(mac, bucket, (1 << bits) - 1) for bits in range(HASH_BITS + 1) for bucket in range(1 << bits)
     ]
@@ -255,8 +264,8 @@ def _keys(mac: str) -> list[RuleKey]:
 def _replace(
     rules: dict[RuleKey, Value], keys: Iterable[RuleKey], new: Mapping[RuleKey, Value]
 ) -> list[tuple[RuleKey, Value | None, Value | None]]:
-    """Put new rules in the place of all that ``keys`` name. Returns the changes: key, new value, old one."""
-    # New rules first, as in all changes.
+    """Replace all rules with these ``keys`` by new ones. Returns the changes: key, new value, old value."""
+    # New rules are first, as in all changes.
     changes: list[tuple[RuleKey, Value | None, Value | None]] = [
         (key, value, rules.get(key)) for key, value in new.items() if rules.get(key) != value
     ]
@@ -279,8 +288,8 @@ def _flood(rules: Mapping[RuleKey, Value], bucket: int) -> Value:
 
 
 def deliveries(routes: Routes, dpid: int, mac: str, port: PortKey) -> dict[RuleKey, Value]:
-    """The rules by which a switch sends on what is for a host behind ``port``: one if all buckets go the
-    same way, otherwise one for as few low bits of the bucket as tell the ways apart.
+    """The rules by which a switch forwards frames to a host behind ``port``: one rule if all buckets use the
+    same port, otherwise one for each value of the smallest sufficient number of low bucket bits.
     """
     if port.dpid == dpid:
         return {Deliver(mac, 0, 0): (port.port,)}

@@ -1,9 +1,9 @@
-"""What the network is: switches, their ports and what these lead to, and the links between switches.
+"""The topology: switches, the roles of their ports, and the links between switches.
 
-Pure; time is an argument. A port leads to a host or to another switch, and which one it is only turns
-out with time: a port that no discovery frame (LLDP) came in by for a while is a host's. Until then
-nothing is flooded to it, because flooding along an undiscovered loop would never end. On a busy machine a
-while is not enough: frames must have left every port, too, and have had the time to arrive.
+Pure; time is an argument. A port leads to a host or to another switch. A port is a host port if it has
+received no discovery frame (LLDP) for a certain time. Until then frames are not flooded to it, because frames
+would circulate for ever in a loop that is not discovered yet. On a busy machine the time alone is not enough:
+discovery frames must also have left all ports and have had the time to arrive.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     Whole = nx.Graph[int | str]
 
 _Touches = Callable[[PortKey], bool]
-# A switch that is connected and does nothing holds decisions up for so many times ``settle``, not for ever.
-_AT_LATEST = 10
+# A connected switch that does not respond delays decisions by this multiple of ``settle`` at most.
+_MAX_DELAY_FACTOR = 10
 
 # Switches that have gone are remembered, so many of them, with so many ports together.
-_MOST_GONE = 1024
-_MOST_GONE_PORTS = 16384
+_MAX_GONE = 1024
+_MAX_GONE_PORTS = 16384
 
 
 class PortRole(StrEnum):
-    """What a port leads to."""
+    """The role of a port: it leads to a host, or by a link to another switch."""
 
     UNDECIDED = "undecided"
     HOST = "host"
@@ -43,32 +43,32 @@ class PortRole(StrEnum):
 class _Port:
     role: PortRole = PortRole.UNDECIDED
     up: bool = True
-    # When a port that no discovery frame came in by counts as a host's; None: not any more, or already.
+    # When the port becomes a host port if it receives no discovery frame; None: no decision is due.
     decides_at: float | None = None
-    # And the sweep that must have ended by then.
+    # The sweep that must have ended before.
     decides_after: int = 0
 
 
 class Topology:
-    """Switches, ports and links. ``settle``: seconds after which a port without LLDP is a host's, if
-    meanwhile there were so many ``sweeps``: discovery frames out of every port, that have arrived.
+    """Switches, ports and links. ``settle``: time in seconds after which a port without LLDP is a host port,
+    if meanwhile ``sweeps`` sweeps have ended; a sweep sends discovery frames through every port.
 
-    ``version`` grows with every change that can alter a way through the network.
+    ``version`` increases with every change that can change a path through the network.
     """
 
     def __init__(self, settle: float, sweeps: int = 0) -> None:
         self.settle = settle
         self.sweeps = sweeps
         self.version = 0
-        self.epoch = 0  # what was sent in an earlier one does not count
+        self.epoch = 0  # discovery frames that were sent in an earlier epoch do not count
         self._swept = 0
-        self._sweep: set[PortKey] = set()  # the ports that this sweep has been at
+        self._sweep: set[PortKey] = set()  # the ports that the current sweep has reached
         self._ports: dict[PortKey, _Port] = {}
         self._switches: set[int] = set()
         self._gone: dict[
             int, int
-        ] = {}  # those that may come back, the oldest first: how many ports they have
-        # LLDP goes one way: a link can be used once a frame has come through in each direction.
+        ] = {}  # disconnected switches, the oldest first, with their numbers of ports
+        # LLDP proves one direction: a link is used after a frame has passed it in each direction.
         self._seen: set[tuple[PortKey, PortKey]] = set()
 
     @property
@@ -78,13 +78,13 @@ class Topology:
 
     @property
     def known_switches(self) -> frozenset[int]:
-        """The switches that are connected, or were and may come back."""
+        """The connected switches, and those that were connected and may connect again."""
         return self.switches | {port.dpid for port in self._ports}
 
     def add_switch(self, dpid: int, ports: Iterable[tuple[int, bool]], now: float) -> None:
         """A switch has connected, with its ports (number, and whether each is up).
 
-        A port that was known keeps its role: a switch that connects again has not been rewired.
+        A known port keeps its role, because the cables have not changed when a switch connects again.
         """
         numbers = dict(ports)
         for port in self.ports(dpid):
@@ -98,14 +98,15 @@ class Topology:
             if key in self._ports:
                 self.port_changed(key, up, now)
                 decides_at = self._ports[key].decides_at
-                if decides_at is not None:  # its own frames are still to come
+                if decides_at is not None:  # discovery frames must still be sent through it
                     self._decide_later(key, max(decides_at, now + self.settle))
             else:
                 self.add_port(key, up, now)
 
     def remove_switch(self, dpid: int) -> list[int]:
-        """A switch has gone, and its links with it. Its ports are remembered, should it come back. Returns
-        the switches that are forgotten for that: anybody can come with any id, and go.
+        """A switch has disconnected: remove its links and remember its ports, in case it connects again.
+        Returns the switches that are forgotten to limit their number, because any client can connect with any
+        dpid and disconnect.
         """
         if dpid not in self._switches:
             return []
@@ -115,7 +116,7 @@ class Topology:
         self.version += 1
         self._gone[dpid] = len(self.ports(dpid))
         forgotten = []
-        while sum(self._gone.values()) > _MOST_GONE_PORTS or len(self._gone) > _MOST_GONE:
+        while sum(self._gone.values()) > _MAX_GONE_PORTS or len(self._gone) > _MAX_GONE:
             oldest = next(iter(self._gone))
             del self._gone[oldest]
             forgotten.append(oldest)
@@ -124,26 +125,26 @@ class Topology:
         return forgotten
 
     def add_port(self, port: PortKey, up: bool, now: float) -> None:
-        """A port has come."""
+        """A port was added."""
         self._ports[port] = _Port(up=up)
         self._decide_later(port, now + self.settle)
         self.version += 1
 
     def _decide_later(self, port: PortKey, at: float) -> None:
-        """What left other ports before may not have found this one: the sweep begins anew."""
+        """Decide about a port later. The sweep starts again, because earlier frames may have missed it."""
         self._sweep.clear()
         self.epoch += 1
         self._ports[port].decides_at = at
         self._ports[port].decides_after = self._swept + self.sweeps
 
     def remove_port(self, port: PortKey) -> None:
-        """A port has gone."""
+        """A port was removed."""
         if self._ports.pop(port, None) is not None:
             self._forget_links(lambda other: other == port)
             self.version += 1
 
     def port_changed(self, port: PortKey, up: bool, now: float) -> None:
-        """A port went up or down. One that comes up again may lead somewhere else now."""
+        """A port went up or down. A port that comes up may have been connected to something else."""
         state = self._ports.get(port)
         if state is None:
             self.add_port(port, up, now)
@@ -155,12 +156,12 @@ class Topology:
         if not up:
             self._forget_links(lambda other: other == port)
         elif state.role is not PortRole.HOST:
-            # A link's port stays one until the wait is over, so that nothing is flooded into it.
+            # A link port keeps its role until the decision, so that nothing is flooded into it.
             self._decide_later(port, now + self.settle)
 
     def frame_seen(self, port: PortKey) -> bool:
-        """A host's frame came in by a port. Returns whether the port is a host's: an undecided one is,
-        because switches send nothing out of ports that they do not know to be links.
+        """A host's frame arrived at a port. Returns whether the port is a host port: an undecided one becomes
+        one, because switches send no frames of hosts through ports that are not known to be links.
         """
         state = self._ports.get(port)
         if state is None or state.role is PortRole.LINK:
@@ -171,7 +172,7 @@ class Topology:
         return True
 
     def lldp_seen(self, source: PortKey, target: PortKey) -> bool:
-        """A discovery frame sent from ``source`` came in by ``target``. Returns whether that is news."""
+        """A discovery frame from ``source`` arrived at ``target``. Returns whether this link is new."""
         if (source, target) in self._seen or source.dpid not in self._switches:
             return False
         for port in (source, target):
@@ -189,7 +190,7 @@ class Topology:
         return True
 
     def assume_link(self, port: PortKey, until: float) -> None:
-        """A port was a link when it was last known: it is one until then, whether or not LLDP comes."""
+        """Use a port as a link port until that time even without LLDP, because it was one before."""
         state = self._ports.get(port)
         if state is not None and state.role is PortRole.UNDECIDED:
             state.role = PortRole.LINK
@@ -197,7 +198,7 @@ class Topology:
             self.version += 1
 
     def probed(self, ports: Iterable[PortKey], epoch: int) -> None:
-        """Discovery frames have left by these ports in that epoch, and are where they lead by now."""
+        """Discovery frames were sent through these ports in that epoch, and have arrived by now."""
         if epoch != self.epoch:
             return
         self._sweep.update(ports)
@@ -207,18 +208,21 @@ class Topology:
             self._swept += 1
 
     def link_lost(self, source: PortKey, target: PortKey) -> None:
-        """Discovery frames from ``source`` to ``target`` come no more."""
+        """Discovery frames from ``source`` to ``target`` no longer arrive."""
         if (source, target) in self._seen:
             self._seen.discard((source, target))
             self.version += 1
 
     def decide(self, now: float) -> list[PortKey]:
-        """Settle what waiting settles: ports that no discovery frame came in by are hosts'. Returns these."""
+        """Make ports without discovery frames host ports if their time limit has passed. Returns them."""
         decided = []
         for port, state in self._ports.items():
             if state.decides_at is None or now < state.decides_at or not self._waits(port, state):
                 continue
-            if self._swept >= state.decides_after or now >= state.decides_at + _AT_LATEST * self.settle:
+            if (
+                self._swept >= state.decides_after
+                or now >= state.decides_at + _MAX_DELAY_FACTOR * self.settle
+            ):
                 state.role, state.decides_at = PortRole.HOST, None
                 self.version += 1
                 decided.append(port)
@@ -226,7 +230,7 @@ class Topology:
 
     @property
     def waits(self) -> bool:
-        """Whether it is not known yet of some port that is up what it leads to."""
+        """Whether the role of a port that is up is not known yet."""
         return any(self._waits(port, state) for port, state in self._ports.items())
 
     def _waits(self, port: PortKey, state: _Port) -> bool:
@@ -234,16 +238,16 @@ class Topology:
 
     @property
     def settled(self) -> bool:
-        """Whether it is known of every port that is up what it leads to, and of links both directions."""
+        """Whether the roles of all ports that are up are known, and both directions of all links."""
         return not self.waits and all((b, a) in self._seen for a, b in self._seen)
 
     def role(self, port: PortKey) -> PortRole:
-        """What a port leads to; a port that is not known leads nowhere anybody knows."""
+        """The role of a port; UNDECIDED for a port that is not known."""
         state = self._ports.get(port)
         return PortRole.UNDECIDED if state is None else state.role
 
     def is_up(self, port: PortKey) -> bool:
-        """Whether a port is there and has carrier."""
+        """Whether a port exists and has carrier."""
         state = self._ports.get(port)
         return state is not None and state.up
 
@@ -264,7 +268,7 @@ class Topology:
         return [port for port in self.ports(dpid) if self._ports[port].role is PortRole.LINK]
 
     def links(self) -> Iterator[tuple[PortKey, PortKey]]:
-        """The links that work in both directions, the end that sorts first first, in order."""
+        """The links that work in both directions, each as a sorted pair of ports, in order."""
         return (
             (a, b)
             for a, b in sorted(self._seen)
@@ -296,8 +300,8 @@ class Topology:
 
 
 def with_hosts(graph: Graph, hosts: Iterable[Host]) -> Whole:
-    """The whole network: dpids, and the MAC addresses of hosts. A host's node has the attributes ``at``, the
-    port it is behind, and ``addresses``; links between switches keep theirs.
+    """The graph of the whole network. Nodes are dpids and the MAC addresses of hosts. A host has the
+    attributes ``at`` (its port) and ``addresses``; links between switches keep their attributes.
     """
     whole: Whole = nx.Graph()
     whole.update(graph.edges(data=True), graph.nodes)

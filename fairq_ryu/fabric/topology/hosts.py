@@ -1,4 +1,4 @@
-"""Where the hosts are: MAC and IP addresses to ports, learnt from what hosts send."""
+"""The location of hosts: MAC and IP addresses by port, learned from the frames of the hosts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Host:
     mac: str
     port: PortKey
     addresses: dict[str, None] = field(default_factory=dict)
-    told: float = 0.0  # when its switch was last told, seconds
+    sent_at: float = 0.0  # when its rules were last sent to the switches, seconds
 
 
 class HostTable:
-    """All hosts. One host is behind one port; the last word counts.
+    """All hosts. A host is behind one port: that of its last frame.
 
-    ``version`` grows with every change of what is known.
+    ``version`` increases with every change.
     """
 
     def __init__(self, capacity: int = 16384) -> None:
@@ -37,8 +37,8 @@ class HostTable:
         return len(self._by_mac)
 
     def seen(self, mac: str, port: PortKey, ip: str | None = None) -> bool:
-        """A frame from this MAC came in by this port. Returns whether that is news: a new host, or
-        one that has moved. Group addresses are nobody's and are passed over.
+        """A frame from this MAC address arrived at this port. Returns whether the host is new or has moved.
+        Group addresses are ignored.
         """
         if int(mac[:2], 16) & 1:
             return False
@@ -46,12 +46,12 @@ class HostTable:
             ip = None  # an ARP probe, or duplicate address detection (RFC 5227, RFC 4862)
         host = self._by_mac.get(mac)
         if host is None and len(self._by_mac) >= self.capacity:
-            return False  # somebody makes addresses up; their frames are flooded
-        news = host is None or host.port != port
+            return False  # the table is full, as with forged addresses; their frames are flooded
+        changed = host is None or host.port != port
         if host is None:
             host = self._by_mac[mac] = Host(mac, port)
         host.port = port
-        self.version += news
+        self.version += changed
         if ip is not None and self._by_ip.get(ip) is not host:
             self.version += 1
             other = self._by_ip.get(ip)
@@ -59,18 +59,18 @@ class HostTable:
                 other.addresses.pop(ip, None)
             host.addresses[ip] = None
             self._by_ip[ip] = host
-            # A host that claims addresses without end must not fill the table.
+            # A host that claims an unlimited number of addresses must not fill the table.
             while len(host.addresses) > _MAX_ADDRESSES:
                 oldest = next(iter(host.addresses))
                 del host.addresses[oldest]
                 self._by_ip.pop(oldest, None)
-        return news
+        return changed
 
     def address_seen(self, mac: str, port: PortKey, ip: str) -> None:
-        """A host that is known there has opened or answered a connection from this address.
+        """A known host at this port has opened or answered a connection from this address.
 
-        It is taken only where none of its kind is known of the host, and is nobody else's: any program can
-        send a SYN from a made-up address, and must not take one from another host by it.
+        The address is stored only if the host has none of this IP version and no other host has it: any
+        program can send a SYN with a forged source address, and must not take over the address of a host.
         """
         host = self._by_mac.get(mac)
         if host is None or host.port != port or ip in _NOBODY or ip in self._by_ip:
@@ -90,7 +90,7 @@ class HostTable:
         return self._by_ip.get(ip)
 
     def forget(self, mac: str) -> Host | None:
-        """Forget a host; returns what was known of it."""
+        """Remove a host and return it; None if it is not known."""
         host = self._by_mac.pop(mac, None)
         if host is not None:
             self.version += 1
@@ -99,7 +99,7 @@ class HostTable:
         return host
 
     def forget_port(self, port: PortKey) -> list[Host]:
-        """Forget the hosts behind a port that has gone."""
+        """Remove the hosts behind a port that was removed, and return them."""
         gone = [host for host in self._by_mac.values() if host.port == port]
         for host in gone:
             self.forget(host.mac)
@@ -111,5 +111,5 @@ class HostTable:
 
 
 def _link_local(address: str) -> bool:
-    """Every host that speaks IPv6 has one of these (RFC 4291), whatever else it has."""
+    """Whether an address is link-local; every host with IPv6 has such an address (RFC 4291)."""
     return address.startswith("fe80:")

@@ -1,9 +1,10 @@
 """The path of every connection, chosen once and kept.
 
-A connection between hosts of different switches is pinned: it keeps its path, with rules of its own on
-every hop and in both directions, until it ends or a link of the path goes. One within a switch is left to
-the rules that forward by destination, and so are those of a network without loops, unless all are to be
-pinned: there is one way only. Should it get another one, the connections that run are pinned to theirs. Pure.
+A connection between hosts of different switches is pinned: it keeps its path, with rules of its own on every
+hop and in both directions, until it ends or a link of the path fails. A connection within one switch uses the
+rules that forward by destination. So do all connections in a network with a single path between any two
+switches, unless ``always`` is set; if a second path appears, the existing connections are pinned to theirs.
+Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fairq_ryu.model import FlowKey, FlowPath, PortKey
 
 
 class PathChoice(StrEnum):
-    """How one of several shortest ways is chosen."""
+    """The criterion by which one of several shortest paths is chosen."""
 
     HASH = "hash"
     LEAST_LOADED = "least-loaded"
@@ -27,7 +28,7 @@ class PathChoice(StrEnum):
 class Assigned(NamedTuple):
     """The path of a connection, for direction ``key``, between the host ports ``source`` and ``target``.
 
-    ``pinned``: it takes rules of its own; ``way`` are the links it passes.
+    ``pinned``: it has rules of its own; ``way``: the links of the path.
     """
 
     key: FlowKey
@@ -38,7 +39,7 @@ class Assigned(NamedTuple):
 
     @property
     def path(self) -> FlowPath:
-        """The ports by which segments leave, switch by switch, there and back."""
+        """The ports through which segments leave, switch by switch, in both directions."""
         return FlowPath(
             (*(out for out, _ in self.way), self.target),
             (*(out for out, _ in reverse(self.way)), self.source),
@@ -58,16 +59,18 @@ class Moved(NamedTuple):
 
 
 class Rerouted(NamedTuple):
-    """What has become of connections: those that go another way, and those that are pinned where they are."""
+    """The result of a change of the network: connections with a new path, and those that were pinned to their
+    existing path.
+    """
 
     moved: list[Moved]
     pinned: list[Assigned]
 
 
 class PathTable:
-    """The paths of all connections. Made with the routes of the moment; :meth:`reroute` brings new ones.
+    """The paths of all connections. ``routes`` are the current ones; :meth:`reroute` replaces them.
 
-    ``always``: connections are pinned even where there is one way only.
+    ``always``: connections are pinned even if there is only one path.
     """
 
     def __init__(self, routes: Routes, choice: PathChoice = PathChoice.HASH, always: bool = False) -> None:
@@ -94,8 +97,8 @@ class PathTable:
         return iter(list(self._assigned.values()))
 
     def assign(self, key: FlowKey, source: PortKey, target: PortKey) -> Assigned | None:
-        """The path of a connection between two host ports: the one it has, or a new one if it has none or
-        its ends have moved. None if there is no way.
+        """The path of a connection between two host ports: its existing path, or a new one if it has none or
+        one of its ends has moved. None if there is no path.
         """
         known = self.get(key)
         if known is not None:
@@ -108,15 +111,15 @@ class PathTable:
         return chosen
 
     def release(self, key: FlowKey) -> Assigned | None:
-        """A connection has ended; returns what it had."""
+        """A connection has ended: remove its path and return it."""
         known = self._assigned.pop(key.connection, None)
         if known is not None and known.pinned:
             self._count(known, -1)
         return known
 
     def reroute(self, routes: Routes) -> Rerouted:
-        """The network has changed: find new paths for connections whose path is gone. One that still works
-        is kept, whatever has come, and pinned if there is another way now.
+        """The network has changed: choose new paths for connections whose path has failed. A path that still
+        works is kept, and its connection is pinned if there is a second path now.
         """
         self.routes = routes
         changed = Rerouted([], [])
@@ -130,7 +133,7 @@ class PathTable:
             self.release(known.key)
             new = self._choose(known.key, known.source, known.target)
             if new is None:
-                # No way at all: it keeps what it had, which works again as soon as the links do.
+                # There is no path: the connection keeps its old one, which works again when the links do.
                 new = known
             self._keep(new)
             if new != known:
@@ -155,7 +158,7 @@ class PathTable:
         return Assigned(key, source, target, way, self._pins(way))
 
     def _heaviest(self, way: Way) -> list[int]:
-        """Connections pinned to the links of a way, the fullest link first."""
+        """The numbers of connections pinned to each link of a path, the largest first."""
         return sorted((self._load[out] for out, _ in way), reverse=True)
 
     def _keep(self, chosen: Assigned) -> None:
@@ -165,7 +168,7 @@ class PathTable:
 
     def _count(self, chosen: Assigned, by: int) -> None:
         self.pinned += by
-        # Both ends of each link: a way is weighed from either side.
+        # Both ends of each link, because the load of a path is looked up from either side.
         for port in (port for hop in chosen.way for port in hop):
             self._load[port] += by
             if not self._load[port]:

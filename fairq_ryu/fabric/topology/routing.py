@@ -1,11 +1,11 @@
-"""Ways through the fabric, the same there and back.
+"""Routes through the fabric, the same in both directions.
 
-Whatever has no rule of its own is forwarded along trees. A tree has exactly one way between any two
-switches, so data and ACKs share it, nothing loops and nothing comes twice, without a spanning-tree
-protocol. There is one tree for each root: the switches nearest to all that have hosts, which are the
-spines of a leaf-spine and the cores of a fat-tree, so that the trees together use every equal-cost path
-of these. Which tree a TCP segment takes is a hash over the unordered 5-tuple that switches can work out
-with plain matches: bit i of it is the parity of one bit of each address and each port.
+Frames without a rule of their own are forwarded along trees. A tree has exactly one path between any two
+switches, so data and ACKs share it, and frames neither loop nor arrive twice, without a spanning-tree
+protocol. There is one tree for each root. The roots are the switches nearest to all switches with hosts: the
+spines of a leaf-spine, the cores of a fat-tree. So the trees together use all equal-cost paths of these
+networks. A hash over the unordered 5-tuple selects the tree of a TCP segment. Switches compute it with plain
+matches: bit i is the parity of one bit of each address and each port.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ import networkx as nx
 
 from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey, PortKey
 
-# Equal-cost paths looked at between two switches; a fat-tree of 16-port switches has 64.
+# The maximum number of equal-cost paths between two switches; a fat-tree of 16-port switches has 64.
 _MAX_PATHS = 64
 
 if TYPE_CHECKING:
     Graph = nx.Graph[int]
 
 Hop = tuple[PortKey, PortKey]
-"""A link as it is passed: the port out of one switch, the port into the next."""
+"""A link in the direction of a path: the port out of one switch, the port into the next one."""
 Way = tuple[Hop, ...]
+"""A path between two switches, as its links in order; empty within one switch."""
 
 
 def flow_hash(key: FlowKey) -> int:
@@ -38,18 +39,18 @@ def flow_hash(key: FlowKey) -> int:
 
 
 def reverse(way: Way) -> Way:
-    """The same links the other way round."""
+    """The same path in the other direction."""
     return tuple((b, a) for a, b in reversed(way))
 
 
 class Routes:
-    """The ways through one state of the network. Never changes; a new state gets new routes.
+    """The routes through one state of the network. Immutable: a changed network gets new routes.
 
-    ``bits`` of a flow's hash choose its tree; 0 if there is only one.
+    ``bits``: the number of bits of a flow's hash that select its tree; 0 if there is only one tree.
     """
 
     def __init__(self, graph: Graph, edge_switches: Iterable[int]) -> None:
-        """``graph`` as :meth:`Topology.graph` makes it; ``edge_switches`` are those with hosts."""
+        """``graph``: the result of :meth:`Topology.graph`; ``edge_switches``: the switches with hosts."""
         self._graph = graph
         self._edges = frozenset(edge_switches) & frozenset(graph)
         self._trees: dict[int, list[Graph]] = {}
@@ -64,7 +65,8 @@ class Routes:
                 self._trees[dpid] = trees
             if _is_tree(graph.subgraph(component)):
                 self._loopless |= component
-        # Three trees have 3, 3 and 2 of 8 buckets, not 2, 1 and 1 of 4.
+        # One more bit makes the shares more equal: three trees get 3, 3 and 2 of 8 buckets, not 2, 1 and 1 of
+        # 4.
         uneven = 1 if widest & (widest - 1) else 0
         self.bits = min(HASH_BITS, (widest - 1).bit_length() + uneven)
 
@@ -75,22 +77,22 @@ class Routes:
 
     @property
     def buckets(self) -> int:
-        """In how many buckets the flows are divided: ``2 ** bits``."""
+        """The number of buckets of flows: ``2 ** bits``."""
         return 1 << self.bits
 
     def bucket(self, key: FlowKey) -> int:
-        """The bucket that a flow belongs to."""
+        """The bucket of a flow."""
         return flow_hash(key) & (self.buckets - 1)
 
     def next_hop(self, dpid: int, towards: int, bucket: int = 0) -> PortKey | None:
-        """The port by which a switch sends on a bucket's frames for another switch; None: no way."""
+        """The port through which a switch forwards a bucket's frames to another switch; None: no path."""
         trees = self._trees.get(dpid, [])
         if not trees or towards not in self._trees or self._trees[towards] is not trees:
             return None
         return self._towards(trees, towards, bucket % len(trees)).get(dpid)
 
     def tree_way(self, source: int, target: int, bucket: int) -> Way | None:
-        """The way of a bucket from switch to switch along its tree; None if there is none."""
+        """The path of a bucket between two switches along its tree; None if there is none."""
         hops: list[Hop] = []
         at = source
         while at != target:
@@ -103,11 +105,11 @@ class Routes:
         return tuple(hops)
 
     def only_one(self, dpid: int) -> bool:
-        """Whether there is one way only from a switch to any other, long ones included."""
+        """Whether there is exactly one path from a switch to any other, longer paths included."""
         return dpid in self._loopless
 
     def shortest(self, source: int, target: int) -> tuple[Way, ...]:
-        """All shortest ways between two switches, in an order that is the same from both ends."""
+        """All shortest paths between two switches, in an order that is the same from both ends."""
         if source > target:
             return tuple(reverse(way) for way in self.shortest(target, source))
         found = self._shortest.get((source, target))
@@ -116,10 +118,10 @@ class Routes:
         return found
 
     def way(self, source: int, target: int, key: FlowKey) -> Way | None:
-        """The way that a flow's hash gives it among the shortest; None if there is none.
+        """The shortest path that a flow's hash selects; None if there is none.
 
-        It is the way of its tree, which the flow's first segments took already, unless the trees are not
-        the shortest ways, or not all of them, as in networks that are no leaf-spine or fat-tree.
+        In a leaf-spine or fat-tree it is the path along the flow's tree, which its first segments have
+        already taken. In other networks the trees may not contain all shortest paths.
         """
         if source > target:
             found = self.way(target, source, key)
@@ -133,7 +135,7 @@ class Routes:
         return candidates[flow_hash(key) % len(candidates)]
 
     def flood_ports(self, dpid: int, bucket: int = 0) -> frozenset[PortKey]:
-        """The link ports of a switch by which a bucket's floods are sent on: those of its tree."""
+        """The link ports through which a switch floods the frames of a bucket: those of its tree."""
         trees = self._trees.get(dpid, [])
         if not trees:
             return frozenset()
@@ -141,7 +143,7 @@ class Routes:
         return frozenset(tree.edges[edge]["port"][dpid] for edge in tree.edges(dpid))
 
     def alive(self, way: Way) -> bool:
-        """Whether every link of a way is there."""
+        """Whether all links of a path exist."""
         return all(
             self._graph.has_edge(a.dpid, b.dpid)
             and (min(a, b), max(a, b)) in self._graph.edges[a.dpid, b.dpid]["ports"]
@@ -155,12 +157,12 @@ class Routes:
         return next(b if port == a else a for a, b in ends if port in (a, b))
 
     def _towards(self, trees: list[Graph], target: int, index: int) -> Mapping[int, PortKey]:
-        """For every switch, its port towards ``target`` on one tree."""
+        """The port of every switch towards ``target`` on one tree."""
         key = (id(trees), target, index)
         found = self._hops.get(key)
         if found is None:
             tree = trees[index]
-            # Each edge of a search from the target leads from the nearer switch to the farther one.
+            # A search from the target yields each edge from the nearer switch to the farther one.
             found = self._hops[key] = {
                 far: tree.edges[near, far]["port"][far] for near, far in nx.bfs_edges(tree, target)
             }
@@ -185,13 +187,13 @@ class Routes:
 
 
 def _is_tree(graph: Graph) -> bool:
-    """Whether a connected network has no loop; two links between two switches are one."""
+    """Whether a connected network has no loop; parallel links between two switches count as a loop."""
     links = sum(len(graph.edges[edge]["ports"]) for edge in graph.edges)
     return links == len(graph) - 1
 
 
 def _trees(graph: Graph, edges: frozenset[int]) -> list[Graph]:
-    """The trees of a connected network, each edge with attribute ``port``: by dpid, its port there."""
+    """The trees of a connected network. Edge attribute ``port``: the port of the edge by dpid."""
     distances = dict(nx.all_pairs_shortest_path_length(graph))
     wanted = edges or frozenset(graph)
     reach = {dpid: max(distances[dpid][other] for other in wanted) for dpid in graph}
@@ -211,7 +213,7 @@ def _trees(graph: Graph, edges: frozenset[int]) -> list[Graph]:
 
 
 def _tree(graph: Graph, distance: Mapping[int, int], root: int, turn: int, link: int) -> Graph:
-    """A shortest-path tree. Where several switches are equally near the root, ``turn`` decides."""
+    """A shortest-path tree; ``turn`` selects among switches with the same distance to the root."""
     tree: Graph = nx.Graph()
     tree.add_node(root)
     for dpid in sorted(graph):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
-from fairq_ryu.fabric.deadlines.request import DEFAULT_TTL, MOST_COUNT, MOST_SECONDS, MOST_SIZE
+from fairq_ryu.fabric.deadlines.request import DEFAULT_TTL, MAX_COUNT, MAX_SECONDS, MAX_SIZE
 from fairq_ryu.rest.schema.base import Address, Digits, PortText, RequestModel, Whole, described
 from fairq_ryu.rest.schema.rows import State
 from fairq_ryu.rest.schema.state import EventKind
@@ -69,7 +69,7 @@ class _RequestBody(RequestModel):
 
 
 TcpPort = Annotated[StrictInt, Field(ge=1, le=65535), Whole]
-Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS, allow_inf_nan=False)]
 
 
 class AnnouncementRequest(_RequestBody):
@@ -81,7 +81,7 @@ class AnnouncementRequest(_RequestBody):
         "TCP port of `src`: the announcement is for this one flow", default=None
     )
     dport: TcpPort = described("TCP port of `dst`")
-    size: Annotated[StrictInt, Field(ge=1, le=MOST_SIZE), Whole] | None = described(
+    size: Annotated[StrictInt, Field(ge=1, le=MAX_SIZE), Whole] | None = described(
         "size of the flow", "bytes", default=None
     )
     deadline: Seconds | None = described(
@@ -90,7 +90,7 @@ class AnnouncementRequest(_RequestBody):
     ttl: Seconds | None = described(
         f"time within which the flow must start; default {DEFAULT_TTL:g}", "s", default=None
     )
-    count: Annotated[StrictInt, Field(ge=1, le=MOST_COUNT), Whole] | None = described(
+    count: Annotated[StrictInt, Field(ge=1, le=MAX_COUNT), Whole] | None = described(
         "without `sport`: number of flows to which it applies; default 1", default=None
     )
 

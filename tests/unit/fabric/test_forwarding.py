@@ -70,7 +70,7 @@ def finish(forwarding):
 def test_only_what_has_changed_is_said():
     topology, forwarding, hosts = fabric(), Forwarding(), HostTable()
     for dpid in sorted(topology.switches):
-        forwarding.bridge_came(dpid)
+        forwarding.bridge_connected(dpid)
     hosts.seen(MAC, PortKey(1, 1))
     changes = forwarding.update(topology, routes(topology), hosts)
     assert {change.value for change in changes if isinstance(change.key, Flood)} == {()}
@@ -87,9 +87,9 @@ def test_only_what_has_changed_is_said():
     assert {c.dpid for c in forwarding.host(routes(topology), other, PortKey(2, 1))} == {1, 2, 101, 102}
     gone = forwarding.host(routes(topology), other, None)
     assert gone and all(change.value is None for change in gone)
-    forwarding.bridge_gone(2)
-    assert forwarding.flood(2) == ()
-    forwarding.bridge_came(2)
+    forwarding.bridge_disconnected(2)
+    assert forwarding.flood_ports(2) == ()
+    forwarding.bridge_connected(2)
     changes = forwarding.update(topology, routes(topology), hosts) + finish(forwarding)
     assert {change.dpid for change in changes} == {2}
 
@@ -97,7 +97,7 @@ def test_only_what_has_changed_is_said():
 def test_a_dead_link_changes_the_rules_that_use_it_and_no_others():
     topology, forwarding, hosts = fabric(), Forwarding(), HostTable()
     for dpid in topology.switches:
-        forwarding.bridge_came(dpid)
+        forwarding.bridge_connected(dpid)
     hosts.seen(MAC, PortKey(1, 1))
     forwarding.update(topology, routes(topology), hosts)
     finish(forwarding)
@@ -112,7 +112,7 @@ def test_a_dead_link_changes_the_rules_that_use_it_and_no_others():
 def test_a_host_that_not_all_may_know_yet_is_told_of_with_the_second_step():
     topology, forwarding, hosts = fabric(), Forwarding(), HostTable()
     for dpid in topology.switches:
-        forwarding.bridge_came(dpid)
+        forwarding.bridge_connected(dpid)
     forwarding.update(topology, routes(topology), ())
     finish(forwarding)
     assert forwarding.unconfirmed is None
@@ -141,10 +141,10 @@ def test_old_and_new_floods_together_never_loop():
     """Each bridge in turn may already be at the first step of the change: no mixture has a loop."""
     topology, forwarding = fabric(spines=3), Forwarding()
     for dpid in sorted(topology.switches):
-        forwarding.bridge_came(dpid)
+        forwarding.bridge_connected(dpid)
     forwarding.update(topology, routes(topology), ())
     finish(forwarding)
-    before = {dpid: forwarding.flood(dpid) for dpid in topology.switches}
+    before = {dpid: forwarding.flood_ports(dpid) for dpid in topology.switches}
     spine = next(d for d in (101, 102, 103) if len(before[d]) == 2)
     topology.port_changed(PortKey(1, spine - 50), False, 10.0)
     changes = forwarding.update(topology, routes(topology), ())

@@ -99,8 +99,8 @@ def test_a_switch_that_goes_takes_its_links_and_comes_back_with_its_roles(topolo
 
 def test_switches_that_have_gone_are_remembered_within_bounds(monkeypatch):
     """Anybody can connect with any id, and go."""
-    monkeypatch.setattr(module, "_MOST_GONE", 3)
-    monkeypatch.setattr(module, "_MOST_GONE_PORTS", 8)
+    monkeypatch.setattr(module, "_MAX_GONE", 3)
+    monkeypatch.setattr(module, "_MAX_GONE_PORTS", 8)
     topology = Topology(1.0)
     forgotten = []
     for dpid, ports in ((1, 2), (2, 2), (3, 2), (4, 2), (5, 3)):
