@@ -16,11 +16,11 @@ if _ROOT not in sys.path:
 
 from mininet.topo import Topo  # noqa: E402
 
+from mininet_topos.custom import HOSTS, LINKS, SWITCHES  # noqa: E402
 from mininet_topos.delays import DelayLine  # noqa: E402
 from mininet_topos.hosts import FairQHost  # noqa: E402
 from mininet_topos.links import ShallowLink, check_queue  # noqa: E402
 from mininet_topos.plans import Dumbbell  # noqa: E402
-from mininet_topos.switch import FairQSwitch  # noqa: E402
 
 
 class DumbbellTopo(Topo):
@@ -62,6 +62,4 @@ class DumbbellTopo(Topo):
 
 
 topos = {"dumbbell": DumbbellTopo}
-switches = {"fairq": FairQSwitch}
-hosts = {"fairq": FairQHost}
-links = {"shallow": ShallowLink}
+switches, hosts, links = SWITCHES, HOSTS, LINKS

@@ -17,11 +17,11 @@ if _ROOT not in sys.path:
 
 from mininet.topo import Topo  # noqa: E402
 
+from mininet_topos.custom import HOSTS, LINKS, SWITCHES  # noqa: E402
 from mininet_topos.delays import DelayLine  # noqa: E402
 from mininet_topos.hosts import FairQHost  # noqa: E402
 from mininet_topos.links import ShallowLink  # noqa: E402
 from mininet_topos.plans import Incast  # noqa: E402
-from mininet_topos.switch import FairQSwitch  # noqa: E402
 
 
 class IncastTopo(Topo):
@@ -52,6 +52,4 @@ class IncastTopo(Topo):
 
 
 topos = {"incast": IncastTopo}
-switches = {"fairq": FairQSwitch}
-hosts = {"fairq": FairQHost}
-links = {"shallow": ShallowLink}
+switches, hosts, links = SWITCHES, HOSTS, LINKS

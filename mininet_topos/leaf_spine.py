@@ -16,11 +16,11 @@ if _ROOT not in sys.path:
 
 from mininet.topo import Topo  # noqa: E402
 
+from mininet_topos.custom import HOSTS, LINKS, SWITCHES  # noqa: E402
 from mininet_topos.delays import DelayLine  # noqa: E402
 from mininet_topos.hosts import FairQHost  # noqa: E402
 from mininet_topos.links import FabricQueues, ShallowLink  # noqa: E402
 from mininet_topos.plans import LeafSpine  # noqa: E402
-from mininet_topos.switch import FairQSwitch  # noqa: E402
 
 
 class LeafSpineTopo(Topo):
@@ -92,6 +92,4 @@ class LeafSpineTopo(Topo):
 
 
 topos = {"leafspine": LeafSpineTopo}
-switches = {"fairq": FairQSwitch}
-hosts = {"fairq": FairQHost}
-links = {"shallow": ShallowLink}
+switches, hosts, links = SWITCHES, HOSTS, LINKS

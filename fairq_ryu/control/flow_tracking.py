@@ -39,6 +39,7 @@ from fairq_ryu.channel import flow_records
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.worker import Worker
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowState, FlowTable, SeenFlow
 from fairq_ryu.fabric.topology.paths import Assigned
 from fairq_ryu.model import FlowKey, PortKey, TcpSegment
@@ -62,7 +63,7 @@ class FlowTracker:
         self._windows = windows
         self._log = log
         self._copies: deque[tuple[parse.Frame, TcpSegment, PortKey, float]] = deque()
-        self._queued = hub.Event()
+        self._worker = Worker(self.drain)
 
     # Copies
 
@@ -75,14 +76,11 @@ class FlowTracker:
             first, its_segment, port, received = self._copies.popleft()
             self.apply_segment(first, its_segment, port, now, received)
         self._copies.append((frame, segment, in_port, now))
-        self._queued.set()
+        self._worker.wake()
 
     def run(self) -> None:
         """The worker: apply copies as they come."""
-        while True:
-            self._queued.wait()
-            self._queued.clear()
-            self.drain()
+        self._worker.run()
 
     def drain(self) -> None:
         """Apply all queued copies, and let other greenlets run in between."""

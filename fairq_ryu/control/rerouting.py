@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import time
 
-from ryu.lib import hub
-
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.worker import Worker
 
 _DELAY = 0.01
 
@@ -32,21 +31,20 @@ class Rerouting:
         self._windows = windows
         self._tracker = tracker
         self._reporter = reporter
-        self._changed = hub.Event()
+        self._worker = Worker(self._refresh_if_stale, _DELAY)
 
     def notify(self) -> None:
         """Something has happened that may have changed the network."""
         if self._fabric.stale:
-            self._changed.set()
+            self._worker.wake()
 
     def run(self) -> None:
         """The worker: compute routes after each group of changes."""
-        while True:
-            self._changed.wait()
-            hub.sleep(_DELAY)
-            self._changed.clear()
-            if self._fabric.stale:
-                self.refresh(time.monotonic())
+        self._worker.run()
+
+    def _refresh_if_stale(self) -> None:
+        if self._fabric.stale:
+            self.refresh(time.monotonic())
 
     def refresh(self, now: float) -> None:
         """Compute the routes, install them, and move connections."""

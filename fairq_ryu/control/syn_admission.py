@@ -35,6 +35,7 @@ from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.syn_queue import SynQueue
 from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.worker import Worker
 from fairq_ryu.fabric.topology.paths import Assigned
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow.pipeline import Datapath
@@ -54,7 +55,7 @@ class SynAdmission:
         self._tracker = tracker
         self._log = log
         self._queue: SynQueue[tuple[Datapath, parse.Frame, bytes, PortKey, float]] = SynQueue()
-        self._queued = hub.Event()
+        self._worker = Worker(self.drain)
 
     def hold(self, datapath: Datapath, frame: parse.Frame, data: bytes, in_port: PortKey, now: float) -> None:
         """Queue a SYN that a bridge holds."""
@@ -65,14 +66,11 @@ class SynAdmission:
             return
         deadline = None if frame.tcp is None else self._windows.deadline_of(frame.tcp.key, now)
         self._queue.add((datapath, frame, data, in_port, now), in_port, deadline, now)
-        self._queued.set()
+        self._worker.wake()
 
     def run(self) -> None:
         """The worker: admit SYNs as they come."""
-        while True:
-            self._queued.wait()
-            self._queued.clear()
-            self.drain()
+        self._worker.run()
 
     def drain(self) -> None:
         """Admit all queued SYNs, and let other greenlets run after each."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairq_ryu.control import flow_tracking, syn_admission
+from fairq_ryu.control import flow_tracking, syn_admission, worker
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.syn_admission import SynAdmission
 from fairq_ryu.packet.parse import Frame
@@ -48,9 +48,9 @@ class Holding:
         self.meanwhile: Callable[[], Any] = lambda: None
         self.now = 11.0
         self.clock: Callable[[], float] = lambda: self.now
+        monkeypatch.setattr(worker, "hub", SimpleNamespace(Event=Bell))
         for module in (flow_tracking, syn_admission):
-            hub = SimpleNamespace(sleep=lambda _: self.meanwhile(), Event=Bell)
-            monkeypatch.setattr(module, "hub", hub)
+            monkeypatch.setattr(module, "hub", SimpleNamespace(sleep=lambda _: self.meanwhile()))
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.clock()))
         site.fabric.tick(10.0)
         for mac, port in ((CLIENT_MAC, A), (SERVER_MAC, B)):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from fairq_ryu.agent import layout
+from fairq_ryu.agent.libbpf import BpfObject
 
 # Priorities of the tc egress filters, which run in this order. They are high, so that filters of others see a
 # packet first; a filter left by a dead agent is recognised by them.
@@ -48,3 +50,24 @@ class Program(Protocol):
 
     def close(self) -> None:
         """Detach and free. A second call does nothing."""
+
+
+class FilterProgram(ABC):
+    """A program with a tc filter on each of its ports, ``_ports``, from which it has to be detached."""
+
+    def __init__(self, lib: Any) -> None:
+        self._lib = lib
+        self._object: BpfObject | None = None
+        self._ports: set[int] = set()
+
+    @abstractmethod
+    def remove_port(self, ifindex: int) -> None:
+        """As :meth:`Program.remove_port`; the port is then none of ``_ports``."""
+
+    def close(self) -> None:
+        """Detach from every port and free program and maps. A second call does nothing."""
+        for ifindex in list(self._ports):
+            self.remove_port(ifindex)
+        if self._object is not None:
+            self._object.close()
+        self._object = None

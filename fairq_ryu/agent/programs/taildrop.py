@@ -13,24 +13,22 @@ from ctypes import c_uint32
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfObject, load_library
-from fairq_ryu.agent.programs.program import TAILDROP_PRIORITY
+from fairq_ryu.agent.programs.program import TAILDROP_PRIORITY, FilterProgram
 from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.tc import TcFilter
 
 
-class TailDrop:
+class TailDrop(FilterProgram):
     """``taildrop.bpf.o`` at tc egress of ports, with a queue program of its own that counts their backlog."""
 
     def __init__(self, limits: Mapping[int, int]) -> None:
         """``limits``: by interface index, what its queue holds, bytes. The queues must be empty when their
         ports are added. Raises :class:`UserError` where the machine cannot run eBPF programs.
         """
+        super().__init__(load_library())
         self._limits = dict(limits)
-        self._lib = load_library()
         self._filter = TcFilter(self._lib, TAILDROP_PRIORITY)
         self._queue = QueueProgram(self._lib, max(1, len(self._limits)))
-        self._object: BpfObject | None = None
-        self._ports: set[int] = set()
 
     def load(self) -> None:
         """Load the programs. Raises :class:`UserError` or :class:`BpfError`; then nothing is left."""
@@ -68,11 +66,7 @@ class TailDrop:
 
     def close(self) -> None:
         """Remove the programs from the ports and free them. A second call does nothing."""
-        for ifindex in list(self._ports):
-            self.remove_port(ifindex)
-        if self._object is not None:
-            self._object.close()
-        self._object = None
+        super().close()
         self._queue.close()
 
 

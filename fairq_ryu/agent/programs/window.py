@@ -16,14 +16,14 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfObject, Map, program_maps
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.flow_map import FlowMap, segment_state
-from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, ProgramLimits
+from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, FilterProgram, ProgramLimits
 from fairq_ryu.agent.tc import OwnFilter
 from fairq_ryu.model import FlowKey, SegmentState, WindowRule
 
 _ZERO = c_uint32(0)
 
 
-class WindowProgram:
+class WindowProgram(FilterProgram):
     """``window.bpf.o`` at tc egress of ports, its rules, its counters and its flow map.
 
     Bounded: the flow map forgets the flow that was silent longest when it is full; rules and ports have as
@@ -32,10 +32,9 @@ class WindowProgram:
 
     def __init__(self, lib: Any, limits: ProgramLimits, first_ports: Iterable[int]) -> None:
         """``first_ports``: interfaces on which a dead agent may have left its program, with a flow map."""
-        self._lib, self._limits, self._first_ports = lib, limits, tuple(first_ports)
+        super().__init__(lib)
+        self._limits, self._first_ports = limits, tuple(first_ports)
         self._filter = OwnFilter(lib, WINDOW_PRIORITY)
-        self._object: BpfObject | None = None
-        self._ports: set[int] = set()
         self._flow_rule_count = 0
         self._active: dict[int, tuple[int, int]] = {}
         self._created = 0  # flow map entries that no present port has counted
@@ -128,14 +127,6 @@ class WindowProgram:
             table.delete(c_uint32(ifindex))
         self._active.pop(ifindex, None)
         self._ports.discard(ifindex)
-
-    def close(self) -> None:
-        """Detach from every port and free program and maps. A second call does nothing."""
-        for ifindex in list(self._ports):
-            self.remove_port(ifindex)
-        if self._object is not None:
-            self._object.close()
-        self._object = None
 
     # Rules
 

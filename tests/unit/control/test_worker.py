@@ -1,0 +1,71 @@
+"""The worker: wakes that come before the call are one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from fairq_ryu.control import worker
+from fairq_ryu.control.worker import Worker
+from tests.unit.holding import Bell, Idle
+
+
+class Hub:
+    """Stands for ryu.lib.hub; ``asleep`` happens during a sleep."""
+
+    Event = Bell
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+        self.asleep: Callable[[], object] = lambda: None
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.asleep()
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
+    hub = Hub()
+    monkeypatch.setattr(worker, "hub", hub)
+    return hub
+
+
+def run(worker: Worker) -> None:
+    with pytest.raises(Idle):
+        worker.run()
+
+
+def test_it_works_only_after_a_wake_and_once_for_several(hub):
+    calls: list[int] = []
+    idle = Worker(lambda: calls.append(1))
+    run(idle)
+    assert calls == []
+    idle.wake()
+    idle.wake()
+    run(idle)
+    assert calls == [1] and hub.slept == []
+
+
+def test_a_wake_during_the_work_is_not_lost(hub):
+    calls: list[int] = []
+
+    def work() -> None:
+        calls.append(len(calls))
+        if len(calls) == 1:
+            busy.wake()
+
+    busy = Worker(work)
+    busy.wake()
+    run(busy)
+    assert calls == [0, 1]
+
+
+def test_wakes_during_the_delay_belong_to_the_same_group(hub):
+    calls: list[int] = []
+    grouped = Worker(lambda: calls.append(1), 0.25)
+    hub.asleep = grouped.wake
+    grouped.wake()
+    run(grouped)
+    assert calls == [1] and hub.slept == [0.25]
