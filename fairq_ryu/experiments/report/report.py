@@ -52,7 +52,7 @@ def write(whole: Mapping[str, Any], directory: Path) -> list[Path]:
     embedded: list[tuple[str, str]] = []
     with matplotlib.rc_context(STYLE):
         for picture in registry.of_result(whole["scenario"]).pictures():
-            figure = picture.draw(policies, whole["scenario"])
+            figure = picture.figure(policies, whole["scenario"])
             if figure is None:
                 continue
             for format in _FORMATS:

@@ -1,6 +1,7 @@
 """How pictures of a report look, and the pictures that several workloads have.
 
-Needs matplotlib, which takes a second to load: only a report imports pictures.
+A picture draws the policies that have its figures; without any there is no picture. Needs matplotlib, which
+takes a second to load: only a report imports pictures.
 """
 
 from __future__ import annotations
@@ -15,10 +16,32 @@ _COLOURS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _LINES = ["-", "--", "-.", ":"]
 _SIZE = (6.4, 4.0)  # inches
 STYLE = {"font.size": 11, "axes.grid": True, "grid.alpha": 0.3, "svg.hashsalt": "fairq", "pdf.fonttype": 42}
+# Part of the distance between two groups of bars that the bars of a group take together.
+_BARS = 0.8
 
 Policy = Mapping[str, Any]
-Draw = Callable[[Sequence[Policy], Mapping[str, Any]], Figure | None]
-"""Draws the figures of all policies that did not fail, from these and the scenario; None without any."""
+
+
+class Shown(NamedTuple):
+    """A policy in a picture."""
+
+    figures: Policy
+    colour: str
+    line: str
+
+    @property
+    def name(self) -> str:
+        """The name of the policy."""
+        return str(self.figures["policy"])
+
+    @property
+    def curve(self) -> dict[str, Any]:
+        """The options of a curve of this policy."""
+        return {"label": self.name, "color": self.colour, "linestyle": self.line, "linewidth": 2}
+
+
+Draw = Callable[[Any, Sequence[Shown], Mapping[str, Any]], None]
+"""Draws the figures of the policies on axes; the last argument is the scenario."""
 
 
 class Picture(NamedTuple):
@@ -27,99 +50,127 @@ class Picture(NamedTuple):
     name: str
     """of its files"""
     caption: str
-    counted: bool
-    """whether it shows the counted rounds only, and not the whole phase"""
+    shows: Callable[[Policy], Any]
+    """whether a policy has the figures that it draws"""
     draw: Draw
+    counted: bool = False
+    """whether it shows the counted rounds only, and not the whole phase"""
+
+    def figure(self, policies: Sequence[Policy], scenario: Mapping[str, Any]) -> Figure | None:
+        """Draw the policies, none of which failed; None if none has the figures."""
+        shown = [
+            Shown(each, _COLOURS[place % len(_COLOURS)], _LINES[place % len(_LINES)])
+            for place, each in enumerate(policies)
+            if self.shows(each)
+        ]
+        if not shown:
+            return None
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        self.draw(figure.add_subplot(), shown, scenario)
+        return figure
 
 
-def new_figure() -> tuple[Figure, Any]:
-    """A figure and its axes."""
-    figure = Figure(figsize=_SIZE, layout="constrained")
-    return figure, figure.add_subplot()
+def distribution(axes: Any, policy: Shown, values: Sequence[float], total: int) -> None:
+    """The share of ``total`` that is at most a value; values that are missing keep the curve below 1."""
+    shares = [(rank + 1) / total for rank in range(len(values))]
+    axes.step(sorted(values), shares, where="post", **policy.curve)
+    axes.set_ylim(0, 1.01)
 
 
-def look(place: int) -> dict[str, Any]:
-    """Colour and line style of the policy with this index."""
-    return {"color": _COLOURS[place % len(_COLOURS)], "linestyle": _LINES[place % len(_LINES)]}
+def offset(place: int, count: int) -> float:
+    """Distance from the middle of a group to the bar with this index, one of ``count``."""
+    return (place - (count - 1) / 2) * _BARS / count
 
 
-def queue(policies: Sequence[Policy], scenario: Mapping[str, Any]) -> Figure | None:
+def bars(
+    axes: Any,
+    shown: Sequence[Shown],
+    values: Callable[[Policy], Sequence[float]],
+    label: Callable[[Policy], str],
+    first: int = 1,
+) -> list[Any]:
+    """Groups of bars at ``first`` and the numbers after it, a bar of each policy in each group; returns the
+    bars of each policy.
+    """
+    drawn = []
+    for place, each in enumerate(shown):
+        heights = values(each.figures)
+        drawn.append(
+            axes.bar(
+                [number + first + offset(place, len(shown)) for number in range(len(heights))],
+                heights,
+                width=_BARS / len(shown),
+                color=each.colour,
+                label=f"{each.name}{label(each.figures)}",
+            )
+        )
+    axes.grid(axis="x", visible=False)
+    return drawn
+
+
+def _queue(axes: Any, shown: Sequence[Shown], scenario: Mapping[str, Any]) -> None:
     """Share of the time in which the bottleneck's queue was at most this deep."""
-    shown = [each for each in policies if each["queue"]["rounds"] and each["queue"]["rounds"]["histogram"]]
-    if not shown:
-        return None
-    figure, axes = new_figure()
     for each in shown:
-        histogram = each["queue"]["rounds"]["histogram"]
+        histogram = each.figures["queue"]["rounds"]["histogram"]
         total = sum(ns for _low, _high, ns in histogram)
         depths, shares, passed = [histogram[0][0] / 1000], [0.0], 0.0
         for _low, high, ns in histogram:
             passed += ns
             depths.append(high / 1000)
             shares.append(passed / total)
-        axes.plot(depths, shares, label=each["policy"], linewidth=2, **look(policies.index(each)))
+        axes.plot(depths, shares, **each.curve)
     axes.axvline(scenario["buffer_bytes"] / 1000, color="0.5", linewidth=1)
     axes.set_ylim(0, 1.01)
     axes.set_xlabel("bottleneck queue [kB]; the line is the buffer")
     axes.set_ylabel("share of time")
     axes.legend()
-    return figure
 
 
-def goodput(policies: Sequence[Policy], _scenario: Mapping[str, Any]) -> Figure | None:
+def _goodput(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> None:
     """Goodput of each elephant."""
-    shown = [each for each in policies if each.get("elephants")]
-    if not shown:
-        return None
-    figure, axes = new_figure()
-    width = 0.8 / len(shown)
-    for place, each in enumerate(shown):
-        values = each["elephants"]["goodput_mbit"]
-        axes.bar(
-            [number + 1 + (place - (len(shown) - 1) / 2) * width for number in range(len(values))],
-            values,
-            width=width,
-            color=look(policies.index(each))["color"],
-            label=f"{each['policy']}: {sum(values):.1f} in sum, Jain's index {each['elephants']['jain']:.3f}",
-        )
+
+    def label(policy: Policy) -> str:
+        elephants = policy["elephants"]
+        return f": {sum(elephants['goodput_mbit']):.1f} in sum, Jain's index {elephants['jain']:.3f}"
+
+    bars(axes, shown, lambda policy: policy["elephants"]["goodput_mbit"], label)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("elephant")
     axes.set_ylabel("goodput [Mbit/s]")
-    axes.grid(axis="x", visible=False)
-    figure.legend(loc="outside upper center", fontsize="small")
-    return figure
+    axes.figure.legend(loc="outside upper center", fontsize="small")
 
 
-def phases(policies: Sequence[Policy], _scenario: Mapping[str, Any]) -> Figure | None:
+def _phases(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> None:
     """Goodput of all elephants before, during and after mice or a flood."""
-    names = [("before", "alone_sum_mbit"), ("during", "goodput_sum_mbit"), ("after", "after_sum_mbit")]
-    shown = [each for each in policies if (each.get("elephants") or {}).get("after_sum_mbit") is not None]
-    if not shown:
-        return None
-    figure, axes = new_figure()
-    width = 0.8 / len(shown)
-    for place, each in enumerate(shown):
-        bars = axes.bar(
-            [number + (place - (len(shown) - 1) / 2) * width for number in range(len(names))],
-            [each["elephants"][key] or 0 for _name, key in names],
-            width=width,
-            color=look(policies.index(each))["color"],
-            label=each["policy"],
-        )
-        axes.bar_label(bars, fmt="%.0f", padding=2)
-    axes.set_xticks(range(len(names)), [name for name, _key in names])
+    phases = {"before": "alone_sum_mbit", "during": "goodput_sum_mbit", "after": "after_sum_mbit"}
+
+    def goodputs(policy: Policy) -> list[float]:
+        return [policy["elephants"][key] or 0 for key in phases.values()]
+
+    for drawn in bars(axes, shown, goodputs, lambda _policy: "", first=0):
+        axes.bar_label(drawn, fmt="%.0f", padding=2)
+    axes.set_xticks(range(len(phases)), phases)
     axes.set_ylabel("goodput of all elephants [Mbit/s]")
-    axes.grid(axis="x", visible=False)
-    figure.legend(loc="outside upper center", ncols=len(shown), fontsize="small")
-    return figure
+    axes.figure.legend(loc="outside upper center", ncols=len(shown), fontsize="small")
 
 
 QUEUE = Picture(
-    "queue", "Time at each depth of the bottleneck's queue, during the rounds", counted=False, draw=queue
+    "queue",
+    "Time at each depth of the bottleneck's queue, during the rounds",
+    shows=lambda policy: policy["queue"]["rounds"] and policy["queue"]["rounds"]["histogram"],
+    draw=_queue,
 )
-GOODPUT = Picture("goodput", "Goodput of the elephants", counted=False, draw=goodput)
+GOODPUT = Picture(
+    "goodput",
+    "Goodput of the elephants",
+    shows=lambda policy: policy.get("elephants"),
+    draw=_goodput,
+)
 PHASES = Picture(
-    "phases", "Goodput of all elephants before, during and afterwards", counted=False, draw=phases
+    "phases",
+    "Goodput of all elephants before, during and afterwards",
+    shows=lambda policy: (policy.get("elephants") or {}).get("after_sum_mbit") is not None,
+    draw=_phases,
 )
 ELEPHANTS = (GOODPUT, PHASES)
 """Of the elephants of any workload."""

@@ -2,73 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from matplotlib.figure import Figure
+from fairq_ryu.experiments.workloads.common import pictures as common
+from fairq_ryu.experiments.workloads.common.pictures import Picture, Policy, Shown
 
-from fairq_ryu.experiments.workloads.common.pictures import QUEUE, Picture, Policy, look, new_figure
+
+def _has_rounds(policy: Policy) -> Any:
+    return policy.get("fanin")
 
 
-def missed(policies: Sequence[Policy], _scenario: Mapping[str, Any]) -> Figure | None:
-    """Share of the deadlines that were missed, by the number of flows of each application."""
-    shown = [each for each in policies if each.get("fanin") and each["fanin"]["deadlines"]]
-    if not shown:
-        return None
-    figure, axes = new_figure()
+def _has_deadlines(policy: Policy) -> Any:
+    return policy.get("fanin") and policy["fanin"]["deadlines"]
+
+
+def _by_senders(
+    axes: Any, shown: Sequence[Shown], value: Callable[[Mapping[str, Any]], float], label: str
+) -> None:
+    """A value of each entry of the sweep, by the number of flows of each application."""
     for each in shown:
-        sweep = each["fanin"]["sweep"]
-        axes.plot(
-            [entry["n"] for entry in sweep],
-            [100 * entry["missed"] / entry["deadlines"] for entry in sweep],
-            marker="o",
-            linewidth=2,
-            label=each["policy"],
-            **look(policies.index(each)),
-        )
+        sweep = each.figures["fanin"]["sweep"]
+        axes.plot([entry["n"] for entry in sweep], list(map(value, sweep)), marker="o", **each.curve)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("senders of each application")
-    axes.set_ylabel("deadlines missed [%]")
+    axes.set_ylabel(label)
+
+
+def _missed(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> None:
+    """Share of the deadlines that were missed."""
+    _by_senders(axes, shown, lambda entry: 100 * entry["missed"] / entry["deadlines"], "deadlines missed [%]")
     axes.legend()
-    return figure
 
 
-def last_byte(policies: Sequence[Policy], _scenario: Mapping[str, Any]) -> Figure | None:
-    """Median of the time to the last byte of a round, by the number of flows; with one number, all rounds."""
-    shown = [each for each in policies if each.get("fanin")]
-    if not shown:
-        return None
-    figure, axes = new_figure()
-    if len(shown[0]["fanin"]["sweep"]) == 1:
+def _last_byte(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> None:
+    """Median of the time to the last byte of a round; with one number of flows, the times of all rounds."""
+    if len(shown[0].figures["fanin"]["sweep"]) == 1:
         for each in shown:
-            times = sorted(each["fanin"]["sweep"][0]["last_byte_list_ms"])
-            shares = [(rank + 1) / len(times) for rank in range(len(times))]
-            axes.step(
-                times, shares, where="post", linewidth=2, label=each["policy"], **look(policies.index(each))
-            )
-        axes.set_ylim(0, 1.01)
+            times = each.figures["fanin"]["sweep"][0]["last_byte_list_ms"]
+            common.distribution(axes, each, times, len(times))
         axes.set_xlabel("from the start of a round to its last byte [ms]")
         axes.set_ylabel("share of rounds")
     else:
-        for each in shown:
-            sweep = each["fanin"]["sweep"]
-            axes.plot(
-                [entry["n"] for entry in sweep],
-                [entry["last_byte_ms"]["p50"] for entry in sweep],
-                marker="o",
-                linewidth=2,
-                label=each["policy"],
-                **look(policies.index(each)),
-            )
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel("senders of each application")
-        axes.set_ylabel("last byte of the median round [ms]")
+        _by_senders(
+            axes, shown, lambda entry: entry["last_byte_ms"]["p50"], "last byte of the median round [ms]"
+        )
     axes.legend()
-    return figure
 
 
 PICTURES = (
-    Picture("missed", "Deadlines missed", counted=False, draw=missed),
-    Picture("last_byte", "Last byte of each round", counted=False, draw=last_byte),
-    QUEUE,
+    Picture("missed", "Deadlines missed", _has_deadlines, _missed),
+    Picture("last_byte", "Last byte of each round", _has_rounds, _last_byte),
+    common.QUEUE,
 )

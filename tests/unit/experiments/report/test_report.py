@@ -297,7 +297,7 @@ def test_what_is_wrong_with_a_policy_s_figures_stands_on_the_page(directory):
 
 def test_the_tail_is_dots_on_its_logarithmic_axis(directory):
     whole = result.load(directory)
-    (axes,) = pictures.p99(whole["policies"], whole["scenario"]).axes
+    (axes,) = pictures.P99.figure(whole["policies"], whole["scenario"]).axes
     assert axes.get_yscale() == "log" and not axes.patches
     assert [line.get_ydata()[0] for line in axes.lines] == [
         each["mice"]["fct_ms"]["p99"] for each in whole["policies"]
