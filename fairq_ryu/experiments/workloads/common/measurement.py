@@ -5,21 +5,37 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from fairq_ryu.experiments.measure import machine, queues
 from fairq_ryu.experiments.measure.tcpinfo import namespace_counters
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.traffic.workers import RunError, Worker
+from fairq_ryu.experiments.workloads.common import rounds
 
 START_S = 20.0
 """Time limit for the start of a generator."""
 EVALUATION_S = 600.0
 """Time limit for the evaluation of a capture."""
+PROBE_BYTES = 1000
+"""Bytes of a flow that only shows that two hosts reach each other."""
+REACH_ATTEMPTS = 5
 Progress = Callable[[str, float], None]
 """Called with the name of the current step and the share of this policy's run that is done, 0 to 1."""
 S = TypeVar("S", bound=Scenario)
+T = TypeVar("T")
+
+
+class MadeRound(Protocol):
+    """A volley that has ended."""
+
+    @property
+    def stolen_percent(self) -> float:
+        """Share of all CPU time that the host took away during the volley."""
+
+
+R = TypeVar("R", bound=MadeRound)
 
 
 class Reading(NamedTuple):
@@ -176,6 +192,40 @@ class Measurement(Generic[S]):
         worker.ask("start", START_S, places=listed, directory=str(self._testbed.logs))
         return worker
 
+    # Rounds
+
+    def make_rounds(
+        self,
+        make: Callable[[int], R],
+        wanted: int,
+        interval_s: float,
+        before_s: float,
+        *,
+        prefix: str = "",
+        whole_intervals: bool = False,
+    ) -> list[R]:
+        """All rounds, including those that replace disturbed ones (:mod:`.rounds`).
+
+        ``make`` makes the round of a number, from 0. One starts every ``interval_s`` s, or later if the round
+        before it takes longer. ``before_s`` is the planned time before the first; ``prefix`` precedes the
+        round in progress messages. ``whole_intervals``: wait for the end of the last interval.
+        """
+        made: list[R] = []
+        stolen: list[float] = []
+        next_start = began = time.monotonic()
+        while len(made) < (needed := rounds.needed(stolen, wanted)):
+            # A volley starts at a random time: fixed times could coincide with the policy's own timer.
+            start = next_start + self._random.uniform(0, 0.1) * interval_s
+            time.sleep(max(0.0, start - time.monotonic()))
+            share = self.share_done(before_s + start - began, (needed - wanted) * interval_s)
+            self._progress(prefix + rounds.step(stolen, wanted), share)
+            made.append(make(len(made)))
+            stolen.append(made[-1].stolen_percent)
+            next_start = max(next_start + interval_s, time.monotonic())
+        if whole_intervals:
+            time.sleep(max(0.0, next_start - time.monotonic()))
+        return made
+
     # Time
 
     def share_done(self, elapsed: float, further: float = 0.0) -> float:
@@ -188,6 +238,30 @@ class Measurement(Generic[S]):
         while (passed := time.monotonic() - began) < duration:
             self._progress(step, self.share_done(before + passed))
             time.sleep(min(0.5, duration - passed))
+
+
+def stolen_during(volley: Callable[[], T]) -> tuple[T, float]:
+    """What ``volley`` returns, and the share of all CPU time that the host took away during it, percent."""
+    # Pauses do not count: time stolen in a pause delays no flow, and hides in its share what was stolen from
+    # a volley of 30 ms.
+    before = machine.cpu_times()
+    outcome = volley()
+    time.sleep(rounds.STOLEN_DELAY_S)
+    return outcome, machine.cpu_shares(before, machine.cpu_times())["stolen_percent"]
+
+
+def unreached(probe: Callable[[], list[T]]) -> list[T]:
+    """Call ``probe``, which returns the hosts that it does not reach, until it returns none, at most
+    `REACH_ATTEMPTS` times: the first segments may get lost while the network learns the hosts. Returns those
+    of the last call.
+    """
+    failed: list[T] = []
+    for attempt in range(REACH_ATTEMPTS):
+        failed = probe()
+        if not failed:
+            break
+        time.sleep(0.2 * attempt)
+    return failed
 
 
 def queue_between(

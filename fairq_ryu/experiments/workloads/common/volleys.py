@@ -11,7 +11,12 @@ from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.traffic.announcer import Announcer
 from fairq_ryu.experiments.traffic.flow_sender import HEADER
 from fairq_ryu.experiments.traffic.workers import RunError, Worker
-from fairq_ryu.experiments.workloads.common.measurement import START_S, Measurement
+from fairq_ryu.experiments.workloads.common.measurement import (
+    PROBE_BYTES,
+    START_S,
+    Measurement,
+    unreached,
+)
 from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
 
 LEAD_S = 0.1
@@ -20,7 +25,6 @@ CONNECT_S = 20.0
 """Time limit for opening prepared connections; it allows for two lost SYNs in a row."""
 ENDING_S = 2.0
 """After the last byte, a source waits this long for the end of its connection."""
-PROBE_BYTES = 1000
 
 
 @dataclass
@@ -63,20 +67,17 @@ class VolleyRunner:
         """Send a few bytes from each sender to each sink, so that hosts know each other's addresses.
         `RunError` when they do not arrive.
         """
-        for attempt in range(5):
-            flows = [
-                Flow(source, sink, PROBE_BYTES, seed=0)
-                for source in range(len(self._senders))
-                for sink in range(len(self._sinks))
-            ]
-            unreached = [each for each in self.run(flows, timeout=5.0) if each.ms is None]
-            if not unreached:
-                return
-            time.sleep(0.2 * attempt)
-        raise RunError(
-            f"{self._senders[unreached[0].flow.source]} cannot reach a receiver through the network:"
-            f" {unreached[0].error}"
-        )
+        flows = [
+            Flow(source, sink, PROBE_BYTES, seed=0)
+            for source in range(len(self._senders))
+            for sink in range(len(self._sinks))
+        ]
+        failed = unreached(lambda: [each for each in self.run(flows, timeout=5.0) if each.ms is None])
+        if failed:
+            raise RunError(
+                f"{self._senders[failed[0].flow.source]} cannot reach a receiver through the network:"
+                f" {failed[0].error}"
+            )
 
     def run(self, flows: Sequence[Flow], timeout: float, prepared: bool = False) -> list[Outcome]:
         """Start all flows together; returns when all have arrived, or after ``timeout`` s."""

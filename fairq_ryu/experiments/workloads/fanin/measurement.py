@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, NamedTuple
 
-from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.workloads.common import rounds
-from fairq_ryu.experiments.workloads.common.measurement import Measurement, Progress
+from fairq_ryu.experiments.workloads.common.measurement import Measurement, Progress, stolen_during
 from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
 from fairq_ryu.experiments.workloads.common.volleys import VolleyRunner
 from fairq_ryu.experiments.workloads.fanin import figures
@@ -20,7 +18,7 @@ class Round(NamedTuple):
 
     outcomes: list[Outcome]
     sender_timeouts: int
-    """retransmission timeouts in the senders' namespaces since the end of the round before"""
+    """retransmission timeouts in the senders' namespaces during the volley"""
     stolen_percent: float
     """of all CPU time during the volley"""
 
@@ -51,19 +49,15 @@ class Fanin(Measurement[FaninScenario]):
         """All rounds with ``number`` flows an application."""
         scenario = self._scenario
         before = self.reading()
-        made: list[Round] = []
-        stolen: list[float] = []
-        next_start = began = time.monotonic()
-        while len(made) < (needed := rounds.needed(stolen, scenario.rounds)):
-            start = next_start + self._random.uniform(0, 0.1) * scenario.round_interval_s
-            time.sleep(max(0.0, start - time.monotonic()))
-            further = (needed - scenario.rounds) * scenario.round_interval_s
-            step = f"{number} flows each, {rounds.step(stolen, scenario.rounds)}"
-            self._progress(step, self.share_done(place * self._rounds_s + start - began, further))
-            made.append(self._round(number))
-            stolen.append(made[-1].stolen_percent)
-            next_start = max(next_start + scenario.round_interval_s, time.monotonic())
+        made = self.make_rounds(
+            lambda _round: self._round(number),
+            scenario.rounds,
+            scenario.round_interval_s,
+            place * self._rounds_s,
+            prefix=f"{number} flows each, ",
+        )
         phase = self.since(before)
+        stolen = [each.stolen_percent for each in made]
         counted = rounds.counted(stolen, scenario.rounds)
         return {
             "n": number,
@@ -94,10 +88,9 @@ class Fanin(Measurement[FaninScenario]):
             for copy in range(number)
         ]
         timeouts = self.read_counters()["rto_timeouts"]
-        cpu_before = machine.cpu_times()
-        received = self._volleys.run(flows, scenario.round_timeout_s, scenario.prepared)
-        time.sleep(rounds.STOLEN_DELAY_S)
-        stolen_percent = machine.cpu_shares(cpu_before, machine.cpu_times())["stolen_percent"]
+        received, stolen_percent = stolen_during(
+            lambda: self._volleys.run(flows, scenario.round_timeout_s, scenario.prepared)
+        )
         return Round(received, self.read_counters()["rto_timeouts"] - timeouts, stolen_percent)
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.traffic.workers import RunError, ask_all
 from fairq_ryu.experiments.workloads.common import rounds
 from fairq_ryu.experiments.workloads.common.elephants import ElephantGroup, elephants_summary
-from fairq_ryu.experiments.workloads.common.measurement import Measurement, Progress
+from fairq_ryu.experiments.workloads.common.measurement import (
+    PROBE_BYTES,
+    Measurement,
+    Progress,
+    stolen_during,
+    unreached,
+)
 from fairq_ryu.experiments.workloads.incast.figures import Round, mice_of
 from fairq_ryu.experiments.workloads.incast.settings import IncastScenario
-
-PROBE_BYTES = 1000
 
 
 class Incast(Measurement[IncastScenario]):
@@ -86,54 +88,43 @@ class Incast(Measurement[IncastScenario]):
         """Fetch a few bytes from each sender, so that hosts know each other's addresses. `RunError` when the
         network does not carry them.
         """
-        for attempt in range(5):
-            answer = self._volley(
-                [self._mouse(sender, 0, PROBE_BYTES) for sender in range(len(self._servers))], 5.0
-            )
-            failed = [each for each in answer if each["error"]]
-            if not failed:
-                ask_all(self._servers, "report")  # forget the probes
-                return
-            time.sleep(0.2 * attempt)
-        name = self._senders[failed[0]["id"] % len(self._senders)]
-        raise RunError(f"{self._receiver} cannot fetch from {name} through the network: {failed[0]['error']}")
+
+        def failed_fetches() -> list[dict[str, Any]]:
+            mice = [self._mouse(sender, 0, PROBE_BYTES) for sender in range(len(self._servers))]
+            return [each for each in self._volley(mice, 5.0) if each["error"]]
+
+        failed = unreached(failed_fetches)
+        if failed:
+            name = self._senders[failed[0]["id"] % len(self._senders)]
+            reason = failed[0]["error"]
+            raise RunError(f"{self._receiver} cannot fetch from {name} through the network: {reason}")
+        ask_all(self._servers, "report")  # forget the probes
 
     def _rounds(self) -> list[Round]:
         """All rounds of mice, including those that replace disturbed ones."""
         scenario = self._scenario
-        before = scenario.warmup_s + scenario.elephants_only_s
-        made: list[Round] = []
         timeouts = self.read_counters()["rto_timeouts"]
-        next_start = began = time.monotonic()
-        stolen: list[float] = []
-        while len(made) < (needed := rounds.needed(stolen, scenario.rounds)):
-            # A volley starts at a random time: fixed times could coincide with the policy's own timer.
-            start = next_start + self._random.uniform(0, 0.1) * scenario.round_interval_s
-            time.sleep(max(0.0, start - time.monotonic()))
-            further = (needed - scenario.rounds) * scenario.round_interval_s
-            self._progress(
-                rounds.step(stolen, scenario.rounds), self.share_done(before + start - began, further)
-            )
+
+        def make(number: int) -> Round:
+            nonlocal timeouts
             mice = [
-                self._mouse(sender, len(made) * scenario.mice_per_sender + copy, scenario.mice_bytes)
+                self._mouse(sender, number * scenario.mice_per_sender + copy, scenario.mice_bytes)
                 for sender in range(scenario.senders)
                 for copy in range(scenario.mice_per_sender)
             ]
             self._random.shuffle(mice)
-            # Stolen time counts from here until the last mouse has ended. Most of the time since the end of
-            # the previous round was pause: time stolen there delays no mouse, and hides in its share what
-            # was stolen from a volley of 30 ms.
-            cpu_before = machine.cpu_times()
-            reports = self._volley(mice, scenario.round_timeout_s)
-            time.sleep(rounds.STOLEN_DELAY_S)
-            stolen_percent = machine.cpu_shares(cpu_before, machine.cpu_times())["stolen_percent"]
+            reports, stolen_percent = stolen_during(lambda: self._volley(mice, scenario.round_timeout_s))
             timeouts_before, timeouts = timeouts, self.read_counters()["rto_timeouts"]
-            made.append(Round(reports, timeouts - timeouts_before, stolen_percent))
-            stolen.append(stolen_percent)
-            next_start = max(next_start + scenario.round_interval_s, time.monotonic())
-        # Until the end of the last interval, so that every policy is measured over whole intervals.
-        time.sleep(max(0.0, next_start - time.monotonic()))
-        return made
+            return Round(reports, timeouts - timeouts_before, stolen_percent)
+
+        # Whole intervals, so that every policy is measured over the same time.
+        return self.make_rounds(
+            make,
+            scenario.rounds,
+            scenario.round_interval_s,
+            scenario.warmup_s + scenario.elephants_only_s,
+            whole_intervals=True,
+        )
 
     def _no_rounds(self) -> list[Round]:
         """Wait for as long as the rounds would take, without mice."""

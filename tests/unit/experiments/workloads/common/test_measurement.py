@@ -1,7 +1,11 @@
+import random
+from types import SimpleNamespace
+
 import pytest
 
 from fairq_ryu.experiments.traffic.workers import RunError
-from fairq_ryu.experiments.workloads.common.measurement import Integrity
+from fairq_ryu.experiments.workloads.common import measurement
+from fairq_ryu.experiments.workloads.common.measurement import Integrity, Measurement, unreached
 
 
 def test_one_altered_flow_fails_the_run():
@@ -11,3 +15,75 @@ def test_one_altered_flow_fails_the_run():
     integrity.flow(False)
     with pytest.raises(RunError, match="1 of 2 flows delivered other bytes"):
         integrity.check()
+
+
+class Rounds(Measurement):
+    """Makes rounds without a network, by a clock of its own."""
+
+    def __init__(self):
+        self._random = random.Random(1)
+        self._expected_s = 20.0
+        self.steps = []
+        self._progress = lambda step, share: self.steps.append((step, share))
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that have passed; a sleep takes as long as it is asked to."""
+    passed = [0.0]
+    monkeypatch.setattr(measurement.time, "monotonic", lambda: passed[0])
+    monkeypatch.setattr(measurement.time, "sleep", lambda seconds: passed.__setitem__(0, passed[0] + seconds))
+    return passed
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_rounds_start_at_their_intervals_and_replace_disturbed_ones(clock, whole):
+    running, starts = Rounds(), []
+    stolen = [0.0, 50.0, 0.0, 0.0]
+
+    def make(number):
+        starts.append(clock[0])
+        clock[0] += 0.5
+        return SimpleNamespace(number=number, stolen_percent=stolen[number])
+
+    made = running.make_rounds(make, 3, 2.0, 4.0, prefix="8 flows, ", whole_intervals=whole)
+    assert [each.number for each in made] == [0, 1, 2, 3]
+    assert [step for step, _share in running.steps] == [
+        "8 flows, round 1 of 3", "8 flows, round 2 of 3", "8 flows, round 3 of 3",
+        "8 flows, round 4, the host disturbed 1",
+    ]  # fmt: skip
+    # A tenth of the interval is random.
+    assert all(2.0 * number <= start <= 2.0 * number + 0.2 for number, start in enumerate(starts))
+    assert [share for _step, share in running.steps] == pytest.approx(
+        [(4.0 + start) / expected for start, expected in zip(starts, (20.0, 20.0, 22.0, 22.0), strict=True)]
+    )
+    assert clock[0] == (8.0 if whole else starts[-1] + 0.5)
+
+
+def test_a_round_that_takes_longer_delays_those_after_it(clock):
+    starts = []
+
+    def make(number):
+        starts.append(clock[0])
+        clock[0] += 0.5 if number else 5.0
+        return SimpleNamespace(stolen_percent=0.0)
+
+    Rounds().make_rounds(make, 3, 2.0, 0.0)
+    second = starts[0] + 5.0
+    assert second <= starts[1] <= second + 0.2
+    assert second + 2.0 <= starts[2] <= second + 2.2
+
+
+@pytest.mark.parametrize(
+    ("answers", "calls", "left"),
+    [([[]], 1, []), ([["h1", "h2"], ["h2"], []], 3, []), ([["h1"]] * 9, 5, ["h1"])],
+)
+def test_hosts_are_probed_until_all_are_reached(clock, answers, calls, left):
+    called = []
+
+    def probe():
+        called.append(clock[0])
+        return answers[len(called) - 1]
+
+    assert unreached(probe) == left
+    assert len(called) == calls

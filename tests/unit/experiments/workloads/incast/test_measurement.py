@@ -2,6 +2,7 @@ import random
 
 import pytest
 
+from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.workloads.incast import measurement
 
 
@@ -41,7 +42,7 @@ def incast(monkeypatch):
         made_incast._targets = [{}, {}]
         monkeypatch.setattr(made_incast, "_volley", clock.volley)
         monkeypatch.setattr(made_incast, "read_counters", lambda: {"rto_timeouts": clock.timeouts})
-        monkeypatch.setattr(measurement.machine, "cpu_times", clock.cpu_times)
+        monkeypatch.setattr(machine, "cpu_times", clock.cpu_times)
         return made_incast, clock, said
 
     return make
