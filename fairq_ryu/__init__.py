@@ -1,6 +1,6 @@
 """FairQ for stock Open vSwitch: shorter queues for data-centre TCP, from the network alone.
 
-``fairq_ryu.announce(...)`` tells a controller of a flow that is to come (:func:`fairq_ryu.client.announce`).
+``fairq_ryu.announce(...)`` announces a flow to a controller (:func:`fairq_ryu.client.announce`).
 """
 
 from __future__ import annotations

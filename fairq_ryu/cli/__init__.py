@@ -1,5 +1,5 @@
 """The command ``fairq`` with its subcommands.
 
-May import everything; nothing imports it.
+May import agent, client, config, experiments, errors and rich; nothing imports it.
 A subcommand is a module in commands/ and an entry of COMMANDS in main.py.
 """

@@ -1,5 +1,6 @@
-"""What is measured: queues, captures, TCP counters, the machine; and the statistics of it.
+"""Measurements of queues, captures, TCP counters and the machine, and their statistics.
 
 May import what experiments may.
-A new figure is read here and printed by ../report.
+A new figure is read here, put into the result by ../workloads/common/measurement.py, and printed by a row of
+../workloads/common/rows.py.
 """

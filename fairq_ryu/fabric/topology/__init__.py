@@ -1,5 +1,6 @@
 """Switches, links, hosts, routes, paths, and the forwarding rules that follow from them. Pure.
 
 May import model, and networkx.
-Path choice is in paths.py, flood and delivery rules in forwarding.py, discovery's conclusions in graph.py.
+The path of a connection is chosen in paths.py, from the trees of routing.py; flood and delivery rules are in
+forwarding.py, switches and links in graph.py.
 """

@@ -1,5 +1,6 @@
-"""What laws and the engine share: GIF table, half-open limits, typical segments, RTT, allocation, rules.
+"""The parts that laws consist of: GIF table, half-open limits, typical segments, RTT, allocation; and of the
+engine: installed rules, sampling.
 
-May import model only. A part is pure: time is an argument.
-A change here concerns more than one law; what only one law needs stays in its own module.
+May import model only. A part is pure, and knows neither settings nor the engine: time is an argument.
+A change here concerns every law that uses the part; settings and decisions of one law are in its own module.
 """

@@ -1,16 +1,24 @@
 """The figures of flows with deadlines, in the ``deadlines`` object of a policy in the result. Pure.
 
-announced       announcements that the controller accepted, 0 under a policy that accepts none
-deadlines       flows with a deadline, of all runs; missed: of these, not complete by their deadline
-impossible      deadlines that the link cannot meet, whichever flow it carries first
-runs_with_missed, unfinished, retransmissions, rto_timeouts (of the senders' sockets; null before 6.7)
-endless_goodput_mbit   of all endless flows in sum, mean of the runs, from the common start to the last
-byte of the others; endless_longest_gap_ms: the longest time therein without a byte of
-one. Null without endless flows
-by_flow         each flow of the scenario in all runs: size_bytes, deadline_s, missed, ms (as fct_ms)
-runs            each run: flows (size_bytes, deadline_s, ms from the common start to the last byte, met,
-error, retransmissions, rto_timeouts), endless (goodput_mbit, longest_gap_ms), seconds (to
-the last byte), qdisc_drops, queue_mean_bytes, queue_p99_bytes, stolen_percent
+In every run all flows of the scenario start together, and the object has:
+
+    announced       announcements that the controller accepted, 0 under a policy that accepts none
+    deadlines       flows with a deadline, of all runs
+    missed          of these, not complete by their deadline
+    impossible      deadlines that the link cannot meet, whichever flow it carries first
+    runs_with_missed, unfinished, retransmissions, rto_timeouts   the last two of the senders' sockets;
+                    timeouts null before Linux 6.7
+    endless_goodput_mbit   sum of all endless flows, mean of the runs, from the common start to the last byte
+                    of the other flows; null without endless flows
+    endless_longest_gap_ms   the longest time in that period in which one of them delivered no byte; null
+                    without endless flows
+    by_flow         each flow of the scenario in all runs: size_bytes, deadline_s, missed, ms (as fct_ms)
+    runs            one object for each run
+      flows           size_bytes, deadline_s, ms from the common start to the last byte, met, error,
+                      retransmissions, rto_timeouts
+      endless         goodput_mbit, longest_gap_ms
+      seconds         to the last byte
+      qdisc_drops, queue_mean_bytes, queue_p99_bytes, stolen_percent
 """
 
 from __future__ import annotations
