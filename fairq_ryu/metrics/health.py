@@ -92,7 +92,7 @@ def health(state: ControllerState, now: float) -> Samples:
     """The controller itself."""
     counts, windows, engine = state.counts, state.windows, state.windows.engine
     links = [((dpid_text(dpid),), link) for dpid, link in sorted(windows.links.items())]
-    standing = engine.rules(now)
+    installed = engine.rules(now)
     dropped = sorted(state.fabric.copy_meters.dropped.items())
     return {
         "fairq_build_info": [((__version__, platform.python_version()), 1)],
@@ -104,7 +104,7 @@ def health(state: ControllerState, now: float) -> Samples:
         "fairq_loop_delay_seconds": [((), counts.loop_delay.histogram)],
         "fairq_channel_round_trip_seconds": [(dpid, link.round_trip) for dpid, link in links],
         "fairq_channel_timeouts_total": [(dpid, link.unanswered) for dpid, link in links],
-        "fairq_rules": [(dpid, standing[link.dpid]) for dpid, link in links],
+        "fairq_rules": [(dpid, installed[link.dpid]) for dpid, link in links],
         "fairq_rule_messages_total": [(dpid, link.rule_messages) for dpid, link in links],
         "fairq_leases_lost_total": [(("late",), engine.lapsed), (("agent gone",), windows.leases_cut)],
         "fairq_policy_failures_total": [((), engine.failures)],

@@ -209,8 +209,8 @@ def fabric(state: ControllerState, now: float) -> Samples:
     losses: Counter[str] = Counter()
     for each in windows.recovery:
         losses.update(asdict(each.counters))
-    said = windows.injector.counts
-    unsaid = ((key.partition(": "), count) for key, count in sorted(said.items()) if ": " in key)
+    sent = windows.injector.counts
+    unsent = ((key.partition(": "), count) for key, count in sorted(sent.items()) if ": " in key)
     return {
         "fairq_bridge_connected": [((dpid_text(dpid),), dpid in fabric.bridges) for dpid in known],
         "fairq_agent_connected": [((dpid_text(dpid),), dpid in windows.links) for dpid in known],
@@ -232,8 +232,8 @@ def fabric(state: ControllerState, now: float) -> Samples:
         "fairq_losses_repeated_total": [((), losses["repeated"])],
         "fairq_losses_settled_total": [((name,), losses[name]) for name in _SETTLED],
         "fairq_recovery_limited_total": [((), losses["limited"])],
-        "fairq_spoken_total": [((kind,), said[kind]) for kind in _SPOKEN],
-        "fairq_unspoken_total": [((kind, reason), count) for (kind, _, reason), count in unsaid],
+        "fairq_spoken_total": [((kind,), sent[kind]) for kind in _SPOKEN],
+        "fairq_unspoken_total": [((kind, reason), count) for (kind, _, reason), count in unsent],
     }
 
 
