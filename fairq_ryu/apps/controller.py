@@ -39,7 +39,7 @@ from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.policies.choice import choose
 from fairq_ryu.rest import handler, setup
-from fairq_ryu.ryu_compat import batched_io
+from fairq_ryu.ryu_compat import batched_io, cached_matches, experimenter_multipart
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 from fairq_ryu.ryu_compat.link_discovery import Discovery
 
@@ -49,6 +49,8 @@ _DISCOVERY_TICK = 0.05
 
 # Before the first switch connects.
 batched_io.register()
+cached_matches.register()
+experimenter_multipart.register()
 
 
 class Controller(app_manager.RyuApp):

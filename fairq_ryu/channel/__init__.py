@@ -1,17 +1,13 @@
 """The window channel between controller and agent: OpenFlow 1.3 with window fields and experimenter messages.
 
-May import model, packet and ryu_compat, and Ryu's codec. One module for each message, with both directions:
+May import model and packet, and Ryu's codec. One module for each message, with both directions:
 flowmod.py, queue_depth.py, flow_records.py, segment_state.py, congestion.py, dropped_packet.py.
 docs/window-channel.md describes the bytes, and a test compares them. A new message is a module here, and a
 handler in the end that receives it: agent/window_channel.py or control/agent_messages.py.
 
-Importing this package registers the window fields with Ryu's codec, and the two patches of Ryu's decoders.
+Importing this package registers the window fields with Ryu's codec.
 """
 
 from fairq_ryu.channel import oxm as _oxm
-from fairq_ryu.ryu_compat import cached_matches as _matches
-from fairq_ryu.ryu_compat import experimenter_multipart as _multipart
 
 _oxm.register()
-_matches.register()
-_multipart.register()

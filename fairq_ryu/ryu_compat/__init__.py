@@ -4,7 +4,8 @@ Upstream: Ryu's last release is 4.34 (2020), and the project is no longer mainta
 installed here, c65ryu 5.0.0, is wrong in the same way in all rows below. It asks for eventlet 0.32.0, which
 Python 3.10 and newer cannot import; requirements.txt installs a later one without Ryu's own requirements.
 
-Patches. A name in one of Ryu's modules is replaced, because Ryu has no setting for it:
+Patches. A name in one of Ryu's modules is replaced, because Ryu has no setting for it. Those with a function
+``register`` take effect when ``apps/controller.py`` calls it:
 
 ======================  ==================================================================================
 module                  what is wrong in Ryu without it
@@ -27,13 +28,22 @@ switch_listener         connections and handshakes are not limited in number or 
                         may take the datapath id of a connected switch
 batched_io              each message is one write and two reads; ``send`` blocks all applications when one
                         peer does not read; the rest of a message is waited for without limit
-limited_log             a remote peer can fill the log, one traceback for each message
 manager                 a missing configuration file or application ends ``ryu-manager`` with a traceback
-runtime                 nothing: these are the only names of Ryu and eventlet for ``rest`` and ``metrics``
 ======================  ==================================================================================
 
-Workarounds that stay beside what they protect:
+Helpers. They change nothing in Ryu:
 
+======================  ==================================================================================
+module                  what it is for
+======================  ==================================================================================
+limited_log             log lines that a remote peer can cause, limited for each peer and in total
+runtime                 the only names of Ryu and eventlet that ``rest`` and ``metrics`` use
+======================  ==================================================================================
+
+Patches and workarounds that stay beside what they serve:
+
+- ``channel/oxm.py`` adds the window fields to the table of match fields of Ryu's codec, on import of
+  ``channel``. Ryu has no function for fields of others.
 - ``apps/settings.py`` and ``rest/handler.py`` test the OpenFlow port and the REST port before Ryu opens them:
   Ryu logs a taken port and keeps running, or shares it with another Ryu. Both check the user's settings.
 - ``apps/settings.py`` ends the process with ``os._exit``: a plain exit waits for the threads of Ryu.
@@ -42,6 +52,7 @@ Workarounds that stay beside what they protect:
 - ``mininet_topos/__init__.py`` restores the logger class that Mininet replaces. That is no fault of Ryu's,
   and ``mininet_topos`` cannot import this package.
 
-May import channel's message checks, model, Ryu and eventlet.
-A new patch of Ryu is a module here, with a row in this table.
+May import channel (message checks, datapath ids), config, policies.base, model, errors and setting, and Ryu,
+eventlet and oslo.config. channel does not import this package.
+A new patch of Ryu is a module here, with a row in a table above and a call in ``apps/controller.py``.
 """

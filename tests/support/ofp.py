@@ -7,8 +7,12 @@ from ryu.ofproto import ofproto_parser, ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-import fairq_ryu.openflow  # noqa: F401  registers the window fields
 from fairq_ryu.channel import flow_records, oxm, queue_depth
+from fairq_ryu.ryu_compat import cached_matches, experimenter_multipart
+
+# As the controller does.
+cached_matches.register()
+experimenter_multipart.register()
 
 HEADER = struct.Struct("!BBHI")
 

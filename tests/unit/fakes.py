@@ -8,7 +8,6 @@ from ryu.ofproto import ofproto_parser
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto.ofproto_protocol import ProtocolDesc
 
-import fairq_ryu.openflow  # noqa: F401  (registers the window fields)
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
@@ -16,6 +15,11 @@ from fairq_ryu.agent.rule_table import PortOrFlow
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_records import FlowRecord, encode_reply
 from fairq_ryu.model import Congestion, FlowInfo, FlowKey, SegmentState, Thresholds, WindowRule
+from fairq_ryu.ryu_compat import cached_matches, experimenter_multipart
+
+# As the controller does.
+cached_matches.register()
+experimenter_multipart.register()
 
 DATAPATH: Any = ProtocolDesc(ofp.OFP_VERSION)
 EMPTY_QUEUE = QueueState(backlog=0, peak=0, drops=0, byte_ns=0, packets=0, bytes=0, clock_ns=1)

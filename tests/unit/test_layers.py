@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,78 +13,75 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 OURS = ("fairq_ryu", "mininet_topos")
-BELOW = {"fairq_ryu.errors", "fairq_ryu.model", "fairq_ryu.setting"}
+MODEL, ERRORS, SETTING = "fairq_ryu.model", "fairq_ryu.errors", "fairq_ryu.setting"
+BELOW = {MODEL, ERRORS, SETTING}
 RUNTIME = "fairq_ryu.ryu_compat.runtime"
 WEB_SERVER = "fairq_ryu.ryu_compat.web_server"
 LINK_DISCOVERY = "fairq_ryu.ryu_compat.link_discovery"
-MATPLOTLIB = {"matplotlib", "numpy"}
-
 RYU = {"eventlet", "ryu"}
-CONTROLLER = BELOW | {f"fairq_ryu.{room}" for room in ("channel", "config", "fabric", "packet", "policies")}
+
+
+def ours(*rooms: str) -> set[str]:
+    return {f"fairq_ryu.{room}" for room in rooms}
+
 
 # Package -> what it may import of ours, besides itself and the version; and of others, besides Python's own.
 LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/policies": (BELOW, set()),
-    "fairq_ryu/fabric": (BELOW, {"networkx"}),
-    "fairq_ryu/packet": (BELOW, set()),
-    "fairq_ryu/channel": (BELOW | {"fairq_ryu.packet", "fairq_ryu.ryu_compat"}, RYU),
-    "fairq_ryu/openflow": (BELOW | {"fairq_ryu.channel"}, RYU),
-    "fairq_ryu/control": (CONTROLLER | {"fairq_ryu.openflow", LINK_DISCOVERY}, RYU),
-    "fairq_ryu/rest": (CONTROLLER | {"fairq_ryu.control", RUNTIME, WEB_SERVER}, {"pydantic", "webob"}),
-    "fairq_ryu/metrics": (
-        BELOW | {"fairq_ryu.control", "fairq_ryu.policies", RUNTIME},
-        {"prometheus_client", "webob"},
+    "fairq_ryu/fabric": ({MODEL}, {"networkx"}),
+    "fairq_ryu/packet": ({MODEL}, set()),
+    "fairq_ryu/channel": ({MODEL} | ours("packet"), {"ryu"}),
+    "fairq_ryu/openflow": ({MODEL} | ours("channel"), {"ryu"}),
+    "fairq_ryu/control": (
+        BELOW | {LINK_DISCOVERY} | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
+        {"ryu"},
     ),
+    "fairq_ryu/rest": (
+        BELOW | {RUNTIME, WEB_SERVER} | ours("config", "control", "fabric", "policies"),
+        {"pydantic"},
+    ),
+    "fairq_ryu/metrics": ({MODEL, RUNTIME} | ours("control", "policies"), {"prometheus_client", "webob"}),
     "fairq_ryu/apps": (
-        CONTROLLER
-        | {f"fairq_ryu.{room}" for room in ("control", "metrics", "openflow", "rest", "ryu_compat")},
-        RYU,
+        {ERRORS} | ours("config", "control", "fabric", "metrics", "policies", "rest", "ryu_compat"),
+        {"ryu"},
     ),
-    "fairq_ryu/ryu_compat": (
-        BELOW | {"fairq_ryu.channel", "fairq_ryu.config", "fairq_ryu.policies.base"},
-        RYU | {"oslo_config"},
-    ),
-    "fairq_ryu/agent": (
-        BELOW | {"fairq_ryu.channel", "fairq_ryu.config", "fairq_ryu.packet"},
-        {"numpy", "ovs", "pyroute2"},
-    ),
-    "fairq_ryu/config": (BELOW | {"fairq_ryu.policies.base"}, set()),
-    "fairq_ryu/cli": (
-        BELOW
-        | {
-            "fairq_ryu.agent",
-            "fairq_ryu.client",
-            "fairq_ryu.config",
-            "fairq_ryu.experiments",
-            "mininet_topos",
-        },
-        {"rich"},
-    ),
+    "fairq_ryu/ryu_compat": (BELOW | ours("channel", "config", "policies.base"), RYU | {"oslo_config"}),
+    "fairq_ryu/agent": ({MODEL, ERRORS} | ours("channel", "packet"), {"numpy", "ovs", "pyroute2"}),
+    "fairq_ryu/config": (BELOW | ours("policies.base"), set()),
+    "fairq_ryu/cli": ({ERRORS} | ours("agent", "client", "config", "experiments"), {"rich"}),
     "fairq_ryu/experiments": (
-        BELOW
-        | {"fairq_ryu.config", "fairq_ryu.packet", "mininet_topos"}
-        | {f"fairq_ryu.agent.{part}" for part in ("libbpf", "programs.taildrop", "status")},
-        {"mininet", "rich", "pyroute2"} | MATPLOTLIB,
+        {ERRORS, SETTING, "mininet_topos"}
+        | ours("config", "packet", "agent.libbpf", "agent.programs.taildrop", "agent.status"),
+        {"matplotlib", "mininet", "rich"},
     ),
     "mininet_topos": (set(), {"mininet"}),
 }
 # Rooms within a package that stand below the rest of it.
 ROOMS: dict[str, set[str]] = {
-    "fairq_ryu/fabric/flows": {"fairq_ryu.model"},
-    "fairq_ryu/fabric/deadlines": {"fairq_ryu.model"},
-    "fairq_ryu/fabric/topology": {"fairq_ryu.model", "networkx"},
-    "fairq_ryu/fabric/recovery": {"fairq_ryu.model", "fairq_ryu.fabric.flows.connection"},
-    "fairq_ryu/policies/parts": {"fairq_ryu.model"},
-    "fairq_ryu/rest/schema": BELOW | {"fairq_ryu.fabric", "pydantic"},
+    "fairq_ryu/fabric/flows": {MODEL},
+    "fairq_ryu/fabric/deadlines": {MODEL},
+    "fairq_ryu/fabric/topology": {MODEL, "networkx"},
+    "fairq_ryu/fabric/recovery": {MODEL, "fairq_ryu.fabric.flows.connection"},
+    "fairq_ryu/policies/parts": {MODEL},
+    "fairq_ryu/rest/schema": {"fairq_ryu.fabric", "pydantic"},
+    "fairq_ryu/cli/doctor": {"fairq_ryu.agent.peers", "fairq_ryu.config.programs", "rich"},
 }
 MODULES: dict[str, set[str]] = {
     "fairq_ryu/__init__.py": {"fairq_ryu.client"},
     "fairq_ryu/errors.py": set(),
     "fairq_ryu/model.py": set(),
-    "fairq_ryu/client.py": {"fairq_ryu.errors"},
+    "fairq_ryu/client.py": {ERRORS},
     "fairq_ryu/config/programs.py": set(),
-    "fairq_ryu/setting.py": {"fairq_ryu.errors"},
-    "fairq_ryu/config/files.py": {"fairq_ryu.errors"},
+    "fairq_ryu/setting.py": {ERRORS},
+    "fairq_ryu/config/files.py": {ERRORS},
+    "fairq_ryu/control/counters.py": set(),
+    "fairq_ryu/control/events.py": {MODEL},
+    "fairq_ryu/control/syn_queue.py": {MODEL},
+    "fairq_ryu/control/announcement_outcomes.py": {
+        MODEL,
+        "fairq_ryu.control.events",
+        "fairq_ryu.fabric.flows.connection",
+    },
 }
 
 
@@ -112,13 +110,13 @@ def within(module: str, packages: set[str]) -> bool:
     return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
-def strangers(path: Path, ours: set[str], others: set[str]) -> set[str]:
+def strangers(path: Path, own: set[str], others: set[str]) -> set[str]:
     """What a file imports and should not."""
     wrong = set()
     for module in imported(path):
         top = module.partition(".")[0]
         if top in OURS:
-            if not within(module, ours):
+            if not within(module, own):
                 wrong.add(module)
         elif top not in sys.stdlib_module_names and not within(module, others):
             wrong.add(module)
@@ -130,35 +128,89 @@ FILES = [(path, layer) for layer in LAYERS for path in sorted((ROOT / layer).rgl
 
 @pytest.mark.parametrize(("path", "layer"), FILES, ids=[str(path.relative_to(ROOT)) for path, _ in FILES])
 def test_a_layer_imports_what_is_below_it(path, layer):
-    ours, others = LAYERS[layer]
-    assert strangers(path, ours | {layer.replace("/", ".")}, others) == set()
+    own, others = LAYERS[layer]
+    assert strangers(path, own | {layer.replace("/", ".")}, others) == set()
+
+
+def says_pure(path: Path) -> bool:
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return re.search(r"\bpure\b", docstring, re.IGNORECASE) is not None
 
 
 PURE_LAYERS = ("fairq_ryu/policies", "fairq_ryu/fabric", "fairq_ryu/packet")
-PURE = [path for path, layer in FILES if layer in PURE_LAYERS]
-IMPURE = {"asyncio", "datetime", "os", "random", "socket", "subprocess", "threading", "time", "urllib"}
+PURE_CONTROL = {"announcement_outcomes", "counters", "events", "syn_queue"}
+PURE = [path for path, layer in FILES if layer in PURE_LAYERS or says_pure(path)]
+IMPURE = {"asyncio", "datetime", "os", "random", "socket", "subprocess", "threading", "time", "urllib"} | RYU
 
 
-@pytest.mark.parametrize("path", PURE, ids=[path.name for path in PURE])
-def test_policies_fabric_and_packet_have_no_clock_and_no_sockets(path):
-    assert not imported(path) & IMPURE
+@pytest.mark.parametrize("path", PURE, ids=[str(path.relative_to(ROOT)) for path in PURE])
+def test_what_is_pure_has_no_clock_and_no_sockets(path):
+    """Policies, fabric and packet, and every module that says so of itself."""
+    assert not {module.partition(".")[0] for module in imported(path)} & IMPURE
 
 
-@pytest.mark.parametrize(("name", "ours"), MODULES.items(), ids=MODULES)
-def test_the_ground_stands_on_nothing(name, ours):
-    assert strangers(ROOT / name, ours, set()) == set()
+def test_the_pure_parts_of_control_say_so():
+    assert {path.stem for path in PURE if path.parent.name == "control"} >= PURE_CONTROL
+
+
+@pytest.mark.parametrize(("name", "own"), MODULES.items(), ids=MODULES)
+def test_the_ground_stands_on_nothing(name, own):
+    assert strangers(ROOT / name, own, set()) == set()
 
 
 @pytest.mark.parametrize(("name", "below"), ROOMS.items(), ids=ROOMS)
 def test_rooms_within_a_package(name, below):
-    for path in (ROOT / name).glob("*.py"):
+    paths = list((ROOT / name).rglob("*.py"))
+    assert paths
+    for path in paths:
         assert strangers(path, below | {name.replace("/", ".")}, below) == set(), path
+
+
+PERMISSIONS = {
+    **{name: own | others for name, (own, others) in LAYERS.items()},
+    **ROOMS,
+    **MODULES,
+}
+
+
+@pytest.mark.parametrize(("name", "permitted"), PERMISSIONS.items(), ids=PERMISSIONS)
+def test_no_permission_is_unused(name, permitted):
+    place = ROOT / name
+    paths = place.rglob("*.py") if place.is_dir() else [place]
+    used = {module for path in paths for module in imported(path)}
+    assert {each for each in permitted if not any(within(module, {each}) for module in used)} == set()
+
+
+WORKLOADS = "fairq_ryu.experiments.workloads"
+WORKLOADS_ROOM = ROOT / "fairq_ryu/experiments/workloads"
+WORKLOAD_ROOMS = sorted(path.parent.name for path in WORKLOADS_ROOM.glob("*/__init__.py"))
+
+
+def test_workloads_do_not_import_the_report():
+    """It asks the registry for their rows and pictures."""
+    paths = list(WORKLOADS_ROOM.rglob("*.py"))
+    assert paths
+    for path in paths:
+        assert not [module for module in imported(path) if within(module, {"fairq_ryu.experiments.report"})]
+
+
+@pytest.mark.parametrize("room", WORKLOAD_ROOMS)
+def test_a_workload_imports_no_other(room):
+    """It may import ``common``, which imports no workload."""
+    allowed = {f"{WORKLOADS}.common", f"{WORKLOADS}.{room}"}
+    for path in (WORKLOADS_ROOM / room).rglob("*.py"):
+        found = {module for module in imported(path) if within(module, {WORKLOADS})}
+        assert {module for module in found if not within(module, allowed)} == set(), path
+
+
+def test_the_rooms_of_workloads_are_found():
+    assert {"common", "incast"} < set(WORKLOAD_ROOMS)
 
 
 @pytest.mark.parametrize("name", ["announce", "columns", "show", "show_tables", "status_table"])
 def test_the_rest_client_knows_nothing_of_the_controller(name):
-    ours = {"fairq_ryu.errors", "fairq_ryu.client", "fairq_ryu.cli.show_tables", "fairq_ryu.cli.columns"}
-    assert strangers(ROOT / f"fairq_ryu/cli/{name}.py", ours, {"rich"}) == set()
+    own = {ERRORS} | ours("client", "cli.show_tables", "cli.columns")
+    assert strangers(ROOT / f"fairq_ryu/cli/{name}.py", own, {"rich"}) == set()
 
 
 def graph() -> networkx.DiGraph[str]:
@@ -186,6 +238,16 @@ def module_of(path: Path) -> str:
 def test_no_module_imports_itself_by_others():
     circles = [sorted(part) for part in networkx.strongly_connected_components(graph()) if len(part) > 1]
     assert circles == []
+
+
+def test_no_package_imports_itself_by_others():
+    packages: networkx.DiGraph[str] = networkx.DiGraph()
+    for pair in graph().edges:
+        one, other = (".".join(name.split(".")[:2]) for name in pair)
+        if one != other:
+            packages.add_edge(one, other)
+    assert {"fairq_ryu.channel", "fairq_ryu.ryu_compat"} <= set(packages)
+    assert networkx.is_directed_acyclic_graph(packages)
 
 
 def test_no_package_is_forgotten():

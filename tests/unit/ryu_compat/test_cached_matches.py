@@ -7,8 +7,9 @@ import struct
 import pytest
 from ryu.ofproto.ofproto_v1_3_parser import OFPMatch
 
-import fairq_ryu.openflow  # noqa: F401 (it registers them)
 from fairq_ryu.ryu_compat import cached_matches
+
+cached_matches.register()
 
 MATCHES = [
     {},

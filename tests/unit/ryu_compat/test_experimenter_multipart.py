@@ -8,9 +8,10 @@ import pytest
 from ryu.ofproto import ofproto_parser
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-import fairq_ryu.openflow  # noqa: F401 (it is what mends)
 from fairq_ryu.ryu_compat import experimenter_multipart
 from tests.unit.fakes import FakeDatapath
+
+experimenter_multipart.register()
 
 
 def reply(data: bytes, flags: int = 0) -> bytes:
