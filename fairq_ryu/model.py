@@ -59,6 +59,11 @@ class PortKey(NamedTuple):
     def __str__(self) -> str:
         return f"{dpid_text(self.dpid)}:{self.port}"
 
+    @property
+    def short(self) -> str:
+        """The port as events and tables for people write it: without leading zeros."""
+        return f"{short_dpid(self.dpid)}:{self.port}"
+
 
 class FlowPath(NamedTuple):
     """The path of a connection through the fabric.
@@ -331,3 +336,8 @@ class Service:
 def dpid_text(dpid: int) -> str:
     """A datapath id as REST, metrics and logs write it: 16 hexadecimal digits."""
     return f"{dpid:016x}"
+
+
+def short_dpid(dpid: int) -> str:
+    """A datapath id as events and tables for people write it: hexadecimal, without leading zeros."""
+    return f"{dpid:x}"

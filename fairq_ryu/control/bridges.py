@@ -187,7 +187,7 @@ class FabricController:
             self._sender.send(self._pinning.repin(assigned))
         self._forwarding.install(self.topology, routes, self.hosts)
         for old, new in moved:
-            self._log.info("flow %s: now by %s, was by %s", new.key, _path_text(new), _path_text(old))
+            self._log.info("flow %s: now by %s, was by %s", new.key, new.text, old.text)
             self.repins += 1
             self._sender.send(self._pinning.move(old, new))
         # After the rules: floods reach the new ports by now, so that what follows the answer arrives as well.
@@ -271,8 +271,3 @@ class FabricController:
     ) -> None:
         """Run ``action`` when these switches have processed what was sent to them, see :class:`Sender`."""
         self._sender.after_barriers(datapaths, action, timeout)
-
-
-def _path_text(assigned: Assigned) -> str:
-    """The ports by which data leaves the switches of a path."""
-    return " ".join(str(port) for port in assigned.path.forward)

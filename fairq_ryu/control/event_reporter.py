@@ -9,7 +9,7 @@ from typing import Protocol
 from fairq_ryu.control.announcement_outcomes import Assignment, Counted, Outcome, Outcomes
 from fairq_ryu.control.events import Kind
 from fairq_ryu.fabric.topology.paths import Moved
-from fairq_ryu.model import Congestion, FlowKey, PortKey
+from fairq_ryu.model import Congestion, FlowKey, PortKey, short_dpid
 
 # Limit of deadlines that are watched; of flows beyond, a missed deadline is not reported.
 _MAX_DEADLINES = 100_000
@@ -46,7 +46,7 @@ class EventReporter:
 
     def _text(self, key: PortKey) -> str:
         name = self._name(key)
-        return f"{name} ({key.dpid:x}:{key.port})" if name else f"port {key.dpid:x}:{key.port}"
+        return f"{name} ({key.short})" if name else f"port {key.short}"
 
     # Ports
 
@@ -83,8 +83,8 @@ class EventReporter:
 
     def moved(self, move: Moved) -> None:
         """A connection has another path."""
-        ways = [" ".join(f"{p.dpid:x}:{p.port}" for p in each.path.forward) for each in (move.new, move.old)]
-        self._sink(Kind.REPIN, f"{move.new.key} now goes by {ways[0]}, was by {ways[1]}", flow=move.new.key)
+        old, new = move
+        self._sink(Kind.REPIN, f"{new.key} now goes by {new.text}, was by {old.text}", flow=new.key)
 
     def deadline(self, flow: FlowKey, deadline: float | None) -> None:
         """Set the deadline of a flow, seconds of the clock of :meth:`report_overdue`; None: remove it. A flow
@@ -144,12 +144,12 @@ class EventReporter:
 
     def bridge(self, dpid: int, connected: bool) -> None:
         """A bridge has connected, or its connection has ended."""
-        self._sink(Kind.BRIDGE, f"bridge {dpid:x} {'has connected' if connected else 'has gone'}", dpid)
+        what = "has connected" if connected else "has gone"
+        self._sink(Kind.BRIDGE, f"bridge {short_dpid(dpid)} {what}", dpid)
 
     def agent(self, dpid: int, connected: bool) -> None:
         """An agent has connected, or its connection has ended. The states of its ports are forgotten."""
         for key in [key for key in self._congested if key.dpid == dpid]:
             self.unwatched(key)
-        self._sink(
-            Kind.AGENT, f"the agent of bridge {dpid:x} {'has connected' if connected else 'has gone'}", dpid
-        )
+        what = "has connected" if connected else "has gone"
+        self._sink(Kind.AGENT, f"the agent of bridge {short_dpid(dpid)} {what}", dpid)

@@ -53,5 +53,5 @@ class Refusals:
                 dpid_text(link.dpid),
             )
             return
-        who = f"bridge {dpid:x}" if link is None else f"agent of bridge {link.dpid:x}"
+        who = f"bridge {dpid_text(dpid)}" if link is None else f"agent of bridge {dpid_text(link.dpid)}"
         self._warn(who, f"{who} refused {refusal.described(message)}")

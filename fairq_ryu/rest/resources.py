@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 from fairq_ryu.control.events import Kind
 from fairq_ryu.errors import UserError
+from fairq_ryu.model import short_dpid
 from fairq_ryu.rest import announcements
 from fairq_ryu.rest.openapi import VERSION, encoded
 from fairq_ryu.rest.operations import Operation, RequestContext, Resource, page
@@ -30,7 +31,7 @@ def _ready(context: RequestContext) -> Answer:
     if not health["bridges"]:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "no bridge is connected yet")
     if health["agents_missing"]:
-        names = ", ".join(f"{int(dpid, 16):x}" for dpid in health["agents_missing"][:8])
+        names = ", ".join(short_dpid(int(dpid, 16)) for dpid in health["agents_missing"][:8])
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"bridges without an agent: {names}")
     return {"ready": True}
 

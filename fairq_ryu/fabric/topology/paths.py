@@ -46,6 +46,11 @@ class Assigned(NamedTuple):
         )
 
     @property
+    def text(self) -> str:
+        """The path as events and logs write it: the ports through which data leaves its switches."""
+        return " ".join(port.short for port in self.path.forward)
+
+    @property
     def reversed(self) -> Assigned:
         """The same for the other direction."""
         return Assigned(self.key.reversed, self.target, self.source, reverse(self.way), self.pinned)

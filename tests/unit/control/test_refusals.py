@@ -40,7 +40,7 @@ def test_refusals_are_counted_and_a_missing_meter_is_none():
     made.refuse(made.site.bridge, ofp.OFPET_FLOW_MOD_FAILED)
     made.refuse(made.site.bridge, ofp.OFPET_METER_MOD_FAILED)
     assert made.counts.refused == {"agent": 1, "bridge": 1}
-    assert [who for who, _ in made.lines] == ["agent of bridge 1", "bridge 1"]
+    assert [who for who, _ in made.lines] == ["agent of bridge 0000000000000001", "bridge 0000000000000001"]
     made.site.log.clear()
     made.site.fabric.request_meter_counters()
     assert not made.site.log
