@@ -63,7 +63,7 @@ ROOMS: dict[str, set[str]] = {
     "fairq_ryu/fabric/topology": {MODEL, "networkx"},
     "fairq_ryu/fabric/recovery": {MODEL, "fairq_ryu.fabric.flows.connection"},
     "fairq_ryu/policies/parts": {MODEL},
-    "fairq_ryu/rest/schema": {"fairq_ryu.fabric", "pydantic"},
+    "fairq_ryu/rest/schema": {MODEL, "fairq_ryu.fabric", "pydantic"},
     "fairq_ryu/cli/doctor": {"fairq_ryu.agent.peers", "fairq_ryu.config.programs", "rich"},
 }
 MODULES: dict[str, set[str]] = {
