@@ -71,7 +71,7 @@ class ForwardingRules:
 
     def host_changed(self, routes: Routes, mac: str, port: PortKey | None) -> Iterator[Outgoing]:
         """A host is behind a port now; None: it is forgotten."""
-        return self._messages(self._forwarding.host(routes, mac, port))
+        return self._messages(self._forwarding.host_changed(routes, mac, port))
 
     def confirm_hosts(self) -> None:
         """Send barriers to all bridges if some may not have the rules of the latest hosts yet. The replies
@@ -84,7 +84,7 @@ class ForwardingRules:
 
         def confirmed() -> None:
             self._confirming_hosts = False
-            self._forwarding.confirmed(change)
+            self._forwarding.hosts_confirmed(change)
 
         self._sender.after_barriers(list(self._bridges.values()), confirmed, math.inf)
 
@@ -109,10 +109,10 @@ class ForwardingRules:
 
         def deliver_and_grow() -> None:
             deliver()
-            if update == self._update and self._forwarding.waiting:
+            if update == self._update and self._forwarding.unfinished:
                 self._sender.after_barriers(bridges(), grow, math.inf)
 
-        if self._forwarding.waiting:
+        if self._forwarding.unfinished:
             self._sender.after_barriers(bridges(), deliver)
             # Without a time limit: floods of two steps may loop. The second step is repeated, for the changes
             # since it was sent.

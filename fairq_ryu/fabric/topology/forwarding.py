@@ -88,7 +88,7 @@ class Forwarding:
     def __init__(self) -> None:
         self._installed: _Rules = {}
         self._wanted: _Rules = {}
-        self._left: set[int] = set()  # bridges whose rules of an earlier controller are not changed yet
+        self._inherited: set[int] = set()  # bridges whose rules of an earlier controller are not changed yet
         self._shrinking = False  # from the first step to the second
         self._changes = 0
         # Hosts that some bridges may not know yet, with the number of the change that installed them.
@@ -100,17 +100,17 @@ class Forwarding:
         """
         self._installed[dpid] = dict(installed or {})
         self._wanted.pop(dpid, None)
-        self._left.discard(dpid)
+        self._inherited.discard(dpid)
         if installed is not None:
-            self._left.add(dpid)
+            self._inherited.add(dpid)
 
     def take_over(self) -> bool:
         """The topology is known: from now on the rules of an earlier controller are replaced. Returns whether
         a bridge has such rules.
         """
-        had_left = bool(self._left)
-        self._left.clear()
-        return had_left
+        found = bool(self._inherited)
+        self._inherited.clear()
+        return found
 
     def flood_ports(self, dpid: int, bucket: int = 0) -> Value:
         """The ports to which a bridge floods a bucket."""
@@ -120,12 +120,12 @@ class Forwarding:
         """A bridge has disconnected; it gets no changes."""
         self._installed.pop(dpid, None)
         self._wanted.pop(dpid, None)
-        self._left.discard(dpid)
+        self._inherited.discard(dpid)
 
     # Steps
 
     @property
-    def waiting(self) -> bool:
+    def unfinished(self) -> bool:
         """Whether the first step is not confirmed, or the second or third step has changes."""
         outstanding = any(self._installed[dpid] != rules for dpid, rules in self._wanted.items())
         return self._shrinking or outstanding
@@ -134,7 +134,7 @@ class Forwarding:
         """The first step of a change of the network. It starts from the installed rules; further steps of an
         earlier change are cancelled.
         """
-        wanted: _Rules = {dpid: {} for dpid in self._installed if dpid not in self._left}
+        wanted: _Rules = {dpid: {} for dpid in self._installed if dpid not in self._inherited}
         for dpid, rules in wanted.items():
             own = {port.port for port in topology.host_ports(dpid)}
             for bucket in range(routes.buckets):
@@ -154,7 +154,7 @@ class Forwarding:
             for dpid, rules in wanted.items()
             for change in self._differences(dpid, self._first(self._installed[dpid], rules, mixed))
         ]
-        self._shrinking = self._shrinking or bool(changes) or self.waiting
+        self._shrinking = self._shrinking or bool(changes) or self.unfinished
         return changes
 
     def deliver(self) -> list[ForwardingChange]:
@@ -166,7 +166,7 @@ class Forwarding:
             rules: dict[RuleKey, Value] = {}
             rules |= {key: value for key, value in installed.items() if isinstance(key, Flood)}
             rules |= {key: value for key, value in wanted.items() if not isinstance(key, Flood)}
-            self._note_new(_macs(rules) - _macs(installed))
+            self._expect_confirmation(_macs(rules) - _macs(installed))
             changes += self._differences(dpid, rules)
         return changes
 
@@ -178,14 +178,14 @@ class Forwarding:
 
     # Hosts
 
-    def host(self, routes: Routes, mac: str, port: PortKey | None) -> list[ForwardingChange]:
+    def host_changed(self, routes: Routes, mac: str, port: PortKey | None) -> list[ForwardingChange]:
         """A host was found behind ``port``, or is forgotten (None). While the first step is not confirmed,
         bridges that do not know the host get its rule in the second step.
         """
         changes: list[ForwardingChange] = []
         keys = _keys(mac)
         for dpid, installed in self._installed.items():
-            if dpid in self._left:
+            if dpid in self._inherited:
                 continue
             new = {} if port is None else deliveries(routes, dpid, mac, port)
             if dpid in self._wanted:
@@ -194,7 +194,7 @@ class Forwarding:
             if self._shrinking and (mac in self._unconfirmed or not known or not new):
                 continue
             if not known:
-                self._note_new({mac} if new else ())
+                self._expect_confirmation({mac} if new else ())
             changes += [ForwardingChange(dpid, *change) for change in _replace(installed, keys, new)]
         return changes
 
@@ -205,11 +205,11 @@ class Forwarding:
         """
         return max(self._unconfirmed.values(), default=None)
 
-    def confirmed(self, change: int) -> None:
+    def hosts_confirmed(self, change: int) -> None:
         """All bridges have installed all changes up to the one with this number."""
         self._unconfirmed = {mac: last for mac, last in self._unconfirmed.items() if last > change}
 
-    def _note_new(self, macs: Iterable[str]) -> None:
+    def _expect_confirmation(self, macs: Iterable[str]) -> None:
         """A bridge gets rules for hosts that it did not know."""
         if len(self._installed) > 1:
             self._changes += 1

@@ -99,6 +99,6 @@ def test_what_agents_hand_over_is_a_loss_and_what_strangers_send_is_not(made):
     assert made.calls == [("dropped", PORT, ARP)]
 
 
-def test_kinds_are_the_ones_that_are_told():
+def test_all_kinds_are_counted():
     assert tuple(Counts().packet_ins) == PACKET_INS
     assert set(KINDS.values()) | {"lldp", "loss", "other"} == set(PACKET_INS)

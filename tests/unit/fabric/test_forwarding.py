@@ -63,11 +63,11 @@ def test_delivery_follows_the_trees():
 def finish(forwarding):
     """The steps after the first, as if all had confirmed it."""
     changes = [*forwarding.deliver(), *forwarding.grow()]
-    assert not forwarding.waiting
+    assert not forwarding.unfinished
     return changes
 
 
-def test_only_what_has_changed_is_said():
+def test_only_changes_are_returned():
     topology, forwarding, hosts = fabric(), Forwarding(), HostTable()
     for dpid in sorted(topology.switches):
         forwarding.bridge_connected(dpid)
@@ -76,16 +76,17 @@ def test_only_what_has_changed_is_said():
     assert {change.value for change in changes if isinstance(change.key, Flood)} == {()}
     assert not [change for change in changes if isinstance(change.key, Deliver)]
     changes += finish(forwarding)
-    said = {(change.dpid, change.key): change.value for change in changes}
-    assert said[1, FromLink(51)] == () and said[1, EcmpBits()] == (1,)
-    assert said[2, Deliver(MAC, 0, 1)] == (51,)
+    values = {(change.dpid, change.key): change.value for change in changes}
+    assert values[1, FromLink(51)] == () and values[1, EcmpBits()] == (1,)
+    assert values[2, Deliver(MAC, 0, 1)] == (51,)
     # A bucket's frames are flooded by one spine, the other's by the other.
-    assert [len(said[dpid, Flood()]) for dpid in (1, 2, 101, 102)] in ([2, 3, 2, 1], [3, 2, 2, 1])
-    assert [len(said[dpid, Flood(1)]) for dpid in (1, 2, 101, 102)] in ([2, 3, 1, 2], [3, 2, 1, 2])
-    assert forwarding.update(topology, routes(topology), hosts) == [] and not forwarding.waiting
+    assert [len(values[dpid, Flood()]) for dpid in (1, 2, 101, 102)] in ([2, 3, 2, 1], [3, 2, 2, 1])
+    assert [len(values[dpid, Flood(1)]) for dpid in (1, 2, 101, 102)] in ([2, 3, 1, 2], [3, 2, 1, 2])
+    assert forwarding.update(topology, routes(topology), hosts) == [] and not forwarding.unfinished
     other = "02:00:00:00:00:02"
-    assert {c.dpid for c in forwarding.host(routes(topology), other, PortKey(2, 1))} == {1, 2, 101, 102}
-    gone = forwarding.host(routes(topology), other, None)
+    changes = forwarding.host_changed(routes(topology), other, PortKey(2, 1))
+    assert {change.dpid for change in changes} == {1, 2, 101, 102}
+    gone = forwarding.host_changed(routes(topology), other, None)
     assert gone and all(change.value is None for change in gone)
     forwarding.bridge_disconnected(2)
     assert forwarding.flood_ports(2) == ()
@@ -101,15 +102,15 @@ def test_a_dead_link_changes_the_rules_that_use_it_and_no_others():
     hosts.seen(MAC, PortKey(1, 1))
     forwarding.update(topology, routes(topology), hosts)
     finish(forwarding)
-    forwarding.confirmed(forwarding.unconfirmed)
+    forwarding.hosts_confirmed(forwarding.unconfirmed)
     topology.port_changed(PortKey(1, 51), False, 10.0)
     changes = forwarding.update(topology, routes(topology), hosts)
-    said = {(change.dpid, change.key): change.value for change in changes}
-    assert said[2, Deliver(MAC, 0, 0)] == (52,) and said[2, Deliver(MAC, 0, 1)] is None
-    assert (102, Deliver(MAC, 0, 0)) not in said
+    values = {(change.dpid, change.key): change.value for change in changes}
+    assert values[2, Deliver(MAC, 0, 0)] == (52,) and values[2, Deliver(MAC, 0, 1)] is None
+    assert (102, Deliver(MAC, 0, 0)) not in values
 
 
-def test_a_host_that_not_all_may_know_yet_is_told_of_with_the_second_step():
+def test_rules_of_an_unconfirmed_host_change_with_the_second_step():
     topology, forwarding, hosts = fabric(), Forwarding(), HostTable()
     for dpid in topology.switches:
         forwarding.bridge_connected(dpid)
@@ -117,23 +118,23 @@ def test_a_host_that_not_all_may_know_yet_is_told_of_with_the_second_step():
     finish(forwarding)
     assert forwarding.unconfirmed is None
     hosts.seen(MAC, PortKey(1, 1))
-    forwarding.host(routes(topology), MAC, PortKey(1, 1))
+    forwarding.host_changed(routes(topology), MAC, PortKey(1, 1))
     first = forwarding.unconfirmed
     other = "02:00:00:00:00:02"
     hosts.seen(other, PortKey(1, 1))
-    forwarding.host(routes(topology), other, PortKey(1, 1))
-    forwarding.confirmed(first)
+    forwarding.host_changed(routes(topology), other, PortKey(1, 1))
+    forwarding.hosts_confirmed(first)
     topology.port_changed(PortKey(1, 51), False, 10.0)
     changes = forwarding.update(topology, routes(topology), hosts)
     assert {change.key.mac for change in changes if isinstance(change.key, Deliver)} == {MAC}
     # So is one that is seen now, and one that is forgotten now goes with it.
     third = "02:00:00:00:00:03"
-    assert forwarding.host(routes(topology), third, PortKey(1, 1)) == []
-    assert forwarding.host(routes(topology), MAC, None) == []
+    assert forwarding.host_changed(routes(topology), third, PortKey(1, 1)) == []
+    assert forwarding.host_changed(routes(topology), MAC, None) == []
     second = [change for change in forwarding.deliver() if isinstance(change.key, Deliver)]
-    told = {(change.key.mac, change.value is None) for change in second if change.dpid == 102}
-    assert told == {(third, False), (MAC, True)}
-    forwarding.confirmed(forwarding.unconfirmed)
+    sent = {(change.key.mac, change.value is None) for change in second if change.dpid == 102}
+    assert sent == {(third, False), (MAC, True)}
+    forwarding.hosts_confirmed(forwarding.unconfirmed)
     assert forwarding.unconfirmed is None
 
 
