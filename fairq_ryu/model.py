@@ -210,17 +210,19 @@ class WindowKind(Enum):
 
     ``field`` names the OXM field that carries the bytes in a FlowMod, and ``oxm_number`` is its number;
     ``map_number`` stands for the kind in the eBPF maps (``FQ_RULE_...`` in ``layout.h``). A kind that is
-    ``port_only`` cannot be set for a single flow.
+    ``port_only`` cannot be set for a single flow. ``scope`` names a port's rule of this kind in REST
+    (``window_kind``).
     """
 
-    WINDOW = "tcp_window", 1, 1, False
-    POOL = "tcp_window_pool", 2, 2, True
+    WINDOW = "tcp_window", 1, 1, False, "port"
+    POOL = "tcp_window_pool", 2, 2, True, "pool"
 
-    def __init__(self, field: str, oxm_number: int, map_number: int, port_only: bool) -> None:
+    def __init__(self, field: str, oxm_number: int, map_number: int, port_only: bool, scope: str) -> None:
         self.field = field
         self.oxm_number = oxm_number
         self.map_number = map_number
         self.port_only = port_only
+        self.scope = scope
 
 
 @dataclass(frozen=True, slots=True)

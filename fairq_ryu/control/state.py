@@ -12,7 +12,7 @@ from fairq_ryu.control.events import History
 from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
-from fairq_ryu.model import NO_WINDOWS, dpid_text
+from fairq_ryu.model import NO_WINDOWS, WindowKind, dpid_text
 from fairq_ryu.policies.base import Display
 from fairq_ryu.policies.governed_port import PortView
 
@@ -52,6 +52,7 @@ class ControllerState:
             for port in fabric.topology.ports(dpid):
                 seen = governed.get(port, _UNKNOWN)
                 plan, sample = seen.plan, seen.sample
+                rule = plan.port_rule
                 depth = link.depths.get(port.port) if link is not None else None
                 traffic = self.traffic.get(port)
                 yield {
@@ -66,8 +67,8 @@ class ControllerState:
                     "limit_bytes": None if depth is None else (sample.limit if sample else depth.limit),
                     "rate_bps": None if depth is None else depth.rate * 8,
                     "drops": None if depth is None else depth.drops,
-                    "pool_bytes": plan.pool,
-                    "window_bytes": plan.window,
+                    "pool_bytes": rule.bytes if rule and rule.kind is WindowKind.POOL else None,
+                    "window_bytes": rule.bytes if rule and rule.kind is WindowKind.WINDOW else None,
                     "flow_windows": len(plan.flows),
                     "policy": engine.policy_of(port).name,
                     "target_bytes": seen.shown.target,

@@ -1,4 +1,4 @@
-// The live page: what comes from the controller goes to the parts that show it.
+// The live page: passes the controller's frames to the parts that show them.
 
 import { byId, make, setText } from "./dom.js";
 import { EventList } from "./events.js";
@@ -21,7 +21,7 @@ const gif = new GifTable(store);
 const events = new EventList(store);
 const policy = new PolicyTable();
 
-// The chosen port is in the address, so that it stands after a reload and can be passed on.
+// The chosen port is in the page's address, so that it survives a reload and can be shared as a link.
 let chosen = fromAddress();
 let byHand = chosen !== null;
 
@@ -49,7 +49,7 @@ addEventListener("hashchange", () => {
   if (key) choose(key);
 });
 
-// Until somebody chooses: the port with the longest queue, or the one with the least room.
+// The port to show before the user has chosen one: the port with the longest queue, or the smallest buffer.
 function suggest() {
   if (byHand || chosen) return;
   const queues = store.state.ports.filter((row) => row.limit_bytes);
@@ -61,17 +61,17 @@ function suggest() {
 // Frames
 
 let began = null;
-// Events after this number are still to be asked for; null: none are missing.
+// Events with higher numbers are still to be requested; null: none are missing.
 let missing = 0;
 
 function onState(frame) {
   const { health } = frame;
   const start = frame.time - (health.uptime_s ?? 0);
-  // Another controller than before: its events are others, and so may be its policy.
+  // A different controller than before: its events are different, and its policy may be.
   const anew = began === null || Math.abs(start - began) > 5;
   if (anew || health.policy !== shownPolicy) policy.ask();
   if (anew) {
-    // Such a controller counts its events from the beginning.
+    // A new controller numbers its events from 1.
     store.forgetEvents();
     missing = 0;
   }
@@ -87,7 +87,7 @@ function onState(frame) {
   ports.update();
   flows.update();
   gif.update();
-  events.update(); // there may be names by now
+  events.update(); // names may be known by now
 }
 
 let shownPolicy = null;
@@ -98,7 +98,7 @@ function onEvent(event) {
   events.update();
 }
 
-// What has happened while nobody listened here. The stream is open by then, so nothing falls between the two.
+// Requests the events from before the stream. The stream is open by then, so no event is missed between.
 async function askEvents() {
   const since = missing;
   missing = null;
@@ -107,7 +107,7 @@ async function askEvents() {
     const answer = await fetch(url, { cache: "no-store", headers: { Accept: "application/json" } });
     if (answer.ok) store.addEvents((await answer.json()).events);
   } catch {
-    // The stream will say that the controller has gone; when it is back, they are asked for again.
+    // The stream reports that the controller has disconnected; after a reconnect they are requested again.
     missing ??= since;
   }
   events.update();
@@ -144,7 +144,7 @@ function showWarnings({ switches, health }) {
   if (missing.length) {
     lines.push(`No agent on switch ${named(missing)}: its queues are not measured, and no windows are installed there.`);
   }
-  // Said once: this is read out, and frames come twice a second.
+  // Set only on a change, because screen readers read it aloud and frames arrive twice a second.
   if (lines.join("\n") === warned) return;
   warned = lines.join("\n");
   const banner = byId("warnings");
@@ -164,7 +164,7 @@ function onStatus({ kind, since, reason }) {
   banner.classList.toggle("shown", lost);
   banner.replaceChildren();
   if (!lost) return;
-  // Now, and not when it is back: the first event after that would hide those before it.
+  // Now and not after the reconnect: the first new event would hide that earlier ones are missing.
   missing ??= store.lastEvent;
   const at = since.toLocaleTimeString("en-GB");
   const what =

@@ -1,11 +1,11 @@
-// The last minute of a port, on a canvas: queue against target and limit, windows, drops.
+// The last minute of a port, on a canvas: queue with target and limit, windows, drops.
 
 import { HISTORY_SECONDS } from "./store.js";
 import { bytes, count } from "./format.js";
 
 const LEFT = 52;
-const RIGHT = 54; // for the names of lines, beside their ends
-const GAP_SECONDS = 2; // between two samples that are further apart, nothing is known
+const RIGHT = 54; // space for the names of lines, beside their ends
+const GAP_SECONDS = 2; // maximum interval between two samples that are joined by a line
 const FONT = '11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 const PLOTS = [
   { name: "queue", from: 0.055, to: 0.56 },
@@ -113,7 +113,7 @@ function most(samples, ...fields) {
   return samples.reduce((max, sample) => Math.max(max, ...fields.map((field) => sample[field] ?? 0)), 0);
 }
 
-// A round number of steps of 1, 2 or 5, at most four.
+// The ticks of an axis: at most four steps of 1, 2 or 5 times a power of ten.
 function ticks(top) {
   const rough = top / 3;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -167,14 +167,14 @@ function line({ pen, x, samples }, field, y, style, width, dash = []) {
   runs(samples, field, (run) => {
     pen.beginPath();
     run.forEach((sample, index) => pen[index ? "lineTo" : "moveTo"](x(sample.time), y(sample[field])));
-    // A single sample is a point all the same.
+    // A single sample is drawn as a point.
     if (run.length === 1) pen.lineTo(x(run[0].time) + 1, y(run[0][field]));
     pen.stroke();
   });
   pen.setLineDash([]);
 }
 
-// Names beside the ends of lines, kept apart: [text, y, style].
+// Draws names beside the ends of lines without overlap: [text, y, style].
 function names({ pen, width }, area, words) {
   const found = words.filter(([, y]) => y !== null).sort((one, other) => one[1] - other[1]);
   pen.textAlign = "left";

@@ -1,5 +1,5 @@
-// Making elements. Text is always set as text, never as markup: names of hosts and interfaces come from the
-// network.
+// Creates and updates elements. Text is always set as text, never as markup, because names of hosts and
+// interfaces come from the network.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -23,7 +23,7 @@ export function byId(id) {
   return document.getElementById(id);
 }
 
-// Both leave alone what is as it should be: most of what is shown does not change from frame to frame.
+// Both change an element only if its value differs: most values stay the same from frame to frame.
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -1,11 +1,11 @@
-// What has happened, newest first, by kind.
+// The list of events, newest first, with filters by kind.
 
 import { byId, make } from "./dom.js";
 import { clock } from "./format.js";
 
 const DRAWN = 150;
 
-// Kind -> what people call it. Those that mean trouble are set off.
+// Kind -> its label. Kinds that report problems are highlighted.
 const KINDS = {
   cng: "congested",
   nom: "normal",
@@ -40,7 +40,7 @@ export class EventList {
     this.update();
   }
 
-  // Many may come at once; they are drawn together.
+  // Many events may arrive together; they are drawn once.
   update() {
     if (this._due) return;
     this._due = true;
@@ -67,7 +67,7 @@ export class EventList {
     const top = this._list.scrollTop;
     const height = this._list.scrollHeight;
     this._list.replaceChildren(...items);
-    // Whoever reads further down is left where they are.
+    // The scroll position of a user who reads older events stays.
     if (top > 0) this._list.scrollTop = top + this._list.scrollHeight - height;
   }
 }

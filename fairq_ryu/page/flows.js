@@ -1,4 +1,4 @@
-// The table of flows. There may be many thousands: only the page that is looked at is asked for, again and again.
+// The table of flows. There may be many thousands, so only the visible page is requested, periodically.
 
 import { byId, setText } from "./dom.js";
 import { bytes, count, endpoint, seconds } from "./format.js";
@@ -6,7 +6,7 @@ import { Table } from "./table.js";
 
 const PAGE = 50;
 const AGAIN_MS = 1000;
-const MANY = 2000; // from so many flows on, a filter costs the controller something: it is asked less often
+const MANY = 2000; // from this number of flows on, a filter costs the controller time: it is requested less often
 const AGAIN_MANY_MS = 3000;
 const TYPING_MS = 300;
 
@@ -17,6 +17,7 @@ const CHECKS = {
   dst: [ADDRESS, "To: an IP address, such as 10.0.0.1"],
   port: [PORT, "Port: a TCP port, or DPID:PORT for a port of a switch, such as 1:3"],
 };
+// Kind of the window rule -> its label. A kind without a label is shown by its name.
 const WINDOW_KINDS = { flow: "own rule", port: "same for the port", pool: "share of a pool" };
 
 export class FlowsTable {
@@ -67,7 +68,7 @@ export class FlowsTable {
     byId("flows-here").disabled = !key;
   }
 
-  // With every frame: how many there are.
+  // Called with every frame, which has the number of flows.
   update() {
     setText(byId("count-flows"), count(this._store.state.flows_total));
   }
@@ -95,7 +96,7 @@ export class FlowsTable {
     this._ask();
   }
 
-  // The filter as a query; null if it makes no sense, which is said.
+  // The filter as a query; null if it is not valid, with a message to the user.
   _query() {
     const query = new URLSearchParams({ limit: PAGE, offset: this._offset });
     let wrong = "";
@@ -124,7 +125,7 @@ export class FlowsTable {
         if (answer.ok) this._take(body);
         else setText(byId("flows-problem"), body.detail ?? `The controller answers ${answer.status}.`);
       } catch {
-        // The stream will say that the controller has gone.
+        // The stream reports that the controller has disconnected.
         if (turn !== this._turn) return;
       }
     }
@@ -137,7 +138,7 @@ export class FlowsTable {
     if (!flows.length && offset > 0) {
       this._offset = Math.max(0, Math.floor((total - 1) / PAGE) * PAGE);
     }
-    // The same connection may be listed twice while flows come and go.
+    // While flows start and end between two requests, a connection may be listed twice.
     const unique = new Map(flows.map((flow) => [flowKey(flow), flow]));
     this._table.update([...unique.values()], this._chosen);
     if (this._chosen && unique.has(this._chosen)) this._onFlow(unique.get(this._chosen));
@@ -153,7 +154,7 @@ function flowKey(flow) {
 
 function windowCell(cell, flow) {
   setText(cell, bytes(flow.window_bytes));
-  const kind = WINDOW_KINDS[flow.window_kind];
+  const kind = WINDOW_KINDS[flow.window_kind] ?? flow.window_kind;
   if (cell.title !== (kind ?? "")) cell.title = kind ?? "";
 }
 

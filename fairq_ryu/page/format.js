@@ -1,4 +1,4 @@
-// Numbers as people read them. null and undefined, which are "not known", are a dash.
+// Numbers as text. null and undefined, which mean "not known", become a dash.
 
 export const UNKNOWN = "–";
 
@@ -13,7 +13,7 @@ function known(value) {
   return typeof value === "number" && Number.isFinite(value);
 }
 
-// Three figures that count, in powers of 1000: 30466 is "30.5 k" with a space between.
+// Three significant figures, in powers of 1000: 30466 is "30.5 k".
 function scaled(value, space) {
   for (const [power, letter] of POWERS) {
     if (Math.abs(value) >= power * 0.9995) {
@@ -37,7 +37,7 @@ export function rate(bps) {
   return known(bps) ? `${scaled(bps, "\u00a0")}bit/s` : UNKNOWN;
 }
 
-// For labels on links, where there is room for four characters.
+// For labels on links, which have space for four characters.
 export function shortRate(bps) {
   if (!known(bps)) return "";
   for (const [power, letter] of POWERS) {
@@ -67,7 +67,7 @@ export function seconds(value) {
   return `${sign}${Math.floor(whole / 86400)}\u00a0days`;
 }
 
-// A countdown keeps its form while it runs.
+// The format of a countdown does not change while it runs.
 export function countdown(value) {
   if (!known(value)) return UNKNOWN;
   if (Math.abs(value) >= 60) return seconds(value);

@@ -40,7 +40,7 @@ export class GifTable {
 
   update() {
     if (!this._store.state) return;
-    // The controller sends the first rows only, and says how many there are.
+    // The controller sends the first rows only, and the total number of rows.
     const { gif: rows, gif_total: total } = this._store.state;
     setText(byId("count-gif"), count(total));
     if (!this._shown) return;

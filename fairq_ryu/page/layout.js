@@ -1,17 +1,17 @@
-// Where switches, hosts and links stand: hosts at the bottom, their switches above, and so on up to the spines.
-// Pure: no drawing here.
+// The positions of switches, hosts and links: hosts at the bottom, their switches above, up to the spines.
+// Pure: draws nothing.
 
 import { hostName, portKey } from "./store.js";
 
 const BOX = 34; // height of a switch
 const TOP = 14;
 export const ARCH = 58; // height of a link between switches of one level
-const HOST_ROW = 44; // below the last switch's gap: the host and its name
-const NARROWEST_SLOT = 15; // hosts that would be closer than this are drawn as one
+const HOST_ROW = 44; // height of a host and its name, below the gap under the last switch
+const NARROWEST_SLOT = 15; // hosts with less space than this are drawn as one
 const WIDEST_SLOT = 88;
 
-// Hops from the nearest switch that has hosts. `before` has the levels of an earlier layout: a switch that has
-// lost its links stays where it was.
+// The level of a switch: its number of hops from the nearest switch with hosts. `before` has the levels of the
+// previous layout: a switch that has lost its links keeps its level.
 export function levels(store, before) {
   const neighbours = new Map(store.state.switches.map(({ dpid }) => [dpid, new Set()]));
   for (const { a, b } of store.state.links) {
@@ -36,7 +36,7 @@ export function levels(store, before) {
   return { found, neighbours };
 }
 
-// Few crossings: each level in the order of the mean place of its neighbours, from the bottom up and back.
+// Reduces crossings: orders each level by the mean position of its neighbours, from the bottom up and back.
 function ordered(found, neighbours) {
   const rows = [];
   for (const [dpid, level] of found) (rows[level] ??= []).push(dpid);
@@ -59,7 +59,7 @@ function ordered(found, neighbours) {
   return filledRows;
 }
 
-// What a layout depends on. As long as this stays the same, nothing moves.
+// The inputs of a layout as a key. While the key stays the same, nothing moves.
 export function signature(store) {
   const ports = [...store.ports.values()].map((row) => `${row.dpid}:${row.port}:${row.role}`);
   const hosts = [...store.hosts.keys()];
@@ -71,7 +71,7 @@ export function layout(store, width, height, before) {
   const { found, neighbours } = levels(store, before);
   const rows = ordered(found, neighbours);
   const depth = Math.max(1, rows.length);
-  // A link within the uppermost level goes over the top.
+  // A link between two switches of the top level is drawn above them.
   const over = store.state.links.some(({ a, b }) => found.get(a[0]) === depth - 1 && found.get(b[0]) === depth - 1);
   const top = TOP + (over ? ARCH : 0) + (depth > 1 ? 0 : 6);
   const gap = (height - top - HOST_ROW - depth * BOX) / depth;
@@ -82,7 +82,7 @@ export function layout(store, width, height, before) {
   placeEdge(store, rows[0] ?? [], width, y(0), boxes, hosts, y(0) + BOX + gap);
   for (let level = 1; level < depth; level += 1) placeRow(rows[level], width, y(level), boxes);
   const ports = placePorts(store, boxes, hosts, found);
-  // The vessels that show queues: as large as there is room for.
+  // The vessels that show queues are as large as the space allows.
   const slot = Math.min(60, ...hosts.map((host) => host.slot));
   const tank = {
     width: Math.round(Math.max(9, Math.min(20, slot * 0.42))),
@@ -105,7 +105,7 @@ function portsOf(store) {
   return found;
 }
 
-// The switches with hosts share the width by how many they have.
+// The width is divided among the switches with hosts, by their numbers of hosts.
 function placeEdge(store, row, width, y, boxes, hosts, hostY) {
   const all = portsOf(store);
   const below = new Map(
@@ -140,7 +140,7 @@ function placeRow(row, width, y, boxes) {
   });
 }
 
-// Ports stand on the side that they lead to: up, or down.
+// A port is on the side of the switch to which it leads: top or bottom.
 function placePorts(store, boxes, hosts, found) {
   const ports = new Map();
   const middle = (box) => box.x + box.width / 2;
@@ -162,7 +162,7 @@ function placePorts(store, boxes, hosts, found) {
     const [dpid, way] = side.split(" ");
     const box = boxes.get(dpid);
     entries.sort((a, b) => a.towards - b.towards || (a.key < b.key ? -1 : 1));
-    // Close together in the middle of a wide box: a link to the next level is easier to follow.
+    // Ports are close together in the middle of a wide box, so that links to the next level are easier to follow.
     const step = Math.min(30, box.width / (entries.length + 1));
     entries.forEach(({ key }, index) => {
       const x = middle(box) + (index - (entries.length - 1) / 2) * step;
@@ -178,7 +178,7 @@ export function describeHost(store, keys) {
   return there.length > 1 ? `${there.length} hosts` : there.length ? hostName(there[0]) : "";
 }
 
-// The part of IPv4 addresses that all hosts share, up to a dot: labels can do without.
+// The common prefix of all hosts' IPv4 addresses, up to a dot; labels omit it.
 export function commonPrefix(names) {
   const quads = names.filter((name) => /^\d+(\.\d+){3}$/.test(name)).map((name) => name.split("."));
   if (quads.length < 2) return "";

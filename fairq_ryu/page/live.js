@@ -1,15 +1,15 @@
-// The connection to the controller: server-sent events, and what to say when they stop.
+// The connection to the controller: server-sent events, and the status to show when they stop.
 //
-// The stream is read with fetch and not with EventSource: that would not say why it was refused, and would try
-// again at its own pace.
+// The stream is read with fetch and not with EventSource, which does not report why a stream was refused and
+// chooses its own retry interval.
 
-// A controller that says nothing for so many of its intervals is as good as gone.
+// A stream without data for this number of the controller's intervals counts as disconnected.
 const PATIENCE = 5;
 const LEAST_PATIENCE_MS = 2500;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 8000;
 
-// Kinds of status: "connecting", "live", "gone" (nobody answers) and "refused" (somebody does, and gives a reason).
+// Kinds of status: "connecting", "live", "gone" (no server answers) and "refused" (the server gave a reason).
 export class Live {
   constructor(url, { onState, onEvent, onStatus }) {
     this._url = url;
@@ -18,23 +18,23 @@ export class Live {
     this._onStatus = onStatus;
     this._patience = LEAST_PATIENCE_MS;
     this._wait = FIRST_WAIT_MS;
-    this._lost = null; // since when there is nothing, a Date
+    this._lost = null; // the time of the disconnection, a Date
     this.status = { kind: "connecting" };
   }
 
-  // Goes on for as long as the page is there.
+  // Runs until the page is closed.
   async run() {
     for (;;) {
       const reason = await this._follow();
       this._lost ??= new Date();
       this._tell({ kind: reason ? "refused" : "gone", since: this._lost, reason });
-      // Not all pages at once, when a controller comes back.
+      // A random delay, so that not all pages reconnect to a restarted controller at once.
       await new Promise((resolve) => setTimeout(resolve, this._wait * (0.8 + 0.4 * Math.random())));
       this._wait = Math.min(LONGEST_WAIT_MS, this._wait * 2);
     }
   }
 
-  // One stream, to its end. Returns why it was refused; nothing if it broke off.
+  // Reads one stream to its end. Returns the reason of a refusal; undefined if the connection broke.
   async _follow() {
     const stop = new AbortController();
     let watchdog = 0;
@@ -66,7 +66,7 @@ export class Live {
       }
     } catch (error) {
       if (error instanceof SyntaxError) return "the data is in a format that this page does not know; reload the page";
-      // Nobody there, broken off, or silent for too long. A fault of this page is none of these.
+      // No connection, a broken connection, or no data for too long. Errors of this page are handled elsewhere.
       if (stop.signal.aborted || error instanceof TypeError || error.name === "AbortError") return "";
       throw error;
     } finally {
@@ -83,7 +83,7 @@ export class Live {
     this._call(this._onState, frame);
   }
 
-  // A fault in what is done with a message is no fault of the stream, which goes on; the browser is told of it.
+  // An exception of a message's handler does not end the stream; it is reported to the browser.
   _call(action, data) {
     try {
       action(data);
@@ -100,7 +100,7 @@ export class Live {
   }
 }
 
-// Cuts the text of a stream into its messages: [kind, data], the data read as JSON. Comments are passed over.
+// Splits the text of a stream into messages: [kind, data], with the data parsed as JSON. Ignores comments.
 export class Frames {
   constructor() {
     this._rest = "";

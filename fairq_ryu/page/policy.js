@@ -1,4 +1,4 @@
-// The policy in force and its parameters, to read.
+// The current policy and its parameters, read-only.
 
 import { byId, setText } from "./dom.js";
 import { Table } from "./table.js";
@@ -24,7 +24,7 @@ export class PolicyTable {
       const answer = await fetch("/v1/policy", { cache: "no-store" });
       if (answer.ok) this._show(await answer.json());
     } catch {
-      // The stream will say that the controller has gone.
+      // The stream reports that the controller has disconnected.
     }
   }
 

@@ -1,4 +1,4 @@
-// The chosen port: its graph, its figures, and the same minute as a table.
+// The chosen port: its graph, its figures, and the last minute as a table.
 
 import { Chart } from "./chart.js";
 import { byId, make, setAttributes, setText } from "./dom.js";
@@ -31,7 +31,7 @@ const FACTS = [
   ["Policy", (row) => row.policy],
 ];
 
-// What the window of one flow is, where all have the same.
+// The window of one flow, if all flows have the same; null otherwise.
 export function share(row) {
   if (row.window_bytes !== null) return row.window_bytes;
   return row.pool_bytes !== null && row.active ? row.pool_bytes / row.active : null;
@@ -86,7 +86,7 @@ export class PortPanel {
     this._minute.update(minute(samples));
   }
 
-  // For those who cannot see the graph, and for tests.
+  // For users who cannot see the graph, and for tests.
   _describe(samples) {
     const canvas = byId("chart");
     const last = samples.at(-1);

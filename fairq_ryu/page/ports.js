@@ -6,7 +6,7 @@ import { windowWords } from "./port.js";
 import { load, portKey } from "./store.js";
 import { Table } from "./table.js";
 
-const MOST = 200; // rows that are drawn; there is a filter for the others
+const MAX_ROWS = 200; // maximum number of rows that are drawn; the filter shows others
 
 function queueCell(cell, row) {
   if (!cell.firstChild) {
@@ -73,12 +73,12 @@ export class PortsTable {
       const key = portKey(row.dpid, row.port);
       return !find || `${this._store.portName(key)} ${this._store.leadsTo(key)} ${key}`.toLowerCase().includes(find);
     });
-    this._table.update(rows, this._chosen, MOST);
+    this._table.update(rows, this._chosen, MAX_ROWS);
     setText(byId("count-ports"), count(all.length));
     let note = "";
     if (!all.length) note = "No ports: no switch has connected yet.";
     else if (!rows.length) note = "No port matches.";
-    else if (rows.length > MOST) note = `${MOST} of ${count(rows.length)} ports: type a name to find others.`;
+    else if (rows.length > MAX_ROWS) note = `${MAX_ROWS} of ${count(rows.length)} ports: type a name to find others.`;
     setText(byId("ports-note"), note);
   }
 }

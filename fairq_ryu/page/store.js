@@ -1,15 +1,15 @@
-// What the controller has told: the latest state, a minute of history of every port, and events.
+// The data received from the controller: the latest state, a minute of history of every port, and events.
 
 export const HISTORY_SECONDS = 60;
-const MOST_EVENTS = 500;
-// "1:3" in a message: port 3 of switch 1. Not the end of an address, and not what stands behind a name.
+const MAX_EVENTS = 500;
+// "1:3" in a message: port 3 of switch 1; but not the end of an address, or digits after a name.
 const PORT = /(?:port )?(?<![\w.:([])([0-9a-f]{1,16}):(\d+)(?![\w.:\]])/g;
 
 export function portKey(dpid, port) {
   return `${dpid}:${port}`;
 }
 
-// "0000000000000011" is switch 11 for people.
+// "0000000000000011" is shown as switch 11.
 export function shortDpid(dpid) {
   return dpid.replace(/^0+(?=.)/, "");
 }
@@ -46,7 +46,7 @@ export class Store {
     this._remember(frame);
   }
 
-  // Seconds since the controller made the latest frame, as far as this machine can tell.
+  // Seconds since the latest frame arrived.
   get age() {
     return (performance.now() - this.arrived) / 1000;
   }
@@ -65,10 +65,10 @@ export class Store {
     const since = frame.time - HISTORY_SECONDS - 1;
     for (const [key, row] of this.ports) {
       let samples = this.history.get(key);
-      // A clock that was set back, or another controller: what was before cannot be put in order.
+      // The clock was set back, or this is another controller: earlier samples cannot be ordered with new ones.
       if (!samples || (samples.length && samples.at(-1).time > frame.time)) samples = [];
       const before = samples.at(-1);
-      // A counter that starts again is no drop.
+      // A counter that restarts at 0 does not count as drops.
       const dropped = before && before.drops !== null && row.drops >= before.drops ? row.drops - before.drops : 0;
       samples.push({
         time: frame.time,
@@ -92,10 +92,10 @@ export class Store {
     }
   }
 
-  // Events come from the history and from the stream, and some from both; the later word counts.
+  // Events arrive from the history and from the stream, some from both; the later version is used.
   addEvents(events) {
     const all = new Map([...this.events, ...events].map((event) => [event.id, event]));
-    this.events = [...all.values()].sort((one, other) => other.id - one.id).slice(0, MOST_EVENTS);
+    this.events = [...all.values()].sort((one, other) => other.id - one.id).slice(0, MAX_EVENTS);
   }
 
   // The number of the latest event; 0: none is known.
@@ -103,7 +103,7 @@ export class Store {
     return this.events[0]?.id ?? 0;
   }
 
-  // A controller that has started anew counts its events from the beginning.
+  // A restarted controller numbers its events from 1.
   forgetEvents() {
     this.events = [];
   }
@@ -119,7 +119,7 @@ export class Store {
     return `${this.switchName(dpid)} port ${port}`;
   }
 
-  // The message of an event, switches and ports by their names where these are known.
+  // The message of an event, with the names of switches and ports if they are known.
   message({ message, dpid, port }) {
     const named = message.replace(PORT, (words, number, of) => {
       return this.ports.get(portKey(number.padStart(16, "0"), of))?.name || words;
@@ -128,7 +128,7 @@ export class Store {
     return named.replace(`bridge ${shortDpid(dpid)} `, () => `bridge ${this.switchName(dpid)} `);
   }
 
-  // Where a port leads, in words; empty if that is not known.
+  // A description of the other end of a port; empty if it is not known.
   leadsTo(key) {
     const peer = this.peers.get(key);
     if (peer) return this.switchName(peer.split(":")[0]);
@@ -147,7 +147,7 @@ export function hostName(host) {
   return addresses.find((address) => !address.includes(":")) ?? addresses[0] ?? host.mac;
 }
 
-// How full a port is in the direction out of the switch, 0 to 1; null: not known.
+// The load of a port in the direction out of the switch, 0 to 1; null: not known.
 export function load(row) {
   return row && row.rate_bps && typeof row.tx_bps === "number" ? Math.min(1, row.tx_bps / row.rate_bps) : null;
 }

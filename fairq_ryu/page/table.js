@@ -1,4 +1,4 @@
-// A table whose rows come and go while people look at it: cells are changed in their place.
+// A table whose rows are added and removed while it is shown: cells are updated in place.
 
 import { make, setText } from "./dom.js";
 
@@ -20,7 +20,7 @@ export class Table {
     if (onPick) this._body.addEventListener("keydown", (event) => this._press(event));
   }
 
-  // A table is one stop of the Tab key; up and down lead from row to row.
+  // A table is a single stop of the Tab key; the up and down keys move between rows.
   _press(event) {
     const buttons = [...this._body.querySelectorAll("td:first-child button")];
     const at = buttons.indexOf(document.activeElement);
@@ -32,7 +32,7 @@ export class Table {
     this._rove(buttons[next]);
   }
 
-  // The row that had the focus is the stop, or else the one that is chosen, or the first.
+  // The stop is the row that had the focus, or else the chosen row, or else the first one.
   _rove(wanted) {
     const buttons = [...this._body.querySelectorAll("td:first-child button")];
     this._stop = [wanted, this._stop, this._rows.get(this._current)?.button, buttons[0]].find((each) => buttons.includes(each));
@@ -76,7 +76,7 @@ export class Table {
     if (!column) return rows;
     const way = this._descending ? -1 : 1;
     const value = (row) => column.sort(row);
-    // What is not known comes last, whichever way.
+    // Unknown values are last in both orders.
     return [...rows].sort((a, b) => {
       const [one, other] = [value(a), value(b)];
       if (one === null || one === undefined) return other === null || other === undefined ? 0 : 1;
@@ -117,7 +117,7 @@ export class Table {
     element.append(...cells);
     const line = { element, cells, row };
     if (this._onPick && this._pickable(row)) {
-      // The first cell is a button, for the keyboard; with the mouse, all of the row is.
+      // The first cell is a button for the keyboard; with the mouse, the whole row can be clicked.
       element.classList.add("pick");
       line.button = make("button", { type: "button" });
       cells[0].append(line.button);

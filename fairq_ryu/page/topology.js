@@ -1,15 +1,15 @@
-// The drawing of the network: switches with their ports, hosts, and links with what goes through them.
+// The map of the network: switches with their ports, hosts, and links with their traffic.
 
 import { make, makeSvg, setAttributes, setText } from "./dom.js";
 import { percent, rate, shortRate } from "./format.js";
 import { ARCH, commonPrefix, describeHost, layout, signature } from "./layout.js";
 
 const SOCKET = 7;
-const QUIET_BPS = 20_000; // discovery frames and the like: no number for them
+const QUIET_BPS = 20_000; // a rate below this, such as that of discovery frames, is not shown as a number
 const LEAST_HEIGHT = 330;
-const PLACES = [0.5, 0.36, 0.64, 0.24, 0.76]; // for the number, along a link between switches
+const PLACES = [0.5, 0.36, 0.64, 0.24, 0.76]; // positions of the number along a link between switches
 
-// [share of the capacity from which on, name]: the legend in index.html has the same words.
+// [minimum share of the capacity, name]: the legend in index.html has the same names.
 const LOADS = [
   [0.9, "full"],
   [0.6, "high"],
@@ -39,7 +39,7 @@ export class Topology {
     if (this._drawn) this._marks();
   }
 
-  // Marks the way of a flow: names of lanes, see _lane().
+  // Highlights the path of a flow: names of lanes, see _lane().
   showPath(flow) {
     this._path = new Set(flow ? flow.ports.map(([dpid, port]) => `${dpid}:${port}>`) : []);
     const first = flow?.back_ports.at(-1);
@@ -89,7 +89,7 @@ export class Topology {
     this._marks();
   }
 
-  // Hosts that are drawn as one have no ports of their own here; the table has them.
+  // Hosts that are drawn as one have no ports of their own on the map; the table has them.
   _isSingle(key) {
     return !this._plan.hosts.some((host) => host.keys.length > 1 && host.keys.includes(key));
   }
@@ -144,13 +144,14 @@ export class Topology {
     const to = { x: host.x, y: host.y - 9 };
     const sum = (field) => () => total(keys.map((key) => this._store.ports.get(key)?.[field]));
     const down = this._lane(`${keys[0]}>`, sum("tx_bps"), () => this._capacity(keys[0]) * keys.length);
-    // The queue's rate is that of the way out; into the switch, only a port without one says how fast it is.
+    // The rate of a queue limits the direction out of the switch. In the other direction only a port without a
+    // queue gives the capacity.
     const row = () => this._store.ports.get(keys[0]);
     const up = this._lane(`${keys[0]}<`, sum("rx_bps"), () => (row()?.limit_bytes ? 0 : this._capacity(keys[0]) * keys.length));
     shapeLanes(down, up, from, to, false, 4 * this._plan.thickness);
     const label = makeSvg("text", { class: "rate" });
     labels.append(label);
-    // Labels of neighbouring hosts stand at different heights.
+    // Labels of neighbouring hosts have different heights.
     const heights = host.slot < 26 ? [0.3, 0.5, 0.7] : host.slot < 48 ? [0.38, 0.62] : [0.5];
     const at = heights[index % heights.length];
     const edge = Math.max(20, Math.min(this._plan.width - 20, to.x));
@@ -178,7 +179,7 @@ export class Topology {
     const short = host.slot < 92 && this._prefix && name.startsWith(this._prefix) ? `.${name.slice(this._prefix.length)}` : name;
     const small = host.slot < 26 || short.length * 6.6 > host.slot;
     const most = Math.max(3, Math.floor(host.slot / (small ? 5.2 : 6.6)));
-    // Where that is too long, the last number says most.
+    // If the address is too long, its last number is shown.
     const last = /^\d+(\.\d+){3}$/.test(name) ? `.${name.split(".").at(-1)}` : short;
     const label = short.length <= most ? short : last.length <= most ? last : `${last.slice(0, most - 1)}…`;
     const circle = makeSvg("circle", { cx: host.x, cy: host.y, r: host.slot < 26 ? 6 : 8 });
@@ -223,7 +224,7 @@ export class Topology {
     this._onChoose(key);
   }
 
-  // Only one port of the map is in the order of the Tab key; arrows lead to the others.
+  // Only one port of the map is a stop of the Tab key; arrow keys move to the others.
   _rove(focus) {
     for (const [key, { group }] of this._ports) group.setAttribute("tabindex", key === this._focus ? 0 : -1);
     if (focus && this._focus) this._ports.get(this._focus).group.focus({ preventScroll: true });
@@ -237,7 +238,7 @@ export class Topology {
     if (event.key in steps) {
       this._focus = this._order[steps[event.key]];
     } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
-      // To the other end of the link.
+      // Move to the other end of the link.
       const peer = this._store.peers.get(this._focus);
       if (!peer || !this._ports.has(peer)) return;
       this._focus = peer;
@@ -270,14 +271,14 @@ export class Topology {
     for (const row of this._store.state.switches) this._boxValues(row);
   }
 
-  // Numbers on links, the busiest first; where there is no room left for one, there is none.
+  // Numbers on links, the busiest links first; a number without free space is left out.
   _writeTags() {
     const tags = this._tags.map((tag, index) => {
       const both = tag.rates();
       const side = (both[1] ?? 0) > (both[0] ?? 0) ? 1 : 0;
       setText(tag.title, tag.describe(both));
       const bps = both[side] ?? 0;
-      // In steps, so that labels do not change places with every little change.
+      // The order uses steps, so that labels do not move with every small change.
       return { ...tag, bps, index, step: Math.round(Math.log2(bps + 1)), text: `${tag.arrows[side]}${shortRate(bps)}` };
     });
     tags.sort((one, other) => other.step - one.step || one.index - other.index);
@@ -321,7 +322,7 @@ export class Topology {
     box.group.classList.toggle("blind", connected && !agent);
     const most = Math.max(2, Math.floor(box.width / 7.8));
     const whole = trouble ? `${name}: ${trouble}` : name;
-    // Where there is little room, "edge4_1" is "e4_1".
+    // With little space, "edge4_1" is shortened to "e4_1".
     const brief = name.replace(/^(\p{L})\p{L}+(?=\d)/u, "$1");
     const mark = trouble ? "⚠ " : "";
     const shown = [whole, `${mark}${name}`, `${mark}${brief}`].find((each) => each.length <= most);
@@ -335,7 +336,7 @@ function total(values) {
   return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
 }
 
-// The two directions of a link, side by side; each begins where it begins, so that its arrow is at its end.
+// The two directions of a link, side by side; each starts at its source, so that its arrow is at its destination.
 function shapeLanes(there, back, from, to, level, aside) {
   const shape = level ? arch : straight;
   there.setAttribute("d", shape(from, to, aside));

@@ -10,7 +10,7 @@ from fairq_ryu.model import FlowKey, PortKey, dpid_text
 
 
 def announcement_row(entry: Entry, now: float) -> dict[str, Any]:
-    """An announcement, as the lists show it."""
+    """The row of an announcement."""
     wanted = entry.request
     return {
         "id": entry.id,
@@ -26,8 +26,10 @@ def announcement_row(entry: Entry, now: float) -> dict[str, Any]:
     }
 
 
-class GifRow(Protocol):
-    """A row of a port's table. Times by the clock of ``now``; ``remaining_time`` negative: passed."""
+class GifTableRow(Protocol):
+    """A flow in the table of a port. Times by the clock of ``now``; ``remaining_time`` is negative after the
+    deadline.
+    """
 
     @property
     def flow(self) -> FlowKey: ...
@@ -45,8 +47,8 @@ class GifRow(Protocol):
     def priority(self) -> int: ...
 
 
-def gif_rows(port: PortKey, table: Iterable[GifRow], now: float) -> Iterator[dict[str, Any]]:
-    """The table of a port, as ``/v1/gif`` shows it; rows are made as they are taken."""
+def gif_rows(port: PortKey, table: Iterable[GifTableRow], now: float) -> Iterator[dict[str, Any]]:
+    """The rows of ``/v1/gif`` for the table of a port; each is made when it is consumed."""
     return (
         {
             "dpid": dpid_text(port.dpid),
@@ -67,8 +69,10 @@ def gif_rows(port: PortKey, table: Iterable[GifRow], now: float) -> Iterator[dic
     )
 
 
-def _state(row: GifRow) -> str | None:
-    """Whether the deadline is met: of a flow that has ended after it, the table does not say when."""
+def _state(row: GifTableRow) -> str | None:
+    """The state of the deadline. The table has no completion time, so a flow that has ended may have met or
+    missed a deadline that has passed.
+    """
     if row.remaining_time is None:
         return None
     if row.remaining_size == 0:

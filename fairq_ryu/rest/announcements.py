@@ -1,4 +1,4 @@
-"""Announcements of flows over REST: what is answered to each request."""
+"""The REST requests about announcements of flows, and their replies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairq_ryu.rest.schema.requests import AnnouncementRequest
 
 
 class Declined(Exception):
-    """The controller takes no announcement (now); ``str()`` says why."""
+    """The controller does not accept announcements (now); ``str()`` is the reason."""
 
 
 def listing(context: RequestContext) -> Answer:
@@ -40,7 +40,7 @@ def one(context: RequestContext) -> Answer:
 
 
 def announce(context: RequestContext) -> Reply:
-    """POST /v1/announcements. The request is checked as a whole before anything is done."""
+    """POST /v1/announcements. The whole request is checked before anything is changed."""
     wanted = _request(context.body)
     if context.service.announcing is None:
         raise Refused(HTTPStatus.CONFLICT, "the policy in force takes no announcements")
@@ -62,7 +62,7 @@ def withdraw(context: RequestContext) -> Reply:
 
 
 def _request(body: AnnouncementRequest) -> Request:
-    # As many libraries say that there is none.
+    # Many libraries send null for a value that is not given.
     fields: dict[str, Any] = {name: value for name, value in body if value is not None}
     try:
         return request.request(**fields)

@@ -1,4 +1,4 @@
-"""Connections as rows for the REST interface: which are wanted, and what is said of each."""
+"""Connections as rows for the REST interface: filters, pages, and the fields of a row."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any, Protocol
 from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
 from fairq_ryu.fabric.flows.connection import Connection
 from fairq_ryu.fabric.topology.paths import Assigned, PathTable
-from fairq_ryu.model import FlowKey, PortKey, dpid_text
+from fairq_ryu.model import FlowKey, PortKey, WindowKind, dpid_text
 from fairq_ryu.policies.governed_port import PortView
 from fairq_ryu.rest.schema.base import port_of
 from fairq_ryu.rest.schema.requests import FlowsQuery
 from fairq_ryu.ryu_compat.runtime import hub
 
-Fits = Callable[[Connection], bool]
+Filter = Callable[[Connection], bool]
 
 
 def port_pair(port: PortKey) -> list[Any]:
-    """A port of a switch as the interface writes it."""
+    """A port of a switch in the format of the interface: ``[dpid, number]``."""
     return [dpid_text(port.dpid), port.port]
 
 
-# Which
+# Filters and pages
 
 
-def filters(wanted: FlowsQuery) -> list[Fits]:
-    """What a connection must be, all of it."""
-    found: list[Fits] = []
+def filters(wanted: FlowsQuery) -> list[Filter]:
+    """The conditions of a query, all of which a connection must meet."""
+    found: list[Filter] = []
     if wanted.src is not None:
         found.append(lambda each: each.forward.src == wanted.src)
     if wanted.dst is not None:
@@ -47,7 +47,7 @@ def filters(wanted: FlowsQuery) -> list[Fits]:
 def page(
     connections: Sequence[Connection], wanted: FlowsQuery, row: Callable[[Connection], dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], int]:
-    """The rows of a page, and how many connections fit. Rows are made of those alone that are shown."""
+    """The rows of a page, and the total number of connections that match. Rows are made only for the page."""
     first, end, fits = wanted.offset, wanted.offset + wanted.limit, filters(wanted)
     if not fits:
         return [row(each) for each in in_turns(connections[first:end])], len(connections)
@@ -62,19 +62,19 @@ def page(
     return [row(each) for each in in_turns(chosen)], total
 
 
-# What
+# Rows
 
 
 class Link(Protocol):
-    """An agent, as far as it is of interest here."""
+    """The part of an agent that is read here."""
 
     @property
     def depths(self) -> Mapping[int, Any]:
-        """The queue of each port, when it was last read."""
+        """The last reading of the queue of each port."""
 
 
 class FlowRows:
-    """Makes rows, with what stands on ports ``now``."""
+    """Makes rows, with the windows that are installed on the ports ``now``."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class FlowRows:
         self._shares: dict[PortKey, int] = {}
 
     def row(self, connection: Connection) -> dict[str, Any]:
-        """One connection."""
+        """The row of a connection."""
         key = connection.forward
         there, back = connection.directions[key], connection.directions[key.reversed]
         path = self._paths.get(key)
@@ -120,28 +120,28 @@ class FlowRows:
         }
 
     def _window(self, flow: FlowKey, ports: Sequence[PortKey]) -> tuple[int | None, str | None]:
-        """The smallest window that stands for a direction on its way, and what it comes from."""
+        """The smallest window installed for a direction on its path, and the kind of its rule."""
         found: tuple[int | None, str | None] = (None, None)
         for port in ports:
             seen = self._ports.get(port)
             if seen is None or not seen.plan:
                 continue
             plan = seen.plan
-            own = plan.flows.get(flow) if plan.flows else None
+            own, rule = plan.flows.get(flow) if plan.flows else None, plan.port_rule
             if own is not None:
                 size, kind = own, "flow"
-            elif plan.window is not None:
-                size, kind = plan.window, "port"
-            elif plan.pool is not None:
-                size, kind = self._share(port, plan.pool), "pool"
-            else:
+            elif rule is None:
                 continue
+            else:
+                size, kind = rule.bytes, rule.kind.scope
+                if rule.kind is WindowKind.POOL:
+                    size = self._share(port, rule.bytes)
             if found[0] is None or size < found[0]:
                 found = size, kind
         return found
 
     def _share(self, port: PortKey, pool: int) -> int:
-        """The switch divides a pool by the flows that have sent lately."""
+        """The share of a flow in a pool, which the switch divides by the number of active flows."""
         share = self._shares.get(port)
         if share is None:
             link = self._links.get(port.dpid)

@@ -1,7 +1,7 @@
 """Access control: who may read, who may write, and how much, checked before a request is handled.
 
-A web page in a browser on the controller's machine could send requests to 127.0.0.1, too. So the ``Host`` of
-a request must be an address or one of the controller's names, which it is not after DNS rebinding; and a
+A web page in a browser on the controller's machine can send requests to 127.0.0.1, too. So the ``Host`` of a
+request must be an address or one of the controller's names, which excludes DNS rebinding; and a
 request that writes must have the token and the content type of JSON, and must not come from a page of another
 origin. No header lets other origins read (CORS is off).
 """
@@ -28,7 +28,7 @@ TOKEN_VARIABLE = "FAIRQ_TOKEN"
 MAX_BODY = 64 << 10
 # Time limit for the body of a request, seconds.
 BODY_TIMEOUT = 5.0
-_LEAST_TOKEN = 16
+_MIN_TOKEN = 16
 _HOW = f"set [fairq_ryu] token_file, or {TOKEN_VARIABLE} in the controller's environment"
 
 
@@ -36,7 +36,7 @@ def read_token(file: str, variable: str) -> str:
     """The token from a file or the environment, "" if there is none. Raises :class:`UserError`."""
     if file and variable:
         raise UserError(
-            f"both [fairq_ryu] token_file and {TOKEN_VARIABLE} say a token", "take one of the two away"
+            f"both [fairq_ryu] token_file and {TOKEN_VARIABLE} give a token", "remove one of the two"
         )
     if not file:
         return _usable(variable, TOKEN_VARIABLE) if variable else ""
@@ -54,9 +54,9 @@ def read_token(file: str, variable: str) -> str:
 
 
 def _usable(token: str, where: str) -> str:
-    if not re.fullmatch(rf"[A-Za-z0-9._~+/=-]{{{_LEAST_TOKEN},4096}}", token):
+    if not re.fullmatch(rf"[A-Za-z0-9._~+/=-]{{{_MIN_TOKEN},4096}}", token):
         raise UserError(
-            f"the token in {where} is none: {_LEAST_TOKEN} or more letters, digits and -._~+/= are needed",
+            f"the token in {where} is not valid: {_MIN_TOKEN} or more letters, digits and -._~+/= are needed",
             "make one, for example with: openssl rand -hex 32",
         )
     return token
@@ -83,7 +83,7 @@ class RequestGuard:
             )
 
     def is_own(self, host: str) -> bool:
-        """Whether a ``Host`` is the controller's. Any address is: only names can be rebound."""
+        """Whether a ``Host`` is the controller's. Every address is, because DNS rebinding needs a name."""
         known = self._known.get(host)
         if known is None:
             known = self._is_own(host)
@@ -107,12 +107,12 @@ class RequestGuard:
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             raise Refused(HTTPStatus.FORBIDDEN, f"pages of {quoted(origin)} may not change anything")
         if not self._token:
-            raise Refused(HTTPStatus.FORBIDDEN, f"nothing can be changed, for there is no token: {_HOW}")
+            raise Refused(HTTPStatus.FORBIDDEN, f"changes are refused without a token: {_HOW}")
         scheme, _, given = environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
         if scheme.lower() != "bearer":
             raise _unauthorized("a token is needed: Authorization: Bearer TOKEN", "")
         if not hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token):
-            raise _unauthorized("that is not the token", ', error="invalid_token"')
+            raise _unauthorized("the token is wrong", ', error="invalid_token"')
 
     def read_body(self, environ: Mapping[str, Any]) -> bytes:
         """The body of a request, which must be JSON by its header. Raises :class:`Refused`."""
@@ -141,7 +141,7 @@ class RequestGuard:
         finally:
             timeout.cancel()
         if len(body) != int(length):
-            raise Refused(HTTPStatus.BAD_REQUEST, "the body ends before its time")
+            raise Refused(HTTPStatus.BAD_REQUEST, "the body is shorter than Content-Length")
         return body
 
 

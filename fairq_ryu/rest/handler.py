@@ -36,7 +36,7 @@ from fairq_ryu.ryu_compat.runtime import cfg, ip, ofproto_common
 LOG = logging.getLogger(__name__)
 
 DEFAULT_HOST = "127.0.0.1"
-# Paths that are ours, whatever comes after; others are left to Ryu's other applications.
+# The paths of this interface; other paths are left to Ryu's other applications.
 _OURS = re.compile(r"/v1(/.*)?|/page(/.*)?", re.S)
 _ALWAYS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 
@@ -47,7 +47,7 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Rest:
-    """The interface as a WSGI application in front of ``other``, which gets the paths that are not ours."""
+    """The interface as a WSGI application in front of ``other``, which gets all other paths."""
 
     def __init__(self, service: RestService, guard: RequestGuard, other: Wsgi) -> None:
         self.service = service
@@ -147,12 +147,12 @@ class Rest:
         try:
             named = validation.checked(resource.parts, parts)
         except validation.InvalidRequest as wrong:
-            raise Refused(HTTPStatus.NOT_FOUND, f"there is nothing of that name: {wrong}") from None
+            raise Refused(HTTPStatus.NOT_FOUND, f"there is no such resource: {wrong}") from None
         return RequestContext(self.service, environ, query, named, body)
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    """What a path with parts matches; a part is anything but a slash."""
+    """The pattern of a path with parts; a part contains no slash."""
     pieces = re.split(r"\{(\w+)\}", path)
     text = "".join(
         re.escape(each) if number % 2 == 0 else f"(?P<{each}>[^/]*)" for number, each in enumerate(pieces)
@@ -173,8 +173,8 @@ def _send(reply: Reply, start_response: Callable[..., Any], head: bool) -> Itera
 
 
 def register(wsgi: Any, service: RestService, guard: RequestGuard | None = None) -> Rest:
-    """Make Ryu's web server serve ``service`` in front of its application ``wsgi``, which keeps the paths
-    that are not ours.
+    """Make Ryu's web server serve ``service`` in front of its application ``wsgi``, which keeps all other
+    paths.
     """
     made = Rest(service, guard or RequestGuard(), wsgi)
     server.install(wsgi, made)
@@ -182,17 +182,17 @@ def register(wsgi: Any, service: RestService, guard: RequestGuard | None = None)
 
 
 def check_port() -> None:
-    """Raise :class:`UserError` if the REST port cannot be had.
+    """Raise :class:`UserError` if the REST port cannot be used.
 
-    To be called before Ryu starts its web server, which would end in a traceback or, if another Ryu
-    of the same user is there, share the port with it, so that each gets some of the requests.
+    To be called before Ryu starts its web server: that would end in a traceback or, if another Ryu of the
+    same user listens, share the port with it, so that each would get some of the requests.
     """
     host, port = cfg.CONF.wsapi_host, cfg.CONF.wsapi_port
     choose = "choose another with --wsapi-port (0: any that is free)"
     openflow = {getattr(cfg.CONF, name, None) for name in ("ofp_tcp_listen_port", "ofp_ssl_listen_port")}
     if port and port in (openflow - {None, 0} or {ofproto_common.OFP_TCP_PORT}):
-        raise UserError(f"port {port} is OpenFlow's and cannot be the REST interface's too", choose)
-    # As Ryu decides it.
+        raise UserError(f"port {port} is used for OpenFlow and cannot be the REST port too", choose)
+    # The same decision as Ryu's.
     family = socket.AF_INET6 if ip.valid_ipv6(host) else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -54,7 +54,7 @@ def errors_of(method: str, operation: Operation) -> dict[HTTPStatus, str]:
 
 @lru_cache(maxsize=4)
 def document(resources: tuple[Resource, ...], max_limit: int) -> dict[str, Any]:
-    """The document. ``max_limit``: a page may have so many rows."""
+    """The document. ``max_limit``: the maximum number of rows of a page."""
     modes: list[tuple[Any, JsonSchemaMode]] = [
         (Problem, "serialization"),
         (Live, "serialization"),
@@ -73,7 +73,7 @@ def document(resources: tuple[Resource, ...], max_limit: int) -> dict[str, Any]:
         "info": {
             "title": "fairq_ryu",
             "version": __version__,
-            "description": "What the controller knows of queues, flows and windows, and what may be changed.",
+            "description": "State of queues, flows and windows, and changes of the policy.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": {resource.path: made.item(resource.operations, resource.parts) for resource in resources},
@@ -88,7 +88,7 @@ def document(resources: tuple[Resource, ...], max_limit: int) -> dict[str, Any]:
 
 @lru_cache(maxsize=4)
 def encoded(resources: tuple[Resource, ...], max_limit: int) -> bytes:
-    """The document as it is answered."""
+    """The document as JSON."""
     return encode(document(resources, max_limit))
 
 
@@ -158,7 +158,7 @@ class _Maker:
 
 
 def _bare(about: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a parameter: in a query nothing is null, but left out."""
+    """The schema of a parameter without null: a query leaves a parameter out instead."""
     made = {name: value for name, value in about.items() if name not in ("title", "anyOf")}
     if "anyOf" in about:
         kinds = [kind for kind in about["anyOf"] if kind.get("type") != "null"]

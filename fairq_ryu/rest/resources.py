@@ -1,4 +1,4 @@
-"""The one list of what can be asked for; dispatch, checks and the OpenAPI document follow from it."""
+"""The list of all resources; dispatch, checks and the OpenAPI document are made from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = "/v1"
 PORTS = f"{ROOT}/ports"
 
 
-# What is answered
+# Handlers
 
 
 def _health(context: RequestContext) -> Answer:
@@ -50,13 +50,13 @@ def _paths(context: RequestContext) -> Answer:
 
 def _policy(context: RequestContext) -> Answer:
     if context.service.policy is None:
-        raise Refused(HTTPStatus.NOT_FOUND, "nobody knows of a policy here")
+        raise Refused(HTTPStatus.NOT_FOUND, "this controller shows no policy")
     return context.service.policy.policy()
 
 
 def _change(context: RequestContext) -> Answer:
     if context.service.policy is None:
-        raise Refused(HTTPStatus.NOT_FOUND, "nobody knows of a policy here")
+        raise Refused(HTTPStatus.NOT_FOUND, "this controller shows no policy")
     try:
         return context.service.policy.change(context.body.policy, context.body.parameters or {})
     except UserError as error:
@@ -94,7 +94,7 @@ def _index(context: RequestContext) -> Reply:
 
 def _metrics(context: RequestContext) -> Reply:
     if context.service.metrics is None:
-        raise Refused(HTTPStatus.NOT_FOUND, "nobody counts here")
+        raise Refused(HTTPStatus.NOT_FOUND, "this controller has no metrics")
     body, kind = context.service.metrics.render(context.environ.get("HTTP_ACCEPT", ""))
     return Reply(body=body, content_type=kind)
 
@@ -103,7 +103,7 @@ def _document(context: RequestContext) -> Reply:
     return Reply(body=encoded(RESOURCES, context.service.max_limit), content_type=JSON)
 
 
-# What there is
+# Resources
 
 _NO_ANNOUNCEMENT = {HTTPStatus.NOT_FOUND: "no such announcement"}
 _NO_STREAM = {HTTPStatus.TOO_MANY_REQUESTS: "too many open streams"}

@@ -39,7 +39,7 @@ _MAX_DIGITS = 18
 
 class FastPath:
     """The fast path for one resource: ``GET`` without a query and with plain headers only. Any other request
-    is handled as usual, which also reports what is wrong with it.
+    takes the usual path, which also reports its errors.
     """
 
     def __init__(self, path: str, answer: CachedReply, own: Callable[[str], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Puts the REST interface together for one controller, as its settings say."""
+"""Assembles the REST interface of one controller from its settings."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from fairq_ryu.rest.operations import MetricsView, RestService, View
 from fairq_ryu.rest.reply import Answer
 from fairq_ryu.rest.schema.requests import PageQuery
 from fairq_ryu.rest.streams import INTERVAL, Streams
-from fairq_ryu.rest.views import AnnouncingView, FabricView
+from fairq_ryu.rest.views import AnnouncementsView, FabricView
 from fairq_ryu.ryu_compat.runtime import cfg
 
-# The live page shows no more of the GIF tables than this.
+# The maximum number of rows of the GIF tables on the live page.
 MAX_GIF_ROWS = 200
 
 
 def token(config: Config) -> str:
-    """The token that changes need, "" if there is none. Raises :class:`~fairq_ryu.errors.UserError`."""
+    """The token that changes require; "" without one. Raises :class:`~fairq_ryu.errors.UserError`."""
     return read_token(str(config.value("fairq_ryu", "token_file")), os.environ.get(TOKEN_VARIABLE, ""))
 
 
 def streams(config: Config) -> Streams:
-    """Where events go."""
+    """The event streams, with the limit of the configuration."""
     return Streams(limit=int(config.number("fairq_ryu", "rest_streams")))
 
 
@@ -45,7 +45,7 @@ def register(
     token: str,
 ) -> handler.Rest:
     """Serve the interface of a controller."""
-    view, announcing = FabricView(state), AnnouncingView(state.windows)
+    view, announcing = FabricView(state), AnnouncementsView(state.windows)
     service = RestService(
         view,
         announcing,
@@ -66,8 +66,8 @@ def register(
     return handler.register(wsgi, service, guard)
 
 
-def page_state(view: View, announcing: AnnouncingView, streams: Streams) -> Answer:
-    """What the live page shows. The control loop gets its turns meanwhile."""
+def page_state(view: View, announcing: AnnouncementsView, streams: Streams) -> Answer:
+    """The state for the live page. The control loop runs between its parts."""
     total, active = view.flow_counts()
     gif, gif_total = announcing.gif(PageQuery(limit=MAX_GIF_ROWS))
     return {
@@ -86,20 +86,20 @@ def page_state(view: View, announcing: AnnouncingView, streams: Streams) -> Answ
 
 
 class Peaks:
-    """The longest queues between one state and the next: in that time they were read hundreds of times."""
+    """The maximum queue lengths between one state and the next; queues are read hundreds of times between."""
 
     def __init__(self, links: Mapping[int, AgentLink]) -> None:
         self._links = links
-        self._asked = float("-inf")
+        self._taken_at = float("-inf")
 
     def put(self, answer: Answer, now: float) -> Answer:
-        """The same state, ``peak_bytes`` since the state before it. ``now`` in seconds."""
-        # When nobody has listened for a while, what was kept is of another time.
-        lately = now - self._asked < 2 * INTERVAL
-        self._asked = now
+        """Set ``peak_bytes`` of a state to the maximum since the previous state. ``now`` in seconds."""
+        # After an interval without streams, the stored maxima are from an earlier time.
+        recent = now - self._taken_at < 2 * INTERVAL
+        self._taken_at = now
         for row in answer["ports"]:
             link = self._links.get(int(row["dpid"], 16))
             peak = 0 if link is None else link.take_peak(row["port"])
-            if lately and row["peak_bytes"] is not None:
+            if recent and row["peak_bytes"] is not None:
                 row["peak_bytes"] = max(row["peak_bytes"], peak)
         return answer

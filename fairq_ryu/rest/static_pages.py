@@ -1,4 +1,4 @@
-"""The files of the live page, as they are on the disk when the controller starts."""
+"""The files of the live page, read once when the controller starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairq_ryu.rest.reply import Refused, Reply
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "page"
 INDEX = "index.html"
-# What is not of one of these kinds is no part of a page, and is not served.
+# The file types of a page; other files are not served.
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -25,7 +25,7 @@ TYPES = {
     ".woff2": "font/woff2",
     ".webmanifest": "application/manifest+json",
 }
-# Nothing from elsewhere, and in nobody else's frame: the page may read what the operator may.
+# No content of other origins, and not in frames of other pages: the page can read all that the operator can.
 POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
@@ -36,7 +36,7 @@ class _File(NamedTuple):
 
 
 class Pages:
-    """The files by name. What comes into the directory later is not served."""
+    """The files by name. Files that are added to the directory later are not served."""
 
     def __init__(self, directory: Path = DIRECTORY) -> None:
         self._files: dict[str, _File] = {}
@@ -48,11 +48,11 @@ class Pages:
 
     @property
     def names(self) -> list[str]:
-        """What there is."""
+        """The names of the files."""
         return list(self._files)
 
     def reply(self, name: str, environ: Mapping[str, Any]) -> Reply:
-        """A file. Raises :class:`Refused` if there is none of that name."""
+        """The reply with a file. Raises :class:`Refused` if there is no such file."""
         file = self._files.get(name)
         if file is None:
             raise Refused(HTTPStatus.NOT_FOUND, "there is no such file of the page")

@@ -35,7 +35,9 @@ SSE = "text/event-stream"
 
 
 class Stream:
-    """One reader's frames. An iterable for WSGI, which calls :meth:`close` when the reader has gone."""
+    """The frames for one reader. An iterable for WSGI, which calls :meth:`close` when the reader has
+    disconnected.
+    """
 
     def __init__(self, kind: Kind | None, live: bool, ended: Callable[[Stream], None]) -> None:
         self.kind = kind
@@ -48,7 +50,7 @@ class Stream:
         self._watcher: Any = None
 
     def watch(self, environ: Mapping[str, Any]) -> None:
-        """Notice when the reader goes, also while there is nothing to send."""
+        """Detect that the reader disconnects, also while there is nothing to send."""
         source = environ.get("eventlet.input")
         if source is None:
             return
@@ -58,7 +60,8 @@ class Stream:
         self._watcher = hub.spawn(self._watch)
 
     def _watch(self) -> None:
-        # Nothing more is to come on this connection: whatever does, ends it. Silence does not.
+        # The reader sends nothing more on this connection: data or an error ends the stream, a timeout does
+        # not.
         silent = True
         while silent and self._open:
             silent = False
@@ -71,7 +74,7 @@ class Stream:
         self.end()
 
     def put(self, frame: bytes) -> None:
-        """Send a frame; to a reader that is too far behind, nothing more."""
+        """Send a frame; end the stream of a reader that is too far behind."""
         if not self._open:
             return
         waiting = self._frames.qsize()
@@ -83,7 +86,7 @@ class Stream:
         self._frames.put(frame)
 
     def end(self, now: bool = False) -> None:
-        """There is no more to come. ``now``: what waits is thrown away, and a send that hangs ends."""
+        """End the stream. ``now``: discard the queued frames and abort a blocked send."""
         if not self._open:
             return
         self._open = False
@@ -106,7 +109,7 @@ class Stream:
             yield frame
 
     def close(self) -> None:
-        """The reader has gone."""
+        """The reader has disconnected."""
         self.end()
         if self._watcher is not None:
             hub.kill(self._watcher)
@@ -128,7 +131,7 @@ class Streams:
         self.limit = limit
         self.state = state
         self._clock = clock
-        # Events are kept by the monotonic clock, and shown by the other.
+        # Events are stored with monotonic time and shown with Unix time.
         self._offset = time.time() - clock()
         self._open: set[Stream] = set()
         self._running = False
@@ -137,10 +140,10 @@ class Streams:
         return len(self._open)
 
     def now(self) -> float:
-        """The time that events are shown with, Unix time."""
+        """The current time as events show it, Unix time."""
         return self._clock() + self._offset
 
-    # What happens
+    # Events
 
     def add(
         self,
@@ -150,19 +153,19 @@ class Streams:
         flow: FlowKey | None = None,
         count: int = 1,
     ) -> None:
-        """Something has happened ``at`` a port or switch."""
+        """Add an event; ``at`` is its port or switch."""
         dpid, port = at if isinstance(at, PortKey) else (at, None)
         event = self.history.add(self._clock(), kind, message, dpid, port, flow, count)
         if event is not None:
-            self._tell(event)
+            self._send(event)
 
     def tick(self) -> None:
-        """To be called periodically: reports what was counted."""
+        """Send the events that were counted and are due. To be called periodically."""
         for event in self.history.due(self._clock()):
-            self._tell(event)
+            self._send(event)
 
     def row(self, event: Event) -> dict[str, Any]:
-        """An event, as it is answered."""
+        """The row of an event."""
         flow = event.flow
         message = event.message
         if event.kind is Kind.LOSS:
@@ -180,7 +183,7 @@ class Streams:
             "count": event.times,
         }
 
-    def _tell(self, event: Event) -> None:
+    def _send(self, event: Event) -> None:
         listening = [s for s in self._open if s.kind in (None, event.kind)]
         if not listening:
             return
@@ -188,20 +191,20 @@ class Streams:
         for stream in listening:
             stream.put(_frame("event" if stream.live else str(event.kind), data, event.id))
 
-    # Who listens
+    # Streams
 
     def events(self, since: int | None, kind: Kind | None, environ: Any) -> Reply:
         """A stream of events; with ``since``, first those after this number. Raises :class:`Refused`."""
         stream = self._new(kind, False, environ)
         if since is not None:
-            # If the controller has started anew, the number is of another life: all of this one is news.
+            # After a restart of the controller, the number belongs to the old history: all events are new.
             since = since if since <= self.history.last else 0
             for event in self.history.since(since, kind, _MAX_FRAMES // 2):
                 stream.put(_frame(str(event.kind), json.dumps(self.row(event)), event.id))
         return _reply(stream)
 
     def live(self, environ: Any) -> Reply:
-        """A stream of states, and of events in between. Raises :class:`Refused`."""
+        """A stream of states and events. Raises :class:`Refused`."""
         stream = self._new(None, True, environ)
         if not self._running:
             self._running = True
@@ -220,11 +223,11 @@ class Streams:
         if environ.get("REQUEST_METHOD") == "HEAD":
             stream.end()
             return stream
-        # Or the server would keep frames back until there are 4 KiB.
+        # Without this, the server would buffer frames until there are 4 KiB.
         environ["eventlet.minimum_write_chunk_size"] = 1
         environ.get(CLOSE, lambda: None)()  # no request comes after a stream
         stream.watch(environ)
-        stream.put(b"retry: 2000\n\n")  # also sends the headers on their way
+        stream.put(b"retry: 2000\n\n")  # this also sends the headers
         return stream
 
     def _send_states(self) -> None:
@@ -249,7 +252,7 @@ class Streams:
 
 
 def _frame(name: str, data: str, number: int | None = None) -> bytes:
-    """A frame; ``data`` is JSON, which has no line ends in it."""
+    """A frame; ``data`` is JSON without line ends."""
     head = f"event: {name}\n" if number is None else f"event: {name}\nid: {number}\n"
     return f"{head}data: {data}\n\n".encode()
 

@@ -1,4 +1,4 @@
-"""What the controller knows, as rows for the REST interface (fields: :mod:`fairq_ryu.rest.schema.rows`)."""
+"""The state of the controller as rows for the REST interface (fields: :mod:`fairq_ryu.rest.schema.rows`)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _Rows = list[dict[str, Any]]
 
 
 def _in_order(addresses: Iterable[str]) -> list[str]:
-    """IPv4 first: whoever shows one address of a host shows the first."""
+    """The addresses of a host, IPv4 first: clients that show one address show the first."""
     return sorted(addresses, key=lambda address: (":" in address, address))
 
 
 class FabricView:
-    """The tables of one controller; nothing is kept here but when it started."""
+    """Reads the tables of one controller. Stores only its start time, and the rows of hosts and links."""
 
     def __init__(self, state: ControllerState) -> None:
         self._state = state
@@ -38,12 +38,12 @@ class FabricView:
         self._mapped: tuple[Any, _Rows, _Rows] = None, [], []
 
     def _map(self) -> tuple[Any, _Rows, _Rows]:
-        """Hosts and links as rows, made anew when either has changed."""
+        """The rows of hosts and links, made again when either has changed."""
         fabric = self._state.fabric
         version = fabric.topology.version, fabric.hosts.version
         if self._mapped[0] != version:
             graph = with_hosts(fabric.topology.graph(), fabric.hosts)
-            # Switches are nodes, too, by number; only hosts are anywhere.
+            # Switches are nodes, too; only hosts have the attribute ``at``.
             known: list[tuple[Any, Any]] = sorted(
                 (mac, at) for mac, at in graph.nodes(data="at") if at is not None
             )
@@ -57,7 +57,7 @@ class FabricView:
         return self._mapped
 
     def health(self) -> dict[str, Any]:
-        """How the controller is."""
+        """The health of the controller."""
         bridges, links = self._state.fabric.bridges, self._state.windows.links
         delay = self._state.counts.loop_delay.recent(0.99)
         return {
@@ -94,7 +94,7 @@ class FabricView:
         return [flow_rows.path_row(each) for each in in_turns(chosen)], len(found)
 
     def switches(self) -> list[dict[str, Any]]:
-        """The bridges that were ever connected and have not lost all their ports."""
+        """The bridges that are or were connected and still have ports."""
         fabric = self._state.fabric
         return [
             {
@@ -107,23 +107,23 @@ class FabricView:
         ]
 
     def hosts(self) -> list[dict[str, Any]]:
-        """The hosts that are known."""
+        """The known hosts."""
         return self._map()[1]
 
     def links(self) -> list[dict[str, Any]]:
-        """The links that work."""
+        """The links that work in both directions."""
         return self._map()[2]
 
 
-class AnnouncingView:
+class AnnouncementsView:
     """The announcements of one controller, for the REST interface."""
 
     def __init__(self, windows: WindowController) -> None:
         self._windows = windows
 
     def announce(self, wanted: Request) -> dict[str, Any]:
-        """Take an announcement. Raises :class:`~fairq_ryu.fabric.deadlines.announcements.Full`, or
-        :class:`~fairq_ryu.rest.announcements.Declined` where no policy heeds it.
+        """Accept an announcement. Raises :class:`~fairq_ryu.fabric.deadlines.announcements.Full`, or
+        :class:`~fairq_ryu.rest.announcements.Declined` if no policy uses it.
         """
         reason = self._windows.engine.deaf()
         if reason is not None:
@@ -132,14 +132,14 @@ class AnnouncingView:
         return announcement_row(self._windows.announce(wanted, now), now)
 
     def announcements(self, wanted: PageQuery) -> tuple[_Rows, int]:
-        """A page of what applications have announced."""
+        """A page of the announcements of applications."""
         now = time.monotonic()
         found = self._windows.announcements.listed(now)
         chosen = found[wanted.offset : wanted.offset + wanted.limit]
         return [announcement_row(entry, now) for entry in in_turns(chosen)], len(found)
 
     def announcement(self, number: int) -> dict[str, Any] | None:
-        """One announcement; None if there is no such."""
+        """One announcement; None if it does not exist."""
         now = time.monotonic()
         try:
             return announcement_row(self._windows.announcements.get(number, now), now)
@@ -147,7 +147,7 @@ class AnnouncingView:
             return None
 
     def withdraw(self, number: int) -> bool:
-        """Take an announcement back; False if there is no such."""
+        """Withdraw an announcement; False if it does not exist."""
         try:
             self._windows.withdraw(number, time.monotonic())
         except KeyError:
@@ -155,7 +155,7 @@ class AnnouncingView:
         return True
 
     def gif(self, wanted: PageQuery) -> tuple[_Rows, int]:
-        """A page of the flows of the ports whose policy knows deadlines, port by port."""
+        """A page of the flows of the ports whose policy uses deadlines, port by port."""
         now = time.monotonic()
         rows: _Rows = []
         before, end = 0, wanted.offset + wanted.limit
@@ -164,6 +164,6 @@ class AnnouncingView:
             if before < end and wanted.offset < before + size:
                 part = table.rows(now, max(0, wanted.offset - before), min(size, end - before))
                 rows += in_turns(gif_rows(port, part, now))
-                hub.sleep(0)  # to put a table in order takes a moment
+                hub.sleep(0)  # sorting a table takes a while
             before += size
         return rows, before

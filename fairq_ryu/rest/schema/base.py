@@ -1,7 +1,7 @@
-"""What the models of the REST interface are made of: texts of a form, and fields with unit and meaning.
+"""The types of the REST interface's models: text with a format, and fields with unit and meaning.
 
-The models check what is asked and describe what is answered. Answers are not passed through them when they
-are given: that would cost more than to make them. Tests do it.
+The models check requests and describe answers. Answers are not checked with them when they are sent, because
+that would take longer than to make them; tests check them.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 
 from fairq_ryu.model import dpid_text
 
-# No name or value of a request that is longer is worth repeating in an answer.
+# The maximum number of characters of a request that an answer quotes.
 _QUOTED = 60
 
 
 def quoted(text: object) -> str:
-    """Words of the request, for an answer."""
-    words = text if isinstance(text, str) else repr(text)
-    shown = words if len(words) <= _QUOTED else words[:_QUOTED] + "..."
+    """Text of the request, shortened and quoted for an answer."""
+    whole = text if isinstance(text, str) else repr(text)
+    shown = whole if len(whole) <= _QUOTED else whole[:_QUOTED] + "..."
     return repr(shown) if isinstance(text, str) else shown
 
 
 class Row(BaseModel):
-    """Something that is answered."""
+    """A model of an answer."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class RequestModel(BaseModel):
-    """Something that is asked for: parameters, or a body. What is not listed is refused."""
+    """A model of the parameters or the body of a request. Unknown names are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def described(help: str, unit: str = "", **more: Any) -> Any:
-    """A field with its meaning and its unit, both of which stand in the documents."""
+    """A field with its meaning and its unit, which the documents contain."""
     return Field(description=help, json_schema_extra={"x-unit": unit} if unit else None, **more)
 
 
-# What is answered
+# Types of answers
 
 Dpid = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 PortNumber = Annotated[int, Field(ge=0, le=0xFFFFFFFF)]
 TcpPort = Annotated[int, Field(ge=0, le=0xFFFF)]
 Count = Annotated[int, Field(ge=0)]
 Span = Annotated[float, Field(ge=0)]
-# A port of a switch. A list, because JSON knows no tuples and rows are checked as they are before JSON.
+# A port of a switch. A list, because JSON has no tuples and rows are checked before they are encoded.
 PortOf = Annotated[
     list[Any],
     BeforeValidator(lambda pair: _port_of(pair)),
@@ -76,11 +76,11 @@ def _port_of(pair: Any) -> Any:
     return pair
 
 
-# What is asked
+# Types of requests
 
 
 def _digits(text: Any) -> int:
-    # pydantic alone would take blanks, signs, underscores and the digits of other scripts.
+    # pydantic alone would accept spaces, signs, underscores and the digits of other scripts.
     if isinstance(text, int):
         return text
     if not re.fullmatch(r"[0-9]{1,18}", text):
@@ -89,24 +89,24 @@ def _digits(text: Any) -> int:
 
 
 def _whole(number: Any) -> Any:
-    # JSON has one kind of number, and 5001.0 is whole.
+    # JSON has one type of number, so 5001.0 is a whole number.
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def _address(text: Any) -> str:
     try:
-        if not isinstance(text, str):  # numbers would be taken, too
+        if not isinstance(text, str):  # ip_address would accept numbers
             raise ValueError
         return str(ipaddress.ip_address(text))
     except ValueError:
         raise ValueError(f"{quoted(text)} is not an IP address") from None
 
 
-# Makes a whole number in a query or a path one.
+# A whole number from the text of a query or a path.
 Digits = BeforeValidator(_digits)
-# Makes a whole number in a body one.
+# A whole number from a number in a JSON body.
 Whole = BeforeValidator(_whole)
-# An IP address, in the form that the controller has it.
+# An IP address in the controller's format.
 Address = Annotated[
     str,
     BeforeValidator(_address),
@@ -132,6 +132,8 @@ PortText = Annotated[
 
 
 def port_of(text: str) -> TcpOrSwitchPort:
-    """A TCP port (``5001``) or a switch's (``1:3`` or ``0000000000000001:3``) as :data:`PortText` has it."""
+    """A TCP port (``5001``) or a port of a switch (``1:3`` or ``0000000000000001:3``), from a
+    :data:`PortText`.
+    """
     dpid, sign, number = text.rpartition(":")
     return (dpid_text(int(dpid, 16)), int(number)) if sign else int(number)

@@ -1,4 +1,4 @@
-"""What may be asked of the REST interface: parameters of queries and paths, and bodies."""
+"""Models of the requests to the REST interface: parameters of queries and paths, and bodies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_LIMIT = 1000
 MAX_NUMBER = 10**9
 MAX_ID = 10**18 - 1
 
-# In this order: bounds behind a validator of ours would be checked, and missing from the document.
+# Bounds are before our validator: behind it they would be checked but missing from the document.
 Limit = Annotated[int, Field(ge=1, le=MAX_LIMIT), Digits]
 Offset = Annotated[int, Field(ge=0, le=MAX_NUMBER), Digits]
 Number = Annotated[int, Field(ge=0, le=MAX_ID), Digits]
@@ -27,14 +27,14 @@ class Nothing(RequestModel):
 
 
 class PageQuery(RequestModel):
-    """Which part of a list."""
+    """The part of a list to return."""
 
     limit: Limit = described("maximum number of rows", default=DEFAULT_LIMIT)
     offset: Offset = described("number of rows to skip", default=0)
 
 
 class FlowsQuery(PageQuery):
-    """Which flows."""
+    """The filters for flows."""
 
     src: Address | None = described("IP address of the side that opened the connection", default=None)
     dst: Address | None = described("IP address of the other side", default=None)
@@ -45,7 +45,7 @@ class FlowsQuery(PageQuery):
 
 
 class EventsQuery(RequestModel):
-    """Which events."""
+    """The filters for events."""
 
     since: Number = described("only events with a higher number than this", default=0)
     kind: EventKind | None = described("only events of this kind", default=None)
@@ -73,7 +73,7 @@ Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS, allow_inf_nan=False)]
 
 
 class AnnouncementRequest(_RequestBody):
-    """What an application says of a flow. `size`, `deadline` or both are needed."""
+    """The announcement of a flow by an application. `size`, `deadline` or both are needed."""
 
     src: Address = described("IP address that sends the data")
     dst: Address = described("IP address that receives it")
@@ -96,7 +96,9 @@ class AnnouncementRequest(_RequestBody):
 
 
 class PolicyChange(_RequestBody):
-    """What the policy should be. What is not named stays, or is as the configuration has it."""
+    """A change of the policy. Parameters that are not named keep their values, or have those of the
+    configuration.
+    """
 
     policy: StrictStr | None = described("name of the policy", default=None, max_length=100)
     parameters: dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] | None = described(

@@ -1,4 +1,4 @@
-"""Whole answers of the REST interface: lists of rows, and what goes with them."""
+"""Models of the whole answers of the REST interface: lists of rows with their totals."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class Links(Row):
 
 
 class Gif(_Page):
-    """A page of the tables of all ports whose policy knows deadlines."""
+    """A page of the tables of all ports whose policy uses deadlines."""
 
     gif: list[GifRow]
 
 
 class Announcements(_Page):
-    """A page of what applications have announced."""
+    """A page of the announcements of applications."""
 
     announcements: list[AnnouncementRow]
 
@@ -81,7 +81,7 @@ class Events(Row):
 
 
 class Problem(Row):
-    """Why there is no answer (RFC 9457)."""
+    """An error of a request (RFC 9457)."""
 
     type: Literal["about:blank"] = described(
         "always `about:blank`: the HTTP status says what kind of problem it is"

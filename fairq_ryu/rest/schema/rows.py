@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, WithJsonSchema
 
 from fairq_ryu.fabric.flows.table import FlowState
+from fairq_ryu.model import WindowKind
 from fairq_ryu.rest.schema.base import Count, Dpid, PortNumber, PortOf, Row, Span, TcpPort, described
 
 State = Literal["syn-seen", "established", "half-closed", "closed"]
 assert State.__args__ == tuple(str(state) for state in FlowState)  # type: ignore[attr-defined]
+WINDOW_SCOPES = ("flow", *(kind.scope for kind in WindowKind))
+
+
+def _scope(text: str) -> str:
+    if text not in WINDOW_SCOPES:
+        raise ValueError(f"{text} is none of {', '.join(WINDOW_SCOPES)}")
+    return text
+
+
+# The scope of a window rule. Made from the table of kinds, so that a new kind is valid without a change here.
+WindowScope = Annotated[
+    str, AfterValidator(_scope), WithJsonSchema({"enum": list(WINDOW_SCOPES), "type": "string"})
+]
 
 
 class PortRow(Row):
@@ -89,7 +105,7 @@ class FlowRow(Row):
         "window that `src` may fill: the smallest one installed on the path; null: none is installed", "bytes"
     )
     back_window_bytes: Count | None = described("the same for `dst`", "bytes")
-    window_kind: Literal["flow", "port", "pool"] | None = described(
+    window_kind: WindowScope | None = described(
         "where this window comes from: `flow` (a rule for this flow), `port` (one window for "
         "every flow of a port) or `pool` (a share of a port's pool). It describes "
         "`window_bytes`, or `back_window_bytes` if `window_bytes` is null"
@@ -139,7 +155,7 @@ class PathRow(Row):
 
 
 class GifRow(Row):
-    """A flow of a port whose policy knows deadlines."""
+    """A flow of a port whose policy uses deadlines."""
 
     dpid: Dpid = described("dpid of the switch")
     port: PortNumber = described("port through which the flow's data leaves")

@@ -1,4 +1,4 @@
-"""What the controller says of itself: health, policy, events, and the state that a live page shows."""
+"""Models of the controller's own state: health, policy, events, and the state for live pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EventKind = Literal[
 
 
 class Health(Row):
-    """Whether the controller works, and what it has."""
+    """The health of the controller, with its version and its numbers of bridges and agents."""
 
     status: Literal["ok"] = described("always `ok`")
     version: str = described("version of fairq_ryu")
@@ -29,7 +29,7 @@ class Health(Row):
 
 
 class Ready(Row):
-    """All bridges that are connected have their agents."""
+    """The controller is ready: every connected bridge has its agent."""
 
     ready: Literal[True] = described("always true; a controller that is not ready answers 503 instead")
 
@@ -56,7 +56,7 @@ class PortPolicyRow(Row):
 
 
 class Policy(Row):
-    """The policy, its parameters, and what else could be."""
+    """The policy, its parameters, and the names of all policies."""
 
     policy: str = described("policy of the ports that no pattern matches")
     parameters: list[ParameterRow] = described("parameters of this policy")
@@ -76,7 +76,7 @@ class FlowRef(Row):
 
 
 class EventRow(Row):
-    """Something that has happened."""
+    """An event."""
 
     id: Count = described("number of the event; later events have higher numbers")
     time: float = described("time of the event, Unix time", "s")
@@ -98,7 +98,7 @@ class EventRow(Row):
 
 
 class Live(Row):
-    """The state that `/v1/live` sends again and again."""
+    """The state that `/v1/live` sends periodically."""
 
     time: float = described("time of this state, Unix time", "s")
     health: Health = described("as `/v1/health`")

@@ -1,4 +1,4 @@
-"""Reads what is asked with the models it is described by, and says in words what is wrong with it."""
+"""Parses and checks requests with their models, and turns errors into text."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ M = TypeVar("M", bound=RequestModel)
 
 
 class InvalidRequest(ValueError):
-    """What is asked makes no sense; ``str()`` says why."""
+    """The request is not valid; ``str()`` is the reason."""
 
 
 def query(model: type[M], path: str, text: str) -> M:
-    """The query string of ``path`` as its model has it. Raises :class:`InvalidRequest`."""
+    """The query string of ``path`` as an object of its model. Raises :class:`InvalidRequest`."""
     known = model.model_fields
     try:
-        # More than there can be: repeated ones get their own complaint, thousands get this one.
+        # More parameters than exist, so that a few repeated ones get an error message of their own.
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=len(known) + 32)
     except UnicodeDecodeError:
         raise InvalidRequest("the query is not UTF-8") from None
@@ -40,7 +40,7 @@ def query(model: type[M], path: str, text: str) -> M:
 
 
 def body(model: type[M], data: bytes) -> M:
-    """The body of a request as its model has it. Raises :class:`InvalidRequest`."""
+    """The body of a request as an object of its model. Raises :class:`InvalidRequest`."""
     try:
         found = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_no_number)
     except InvalidRequest:
@@ -53,11 +53,11 @@ def body(model: type[M], data: bytes) -> M:
 
 
 def checked(model: type[M], given: Mapping[str, Any]) -> M:
-    """The values as the model has them. Raises :class:`InvalidRequest`."""
+    """The values as an object of the model. Raises :class:`InvalidRequest`."""
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise InvalidRequest(_words(model, error)) from None
+        raise InvalidRequest(_message(model, error)) from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -71,10 +71,10 @@ def _no_number(text: str) -> None:
     raise InvalidRequest(f"{text} is not a number in JSON")
 
 
-def _words(model: type[RequestModel], error: ValidationError) -> str:
-    """The first thing that is wrong. Of a choice of types, the complaint about the value comes first."""
+def _message(model: type[RequestModel], error: ValidationError) -> str:
+    """The first error as text. For a union of types, the error of the value has precedence."""
     found = error.errors(include_url=False)
-    # An unknown name may be the misspelt one of what is missing.
+    # An unknown name may be a misspelling of the missing one, so it is reported first.
     first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
     name, *inner = first["loc"]
     where = f"{name}.{inner[0]}" if inner and _is_mapping(model, name) else str(name)
@@ -104,7 +104,7 @@ def _words(model: type[RequestModel], error: ValidationError) -> str:
             return f"{where}: {shown} is not a text"
         case "dict_type":
             return f"{where}: {shown} is not a JSON object"
-    return f"{where}: {shown} will not do: {first['msg']}"
+    return f"{where}: {shown} is not valid: {first['msg']}"
 
 
 def _is_mapping(model: type[RequestModel], name: Any) -> bool:

@@ -9,7 +9,7 @@ from fairq_ryu.policies.choice import PolicyChoice, make
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.law_adapter import takes_announcements
 from fairq_ryu.rest.announcements import Declined
-from fairq_ryu.rest.views import AnnouncingView
+from fairq_ryu.rest.views import AnnouncementsView
 from tests.unit.site import Site
 
 WANTED = request("10.0.0.1", "10.0.0.2", 80, size=1000, deadline=0.5)
@@ -61,7 +61,7 @@ def test_one_policy_that_uses_announcements_is_enough():
 
 def test_an_announcement_is_declined_or_taken():
     site = Site()
-    view = AnnouncingView(site.windows)
+    view = AnnouncementsView(site.windows)
     assert view.announce(WANTED)["id"] == 1
     site.windows.engine.use(make("fairq", Config()), 1.0)
     with pytest.raises(Declined, match="fairq"):

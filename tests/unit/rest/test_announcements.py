@@ -304,7 +304,7 @@ def test_what_does_not_fit_together_is_refused(app, controller, said, why):
         ({"CONTENT_LENGTH": "1x"}, 400, "'1x' is not a number"),
         ({"CONTENT_LENGTH": "65537"}, 413, "larger than 65536 bytes"),
         ({"CONTENT_LENGTH": "9" * 5000}, 413, "larger than 65536 bytes"),
-        ({"CONTENT_LENGTH": "1000"}, 400, "ends before its time"),
+        ({"CONTENT_LENGTH": "1000"}, 400, "is shorter than Content-Length"),
         ({"QUERY_STRING": "dry=1"}, 400, "unknown parameter 'dry'"),
     ],
 )
@@ -341,7 +341,9 @@ def test_a_connection_that_breaks(app):
         def read(self, _: int) -> bytes:
             raise ConnectionResetError
 
-    assert problem(post(app, FLOW, **{"wsgi.input": Broken()}), 400) == "the body ends before its time"
+    assert (
+        problem(post(app, FLOW, **{"wsgi.input": Broken()}), 400) == "the body is shorter than Content-Length"
+    )
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_from_a_file_or_from_the_environment(file):
 
 
 def test_not_from_both(file):
-    with pytest.raises(UserError, match="token_file and FAIRQ_TOKEN say"):
+    with pytest.raises(UserError, match="token_file and FAIRQ_TOKEN give"):
         read_token(str(file), TOKEN)
 
 
@@ -50,7 +50,7 @@ NONE = ["", "short", "x" * 15, f"{TOKEN} {TOKEN}", f"{TOKEN}\n{TOKEN}", "ü" * 2
 @pytest.mark.parametrize("text", NONE, ids=len)
 def test_what_is_no_token(file, text):
     file.write_text(text)
-    with pytest.raises(UserError, match="is none") as refused:
+    with pytest.raises(UserError, match="is not valid") as refused:
         read_token(str(file), "")
     assert "openssl rand" in refused.value.remedy
     assert len(text) < 9 or text not in str(refused.value)

@@ -16,7 +16,7 @@ from ryu.app.wsgi import ControllerBase, WSGIApplication, route
 from fairq_ryu.control import turns
 from fairq_ryu.fabric.deadlines import request as announce_request
 from fairq_ryu.fabric.flows.table import FlowState
-from fairq_ryu.model import Congestion
+from fairq_ryu.model import Congestion, WindowKind, WindowPlan, WindowRule
 from fairq_ryu.rest import flow_rows, reply, setup
 from fairq_ryu.rest.resources import RESOURCES
 from fairq_ryu.rest.schema.base import Row
@@ -31,7 +31,7 @@ from fairq_ryu.rest.schema.responses import (
     Ports,
     Switches,
 )
-from fairq_ryu.rest.schema.rows import AnnouncementRow
+from fairq_ryu.rest.schema.rows import AnnouncementRow, FlowRow
 from fairq_ryu.rest.schema.state import Health, Live, Policy, Ready
 from tests.support.restsite import KEY, RestSite
 
@@ -146,6 +146,16 @@ def test_the_smallest_window_on_the_way_counts(site):
         rows = flow_rows.FlowRows(site.fabric.paths, both, site.windows.links, 0.0)
         row = rows.row(connection)
         assert (row["window_bytes"], row["window_kind"]) == wanted
+
+
+@pytest.mark.parametrize("kind", list(WindowKind))
+def test_a_port_s_rule_of_every_kind_is_shown(site, kind):
+    connection = site.flows.get(KEY)
+    (port,) = connection.directions[KEY].ports[-1:]
+    view = site.windows.engine.view()[port]._replace(plan=WindowPlan(rule=WindowRule(kind, 5000)))
+    row = flow_rows.FlowRows(site.fabric.paths, {port: view}, {}, 0.0).row(connection)
+    assert (row["window_bytes"], row["window_kind"]) == (5000, kind.scope)
+    FlowRow.model_validate(row)
 
 
 def test_hosts_and_links(site):

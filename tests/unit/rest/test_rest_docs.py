@@ -152,7 +152,7 @@ def test_the_page_has_the_code_s_numbers():
     assert f"without traffic for {server.IDLE:g} s" in text
     assert f"at most once in {cached_reply.KEEP * 1000:g} ms" in text
     assert f"at most {guard.MAX_BODY >> 10} KiB" in text
-    assert f"A token has at least {guard._LEAST_TOKEN} characters" in text
+    assert f"A token has at least {guard._MIN_TOKEN} characters" in text
     history = History()
     assert f"{history.room} events of each kind, and to {history.share} of each kind at one port" in text
     assert f"a frame `state` every {streams.INTERVAL:g} s" in text

@@ -89,7 +89,7 @@ def test_a_port_that_is_taken(listen_on, shared):
         ("192.0.2.1", 0, "cannot serve REST on 192.0.2.1 port 0: "),
         ("2001:db8::1", 0, "cannot serve REST on 2001:db8::1 port 0: "),
         ("nonsense.invalid", 0, "cannot serve REST on nonsense.invalid"),
-        ("", 6653, "port 6653 is OpenFlow's"),
+        ("", 6653, "port 6653 is used for OpenFlow"),
     ],
 )
 def test_an_address_that_cannot_be_had(listen_on, host, number, said):
