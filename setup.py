@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parent
 
 
 def read_version() -> str:
-    """The version from fairq_ryu/__init__.py, read as text: an import could need what is not installed."""
+    """The version from fairq_ryu/__init__.py, read as text, because an import may need missing packages."""
     found = re.search(
         r'^__version__ = "([^"]+)"$', (ROOT / "fairq_ryu/__init__.py").read_text(), re.MULTILINE
     )
@@ -33,7 +33,7 @@ def own_policies(folder: Path = ROOT / "fairq_ryu/policies") -> list[str]:
 
 
 def read_readme() -> str:
-    """README.md, or nothing where it was not packed along."""
+    """The text of README.md; "" if the package does not contain it."""
     readme = ROOT / "README.md"
     return readme.read_text() if readme.exists() else ""
 

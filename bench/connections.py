@@ -67,7 +67,7 @@ def main() -> None:
         with Interrupts() as interrupts, tempfile.TemporaryDirectory() as directory:
             network = Network(Path(directory))
             try:
-                with interrupts.held():
+                with interrupts.deferred():
                     network.start(FLIGHT)
                     measured = [row for row in rows() if _start(network, row, Path(directory))]
                 for number in range(ROUNDS):
@@ -75,7 +75,7 @@ def main() -> None:
                     for row in measured if number % 2 == 0 else reversed(measured):
                         _measure(network, row)
             finally:
-                with interrupts.held():
+                with interrupts.deferred():
                     network.stop()
     except Interrupted:
         print("bench: interrupted", file=sys.stderr)

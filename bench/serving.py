@@ -86,7 +86,7 @@ def _turn(side: Side, asked: bool, logs: Path, interrupts: Interrupts) -> None:
     testbed = Testbed(chosen, "fairq", logs, None)
     loader: subprocess.Popen[str] | None = None
     try:
-        with interrupts.held():
+        with interrupts.deferred():
             testbed.start()
         url = f"http://127.0.0.1:{testbed.rest_port}"
 
@@ -109,7 +109,7 @@ def _turn(side: Side, asked: bool, logs: Path, interrupts: Interrupts) -> None:
                 raise RunError("a request was not answered")
             side.requests += int(answered)
     finally:
-        with interrupts.held():
+        with interrupts.deferred():
             if loader is not None and loader.poll() is None:
                 loader.kill()
                 loader.wait()

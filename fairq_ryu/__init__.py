@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    # Only when it is asked for: nothing else here needs an HTTP client.
+    # Imported on first use, because nothing else here needs an HTTP client.
     if name == "announce":
         from fairq_ryu.client import announce
 

@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend: one clear line and a remedy, never a traceback."""
+"""Errors that the user can correct: one clear line and a remedy, never a traceback."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 
 class UserError(Exception):
-    """Something the user can put right.
+    """An error that the user can correct.
 
-    ``message`` says what is wrong and where; ``remedy`` says what to do about it.
+    ``message``: the error and its place; ``remedy``: the action that corrects it.
     The command line prints both on one line and exits with 2; several faults are as many lines.
     """
 

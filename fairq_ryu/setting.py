@@ -34,7 +34,7 @@ class Setting:
         return {int: "whole number", float: "number", bool: "yes or no", str: "text"}[type(self.default)]
 
     def parse(self, text: str) -> Value:
-        """The value of ``text``. ValueError says what is wrong with it."""
+        """The value of ``text``. Raises ValueError with the reason if it is not valid."""
         text = text.strip()
         value: Value
         if isinstance(self.default, bool):
@@ -54,13 +54,13 @@ class Setting:
         return self._within(value, text)
 
     def check(self, value: Value) -> Value:
-        """The same for a value that has a type already. ValueError says what is wrong with it."""
+        """The same for a value that has a type already. Raises ValueError with the reason."""
         if isinstance(self.default, str) and isinstance(value, str):
             return self.parse(value)
         if isinstance(self.default, bool) and isinstance(value, bool):
             return value
         if isinstance(value, float) and value.is_integer() and type(self.default) is int:
-            value = int(value)  # to JSON it is the same
+            value = int(value)  # JSON does not distinguish the two
         numbers = int if isinstance(self.default, int) else int | float
         if isinstance(self.default, str | bool) or isinstance(value, bool) or not isinstance(value, numbers):
             raise ValueError(f"{_short(value)} is not a {self.type_name}".replace("a yes or no", "yes or no"))

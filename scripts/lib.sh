@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Shared by the scripts here; they set LOG, the file that holds the output of what they run.
+# Functions of all scripts here. The scripts set LOG, the file for the output of the commands that they run.
 
-# What sockets of Open vSwitch's userspace datapath may hold, bytes (see start-ovs.sh).
+# Buffer sizes of the sockets of Open vSwitch's userspace datapath, bytes (see start-ovs.sh).
 # shellcheck disable=SC2034
 ROOM_TO_SEND=4194304
 # shellcheck disable=SC2034
@@ -30,8 +30,8 @@ run_logged() {
     "$@" >>"$LOG" 2>&1 </dev/null
 }
 
-# Sets AS_ROOT, the words that make a command run as root; $1 says what for. sudo must be able to ask
-# for its password before the output goes to the log.
+# Sets AS_ROOT, the prefix that runs a command as root; $1: the purpose, for the error message. sudo must
+# ask for its password before the output goes to the log.
 # shellcheck disable=SC2034
 need_root() {
     if [ "$(id -u)" -eq 0 ]; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sets up whatever is missing to run fairq_ryu on Debian 12+ or Ubuntu 22.04+: system packages, the
-# .venv, the eBPF objects and the delay line, a running Open vSwitch. Safe to repeat: what is in place is left alone,
-# and a call with nothing to do takes a moment. Nothing is fetched after set-up.
+# Installs everything that is missing to run fairq_ryu on Debian 12+ or Ubuntu 22.04+: system packages, the
+# .venv, the eBPF objects and the delay line, a running Open vSwitch. It can be repeated: existing parts are not
+# changed, and a call with nothing to do takes less than a second. Nothing is downloaded after set-up.
 #
 #   scripts/setup.sh                  what running needs
 #   scripts/setup.sh --dev            also what the tests and linters need
@@ -12,7 +12,7 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 ROOT=$PWD
-# A plain user's PATH lacks the sbin directories, where half of these tools are.
+# The PATH of a plain user lacks the sbin directories, which contain half of these tools.
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 VENV=$ROOT/.venv
@@ -44,7 +44,7 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 have_libbpf() { compgen -G '/usr/lib/*/libbpf.so.[01]' >/dev/null || compgen -G '/usr/lib*/libbpf.so.[01]' >/dev/null; }
 
-# The packages of those programs in fairq_ryu/config/programs.txt that are not there; $1: the purposes that count.
+# The packages of the missing programs of fairq_ryu/config/programs.txt; $1: the purposes to consider.
 missing_programs() {
     local name package purpose
     while read -r name package purpose _; do
@@ -54,7 +54,7 @@ missing_programs() {
     done < <(sed 's/#.*//' "$ROOT/fairq_ryu/config/programs.txt")
 }
 
-# Ubuntu has the browser of the tests as snaps, under other names.
+# Ubuntu distributes the browser of the tests as snaps with other names.
 names_here() {
     if grep -qs '^ID=ubuntu$' /etc/os-release; then
         sed "s/^chromium$/$(have chromium-browser || echo chromium-browser)/; s/^chromium-driver$/chromium-chromedriver/; /^$/d"
@@ -63,8 +63,8 @@ names_here() {
     fi
 }
 
-# Looks for the thing itself rather than the package, so that an Open vSwitch or a clang installed
-# another way is used as it is.
+# Checks for programs and files and not for packages, so that an Open vSwitch or clang that was installed in
+# another way is used.
 missing_packages() {
     local python
     missing_programs "run build$([ "$dev" = no ] || echo " test")" | names_here
@@ -76,7 +76,7 @@ missing_packages() {
         echo python3
         echo python3-venv
     elif [ -z "$python" ]; then
-        # Ubuntu 22.04: python3 is 3.10, and 3.11 stands beside it.
+        # Ubuntu 22.04: python3 is 3.10, and python3.11 is a package of its own.
         echo python3.11
         echo python3.11-venv
     elif [ ! -x "$VENV/bin/python" ] && ! "$python" -c 'import ensurepip' 2>/dev/null; then
@@ -93,9 +93,9 @@ install_packages() {
     say "system packages ${missing[*]} ..."
     run_logged "${AS_ROOT[@]}" apt-get update -q \
         || die_log "apt-get update failed; check the network and /etc/apt, then run it again"
-    # Twice at most: only when python3 is there does one see that it is too old.
+    # At most twice: whether python3 is too old is known only after its installation.
     for _ in 1 2; do
-        # Without recommendations: one of mininet's is a controller that would take port 6653.
+        # Without recommended packages: one of mininet's is a controller that would use port 6653.
         run_logged "${AS_ROOT[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" \
             || die_log "apt-get install ${missing[*]} failed; on Ubuntu, enable universe and the -updates suite in /etc/apt, then run it again"
         mapfile -t missing < <(missing_packages | awk '!seen[$0]++')
@@ -106,7 +106,7 @@ install_packages() {
 
 # --- the .venv --------------------------------------------------------------------------------
 
-# The checkout's path is part of each fingerprint, since a .venv that was copied or moved does not work.
+# Each fingerprint contains the checkout's path, because a .venv does not work after it was copied or moved.
 fingerprint() { { echo "$ROOT"; "$@"; } | sha256sum | cut -d' ' -f1; }
 
 fresh() { [ -e "$1" ] && [ "$(cat "$1")" = "$2" ]; }
@@ -131,15 +131,15 @@ install_runtime() {
     want=$(fingerprint runtime_inputs)
     fresh "$stamp" "$want" && return 0
     say "Python packages into .venv ..."
-    # The stamps first: interrupted half-way, what is left must not pass for complete.
+    # Stamps are removed first, so that an interrupted installation does not count as complete.
     rm -f "$VENV"/.stamp-*
     rm -rf "$VENV"
-    # First a .venv that does not see the system's packages, so that pip puts every pinned one into
-    # it and never takes an older one of the system's for granted; then opened for mininet.
+    # First a .venv without the system's packages, so that pip installs every pinned package into it and does
+    # not accept an older one of the system; then the system's packages are enabled for mininet.
     run_logged "$PYTHON" -m venv "$VENV" || die_log "$PYTHON -m venv failed; try: apt-get install python3-venv"
     run_logged pip install -q --upgrade "pip==$PIP_VERSION" || die_log "pip could not upgrade itself; check the network"
-    # CC=false: ovs has an optional C part that would link whatever libopenvswitch is around; the
-    # pure Python one is the same everywhere, and no other package here compiles anything.
+    # CC=false: ovs has an optional C part that would link any libopenvswitch it finds; the pure Python part is
+    # the same everywhere, and no other package compiles anything.
     run_logged env CC=/bin/false "$VENV/bin/python" -m pip --disable-pip-version-check --no-input install -q --no-deps \
         --build-constraint build-constraints.txt -r requirements.txt \
         || die_log "installing requirements.txt failed"
@@ -187,8 +187,8 @@ bpf_inputs() {
     find "$BPF_DIR" -name '*.[ch]' -print0 2>/dev/null | LC_ALL=C sort -z | xargs -0 -r sha256sum
 }
 
-# Whether each source named has its object. A source with the same content and a newer date, as after a
-# checkout, gives its object that date as well, so that the dates keep telling what is stale.
+# Whether each given source has its object. If a source has the same content and a newer date, as after a
+# checkout, its object gets the same date, so that dates still show which objects are out of date.
 all_objects() {
     local source object
     for source in "$@"; do
@@ -211,7 +211,7 @@ compile_bpf() {
     say "eBPF programs ..."
     for source in "${sources[@]}"; do
         object=${source%.c}.o
-        # Into a temporary file first: an interrupted compiler must leave no half of an object.
+        # Into a temporary file first, so that an interrupted compiler leaves no incomplete object.
         # (BPF_PROG declares parameters that a program need not use.)
         run_logged clang -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror "-D__TARGET_ARCH_$(bpf_arch)" \
             "-I/usr/include/$(uname -m)-linux-gnu" -c "$source" -o "$object.tmp" || die_log "clang could not compile ${source#"$ROOT"/}"
@@ -230,7 +230,7 @@ delayline_inputs() {
     cat "$0" "$DELAYLINE.c"
 }
 
-# The program that delays frames in Mininet's links (`rtt`); it is run on the host and is no eBPF.
+# The program that delays frames in Mininet's links (`rtt`); an ordinary program, not eBPF.
 compile_delayline() {
     local stamp=${DELAYLINE%/*}/.stamp-delayline want
     want=$(fingerprint delayline_inputs)
@@ -257,10 +257,10 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-# What was under way is done again next time: stamps are written last.
+# An interrupted step is repeated by the next call, because stamps are written last.
 trap 'echo >&2; die "interrupted; the next call carries on"' INT TERM
 open_log
-# Two calls at once would build one .venv together.
+# Two simultaneous calls would write to the same .venv.
 exec 9>"$ROOT/.setup.lock"
 flock 9
 install_packages

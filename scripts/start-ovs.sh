@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts Open vSwitch if it is not running; a running one is left exactly as it is, bridges included.
+# Starts Open vSwitch if it is not running; a running one is not changed, nor are its bridges.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -19,7 +19,7 @@ alive() {
 
 running() { alive ovsdb-server && alive ovs-vswitchd && [ -S "$RUN_DIR/db.sock" ]; }
 
-# ovs-vsctl returns once vswitchd has taken up the (unchanged) configuration: then it really works.
+# ovs-vsctl returns when vswitchd has applied the (unchanged) configuration, which shows that it works.
 answers() { run_logged "${AS_ROOT[@]}" ovs-vsctl --timeout=10 init; }
 
 by_service() {
@@ -35,8 +35,8 @@ by_ovs_ctl() {
     run_logged "${AS_ROOT[@]}" "$CTL" start --system-id=random --no-mlockall && running
 }
 
-# Where there is no ovs-ctl, or it gives up because it cannot load the kernel module: the userspace
-# datapath needs none.
+# Used without ovs-ctl, or if it fails because it cannot load the kernel module, which the userspace datapath
+# does not need.
 by_hand() {
     local etc=${OVS_SYSCONFDIR:-/etc}/openvswitch share=${OVS_PKGDATADIR:-/usr/share/openvswitch} log=/var/log/openvswitch
     run_logged "${AS_ROOT[@]}" mkdir -p "$etc" "$RUN_DIR" "$log" || return 1
@@ -52,16 +52,16 @@ by_hand() {
     running
 }
 
-# at_least KEY BYTES: a setting of the kernel, where it is less.
+# at_least KEY BYTES: raises a setting of the kernel if it is lower.
 at_least() {
     local now
     now=$(sysctl -n "$1" 2>/dev/null) || return 0
     if [ "$now" -lt "$2" ]; then run_logged "${AS_ROOT[@]}" sysctl -w "$1=$2" || true; fi
 }
 
-# The userspace datapath sends everything through one socket, and what that may hold is fixed when it is made: by
-# default 90 packets for all ports together, less than a port's buffer. It hears each port through a socket of its own,
-# which holds 90 packets, too: less than come by a link while it is busy. What is beyond is lost where no queue counts it.
+# The userspace datapath sends all packets through one socket, whose buffer size is fixed when it is created: by
+# default 90 packets for all ports together, less than the buffer of one port. It receives from each port through a
+# socket of its own, whose buffer of 90 packets overflows while the datapath is busy. No queue counts these losses.
 room_for_packets() {
     at_least net.core.wmem_default "$ROOM_TO_SEND"
     at_least net.core.rmem_default "$ROOM_TO_HEAR"

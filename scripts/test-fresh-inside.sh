@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The part of scripts/test-fresh.sh that runs as the first process of namespaces of its own; they end with
-# it, and so does all that it mounts and starts.
+# The part of scripts/test-fresh.sh that runs as the first process of its own namespaces. They end with it, and
+# so do all its mounts and processes.
 #
 #   scripts/test-fresh-inside.sh DIRECTORY yes|no [ARGS...]     whether with the demo; ARGS are for pytest
 set -euo pipefail
@@ -11,21 +11,21 @@ DIRECTORY=$1
 DEMO=$2
 shift 2
 NEW=$DIRECTORY/root
-# A directory that every user may enter: some tests run as another one.
+# A directory that every user may enter, because some tests run as another user.
 HOME_OF=/opt/fairq_ryu
 NETWORK=/run/network
 LOG=$DIRECTORY/log
 
 say() { echo "test-fresh: $*" >&2; }
 
-# As nothing has been tested yet, this is no verdict on the project.
+# Nothing has been tested yet, so this is not a failure of the project.
 cannot() {
     tail -n 15 "$LOG" | sed 's/^/    /' >&2
     say "cannot be done here: $*"
     exit 77
 }
 
-# The distribution's own sources, of those that the machine has; others' are no part of a fresh machine.
+# The distribution's own package sources of this machine; a fresh machine has no others.
 sources() {
     grep -lE '(debian|ubuntu)-archive-keyring|^ *(deb|URIs:).*(debian|ubuntu)' \
         /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true
@@ -45,7 +45,7 @@ make_root() {
         || cannot "mmdebstrap failed"
 }
 
-# How this machine reaches the registries.
+# The settings with which this machine reaches the registries.
 copy_configuration() {
     local each
     for each in /etc/pip.conf /etc/xdg/pip /root/.pip /root/.config/pip /etc/apt/auth.conf /etc/apt/auth.conf.d \
@@ -60,19 +60,19 @@ copy_configuration() {
             cp -L "$each" "$NEW$each"
         fi
     done
-    # Packages start no service, as in every container: in the machine's own network it would be in the way.
+    # Packages must not start services, as in containers: they would run in the machine's own network.
     printf '#!/bin/sh\nexit 101\n' >"$NEW/usr/sbin/policy-rc.d"
     chmod +x "$NEW/usr/sbin/policy-rc.d"
 }
 
 mount_system() {
     local each
-    # A root must be a mount of its own.
+    # pivot_root requires that the new root is a mount.
     mount --bind "$NEW" "$NEW"
     mount -t proc proc "$NEW/proc"
     mount --rbind /dev "$NEW/dev"
     for each in dev/shm run tmp; do mount -t tmpfs -o mode=1777 tmpfs "$NEW/$each"; done
-    # Where PIP_FIND_LINKS names directories, they are there.
+    # The directories of PIP_FIND_LINKS exist inside, too.
     for each in ${PIP_FIND_LINKS-}; do
         if [ -d "$each" ]; then
             mkdir -p "$NEW$each"
@@ -81,15 +81,15 @@ mount_system() {
     done
 }
 
-# A network of its own, for Open vSwitch, the tests and the demo. /sys shows the network of who mounts it.
+# A network namespace for Open vSwitch, the tests and the demo. /sys shows the network of the process that mounts it.
 make_network() {
     touch "$NEW$NETWORK"
     unshare "--net=$NEW$NETWORK" true
     nsenter "--net=$NEW$NETWORK" mount -t sysfs sysfs "$NEW/sys"
 }
 
-# The new root becomes that of the mount namespace. chroot alone would not do: who enters the namespace of
-# another process, as Mininet does to start a program in a host, gets the namespace's root.
+# The new root becomes the root of the mount namespace. chroot is not enough: a process that enters the namespace
+# of another one, as Mininet does to start a program in a host, gets the root of the namespace.
 enter_root() {
     mkdir "$NEW/old"
     cd "$NEW"
@@ -99,16 +99,16 @@ enter_root() {
     rmdir /old
 }
 
-# Names of the variables that say how registries are reached, and those of the tests.
+# The names of the variables for the access to registries, and for the tests.
 passed_on() { compgen -e | grep -E '^(PIP_.*|.*_(proxy|PROXY)|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|FAIRQ_CONNECTIONS)$' || true; }
 
-# in_root machine|own COMMAND...: in the machine's network, or in one of its own.
+# in_root machine|own COMMAND...: runs a command in the machine's network, or in the own network namespace.
 in_root() {
     local name enter=() environment=()
     for name in $(passed_on); do environment+=("$name=${!name}"); done
     [ "$1" = machine ] || enter=(nsenter "--net=$NETWORK")
     shift
-    # Tests interrupt programs, which must not find SIGINT ignored because the caller of this ignores it.
+    # Tests interrupt programs, so SIGINT must not be ignored even if the caller of this script ignores it.
     "${enter[@]}" /usr/bin/env -i --default-signal=INT,QUIT,TERM,HUP,PIPE -C "$HOME_OF" \
         HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         "${environment[@]}" "$@"
@@ -124,7 +124,7 @@ mount_system
 make_network
 enter_root
 
-# Set-up needs the registries, and nothing else does. It leaves Open vSwitch for the commands to start.
+# Only set-up needs the registries. It does not start Open vSwitch; the commands do.
 code=0
 if [ "$DEMO" = yes ]; then
     say "make demo, $commit ..."

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Runs README's two commands on a machine where nothing was installed by hand: a minimal root of this
-# distribution, made for this run, with the committed state of this checkout in it. Needs root, apt and
-# unshare; installs mmdebstrap if it is missing.
+# Runs the two commands of README in a minimal root of this distribution, which is created for this run and contains
+# the committed state of this checkout. Needs root, apt and unshare; installs mmdebstrap if it is missing.
 #
 #   scripts/test-fresh.sh                       make demo, then make test
 #   scripts/test-fresh.sh --tests               only make test
 #   scripts/test-fresh.sh [--tests] -- ARGS...  the same, ARGS for pytest: directories, -k, -x, ...
 #
-# Exit code 77 means that it cannot be done here; nothing has been tested then. Nothing stays behind, not
-# even when this is killed: all processes and mounts are in namespaces that end with it, and another
-# process, which outlives it for a moment, removes the root.
+# Exit code 77: it cannot run on this machine, and nothing was tested. Nothing is left behind, even if this script
+# is killed: all processes and mounts are in namespaces that end with it, and another process, which runs a little
+# longer, removes the root.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -29,10 +28,10 @@ cannot() {
     exit 77
 }
 
-# --- what outlives the run ----------------------------------------------------------------------
+# --- clean-up after the run ---------------------------------------------------------------------
 
-# Reads from a pipe whose other end the run holds: it ends with the run, however that ends. Then removes
-# DIRECTORY, and sets back each FILE that still has the value NEW to OLD.
+# Reads from a pipe whose other end the run has open, so the read ends when the run ends for any reason. Then it
+# removes DIRECTORY, and restores OLD in each FILE that still has the value NEW.
 clean_up() { # DIRECTORY [FILE NEW OLD]...
     trap '' INT TERM HUP
     cat >/dev/null
@@ -42,7 +41,7 @@ clean_up() { # DIRECTORY [FILE NEW OLD]...
         if [ "$(cat "$1")" = "$2" ]; then echo "$3" >"$1"; fi
         shift 3
     done
-    # Programs that are being killed may still write for a moment.
+    # Programs that are being killed may still write files.
     for _ in $(seq 60); do
         if rm -rf --one-file-system "$directory" 2>/dev/null; then return; fi
         sleep 0.5
@@ -60,7 +59,7 @@ check() {
     done
     git rev-parse --verify --quiet HEAD >/dev/null || cannot "$ROOT is no git checkout"
     unshare --mount --pid --ipc --uts --net --fork true 2>/dev/null || cannot "no namespaces may be made"
-    [ -z "$(git status --porcelain)" ] || say "what is not committed is not tested"
+    [ -z "$(git status --porcelain)" ] || say "uncommitted changes are not tested"
     command -v mmdebstrap >/dev/null && return
     say "system package mmdebstrap ..."
     { run_logged apt-get update -q &&
@@ -68,8 +67,8 @@ check() {
         || cannot "no mmdebstrap, and apt-get cannot install it ($LOG)"
 }
 
-# Only the machine's first network namespace can change these, and Open vSwitch and the hosts will be in
-# another. Sets SETTINGS, what to set back.
+# Only the initial network namespace can change these settings, and Open vSwitch and the hosts run in another one.
+# Sets SETTINGS, the values to restore.
 SETTINGS=()
 change() { # FILE VALUE
     local before
@@ -93,7 +92,7 @@ if [ "${1-}" = --clean-up ]; then
     clean_up "$@"
     exit
 fi
-# When its own parent is killed, this ends as well.
+# This script ends when its parent is killed.
 if [ -z "${FAIRQ_FRESH-}" ]; then
     FAIRQ_FRESH=1 exec setpriv --pdeathsig TERM "$SCRIPT" "$@" || cannot "no setpriv"
 fi
@@ -106,13 +105,13 @@ esac
 [ "${1-}" != -- ] || shift
 
 check
-# One at a time, since they share the machine's settings.
+# One run at a time, because runs change settings of the machine.
 exec 9<"$SCRIPT"
 flock 9
 directory=$(mktemp -d "${TMPDIR:-/var/tmp}/fairq-fresh.XXXXXX")
 trap 'rm -rf "$directory"' EXIT
 prepare_machine
-# Job control: what is started below gets Ctrl-C from here only, and does not ignore it by itself.
+# Job control, so that the commands below get Ctrl-C from this script only, and do not ignore it.
 set -m
 exec {alive}> >(exec setsid "$SCRIPT" --clean-up "$directory" "${SETTINGS[@]}")
 cleaner=$!

@@ -1,4 +1,4 @@
-"""What ryu-manager loads: one application for each policy, and the controller that all of them are.
+"""The applications that ryu-manager loads: one for each policy, and the controller that is their base class.
 
 May import everything that runs in the controller (control, rest, metrics and what those may).
 A new policy of ours gets a file of one class here; a new event of Ryu gets a handler in controller.py.

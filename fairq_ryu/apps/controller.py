@@ -1,4 +1,4 @@
-"""The controller that all policies share: Ryu's events in, one call each.
+"""The controller of all policies: each event of Ryu leads to one call.
 
 Two kinds of switches connect: bridges (stock Open vSwitch), where hosts and flows are tracked, and their
 agents, which report queues and enforce windows. Nothing is decided here: this module makes the parts of
@@ -54,7 +54,7 @@ experimenter_multipart.register()
 
 
 class Controller(app_manager.RyuApp):
-    """Base of the applications; each names its policy."""
+    """The base class of the applications; a subclass sets ``policy_name``."""
 
     OFP_VERSIONS: ClassVar[list[int]] = [ofp.OFP_VERSION]
     _CONTEXTS: ClassVar[dict[str, Any]] = {"discovery": Discovery, "wsgi": WSGIApplication}
@@ -129,7 +129,7 @@ class Controller(app_manager.RyuApp):
     # Time
 
     def _jobs(self) -> list[Job]:
-        """All that is done periodically; intervals in seconds."""
+        """The periodic jobs, with their intervals in seconds."""
         return [
             Job("tick", self._tick_interval, self._tick),
             Job("expiry", every(self.flows.idle_timeout / 4), self.tracker.expire),
@@ -176,7 +176,7 @@ class Controller(app_manager.RyuApp):
 
     @set_ev_cls(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
     def on_barrier(self, event: Any) -> None:
-        """A switch has processed what was sent before a barrier."""
+        """A switch has processed all messages before a barrier."""
         self.fabric.barriers.answered((event.msg.datapath.id, event.msg.xid))
 
     @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])

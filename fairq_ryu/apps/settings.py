@@ -1,4 +1,4 @@
-"""The configuration as ryu-manager was given it, and an end in one line if it is wrong."""
+"""Loads the configuration that ryu-manager was given, and ends with one line if it is wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def load() -> loader.Config:
 
 
 def check_port() -> None:
-    """Raise :class:`UserError` if the OpenFlow port is taken: Ryu itself would only log it and sit there."""
+    """Raise :class:`UserError` if the OpenFlow port is in use: Ryu itself would only log it and keep
+    running.
+    """
     secure = cfg.CONF.ctl_privkey is not None and cfg.CONF.ctl_cert is not None
     tcp_port, ssl_port = cfg.CONF.ofp_tcp_listen_port, cfg.CONF.ofp_ssl_listen_port
     if not tcp_port and not ssl_port:
@@ -52,9 +54,9 @@ def check_port() -> None:
 
 
 def or_exit(job: Callable[[], T]) -> T:
-    """Do a job; a :class:`UserError` ends ryu-manager with one line and code 2.
+    """Run ``job``; a :class:`UserError` ends ryu-manager with one line and code 2.
 
-    ``os._exit``, because Ryu has started threads by now that a plain exit would wait for.
+    ``os._exit``, because Ryu has already started threads for which a normal exit would wait.
     """
     try:
         return job()

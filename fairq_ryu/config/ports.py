@@ -1,4 +1,4 @@
-"""Section ``[ports]``: which policy governs which port."""
+"""Section ``[ports]``: the policies of ports, by pattern."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The programs of the system that fairq_ryu starts, as programs.txt lists them for set-up, doctor and tests.
+"""The system programs that fairq_ryu starts, read from programs.txt, for set-up, doctor and tests.
 
-Standard library only, for doctor works where nothing else does.
+Standard library only, because doctor must work on a machine where nothing else is installed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ TABLE = Path(__file__).with_name("programs.txt")
 
 @dataclass(frozen=True)
 class Program:
-    """A program: its name, the Debian package that has it, what needs it, and what it does there; of an
-    optional one, what is lost without it.
+    """A program: its name, its Debian package, its purpose, and its use; for an optional program, the use is
+    the function that is missing without it.
     """
 
     name: str
@@ -42,10 +42,10 @@ def parse(text: str) -> Iterator[Program]:
 
 @cache
 def known() -> tuple[Program, ...]:
-    """All of them."""
+    """All programs of the table."""
     return tuple(parse(TABLE.read_text(encoding="utf-8")))
 
 
 def needed(*purposes: Purpose) -> list[Program]:
-    """Those for these purposes."""
+    """The programs for these purposes."""
     return [each for each in known() if each.purpose in purposes]

@@ -240,7 +240,7 @@ def sections() -> dict[str, Mapping[str, Setting]]:
 
 def settings_of(section: str) -> Mapping[str, Setting]:
     """The settings of a section by name: of the core, or else those that the policy of that name declares.
-    Empty for a section of nobody's. Raises :class:`UserError` if the policy cannot be loaded, or declares
+    Empty for an unknown section. Raises :class:`UserError` if the policy cannot be loaded, or declares
     anything but settings of its own section.
     """
     if section in CORE:

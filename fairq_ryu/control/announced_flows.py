@@ -86,14 +86,14 @@ class AnnouncedFlows:
 
     def policies_changed(self) -> None:
         """Other policies may use announcements."""
-        self._used = self._engine.deaf() is None
+        self._used = self._engine.announcements_ignored() is None
         if not self._used:
             self._reporter.outcomes.clear()
 
     def _follow(self, flow: FlowKey, announcement: Announcement | None, started: float) -> None:
         """Report the outcome of an announced flow, if there is a policy that uses announcements."""
         if self._used is None:
-            self._used = self._engine.deaf() is None
+            self._used = self._engine.announcements_ignored() is None
         connection = self._flows.get(flow)
         if self._used and connection is not None:
             requested = self.announcements.is_from_application(flow)

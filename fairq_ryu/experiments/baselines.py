@@ -1,4 +1,4 @@
-"""Baselines: policies with other host settings, to compare other policies with."""
+"""Baselines: policies with changed host settings, for comparison with other policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks values against the settings of a scenario: all faults are found, and each is one line."""
+"""Checks values against the settings of a scenario. Reports all errors, each on one line."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def workloads_with(name: str) -> tuple[str, ...]:
 
 
 class Checked:
-    """Checked values, with defaults for those that were left out, and the faults that were found.
+    """Checked values, with defaults for those that were left out, and the errors that were found.
 
-    ``where`` is named in faults: the file. Values named in ``overridden`` came from ``--set`` instead.
+    ``where``: the file, for the error messages; ``overridden``: the names whose values come from ``--set``.
     """
 
     def __init__(self, given: Mapping[str, Any], where: str, overridden: Collection[str] = ()) -> None:
@@ -70,8 +70,8 @@ class Checked:
             self._fault(each.name, f"setting {each.name!r} is missing", f"add {self._example(each)}")
 
     def _refuse(self, each: Field[Any]) -> None:
-        """A setting that the topology or the traffic does not have. Where they are unknown, so is whether
-        they have it, and there is no fault.
+        """A setting that the topology or the traffic does not have. If these are unknown, it is not an
+        error.
         """
         owners = {"topology": each.metadata["topologies"], "traffic": workloads_with(each.name)}
         for selector, allowed in owners.items():
@@ -80,7 +80,7 @@ class Checked:
                 self._fault(
                     each.name,
                     f"{selector} {chosen!r} has no setting {each.name!r}",
-                    f"take it out, or choose a {selector} that has it: {', '.join(allowed)}",
+                    f"remove it, or choose a {selector} that has it: {', '.join(allowed)}",
                 )
                 return
 
@@ -94,7 +94,7 @@ class Checked:
             self._fault(each.name, f"{each.name} is {_short(value)}, {error}", remedy)
 
     def _example(self, each: Field[Any]) -> str:
-        """The setting as it is written in the file or after --set, with its meaning."""
+        """An example of the setting in the file or after --set, with its meaning."""
         written = _written(each.metadata["example"])
         how = f"--set {each.name}={written}" if each.name in self._overridden else f"{each.name} = {written}"
         return f"{how} ({each.metadata['help']})"
@@ -150,14 +150,14 @@ def _number(each: Field[Any], value: Any, what: str = "") -> int | float:
 
 
 def _plain(each: Field[Any]) -> str:
-    """The type of the setting's value, in words."""
+    """The type of the setting's value as text."""
     kind = type_of(each)
     words = {"str": "text", "bool": "yes or no", "int": "whole number", "float": "number"}
     return words.get(kind) or f"list of {'whole numbers' if 'int' in kind else 'numbers'}"
 
 
 def _written(value: Any) -> str:
-    """A value as TOML has it."""
+    """A value in TOML syntax."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(_written, value))}]"
     if isinstance(value, bool):

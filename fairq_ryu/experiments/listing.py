@@ -15,7 +15,7 @@ from fairq_ryu.experiments.baselines import BASELINES
 from fairq_ryu.experiments.measure import machine
 
 _OURS = {
-    machine.BARE: "the same bridges with neither controller nor agent: what the rest costs shows",
+    machine.BARE: "the same bridges with neither controller nor agent: shows the cost of the others",
     **{name: baseline.help for name, baseline in BASELINES.items()},
 }
 
@@ -38,7 +38,7 @@ def _about(policy: str) -> str:
             try:
                 module = importlib.import_module(entry.module)
                 text = inspect.getdoc(module) or inspect.getdoc(entry.load()) or ""
-            except Exception as error:  # whatever a package of others raises: the policy is listed
+            except Exception as error:  # a policy of another package is listed even if it cannot be loaded
                 return f"cannot be loaded: {error}"
             paragraph = " ".join(text.split("\n\n")[0].split())
             name, colon, rest = paragraph.partition(": ")
@@ -50,7 +50,7 @@ def show(console: Console | None = None) -> None:
     """Print both lists; ``UserError`` when a scenario of the project cannot be read."""
     console = console or Console()
     if not console.is_terminal:
-        console.width = max(console.width, 200)  # a line each, for grep
+        console.width = max(console.width, 200)  # one line for each entry, for grep
     for heads, rows in (
         (("scenario", "topology", "traffic", "title"), scenarios()),
         (("policy", "what it does"), policies()),
@@ -63,8 +63,8 @@ def show(console: Console | None = None) -> None:
 
 
 def nothing_named() -> UserError:
-    """No scenario was given."""
+    """The error for a call without a scenario."""
     return UserError(
         "no scenario given",
-        f"name one of {', '.join(scenario.names())}, or a .toml file; `fairq run --list` says what each is",
+        f"name one of {', '.join(scenario.names())}, or a .toml file; `fairq run --list` describes them",
     )

@@ -17,7 +17,7 @@ _MAX_WORDS = 200
 
 
 def unsound(rest_port: int | None, log: Path) -> str | None:
-    """Why the figures are not those of the policy; None when it ran without a failure or a change.
+    """The reason why the figures are not those of the policy; None if it ran without failure and change.
 
     ``rest_port`` is the port of the controller's REST interface on this machine, None without a controller;
     ``log`` is the controller's log, which has the error. `RunError` when the controller does not answer.
@@ -64,12 +64,12 @@ def _value(metrics: str, name: str) -> int:
 
 def _metrics(port: int) -> str:
     try:
-        # Without a proxy that the environment may name: this is our own controller.
+        # Without a proxy of the environment, because the controller is on this machine.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as response:
             text: str = response.read(_MAX_BYTES).decode(errors="replace")
     except (OSError, ValueError) as error:
-        raise RunError(f"the controller does not say whether its policy failed: {error}") from None
+        raise RunError(f"the controller does not report whether its policy failed: {error}") from None
     if not re.search(rf"^{_FAILURES} ", text, re.M):
         raise RunError(f"the controller's /metrics has no {_FAILURES}")
     return text

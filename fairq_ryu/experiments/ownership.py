@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 Owner = tuple[int, int]
-_FILES_CLOCK = 5  # CLOCK_REALTIME_COARSE, by whose ticks the kernel dates files
+_FILES_CLOCK = 5  # CLOCK_REALTIME_COARSE, which the kernel uses for the times of files
 
 
 def caller(environment: Mapping[str, str] = os.environ) -> Owner | None:
@@ -26,8 +26,8 @@ def caller(environment: Mapping[str, str] = os.environ) -> Owner | None:
 
 @contextmanager
 def given_to_caller(directory: Path, names: Sequence[str]) -> Iterator[None]:
-    """What the block makes of ``names`` in ``directory`` (files, or directories with all in them) is the
-    caller's afterwards, and so are ``directory`` and its parents if they did not exist before.
+    """After the block, the files and directories ``names`` in ``directory`` that it has written belong to the
+    caller, and so do ``directory`` and its parents if they did not exist before.
 
     Nothing else is changed: no file that was not written, no link, and no target of a link.
     """
@@ -54,8 +54,8 @@ def given_to_caller(directory: Path, names: Sequence[str]) -> Iterator[None]:
 def _give(name: str, where: int | None, owner: Owner, since_ns: int, deep: bool = False) -> None:
     """Change the owner of one entry of the directory ``where``, if it is root's and has been changed since.
 
-    By a file descriptor, so that the entry cannot be replaced meanwhile. A file with a second name is left
-    alone: it may belong to the system.
+    It uses a file descriptor, so that the entry cannot be replaced meanwhile. A file with a second hard link
+    is not changed, because it may belong to the system.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:

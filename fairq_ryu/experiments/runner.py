@@ -57,10 +57,10 @@ def main(
     if config_file is not None and not config_file.is_file():
         raise UserError(f"there is no configuration file {config_file}", "give the path of an existing one")
     if config_file is not None:
-        loader.load([config_file])  # a fault in it is an error before anything starts
+        loader.load([config_file])  # reports an error in the file before anything starts
     if any(policy != machine.BARE for policy in policies):
         machine.find_program("ryu-manager")
-    # Only to learn the names of the switches: nothing is started.
+    # Needed for the names of the switches only; nothing is started.
     machine.check_machine(chosen, switch_names(chosen))
     machine.check_directory(out)
     try:
@@ -78,21 +78,22 @@ def main(
 
 
 def switch_names(chosen: Scenario) -> list[str]:
-    """Names of the bridges that the scenario will create. ``UserError`` without Mininet."""
+    """The names of the bridges that the scenario will create. ``UserError`` without Mininet."""
     try:
         return list(make_topology(chosen).switches())
     except ImportError:
         raise UserError(
-            "this Python does not see Mininet", "run `make setup`, and use .venv/bin/fairq"
+            "this Python does not have Mininet", "run `make setup`, and use .venv/bin/fairq"
         ) from None
 
 
 def run(
     chosen: Scenario, policies: Sequence[str], out: Path, config_file: Path | None = None, repeat: int = 1
 ) -> list[dict[str, Any]]:
-    """An object for each repetition, as `result` documents it, with the reason where a policy failed.
+    """Run all policies; returns an object for each repetition, as `result` documents it. A policy that failed
+    has the reason in it.
 
-    `Interrupted` when a signal came.
+    `Interrupted` if a signal arrived.
     """
     measured: list[dict[str, Any]] = []
     workload = registry.WORKLOADS[chosen.traffic]
@@ -140,14 +141,14 @@ def _part(report: Report, number: int, repeat: int) -> Report:
 def _measure(testbed: Testbed, interrupts: Interrupts, report: Report) -> dict[str, Any]:
     """Start the testbed, measure, and remove it, also after a failure."""
     try:
-        with interrupts.held():
+        with interrupts.deferred():
             report("starting controller and network", 0.0)
             testbed.start()
         measurement = registry.WORKLOADS[testbed.scenario.traffic].measurement()
         figures = measurement(testbed, testbed.scenario, report).run()
         return {"unsound": oversight.unsound(testbed.rest_port, testbed.logs / "controller.log"), **figures}
     finally:
-        with interrupts.held():
+        with interrupts.deferred():
             for trouble in testbed.stop():
                 print(
                     f"fairq run: while removing the network of {testbed.policy}: {trouble}", file=sys.stderr
@@ -156,7 +157,7 @@ def _measure(testbed: Testbed, interrupts: Interrupts, report: Report) -> dict[s
 
 @contextmanager
 def _progress(policies: Sequence[str]) -> Iterator[list[Report]]:
-    """A bar for each policy on stderr; a line for each new step where stderr is no terminal."""
+    """A progress bar for each policy on stderr; a line for each new step if stderr is not a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield [_plain(policy) for policy in policies]

@@ -26,15 +26,13 @@ def names() -> list[str]:
 def load(scenario: str, overrides: Mapping[str, str] | None = None) -> Scenario:
     """Read a stored scenario by name, or any ``.toml`` by path; ``overrides`` such as ``{"rounds": "20"}``.
 
-    ``UserError`` when it does not exist, is no TOML, or has unknown, missing or wrong settings (all of them).
+    ``UserError`` if it does not exist, is not TOML, or has unknown, missing or wrong settings (lists all).
     """
     if scenario.endswith(".toml") or "/" in scenario:
         path, remedy = Path(scenario), "give the path of a .toml file, or a name: " + ", ".join(names())
     else:
         path = STORED / f"{scenario}.toml"
-        remedy = (
-            f"{did_you_mean(scenario, names())} `fairq run --list` says what each is; or give a .toml file"
-        )
+        remedy = f"{did_you_mean(scenario, names())} `fairq run --list` describes them; or give a .toml file"
     try:
         with path.open("rb") as file:
             values: dict[str, Any] = tomllib.load(file)

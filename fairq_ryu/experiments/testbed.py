@@ -30,7 +30,7 @@ CONNECT_SECONDS = 30.0
 
 
 class Interrupted(BaseException):
-    """SIGINT, SIGTERM or SIGHUP arrived. Not an error, and so no ``Exception``."""
+    """SIGINT, SIGTERM or SIGHUP arrived. A ``BaseException``, because it is not an error."""
 
 
 class Interrupts:
@@ -48,7 +48,7 @@ class Interrupts:
 
     def __exit__(self, *_exc: object) -> None:
         for number, handler in self._before.items():
-            # After the first signal everything ends in order; a second one must not cut that short.
+            # After the first signal the run cleans up; a second signal must not interrupt this.
             signal.signal(number, signal.SIG_IGN if self._pending else handler)
 
     def _arrived(self, _number: int, _frame: FrameType | None) -> None:
@@ -57,7 +57,7 @@ class Interrupts:
             raise Interrupted
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def deferred(self) -> Iterator[None]:
         """Signals are deferred until the end of this block; then `Interrupted` is raised if one arrived."""
         self._held += 1
         try:
@@ -77,7 +77,7 @@ def free_port() -> int:
 
 
 class Outside:
-    """The place of a generator that belongs to no host: this machine."""
+    """The place of a generator outside of all hosts: this machine."""
 
     name = "this machine"
 
@@ -103,7 +103,7 @@ class Testbed:
         """Start nothing yet. Logs of controller, agents and generators go to the directory ``logs``."""
         baseline = baselines.of(policy)
         self.scenario = baseline.applied(scenario)
-        """the scenario that is run, with the settings of the baseline"""
+        """the scenario to run, with the settings of the baseline"""
         self.policy = policy
         self._law = baseline.policy
         self.logs = logs
@@ -221,7 +221,7 @@ class Testbed:
             raise RunError(f"Mininet cannot build the network: {error}") from error
 
     def _start_taildrop(self) -> None:
-        """On every shallow port, drop single packets that do not fit, under every policy alike."""
+        """Drop single packets that do not fit the queue, at every shallow port, under every policy."""
         from fairq_ryu.agent.libbpf import BpfError
         from fairq_ryu.agent.programs.taildrop import start_taildrop
 
@@ -234,9 +234,7 @@ class Testbed:
         try:
             self._taildrop = start_taildrop(limits)
         except (BpfError, OSError, UserError) as error:
-            raise RunError(
-                f"packets cannot be dropped one by one ({error}): set batch_loss = true"
-            ) from error
+            raise RunError(f"single packets cannot be dropped ({error}): set batch_loss = true") from error
 
     def _connected(self) -> bool:
         assert self._controller is not None
@@ -247,7 +245,7 @@ class Testbed:
         for switch in self._net.switches:
             if not switch.agentRunning():
                 raise RunError(f"the agent of {switch.name} ended: see {self.logs}/agent-{switch.name}.log")
-        # One query for all bridges. No other bridge has our controller's port.
+        # One query for all bridges: no other bridge connects to this controller's port.
         target = f'target="tcp:127.0.0.1:{self._port}"'
         found = run(["ovs-vsctl", "--bare", "--columns=is_connected", "find", "Controller", target]).split()
         if found != ["true"] * len(self._net.switches):
@@ -260,7 +258,7 @@ class Testbed:
 
     def _last_log_line(self) -> str:
         text = (self.logs / "controller.log").read_text(errors="replace").strip()
-        return text.splitlines()[-1] if text else "it logged nothing"
+        return text.splitlines()[-1] if text else "its log is empty"
 
     def _wait(self, ready: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + CONNECT_SECONDS
@@ -289,7 +287,7 @@ class Testbed:
         return switch, ours.name
 
     def dropped(self, port: str) -> int | None:
-        """Packets dropped one by one at the interface ``port`` since the start; None with ``batch_loss``."""
+        """Single packets dropped at the interface ``port`` since the start; None with ``batch_loss``."""
         return None if self._taildrop is None else int(self._taildrop.dropped(socket.if_nametoindex(port)))
 
     def worker(self, host: str, role: str, *arguments: str) -> Worker:
@@ -312,7 +310,7 @@ class Testbed:
     # Down
 
     def stop(self) -> list[str]:
-        """Stop and remove everything, in whatever state it is; returns the errors."""
+        """Stop and remove everything that exists; returns the errors."""
         trouble: list[str] = []
 
         def attempt(step: Callable[[], object]) -> None:

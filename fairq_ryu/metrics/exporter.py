@@ -1,7 +1,7 @@
 """``/metrics``: the controller for Prometheus. ``docs/metrics.md`` has all names.
 
-Everything is read from the controller's tables at the moment of the scrape. What is encoded is divided into
-small pieces, with a turn for the rest of the controller after each.
+All values are read from the controller's tables at the time of the scrape. They are encoded in small pieces,
+and the rest of the controller runs after each piece.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Metrics:
         ProcessCollector(registry=self._registry)
 
     def render(self, accept: str) -> tuple[bytes, str]:
-        """All metrics in the form that the header ``Accept`` asks for, and its content type."""
-        # Not prometheus_client's own choice: it passes over preferences (q), and stumbles over odd headers.
+        """All metrics in the format that the header ``Accept`` requests, and its content type."""
+        # prometheus_client's own choice ignores preferences (q) and fails on unusual headers.
         found = create_accept_header(accept or None).acceptable_offers(list(_FORMS))
         encode, content_type = _FORMS[found[0][0] if found else _PLAIN]
         return encode(self._registry), content_type
@@ -89,7 +89,7 @@ class Metrics:
         self._durations.setdefault(path, Histogram(_DURATIONS)).observe(seconds)
 
     def tables(self) -> Iterator[tuple[Iterable[Family], Callable[[], Samples]]]:
-        """Metrics that are read together, and what reads them."""
+        """The groups of metrics that are read together, each with the function that reads them."""
         state = self._state
         yield PORTS, lambda: ports(state, time.monotonic())
         yield FABRIC, lambda: fabric(state, time.monotonic())
@@ -110,7 +110,7 @@ class _Tables(Collector):
         self._metrics = metrics
 
     def describe(self) -> Iterable[Metric]:
-        """Asked when this is registered, so that nothing need be read by then."""
+        """The metrics without samples, for the registration, which happens before values can be read."""
         return [family.metric([]) for family in FAMILIES]
 
     def collect(self) -> Iterator[Metric]:

@@ -1,6 +1,6 @@
-"""The network as metrics: ports, switches, flows, announcements, losses. Read when asked; nothing is kept.
+"""The metrics of the network: ports, switches, flows, announcements, losses. Values are read at the scrape.
 
-Labels are bounded by the network: ports and switches, and words of the code. Never flows or hosts.
+The number of label values is bounded: labels are ports, switches and constants, never flows or hosts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fairq_ryu.policies.parts.deadline_table import GifTable
 Samples = Mapping[str, Iterable[Sample]]
 
 _PORT = ("dpid", "port", "name")
-# Metric -> the field of /v1/ports that it shows, and by what that is multiplied.
+# Metric -> its field of /v1/ports, and the factor between the units.
 _FIELDS: Mapping[str, tuple[str, float]] = {
     "fairq_port_queue_bytes": ("queue_bytes", 1),
     "fairq_port_queue_limit_bytes": ("limit_bytes", 1),
@@ -161,7 +161,7 @@ FABRIC = (
 )
 _GIF_STATES = ("open", "met", "missed", "ended", "none")
 _SETTLED = ("ignored", "acked", "expired", "overflow", "forgotten")
-_SPOKEN = ("wake", "dupack", "reinject")
+_SENT_KINDS = ("wake", "dupack", "reinject")
 
 
 def ports(state: ControllerState, now: float) -> Samples:
@@ -171,7 +171,7 @@ def ports(state: ControllerState, now: float) -> Samples:
         labels = (row["dpid"], str(row["port"]), row["name"])
         for name, (field, factor) in _FIELDS.items():
             value = row.get(field)
-            # A size or rate of 0 is one that is not known.
+            # A size or rate of 0 means: not known.
             if value is None or (field in ("limit_bytes", "rate_bps") and not value):
                 continue
             found[name].append((labels, value * factor))
@@ -190,7 +190,7 @@ def _queue(
     found: Mapping[str, list[Sample]],
     now: float,
 ) -> None:
-    """Figures that the rows of ports do not have, because they are of use over longer times only."""
+    """Metrics that are not in the rows of ports, because they are useful over longer times only."""
     link = state.windows.links.get(int(row["dpid"], 16))
     depth = None if link is None else link.depths.get(row["port"])
     if link is None or depth is None:
@@ -232,7 +232,7 @@ def fabric(state: ControllerState, now: float) -> Samples:
         "fairq_losses_repeated_total": [((), losses["repeated"])],
         "fairq_losses_settled_total": [((name,), losses[name]) for name in _SETTLED],
         "fairq_recovery_limited_total": [((), losses["limited"])],
-        "fairq_spoken_total": [((kind,), sent[kind]) for kind in _SPOKEN],
+        "fairq_spoken_total": [((kind,), sent[kind]) for kind in _SENT_KINDS],
         "fairq_unspoken_total": [((kind, reason), count) for (kind, _, reason), count in unsent],
     }
 

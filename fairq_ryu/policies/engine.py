@@ -149,7 +149,7 @@ class PolicyEngine:
         port = self._ports.get(key)
         return None if port is None else port.thresholds()
 
-    def deaf(self) -> str | None:
+    def announcements_ignored(self) -> str | None:
         """Why announcing a flow has no effect: no policy uses sizes and deadlines. None if one does."""
         policies = self.choice.policies
         try:

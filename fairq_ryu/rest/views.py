@@ -125,7 +125,7 @@ class AnnouncementsView:
         """Accept an announcement. Raises :class:`~fairq_ryu.fabric.deadlines.announcements.Full`, or
         :class:`~fairq_ryu.rest.announcements.Declined` if no policy uses it.
         """
-        reason = self._windows.engine.deaf()
+        reason = self._windows.engine.announcements_ignored()
         if reason is not None:
             raise Declined(reason)
         now = time.monotonic()

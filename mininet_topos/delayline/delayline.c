@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Delays frames by a constant time: what comes in by one interface goes out by another, in order.
+/* Delays frames by a constant time: frames that arrive at one interface leave through another, in order.
  *
  *   delayline MICROSECONDS
  *
- * It makes a network namespace of its own, writes "ready", and reads pairs of names of interfaces from its
- * standard input, "IN OUT", a line each. Whoever started it moves these interfaces into the namespace (by the
- * pid) before naming them, and gets "ok" for each. It ends with SIGTERM, SIGINT or the end of its input, and
- * its namespace and the interfaces in it with it. At the end it says how many frames there were, how many were
- * lost, and how late the latest one was.
+ * It creates a network namespace, writes "ready", and reads pairs of interface names from its standard input, one
+ * line "IN OUT" for each pair. The caller moves these interfaces into the namespace (by the pid) before it writes
+ * the line, and gets the reply "ok". The program ends on SIGTERM, SIGINT or the end of its input; its namespace
+ * and the interfaces in it end with it. At its end it prints the number of frames, the number of lost frames, and
+ * the largest lateness.
  *
- * The delay counts from the time at which the kernel took the frame, so it does not matter when this program
- * gets a processor, as long as that is before the frame is due. All frames wait equally long: one queue in the
- * order of their arrival is enough.
+ * The delay counts from the time at which the kernel received the frame, so it does not matter when this program
+ * gets a processor, if that is before the frame is due. All frames have the same delay, so one queue in the order
+ * of arrival is enough.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -36,17 +36,18 @@
 #include <unistd.h>
 
 enum {
-	FRAME_BYTES = 2048, /* offloads are off: a frame is no longer than 1,518 bytes */
-	SLOTS = 1 << 16,    /* frames that wait; memory is taken as they are used */
+	FRAME_BYTES = 2048, /* offloads are off: a frame has at most 1,518 bytes */
+	SLOTS = 1
+		<< 16, /* maximum number of queued frames; their memory is allocated on first use */
 	BATCH = 64,
 	PAIRS = 2048,
 	SOCKET_BYTES = 8 << 20,
-	NOTE_BYTES = 128, /* of ancillary data */
+	NOTE_BYTES = 128, /* size of the ancillary data */
 	CHILD_INPUT = -1, /* stands for the standard input among the events */
 };
 
 static const int64_t SECOND = 1000000000;
-/* Between two turns there is at least a fiftieth of the delay, and no more than this, ns. */
+/* The minimum time between two turns of the loop is a fiftieth of the delay, but at most this, ns. */
 static const int64_t MOST_GRAIN = 400000;
 
 struct frame {
@@ -61,7 +62,7 @@ struct pair {
 };
 
 static struct frame *frames;
-static uint32_t head, tail; /* of the queue; they count on and on */
+static uint32_t head, tail; /* of the queue; they increase without limit and wrap */
 static struct pair pairs[PAIRS];
 static int pair_count, epoll, sender;
 static int64_t delay;
@@ -96,7 +97,7 @@ static int64_t now(clockid_t clock)
 	return time.tv_sec * SECOND + time.tv_nsec;
 }
 
-/* The namespace's own IPv6 would send into the network from both ends of each line. */
+/* Otherwise the namespace's own IPv6 stack would send into the network at both ends of each line. */
 static void write_quietly(const char *path, const char *text)
 {
 	int file = open(path, O_WRONLY | O_CLOEXEC);
@@ -108,7 +109,7 @@ static void write_quietly(const char *path, const char *text)
 	close(file);
 }
 
-/* It hears nothing before it is bound; ``buffer`` is SO_RCVBUFFORCE or SO_SNDBUFFORCE. */
+/* A socket that receives nothing before it is bound; ``buffer`` is SO_RCVBUFFORCE or SO_SNDBUFFORCE. */
 static int packet_socket(int buffer)
 {
 	int made = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -152,7 +153,7 @@ static void add_pair(const char *in, const char *out)
 	pair_count++;
 }
 
-/* Pairs that the standard input names; false at its end. */
+/* Reads pairs from the standard input; false at its end. */
 static int read_pairs(void)
 {
 	static char text[4096];
@@ -179,7 +180,7 @@ static int read_pairs(void)
 	return length < sizeof(text) - 1;
 }
 
-/* When the kernel took a frame, on our clock. */
+/* The time at which the kernel received a frame, by CLOCK_MONOTONIC. */
 static int64_t arrival(struct msghdr *message, int64_t here, int64_t wall)
 {
 	struct cmsghdr *note;
@@ -191,7 +192,7 @@ static int64_t arrival(struct msghdr *message, int64_t here, int64_t wall)
 			continue;
 		memcpy(&taken, CMSG_DATA(note), sizeof(taken));
 		age = wall - (taken.tv_sec * SECOND + taken.tv_nsec);
-		/* Someone may set the wall clock. */
+		/* The wall clock may have been set meanwhile. */
 		return age < 0 || age > SECOND ? here : here - age;
 	}
 	return here;
@@ -210,7 +211,7 @@ static void take(const struct pair *pair)
 		if (room > BATCH)
 			room = BATCH;
 		if (!room)
-			return; /* they wait in the socket, and what does not fit there is counted */
+			return; /* frames wait in the socket, which counts those that do not fit */
 		for (i = 0; i < room; i++) {
 			parts[i] = (struct iovec){frames[(tail + (uint32_t)i) % SLOTS].bytes,
 						  FRAME_BYTES};
@@ -282,8 +283,8 @@ static void give(void)
 	}
 }
 
-/* Until the first frame is due, but not too briefly: what comes meanwhile waits in its socket, with the time of
- * its arrival. Without any, until something comes.
+/* Waits until the first frame is due, for a minimum time: frames that arrive meanwhile wait in their sockets, with
+ * their arrival times. Without a queued frame, waits for an event.
  */
 static void rest(int64_t grain)
 {
@@ -330,7 +331,7 @@ static void start(const char *text)
 	epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, STDIN_FILENO, &event))
 		fail("standard input");
-	/* A line of glass needs no processor. Where these are not allowed it is only less exact. */
+	/* A real link needs no processor, so this program gets priority. If that is not allowed, it is less exact. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &soon);
 	if (write(STDOUT_FILENO, "ready\n", 6) != 6)

@@ -11,7 +11,7 @@ import pytest
 from fairq_ryu import client
 from fairq_ryu.experiments import scenario
 from fairq_ryu.experiments import testbed as testbeds
-from fairq_ryu.experiments.workloads.incast.measurement import Incast
+from fairq_ryu.experiments.workloads.incast.measurement import IncastMeasurement
 from tests.support.browser import chromium
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
@@ -37,7 +37,7 @@ def incast(tmp_path, nothing_left):
     try:
         testbed.start()
         # Here and not in the thread: the generators end with the thread that starts them.
-        measurement = Incast(testbed, chosen, lambda _step, _part: None)
+        measurement = IncastMeasurement(testbed, chosen, lambda _step, _part: None)
 
         def run():
             outcome.update(measurement.measure())

@@ -1,5 +1,5 @@
-"""Checks captured ACKs: none that reaches a sender may acknowledge more than its receiver had acknowledged by
-then, and each segment that reaches a sender must have a right TCP checksum (RFC 9293, 3.1).
+"""Checks captured ACKs: an ACK that reaches a sender must not acknowledge more than its receiver had
+acknowledged before, and each segment that reaches a sender must have a correct TCP checksum (RFC 9293, 3.1).
 
 Works on captures of both ends; pure.
 """
@@ -14,7 +14,7 @@ from fairq_ryu.packet import checksum, headers, parse
 
 _HALF = 1 << 31
 _MODULO = 1 << 32
-# A segment is at most this far from its place in time in a ring.
+# The maximum distance of a segment in a ring from its place in the order of time.
 _SWAPPED = 256
 
 
@@ -24,7 +24,7 @@ class Segment(NamedTuple):
     at: int
     """time of capture, ns"""
     flow: bytes
-    """addresses and ports of its sender and its target, as they stand in the packet"""
+    """addresses and ports of its source and its destination, as in the packet"""
     ack: int | None
     """acknowledgement number; None without the ACK flag"""
     sound: bool
@@ -32,12 +32,12 @@ class Segment(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """What `check` found."""
+    """The results of `check`."""
 
     acks: int
     """segments with the ACK flag that reached a sender"""
     beyond: int
-    """of these, with a number that the receiver had not sent yet"""
+    """those of them with a number that the receiver had not sent yet"""
     bad_checksums: int
     """segments that reached a sender with a wrong TCP checksum"""
 
@@ -58,8 +58,8 @@ def segment(at: int, frame: bytes) -> Segment:
 
 
 def check(sent: Sequence[Iterable[Segment]], came: Sequence[Iterable[Segment]]) -> Findings:
-    """``sent`` as they left the receivers, ``came`` as they reached the senders: for each host its segments
-    as they were caught. An ACK of a flow whose receiver had sent none yet is beyond.
+    """Compare the segments that left the receivers (``sent``) with those that reached the senders (``came``);
+    for each host its captured segments. An ACK before the first one of its receiver counts as ``beyond``.
     """
     acks = beyond = bad = 0
     highest: dict[bytes, int] = {}
@@ -82,7 +82,7 @@ def check(sent: Sequence[Iterable[Segment]], came: Sequence[Iterable[Segment]]) 
 
 
 def _in_order(caught: Iterable[Segment]) -> Iterator[Segment]:
-    """By time. In a ring, segments that two processors send at the same time may be in reverse order."""
+    """The segments by time: those that two processors send at the same time may be reversed in a ring."""
     waiting: list[tuple[int, int, Segment]] = []
     for number, each in enumerate(caught):
         heapq.heappush(waiting, (each.at, number, each))

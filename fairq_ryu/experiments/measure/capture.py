@@ -1,8 +1,8 @@
-"""Captures at the hosts: ACKs as receivers sent them, and as they reached the senders.
+"""Captures ACKs at the hosts: as receivers sent them, and as they reached the senders.
 
-A ring of the kernel (packet(7), TPACKET_V3) on each host's interface, filled through a filter that lets TCP
-over IPv4 pass; the process wakes for a whole block and writes it to a file unread, so that it uses little of
-the processor during the measurement. `caught` reads the files afterwards, and `acks.check` checks them.
+Each host's interface has a ring of the kernel (packet(7), TPACKET_V3) with a filter for TCP over IPv4. The
+process wakes for a whole block and writes it to a file without parsing it, so that it uses little processor
+time during the measurement. `caught` reads the files afterwards, and `acks.check` checks them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Ring:
         self._ring = mmap.mmap(self.sock.fileno(), BLOCK * BLOCKS)
         self._next = 0
         self._file = path.open("wb")
-        self.sock.bind((interface, 3))  # ETH_P_ALL: only then does a socket see what its host sends
+        self.sock.bind((interface, 3))  # ETH_P_ALL is required to see frames that the host sends
 
     def take(self) -> None:
         """Write every block that the kernel has filled to the file."""
@@ -77,7 +77,7 @@ class _Ring:
             self._next = (self._next + 1) % BLOCKS
 
     def missed(self) -> int:
-        """Packets for which there was no room since the last call."""
+        """The number of packets that were lost since the last call because the ring was full."""
         _, drops, _ = struct.unpack("III", self.sock.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 12))
         return int(drops)
 
@@ -89,7 +89,7 @@ class _Ring:
 
 @dataclass(frozen=True)
 class _Place:
-    """What to capture, in the namespace of process ``pid``."""
+    """An interface to capture at, in the namespace of process ``pid``."""
 
     pid: int
     interface: str

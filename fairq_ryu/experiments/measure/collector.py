@@ -1,4 +1,4 @@
-"""The receiver of flows that start together: what arrives of each, and when."""
+"""The receiver of flows that start together: records the data of each flow and the time of its arrival."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Collector:
             return
         start = 0
         if flow.id is None:
-            if count < HEADER.size:  # never split in two segments: it ended before it started
+            if count < HEADER.size:  # a header is always in one segment, so the flow ended before it
                 self._close(flow)
                 return
             flow.id, flow.size = HEADER.unpack_from(self._buffer)
@@ -117,13 +117,13 @@ class Collector:
                 flow.series[-1] = (flow.series[-1][0], flow.bytes)
         elif (left := flow.size - HEADER.size - flow.bytes) <= 0:
             flow.done_ns = flow.done_ns or now
-            self._await(flow, 1)  # the end
+            self._await(flow, 1)  # wait for the end of the connection
         else:
             self._await(flow, left)
 
     def _await(self, flow: _Arriving, left: int) -> None:
-        """Wake when all missing bytes have arrived, or as many as a buffer certainly holds: the
-        generator must not influence the measurement.
+        """Wake when all missing bytes have arrived, or as many as every buffer holds, because wake-ups of the
+        generator would influence the measurement.
         """
         flow.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, max(1, min(left, MAX_LOWAT_BYTES)))
 

@@ -52,8 +52,8 @@ def of_mean(samples: Sequence[float]) -> Interval:
 
 
 def of_ratio(samples: Sequence[float]) -> Interval:
-    """The geometric mean of ratios and its interval, which is symmetric in the logarithm: twice and half as
-    much are equally far from 1. ``ValueError`` on fewer than two samples, or one that is not above 0.
+    """The geometric mean of ratios and its interval, which is symmetric in the logarithm: 2 and 1/2 have the
+    same distance from 1. ``ValueError`` on fewer than two samples, or one that is not above 0.
     """
     if min(samples) <= 0:
         raise ValueError("a ratio must be more than 0")

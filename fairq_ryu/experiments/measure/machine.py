@@ -1,4 +1,4 @@
-"""What an experiment needs of the machine, checked before anything starts, and what it records about it."""
+"""Checks the machine before an experiment starts, and records its properties in the result."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from fairq_ryu.setting import did_you_mean
 from mininet_topos.commands import CommandError, run
 
 BARE = "bare"
-"""The pseudo-policy without controller and agent, one NORMAL rule: it shows what the others cost."""
+"""The pseudo-policy without controller and agent, with one NORMAL rule: it shows the cost of the others."""
 DROPTAIL = "droptail"
-"""The controller and the agent as with other policies, but no window is ever set."""
+"""The policy that never installs windows, with controller and agent as with other policies."""
 
 GENERIC_APP = "fairq_ryu.apps.policy"
-"""The app that runs whatever policy the configuration names."""
+"""The app that runs the policy of the configuration."""
 
 
 def known_policies() -> list[str]:
@@ -45,9 +45,7 @@ def app_of(policy: str) -> str:
 
 
 def _apps() -> dict[str, str]:
-    """The app of each policy. Those of other packages have none of their own here, whatever they are
-    called.
-    """
+    """The app of each policy. Policies of other packages have no app here, even if the names are equal."""
     found: dict[str, str] = {}
     for each in importlib.metadata.entry_points(group="fairq_ryu.policies"):
         ours = each.value.startswith("fairq_ryu.policies.")
@@ -79,12 +77,12 @@ def check_policies(policies: Sequence[str]) -> None:
 
 
 def check_loops(scenario: Scenario, policies: Sequence[str]) -> None:
-    """``UserError`` for `BARE` on a network with loops: its switches would flood each other without end."""
+    """``UserError`` for `BARE` on a network with loops, in which its switches would flood for ever."""
     if BARE in policies and scenario.plan.loops:
         raise UserError(
             f"policy {BARE!r} cannot run on topology {scenario.topology!r}: it has loops,"
             " and switches without a controller flood for ever",
-            "take another policy or topology",
+            "choose another policy or topology",
         )
 
 
@@ -98,7 +96,7 @@ def check_machine(scenario: Scenario, switches: Sequence[str]) -> None:
                 f"{program.name} is not installed", f"run `make setup`, or install {program.package}"
             )
     if importlib.util.find_spec("mininet") is None:
-        raise UserError("this Python does not see Mininet", "run `make setup`, and use .venv/bin/fairq")
+        raise UserError("this Python does not have Mininet", "run `make setup`, and use .venv/bin/fairq")
     for question in (["ovs-vsctl", "--timeout=5", "show"], ["ovs-appctl", "--timeout=5", "version"]):
         try:
             run(question)
@@ -119,7 +117,9 @@ def check_machine(scenario: Scenario, switches: Sequence[str]) -> None:
 
 
 def _check_free(switch: str) -> None:
-    """Refuse a name that is in use; a bridge left by a run that was killed is not (see `FairQSwitch`)."""
+    """``UserError`` if the name is in use, unless it is of a bridge that a killed run has left behind (see
+    `FairQSwitch`).
+    """
     from mininet_topos.switch import SwitchError, refuse_foreign_bridge
 
     try:
@@ -159,8 +159,8 @@ def find_program(name: str) -> str:
 def metadata(
     scenario_name: str, overrides: dict[str, str], config_file: Path | None, config_files: Iterable[Path]
 ) -> dict[str, Any]:
-    """What is needed to repeat the run, and to find out why another run differs. ``config_file`` is the
-    user's, ``config_files`` are all with which controllers were started.
+    """The data needed to repeat the run and to compare it with others. ``config_file``: the user's;
+    ``config_files``: all files with which controllers were started.
     """
     status = _git("status", "--porcelain")
     return {
@@ -191,9 +191,9 @@ def cpu_times() -> tuple[int, int, int]:
 
 
 def cpu_shares(before: tuple[int, int, int], after: tuple[int, int, int]) -> dict[str, float]:
-    """Between two readings: the shares of CPU time that were idle, and that the host took away, percent.
+    """The shares of CPU time between two readings that were idle, and that the hypervisor took, percent.
 
-    With none idle, or much stolen, a run has measured the machine and not the network.
+    Without idle time, or with much stolen time, a run has measured the machine and not the network.
     """
     whole = max(1, after[0] - before[0])
     return {

@@ -83,13 +83,14 @@ class Losses(NamedTuple):
     refused: int
     """by the queue itself; Open vSwitch's userspace datapath may have lost more packets of the same batch"""
     taken: int
-    """dropped at tc egress, one by one, before the queue could refuse them. Only differences of two readings
-    are meaningful, and during traffic a reading may be wrong by the packets that pass between two counters.
+    """single packets dropped at tc egress before the queue could refuse them. Only differences of two
+    readings are meaningful, and during traffic a reading may be wrong by the packets that pass between two
+    counters.
     """
 
     @property
     def all(self) -> int:
-        """Packets lost at the port, as far as the kernel knows."""
+        """The number of packets lost at the port by the kernel's counters."""
         return self.refused + self.taken
 
     def since(self, before: Losses) -> Losses:
@@ -100,8 +101,8 @@ class Losses(NamedTuple):
 def losses(interface: str) -> Losses:
     """The losses of the queue of ``interface``, as tc counts them. `RunError` when it cannot be read.
 
-    tc has no counter for packets that a filter at egress drops: they are those that clsact has seen and the
-    root qdisc has not.
+    tc has no counter for packets that a filter at egress drops: it is the difference between the counters of
+    clsact and of the root qdisc.
     """
     try:
         return read_losses(json.loads(run(["tc", "-s", "-j", "qdisc", "show", "dev", interface])))

@@ -11,16 +11,16 @@ from typing import Any
 from fairq_ryu.experiments.measure import intervals, stats
 
 LISTS = frozenset({"fct_list_ms", "last_byte_list_ms", "runs"})
-"""Lists of samples, of which all repetitions' are kept."""
+"""Lists of samples: the merged list has those of all repetitions."""
 COUNTED = frozenset({"errors"})
-"""Objects of counts by name: a name that a repetition lacks counts 0 there."""
+"""Objects of counts by name: a missing name counts as 0."""
 
 Figures = Mapping[str, Any]
 
 
 def order(policies: Sequence[str], repetition: int) -> list[str]:
     """The order in which the policies run in this repetition, counted from 0: rotated by one each time, so
-    that none is always the first on a machine that warms up or tires.
+    that no policy is always the first on a machine whose speed changes over time.
     """
     first = repetition % len(policies) if policies else 0
     return [*policies[first:], *policies[:first]]
@@ -71,7 +71,7 @@ def _values(key: str, values: Sequence[Any]) -> tuple[Any, Any]:
     if all(value == there[0] for value in there) and len(there) == len(values):
         return there[0], 0.0  # a whole number stays one
     if len(there) < len(values):
-        return None, None  # a mean of those that have it would be a mean of the lucky ones
+        return None, None  # a mean of some repetitions only would be biased
     return stats.mean(there), intervals.half_width(there)
 
 

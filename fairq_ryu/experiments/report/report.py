@@ -70,7 +70,7 @@ def write(whole: Mapping[str, Any], directory: Path) -> list[Path]:
 
 
 def _disturbed(policies: Sequence[Policy], counted: bool) -> str:
-    """What a caption adds where the host disturbed rounds: whether they are in the picture; otherwise "".
+    """The addition to a caption about disturbed rounds: whether they are in the picture; "" without any.
     ``counted``: the picture shows counted rounds only.
     """
     listed = []
@@ -78,7 +78,7 @@ def _disturbed(policies: Sequence[Policy], counted: bool) -> str:
         rounds = policy.get("rounds")  # none without mice, and in older results
         if rounds and rounds["disturbed"]:
             kept = rounds["counted_disturbed"] if counted else 0
-            but = f" ({kept} counted for want of better)" if kept else ""
+            but = f" ({kept} counted, as too few others)" if kept else ""
             listed.append(f"{policy['policy']} {rounds['disturbed']} of {rounds['made']}{but}")
     where = "left out" if counted else "included"
     return f"; rounds that the host disturbed are {where}: {', '.join(listed)}" if listed else ""

@@ -14,8 +14,8 @@ from fairq_ryu.experiments.workloads.common.rows import Row, RowGroup, figure
 
 Policy = Mapping[str, Any]
 MACHINE_LIMIT_PERCENT = 60.0
-"""From this share of a processor on, packets wait for the thread that forwards them, and not only in the
-queue: the machine was measured and not the network.
+"""At this share of a processor or more, packets also wait for the forwarding thread and not only in the
+queue: the run has measured the machine and not the network.
 """
 
 
@@ -39,7 +39,7 @@ def _group(group: RowGroup, policies: Sequence[Policy]) -> list[list[str]]:
 
 
 def _lines(rows: Sequence[Row], policies: Sequence[Policy], prefix: str = "") -> list[list[str]]:
-    """The rows for which one of the policies (or of their parts) has a figure."""
+    """The rows for which at least one policy (or member) has a figure."""
     out: list[list[str]] = []
     for label, unit, path, style in rows:
         values = [figure(policy, path) for policy in policies]
@@ -117,7 +117,7 @@ def show(result: Mapping[str, Any], console: Console | None = None) -> None:
         table = Table(title=result["scenario"]["title"], title_justify="left")
         for place, name in enumerate(heading(result)):
             table.add_column(name, justify="right" if place else "left", no_wrap=True)
-        # As Text: rich would take the "[ms]" of a plain string for markup and drop it.
+        # As Text, because Rich would interpret the "[ms]" of a plain string as markup.
         for line in rows(result):
             table.add_row(*map(Text, line))
         table.add_section()
@@ -129,7 +129,7 @@ def show(result: Mapping[str, Any], console: Console | None = None) -> None:
 
 
 def remarks(result: Mapping[str, Any]) -> Iterator[str]:
-    """Sentences below the table on how its figures are to be read."""
+    """Sentences below the table that explain its figures."""
     workload = registry.of_result(result["scenario"])
     repeat = result.get("repeat", 1)
     if repeat > 1:

@@ -10,7 +10,7 @@ from fairq_ryu.experiments.traffic.workers import RunError
 
 PATH = "/v1/announcements"
 PATIENCE_S = 5.0
-_NOT_TAKEN = (404, 405, 409, 501)
+_NOT_ACCEPTED = (404, 405, 409, 501)
 
 
 class Announcer:
@@ -34,7 +34,7 @@ class Announcer:
             return
         body = {"src": src, "dst": dst, "sport": sport, "dport": dport, "size": size, "deadline": deadline}
         status, text = self._post(self._connection, body)
-        if status in _NOT_TAKEN and not self.accepted:
+        if status in _NOT_ACCEPTED and not self.accepted:
             self.close()
         elif 200 <= status < 300:
             self.accepted += 1
@@ -42,13 +42,13 @@ class Announcer:
             raise RunError(f"the controller refused an announcement ({status}): {text.strip()[:300]}")
 
     def close(self) -> None:
-        """Nothing more is announced."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _post(self, connection: http.client.HTTPConnection, body: dict[str, Any]) -> tuple[int, str]:
-        # Twice: a server may have ended a connection that was idle between two rounds.
+        # Two attempts, because the server may have closed a connection that was idle between two rounds.
         for last in (False, True):
             try:
                 connection.request("POST", PATH, json.dumps(body), self._headers)

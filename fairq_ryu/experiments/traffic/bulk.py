@@ -1,4 +1,4 @@
-"""Elephants: long-lived bulk connections, and the sink that counts and checksums what arrives of each."""
+"""Elephants: long-lived bulk connections, and the sink that counts their data and computes checksums."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READ_BYTES = 32768
 
 @dataclass
 class _Arriving:
-    """What has arrived of one elephant."""
+    """The data of one elephant that has arrived."""
 
     bytes: int = 0
     crc: int = 0
@@ -68,7 +68,7 @@ class Sink:
             header = sock.recv(HEADER.size)
         except OSError:
             header = b""
-        if len(header) < HEADER.size:  # a header is never split in two segments: it ended before it started
+        if len(header) < HEADER.size:  # a header is always in one segment, so the flow ended before it
             self._loop.drop(sock)
             return
         (index,) = HEADER.unpack(header)
@@ -147,7 +147,7 @@ class Elephants:
         return send
 
     def _finish(self, timeout: float) -> None:
-        """Send no more data; the sink closes its end when it has all."""
+        """Send no more data; the sink closes the connection when it has received everything."""
         deadline = time.monotonic() + timeout
         for flow in self._flows.values():
             flow.sock.shutdown(socket.SHUT_WR)

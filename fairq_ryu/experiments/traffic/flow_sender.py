@@ -23,7 +23,7 @@ from fairq_ryu.experiments.traffic.namespaces import entered
 HEADER = struct.Struct("!IQ")  # a flow's number and size (0: without end); these bytes are part of the size
 MAX_LOWAT_BYTES = 32768  # a receive buffer always holds this much
 AWAKE_S = 0.002
-"""For this time before the common start nothing else is served: a wait in the selector ends a little late."""
+"""Nothing else is served for this time before the common start, because waits in the selector end late."""
 RESET = struct.pack("ii", 1, 0)
 
 
@@ -56,8 +56,8 @@ class _Flow:
 
 
 class Source:
-    """Sends flows for many hosts: one process for all, since many processes that wake at the same time would
-    spread out what is to be sent together. Commands: ``open`` names flows, each with the process in whose
+    """Sends flows for many hosts from one process, because many processes that wake at the same time would
+    not send at the same time. Commands: ``open`` names flows, each with the process in whose
     network namespace it is opened, and answers with their ports; ``connect`` opens their connections ahead of
     time, ``go`` starts them at ``at_ns``, ``end`` ends those without end, ``report`` answers with their
     counters, ``checksum`` with checksums of payloads.
@@ -108,7 +108,7 @@ class Source:
                 self._end(flow, "not connected")
 
     def _open(self, order: Json) -> int:
-        """A socket with its port chosen already, so that the flow can be announced before its SYN."""
+        """Open a socket that has its port already, so that the flow can be announced before its SYN."""
         with entered(order["pid"]):
             sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         sock.setblocking(False)
@@ -161,7 +161,7 @@ class Source:
         return lambda _events: self._send(flow)
 
     def _begin(self, flow: _Flow) -> None:
-        """Send the first bytes and nothing else, because all flows have theirs to send at this time."""
+        """Send the first bytes only, because all flows must send theirs at this time."""
         try:
             count = flow.sock.send(flow.first) - HEADER.size
         except BlockingIOError:
@@ -189,7 +189,7 @@ class Source:
             self._after(flow)
 
     def _after(self, flow: _Flow) -> None:
-        """When all is sent, end the connection."""
+        """End the connection when everything is sent."""
         if flow.size and not flow.first and flow.sent == flow.size - HEADER.size:
             flow.sock.shutdown(socket.SHUT_WR)
             self._listen(flow)
@@ -198,7 +198,9 @@ class Source:
         self._loop.change(flow.sock, selectors.EVENT_READ, lambda _events: self._answered(flow))
 
     def _answered(self, flow: _Flow) -> None:
-        """The collector sends no data; it closes once it has all, so then every byte is acknowledged."""
+        """The collector has closed the connection: it has received everything, so every byte is
+        acknowledged.
+        """
         try:
             flow.sock.recv(1)
         except OSError as error:

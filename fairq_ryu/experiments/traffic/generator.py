@@ -6,13 +6,13 @@
     generator server     sender:   answers mice
     generator client     receiver: opens a volley of mice at once
     generator source     outside:  flows of all senders that start together
-    generator collector  receiver: receives those, and records when each has arrived
+    generator collector  receiver: receives these flows, and records when each has arrived
     generator syns       attacker: SYNs of connections that are never completed
     generator capture    outside:  packets at the hosts' interfaces
 
 Control is one JSON object a line, commands on stdin and answers on stdout, so that none of it crosses
 the network that is measured. Every command has ``cmd``; every answer repeats it as ``re``. End of stdin ends
-the process. A role that cannot go on answers ``{"re": "error", "message": ...}`` and exits with 1.
+the process. A role that fails answers ``{"re": "error", "message": ...}`` and exits with 1.
 
 Standard library only.
 """

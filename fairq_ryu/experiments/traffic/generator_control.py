@@ -1,4 +1,4 @@
-"""How a generator process is driven: commands as lines of JSON, sockets, one loop for both."""
+"""The control of a generator process: commands as lines of JSON, sockets, and one event loop for both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def answer(re: str, **values: Any) -> None:
 
 
 class Role(Protocol):
-    """Something driven by commands and by sockets."""
+    """A role of the generator: handles commands, and events of its sockets."""
 
     def command(self, order: Json) -> None: ...
 
@@ -46,7 +46,7 @@ class Loop:
         sock.close()
 
     def step(self, timeout: float | None) -> None:
-        """Serve what is ready within ``timeout`` seconds (None: wait)."""
+        """Handle the events that occur within ``timeout`` seconds (None: wait for one)."""
         self._steps += 1
         this = self._steps
         for key, events in self.selector.select(timeout):

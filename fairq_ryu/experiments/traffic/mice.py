@@ -1,4 +1,4 @@
-"""Mice: short request and response on a new connection each; both ends, and the client that times them."""
+"""Mice: a short request and response on a new connection each; the server, and the client that times them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Server:
         self._ended: list[Json] = []
         self._open = 0
         self._listener = listen(port)
-        # As web servers do: wake for the request, not for the handshake before it.
+        # Wake for the request, not for the handshake before it, as web servers do.
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 5)
         loop.add(self._listener, selectors.EVENT_READ, self._accept)
         answer("ready", port=self._listener.getsockname()[1])
@@ -119,7 +119,7 @@ class _Mouse:
         self._await_rest()
 
     def _await_rest(self) -> None:
-        """Wake when all missing bytes have arrived, or as many as a buffer certainly holds."""
+        """Wake when all missing bytes have arrived, or as many as every buffer holds."""
         lowat = max(1, min(self._size - self._got, MAX_LOWAT_BYTES))
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, lowat)
 
@@ -152,8 +152,8 @@ class _Mouse:
         self._chunks.append(data)
         if self._got == self._size and self._fct_ns is None:
             self._fct_ns = now - self._began
-            # The server closes in reply to this; then no segment of it can still be on its way, and the
-            # count of segments received is final.
+            # The server closes in reply to this; then none of its segments is in flight, and the number of
+            # received segments is final.
             self._sock.shutdown(socket.SHUT_WR)
         elif self._got > self._size:
             self._close("more data than asked for")
@@ -161,7 +161,7 @@ class _Mouse:
             self._await_rest()
 
     def give_up(self) -> None:
-        """Out of time: reset the connection. A mouse that only waited for the last FIN still counts."""
+        """The time limit has passed: reset the connection. A mouse that only waited for the FIN counts."""
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._close(None if self._fct_ns is not None else "timeout")
 
@@ -175,7 +175,8 @@ class _Mouse:
         self._done()
 
     def result(self) -> Json:
-        # Compared when the round is over, for the same reason. Of an incomplete one, the bytes that arrived.
+        # Compared after the round, so that it does not influence the measurement. For an incomplete mouse,
+        # the bytes that arrived are compared.
         intact = self._got <= self._size and (
             zlib.crc32(b"".join(self._chunks)) == zlib.crc32(self._expected[: self._got])
         )

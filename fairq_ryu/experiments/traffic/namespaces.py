@@ -13,8 +13,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def entered(pid: int | None) -> Iterator[None]:
-    """Within, sockets are opened in the network namespace of process ``pid``; None: in our own. ``OSError``
-    when it cannot be entered. Needs root.
+    """Inside this block, sockets are opened in the network namespace of process ``pid``; None: in the own
+    one. ``OSError`` if it cannot be entered. Needs root.
     """
     if pid is None:
         yield

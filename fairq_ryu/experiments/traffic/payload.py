@@ -1,9 +1,10 @@
-"""The payload of flows: bytes that follow from a seed, so that both ends can check that they are the same.
+"""The payload of flows: bytes generated from a seed, so that both ends can compare them.
 
-The bytes of a flow are a window into one mebibyte of noise that repeats: made once, so that sending costs
-no more than zeros would, and different for every seed. Both ends compute a CRC-32, which takes far less of a
-processor than the network does (some gigabytes a second), and compare it together with the length. It finds
-lost, doubled, swapped and altered bytes; it does not protect against intent, and need not.
+The bytes of a flow are a section of one mebibyte of random data that repeats. The data is made once, so
+sending it costs no more than sending zeros, and the section differs for every seed. Both ends compute a
+CRC-32 (some gigabytes per second, far less processor time than the network needs) and compare it together
+with the length. This detects lost, duplicated, reordered and altered bytes, though not deliberate changes,
+which do not occur.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import random
 import zlib
 
-PERIOD = 1 << 20  # after so many bytes a flow's payload repeats
+PERIOD = 1 << 20  # number of bytes after which a flow's payload repeats
 _NOISE = random.Random(20261120).randbytes(PERIOD)
 _TWICE = memoryview(_NOISE * 2)
 _STRIDE = 2654435761  # odd: consecutive seeds land far apart (Knuth's multiplicative hash)

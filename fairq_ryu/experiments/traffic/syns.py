@@ -1,8 +1,8 @@
 """A flood of SYNs: half-open connections from one host, by a raw socket.
 
-Their source addresses are none of the host's own, so its kernel, which knows nothing of them, does not reset
-what the victim answers: the connections stay half-open. The generator answers ARP for them, so that the
-answers do cross the network, as they would with addresses of a real network.
+Their source addresses are not those of the host, so its kernel ignores the victim's answers instead of
+sending resets: the connections stay half-open. The generator answers ARP requests for these addresses, so
+that the answers cross the network as they would in a real one.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def spare_addresses(network: str, count: int) -> list[str]:
 
 
 class Syns:
-    """``aim`` names the victim and the addresses to speak for, ``flood`` sends ``rate`` SYNs a second for
-    ``seconds`` and answers with the number really sent and the time that took.
+    """Sends SYNs. Command ``aim`` sets the victim and the source addresses; ``flood`` sends ``rate`` SYNs per
+    second for ``seconds`` and answers with the number of SYNs sent and the time taken.
     """
 
     def __init__(self, loop: Loop) -> None:
@@ -76,7 +76,7 @@ class Syns:
         self._target = (headers.mac_bytes(order["mac"]), order["address"], order["port"])
         self._loop.add(self._sock, selectors.EVENT_READ, self._asked)
         for address in self._addresses:
-            # Everybody hears of the address, so that switches and controller know where it is.
+            # A broadcast, so that switches and controller learn the location of the address.
             self._sock.send(arp(headers.ARP_REQUEST, self._mac, address, _BROADCAST, address))
 
     def _asked(self, _events: int) -> None:
@@ -101,7 +101,7 @@ class Syns:
         credit = 1.0
         sent = 0
         while (now := time.monotonic()) - began < seconds and self._loop.running:
-            # After a long pause not all that was missed at once: that would be a burst, and no flood.
+            # After a pause, the number of SYNs to catch up is limited: otherwise they would be one burst.
             credit = min(credit + (now - last) * rate, max(1.0, rate * BURST_S * MAX_BURSTS))
             last = now
             for _ in range(int(credit)):

@@ -1,4 +1,4 @@
-"""The runner's end of the load generator: starts roles inside hosts, sends commands, receives answers."""
+"""The runner's side of the load generator: starts roles inside hosts, sends commands, receives answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 class RunError(Exception):
-    """A run failed; the text says at which step and why."""
+    """A run failed; the text contains the step and the reason."""
 
 
 class Place(Protocol):
@@ -92,7 +92,7 @@ class Worker:
         return self.receive(cmd, timeout)
 
     def end(self, patience: float = 2.0) -> None:
-        """End the process: by end of input, by force after ``patience`` s."""
+        """End the process: close its input, and kill it after ``patience`` s."""
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.close()
         try:

@@ -26,7 +26,7 @@ _Touches = Callable[[PortKey], bool]
 # A connected switch that does not respond delays decisions by this multiple of ``settle`` at most.
 _MAX_DELAY_FACTOR = 10
 
-# Switches that have gone are remembered, so many of them, with so many ports together.
+# The maximum number of disconnected switches that are remembered, and of all their ports together.
 _MAX_GONE = 1024
 _MAX_GONE_PORTS = 16384
 

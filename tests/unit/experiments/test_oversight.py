@@ -91,7 +91,7 @@ def test_a_controller_that_cannot_be_asked(controller, tmp_path):
     (tmp_path / "log").write_text("")
     with pytest.raises(RunError, match="has no fairq_policy_failures_total"):
         oversight.unsound(controller("fairq_rules 1\n"), tmp_path / "log")
-    with pytest.raises(RunError, match="does not say whether its policy failed"):
+    with pytest.raises(RunError, match="does not report whether its policy failed"):
         oversight.unsound(1, tmp_path / "log")
 
 

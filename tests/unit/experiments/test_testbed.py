@@ -28,7 +28,7 @@ def test_a_signal_interrupts_and_a_second_one_cuts_nothing_short(number: int) ->
 
 def test_a_signal_waits_for_the_end_of_what_must_be_whole() -> None:
     done = []
-    with pytest.raises(Interrupted), Interrupts() as interrupts, interrupts.held():
+    with pytest.raises(Interrupted), Interrupts() as interrupts, interrupts.deferred():
         os.kill(os.getpid(), signal.SIGTERM)
         done.append("all of it")
     assert done == ["all of it"]

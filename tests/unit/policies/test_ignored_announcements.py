@@ -49,14 +49,17 @@ class Using:
     ("law", "ignored"), [(PortLaw, True), (object, True), (Using, False), (Broken, False)]
 )
 def test_laws_of_other_packages_use_announcements_if_they_have_the_method(law, ignored):
-    reason = PolicyEngine(Foreign(law), 2).deaf()
+    reason = PolicyEngine(Foreign(law), 2).announcements_ignored()
     assert reason == ("the policy in force (foreign) ignores sizes and deadlines" if ignored else None)
 
 
 def test_one_policy_that_uses_announcements_is_enough():
     fairq, sed = (make(name, Config()) for name in ("fairq", "sed"))
-    assert PolicyEngine(PolicyChoice(fairq, (("s1-*", sed),)), 2).deaf() is None
-    assert PolicyEngine(fairq, 2).deaf() == "the policy in force (fairq) ignores sizes and deadlines"
+    assert PolicyEngine(PolicyChoice(fairq, (("s1-*", sed),)), 2).announcements_ignored() is None
+    assert (
+        PolicyEngine(fairq, 2).announcements_ignored()
+        == "the policy in force (fairq) ignores sizes and deadlines"
+    )
 
 
 def test_an_announcement_is_declined_or_taken():

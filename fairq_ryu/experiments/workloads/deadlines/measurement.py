@@ -18,7 +18,7 @@ DRAIN_S = 30.0
 """Time limit for the data that the host of an endless flow still has queued when the flow is ended."""
 
 
-class Deadlines(Measurement[DeadlinesScenario]):
+class DeadlinesMeasurement(Measurement[DeadlinesScenario]):
     """All flows together, in each of several runs."""
 
     def __init__(self, testbed: Testbed, scenario: DeadlinesScenario, progress: Progress) -> None:
@@ -88,4 +88,4 @@ class Deadlines(Measurement[DeadlinesScenario]):
         }
 
 
-MEASUREMENT = Deadlines
+MEASUREMENT = DeadlinesMeasurement

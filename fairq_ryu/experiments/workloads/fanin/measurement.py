@@ -23,7 +23,7 @@ class Round(NamedTuple):
     """of all CPU time during the volley"""
 
 
-class Fanin(Measurement[FaninScenario]):
+class FaninMeasurement(Measurement[FaninScenario]):
     """Rounds for each number of flows."""
 
     def __init__(self, testbed: Testbed, scenario: FaninScenario, progress: Progress) -> None:
@@ -94,4 +94,4 @@ class Fanin(Measurement[FaninScenario]):
         return Round(received, self.read_counters()["rto_timeouts"] - timeouts, stolen_percent)
 
 
-MEASUREMENT = Fanin
+MEASUREMENT = FaninMeasurement

@@ -16,7 +16,7 @@ from fairq_ryu.experiments.workloads.common.measurement import Measurement, Prog
 from fairq_ryu.experiments.workloads.flood.settings import FloodScenario
 
 
-class Flood(Measurement[FloodScenario]):
+class FloodMeasurement(Measurement[FloodScenario]):
     """The last sender sends the SYNs; the others send elephants."""
 
     def __init__(self, testbed: Testbed, scenario: FloodScenario, progress: Progress) -> None:
@@ -76,4 +76,4 @@ class Flood(Measurement[FloodScenario]):
         }
 
 
-MEASUREMENT = Flood
+MEASUREMENT = FloodMeasurement

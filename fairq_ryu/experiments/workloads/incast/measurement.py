@@ -19,7 +19,7 @@ from fairq_ryu.experiments.workloads.incast.figures import Round, mice_of
 from fairq_ryu.experiments.workloads.incast.settings import IncastScenario
 
 
-class Incast(Measurement[IncastScenario]):
+class IncastMeasurement(Measurement[IncastScenario]):
     """Mice in barrier rounds beside elephants."""
 
     def __init__(self, testbed: Testbed, scenario: IncastScenario, progress: Progress) -> None:
@@ -143,4 +143,4 @@ class Incast(Measurement[IncastScenario]):
         return reports
 
 
-MEASUREMENT = Incast
+MEASUREMENT = IncastMeasurement

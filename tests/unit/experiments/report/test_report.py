@@ -114,7 +114,7 @@ def test_disturbed_rounds_are_shown(directory, undrawn):
     page = (directory / "report.html").read_text()
     captions = re.findall("<figcaption>(.*?)</figcaption>", page)
     told = "; rounds that the host disturbed are {}: droptail 1 of 3, fairq 3 of 4"
-    assert [told.format("left out") + " (1 counted for want of better)" in each for each in captions] == [
+    assert [told.format("left out") + " (1 counted, as too few others)" in each for each in captions] == [
         True, True, False, False,
     ]  # fmt: skip
     assert [each.endswith(told.format("included")) for each in captions] == [False, False, True, True]

@@ -34,7 +34,7 @@ def incast(monkeypatch):
         chosen = scenario.load(
             "incast", {"rounds": str(wanted), "senders": "2", "round_interval_s": "0", "seed": "1"}
         )
-        made_incast = object.__new__(measurement.Incast)
+        made_incast = object.__new__(measurement.IncastMeasurement)
         made_incast._scenario = chosen
         made_incast._random = random.Random(1)
         made_incast._progress = lambda step, part: said.append((step, part))
