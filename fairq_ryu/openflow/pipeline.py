@@ -69,11 +69,10 @@ def _flow(
     actions: list[Any],
     goto: int | None,
     cookie: int,
-    idle_timeout: int = 0,
-    flags: int = 0,
-    hard_timeout: int = 0,
     metadata: tuple[int, int] | None = None,
+    **lifetime: int,
 ) -> Message:
+    """``lifetime``: timeouts and flags of the FlowMod, 0 by default."""
     instructions: list[Any] = []
     if metadata is not None:
         instructions.append(parser.OFPInstructionWriteMetadata(*metadata))
@@ -88,11 +87,9 @@ def _flow(
         priority=priority,
         match=match,
         instructions=instructions,
-        idle_timeout=idle_timeout,
-        hard_timeout=hard_timeout,
-        flags=flags,
         out_port=ofp.OFPP_ANY,
         out_group=ofp.OFPG_ANY,
+        **lifetime,
     )
 
 
@@ -223,8 +220,8 @@ def pin(datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, report_
         [parser.NXActionFinTimeout(_CLOSED_IDLE, 0), parser.OFPActionOutput(port)],
         None,
         COOKIE_PATH,
-        idle_timeout,
-        ofp.OFPFF_SEND_FLOW_REM if report_end else 0,
+        idle_timeout=idle_timeout,
+        flags=ofp.OFPFF_SEND_FLOW_REM if report_end else 0,
     )
 
 
@@ -289,8 +286,8 @@ def source(datapath: Datapath, mac: str, port: int, idle_timeout: int) -> list[M
             [],
             PATHS,
             COOKIE_SOURCE,
-            idle_timeout,
-            ofp.OFPFF_SEND_FLOW_REM,
+            idle_timeout=idle_timeout,
+            flags=ofp.OFPFF_SEND_FLOW_REM,
         ),
     ]
 
