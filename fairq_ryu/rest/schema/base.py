@@ -76,6 +76,15 @@ def _port_of(pair: Any) -> Any:
     return pair
 
 
+class FlowRef(Row):
+    """A direction of a connection."""
+
+    src: str = described("IP address that sends the data")
+    dst: str = described("IP address that receives it")
+    sport: TcpPort = described("TCP port of `src`")
+    dport: TcpPort = described("TCP port of `dst`")
+
+
 # Types of requests
 
 

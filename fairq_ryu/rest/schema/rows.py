@@ -8,7 +8,7 @@ from pydantic import AfterValidator, WithJsonSchema
 
 from fairq_ryu.fabric.flows.table import FlowState
 from fairq_ryu.model import WindowKind
-from fairq_ryu.rest.schema.base import Count, Dpid, PortNumber, PortOf, Row, Span, TcpPort, described
+from fairq_ryu.rest.schema.base import Count, Dpid, FlowRef, PortNumber, PortOf, Row, Span, TcpPort, described
 
 State = Literal["syn-seen", "established", "half-closed", "closed"]
 assert State.__args__ == tuple(str(state) for state in FlowState)  # type: ignore[attr-defined]
@@ -77,13 +77,11 @@ class PortRow(Row):
     rx_bps: Count | None = described("the same for `rx_bytes`", "bit/s")
 
 
-class FlowRow(Row):
+class FlowRow(FlowRef):
     """A TCP connection."""
 
     src: str = described("IP address of the side that opened the connection, if that is known")
     dst: str = described("IP address of the other side")
-    sport: TcpPort = described("TCP port of `src`")
-    dport: TcpPort = described("TCP port of `dst`")
     state: State = described(
         "state of the connection; a `closed` one stays in the list for a short time and is not "
         "counted any more"
@@ -140,13 +138,11 @@ class LinkRow(Row):
     b: PortOf = described("port at the other end; each link is listed once")
 
 
-class PathRow(Row):
+class PathRow(FlowRef):
     """The path of a connection."""
 
     src: str = described("IP address of the first side")
     dst: str = described("IP address of the second side")
-    sport: TcpPort = described("TCP port of `src`")
-    dport: TcpPort = described("TCP port of `dst`")
     ports: list[PortOf] = described(
         "switch ports through which segments from `src` to `dst` leave, in the order of the path"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fairq_ryu.rest.schema.base import Count, Dpid, PortNumber, Row, Span, TcpPort, described
+from fairq_ryu.rest.schema.base import Count, Dpid, FlowRef, PortNumber, Row, Span, described
 from fairq_ryu.rest.schema.rows import GifRow, HostRow, LinkRow, PortRow, SwitchRow
 
 Value = int | float | bool | str
@@ -64,15 +64,6 @@ class Policy(Row):
         "patterns of ports that have another policy; the first match counts"
     )
     available: list[str] = described("names of all installed policies")
-
-
-class FlowRef(Row):
-    """A direction of a connection."""
-
-    src: str = described("IP address that sends the data")
-    dst: str = described("IP address that receives it")
-    sport: TcpPort = described("TCP port of `src`")
-    dport: TcpPort = described("TCP port of `dst`")
 
 
 class EventRow(Row):
