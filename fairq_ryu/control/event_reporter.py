@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from fairq_ryu.control.announcement_outcomes import Assignment, Counted, Outcome, Outcomes
-from fairq_ryu.control.events import Kind
+from fairq_ryu.control.events import Kind, Occurrence
 from fairq_ryu.fabric.topology.paths import Moved
 from fairq_ryu.model import Congestion, FlowKey, PortKey, short_dpid
 
@@ -17,17 +16,8 @@ _MAX_DEADLINES = 100_000
 _SPARE = 64
 
 
-class Sink(Protocol):
-    """Stores an event (:meth:`fairq_ryu.rest.streams.Streams.add`)."""
-
-    def __call__(
-        self,
-        kind: Kind,
-        message: str,
-        at: PortKey | int | None = None,
-        flow: FlowKey | None = None,
-        count: int = 1,
-    ) -> None: ...
+Sink = Callable[[Occurrence], object]
+"""Stores what has occurred (:meth:`fairq_ryu.rest.streams.Streams.add`)."""
 
 
 class EventReporter:
@@ -57,18 +47,18 @@ class EventReporter:
             kind, words = (
                 (Kind.CNG, "is congested") if state is Congestion.CNG else (Kind.NOM, "is calm again")
             )
-            self._sink(kind, f"the queue of {self._text(key)} {words}: {backlog:,} bytes", key)
+            self._sink(Occurrence(kind, f"the queue of {self._text(key)} {words}: {backlog:,} bytes", key))
 
     def incast(self, key: PortKey, incast: bool | None) -> None:
         """Whether a policy treats the flows of a port as an incast; None: it does not report this."""
         if self._incast.get(key, False) is not bool(incast):
             self._incast[key] = bool(incast)
             words = "incast: its flows are held at one segment" if incast else "the incast is over"
-            self._sink(Kind.INCAST, f"{self._text(key)}: {words}", key)
+            self._sink(Occurrence(Kind.INCAST, f"{self._text(key)}: {words}", key))
 
     def dropped(self, key: PortKey, packets: int) -> None:
         """A queue has dropped packets."""
-        self._sink(Kind.LOSS, f"the queue of {self._text(key)} has dropped", key, count=packets)
+        self._sink(Occurrence(Kind.LOSS, f"the queue of {self._text(key)} has dropped", key, times=packets))
 
     def unwatched(self, key: PortKey) -> None:
         """The thresholds of a port are not watched any more: forget its state."""
@@ -84,7 +74,8 @@ class EventReporter:
     def moved(self, move: Moved) -> None:
         """A connection has another path."""
         old, new = move
-        self._sink(Kind.REPIN, f"{new.key} now goes by {new.text}, was by {old.text}", flow=new.key)
+        what = f"{new.key} now goes by {new.text}, was by {old.text}"
+        self._sink(Occurrence(Kind.REPIN, what, flow=new.key))
 
     def deadline(self, flow: FlowKey, deadline: float | None) -> None:
         """Set the deadline of a flow, seconds of the clock of :meth:`report_overdue`; None: remove it. A flow
@@ -113,7 +104,7 @@ class EventReporter:
             del self._due[flow]
             key = missed(flow, now)
             if key is not None and self.outcomes.missed(flow):
-                self._sink(Kind.MISSED, f"{flow} has missed its deadline", key, flow)
+                self._sink(Occurrence(Kind.MISSED, f"{flow} has missed its deadline", key, flow))
         for outcome in self.outcomes.due(now):
             self._report(outcome)
 
@@ -133,23 +124,23 @@ class EventReporter:
             return
         kind, flow, port, acked, sent, size = outcome
         if kind is Kind.MET:
-            self._sink(kind, f"{flow} has met its deadline", port, flow)
+            self._sink(Occurrence(kind, f"{flow} has met its deadline", port, flow))
         elif sent and size is not None:
             words = f"has ended with {acked:,} of {size:,} announced bytes acknowledged"
-            self._sink(kind, f"{flow} {words}", port, flow)
+            self._sink(Occurrence(kind, f"{flow} {words}", port, flow))
         else:
-            self._sink(kind, f"{flow} has ended without sending", port, flow)
+            self._sink(Occurrence(kind, f"{flow} has ended without sending", port, flow))
 
     # Switches
 
     def bridge(self, dpid: int, connected: bool) -> None:
         """A bridge has connected, or its connection has ended."""
         what = "has connected" if connected else "has gone"
-        self._sink(Kind.BRIDGE, f"bridge {short_dpid(dpid)} {what}", dpid)
+        self._sink(Occurrence(Kind.BRIDGE, f"bridge {short_dpid(dpid)} {what}", dpid))
 
     def agent(self, dpid: int, connected: bool) -> None:
         """An agent has connected, or its connection has ended. The states of its ports are forgotten."""
         for key in [key for key in self._congested if key.dpid == dpid]:
             self.unwatched(key)
         what = "has connected" if connected else "has gone"
-        self._sink(Kind.AGENT, f"the agent of bridge {short_dpid(dpid)} {what}", dpid)
+        self._sink(Occurrence(Kind.AGENT, f"the agent of bridge {short_dpid(dpid)} {what}", dpid))

@@ -16,7 +16,7 @@ from heapq import merge
 from itertools import islice
 from typing import NamedTuple
 
-from fairq_ryu.model import FlowKey
+from fairq_ryu.model import FlowKey, PortKey
 
 
 class Kind(StrEnum):
@@ -33,6 +33,16 @@ class Kind(StrEnum):
     BRIDGE = "bridge"
     AGENT = "agent"
     POLICY = "policy"
+
+
+class Occurrence(NamedTuple):
+    """What is reported: something has occurred ``times`` times, ``at`` a port or switch or to a flow."""
+
+    kind: Kind
+    message: str
+    at: PortKey | int | None = None
+    flow: FlowKey | None = None
+    times: int = 1
 
 
 class Event(NamedTuple):

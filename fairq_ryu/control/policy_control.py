@@ -10,7 +10,7 @@ from ryu.lib import hub
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import settings_of
-from fairq_ryu.control.events import Kind
+from fairq_ryu.control.events import Kind, Occurrence
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.errors import UserError
 from fairq_ryu.policies.base import Policy, available, same
@@ -27,7 +27,7 @@ class PolicyControl:
         self,
         windows: WindowController,
         config: Config,
-        report: Callable[[Kind, str], object],
+        report: Callable[[Occurrence], object],
         log: logging.Logger,
     ) -> None:
         self._windows = windows
@@ -86,7 +86,7 @@ class PolicyControl:
             listed = ", ".join(f"{key} = {value}" for key, value in values.items())
             words = f"policy {name}{f' with {listed}' if listed else ''}"
             self._log.info("REST: now %s, was %s", words, before.default.name)
-            self._report(Kind.POLICY, f"now {words}, was {before.default.name}")
+            self._report(Occurrence(Kind.POLICY, f"now {words}, was {before.default.name}"))
 
     def _made(self, name: str, config: Config, anew: bool) -> Mapping[str, Policy]:
         """The policies by name. Those that do not change stay the same objects, with their state."""

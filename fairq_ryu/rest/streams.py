@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from fairq_ryu.control.events import Event, History, Kind
-from fairq_ryu.model import FlowKey, PortKey, dpid_text
+from fairq_ryu.control.events import Event, History, Kind, Occurrence
+from fairq_ryu.model import PortKey, dpid_text
 from fairq_ryu.rest.reply import CLOSE, Answer, Refused, Reply, encode
 from fairq_ryu.ryu_compat.runtime import hub, queue
 
@@ -145,17 +145,11 @@ class Streams:
 
     # Events
 
-    def add(
-        self,
-        kind: Kind,
-        message: str,
-        at: PortKey | int | None = None,
-        flow: FlowKey | None = None,
-        count: int = 1,
-    ) -> None:
-        """Add an event; ``at`` is its port or switch."""
+    def add(self, occurrence: Occurrence) -> None:
+        """Something has occurred: keep it as an event, or count it for the event that follows."""
+        kind, message, at, flow, times = occurrence
         dpid, port = at if isinstance(at, PortKey) else (at, None)
-        event = self.history.add(self._clock(), kind, message, dpid, port, flow, count)
+        event = self.history.add(self._clock(), kind, message, dpid, port, flow, times)
         if event is not None:
             self._send(event)
 

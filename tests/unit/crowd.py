@@ -12,7 +12,7 @@ from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.counters import Counts
-from fairq_ryu.control.events import Kind
+from fairq_ryu.control.events import Kind, Occurrence
 from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.state import ControllerState
 from fairq_ryu.fabric.deadlines.request import request
@@ -79,9 +79,9 @@ def crowded() -> Any:
         site.windows.queues_read(link, [record], now)
     site.windows.threshold_crossed(link, CongestionNotice(B.port, Congestion.CNG, QUEUE, 10**9), now)
     site.windows.port_flows_reported(link, B.port, [], now)
-    controller.streams.add(Kind.CNG, "", B)
-    controller.streams.add(Kind.CNG, "", B)  # told later, counted now
-    controller.streams.add(Kind.LOSS, "", B, count=7)
+    controller.streams.add(Occurrence(Kind.CNG, "", B))
+    controller.streams.add(Occurrence(Kind.CNG, "", B))  # told later, counted now
+    controller.streams.add(Occurrence(Kind.LOSS, "", B, times=7))
     engine = site.windows.engine
     engine.progressed(B, {KEY: FlowProgress(1000, 2000, 0.001, True)}, now)
     # One of each kind of plan, whatever the laws want.

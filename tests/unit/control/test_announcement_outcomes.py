@@ -13,7 +13,7 @@ from fairq_ryu.control import event_reporter
 from fairq_ryu.control.announcement_outcomes import Assignment, Counted, Outcomes
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.event_reporter import EventReporter
-from fairq_ryu.control.events import Kind
+from fairq_ryu.control.events import Kind, Occurrence
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.deadlines.request import request
@@ -44,10 +44,8 @@ class Story:
         self.link = self.windows.agent_connected(FakeSwitch(oxm.agent_dpid(1)))
         self.events.clear()
 
-    def _told(
-        self, kind: Kind, message: str, at: Any = None, flow: FlowKey | None = None, count: int = 1
-    ) -> None:
-        self.events.append((kind, message, at, flow))
+    def _told(self, occurrence: Occurrence) -> None:
+        self.events.append(occurrence[:4])
 
     @property
     def kinds(self) -> list[Kind]:

@@ -9,7 +9,7 @@ import pytest
 
 from fairq_ryu.control import event_reporter
 from fairq_ryu.control.event_reporter import EventReporter
-from fairq_ryu.control.events import Kind
+from fairq_ryu.control.events import Kind, Occurrence
 from fairq_ryu.fabric.topology.paths import Assigned, Moved
 from fairq_ryu.model import Congestion, PortKey
 from tests.support.restsite import KEY, RestSite
@@ -24,8 +24,8 @@ class Told:
         self.events: list[tuple[Any, ...]] = []
         self.reporter = EventReporter(self, lambda _: "s2-eth1")
 
-    def __call__(self, kind, message, at=None, flow=None, count=1) -> None:
-        self.events.append((kind, message, at, flow, count))
+    def __call__(self, occurrence: Occurrence) -> None:
+        self.events.append(occurrence)
 
     @property
     def kinds(self) -> list[Kind]:

@@ -41,7 +41,7 @@ class Made:
         self.site = site = Site()
         self.events: list[tuple[Kind, str]] = []
         self.polled: list[Any] = []
-        reporter = EventReporter(lambda kind, text, *_, **__: self.events.append((kind, text)), lambda _: "")
+        reporter = EventReporter(lambda occurrence: self.events.append(occurrence[:2]), lambda _: "")
         log = logging.getLogger(__name__)
         tracker = FlowTracker(site.fabric, site.flows, site.windows, log)
         self.rerouting = Rerouting(site.fabric, site.windows, tracker, reporter)

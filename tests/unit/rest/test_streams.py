@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fairq_ryu.control.events import Kind
+from fairq_ryu.control.events import Kind, Occurrence
 from fairq_ryu.model import PortKey
 from fairq_ryu.rest import streams
 from fairq_ryu.rest.reply import Refused
@@ -21,7 +21,7 @@ def take(stream, count: int) -> list[str]:
 def test_a_frame_has_one_line_of_data():
     hub = Streams(clock=lambda: 0.0)
     stream = hub.events(None, None, {}).stream
-    hub.add(Kind.POLICY, "two\nlines", PortKey(1, 2))
+    hub.add(Occurrence(Kind.POLICY, "two\nlines", PortKey(1, 2)))
     frame = take(stream, 2)[1]
     assert frame.startswith("event: policy\nid: 1\ndata: {") and frame.endswith("}\n\n")
     assert frame.count("\n") == 4
@@ -32,7 +32,7 @@ def test_a_reader_that_does_not_keep_up_is_ended():
     hub = Streams(clock=lambda: 0.0)
     slow = hub.events(None, None, {}).stream
     for number in range(streams._MAX_FRAMES + 5):
-        hub.add(Kind.LOSS, "x", PortKey(1, number))
+        hub.add(Occurrence(Kind.LOSS, "x", PortKey(1, number)))
     assert len(hub) == 0
     assert list(slow) == []
 
@@ -74,7 +74,7 @@ def test_a_head_takes_no_place():
 def test_nobody_listens_and_nothing_is_made(monkeypatch):
     made = []
     hub = Streams(state=lambda: made.append(1) or {})
-    hub.add(Kind.LOSS, "x")
+    hub.add(Occurrence(Kind.LOSS, "x"))
     stream = hub.live({}).stream
     stream.close()
     streams.hub.sleep(0)
