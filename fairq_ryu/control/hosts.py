@@ -7,6 +7,7 @@ it is not known whether they lead to hosts, and at most :data:`_MAX_PENDING_ARP`
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
@@ -26,75 +27,68 @@ _RESEND_INTERVAL = 1.0
 _MAX_PENDING_ARP = 1024
 
 
+@dataclass(eq=False)
 class HostLearning:
     """Keeps ``hosts`` up to date. ``idle_timeout``: of a host's rules, seconds."""
 
-    def __init__(
-        self,
-        bridges: Mapping[int, Datapath],
-        topology: Topology,
-        hosts: HostTable,
-        paths: PathTable,
-        forwarding: ForwardingRules,
-        idle_timeout: int,
-    ) -> None:
-        self._bridges = bridges
-        self._topology = topology
-        self._hosts = hosts
-        self._paths = paths
-        self._forwarding = forwarding
-        self._idle_timeout = idle_timeout
-        self._pending_arp: dict[str, bytes] = {}  # request frames by wanted address
+    bridges: Mapping[int, Datapath]
+    topology: Topology
+    hosts: HostTable
+    paths: PathTable
+    forwarding: ForwardingRules
+    idle_timeout: int
+    _pending_arp: dict[str, bytes] = field(default_factory=dict, init=False)
+    """request frames by wanted address"""
 
     def frame_from_unknown(
         self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, now: float
     ) -> list[Outgoing]:
         """A frame came in by a port at which its source address is not known."""
-        known = self._hosts.by_mac(frame.src)
+        known = self.hosts.by_mac(frame.src)
         elsewhere = known is not None and known.port != in_port
-        if elsewhere and self._topology.role(in_port) is PortRole.UNDECIDED:
+        if elsewhere and self.topology.role(in_port) is PortRole.UNDECIDED:
             return []  # the host has moved, or the port is a link that is not discovered yet
-        if not self._topology.frame_seen(in_port):
+        if not self.topology.frame_seen(in_port):
             return []
-        changed = self._hosts.seen(frame.src, in_port, frame.ip)
-        host = self._hosts.by_mac(frame.src)
+        changed = self.hosts.seen(frame.src, in_port, frame.ip)
+        host = self.hosts.by_mac(frame.src)
         if host is None:
             return []
         messages: list[Outgoing] = []
         if changed:
-            messages += self._forwarding.host_changed(self._paths.routes, host.mac, host.port)
+            messages += self.forwarding.host_changed(self.paths.routes, host.mac, host.port)
         # Sent again even without a change, because the switch has no rule for the host; but not for every
         # copy that was under way before the rule was installed.
         if changed or now - host.sent_at > _RESEND_INTERVAL:
             host.sent_at = now
             messages += to_switch(
-                datapath, pipeline.source(datapath, frame.src, in_port.port, self._idle_timeout)
+                datapath, pipeline.source(datapath, frame.src, in_port.port, self.idle_timeout)
             )
         return messages
 
     def source_rules(self, datapath: Datapath) -> Iterator[Outgoing]:
         """The rules of all hosts behind a bridge that has just connected."""
-        for host in self._hosts.behind(datapath.id):
+        for host in self.hosts.behind(datapath.id):
             yield from to_switch(
-                datapath, pipeline.source(datapath, host.mac, host.port.port, self._idle_timeout)
+                datapath, pipeline.source(datapath, host.mac, host.port.port, self.idle_timeout)
             )
 
     def silent(self, port: PortKey, mac: str) -> list[Outgoing]:
         """A host has sent nothing at a port for the idle timeout of its rule."""
-        host = self._hosts.by_mac(mac)
+        host = self.hosts.by_mac(mac)
         if host is None or host.port != port:
             return []
-        self._hosts.forget(mac)
-        return list(self._forwarding.host_changed(self._paths.routes, mac, None))
+        self.hosts.forget(mac)
+        return list(self.forwarding.host_changed(self.paths.routes, mac, None))
 
     def forget_port(self, port: PortKey) -> list[Outgoing]:
         """A port was removed or leads to a switch: no host is behind it."""
-        datapath = self._bridges.get(port.dpid)
+        datapath = self.bridges.get(port.dpid)
         messages: list[Outgoing] = []
-        for host in self._hosts.forget_port(port):
+        for host in self.hosts.forget_port(port):
             if datapath is not None:
                 messages.append((datapath, pipeline.forget_source(datapath, host.mac)))
-            messages += self._forwarding.host_changed(self._paths.routes, host.mac, None)
+            messages += self.forwarding.host_changed(self.paths.routes, host.mac, None)
         return messages
 
     # ARP
@@ -106,17 +100,15 @@ class HostLearning:
         arp = frame.arp
         if arp is None:
             return []
-        wanted = self._hosts.by_ip(arp.target_ip)
+        wanted = self.hosts.by_ip(arp.target_ip)
         if arp.operation == ARP_REQUEST and wanted is not None and arp.target_ip != arp.sender_ip:
             if wanted.mac == frame.src:
                 return []
             reply = build.arp_reply(arp, wanted.mac, frame.tags)
             return [(datapath, pipeline.packet_out(datapath, reply, ofp.OFPP_CONTROLLER, [in_port.port]))]
-        ports = (
-            port for dpid in self._bridges for port in self._topology.host_ports(dpid) if port != in_port
-        )
+        ports = (port for dpid in self.bridges for port in self.topology.host_ports(dpid) if port != in_port)
         messages = self._send_out(data, ports)
-        if not self._topology.settled and len(self._pending_arp) < _MAX_PENDING_ARP:
+        if not self.topology.settled and len(self._pending_arp) < _MAX_PENDING_ARP:
             self._pending_arp[arp.target_ip] = data
         return messages
 
@@ -138,5 +130,5 @@ class HostLearning:
         return [
             (bridge, pipeline.packet_out(bridge, data, ofp.OFPP_CONTROLLER, out))
             for dpid, out in numbers.items()
-            if (bridge := self._bridges.get(dpid)) is not None
+            if (bridge := self.bridges.get(dpid)) is not None
         ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from ryu.topology.switches import LLDPPacket
@@ -32,68 +33,58 @@ KINDS = {
 _LLDP_BYTES = pipeline.ETH_TYPE_LLDP.to_bytes(2, "big")
 
 
+@dataclass(eq=False)
 class PacketIns:
     """Hands packet-ins on."""
 
-    def __init__(
-        self,
-        fabric: FabricController,
-        tracker: FlowTracker,
-        admission: SynAdmission,
-        messages: AgentMessages,
-        rerouting: Rerouting,
-        discovery: Discovery,
-        counts: Counts,
-        log: logging.Logger,
-    ) -> None:
-        self._fabric = fabric
-        self._tracker = tracker
-        self._admission = admission
-        self._messages = messages
-        self._rerouting = rerouting
-        self._discovery = discovery
-        self._counts = counts
-        self._log = log
+    fabric: FabricController
+    tracker: FlowTracker
+    admission: SynAdmission
+    messages: AgentMessages
+    rerouting: Rerouting
+    discovery: Discovery
+    counts: Counts
+    log: logging.Logger
 
     def packet_in(self, event: Any) -> None:
         """A frame of a bridge, or a dropped packet of an agent (Ryu's ``EventOFPPacketIn``)."""
         message = event.msg
         datapath = message.datapath
         if "in_port" not in message.match:
-            self._counts.packet_ins["other"] += 1
+            self.counts.packet_ins["other"] += 1
             return
-        if datapath.id not in self._fabric.bridges:
-            self._messages.packet_in(message, time.monotonic())
+        if datapath.id not in self.fabric.bridges:
+            self.messages.packet_in(message, time.monotonic())
             return
         data = bytes(message.data)
         in_port = PortKey(datapath.id, message.match["in_port"])
         if data[12:14] == _LLDP_BYTES:
-            self._counts.packet_ins["lldp"] += 1
+            self.counts.packet_ins["lldp"] += 1
             self._discovery_frame(event, data, in_port)
             return
         frame = parse.parse(data)
-        self._counts.packet_ins["other" if frame is None else KINDS.get(message.cookie, "other")] += 1
+        self.counts.packet_ins["other" if frame is None else KINDS.get(message.cookie, "other")] += 1
         if frame is not None:
             self._frame(datapath, message.cookie, frame, data, in_port)
 
     def _frame(self, datapath: Any, cookie: int, frame: parse.Frame, data: bytes, in_port: PortKey) -> None:
         now = time.monotonic()
         if cookie in (pipeline.COOKIE_SOURCE, pipeline.COOKIE_ARP):
-            self._fabric.host_seen(datapath, frame, in_port, now)
-            self._rerouting.notify()
+            self.fabric.host_seen(datapath, frame, in_port, now)
+            self.rerouting.notify()
         if cookie == pipeline.COOKIE_ARP:
-            self._fabric.answer_arp(datapath, frame, in_port, data)
+            self.fabric.answer_arp(datapath, frame, in_port, data)
         elif cookie == pipeline.COOKIE_TCP and frame.tcp is not None:
-            self._tracker.copied(frame, frame.tcp, in_port, now)
+            self.tracker.copied(frame, frame.tcp, in_port, now)
         elif cookie == pipeline.COOKIE_HELD:
-            self._admission.hold(datapath, frame, data, in_port, now)
+            self.admission.hold(datapath, frame, data, in_port, now)
 
     def _discovery_frame(self, event: Any, data: bytes, in_port: PortKey) -> None:
         try:
             dpid, number = LLDPPacket.lldp_parse(data)
-            self._discovery.lldp_packet_in_handler(event)
+            self.discovery.lldp_packet_in_handler(event)
         except Exception:  # Ryu's parsers raise many kinds, and any host may send such a frame
-            self._log.debug("port %s: a discovery frame that is not ours", in_port)
+            self.log.debug("port %s: a discovery frame that is not ours", in_port)
             return
-        self._fabric.link_seen(PortKey(dpid, number), in_port)
-        self._rerouting.notify()
+        self.fabric.link_seen(PortKey(dpid, number), in_port)
+        self.rerouting.notify()

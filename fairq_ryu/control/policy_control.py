@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ryu.lib import hub
@@ -18,29 +19,23 @@ from fairq_ryu.policies.choice import PolicyChoice, make
 from fairq_ryu.setting import Value, check_value
 
 
+@dataclass(eq=False)
 class PolicyControl:
     """Changes the policies. ``config`` is what they were made from; changes last until the controller ends
     and are not written to a file.
     """
 
-    def __init__(
-        self,
-        windows: WindowController,
-        config: Config,
-        report: Callable[[Occurrence], object],
-        log: logging.Logger,
-    ) -> None:
-        self._windows = windows
-        self._config = config
-        self._report = report
-        self._log = log
-        # One change at a time: its rules must be sent before those of the next.
-        self._lock = hub.Semaphore()
+    windows: WindowController
+    config: Config
+    report: Callable[[Occurrence], object]
+    log: logging.Logger
+    # One change at a time: its rules must be sent before those of the next.
+    _lock: hub.Semaphore = field(default_factory=hub.Semaphore, init=False)
 
     def policy(self) -> dict[str, Any]:
         """The current policy."""
-        name = self._windows.engine.policy.name
-        values = self._config.section(name)
+        name = self.windows.engine.policy.name
+        values = self.config.section(name)
         return {
             "policy": name,
             "parameters": [
@@ -57,7 +52,7 @@ class PolicyControl:
                 }
                 for setting in settings_of(name).values()
             ],
-            "ports": [{"match": match, "policy": name} for match, name in self._config.port_policies()],
+            "ports": [{"match": match, "policy": name} for match, name in self.config.port_policies()],
             "available": available(),
         }
 
@@ -70,27 +65,27 @@ class PolicyControl:
         return self.policy()
 
     def _change(self, policy: str | None, parameters: Mapping[str, Value]) -> None:
-        before = self._windows.engine.choice
+        before = self.windows.engine.choice
         name = policy if policy is not None else before.default.name
         if name not in available():
             raise UserError(f"there is no policy {name!r}", f"known are {', '.join(available())}")
         values = _checked(name, parameters)
-        config = self._config.changed(name, values)
+        config = self.config.changed(name, values)
         made = self._made(name, config, bool(values))
         choice = PolicyChoice(
             made[name], tuple((match, made[policy]) for match, policy in config.port_policies())
         )
-        self._config = config
+        self.config = config
         if not _alike(before, choice):
-            self._windows.use(choice)
+            self.windows.use(choice)
             listed = ", ".join(f"{key} = {value}" for key, value in values.items())
             words = f"policy {name}{f' with {listed}' if listed else ''}"
-            self._log.info("REST: now %s, was %s", words, before.default.name)
-            self._report(Occurrence(Kind.POLICY, f"now {words}, was {before.default.name}"))
+            self.log.info("REST: now %s, was %s", words, before.default.name)
+            self.report(Occurrence(Kind.POLICY, f"now {words}, was {before.default.name}"))
 
     def _made(self, name: str, config: Config, anew: bool) -> Mapping[str, Policy]:
         """The policies by name. Those that do not change stay the same objects, with their state."""
-        made = {policy.name: policy for policy in self._windows.engine.choice.policies}
+        made = {policy.name: policy for policy in self.windows.engine.choice.policies}
         for each in {name, *(policy for _, policy in config.port_policies())}:
             if each not in made or (each == name and anew):
                 made[each] = make(each, config)

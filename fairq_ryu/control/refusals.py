@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -16,42 +17,35 @@ from fairq_ryu.model import dpid_text
 from fairq_ryu.openflow import refusal
 
 
+@dataclass(eq=False)
 class Refusals:
     """``warn`` logs a line about a switch (its name and the line), at a limited rate."""
 
-    def __init__(
-        self,
-        fabric: FabricController,
-        windows: WindowController,
-        counts: Counts,
-        log: logging.Logger,
-        warn: Callable[[str, str], None],
-    ) -> None:
-        self._fabric = fabric
-        self._windows = windows
-        self._counts = counts
-        self._log = log
-        self._warn = warn
+    fabric: FabricController
+    windows: WindowController
+    counts: Counts
+    log: logging.Logger
+    warn: Callable[[str, str], None]
 
     def refused(self, message: Any) -> None:
         """A switch has refused a message (Ryu's ``OFPErrorMsg``)."""
         dpid = message.datapath.id or 0
         if message.type == ofp.OFPET_METER_MOD_FAILED:
-            self._fabric.copy_meters.refused(message.datapath.id)
-            self._log.info(
+            self.fabric.copy_meters.refused(message.datapath.id)
+            self.log.info(
                 "switch %s has no meter for copies to the controller: they are not limited",
                 dpid_text(dpid),
             )
             return
-        link = self._windows.link_of(message.datapath)
-        self._counts.refused["bridge" if link is None else "agent"] += 1
+        link = self.windows.link_of(message.datapath)
+        self.counts.refused["bridge" if link is None else "agent"] += 1
         ours = message.type == ofp.OFPET_EXPERIMENTER and message.experimenter == oxm.EXPERIMENTER_ID
         if link is not None and ours and message.exp_type == congestion.ERROR_NO_DROPS:
             link.drops_refused()
-            self._log.warning(
+            self.log.warning(
                 "agent of bridge %s: its kernel does not report dropped packets: none are recovered",
                 dpid_text(link.dpid),
             )
             return
         who = f"bridge {dpid_text(dpid)}" if link is None else f"agent of bridge {dpid_text(link.dpid)}"
-        self._warn(who, f"{who} refused {refusal.described(message)}")
+        self.warn(who, f"{who} refused {refusal.described(message)}")

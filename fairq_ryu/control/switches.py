@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -27,36 +28,26 @@ from fairq_ryu.model import PortKey, dpid_text
 from fairq_ryu.openflow import pipeline
 
 
+@dataclass(eq=False)
 class Switches:
     """All switches. ``poll`` starts to poll an agent that has connected."""
 
-    def __init__(
-        self,
-        fabric: FabricController,
-        windows: WindowController,
-        tracker: FlowTracker,
-        traffic: PortTrafficTable,
-        rerouting: Rerouting,
-        reporter: EventReporter,
-        poll: Callable[[AgentLink], object],
-        log: logging.Logger,
-    ) -> None:
-        self._fabric = fabric
-        self._windows = windows
-        self._tracker = tracker
-        self._traffic = traffic
-        self._rerouting = rerouting
-        self._reporter = reporter
-        self._poll = poll
-        self._log = log
-        self.joining = BridgeJoining()
+    fabric: FabricController
+    windows: WindowController
+    tracker: FlowTracker
+    traffic: PortTrafficTable
+    rerouting: Rerouting
+    reporter: EventReporter
+    poll: Callable[[AgentLink], object]
+    log: logging.Logger
+    joining: BridgeJoining = field(default_factory=BridgeJoining, init=False)
 
     def connected(self, datapath: Any) -> None:
         """The handshake of a switch is complete."""
         if oxm.is_agent(datapath.id):
-            link = self._windows.agent_connected(datapath)
-            self._poll(link)
-            self._log.info("agent of bridge %s: connected", dpid_text(link.dpid))
+            link = self.windows.agent_connected(datapath)
+            self.poll(link)
+            self.log.info("agent of bridge %s: connected", dpid_text(link.dpid))
         else:
             Sender.send(self.joining.start(datapath))
 
@@ -67,24 +58,24 @@ class Switches:
             return
         datapath = message.datapath
         ports = (_port_state(port) for port in datapath.ports.values() if port.port_no <= ofp.OFPP_MAX)
-        self._fabric.bridge_connected(datapath, ports, rules, time.monotonic())
-        self._rerouting.notify()
-        self._reporter.bridge(datapath.id, connected=True)
-        self._log.info("bridge %s: connected", dpid_text(datapath.id))
+        self.fabric.bridge_connected(datapath, ports, rules, time.monotonic())
+        self.rerouting.notify()
+        self.reporter.bridge(datapath.id, connected=True)
+        self.log.info("bridge %s: connected", dpid_text(datapath.id))
 
     def disconnected(self, datapath: Any) -> None:
         """The connection of a switch has ended."""
         if oxm.is_agent(datapath.id):
-            link = self._windows.link_of(datapath)
+            link = self.windows.link_of(datapath)
             if link is not None:
-                self._windows.agent_disconnected(link)
-                self._log.warning("agent of bridge %s: connection lost", dpid_text(link.dpid))
+                self.windows.agent_disconnected(link)
+                self.log.warning("agent of bridge %s: connection lost", dpid_text(link.dpid))
             return
         self.joining.disconnected(datapath)
-        if self._fabric.bridge_disconnected(datapath):
-            self._rerouting.notify()
-            self._reporter.bridge(datapath.id, connected=False)
-            self._log.warning("bridge %s: connection lost", dpid_text(datapath.id))
+        if self.fabric.bridge_disconnected(datapath):
+            self.rerouting.notify()
+            self.reporter.bridge(datapath.id, connected=False)
+            self.log.warning("bridge %s: connection lost", dpid_text(datapath.id))
 
     def port_status(self, message: Any) -> None:
         """A port was added, removed or changed (Ryu's ``OFPPortStatus``)."""
@@ -92,23 +83,23 @@ class Switches:
         removed = message.reason == ofp.OFPPR_DELETE
         if oxm.is_agent(datapath.id):
             if removed:
-                self._windows.port_removed(PortKey(oxm.bridge_dpid(datapath.id), number))
+                self.windows.port_removed(PortKey(oxm.bridge_dpid(datapath.id), number))
             return
-        if datapath.id not in self._fabric.bridges or number > ofp.OFPP_MAX:
+        if datapath.id not in self.fabric.bridges or number > ofp.OFPP_MAX:
             return
         key, now = PortKey(datapath.id, number), time.monotonic()
         if removed:
-            self._fabric.port_removed(key)
-            self._traffic.forget(key)
-            self._tracker.port_removed(key, now)
+            self.fabric.port_removed(key)
+            self.traffic.forget(key)
+            self.tracker.port_removed(key, now)
         else:
-            self._fabric.port_changed(datapath.id, _port_state(message.desc), now)
-        self._rerouting.notify()
+            self.fabric.port_changed(datapath.id, _port_state(message.desc), now)
+        self.rerouting.notify()
 
     def link_lost(self, source: PortKey, target: PortKey) -> None:
         """No discovery frames come through a link any more."""
-        self._fabric.topology.link_lost(source, target)
-        self._rerouting.notify()
+        self.fabric.topology.link_lost(source, target)
+        self.rerouting.notify()
 
     def rule_removed(self, message: Any) -> None:
         """A rule of a bridge was removed (Ryu's ``OFPFlowRemoved``). One that has timed out means that a
@@ -118,9 +109,9 @@ class Switches:
             return
         match = message.match
         if message.cookie == pipeline.COOKIE_SOURCE and match.get("eth_src") is not None:
-            self._fabric.host_silent(PortKey(message.datapath.id, match.get("in_port")), match["eth_src"])
+            self.fabric.host_silent(PortKey(message.datapath.id, match.get("in_port")), match["eth_src"])
         elif message.cookie == pipeline.COOKIE_PATH:
-            self._tracker.path_rule_expired(match, time.monotonic())
+            self.tracker.path_rule_expired(match, time.monotonic())
 
 
 def _port_state(port: Any) -> PortState:
