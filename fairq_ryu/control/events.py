@@ -92,17 +92,10 @@ class History:
     def __len__(self) -> int:
         return sum(map(len, self._kinds.values()))
 
-    def add(
-        self,
-        now: float,
-        kind: Kind,
-        message: str,
-        dpid: int | None = None,
-        port: int | None = None,
-        flow: FlowKey | None = None,
-        times: int = 1,
-    ) -> Event | None:
-        """An event has occurred. Returns it if it was added, or None if it is only counted for now."""
+    def add(self, now: float, occurrence: Occurrence) -> Event | None:
+        """Add what has occurred. Returns the event, or None if it is only counted for now."""
+        kind, message, at, flow, times = occurrence
+        dpid, port = at if isinstance(at, PortKey) else (at, None)
         self.happened[kind] += times
         place = kind, dpid, port
         recent = self._recent.get(place)

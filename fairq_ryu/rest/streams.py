@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Any
 
 from fairq_ryu.control.events import Event, History, Kind, Occurrence
-from fairq_ryu.model import PortKey, dpid_text
+from fairq_ryu.model import dpid_text
 from fairq_ryu.rest.reply import CLOSE, Answer, Refused, Reply, encode
 from fairq_ryu.ryu_compat.runtime import hub, queue
 
@@ -147,9 +147,7 @@ class Streams:
 
     def add(self, occurrence: Occurrence) -> None:
         """Something has occurred: keep it as an event, or count it for the event that follows."""
-        kind, message, at, flow, times = occurrence
-        dpid, port = at if isinstance(at, PortKey) else (at, None)
-        event = self.history.add(self._clock(), kind, message, dpid, port, flow, times)
+        event = self.history.add(self._clock(), occurrence)
         if event is not None:
             self._send(event)
 

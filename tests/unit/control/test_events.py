@@ -5,19 +5,19 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.control.events import History, Kind
-from fairq_ryu.model import FlowKey
+from fairq_ryu.control.events import History, Kind, Occurrence
+from fairq_ryu.model import FlowKey, PortKey
 
 FLOW = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
 
 
 def test_the_first_is_told_and_what_follows_is_counted():
     history = History()
-    first = history.add(10.0, Kind.CNG, "one", 1, 2)
+    first = history.add(10.0, Occurrence(Kind.CNG, "one", PortKey(1, 2)))
     assert first is not None
     assert (first.id, first.time, first.times, first.dpid, first.port) == (1, 10.0, 1, 1, 2)
     for number in range(1, 6):
-        assert history.add(10.0 + number / 10, Kind.CNG, f"again {number}", 1, 2) is None
+        assert history.add(10.0 + number / 10, Occurrence(Kind.CNG, f"again {number}", PortKey(1, 2))) is None
     assert history.due(10.9) == []
     (told,) = history.due(11.0)
     assert (told.id, told.time, told.times, told.message) == (2, 10.5, 5, "again 5")
@@ -27,32 +27,32 @@ def test_the_first_is_told_and_what_follows_is_counted():
 
 def test_what_is_apart_is_told_each_time():
     history = History()
-    told = [history.add(second, Kind.LOSS, "lost", 1, 2) for second in (0.0, 1.0)]
+    told = [history.add(second, Occurrence(Kind.LOSS, "lost", PortKey(1, 2))) for second in (0.0, 1.0)]
     assert [event.id for event in told if event] == [1, 2]
 
 
 def test_places_and_kinds_do_not_wait_for_each_other():
     history = History()
-    assert history.add(0.0, Kind.CNG, "a", 1, 1)
-    assert history.add(0.0, Kind.NOM, "b", 1, 1)
-    assert history.add(0.0, Kind.CNG, "c", 1, 2)
-    assert history.add(0.0, Kind.CNG, "d", 2, 1)
+    assert history.add(0.0, Occurrence(Kind.CNG, "a", PortKey(1, 1)))
+    assert history.add(0.0, Occurrence(Kind.NOM, "b", PortKey(1, 1)))
+    assert history.add(0.0, Occurrence(Kind.CNG, "c", PortKey(1, 2)))
+    assert history.add(0.0, Occurrence(Kind.CNG, "d", PortKey(2, 1)))
 
 
 def test_the_last_state_is_told_last():
     """A queue that flaps: what is told of it together is in the order in which it happened last."""
     history = History()
     for step in range(9):
-        history.add(step / 100, Kind.CNG if step % 2 == 0 else Kind.NOM, "x", 1, 1)
+        history.add(step / 100, Occurrence(Kind.CNG if step % 2 == 0 else Kind.NOM, "x", PortKey(1, 1)))
     assert [event.kind for event in history.due(2.0)] == [Kind.NOM, Kind.CNG]
 
 
 def test_a_flapping_port_pushes_out_its_own_events_alone():
     history = History(room=50, share=5)
-    gone = history.add(0.0, Kind.BRIDGE, "gone", 1)
-    other = history.add(0.0, Kind.CNG, "once", 2, 1)
+    gone = history.add(0.0, Occurrence(Kind.BRIDGE, "gone", 1))
+    other = history.add(0.0, Occurrence(Kind.CNG, "once", PortKey(2, 1)))
     for second in range(1000):
-        history.add(second * 2.0, Kind.CNG, "flap", 1, 1)
+        history.add(second * 2.0, Occurrence(Kind.CNG, "flap", PortKey(1, 1)))
     found = history.since()
     assert gone in found and other in found
     assert len(found) == 2 + 5
@@ -61,9 +61,9 @@ def test_a_flapping_port_pushes_out_its_own_events_alone():
 
 def test_many_ports_push_out_the_oldest_of_their_kind():
     history = History(room=50, share=5)
-    gone = history.add(0.0, Kind.BRIDGE, "gone", 1)
+    gone = history.add(0.0, Occurrence(Kind.BRIDGE, "gone", 1))
     for port in range(1000):
-        history.add(1.0, Kind.CNG, "x", 1, port)
+        history.add(1.0, Occurrence(Kind.CNG, "x", PortKey(1, port)))
     found = history.since(kind=Kind.CNG)
     assert [event.port for event in found] == list(range(950, 1000))
     assert history.since(kind=Kind.BRIDGE) == [gone]
@@ -72,7 +72,7 @@ def test_many_ports_push_out_the_oldest_of_their_kind():
 def test_since_kind_and_limit():
     history = History()
     for port in range(6):
-        history.add(0.0, Kind.CNG if port % 2 else Kind.NOM, "x", 1, port, FLOW)
+        history.add(0.0, Occurrence(Kind.CNG if port % 2 else Kind.NOM, "x", PortKey(1, port), FLOW))
     assert [event.id for event in history.since(4)] == [5, 6]
     assert [event.id for event in history.since(limit=2)] == [5, 6]
     assert [event.id for event in history.since(0, Kind.CNG, 2)] == [4, 6]
@@ -97,7 +97,7 @@ def test_nothing_is_lost_but_by_its_age(steps):
     for wait, kind, dpid, port, times in steps:
         now += wait
         history.due(now)
-        history.add(now, kind, "x", dpid, port, times=times)
+        history.add(now, Occurrence(kind, "x", PortKey(dpid, port), times=times))
         told += times
     history.due(now + 2.0)  # the sum of pauses is rounded: not just the gap
     found = history.since()
@@ -107,7 +107,7 @@ def test_nothing_is_lost_but_by_its_age(steps):
     for wait, kind, dpid, port, times in steps:
         now += wait
         small.due(now)
-        small.add(now, kind, "x", dpid, port, times=times)
+        small.add(now, Occurrence(kind, "x", PortKey(dpid, port), times=times))
     assert len(small) <= 7 * len(Kind)
     for kind in Kind:
         places = [(event.dpid, event.port) for event in small.since(kind=kind)]
