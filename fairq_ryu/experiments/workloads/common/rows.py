@@ -77,6 +77,11 @@ class Table(NamedTuple):
     """sentences below the table on the figures of one policy"""
 
 
+def counts(section: str, labels: Mapping[str, str]) -> tuple[Row, ...]:
+    """Rows of whole numbers: the label of each field of a section of a policy's figures."""
+    return tuple(Row(label, "", (section, field), "d") for field, label in labels.items())
+
+
 def quotient(over: float | None, under: float | None) -> float | None:
     """``over / under``; None where one is not known, or ``under`` is 0."""
     return None if over is None or not under else over / under
@@ -110,8 +115,10 @@ def _drops_share(first: Figures, other: Figures) -> float | None:
 
 
 BOTTLENECK = (
-    Row("senders retransmissions", "", ("senders", "retransmissions"), "d"),
-    Row("senders RTO timeouts", "", ("senders", "rto_timeouts"), "d"),
+    *counts(
+        "senders",
+        {"retransmissions": "senders retransmissions", "rto_timeouts": "senders RTO timeouts"},
+    ),
     Row("drops at the bottleneck", "", ("queue", "qdisc_drops"), "d"),
     Row("queue mean", "bytes", ("queue", "rounds", "mean_bytes"), ".0f"),
     Row("queue p99", "bytes", ("queue", "rounds", "p99_bytes"), ".0f"),
@@ -124,10 +131,15 @@ BOTTLENECK = (
 
 INTEGRITY = (
     Row("flows compared byte for byte", "", ("integrity", "flows"), "d"),
-    Row("captured ACKs at senders", "", ("capture", "acks"), "d"),
-    Row("captured: ACKs beyond the receiver's", "", ("capture", "beyond"), "d"),
-    Row("captured: wrong TCP checksums", "", ("capture", "bad_checksums"), "d"),
-    Row("packets not captured", "", ("capture", "missed"), "d"),
+    *counts(
+        "capture",
+        {
+            "acks": "captured ACKs at senders",
+            "beyond": "captured: ACKs beyond the receiver's",
+            "bad_checksums": "captured: wrong TCP checksums",
+            "missed": "packets not captured",
+        },
+    ),
 )
 """Whether what arrived is what was sent."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairq_ryu.experiments.workloads.common import rows as common
-from fairq_ryu.experiments.workloads.common.rows import Figures, Row, RowGroup, Table, share
+from fairq_ryu.experiments.workloads.common.rows import Figures, Row, RowGroup, Table, counts, share
 
 
 def _flow(figures: Figures) -> str:
@@ -14,14 +14,19 @@ def _flow(figures: Figures) -> str:
 
 TABLE = Table(
     rows=(
-        Row("flows with a deadline", "", ("deadlines", "deadlines"), "d"),
-        Row("deadlines missed", "", ("deadlines", "missed"), "d"),
-        Row("deadlines that the link cannot meet", "", ("deadlines", "impossible"), "d"),
-        Row("runs with a missed deadline", "", ("deadlines", "runs_with_missed"), "d"),
-        Row("flows unfinished", "", ("deadlines", "unfinished"), "d"),
-        Row("flows retransmissions", "", ("deadlines", "retransmissions"), "d"),
-        Row("flows RTO timeouts", "", ("deadlines", "rto_timeouts"), "d"),
-        Row("flows announced", "", ("deadlines", "announced"), "d"),
+        *counts(
+            "deadlines",
+            {
+                "deadlines": "flows with a deadline",
+                "missed": "deadlines missed",
+                "impossible": "deadlines that the link cannot meet",
+                "runs_with_missed": "runs with a missed deadline",
+                "unfinished": "flows unfinished",
+                "retransmissions": "flows retransmissions",
+                "rto_timeouts": "flows RTO timeouts",
+                "announced": "flows announced",
+            },
+        ),
         Row("endless flows goodput", "Mbit/s", ("deadlines", "endless_goodput_mbit"), ".1f"),
         Row("endless flows longest silence", "ms", ("deadlines", "endless_longest_gap_ms"), ".0f"),
         *common.BOTTLENECK,

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from fairq_ryu.experiments.workloads.common import rows as common
-from fairq_ryu.experiments.workloads.common.rows import Figures, Ratio, Row, RowGroup, Table, Term, share
+from fairq_ryu.experiments.workloads.common.rows import (
+    Figures,
+    Ratio,
+    Row,
+    RowGroup,
+    Table,
+    Term,
+    counts,
+    share,
+)
 
 
 def _least_times_lower(first: Figures, other: Figures) -> float | None:
@@ -15,12 +24,17 @@ def _least_times_lower(first: Figures, other: Figures) -> float | None:
 
 TABLE = Table(
     rows=(
-        Row("all n: flows", "", ("fanin", "flows"), "d"),
-        Row("all n: flows unfinished", "", ("fanin", "unfinished"), "d"),
-        Row("all n: flows with a deadline", "", ("fanin", "deadlines"), "d"),
-        Row("all n: deadlines missed", "", ("fanin", "missed"), "d"),
-        Row("all n: RTO timeouts", "", ("fanin", "rto_timeouts"), "d"),
-        Row("all n: flows announced", "", ("fanin", "announced"), "d"),
+        *counts(
+            "fanin",
+            {
+                "flows": "all n: flows",
+                "unfinished": "all n: flows unfinished",
+                "deadlines": "all n: flows with a deadline",
+                "missed": "all n: deadlines missed",
+                "rto_timeouts": "all n: RTO timeouts",
+                "announced": "all n: flows announced",
+            },
+        ),
         *common.BOTTLENECK,
         *common.INTEGRITY,
     ),

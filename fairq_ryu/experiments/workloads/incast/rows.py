@@ -5,29 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairq_ryu.experiments.workloads.common import rows as common
-from fairq_ryu.experiments.workloads.common.rows import Figures, Row, Table, Term, figure, lower, share
+from fairq_ryu.experiments.workloads.common.rows import (
+    Figures,
+    Row,
+    Table,
+    Term,
+    counts,
+    figure,
+    lower,
+    share,
+)
 
-_ROUNDS = (
-    Row("rounds made", "", ("rounds", "made"), "d"),
-    Row("rounds disturbed (host took CPU)", "", ("rounds", "disturbed"), "d"),
-    Row("disturbed rounds kept", "", ("rounds", "counted_disturbed"), "d"),
+_ROUNDS = counts(
+    "rounds",
+    {
+        "made": "rounds made",
+        "disturbed": "rounds disturbed (host took CPU)",
+        "counted_disturbed": "disturbed rounds kept",
+    },
 )
 _MICE = (
-    Row("mice", "", ("mice", "count"), "d"),
-    Row("mice unfinished", "", ("mice", "unfinished"), "d"),
-    Row("mice FCT mean", "ms", ("mice", "fct_ms", "mean"), ".1f"),
-    Row("mice FCT sd", "ms", ("mice", "fct_ms", "sd"), ".1f"),
-    Row("mice FCT p50", "ms", ("mice", "fct_ms", "p50"), ".1f"),
-    Row("mice FCT p95", "ms", ("mice", "fct_ms", "p95"), ".1f"),
-    Row("mice FCT p99", "ms", ("mice", "fct_ms", "p99"), ".1f"),
-    Row("mice FCT max", "ms", ("mice", "fct_ms", "max"), ".1f"),
+    *counts("mice", {"count": "mice", "unfinished": "mice unfinished"}),
+    *(
+        Row(f"mice FCT {part}", "ms", ("mice", "fct_ms", part), ".1f")
+        for part in ("mean", "sd", "p50", "p95", "p99", "max")
+    ),
     Row("a volley's physical limit", "ms", ("distance", "limit_ms"), ".1f"),
     Row("mice FCT p99 / physical limit", "", ("distance", "limit_times"), ".2f"),
     Row("a volley alone, idle link: FCT p99", "ms", ("distance", "floor_ms"), ".1f"),
     Row("mice FCT p99 / volley alone", "", ("distance", "floor_times"), ".2f"),
-    Row("mice RTO timeouts", "", ("mice", "rto_timeouts"), "d"),
-    Row("mice segments dropped", "", ("mice", "segments_dropped"), "d"),
-    Row("mice retransmissions", "", ("mice", "retransmissions"), "d"),
+    *counts(
+        "mice",
+        {
+            "rto_timeouts": "mice RTO timeouts",
+            "segments_dropped": "mice segments dropped",
+            "retransmissions": "mice retransmissions",
+        },
+    ),
 )
 _LEFT_OUT = (
     Row("left out: mice", "", ("mice_left_out", "count"), "d"),
