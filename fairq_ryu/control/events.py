@@ -55,10 +55,10 @@ class Event(NamedTuple):
     time: float
     kind: Kind
     message: str
-    dpid: int | None = None
-    port: int | None = None
-    flow: FlowKey | None = None
-    times: int = 1
+    dpid: int | None
+    port: int | None
+    flow: FlowKey | None
+    times: int
 
 
 Place = tuple[Kind, int | None, int | None]

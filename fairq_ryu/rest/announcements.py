@@ -5,7 +5,6 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from fairq_ryu.fabric.deadlines import request
 from fairq_ryu.fabric.deadlines.announcements import Full
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.rest.operations import RequestContext, page
@@ -65,7 +64,7 @@ def _request(body: AnnouncementRequest) -> Request:
     # Many libraries send null for a value that is not given.
     fields: dict[str, Any] = {name: value for name, value in body if value is not None}
     try:
-        return request.request(**fields)
+        return Request(**fields)
     except ValueError as error:
         raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None
 

@@ -15,7 +15,7 @@ from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.events import Kind, Occurrence
 from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.state import ControllerState
-from fairq_ryu.fabric.deadlines.request import request
+from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.topology.paths import Assigned
 from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, WindowPlan
@@ -69,7 +69,7 @@ def crowded() -> Any:
     site.fabric.copy_meters.counted(site.bridge, [meter])
     site.fabric.repins = 2
 
-    site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=9_000_000, deadline=5.0), now)
+    site.windows.announce(Request(KEY.src, KEY.dst, KEY.dport, size=9_000_000, deadline=5.0), now)
     site.open(now=now)
     site.windows.name_ports(now)
     count = SimpleNamespace(port_no=B.port, duration_sec=9, duration_nsec=0, tx_bytes=TX, rx_bytes=RX)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 DEFAULT_TTL = 60.0
 MAX_SIZE = 1 << 62
@@ -14,51 +14,42 @@ MAX_COUNT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The contents of an announcement; made by :func:`request`, which checks them."""
+    """The contents of an announcement, checked: ``size`` in bytes, ``deadline`` in seconds after the
+    flow's start, ``ttl`` in seconds. Raises ValueError with the reason.
+    """
 
     src: str
     dst: str
-    sport: int | None
     dport: int
-    size: int | None
-    deadline: float | None
-    ttl: float
-    count: int
+    _: KW_ONLY
+    sport: int | None = None
+    size: int | None = None
+    deadline: float | None = None
+    ttl: float = DEFAULT_TTL
+    count: int = 1
 
-
-def request(
-    src: str,
-    dst: str,
-    dport: int,
-    *,
-    sport: int | None = None,
-    size: int | None = None,
-    deadline: float | None = None,
-    ttl: float = DEFAULT_TTL,
-    count: int = 1,
-) -> Request:
-    """Check the contents of an announcement. ``size`` in bytes, ``deadline`` in seconds after the flow's
-    start, ``ttl`` in seconds. Raises ValueError with the reason.
-    """
-    ends = [_address("src", src), _address("dst", dst)]
-    if ends[0].version != ends[1].version:
-        raise ValueError("src and dst are not of the same IP version")
-    if ends[0] == ends[1]:
-        raise ValueError("src and dst are the same: such a flow does not leave its host")
-    _whole("dport", dport, 65535)
-    if sport is not None:
-        _whole("sport", sport, 65535)
-    if size is None and deadline is None:
-        raise ValueError("neither size nor deadline is given: there is nothing to announce")
-    if size is not None:
-        _whole("size", size, MAX_SIZE)
-    if deadline is not None:
-        _seconds("deadline", deadline)
-    _seconds("ttl", ttl)
-    _whole("count", count, MAX_COUNT)
-    if sport is not None and count != 1:
-        raise ValueError("count is for announcements without sport: with one there is just one flow")
-    return Request(str(ends[0]), str(ends[1]), sport, dport, size, deadline, ttl, count)
+    def __post_init__(self) -> None:
+        ends = [_address("src", self.src), _address("dst", self.dst)]
+        if ends[0].version != ends[1].version:
+            raise ValueError("src and dst are not of the same IP version")
+        if ends[0] == ends[1]:
+            raise ValueError("src and dst are the same: such a flow does not leave its host")
+        _whole("dport", self.dport, 65535)
+        if self.sport is not None:
+            _whole("sport", self.sport, 65535)
+        if self.size is None and self.deadline is None:
+            raise ValueError("neither size nor deadline is given: there is nothing to announce")
+        if self.size is not None:
+            _whole("size", self.size, MAX_SIZE)
+        if self.deadline is not None:
+            _seconds("deadline", self.deadline)
+        _seconds("ttl", self.ttl)
+        _whole("count", self.count, MAX_COUNT)
+        if self.sport is not None and self.count != 1:
+            raise ValueError("count is for announcements without sport: with one there is just one flow")
+        # The controller compares addresses as texts: they are stored in their usual form.
+        for name, address in zip(("src", "dst"), ends, strict=True):
+            object.__setattr__(self, name, str(address))
 
 
 def _address(name: str, text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

@@ -105,15 +105,15 @@ def test_a_flow_is_announced(controller, run):
         "waits for the flow to start\n"
     )
     (entry,) = controller.table.listed(0.0)
-    assert entry.request == Request(A, B, None, 5001, 12_000_000, 0.8, 60.0, 1)
+    assert entry.request == Request(A, B, 5001, sport=None, size=12_000_000, deadline=0.8, ttl=60.0, count=1)
 
 
 def test_everything_that_can_be_said(controller, run):
     run(*FLOW, "--sport", "40002", "--deadline", "300ms", "--ttl", "5")
     run(*FLOW, "--size", "64KiB", "--count", "3")
     first, second = (entry.request for entry in controller.table.listed(0.0))
-    assert first == Request(A, B, 40002, 5001, None, 0.3, 5.0, 1)
-    assert second == Request(A, B, None, 5001, 65536, None, 60.0, 3)
+    assert first == Request(A, B, 5001, sport=40002, size=None, deadline=0.3, ttl=5.0, count=1)
+    assert second == Request(A, B, 5001, sport=None, size=65536, deadline=None, ttl=60.0, count=3)
 
 
 def test_a_flow_that_runs(controller, run):
@@ -281,7 +281,7 @@ def test_the_call(controller):
     number = fairq_ryu.announce(A, B, 5001, sport=40002, size=1000, deadline=0.25, url=controller.url)
     assert number == 1
     (entry,) = controller.table.listed(0.0)
-    assert entry.request == Request(A, B, 40002, 5001, 1000, 0.25, 60.0, 1)
+    assert entry.request == Request(A, B, 5001, sport=40002, size=1000, deadline=0.25, ttl=60.0, count=1)
 
 
 def test_the_call_is_refused(controller):

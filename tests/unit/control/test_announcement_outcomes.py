@@ -16,7 +16,7 @@ from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.events import Kind, Occurrence
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.windows import WindowController
-from fairq_ryu.fabric.deadlines.request import request
+from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import SYN_TIMEOUT, FlowTable
 from fairq_ryu.model import Announcement, FlowKey, PortKey, Service
 from fairq_ryu.policies.choice import PolicyChoice, make
@@ -53,7 +53,7 @@ class Story:
 
     def announce(self, now: float = 0.0, **more: Any) -> int:
         said = {"src": KEY.src, "dst": KEY.dst, "dport": KEY.dport, "size": SIZE, "deadline": 2.0} | more
-        return self.windows.announce(request(**said), now).id
+        return self.windows.announce(Request(**said), now).id
 
     def send(self, flags: str, now: float, key: FlowKey = KEY, **numbers: int) -> None:
         there = key.dport == KEY.dport

@@ -6,7 +6,7 @@ import pytest
 
 from fairq_ryu.channel import flow_records
 from fairq_ryu.control import flow_tracking
-from fairq_ryu.fabric.deadlines.request import request
+from fairq_ryu.fabric.deadlines.request import Request
 from tests.unit.flownet import KEY
 from tests.unit.holding import Holding
 
@@ -60,7 +60,7 @@ def test_a_copy_that_fails_does_not_end_the_worker(holding, monkeypatch, caplog)
 
 
 def test_the_deadline_of_a_copied_syn_counts_from_when_it_came(holding):
-    wanted = request(KEY.src, KEY.dst, KEY.dport, sport=KEY.sport, size=5000, deadline=0.5)
+    wanted = Request(KEY.src, KEY.dst, KEY.dport, sport=KEY.sport, size=5000, deadline=0.5)
     holding.site.windows.announce(wanted, 10.9)
     holding.copy(0, 11.0)
     holding.now = 11.2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairq_ryu.control import syn_admission
-from fairq_ryu.fabric.deadlines.request import request
+from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.model import WindowPlan
 from tests.unit.fakes import FakeSwitch
 from tests.unit.flownet import KEY, B
@@ -37,7 +37,7 @@ def test_those_with_deadlines_go_on_by_these_and_the_time_they_waited_counts(hol
     for number, deadline in ((0, None), (1, 0.5), (2, 0.1), (3, 0.3)):
         if deadline is not None:
             key = KEY._replace(sport=KEY.sport + number)
-            wanted = request(key.src, key.dst, key.dport, sport=key.sport, size=5000, deadline=deadline)
+            wanted = Request(key.src, key.dst, key.dport, sport=key.sport, size=5000, deadline=deadline)
             site.windows.announce(wanted, 10.9)
         holding.hold(number, 11.0)
     holding.now = 11.25

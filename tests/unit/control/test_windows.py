@@ -7,7 +7,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import congestion, flow_records, segment_state
 from fairq_ryu.channel.flow_records import ESTABLISHED, FlowRecord
-from fairq_ryu.fabric.deadlines.request import request
+from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.model import NO_WINDOWS, Announcement, FlowProgress, Thresholds, WindowPlan
 from fairq_ryu.packet import tcp_build
 from fairq_ryu.policies.base import Recovery
@@ -27,7 +27,7 @@ def announced(site: Site) -> list[Announcement | None]:
 
 def test_what_was_announced_before_a_flow_starts_reaches_its_law():
     site = Site()
-    site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=9000, deadline=0.5), 1.0)
+    site.windows.announce(Request(KEY.src, KEY.dst, KEY.dport, size=9000, deadline=0.5), 1.0)
     site.open(now=2.0)
     assert announced(site) == [Announcement(9000, 2.5)]
 
@@ -35,7 +35,7 @@ def test_what_was_announced_before_a_flow_starts_reaches_its_law():
 def test_what_is_announced_of_a_flow_that_runs_reaches_its_law_and_is_taken_back():
     site = Site()
     site.open(now=2.0)
-    entry = site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=9000, deadline=0.5), 2.1)
+    entry = site.windows.announce(Request(KEY.src, KEY.dst, KEY.dport, size=9000, deadline=0.5), 2.1)
     assert announced(site) == [Announcement(9000, 2.5)]
     site.windows.withdraw(entry.id, 2.2)
     assert announced(site) == [Announcement(9000, 2.5), None]
@@ -43,7 +43,7 @@ def test_what_is_announced_of_a_flow_that_runs_reaches_its_law_and_is_taken_back
 
 def test_an_announcement_ends_with_its_flow():
     site = Site()
-    site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=9000), 1.0)
+    site.windows.announce(Request(KEY.src, KEY.dst, KEY.dport, size=9000), 1.0)
     site.open(now=2.0)
     site.reset(now=3.0)
     assert not len(site.windows.announcements)
@@ -54,9 +54,9 @@ def test_an_announcement_ends_with_its_flow():
 def test_ports_that_are_used_again_are_another_flow():
     """The end of the old connection was not seen; its announcement and its start are not the new one's."""
     site = Site()
-    site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=9000, deadline=5.0), 1.0)
+    site.windows.announce(Request(KEY.src, KEY.dst, KEY.dport, size=9000, deadline=5.0), 1.0)
     site.open(now=2.0)
-    site.windows.announce(request(KEY.src, KEY.dst, KEY.dport, size=70, deadline=5.0), 3.0)
+    site.windows.announce(Request(KEY.src, KEY.dst, KEY.dport, size=70, deadline=5.0), 3.0)
     site.syn(KEY, 10.0, seq=7000)
     site.syn(KEY.reversed, 10.0, "SA", seq=8000, ack=7001)
     assert site.flows.get(KEY).since == 10.0

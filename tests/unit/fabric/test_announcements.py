@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Full
-from fairq_ryu.fabric.deadlines.request import Request, request
+from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.model import Announcement, FlowKey
 
 A, B = "10.0.0.1", "10.0.0.2"
@@ -23,7 +23,7 @@ def flow(sport: int, dport: int = 5001) -> FlowKey:
 
 
 def said(**more: Any) -> Request:
-    return request(**{"src": A, "dst": B, "dport": 5001, "size": 1000, "deadline": 0.5, **more})
+    return Request(**{"src": A, "dst": B, "dport": 5001, "size": 1000, "deadline": 0.5, **more})
 
 
 @dataclass(frozen=True)

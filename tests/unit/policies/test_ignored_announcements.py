@@ -3,7 +3,7 @@
 import pytest
 
 from fairq_ryu.config.loader import Config
-from fairq_ryu.fabric.deadlines.request import request
+from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.policies.base import PortLaw
 from fairq_ryu.policies.choice import PolicyChoice, make
 from fairq_ryu.policies.engine import PolicyEngine
@@ -12,7 +12,7 @@ from fairq_ryu.rest.announcements import Declined
 from fairq_ryu.rest.views import AnnouncementsView
 from tests.unit.site import Site
 
-WANTED = request("10.0.0.1", "10.0.0.2", 80, size=1000, deadline=0.5)
+WANTED = Request("10.0.0.1", "10.0.0.2", 80, size=1000, deadline=0.5)
 
 
 @pytest.mark.parametrize(

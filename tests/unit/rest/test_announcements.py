@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ryu.app.wsgi import WSGIApplication
 
 from fairq_ryu.fabric.deadlines.announcements import Announcements
-from fairq_ryu.fabric.deadlines.request import Request, request
+from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.rest import announcement_rows, guard, handler
 from fairq_ryu.rest.announcements import Declined
@@ -155,7 +155,7 @@ def test_everything_that_can_be_said(app, controller):
     said = {**FLOW, "sport": 40002, "ttl": 5, "count": 1}
     assert post(app, said).status_code == 201
     (entry,) = controller.table.listed(0.0)
-    assert entry.request == request(**said)
+    assert entry.request == Request(**said)
 
 
 def test_a_number_is_whole_whatever_its_form(app, controller):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ryu.app.wsgi import ControllerBase, WSGIApplication, route
 
 from fairq_ryu.control import turns
-from fairq_ryu.fabric.deadlines import request as announce_request
+from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowState
 from fairq_ryu.model import Congestion, WindowKind, WindowPlan, WindowRule
 from fairq_ryu.rest import flow_rows, reply, setup
@@ -70,7 +70,7 @@ def full(request: Any) -> RestSite:
     """A site in which there is something of everything."""
     site = RestSite(request.param)
     # Not over REST, where policies that heed none would decline.
-    wanted = announce_request.request("10.0.0.1", "10.0.0.2", 80, size=9000, deadline=0.5)
+    wanted = Request("10.0.0.1", "10.0.0.2", 80, size=9000, deadline=0.5)
     site.windows.announce(wanted, time.monotonic())
     site.congestion(Congestion.CNG)
     site.sample(backlog=120_000, drops=5)
