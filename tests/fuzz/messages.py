@@ -33,7 +33,7 @@ from fairq_ryu.model import (
     WindowRule,
 )
 from fairq_ryu.openflow import pipeline
-from tests.unit.fakes import DATAPATH, bridge_port, wire
+from tests.support.fakes import DATAPATH, bridge_port, wire
 
 DPID = 0xF022
 FLOW = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)

@@ -22,7 +22,7 @@ from fairq_ryu.rest import handler as rest
 from fairq_ryu.rest import setup
 from fairq_ryu.ryu_compat import batched_io, switch_listener
 from fairq_ryu.ryu_compat.link_discovery import Discovery
-from tests.unit.fakes import FakeDatapath
+from tests.support.fakes import FakeDatapath
 
 # No input may keep a target for longer, seconds of CPU: a lease is two.
 MAX_SECONDS = 1.0

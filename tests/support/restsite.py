@@ -32,8 +32,8 @@ from fairq_ryu.model import Congestion, FlowKey, PortKey
 from fairq_ryu.packet.parse import Frame
 from fairq_ryu.policies.choice import PolicyChoice, make
 from fairq_ryu.rest import server, setup
-from tests.unit.fakes import FakeSwitch
-from tests.unit.flownet import record, segment
+from tests.support.fakes import FakeSwitch
+from tests.support.flownet import record, segment
 
 TOKEN = "0123456789abcdef-of-tests"
 LIMIT = 125_000

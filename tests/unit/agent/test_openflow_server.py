@@ -16,79 +16,19 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
-from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import NS
 from fairq_ryu.channel import flow_records, flowmod, oxm, queue_depth, segment_state
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, SegmentState, WindowKind, WindowRule
 from fairq_ryu.openflow import pipeline
-from tests.unit.fakes import DATAPATH, FakeDatapath, bridge_port, ryu_decode, split, wire
+from tests.support.agent_peer import HELLO, Peer, bad_request, queue_state, role
+from tests.support.fakes import DATAPATH, FakeDatapath, bridge_port, wire
 
 FLOW = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
-HELLO = struct.pack("!BBHI", 4, ofp.OFPT_HELLO, 8, 1)
-
-
-class Peer:
-    """A controller's end of a channel."""
-
-    def __init__(self, switch: OpenFlowServer, greet: bool = True) -> None:
-        self.sent = bytearray()
-        self.session = ControllerSession(switch, self.sent.extend)
-        self.greeting = self.taken()
-        if greet:
-            self.session.receive(HELLO)
-
-    def taken(self) -> list[Any]:
-        """The messages that came since the last call, read by Ryu."""
-        found = [ryu_decode(data) for data in split(bytes(self.sent))]
-        self.sent.clear()
-        return found
-
-    def ask(self, message: Any, xid: int = 77) -> list[Any]:
-        """Send a Ryu message or bytes; the answers."""
-        self.session.receive(message if isinstance(message, bytes) else wire(message, xid))
-        return self.taken()
-
-    def one(self, message: Any, xid: int = 77) -> Any:
-        (answer,) = self.ask(message, xid)
-        assert answer.xid == xid
-        return answer
-
-    def refusal(self, message: Any, xid: int = 77) -> tuple[int, int]:
-        """The one answer is an error that quotes the request."""
-        data = message if isinstance(message, bytes) else wire(message, xid)
-        (answer,) = self.ask(data)
-        assert answer.msg_type == ofp.OFPT_ERROR
-        assert answer.data == data[:64]
-        assert answer.xid == struct.unpack_from("!I", data, 4)[0]
-        return answer.type, answer.code
-
-    def set_window(self, size: int, port: int = 1, flow: FlowKey | None = None, **more: Any) -> None:
-        kind = WindowKind.POOL if more.pop("pool", False) else WindowKind.WINDOW
-        change = RuleChange(RuleTarget(PortKey(1, port), flow), WindowRule(kind, size))
-        message = flowmod.window_rule(DATAPATH, change, more.pop("lease", 2))
-        for name, value in more.items():
-            setattr(message, name, value)
-        assert self.ask(message) == []
 
 
 def window_of_port(port: int) -> RuleChange:
     return RuleChange(RuleTarget(PortKey(1, port), None), WindowRule(WindowKind.WINDOW, 5))
-
-
-@pytest.fixture
-def data() -> FakeDatapath:
-    return FakeDatapath(1, 2)
-
-
-@pytest.fixture
-def switch(data: FakeDatapath) -> OpenFlowServer:
-    return OpenFlowServer("s1", 0x1234, data, rule_capacity=8)
-
-
-@pytest.fixture
-def peer(switch: OpenFlowServer) -> Peer:
-    return Peer(switch)
 
 
 def raw(kind: int, body: bytes = b"", version: int = 4, length: int | None = None) -> bytes:
@@ -97,10 +37,6 @@ def raw(kind: int, body: bytes = b"", version: int = 4, length: int | None = Non
 
 def multipart(kind: int, body: bytes = b"", flags: int = 0) -> bytes:
     return raw(ofp.OFPT_MULTIPART_REQUEST, struct.pack("!HH4x", kind, flags) + body)
-
-
-def bad_request(code: str) -> tuple[int, int]:
-    return ofp.OFPET_BAD_REQUEST, getattr(ofp, f"OFPBRC_{code}")
 
 
 # Greeting
@@ -321,10 +257,6 @@ def test_every_multipart_request_gets_an_answer_that_can_be_read(kind, body):
 # Roles
 
 
-def role(peer: Peer, wanted: int, generation: int = 0) -> Any:
-    return peer.one(parser.OFPRoleRequest(DATAPATH, wanted, generation))
-
-
 def test_one_master_at_a_time(switch):
     first, second = Peer(switch), Peer(switch)
     assert role(first, ofp.OFPCR_ROLE_NOCHANGE).role == ofp.OFPCR_ROLE_EQUAL
@@ -501,13 +433,8 @@ def test_port_status(switch, peer, reason):
     assert (status.reason, status.desc.port_no, status.desc.name) == (reason, 3, b"s1-eth3")
 
 
-def state(backlog: int = 0, peak: int = 0, **more: int) -> QueueState:
-    values = {"drops": 0, "byte_ns": 0, "packets": 0, "bytes": 0, "clock_ns": 1}
-    return QueueState(backlog=backlog, peak=peak, **(values | more))
-
-
 def test_port_and_queue_statistics(peer, data):
-    data.queues[2] = state(packets=5, bytes=600, drops=7)
+    data.queues[2] = queue_state(packets=5, bytes=600, drops=7)
     both = peer.one(parser.OFPPortStatsRequest(DATAPATH, 0, ofp.OFPP_ANY)).body
     assert [stats.port_no for stats in both] == [1, 2]
     assert (both[1].tx_packets, both[1].tx_bytes, both[1].tx_dropped) == (5, 600, 7)
@@ -578,7 +505,7 @@ def depths(peer: Peer, port: int = ofp.OFPP_ANY) -> dict[int, queue_depth.QueueD
 
 
 def test_queue_depth(peer, data):
-    data.queues[1] = state(backlog=5, peak=9, drops=2, byte_ns=77, clock_ns=88)
+    data.queues[1] = queue_state(backlog=5, peak=9, drops=2, byte_ns=77, clock_ns=88)
     data.limits[1] = QueueLimits("netem", 1000, 2000)
     data.active[1] = 3
     found = depths(peer)
@@ -590,13 +517,13 @@ def test_queue_depth(peer, data):
 
 def test_each_asker_has_its_own_peaks(switch, data):
     first, second = Peer(switch), Peer(switch)
-    data.queues[1] = state(backlog=10, peak=500)
+    data.queues[1] = queue_state(backlog=10, peak=500)
     assert depths(first)[1].peak == 500
     # The datapath's peak has started again; the other asker still hears of it, once.
     assert depths(first)[1].peak == 10
     assert depths(second)[1].peak == 500
     assert depths(second)[1].peak == 10
-    data.queues[1] = state(backlog=20, peak=300)
+    data.queues[1] = queue_state(backlog=20, peak=300)
     assert depths(second, 2)[2].peak == 0  # asked of another port: keeps what it has not been told
     assert depths(second)[1].peak == 300
     assert depths(first)[1].peak == 300

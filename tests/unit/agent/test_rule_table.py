@@ -13,7 +13,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu.agent.rule_table import NS, RuleTable
 from fairq_ryu.channel.flowmod import FlowMod, OpenFlowError, WindowRule, match_fields
 from fairq_ryu.model import FlowKey, WindowKind
-from tests.unit.fakes import FakeDatapath
+from tests.support.fakes import FakeDatapath
 
 FLOW4 = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
 FLOW6 = FlowKey("2001:db8::1", "2001:db8::2", 33000, 80)

@@ -26,7 +26,7 @@ from fairq_ryu.channel.flowmod import (
     rule_target,
 )
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
-from tests.unit.fakes import DATAPATH, FakeDatapath, ryu_decode, wire
+from tests.support.fakes import DATAPATH, FakeDatapath, ryu_decode, wire
 
 FLOW4 = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
 FLOW6 = FlowKey("2001:db8::1", "2001:db8::2", 33000, 80)

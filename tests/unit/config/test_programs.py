@@ -8,7 +8,7 @@ import pytest
 from fairq_ryu.cli.doctor import commands, tools
 from fairq_ryu.config import programs
 from fairq_ryu.experiments.measure import machine
-from tests.unit import started
+from tests.support import program_calls
 
 # Of .venv, of the project itself, or made by the test that starts it.
 OWN = {
@@ -20,7 +20,7 @@ KNOWN = {each.name: each for each in programs.known()}
 
 @pytest.fixture(scope="module")
 def starts():
-    return started.Search(started.python_files()).starts
+    return program_calls.Search(program_calls.python_files()).starts
 
 
 def test_started_programs_are_recognised(starts):
@@ -29,14 +29,16 @@ def test_started_programs_are_recognised(starts):
 
 
 def test_every_program_that_python_starts_is_known(starts):
-    unknown = {start for start in starts if start.program not in KNOWN.keys() | OWN | started.ALWAYS | {""}}
+    unknown = {
+        start for start in starts if start.program not in KNOWN.keys() | OWN | program_calls.ALWAYS | {""}
+    }
     assert not unknown, f"put these into fairq_ryu/config/programs.txt: {sorted(unknown)}"
 
 
-@pytest.mark.parametrize("path", started.scripts(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", program_calls.scripts(), ids=lambda path: path.name)
 def test_every_program_that_a_script_starts_is_known(path):
-    found = started.in_script(path.read_text())
-    assert not found - KNOWN.keys() - OWN - started.ALWAYS
+    found = program_calls.in_script(path.read_text())
+    assert not found - KNOWN.keys() - OWN - program_calls.ALWAYS
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,7 @@ def print_missing(*absent):
     function = f'() {{ case " {words} " in *" $2 "*) return 1 ;; *) builtin command "$@" ;; esac; }}'
     done = subprocess.run(
         ["bash", "scripts/setup.sh", "--dev", "--print-missing"],
-        cwd=started.ROOT,
+        cwd=program_calls.ROOT,
         env={**os.environ, "BASH_FUNC_command%%": function},
         capture_output=True,
         text=True,
@@ -139,10 +141,10 @@ def test_an_incomplete_line_is_refused(line):
 def test_a_program_is_found_however_it_is_started(tmp_path, code):
     path = tmp_path / "code.py"
     path.write_text(code)
-    assert "bpftool" in {start.program for start in started.Search([path]).starts}
+    assert "bpftool" in {start.program for start in program_calls.Search([path]).starts}
 
 
 def test_what_cannot_be_recognised_is_listed(tmp_path):
     path = tmp_path / "code.py"
     path.write_text("subprocess.run(invent())")
-    assert {start.program for start in started.Search([path]).starts} == {""}
+    assert {start.program for start in program_calls.Search([path]).starts} == {""}

@@ -16,9 +16,9 @@ from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.model import Congestion
-from tests.unit.fakes import FakeSwitch
-from tests.unit.flownet import B
-from tests.unit.site import LIMIT, Site, state
+from tests.support.fakes import FakeSwitch
+from tests.support.flownet import B
+from tests.support.site import LIMIT, Site, state
 
 REPLIES = [
     queue_depth.EXP_TYPE_QUEUE_DEPTH,

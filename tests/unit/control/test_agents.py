@@ -3,16 +3,9 @@
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import oxm, queue_depth
-from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.channel import queue_depth
 from fairq_ryu.control.agents import AgentLink
-from tests.unit.fakes import FakeSwitch
-
-
-def link(*limits: int, govern_all: bool = False) -> AgentLink:
-    made = AgentLink(FakeSwitch(oxm.agent_dpid(5)), govern_all)
-    made.depths = {n: QueueDepth(n, 0, 0, 0, limit, 0, 0, 0, 0) for n, limit in enumerate(limits, 1)}
-    return made
+from tests.support.agent_link import agent_link
 
 
 def asked(agent: AgentLink, now: float) -> int | None:
@@ -25,24 +18,26 @@ def asked(agent: AgentLink, now: float) -> int | None:
 
 
 def test_an_agent_is_known_by_its_bridge():
-    assert link().dpid == 5
+    assert agent_link().dpid == 5
 
 
 def test_one_port_with_a_queue_is_asked_alone_but_now_and_then_all():
-    agent = link(0, 125000, 0)
+    agent = agent_link(0, 125000, 0)
     assert asked(agent, 10.0) == ofp.OFPP_ANY
     assert asked(agent, 10.002) == 2
     assert asked(agent, 10.2) == 2
     assert asked(agent, 10.3) == ofp.OFPP_ANY
 
 
-@pytest.mark.parametrize("agent", [link(), link(1000, 1000), link(0, 1000, govern_all=True)])
+@pytest.mark.parametrize(
+    "agent", [agent_link(), agent_link(1000, 1000), agent_link(0, 1000, govern_all=True)]
+)
 def test_otherwise_all_ports_are_asked(agent):
     assert {asked(agent, at / 100) for at in range(100, 150)} == {ofp.OFPP_ANY}
 
 
 def test_queues_are_asked_for_again_when_the_answer_is_there_or_overdue():
-    agent = link()
+    agent = agent_link()
     agent.request_queues(10.0)
     agent.request_queues(10.5)
     assert len(agent.datapath.packets) == 1

@@ -20,8 +20,8 @@ from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import SYN_TIMEOUT, FlowTable
 from fairq_ryu.model import Announcement, FlowKey, PortKey, Service
 from fairq_ryu.policies.choice import PolicyChoice, make
-from tests.unit.fakes import FakeSwitch
-from tests.unit.flownet import BACK, IDLE, ISN, KEY, LOCAL, PEER_ISN, A, B, Net, segment
+from tests.support.fakes import FakeSwitch
+from tests.support.flownet import BACK, IDLE, ISN, KEY, LOCAL, PEER_ISN, A, B, Net, segment
 
 SIZE = 1_000_000
 MET, MISSED, UNSENT = Kind.MET, Kind.MISSED, Kind.UNSENT

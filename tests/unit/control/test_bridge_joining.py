@@ -8,7 +8,7 @@ from typing import Any
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.control.bridge_joining import BridgeJoining
-from tests.unit.fakes import FakeSwitch
+from tests.support.fakes import FakeSwitch
 
 
 def part(datapath: Any, *rules: str, more: bool = False) -> Any:

@@ -14,7 +14,7 @@ from fairq_ryu.fabric.topology.graph import PortRole
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet.parse import Frame
-from tests.unit.fakes import FakeSwitch
+from tests.support.fakes import FakeSwitch
 
 HOST1, LINK1, LINK2, HOST2 = (PortKey(dpid, port) for dpid in (1, 2) for port in (1, 2))
 SETTLE = 1.5  # the default of discovery_time

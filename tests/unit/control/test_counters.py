@@ -13,9 +13,9 @@ from fairq_ryu.control.counters import PEAK_SHOWN, Delays, Histogram, Peak
 from fairq_ryu.model import NO_WINDOWS, Announcement, FlowKey, FlowProgress, PortKey, WindowPlan
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from fairq_ryu.policies.parts.installed_rules import InstalledRules
-from tests.unit.fakes import FakeSwitch, info
-from tests.unit.flownet import KEY, B
-from tests.unit.site import Site
+from tests.support.fakes import FakeSwitch, info
+from tests.support.flownet import KEY, B
+from tests.support.site import Site
 
 VALUES = st.lists(st.floats(0, 3) | st.sampled_from([0.001, 0.01, 1.0]), max_size=50)
 

@@ -7,8 +7,8 @@ import pytest
 from fairq_ryu.channel import flow_records
 from fairq_ryu.control import flow_tracking
 from fairq_ryu.fabric.deadlines.request import Request
-from tests.unit.flownet import KEY
-from tests.unit.holding import Holding
+from tests.support.flownet import KEY
+from tests.support.workers import Holding
 
 
 @pytest.fixture

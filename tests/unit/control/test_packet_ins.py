@@ -15,8 +15,8 @@ from fairq_ryu.control.counters import PACKET_INS, Counts
 from fairq_ryu.control.packet_ins import KINDS, PacketIns
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline
+from tests.support.site import Site
 from tests.switch.packets import Segment
-from tests.unit.site import Site
 
 ETHERNET = bytes.fromhex("ffffffffffff020000000001")
 ARP = ETHERNET + bytes.fromhex("0806 0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000002")

@@ -8,7 +8,7 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from fairq_ryu.control.port_traffic import INTERVAL, CounterPolling, PortTrafficTable
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
-from tests.unit.fakes import FakeSwitch
+from tests.support.fakes import FakeSwitch
 
 PORT = PortKey(1, 3)
 

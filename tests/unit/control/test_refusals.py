@@ -12,7 +12,7 @@ from fairq_ryu.channel import congestion, oxm
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.refusals import Refusals
 from fairq_ryu.model import Thresholds
-from tests.unit.site import Site
+from tests.support.site import Site
 
 
 class Made:

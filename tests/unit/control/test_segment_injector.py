@@ -8,8 +8,8 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu.channel import segment_state
 from fairq_ryu.model import NO_WINDOWS, FlowKey, WindowPlan
 from fairq_ryu.packet import tcp_build
-from tests.unit.flownet import KEY, A, B, record
-from tests.unit.site import CLIENT_MAC, SERVER_MAC, Obedient, Site, state
+from tests.support.flownet import KEY, A, B, record
+from tests.support.site import CLIENT_MAC, SERVER_MAC, Obedient, Site, state
 
 
 def kinds(site: Site) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairq_ryu.control.sender import Sender, to_switch
 from fairq_ryu.openflow import pipeline
-from tests.unit.fakes import FakeSwitch
+from tests.support.fakes import FakeSwitch
 
 ROOT = Path(__file__).parents[3]
 # AgentLink is the connection to an agent, as Sender is that to bridges.

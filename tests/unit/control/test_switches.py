@@ -20,9 +20,9 @@ from fairq_ryu.control.switches import Switches
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet.parse import Frame
-from tests.unit.fakes import FakeSwitch
-from tests.unit.flownet import KEY
-from tests.unit.site import CLIENT_MAC, Site
+from tests.support.fakes import FakeSwitch
+from tests.support.flownet import KEY
+from tests.support.site import CLIENT_MAC, Site
 
 PORT = PortKey(7, 3)
 RESERVED = ofp.OFPP_LOCAL

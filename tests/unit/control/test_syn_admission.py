@@ -7,9 +7,9 @@ import pytest
 from fairq_ryu.control import syn_admission
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.model import WindowPlan
-from tests.unit.fakes import FakeSwitch
-from tests.unit.flownet import KEY, B
-from tests.unit.holding import Holding
+from tests.support.fakes import FakeSwitch
+from tests.support.flownet import KEY, B
+from tests.support.workers import Holding
 
 
 @pytest.fixture

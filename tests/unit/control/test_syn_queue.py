@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairq_ryu.control.syn_queue import SynQueue
-from tests.unit.flownet import A, B
+from tests.support.flownet import A, B
 
 
 def test_a_port_that_floods_waits_for_itself():

@@ -8,7 +8,7 @@ from fairq_ryu.control import warm_restart
 from fairq_ryu.fabric.topology.forwarding import Deliver, EcmpBits, Flood, FromLink
 from fairq_ryu.model import FlowKey
 from fairq_ryu.openflow import pipeline
-from tests.unit.fakes import DATAPATH, ryu_decode, wire
+from tests.support.fakes import DATAPATH, ryu_decode, wire
 
 MAC = "02:00:00:00:00:01"
 KEY = FlowKey("10.0.0.1", "10.0.0.2", 40000, 80)

@@ -12,8 +12,8 @@ from fairq_ryu.model import NO_WINDOWS, Announcement, FlowProgress, Thresholds, 
 from fairq_ryu.packet import tcp_build
 from fairq_ryu.policies.base import Recovery
 from fairq_ryu.policies.choice import PolicyChoice
-from tests.unit.flownet import KEY, B
-from tests.unit.site import CLIENT_MAC, LIMIT, SERVER_MAC, Obedient, Site, state
+from tests.support.flownet import KEY, B
+from tests.support.site import CLIENT_MAC, LIMIT, SERVER_MAC, Obedient, Site, state
 
 DUPACK, REINJECT = Recovery(True, False, 1 << 20, 1.0), Recovery(False, True, 1 << 20, 1.0)
 

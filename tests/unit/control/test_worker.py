@@ -8,7 +8,7 @@ import pytest
 
 from fairq_ryu.control import worker
 from fairq_ryu.control.worker import Worker
-from tests.unit.holding import Bell, Idle
+from tests.support.workers import Bell, Idle
 
 
 class Hub:

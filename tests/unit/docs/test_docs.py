@@ -51,29 +51,11 @@ from fairq_ryu.model import (
 )
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.policies import base, engine, governed_port
+from tests.support.documents import ROOT, blocks, read, rows
 
-ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")]
 )
-
-
-def read(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
-
-
-def rows(text: str) -> list[list[str]]:
-    """The cells of every table row of a page, stripped."""
-    return [
-        [cell.strip() for cell in line.strip().strip("|").split("|")]
-        for line in text.splitlines()
-        if line.startswith("|") and not re.match(r"^\|[\s:|-]+\|$", line)
-    ]
-
-
-def blocks(text: str, language: str) -> list[str]:
-    """The fenced code blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
 
 
 # Settings

@@ -13,8 +13,6 @@ import webob
 import webob.exc
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import parser as plain
-from prometheus_client.openmetrics import parser as openmetrics
 
 from fairq_ryu import __version__
 from fairq_ryu.metrics import exporter
@@ -24,9 +22,10 @@ from fairq_ryu.rest import handler
 from fairq_ryu.rest.guard import RequestGuard
 from fairq_ryu.rest.operations import RestService
 from fairq_ryu.rest.views import FabricView
-from tests.unit import crowd
-from tests.unit.flownet import B
-from tests.unit.site import LIMIT, Obedient, Site
+from tests.support import full_controller
+from tests.support.flownet import B
+from tests.support.scrape import names_of, scrape
+from tests.support.site import LIMIT, Obedient, Site
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 # As Prometheus 2 sends it.
@@ -36,30 +35,12 @@ S1 = f"{1:016x}"
 
 @pytest.fixture(scope="module")
 def controller() -> Any:
-    return crowd.crowded()
-
-
-def scrape(controller: Any, accept: str = "") -> dict[str, list[Any]]:
-    """The samples by the names that queries use."""
-    body, content_type = controller.metrics.render(accept)
-    read = openmetrics if content_type.startswith("application/openmetrics") else plain
-    found: dict[str, list[Any]] = {}
-    for family in read.text_string_to_metric_families(body.decode()):
-        for sample in family.samples:
-            found.setdefault(sample.name, []).append(sample)
-    return found
+    return full_controller.full_controller()
 
 
 def value(found: dict[str, list[Any]], name: str, /, **labels: str) -> float:
     (sample,) = [each for each in found[name] if labels.items() <= each.labels.items()]
     return sample.value
-
-
-def names_of(family: exporter.Family) -> list[str]:
-    """The names of a metric's samples."""
-    if family.kind == "histogram":
-        return [f"{family.name}_{part}" for part in ("bucket", "count", "sum")]
-    return [family.name]
 
 
 # Names
@@ -86,7 +67,7 @@ def test_labels_are_bounded_by_the_network_and_the_code(controller):
     for family in FAMILIES:
         assert set(family.labels) <= allowed
     body = controller.metrics.render("")[0].decode()
-    assert not [word for word in crowd.flow_words() if word in body]
+    assert not [word for word in full_controller.flow_words() if word in body]
 
 
 # Scrapes
@@ -134,7 +115,7 @@ def test_whatever_is_asked_for_gets_an_answer(accept):
 def test_nothing_is_global(controller):
     names = {family.name for family in prometheus_client.REGISTRY.collect()}
     assert not any(name.startswith("fairq") for name in names)
-    other = Metrics(crowd.of(Site(Obedient())).state)
+    other = Metrics(full_controller.of(Site(Obedient())).state)
     other.observe_request("GET", "/v1/gif", 200, 0.1)
     assert not [s for s in scrape(controller)["fairq_http_requests_total"] if s.labels["path"] == "/v1/gif"]
 
@@ -153,14 +134,14 @@ def test_the_numbers_of_ports(controller):
     found = scrape(controller)
     here = {"dpid": S1, "port": "2", "name": "s1-eth2"}
     expected = {
-        "queue_bytes": crowd.QUEUE,
-        "queue_peak_bytes": crowd.PEAK,
+        "queue_bytes": full_controller.QUEUE,
+        "queue_peak_bytes": full_controller.PEAK,
         "queue_limit_bytes": LIMIT,
         "queue_byte_seconds_total": 5.0,
-        "rate_bytes_per_second": crowd.RATE,
-        "dropped_packets_total": crowd.DROPS,
-        "transmitted_bytes_total": crowd.TX,
-        "received_bytes_total": crowd.RX,
+        "rate_bytes_per_second": full_controller.RATE,
+        "dropped_packets_total": full_controller.DROPS,
+        "transmitted_bytes_total": full_controller.TX,
+        "received_bytes_total": full_controller.RX,
         "flows": 1,
         "active_flows": 1,
         "window_bytes": 6000,
@@ -185,9 +166,9 @@ def test_the_numbers_of_ports(controller):
 
 
 def test_a_size_or_rate_that_is_not_known_is_not_told():
-    controller = crowd.of(site := Site(Obedient()))
+    controller = full_controller.of(site := Site(Obedient()))
     controller.metrics = Metrics(controller.state)
-    record = crowd.QueueDepth(B.port, 0, 0, 0, 0, 0, 0, 0, 10**9)
+    record = full_controller.QueueDepth(B.port, 0, 0, 0, 0, 0, 0, 0, 10**9)
     site.windows.queues_read(site.link, [record], 1.0)
     found = scrape(controller)
     assert "fairq_port_queue_bytes" in found
@@ -211,7 +192,7 @@ def test_the_numbers_of_the_fabric(controller):
 
 
 def test_the_numbers_of_the_controller():
-    controller = crowd.crowded()  # anew: the leases of its rules run
+    controller = full_controller.full_controller()  # anew: the leases of its rules run
     found = scrape(controller)
     assert value(found, "fairq_build_info", version=__version__) == 1
     assert value(found, "fairq_policy_info", policy="rsed") == 1
@@ -221,17 +202,17 @@ def test_the_numbers_of_the_controller():
     assert value(found, "fairq_events_total", kind="cng") == 2
     assert value(found, "fairq_events_total", kind="loss") == 7
     assert value(found, "fairq_events_total", kind="missed") == 0
-    assert value(found, "fairq_loop_delay_seconds_sum") == pytest.approx(crowd.LATE)
+    assert value(found, "fairq_loop_delay_seconds_sum") == pytest.approx(full_controller.LATE)
     assert value(found, "fairq_loop_delay_seconds_bucket", le="0.005") == 1
     assert value(found, "fairq_loop_delay_seconds_bucket", le="0.002") == 0
-    assert value(found, "fairq_channel_round_trip_seconds_sum") == pytest.approx(crowd.ROUND_TRIP)
-    assert value(found, "fairq_rules", dpid=S1) == sum(crowd.rules_said(controller).values()) > 0
+    assert value(found, "fairq_channel_round_trip_seconds_sum") == pytest.approx(full_controller.ROUND_TRIP)
+    assert value(found, "fairq_rules", dpid=S1) == sum(full_controller.rules_said(controller).values()) > 0
     assert value(found, "fairq_rule_messages_total", dpid=S1) >= value(found, "fairq_rules", dpid=S1)
 
 
 def test_rules_and_agents_come_and_go():
     site = Site(Obedient())
-    controller = crowd.of(site)
+    controller = full_controller.of(site)
     controller.metrics = Metrics(controller.state)
     site.policy.plan = WindowPlan(pool=9000)
     site.open()
@@ -264,7 +245,7 @@ def test_meters_are_asked_where_there_are_meters():
 
 
 def test_requests_are_counted_by_path_and_code():
-    controller = crowd.of(Site(Obedient()))
+    controller = full_controller.of(Site(Obedient()))
     made = controller.metrics = Metrics(controller.state)
     for code, seconds in ((200, 0.001), (200, 0.02), (404, 0.001)):
         made.observe_request("GET", "/v1/announcements/{id}", code, seconds)
@@ -276,7 +257,7 @@ def test_requests_are_counted_by_path_and_code():
 
 
 def test_nobody_can_make_new_labels_by_asking():
-    controller = crowd.of(Site(Obedient()))
+    controller = full_controller.of(Site(Obedient()))
     made = controller.metrics = Metrics(controller.state)
     for number in range(500):
         made.observe_request(f"M{number}", f"/{number}", 400 + number % 5, 0.001)
@@ -317,7 +298,7 @@ def test_the_page_is_served(controller):
 
 
 def test_the_interface_says_what_was_asked_of_it():
-    controller = crowd.crowded()
+    controller = full_controller.full_controller()
     application = page(controller, controller.metrics)
     before = controller.metrics.render("")[0]
     assert b"/v1/switches" not in before
@@ -342,4 +323,4 @@ def test_a_fault_is_a_problem_document_and_in_the_log(controller, caplog):
     assert "secret" in caplog.text
 
 
-EMPTY = Metrics(crowd.of(Site(Obedient(), agent=False)).state)
+EMPTY = Metrics(full_controller.of(Site(Obedient(), agent=False)).state)

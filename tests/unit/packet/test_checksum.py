@@ -8,15 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairq_ryu.packet import checksum
-
-
-def word_sum(data: bytes) -> int:
-    """With end-around carry, as RFC 1071 section 1 describes it."""
-    total = 0
-    for (word,) in struct.iter_unpack("!H", data + b"\0" * (len(data) % 2)):
-        total += word
-        total = (total & 0xFFFF) + (total >> 16)
-    return total
+from tests.support.checksum import word_sum
 
 
 def test_the_example_of_rfc_1071():

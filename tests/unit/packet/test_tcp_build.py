@@ -12,6 +12,7 @@ from ryu.lib.packet import ipv4, ipv6, packet, tcp, vlan
 
 from fairq_ryu.model import FlowKey
 from fairq_ryu.packet import checksum, parse, tcp_build
+from tests.support.checksum import word_sum
 
 SENDER, RECEIVER = "02:00:00:00:00:01", "02:00:00:00:00:02"
 DATA4 = FlowKey("10.0.0.1", "10.0.0.2", 33000, 5001)
@@ -38,15 +39,6 @@ def link(key: FlowKey = DATA4, tags: tuple[int, ...] = ()) -> tcp_build.Addressi
 def made(answer: bytes | tcp_build.Refusal) -> bytes:
     assert isinstance(answer, bytes), answer
     return answer
-
-
-def word_sum(data: bytes) -> int:
-    """RFC 1071, word by word with end-around carry."""
-    total = 0
-    for (word,) in struct.iter_unpack("!H", data + b"\0" * (len(data) % 2)):
-        total += word
-        total = (total & 0xFFFF) + (total >> 16)
-    return total
 
 
 def assert_checksums(frame: bytes, tags: int, version: int) -> None:

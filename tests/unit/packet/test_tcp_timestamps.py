@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ryu.lib.packet import ethernet, ipv4, ipv6, packet, tcp, vlan
 
 from fairq_ryu.packet import parse, tcp_timestamps
-from tests.unit.packet.test_tcp_build import word_sum
+from tests.support.checksum import word_sum
 
 HEAD = b"\x01\x01"  # NOP, NOP: as most stacks have it
 

@@ -31,7 +31,7 @@ from fairq_ryu.policies.droptail import DropTail
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.fairq import FairQ
 from fairq_ryu.policies.governed_port import REST_AFTER_FAILURE
-from tests.unit.fakes import info
+from tests.support.fakes import info
 
 LEASE = 2.0
 PORT, OTHER = PortKey(1, 1), PortKey(1, 2)

@@ -29,7 +29,7 @@ from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.fixed import Fixed
 from fairq_ryu.policies.governed_port import NO_THRESHOLDS, REST_AFTER_FAILURE
 from fairq_ryu.policies.parts.deadline_table import GifTable
-from tests.unit.fakes import info
+from tests.support.fakes import info
 
 LEASE = 2.0
 EDGE, UPLINK, OTHER = PortKey(1, 1), PortKey(1, 2), PortKey(2, 1)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fairq_ryu.model import LARGEST_WINDOW, NO_WINDOWS, FlowKey, QueueSample, WindowPlan
 from fairq_ryu.policies.fairq import FairQParameters, FairQPort
-from tests.unit.fakes import info
+from tests.support.fakes import info
 
 FLOW = FlowKey("10.0.0.1", "10.0.0.2", 1000, 80)
 LIMIT, RATE = 100_000, 25_000_000

@@ -12,7 +12,7 @@ import pytest
 from fairq_ryu.model import NO_WINDOWS, Announcement, Congestion, FlowKey, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import PortLaw
 from fairq_ryu.policies.governed_port import GovernedPort
-from tests.unit.fakes import info
+from tests.support.fakes import info
 
 LEASE = 2.0
 FLOWS = {name: FlowKey("10.0.0.1", "10.0.0.2", 80, place) for place, name in enumerate("abc")}

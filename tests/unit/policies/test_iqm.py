@@ -15,7 +15,7 @@ from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.iqm import Iqm, IqmParameters, IqmPort
 from fairq_ryu.policies.parts import half_open
 from fairq_ryu.policies.parts.half_open import FORGET_AFTER, HalfOpenLimiter
-from tests.unit.fakes import info
+from tests.support.fakes import info
 
 LIMIT = 125_000
 PORT, AGGREGATOR, ATTACKER = PortKey(1, 1), PortKey(1, 1), PortKey(2, 7)

@@ -19,7 +19,7 @@ from fairq_ryu.policies.base import Display, PortLaw
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.law_adapter import adapted, takes_announcements
 from fairq_ryu.policies.parts.deadline_table import GifTable
-from tests.unit.fakes import info
+from tests.support.fakes import info
 
 PORT = PortKey(1, 1)
 FLOW = FlowKey("10.0.0.1", "10.0.0.2", 80, 1000)

@@ -27,7 +27,7 @@ from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.parts.rtt import MeanRtt
 from fairq_ryu.policies.rsed import Rsed
 from fairq_ryu.policies.sed import Sed, SedParameters, SedPort
-from tests.unit.fakes import info
+from tests.support.fakes import info
 
 LIMIT, RATE = 125_000, 25_000_000
 K = 31_250

@@ -8,7 +8,7 @@ from fairq_ryu.config.loader import Config
 from fairq_ryu.policies.droptail import DropTail
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.sed import Sed
-from tests.unit.fluid import Bottleneck, Transfer
+from tests.support.fluid_model import Bottleneck, Transfer
 
 LEASE = 2.0
 GIGABIT = 125_000_000

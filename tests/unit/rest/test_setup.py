@@ -3,7 +3,7 @@
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.rest.setup import Peaks
-from tests.unit.control.test_agents import link
+from tests.support.agent_link import agent_link
 
 
 def read(agent: AgentLink, *peaks: int) -> None:
@@ -17,7 +17,7 @@ def shown(agent: AgentLink, peaks: Peaks, now: float) -> int:
 
 
 def test_the_live_state_has_the_longest_queue_since_the_state_before():
-    agent = link()
+    agent = agent_link()
     peaks = Peaks({5: agent})
     read(agent, 900, 50)
     assert shown(agent, peaks, 10.0) == 50  # nobody has looked before: who knows when the 900 was

@@ -16,13 +16,6 @@ from fairq_ryu.ryu_compat.batched_io import SendQueue, SwitchConnection
 from tests.fuzz import messages, targets
 
 
-@pytest.fixture
-def said(monkeypatch) -> list[str]:
-    lines: list[str] = []
-    monkeypatch.setattr(switch_listener.PEER_LOG, "warning", lambda _peer, text: lines.append(text))
-    return lines
-
-
 @pytest.fixture(autouse=True)
 def _empty(monkeypatch):
     monkeypatch.setattr(switch_listener, "CONNECTIONS", switch_listener.ConnectionRegistry())
@@ -80,7 +73,7 @@ def test_a_connection_sends_every_byte_in_order_and_few_times():
 
 
 @pytest.mark.parametrize(("bound", "value"), [("MAX_UNSENT_BYTES", 1000), ("MAX_UNSENT", 10)])
-def test_a_peer_that_does_not_read_costs_its_own_connection(monkeypatch, said, bound, value):
+def test_a_peer_that_does_not_read_costs_its_own_connection(monkeypatch, peer_warnings, bound, value):
     """Nobody waits for it: there is no other greenlet here that could let a sender go on."""
     monkeypatch.setattr(batched_io, bound, value)
     sink = Sink()
@@ -89,13 +82,15 @@ def test_a_peer_that_does_not_read_costs_its_own_connection(monkeypatch, said, b
     while switch.send(bytes(100)):
         sent += 1
     assert sent == 10
-    assert said == [f"test:1: it does not read: {1100} bytes in 11 messages are queued; connection closed"]
+    assert peer_warnings == [
+        f"test:1: it does not read: {1100} bytes in 11 messages are queued; connection closed"
+    ]
     assert sink.shut
     assert not switch.send(b"more")
-    assert len(said) == 1
+    assert len(peer_warnings) == 1
 
 
-def test_a_peer_that_takes_nothing_in_for_long(said):
+def test_a_peer_that_takes_nothing_in_for_long(peer_warnings):
     class Stuck(Sink):
         def sendall(self, data: bytes) -> None:
             raise TimeoutError
@@ -104,7 +99,7 @@ def test_a_peer_that_takes_nothing_in_for_long(said):
     switch = SwitchConnection(sink, ("test", 1))
     switch.send(b"data")
     switch._send_loop()
-    assert said == ["test:1: it has read nothing for 5 s; connection closed"]
+    assert peer_warnings == ["test:1: it has read nothing for 5 s; connection closed"]
     assert sink.shut
     assert not switch.send(b"more")
 
@@ -135,7 +130,7 @@ def receive(
     return sink, switch, brick
 
 
-def test_pieces_and_heaps_are_the_same_to_it(said):
+def test_pieces_and_heaps_are_the_same_to_it(peer_warnings):
     barrier = messages.message(ofp.OFPT_BARRIER_REPLY)
     stream = barrier * 3 + messages.from_switch()["packet-in-syn"]
     expected = ["EventOFPBarrierReply"] * 3 + ["EventOFPPacketIn"]
@@ -144,7 +139,7 @@ def test_pieces_and_heaps_are_the_same_to_it(said):
         sink, _, brick = receive(*pieces, state=MAIN_DISPATCHER)
         assert brick.seen[:4] == expected
         assert sink.closed
-    assert said == []
+    assert peer_warnings == []
 
 
 def test_a_peer_that_floods_does_not_have_the_controller_for_itself(monkeypatch):
@@ -166,11 +161,11 @@ def test_a_peer_that_floods_does_not_have_the_controller_for_itself(monkeypatch)
     assert len(turns) > 2 * heap
 
 
-def test_what_is_malformed_is_one_line_with_peer_and_switch(said):
+def test_what_is_malformed_is_one_line_with_peer_and_switch(peer_warnings):
     sink, switch, brick = receive(
         messages.message(ofp.OFPT_BARRIER_REPLY) + b"\4\25\0\7\0\0\0\0" * 5, state=MAIN_DISPATCHER
     )
-    assert said == [
+    assert peer_warnings == [
         "test:1: malformed BARRIER_REPLY: length 7 in the header, less than the header's own 8 bytes;"
         " connection closed"
     ]
@@ -180,14 +175,16 @@ def test_what_is_malformed_is_one_line_with_peer_and_switch(said):
     assert str(switch) == "test:1 (switch 000000000000f022)"
 
 
-def test_what_ryu_cannot_decode_is_one_line_too(said):
+def test_what_ryu_cannot_decode_is_one_line_too(peer_warnings):
     data = messages.message(
         ofp.OFPT_PACKET_IN, bytes(16) + struct.pack("!HHIB3x", 1, 9, 0x80000001, 1) + bytes(10)
     )
     _, _, brick = receive(data * 3, state=MAIN_DISPATCHER)
     assert brick.seen == []
-    assert len(said) == 1
-    assert said[0].startswith("test:1: PACKET_IN cannot be decoded: Exception: Unexpected OXM payload length")
+    assert len(peer_warnings) == 1
+    assert peer_warnings[0].startswith(
+        "test:1: PACKET_IN cannot be decoded: Exception: Unexpected OXM payload length"
+    )
 
 
 class Clock:
@@ -217,17 +214,17 @@ class Slow(Sink):
 
 
 @pytest.mark.parametrize("piece", [None, messages.message(ofp.OFPT_ECHO_REQUEST)])
-def test_a_handshake_has_an_end(monkeypatch, said, piece):
+def test_a_handshake_has_an_end(monkeypatch, peer_warnings, piece):
     """Whether the peer is silent or talks of other things."""
     clock = Clock(monkeypatch, 5.0)
     switch = SwitchConnection(Slow(clock.pieces(*[piece] * 9)), ("test", 1))
     switch.ofp_brick = Brick()
     switch._recv_loop()
-    assert said == ["test:1: no complete handshake after 10 s; connection closed"]
+    assert peer_warnings == ["test:1: no complete handshake after 10 s; connection closed"]
     assert clock.now == 115
 
 
-def test_half_a_message_has_an_end(monkeypatch, said):
+def test_half_a_message_has_an_end(monkeypatch, peer_warnings):
     """However busily the rest of it comes, a byte at a time."""
     clock = Clock(monkeypatch, 1.0)
     echo = messages.message(ofp.OFPT_ECHO_REQUEST, bytes(1000))
@@ -236,16 +233,16 @@ def test_half_a_message_has_an_end(monkeypatch, said):
     switch.ofp_brick = Brick()
     switch.set_state(MAIN_DISPATCHER)
     switch._recv_loop()
-    assert said == ["test:1: incomplete message after 10 s; connection closed"]
+    assert peer_warnings == ["test:1: incomplete message after 10 s; connection closed"]
     assert clock.now == 100 + 2 + 12
 
 
-def test_a_connected_switch_may_be_silent(monkeypatch, said):
+def test_a_connected_switch_may_be_silent(monkeypatch, peer_warnings):
     clock = Clock(monkeypatch, 5.0)
     switch = SwitchConnection(Slow(clock.pieces(*[None] * 50)), ("test", 1))
     switch.set_state(MAIN_DISPATCHER)
     switch._recv_loop()
-    assert said == []
+    assert peer_warnings == []
 
 
 def test_echoes_are_not_kept_for_who_does_not_read(monkeypatch):
@@ -273,7 +270,7 @@ def test_echoes_are_not_kept_for_who_does_not_read(monkeypatch):
         (messages.from_switch()["hello-1.0"], "it does not offer OpenFlow 1.3"),
     ],
 )
-def test_a_handshake_goes_one_way(said, stream, reason):
+def test_a_handshake_goes_one_way(peer_warnings, stream, reason):
     target = targets.ControllerTarget()
     assert reason in target_line(target, stream)
 

@@ -9,7 +9,7 @@ from ryu.ofproto import ofproto_parser
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.ryu_compat import experimenter_multipart
-from tests.unit.fakes import FakeDatapath
+from tests.support.fakes import FakeDatapath
 
 experimenter_multipart.register()
 

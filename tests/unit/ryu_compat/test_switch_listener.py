@@ -15,13 +15,6 @@ from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 from fairq_ryu.ryu_compat.switch_listener import ConnectionRegistry, Refused, host_of, peer_of
 
 
-@pytest.fixture
-def said(monkeypatch) -> list[str]:
-    lines: list[str] = []
-    monkeypatch.setattr(switch_listener.PEER_LOG, "warning", lambda _peer, text: lines.append(text))
-    return lines
-
-
 class Switch:
     """As much of a connection as the registry uses."""
 
@@ -43,7 +36,7 @@ class Switch:
             }
 
 
-def test_a_newcomer_does_not_displace_a_switch_that_answers(said):
+def test_a_newcomer_does_not_displace_a_switch_that_answers(peer_warnings):
     registry = ConnectionRegistry()
     present, newcomer = Switch(1), Switch(2)
     registry.claim(present, 7)
@@ -56,7 +49,7 @@ def test_a_newcomer_does_not_displace_a_switch_that_answers(said):
     assert present.reasons == []
 
 
-def test_a_switch_that_has_gone_without_a_word_makes_room(said):
+def test_a_switch_that_has_gone_without_a_word_makes_room(peer_warnings):
     registry = ConnectionRegistry()
     gone, anew = Switch(1, alive=False, registry=registry), Switch(2)
     registry.claim(gone, 7)
@@ -65,7 +58,7 @@ def test_a_switch_that_has_gone_without_a_word_makes_room(said):
     assert registry.by_dpid == {7: anew}
 
 
-def test_the_former_connection_is_over_before_the_next_begins(monkeypatch, said):
+def test_the_former_connection_is_over_before_the_next_begins(monkeypatch, peer_warnings):
     monkeypatch.setattr(switch_listener, "ANSWER_TIME", 0.05)
     registry = ConnectionRegistry()
     stuck = Switch(1, alive=False)  # it ends, and does not come to its end
@@ -91,7 +84,7 @@ def enter(registry: ConnectionRegistry, host: str, number: int) -> Any:
     return switch
 
 
-def test_the_oldest_of_an_address_makes_room(monkeypatch, said):
+def test_the_oldest_of_an_address_makes_room(monkeypatch, peer_warnings):
     monkeypatch.setattr(switch_listener, "MAX_PENDING_PER_HOST", 3)
     registry = ConnectionRegistry()
     other = enter(registry, "10.0.0.9", 1)
@@ -102,7 +95,7 @@ def test_the_oldest_of_an_address_makes_room(monkeypatch, said):
     assert not any(each.reasons for each in [other, *rest])
 
 
-def test_the_oldest_of_all_makes_room(monkeypatch, said):
+def test_the_oldest_of_all_makes_room(monkeypatch, peer_warnings):
     monkeypatch.setattr(switch_listener, "MAX_PENDING", 3)
     registry = ConnectionRegistry()
     first, *rest = [enter(registry, f"10.0.0.{number}", number) for number in range(4)]
@@ -110,16 +103,16 @@ def test_the_oldest_of_all_makes_room(monkeypatch, said):
     assert not any(each.reasons for each in rest)
 
 
-def test_the_number_of_connections_is_limited(said):
+def test_the_number_of_connections_is_limited(peer_warnings):
     registry = ConnectionRegistry()
     registry.max_connections = 2
     for number in range(2):
         enter(registry, "10.0.0.1", number)
     assert not registry.admit(("10.0.0.1", 5))
-    assert said == ["10.0.0.1:5: 2 connections are the limit; refused"]
+    assert peer_warnings == ["10.0.0.1:5: 2 connections are the limit; refused"]
 
 
-def test_accept_may_fail(monkeypatch, said):
+def test_accept_may_fail(monkeypatch, peer_warnings):
     """Without a file descriptor left, Ryu's own server ends for good."""
     monkeypatch.setattr(switch_listener, "_ACCEPT_RETRY", 0)
     served: list[Any] = []
@@ -142,7 +135,7 @@ def test_accept_may_fail(monkeypatch, said):
                 break
         hub.kill(loop)
     assert len(served) == 1
-    assert said[0] == "accept failed: Too many open files; will try again"
+    assert peer_warnings[0] == "accept failed: Too many open files; will try again"
     real.close()
     assert switch_listener.CONNECTIONS.accepted == {}
 

@@ -1,9 +1,11 @@
-"""Which policies `fairq run` takes, and which app runs each."""
+"""Which policies and networks `fairq run` takes, and which app runs each policy."""
 
 from importlib.metadata import EntryPoint
 
 import pytest
 
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import scenario
 from fairq_ryu.experiments.measure import machine
 
 GROUP = "fairq_ryu.policies"
@@ -41,3 +43,24 @@ def test_a_name_of_ours_stays_ours(installed):
     for points in ((ours, theirs), (theirs, ours)):
         installed(*points, apps={"fairq_ryu.apps.fairq", "fairq_ryu.apps.policy"})
         assert machine.app_of("fairq") == "fairq_ryu.apps.fairq"
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "loops"),
+    [
+        ("incast", {}, False),
+        ("incast-dumbbell", {}, False),
+        ("incast-leafspine", {}, True),
+        ("incast-leafspine", {"spines": "1"}, False),
+        ("incast-fattree", {}, True),
+        ("incast-fattree", {"k": "2", "senders": "1"}, False),
+    ],
+)
+def test_a_bare_network_with_loops_is_refused(name, overrides, loops):
+    chosen = scenario.load(name, overrides)
+    machine.check_loops(chosen, ["droptail"])
+    if loops:
+        with pytest.raises(UserError, match="'bare' cannot run on topology"):
+            machine.check_loops(chosen, ["droptail", "bare"])
+    else:
+        machine.check_loops(chosen, ["bare"])

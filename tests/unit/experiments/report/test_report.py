@@ -14,7 +14,7 @@ from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
 from fairq_ryu.experiments.workloads.deadlines import figures as deadlines
 from fairq_ryu.experiments.workloads.fanin import figures as fanin
 from fairq_ryu.experiments.workloads.incast import pictures
-from tests.unit.experiments.report.test_result import once
+from tests.support.results import once
 
 STORED = Path(__file__).parents[3] / "data" / "result.json"
 

@@ -4,11 +4,7 @@ import pytest
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.report import result
-
-
-def once(policies):
-    """A single repetition."""
-    return [{"order": [each["policy"] for each in policies], "floor": None, "policies": policies}]
+from tests.support.results import once
 
 
 def policy(name, p99, rto, goodput, mean_bytes=None):

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairq_ryu.experiments.workloads.deadlines import figures
-from tests.unit.experiments.workloads.common.test_outcomes import came
+from tests.support.results import outcome
 
 SECOND = 10**9
 
@@ -48,9 +48,9 @@ def run(*flows, endless=()):
 def test_runs_with_deadlines_add_up():
     summed = figures.deadlines_figures(
         [
-            run(came(100, 0.3), came(900, 0.8, retrans=4), endless=[(50, 10)]),
-            run(came(200, 0.3), came(None, 0.8, rto=2), endless=[(70, 300)]),
-            run(came(150, 0.3), came(700, 0.8), endless=[(60, 20)]),
+            run(outcome(100, 0.3), outcome(900, 0.8, retrans=4), endless=[(50, 10)]),
+            run(outcome(200, 0.3), outcome(None, 0.8, rto=2), endless=[(70, 300)]),
+            run(outcome(150, 0.3), outcome(700, 0.8), endless=[(60, 20)]),
         ],
         announced=6,
     )
@@ -63,7 +63,7 @@ def test_runs_with_deadlines_add_up():
 
 
 def test_runs_without_endless_flows_and_counters_say_so():
-    summed = figures.deadlines_figures([run(came(100, rto=None))], 0)
+    summed = figures.deadlines_figures([run(outcome(100, rto=None))], 0)
     assert (
         summed["rto_timeouts"] is summed["endless_goodput_mbit"] is summed["endless_longest_gap_ms"] is None
     )

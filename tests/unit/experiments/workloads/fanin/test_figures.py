@@ -2,13 +2,13 @@ import pytest
 
 from fairq_ryu.experiments.report import result
 from fairq_ryu.experiments.workloads.fanin import figures
-from tests.unit.experiments.workloads.common.test_outcomes import came
+from tests.support.results import outcome
 
 
 def test_rounds_add_up():
     made = [
-        [came(10, 0.02, rto=1, retrans=2), came(30, 0.02)],
-        [came(20, 0.02), came(None, 0.02, retrans=5, rto=3)],
+        [outcome(10, 0.02, rto=1, retrans=2), outcome(30, 0.02)],
+        [outcome(20, 0.02), outcome(None, 0.02, retrans=5, rto=3)],
     ]
     summed = figures.rounds_figures(made, namespace_timeouts=99, timeout_s=1)
     assert (summed["flows"], summed["unfinished"], summed["errors"]) == (4, 1, {"timeout": 1})
@@ -19,7 +19,7 @@ def test_rounds_add_up():
 
 
 def test_old_kernels_fall_back_to_the_namespace():
-    summed = figures.rounds_figures([[came(10, rto=None)]], 7, 1)
+    summed = figures.rounds_figures([[outcome(10, rto=None)]], 7, 1)
     assert (summed["rto_timeouts"], summed["rto_source"], summed["deadlines"]) == (7, "namespace", 0)
 
 

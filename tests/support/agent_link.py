@@ -1,0 +1,12 @@
+"""A controller's record of an agent whose queues have limits."""
+
+from fairq_ryu.channel import oxm
+from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.control.agents import AgentLink
+from tests.support.fakes import FakeSwitch
+
+
+def agent_link(*limits: int, govern_all: bool = False) -> AgentLink:
+    made = AgentLink(FakeSwitch(oxm.agent_dpid(5)), govern_all)
+    made.depths = {n: QueueDepth(n, 0, 0, 0, limit, 0, 0, 0, 0) for n, limit in enumerate(limits, 1)}
+    return made

@@ -1,0 +1,117 @@
+"""A controller whose tables have something in every place, without Ryu: what tests of the metrics look at."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+from ryu.lib import hub
+
+from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.config.loader import Config
+from fairq_ryu.control.counters import Counts
+from fairq_ryu.control.events import Kind, Occurrence
+from fairq_ryu.control.port_traffic import PortTrafficTable
+from fairq_ryu.control.state import ControllerState
+from fairq_ryu.fabric.deadlines.request import Request
+from fairq_ryu.fabric.topology.paths import Assigned
+from fairq_ryu.metrics.exporter import Metrics
+from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, WindowPlan
+from fairq_ryu.policies.choice import choose
+from fairq_ryu.rest.streams import Streams
+from tests.support.flownet import BACK, KEY, A, B, C
+from tests.support.site import LIMIT, Site, state
+
+QUEUE, PEAK, DROPS, RATE = 40_000, 90_000, 7, 25_000_000
+ROUND_TRIP, LATE = 0.0007, 0.0042
+TX, RX = 123_456_789, 4321
+
+
+def of(site: Site) -> Any:
+    """What the metrics read of a controller."""
+    streams = Streams()
+    state = ControllerState(
+        fabric=site.fabric,
+        flows=site.flows,
+        windows=site.windows,
+        counts=Counts(),
+        traffic=PortTrafficTable(),
+        history=streams.history,
+        event_queue=hub.Queue(128),
+        open_streams=lambda: len(streams),
+    )
+    return SimpleNamespace(
+        state=state,
+        streams=streams,
+        fabric=site.fabric,
+        flows=site.flows,
+        windows=site.windows,
+        counts=state.counts,
+        traffic=state.traffic,
+        events=state.event_queue,
+    )
+
+
+def full_controller() -> Any:
+    """A bridge with an agent and another without; RSED with congestion, flows, a deadline and losses; IQM at
+    one port.
+    """
+    iqm = choose("iqm", Config()).default
+    site = Site(choose("rsed", Config()).default, (("s1-eth3", iqm),))
+    controller = of(site)
+    now = time.monotonic()
+    site.fabric.hosts.seen("02:00:00:00:00:0a", A, KEY.src)
+    site.fabric.topology.add_switch(2, [(1, True)], now)
+    link, site.fabric.names[PortKey(2, 1)] = site.link, 's2-"eth1"'
+    meter = SimpleNamespace(band_stats=[SimpleNamespace(packet_band_count=11)])
+    site.fabric.copy_meters.counted(site.bridge, [meter])
+    site.fabric.repins = 2
+
+    site.windows.announce(Request(KEY.src, KEY.dst, KEY.dport, size=9_000_000, deadline=5.0), now)
+    site.open(now=now)
+    site.windows.name_ports(now)
+    count = SimpleNamespace(port_no=B.port, duration_sec=9, duration_nsec=0, tx_bytes=TX, rx_bytes=RX)
+    controller.traffic.counted(1, [count])
+    for port in (A, B, C):
+        record = QueueDepth(port.port, 1, QUEUE, PEAK, LIMIT, RATE, DROPS, 5_000_000_000, 10**9)
+        site.windows.queues_read(link, [record], now)
+    site.windows.threshold_crossed(link, CongestionNotice(B.port, Congestion.CNG, QUEUE, 10**9), now)
+    site.windows.port_flows_reported(link, B.port, [], now)
+    controller.streams.add(Occurrence(Kind.CNG, "", B))
+    controller.streams.add(Occurrence(Kind.CNG, "", B))  # told later, counted now
+    controller.streams.add(Occurrence(Kind.LOSS, "", B, times=7))
+    engine = site.windows.engine
+    engine.progressed(B, {KEY: FlowProgress(1000, 2000, 0.001, True)}, now)
+    # One of each kind of plan, whatever the laws want.
+    engine._ports[A].plan = WindowPlan(pool=50_000, flows={BACK: 3000})
+    engine._ports[B].plan = WindowPlan(window=6000)
+    site.windows.packet_dropped(B, b"\0" * 60, 60, now)
+    site.windows.injector.counts.update({"wake": 3, "dupack": 1, "dupack: addresses not known": 2})
+    site.windows.segments_reported([state(KEY)], now)
+    site.fabric.paths._keep(Assigned(KEY, A, B, ((A, B),), True))
+    link.flows_unscaled = 4
+
+    link.request_queues(now)
+    link.queue_reply_complete(now + ROUND_TRIP)
+    controller.counts.loop_delay.observe(LATE)
+    controller.counts.packet_ins["tcp"] += 5
+    controller.metrics = Metrics(controller.state)
+    controller.metrics.observe_request("GET", "/v1/ports", 200, 0.003)
+    return controller
+
+
+def rules_said(controller: Any) -> dict[Any, int]:
+    """The rules that the agent has been told and that were not taken back, by their match."""
+    standing: dict[Any, int] = {}
+    for dpid, message in controller.windows.links[1].datapath.log:
+        if type(message).__name__ == "OFPFlowMod" and dpid == controller.windows.links[1].datapath.id:
+            standing[str(message.match)] = message.command == 0
+    return standing
+
+
+def flow_words() -> set[str]:
+    """What must not be a label: addresses and ports of flows."""
+    keys: tuple[FlowKey, ...] = (KEY, BACK)
+    return {key.src for key in keys} | {f'"{key.sport}"' for key in keys}

@@ -1,0 +1,238 @@
+"""The Grafana dashboard, and the expressions in the docs, against a scrape: no metric or label is made up."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import promql_parser
+import pytest
+import yaml
+
+from fairq_ryu.metrics.exporter import FAMILIES
+from tests.support import full_controller
+from tests.support.documents import blocks, read, rows
+from tests.support.scrape import names_of, scrape
+
+ROOT = Path(__file__).resolve().parents[3]
+DASHBOARD = json.loads((ROOT / "docs/grafana/fairq.json").read_text(encoding="utf-8"))
+# What Prometheus adds to all that it scrapes.
+ADDED = {"job", "instance"}
+# Grafana puts these in; variables of its own stand in quotes.
+GLOBALS = {"$__rate_interval": "1m", "$__range": "15m"}
+VARIABLES = {each["name"]: each for each in DASHBOARD["templating"]["list"]}
+PANELS = DASHBOARD["panels"]
+ROWS = [panel for panel in PANELS if panel["type"] == "row"]
+GRAPHS = [panel for panel in PANELS if panel["type"] != "row"]
+QUERIES = [(panel, target) for panel in GRAPHS for target in panel["targets"]]
+RULES = [
+    rule
+    for text in blocks(read("docs/metrics.md"), "yaml")
+    for group in yaml.safe_load(text).get("groups", [])
+    for rule in group["rules"]
+]
+COUNTERS = {name for f in FAMILIES if f.kind in ("counter", "histogram") for name in names_of(f)}
+COUNTERS |= {"process_cpu_seconds_total"}
+
+
+@pytest.fixture(scope="module")
+def there() -> dict[str, set[str]]:
+    """The labels of each metric of a scrape."""
+    controller = full_controller.full_controller()
+    return {
+        name: {label for sample in samples for label in sample.labels} | ADDED
+        for name, samples in scrape(controller).items()
+    }
+
+
+def parts(node: Any) -> Iterator[Any]:
+    """All expressions in one, itself first."""
+    yield node
+    for name in ("expr", "lhs", "rhs", "vector_selector", "param"):
+        inner = getattr(node, name, None)
+        if inner is not None:
+            yield from parts(inner)
+    for inner in getattr(node, "args", None) or []:
+        yield from parts(inner)
+
+
+def parse(expression: str) -> Any:
+    for name, value in GLOBALS.items():
+        expression = expression.replace(name, value)
+    return promql_parser.parse(expression)
+
+
+def labels_left(node: Any, there: dict[str, set[str]]) -> set[str]:
+    """The labels that the result of an expression has."""
+    match node:
+        case promql_parser.VectorSelector():
+            return there[node.name]
+        case promql_parser.AggregateExpr():
+            inner = labels_left(node.expr, there)
+            if node.modifier is None:
+                return set()
+            named = set(node.modifier.labels)
+            assert named <= inner | {"le"}, node
+            return named
+        case promql_parser.BinaryExpr():
+            # With "on", set operations keep the left side, and others what both are matched by.
+            left, right = labels_left(node.lhs, there), labels_left(node.rhs, there)
+            on = node.modifier.matching if node.modifier is not None else None
+            if on is not None:
+                assert set(on.labels) <= left & right, node
+                return left if str(node.op) in ("and", "unless", "or") else set(on.labels)
+            return right if isinstance(node.lhs, promql_parser.NumberLiteral) else left
+        case promql_parser.Call():
+            found = set().union(*(labels_left(argument, there) for argument in node.args))
+            return found - {"le"} if node.func.name == "histogram_quantile" else found
+    for name in ("expr", "vector_selector"):
+        if hasattr(node, name):
+            return labels_left(getattr(node, name), there)
+    return set()
+
+
+def check(expression: str, there: dict[str, set[str]]) -> Any:
+    """Every metric is there with the labels it is asked for, and counters are asked for their growth."""
+    root = parse(expression)
+    names = set()
+    for node in parts(root):
+        if isinstance(node, promql_parser.VectorSelector):
+            assert node.name in there, f"there is no metric {node.name}: {expression}"
+            names.add(node.name)
+            asked = {matcher.name for matcher in node.matchers.matchers}
+            assert asked <= there[node.name], f"{node.name} has no label {asked - there[node.name]}"
+    for node in parts(root):
+        if isinstance(node, promql_parser.Call) and node.func.name in ("rate", "increase", "irate"):
+            (inner,) = node.args
+            assert inner.vector_selector.name in COUNTERS, expression
+    rated = [n.vector_selector.name for n in parts(root) if isinstance(n, promql_parser.MatrixSelector)]
+    plain = [n.name for n in parts(root) if isinstance(n, promql_parser.VectorSelector)]
+    for name in COUNTERS & names:
+        assert plain.count(name) == rated.count(name), f"{name} is a counter: ask for its rate"
+    labels_left(root, there)
+    return root
+
+
+# The dashboard
+
+
+@pytest.mark.parametrize(("panel", "target"), QUERIES, ids=[f"{p['id']}{t['refId']}" for p, t in QUERIES])
+def test_a_query_finds_its_metrics_and_its_legend_its_labels(panel, target, there):
+    root = check(target["expr"], there)
+    legend = set(re.findall(r"{{\s*(\w+)\s*}}", target["legendFormat"]))
+    assert legend <= labels_left(root, there), panel["title"]
+    assert target["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+    for name in re.findall(r"\$(?!__)\{?(\w+)", target["expr"]):
+        assert name in VARIABLES
+
+
+def test_every_metric_is_shown_somewhere(there):
+    shown = {
+        node.name
+        for _, target in QUERIES
+        for node in parts(parse(target["expr"]))
+        if isinstance(node, promql_parser.VectorSelector)
+    }
+    missing = [f.name for f in FAMILIES if not shown & set(names_of(f))]
+    assert missing == []
+
+
+def test_it_is_what_grafana_reads():
+    assert DASHBOARD["id"] is None, "an id is the database's"
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", DASHBOARD["uid"])
+    assert DASHBOARD["title"] and DASHBOARD["schemaVersion"] == 42
+    ids = [panel["id"] for panel in PANELS]
+    assert all(isinstance(each, int) and each > 0 for each in ids) and len(set(ids)) == len(ids)
+    assert {panel["type"] for panel in PANELS} <= {"row", "timeseries", "stat", "state-timeline", "table"}
+    for panel in GRAPHS:
+        assert panel["title"] and panel["targets"]
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+        references = [target["refId"] for target in panel["targets"]]
+        assert len(set(references)) == len(references)
+        assert panel["fieldConfig"]["defaults"].get("unit") or panel["type"] in ("state-timeline", "table")
+    assert all(not row["panels"] and row["collapsed"] is False for row in ROWS)
+
+
+def test_panels_stand_side_by_side():
+    for panel in PANELS:
+        at = panel["gridPos"]
+        assert at.keys() == {"h", "w", "x", "y"} and min(at.values()) >= 0
+        assert at["h"] >= 1 and at["w"] >= 1 and at["x"] + at["w"] <= 24, panel["title"]
+    for one, other in itertools.combinations(PANELS, 2):
+        a, b = one["gridPos"], other["gridPos"]
+        apart = (
+            a["x"] + a["w"] <= b["x"]
+            or b["x"] + b["w"] <= a["x"]
+            or a["y"] + a["h"] <= b["y"]
+            or b["y"] + b["h"] <= a["y"]
+        )
+        assert apart, (one["title"], other["title"])
+
+
+def test_the_data_source_is_whatever_prometheus_there_is(there):
+    assert VARIABLES["datasource"]["type"] == "datasource"
+    assert VARIABLES["datasource"]["query"] == "prometheus"
+    asked = [each for each in VARIABLES.values() if each["type"] == "query"]
+    assert asked
+    for each in asked:
+        assert each["datasource"]["uid"] == "${datasource}"
+        found = re.fullmatch(r"label_values\((.+), (\w+)\)", each["query"]["query"])
+        assert found and each["definition"] == each["query"]["query"]
+        root = check(found[1], there)
+        assert found[2] in labels_left(root, there)
+
+
+# The docs
+
+
+def test_the_table_of_metrics_is_the_code_s():
+    found = [row for row in rows(read("docs/metrics.md")) if row[0].startswith("`fairq_")]
+    expected = [
+        [f"`{f.name}`", f.kind, ", ".join(f"`{label}`" for label in f.labels), f.help] for f in FAMILIES
+    ]
+    assert found == expected
+
+
+def test_every_metric_that_the_page_names_is_there(there):
+    for name in re.findall(r"\b(?:fairq|process)_[a-z_]+\b", read("docs/metrics.md")):
+        assert name in there or name in {f.name for f in FAMILIES} | {"fairq_ryu", "fairq_", "process_"}, name
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule["alert"] for rule in RULES])
+def test_an_alert_finds_its_metrics(rule, there):
+    root = check(rule["expr"], there)
+    said = set(re.findall(r"\$labels\.(\w+)", json.dumps(rule.get("annotations", {}))))
+    assert said <= labels_left(root, there)
+
+
+def test_there_are_alerts_and_a_scrape_config():
+    assert len(RULES) >= 5
+    (config,) = [
+        document
+        for text in blocks(read("docs/metrics.md"), "yaml")
+        if "scrape_configs" in (document := yaml.safe_load(text))
+    ]
+    (job,) = config["scrape_configs"]
+    assert job["static_configs"][0]["targets"] == ["127.0.0.1:8080"]
+    assert job.get("metrics_path", "/metrics") == "/metrics"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "fairq_port_queue_byte",
+        'fairq_port_queue_bytes{flow="1"}',
+        "rate(fairq_port_queue_bytes[1m])",
+        "fairq_packet_ins_total",
+        "sum by (flow) (fairq_flows)",
+        "fairq_flows + on (dpid) fairq_rules",
+        "sum(fairq_flows",
+    ],
+)
+def test_the_check_would_notice(wrong, there):
+    with pytest.raises((AssertionError, ValueError)):
+        check(wrong, there)

@@ -1,0 +1,33 @@
+"""The topologies of stored scenarios: one bottleneck, and uplinks with the rates that the scenario sets."""
+
+from collections import Counter
+
+import pytest
+
+from fairq_ryu.experiments import scenario
+from fairq_ryu.experiments.testbed import make_topology
+from tests.support.topologies import neighbours, queues
+
+
+@pytest.mark.parametrize("name", [name for name in scenario.names() if name.startswith("incast")])
+def test_the_bottleneck_of_a_stored_scenario_is_its_only_queue(name):
+    chosen = scenario.load(name)
+    topo, shape = make_topology(chosen), chosen.plan
+    switch, behind = shape.bottleneck
+    (port,) = (port for port, (peer, _) in neighbours(topo, switch).items() if peer == behind)
+    found = queues(topo)
+    assert found.pop((switch, port)) == (chosen.rate_mbit, chosen.buffer_bytes)
+    if chosen.topology == "dumbbell":  # its other direction
+        assert found.popitem() == (("right", 2), (chosen.rate_mbit, chosen.buffer_bytes))
+    assert found == {}
+    assert {*shape.senders(chosen.senders), shape.receiver} <= set(topo.hosts())
+    assert {topo.nodeInfo(host)["cc"] for host in topo.hosts()} == {chosen.cc}
+
+
+def test_uplinks_of_a_scenario_have_their_rate_and_the_same_buffer():
+    chosen = scenario.load("incast-leafspine", {"uplink_mbit": "400"})
+    found = Counter(queues(make_topology(chosen)).values())
+    assert found == {(50, 125_000): 1, (400, 125_000): 12}
+    chosen = scenario.load("incast-fattree", {"uplink_mbit": "400"})
+    found = Counter(queues(make_topology(chosen)).values())
+    assert found == {(50, 125_000): 1, (400, 125_000): 64}

@@ -1,0 +1,75 @@
+"""A short run of what ``make fuzz`` does for minutes, and the corpus."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from fairq_ryu.agent import messages as agent
+from tests.fuzz import corpus, messages
+from tests.fuzz.__main__ import Fuzzer
+from tests.support.endless_messages import ENDLESS
+from tests.support.fakes import bridge_port
+
+_STREAMS = 1500
+
+
+@pytest.fixture(scope="module")
+def target():
+    return corpus.target("controller")[0]
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog):
+    caplog.set_level(logging.CRITICAL)
+
+
+@pytest.mark.parametrize("name", corpus.TARGETS)
+def test_mutated_streams_end_in_order(name, monkeypatch):
+    monkeypatch.setattr(corpus, "keep", lambda *_: None)
+    fuzzer = Fuzzer(name, seed=10)
+    fuzzer.start()
+    for _ in range(_STREAMS):
+        fuzzer.step()
+    assert fuzzer.faults == {}
+    # It went all the way down in many ways, not just to the same first check.
+    assert len(fuzzer.outcomes) >= (60 if name == "controller" else 6)
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_what_would_keep_ryu_for_ever_ends_one_connection_at_once(target, name):
+    data = ENDLESS[name]
+    stream = data if data[1] == 0 else messages.handshake() + data
+    assert target.run(stream).startswith("malformed ")
+
+
+@pytest.mark.parametrize("name", messages.from_switch())
+def test_every_real_message_goes_all_the_way(target, name):
+    data = messages.from_switch()[name]
+    stream = data if data[1] == 0 else messages.handshake() + data
+    came = target.run(stream)
+    assert came == ("end False" if data[1] == 0 and data[0] == 4 else "end True") or name == "hello-1.0"
+
+
+def test_the_handshake_alone_reaches_the_application(target):
+    target.brick.events.clear()
+    real = messages.from_switch()
+    before = target.app.counts.packet_ins["tcp"]
+    assert target.run(messages.handshake() + real["flows-none"] + real["packet-in-syn"]) == "end True"
+    assert target.brick.events["EventOFPPacketIn"] == 1
+    assert target.app.counts.packet_ins["tcp"] == before + 1
+
+
+@pytest.mark.parametrize("reason", [0, 1, 2])
+def test_a_port_that_was_never_there(target, reason):
+    """Ryu's topology service fails on one that goes or changes, and then keeps a bridge that leaves."""
+    real = messages.from_switch()
+    told = agent.port_status(reason, bridge_port(99))
+    assert target.run(messages.handshake() + real["flows-none"] + told * 2) == "end True"
+
+
+def test_a_packet_in_that_does_not_say_where_it_came_in(target):
+    real = messages.from_switch()
+    stream = messages.handshake() + real["flows-none"] + messages.packet_in(b"", metadata=5)
+    assert target.run(stream) == "end True"
