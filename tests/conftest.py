@@ -15,7 +15,7 @@ from tests.support.traces import mark_processes
 TESTS = pathlib.Path(__file__).parent
 
 mark_processes()
-# How long a machine takes to make up examples says nothing about the code.
+# The time that a machine needs to generate examples has no meaning for the code under test.
 hypothesis.settings.register_profile(
     "fairq", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
@@ -23,8 +23,8 @@ hypothesis.settings.load_profile("fairq")
 
 
 class OneMachine(xdist.scheduler.LoadScopeScheduling):
-    """For tests that run at the same time (pytest-xdist): what uses the machine's network, its Open vSwitch
-    and its processors runs one after the other; so do those that share a browser.
+    """Scheduler for tests that run in parallel (pytest-xdist): tests that use the machine's network, Open
+    vSwitch or CPU time run one after the other; so do those that share a browser.
     """
 
     def _split_scope(self, nodeid):
@@ -37,8 +37,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_configure():
-    """Interrupted workers have time to take down a fabric of 20 switches: by itself pytest-xdist kills them
-    after 10 seconds.
+    """Interrupted workers get the time to remove a fabric of 20 switches: pytest-xdist kills them after 10
+    seconds by default.
     """
     xdist.workermanage.NodeManager.EXIT_TIMEOUT = 60
 

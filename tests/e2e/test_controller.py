@@ -47,7 +47,7 @@ def ping(lab, source, address, *options):
     return int(match[1]), int(match[2]), "DUP" in answer
 
 
-def test_hosts_reach_each_other_and_nothing_comes_twice(fabric):
+def test_hosts_reach_each_other_and_no_frame_arrives_twice(fabric):
     lab = fabric()
     names = ["h1", "h2", "r"]
     for source in names:
@@ -96,13 +96,13 @@ def test_a_port_with_flows_has_windows_and_a_port_without_has_none(fabric):
 
 
 def test_the_policy_of_a_running_controller_can_be_changed(fabric):
-    lab = fabric("fairq", "[fairq_ryu]\nlease = 20\n")  # windows that nobody takes down would stand
+    lab = fabric("fairq", "[fairq_ryu]\nlease = 20\n")  # windows that are not removed would stay installed
     lab.bulk()
     assert until(lambda: lab.port_status()["rewritten"] > 1000)
 
-    def change(said, token=TOKEN):
+    def change(wanted, token=TOKEN):
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
-        url, body = f"{lab.manager.url}/v1/policy", json.dumps(said).encode()
+        url, body = f"{lab.manager.url}/v1/policy", json.dumps(wanted).encode()
         request = urllib.request.Request(url, body, headers, method="PATCH")
         try:
             with urllib.request.urlopen(request, timeout=5) as answer:
@@ -136,7 +136,7 @@ def test_droptail_sets_nothing(fabric):
     assert status["rule"] is None and status["rewritten"] == 0 and status["acks"] == 0
 
 
-def test_when_the_controller_dies_traffic_goes_on_and_windows_end(fabric):
+def test_when_the_controller_dies_traffic_continues_and_windows_expire(fabric):
     lab = fabric()
     sink, _ = lab.bulk()
     assert until(lambda: lab.port_status()["rewritten"] > 1000)
@@ -148,7 +148,7 @@ def test_when_the_controller_dies_traffic_goes_on_and_windows_end(fabric):
     assert lab.port_status()["rewritten"] == rewritten
     again = lab.controller("fairq", port=lab.manager.port)
     again.wait_for("agent of bridge 0000000000000001: connected")
-    # The flow is older than this controller: its agent tells.
+    # The flow is older than this controller, which learns it from the agent's records.
     assert until(lambda: lab.port_status()["rule"] is not None)
 
 
@@ -226,7 +226,7 @@ def test_mn_with_the_custom_file_and_a_remote_controller(nothing_left, tmp_path)
         "fairq_ryu.apps.fairq",
     )
     try:
-        # `mn` asks its switches to ping as soon as they are there, with a controller or not.
+        # `mn` runs its ping test as soon as its switches are up, whether a controller is connected or not.
         assert until(lambda: listens(port))
         # `mn` in the system's Python, as its users run it; on a terminal, as it wants one.
         main, terminal = pty.openpty()

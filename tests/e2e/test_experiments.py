@@ -1,4 +1,6 @@
-"""Each kind of traffic once, small, on real switches: there are figures, and nothing was altered."""
+"""Each kind of traffic once, with few flows, on real switches: all figures are there, and no byte was
+altered.
+"""
 
 import json
 import os
@@ -56,21 +58,22 @@ def test_a_flood_beside_elephants(tmp_path):
     assert found["elephants"]["alone_sum_mbit"] > 10 and found["elephants"]["after_sum_mbit"] > 10
 
 
-def test_what_a_queue_drops_is_put_back_before_its_senders_time_out(tmp_path):
-    """150 flows of two segments, one of each more than the buffer holds: whoever loses the last segment has
-    nothing but its timeout. Timestamps are on: what is put back must not be older than the receiver thinks.
+def test_dropped_segments_are_put_back_before_their_senders_time_out(tmp_path):
+    """150 flows of two segments each, more than the buffer can store: a sender that loses its last segment
+    can only wait for its timeout. Timestamps are on: a segment that is put back must not be older than the
+    last one of the receiver.
     """
     sed, rsed = run(tmp_path, "rounds", "rounds=4", policy="sed,rsed")
     assert (sed["fanin"]["unfinished"], rsed["fanin"]["unfinished"]) == (0, 0)
     assert rsed["fanin"]["rto_timeouts"] < sed["fanin"]["rto_timeouts"]
     (slow,), (fast,) = (each["fanin"]["sweep"] for each in (sed, rsed))
-    # In each of SED's rounds somebody waits for a timeout.
+    # In each of SED's rounds at least one sender waits for a timeout.
     assert fast["last_byte_ms"]["p50"] < slow["last_byte_ms"]["p50"]
 
 
-def test_deadlines_are_kept_where_many_flows_begin_at_once(tmp_path):
-    """Five applications with a receiver each, 75 connections in one moment: each is held until its windows
-    stand, the most urgent goes first.
+def test_deadlines_are_met_when_many_flows_start_at_once(tmp_path):
+    """Five applications, each with its own receiver, open 75 connections at one moment: each SYN is queued
+    until its windows are installed, and the one with the earliest deadline is forwarded first.
     """
     settings = ("flows=[15]", "rounds=2", "round_interval_s=0.5")
     droptail, sed = (
@@ -79,7 +82,7 @@ def test_deadlines_are_kept_where_many_flows_begin_at_once(tmp_path):
     for each in droptail, sed:
         assert (each["flows"], each["deadlines"], each["unfinished"]) == (150, 150, 0)
     assert sed["announced"] >= 150
-    # Begun at once they overflow the queue, and begun one after the other they do not.
+    # Started at once they overflow the queue; started one after the other they do not.
     assert sed["qdisc_drops"] < droptail["qdisc_drops"]
 
 
@@ -97,7 +100,7 @@ class Broken:
 """
 
 
-def test_a_policy_that_raises_is_named_and_the_run_is_no_success(tmp_path):
+def test_a_policy_that_raises_is_named_and_the_run_fails(tmp_path):
     """A package of someone else, whose law fails with the first flow."""
     site, out = tmp_path / "site", tmp_path / "out"
     metadata = site / "broken-1.dist-info"

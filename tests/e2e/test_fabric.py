@@ -79,22 +79,24 @@ def uplinks(fabric, flows):
 
 
 def is_path(links, hops):
-    """Do links make one way between two switches, and nothing besides?"""
+    """Whether the links are one path between two switches and nothing else."""
     ends = collections.Counter(name.rpartition("-eth")[0] for link in links for name in link)
     return len(links) in hops and sorted(ends.values()) == [1, 1] + [2] * (len(links) - 1)
 
 
-def spread_evenly(fabric, flows, most):
-    """No uplink of an edge switch has more than ``most`` times its fair share, and all are used."""
+def spread_evenly(fabric, flows, limit):
+    """Whether all uplinks of the edge switches are used and none has more than ``limit`` times its fair
+    share.
+    """
     for switch, links in uplinks(fabric, flows).items():
         every = [link for link in fabric.links if any(n.startswith(f"{switch}-") for n in link)]
         fair = sum(links.values()) / len(every)
         for link in every:
-            assert fair / most / 2 < links[link] < fair * most, (switch, links)
+            assert fair / limit / 2 < links[link] < fair * limit, (switch, links)
 
 
 def across(fabric, count):
-    """So many pairs of hosts of different edge switches, all as often as each other."""
+    """``count`` pairs of hosts of different edge switches; every host is in the same number of pairs."""
     pairs = fabric.pairs()
     stride = 7  # prime to the number of pairs: neighbours in the list share a host
     return [pairs[place * stride % len(pairs)] for place in range(count)]
@@ -106,7 +108,7 @@ def across(fabric, count):
         (leaf_spine, "copy", "hash", 2_000),
         (leaf_spine, "hold", "hash", 12_000),
         (leaf_spine, "copy", "least-loaded", 22_000),
-        # More ways and longer ones, by the same code.
+        # More and longer paths, by the same code.
         (fat_tree, "copy", "hash", 2_000),
     ],
     indirect=["fabric"],
@@ -115,7 +117,8 @@ def test_every_segment_of_a_connection_passes_the_same_links(fabric, syn, choice
     fabric.start_controller(f"[fairq_ryu]\nsyn = {syn}\npath_choice = {choice}\n")
     wait_until_reachable(fabric)
     with fabric.capture("tcp port 5001") as capture:
-        # Ports as irregular as those of a kernel, but always the same, and so the same ways by their hash.
+        # Ports as irregular as those of a kernel, but the same in each run, and so the same paths by their
+        # hash.
         ports = random.Random(port).sample(range(port, port + 10_000), FLOWS)
         talks = Conversations(fabric, across(fabric, FLOWS), ports)
         talks.exchange(DATA, ANSWER)
@@ -130,11 +133,11 @@ def test_every_segment_of_a_connection_passes_the_same_links(fabric, syn, choice
         for packets, size in ((there, DATA), (back, ANSWER)):
             assert packets[0].flags & SYN
             assert any(packet.flags & FIN for packet in packets)
-            # Every byte has passed every link of the way.
+            # Every byte has passed every link of the path.
             last = max(packet.seq + packet.payload for packet in packets if packet.payload)
             assert last - packets[0].seq - 1 == 2 * size or last < packets[0].seq
         if (syn, choice) == ("copy", "least-loaded"):
-            # The SYN went on while it was weighed up where the flow should go; it moves once.
+            # The SYN was forwarded while the path was being chosen; the flow is moved once.
             there = [packet for packet in there if packet.time > settled]
             back = [packet for packet in back if packet.time > settled]
         assert links_of(there) == links_of(back), flow
@@ -145,7 +148,7 @@ def test_every_segment_of_a_connection_passes_the_same_links(fabric, syn, choice
 
 
 def reached(echoes, pairs, early):
-    """Have all asked, and got their answer, since everything was known?"""
+    """Whether every host has sent a request and received its reply since the network was known."""
     return all(
         {key[:2] for key in seen if key[2] >= early} >= set(pairs)
         for seen in (echoes.questions, echoes.answers)
@@ -154,19 +157,19 @@ def reached(echoes, pairs, early):
 
 # The fat tree first: it is there already, and takes longest to make.
 @pytest.mark.parametrize("fabric", [fat_tree, leaf_spine], indirect=True)
-def test_the_first_packets_after_start_arrive_once_and_do_not_go_round(fabric):
+def test_the_first_packets_after_start_arrive_once_and_do_not_loop(fabric):
     fabric.forget_neighbours()
     fabric.start_controller(wait=False)
     pairs = fabric.pairs(across=False)
     with fabric.capture() as capture, Echoes(fabric) as echoes:
-        # From before the switches have connected, until long after everything is known.
+        # From before the switches connect until long after the network is known.
         number = 0
         while not fabric.settled():
             echoes.ask(pairs, number)
             echoes.collect(0.2)
             number += 1
         early = number
-        # Three rounds for everybody; more where a busy machine has lost some.
+        # Three rounds for every host; more if a busy machine has lost some.
         while number < early + 3 or (number < early + 15 and not reached(echoes, pairs, early)):
             echoes.ask(pairs, number)
             echoes.collect(0.3)
@@ -175,11 +178,11 @@ def test_the_first_packets_after_start_arrive_once_and_do_not_go_round(fabric):
         arrived = datagrams(fabric, pairs, datagram_rounds)
         echoes.collect(1)
     assert max(echoes.questions.values()) == max(echoes.answers.values()) == 1
-    # Once everything is known, everybody is reached; a busy machine may lose one packet or another.
+    # Once the network is known every host is reached; a busy machine may lose single packets.
     for seen in (echoes.questions, echoes.answers):
         assert {key[:2] for key in seen if key[2] >= early} == set(pairs)
     assert arrived == {(*pair, each): 1 for pair in pairs for each in range(datagram_rounds)}
-    # No frame passes more links than the longest path has, but for a few that went to everybody.
+    # No frame passes more links than the longest path has, except for a few that were flooded.
     sent = len(pairs) * (2 * number + datagram_rounds)
     assert len(capture.packets) < sent * longest_path(fabric) * 1.2, len(capture.packets)
     copies = collections.Counter((p.flow, p.link, p.into) for p in capture.packets if p.protocol == UDP)

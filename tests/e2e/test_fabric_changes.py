@@ -1,4 +1,4 @@
-"""A leaf-spine whose links, switches and controllers come and go while there is traffic."""
+"""A leaf-spine whose links, switches and controllers fail and recover while there is traffic."""
 
 import contextlib
 import time
@@ -11,8 +11,8 @@ from tests.support.lab import output
 from tests.support.traffic import Bulk, drive, drive_until, wait_until_reachable
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
-# A lost segment is sent again after 0.2, 0.6, 1.4 and 3 s. With a way within a second it gets through at the
-# third of these; on a machine that is busy with other things, at the fourth.
+# A lost segment is retransmitted after 0.2, 0.6, 1.4 and 3 s. With a path within a second the third of these
+# arrives; on a machine that is busy, the fourth.
 STALL = 3.0 + 0.4
 
 
@@ -34,12 +34,12 @@ def fabric(net):
 
 @pytest.fixture
 def bulks(fabric):
-    """Four transfers there and four back, on every path two."""
+    """Four transfers in each direction, two on every path."""
     with contextlib.ExitStack() as stack:
         made = []
         for source, target in (("h1", "h3"), ("h4", "h2")):
             for turn in range(4):
-                # The least significant bit of a port has no part in the choice of a path.
+                # The least significant bit of a port is not used for the choice of a path.
                 made.append(Bulk(fabric, source, target, sport=40000 + 2 * turn, port=6000 + turn))
                 stack.callback(made[-1].close)
         drive(made, 1)
@@ -47,7 +47,7 @@ def bulks(fabric):
 
 
 def crossing(packets, flows, where):
-    """Those of the flows that pass a link of which ``where`` is (the beginning of) one end."""
+    """The flows that pass a link of which one end begins with ``where``."""
     seen = by_flow(packets)
     return {
         flow
@@ -64,7 +64,7 @@ def links_between(packets, since, until, flow):
 
 
 def resumed(bulks, since):
-    """Whether something of each has arrived a while after ``since``, by a monotonic clock."""
+    """Whether each transfer has received data a while after ``since``, by a monotonic clock."""
     reached = []
     for bulk in bulks:
         before = [total for at, total in bulk.samples if at <= since + 0.1]
@@ -73,7 +73,9 @@ def resumed(bulks, since):
 
 
 def down_and_up(fabric, bulks, where, down, up):
-    """Something goes and comes back; what crossed it goes on elsewhere and stays there, the rest stays."""
+    """A link or switch fails and recovers: flows on it continue on another path and stay there; the others
+    keep their paths.
+    """
     with fabric.capture("tcp") as capture:
         began = time.time()
         drive(bulks, 0.5)

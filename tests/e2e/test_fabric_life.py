@@ -1,4 +1,4 @@
-"""Controllers that die, SYNs that are held, crowds of connections and several bottlenecks on a leaf-spine."""
+"""Controllers that die, queued SYNs, many connections and several bottlenecks on a leaf-spine."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.support.lab import SINK, SOURCE, end, received, until
 from tests.support.traffic import wait_until_reachable
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
-# A lost segment is sent again after 0.2, 0.6, 1.4 and 3 s; a busy machine takes one of these more.
+# A lost segment is retransmitted after 0.2, 0.6, 1.4 and 3 s; on a busy machine one retransmission more.
 STALL = 3.0 + 0.4
 CROWD = int(os.environ.get("FAIRQ_CONNECTIONS", "1000"))
 
@@ -30,7 +30,7 @@ def fabric(tmp_path):
 
 
 class Bulk:
-    """A transfer without end from one host to another."""
+    """An endless transfer from one host to another."""
 
     def __init__(self, fabric, source, target, port=5001):
         self.fabric, self.target, self.port = fabric, target, port
@@ -50,8 +50,8 @@ class Bulk:
         flows = self.fabric.rest("flows", dst=self.fabric.address(self.target), state="established")
         return next((flow for flow in flows if flow["dport"] == self.port), None)
 
-    def goes_on(self, seconds=STALL):
-        """Whether something arrives within so many seconds; its sender has not given up."""
+    def continues(self, seconds=STALL):
+        """Whether data arrives within ``seconds``; the sender must not have given up."""
         before = received(self.sink)
         more = until(lambda: received(self.sink) > before, seconds, 0.02)
         assert self.source.poll() is None, self.source.stderr.read()
@@ -63,7 +63,7 @@ class Bulk:
 
 
 def interface(fabric, port):
-    """The name of a port as REST says it."""
+    """The name of a port in the REST interface."""
     names = {(each["dpid"], each["port"]): each["name"] for each in fabric.rest("ports")}
     return names[tuple(port)]
 
@@ -75,7 +75,7 @@ def listed(fabric):
 
 
 def switches(flow):
-    """The switches of a path; in their order it is only known to who has pinned it."""
+    """The switches of a path; their order is known only to the controller that has pinned it."""
     return {port[0] for port in flow["ports"]}
 
 
@@ -88,24 +88,24 @@ def test_a_new_controller_takes_over_without_a_gap(fabric):
     wait_until_reachable(fabric)
     bulk = Bulk(fabric, "h1", "h8")
     fabric.controller.end(signal.SIGKILL)
-    assert bulk.goes_on()
+    assert bulk.continues()
     fabric.start_controller(wait=False)
-    # All the while it learns the network and takes over what stands.
+    # Meanwhile it learns the network and takes over the installed rules.
     deadline = time.monotonic() + 30
     while not fabric.settled():
-        assert bulk.goes_on() and time.monotonic() < deadline, fabric.controller_says()
+        assert bulk.continues() and time.monotonic() < deadline, fabric.controller_says()
     again = until(bulk.listed)
     assert again["sport"] == bulk.flow["sport"] and switches(again) == switches(bulk.flow)
-    # Older than this controller; it still goes another way when its link fails.
+    # Older than this controller; it is still moved to another path when its link fails.
     assert until(lambda: not fabric.pinned())
     carrier(interface(fabric, port_at_leaf1(again)), False)
     assert until(lambda: switches(bulk.listed()) != switches(again))
-    assert bulk.goes_on()
+    assert bulk.continues()
     bulk.close()
 
 
 def connect(fabric, source, target, port=9):
-    """How long a connection attempt takes to be answered (by a refusal), seconds."""
+    """Seconds until a connection attempt is answered (by a refusal)."""
     sock = fabric.socket(source)
     sock.settimeout(20)
     began = time.monotonic()
@@ -114,14 +114,14 @@ def connect(fabric, source, target, port=9):
     return time.monotonic() - began
 
 
-def test_held_syns_pass_once_the_controller_has_been_gone_for_the_lease(fabric):
+def test_syns_are_forwarded_again_when_the_lease_of_a_dead_controller_expires(fabric):
     fabric.start_controller("[fairq_ryu]\nsyn = hold\nhold_lease = 2\n")
     wait_until_reachable(fabric)
     assert connect(fabric, "h1", "h8") < 1
-    held = [rule for rule in fabric.rules("leaf1", 0) if "hard_timeout=2" in rule]
-    assert len(held) == 2
+    holding_rules = [rule for rule in fabric.rules("leaf1", 0) if "hard_timeout=2" in rule]
+    assert len(holding_rules) == 2
     fabric.controller.end(signal.SIGKILL)
-    # Lost while the rule stands, and sent again after 1 and 3 s.
+    # Lost while the rule is installed, and retransmitted after 1 and 3 s.
     assert connect(fabric, "h1", "h8") < 2 + 1 + 2 + 1
     assert not [rule for rule in fabric.rules("leaf1", 0) if "hard_timeout" in rule]
     assert connect(fabric, "h1", "h8") < 0.5
@@ -162,7 +162,7 @@ while True:
 """
 
 
-def test_after_many_connections_killed_and_cut_off_no_table_has_a_trace(fabric):
+def test_no_table_keeps_entries_of_connections_that_were_killed_or_cut_off(fabric):
     fabric.start_controller("[fairq_ryu]\nflow_idle_timeout = 5\n")
     wait_until_reachable(fabric)
     servers = [fabric.run(f"h{n}", SERVER, stdout=subprocess.PIPE, text=True) for n in (5, 6, 7, 8)]
@@ -180,7 +180,7 @@ def test_after_many_connections_killed_and_cut_off_no_table_has_a_trace(fabric):
     for client in clients[1:]:
         assert client.stdout.readline() == "done\n"
         client.kill()
-    carrier("leaf1-eth6", False)  # the last segments of some are lost
+    carrier("leaf1-eth6", False)  # the last segments of some connections are lost
     for server in servers:
         server.kill()
     time.sleep(1)
@@ -207,7 +207,7 @@ def test_every_bottleneck_of_a_path_lowers_windows_for_its_own_queue(narrow):
     fabric = narrow
     fabric.start_controller()
     wait_until_reachable(fabric)
-    # Two to the slow host, two beside it: the uplink carries all four, the host's port two.
+    # Two to the slow host, two to another: the uplink carries all four, the slow host's port two.
     bulks = [Bulk(fabric, f"h{n}", f"h{5 + n % 2}", 5001 + n) for n in (1, 2, 3, 4)]
     time.sleep(2)
     places = {"uplink": ("leaf1", 5), "port": ("leaf2", 1)}
@@ -222,5 +222,5 @@ def test_every_bottleneck_of_a_path_lowers_windows_for_its_own_queue(narrow):
         assert 60_000 * 0.25 / 3 < mean < 60_000 * 0.75, (name, mean)
         assert last[name]["rewritten"] > first[name]["rewritten"] + 100, name
     for bulk in bulks:
-        assert bulk.goes_on(1)
+        assert bulk.continues(1)
         bulk.close()

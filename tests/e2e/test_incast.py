@@ -1,8 +1,8 @@
-"""The main promise, measured: FairQ against DropTail in one run on one topology.
+"""The main claim, measured: FairQ against DropTail in one run on one topology.
 
-What is asserted is how the two compare, on any machine; docs/policies/fairq.md says by how much they differ.
-The rate is one at which the switch in user space has time to spare beside other programs, and the mice are so
-many that some of DropTail's wait for a timeout whatever happens.
+The assertions compare the two, on any machine; docs/policies/fairq.md has the figures. At this rate the
+switch in user space has spare CPU time, and there are enough mice that some of DropTail's always wait for a
+timeout.
 """
 
 import json
@@ -43,13 +43,13 @@ def test_mice_no_longer_wait_for_timeouts(policies):
     assert fair["segments_dropped"] < droptail["segments_dropped"]
 
 
-def test_mice_are_soon_there_and_all_alike(policies):
+def test_mice_complete_soon_and_with_little_variation(policies):
     droptail, fair = policies["droptail"]["mice"]["fct_ms"], policies["fairq"]["mice"]["fct_ms"]
     for figure in ("mean", "p99", "sd"):
         assert fair[figure] < droptail[figure]
 
 
-def test_elephants_pay_little_and_share_fairly(policies):
+def test_elephants_lose_little_goodput_and_share_fairly(policies):
     droptail, fair = policies["droptail"]["elephants"], policies["fairq"]["elephants"]
     assert fair["goodput_sum_mbit"] > 0.9 * droptail["goodput_sum_mbit"]
     assert fair["jain"] >= droptail["jain"] - 0.05

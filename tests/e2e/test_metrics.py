@@ -1,4 +1,6 @@
-"""/metrics of a real controller with a bridge, its agent and TCP: the numbers are there, true, and grow."""
+"""/metrics of a real controller with a bridge, its agent and TCP: the samples exist, are correct, and
+counters grow.
+"""
 
 import http.client
 import sys
@@ -45,7 +47,7 @@ def scrape(lab):
 
 
 def value(lab, name, /, **labels):
-    """The sum of the samples of that name with these labels; None: there are none."""
+    """The sum of the samples of that name with these labels; None if there are none."""
     found = [
         number
         for (known, *pairs), number in scrape(lab).items()
@@ -54,7 +56,7 @@ def value(lab, name, /, **labels):
     return sum(found) if found else None
 
 
-def test_the_queue_of_a_loaded_port_and_what_reaches_the_controller_are_told(started):
+def test_the_queue_of_a_loaded_port_and_packet_ins_are_exported(started):
     lab = started()
     sink, _ = lab.bulk()
     port = {"dpid": S1, "port": str(lab.port), "name": f"s1-eth{lab.port}"}
@@ -81,14 +83,14 @@ def test_the_queue_of_a_loaded_port_and_what_reaches_the_controller_are_told(sta
     assert grown("fairq_channel_round_trip_seconds_count", ("dpid", S1))
     assert grown("fairq_rule_messages_total", ("dpid", S1))
     assert grown("process_cpu_seconds_total")
-    # The mean over the time between two scrapes is between nothing and the buffer, and near the target.
+    # The mean between two scrapes is between 0 and the buffer, and near the target.
     before, at = scrape(lab), lab.port_status()["queue"]["clock_ns"]
     assert until(lambda: lab.port_status()["queue"]["clock_ns"] > at + 1_500_000_000)
     after, passed = scrape(lab), (lab.port_status()["queue"]["clock_ns"] - at) / 1e9
     name = ("fairq_port_queue_byte_seconds_total", *labels)
     mean = (after[name] - before[name]) / passed
     assert 60000 * 0.25 / 3 < mean < 60000 * 0.25 * 3
-    # What was there stays: a counter never goes back.
+    # Samples stay, and a counter never decreases.
     assert all(after[key] >= number for key, number in first.items() if key[0].endswith(("_total", "_count")))
 
 
@@ -108,7 +110,7 @@ def test_requests_are_counted_whichever_way_they_are_answered(started):
     assert value(lab, "fairq_http_request_duration_seconds_count", path="/v1/ports") == 7
 
 
-def test_an_agent_that_goes_is_missing_and_what_it_told_is_gone(started):
+def test_a_disconnected_agent_is_missing_and_its_samples_are_removed(started):
     lab = started()
     lab.bulk()
     assert until(lambda: value(lab, "fairq_rules", dpid=S1) == 1)
@@ -120,7 +122,7 @@ def test_an_agent_that_goes_is_missing_and_what_it_told_is_gone(started):
     assert value(lab, "fairq_bridge_connected", dpid=S1) == 1
 
 
-def test_flows_older_than_the_agent_are_told_as_untouched_for_their_scale(started):
+def test_flows_older_than_the_agent_are_exported_as_unchanged_for_unknown_scale(started):
     lab = started()
     sink, _ = lab.bulk()
     assert until(lambda: received(sink) > 1_000_000)
@@ -130,7 +132,7 @@ def test_flows_older_than_the_agent_are_told_as_untouched_for_their_scale(starte
     assert until(lambda: value(lab, "fairq_flows_unscaled", dpid=S1) == 2), (lab.status(), lab.manager.text)
 
 
-def test_copies_that_a_bridge_drops_are_told(started):
+def test_copies_that_a_bridge_drops_are_counted(started):
     lab = started("[fairq_ryu]\npacket_in_rate = 5\n")
     assert until(lambda: value(lab, "fairq_packet_ins_dropped_total", dpid=S1) == 0)
     dials = f"import socket\nfor _ in range(300): socket.socket().connect_ex(('{lab['r'].IP()}', 9))"

@@ -1,4 +1,4 @@
-"""The live page before a real incast: Open vSwitch, agent, controller, real TCP, and a real browser."""
+"""The live page during a real incast: Open vSwitch, agent, controller, real TCP, and a real browser."""
 
 import itertools
 import json
@@ -17,7 +17,8 @@ from tests.support.browser import chromium
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 SENDERS = 16
 RECEIVER = f"{1:016x}:{SENDERS + 1}"
-# Every frame that the page shows from here on: when that is, when it was made, the queue of the chosen port.
+# For every frame that the page shows from now on: when it was shown, when it was made, and the queue of the
+# chosen port.
 RECORD = """
 const chart = document.getElementById("chart");
 window.frames_shown = [];
@@ -29,14 +30,14 @@ new MutationObserver(() => {
 
 @pytest.fixture
 def incast(tmp_path, nothing_left):
-    """A network with an incast to come: the testbed, and what starts the traffic in a thread of its own."""
+    """A network for an incast: the testbed, and a function that starts the traffic in its own thread."""
     chosen = scenario.load("incast", {"rounds": "22", "warmup_s": "1", "elephants_only_s": "1"})
     testbed = testbeds.Testbed(chosen, "droptail", tmp_path / "logs", None)
     outcome = {}
     running = []
     try:
         testbed.start()
-        # Here and not in the thread: the generators end with the thread that starts them.
+        # Not in the thread: the generators end with the thread that starts them.
         measurement = IncastMeasurement(testbed, chosen, lambda _step, _part: None)
 
         def run():
@@ -49,7 +50,7 @@ def incast(tmp_path, nothing_left):
 
         yield testbed, start, outcome
     finally:
-        # The thread would talk to generators that are gone: it is waited for if it runs.
+        # The thread would use generators that have ended: if it runs, it is waited for.
         for thread in running:
             thread.join(60)
         assert testbed.stop() == []
@@ -84,7 +85,7 @@ def frames(page):
 
 
 def latest(page, seconds, since=0.0):
-    """The queues of the frames of the last so many seconds; empty if ``since`` is not so long ago."""
+    """The queues of the frames of the last ``seconds``; empty if ``since`` is later than their start."""
     made = [each for each in frames(page) if each.made > since]
     if not made or made[-1].made - made[0].made < seconds:
         return []
@@ -92,7 +93,9 @@ def latest(page, seconds, since=0.0):
 
 
 def test_an_incast_as_the_page_shows_it(incast, page):
-    """It begins without windows; then the policy is changed, and the queue falls while all go on sending."""
+    """The run begins without windows; then the policy is changed, and the queue shrinks while all hosts
+    continue to send.
+    """
     testbed, start, outcome = incast
     url = f"http://127.0.0.1:{testbed.rest_port}"
     page.open(f"{url}/")
@@ -107,7 +110,7 @@ def test_an_incast_as_the_page_shows_it(incast, page):
     assert facts(page)["Target"] == "–" and facts(page)["Windows"] == "none"
     half = testbed.scenario.buffer_bytes / 2  # which is also twice the target of FairQ
 
-    # Elephants fill what buffer there is.
+    # Elephants fill the whole buffer.
     page.script(RECORD)
     full = page.wait(lambda: (found := latest(page, 3)) and statistics.median(found) > half and found, 20)
     lane = page.one(f'[data-lane="{RECEIVER}>"]')
@@ -121,7 +124,7 @@ def test_an_incast_as_the_page_shows_it(incast, page):
     page.wait(lambda: page.text("#policy-name") == "fairq")
     since = frames(page)[-1].made
     calm = page.wait(lambda: (found := latest(page, 2, since)) and max(found) <= half and found, 20)
-    # All that while the port is as busy as before.
+    # During all that time the port is as busy as before.
     page.wait(lambda: lane.get_attribute("data-load") in ("high", "full"))
     assert traffic.is_alive()
     assert statistics.median(full) > 1.5 * statistics.median(calm)
@@ -136,14 +139,14 @@ def test_an_incast_as_the_page_shows_it(incast, page):
     page.wait(lambda: number(page, "queue") == 0, 15)
     assert number(page, "highest") > half / 3  # the minute before is still there
     page.wait(lambda: lane.get_attribute("data-load") in ("idle", "low"), 15)
-    # What one sees is of now: a frame is replaced before it is 1.5 s old. Single ones may be late, for what
-    # else the machine does.
+    # The page is current: a frame is replaced before it is 1.5 s old. Single frames may be late when the
+    # machine is busy.
     seen = frames(page)
     ages = sorted(after.shown - each.made for each, after in itertools.pairwise(seen))
     assert len(ages) > 40 and statistics.median(ages) <= 1.5, ages[-10:]
 
 
-def test_the_page_says_that_an_agent_or_the_controller_is_missing(lab, page):
+def test_the_page_shows_that_an_agent_or_the_controller_is_missing(lab, page):
     manager = lab.controller("fairq")
     manager.wait_for("bridge 0000000000000001: connected")
     page.open(manager.url)
@@ -157,5 +160,5 @@ def test_the_page_says_that_an_agent_or_the_controller_is_missing(lab, page):
     manager.end()
     page.wait(lambda: page.one("#gone").is_displayed(), 10)
     assert "has not answered since" in page.text("#gone")
-    # The browser itself complains of a connection that is refused; nothing else may be there.
+    # The browser itself logs refused connections; nothing else may be logged.
     assert all("ERR_" in each["message"] for each in page.errors())

@@ -26,7 +26,7 @@ def fabric(lab):
         lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
         lab.manager.wait_for("agent of bridge 0000000000000001: connected")
         lab.manager.wait_for("bridge 0000000000000001: connected")
-        # Before that nobody's ARP questions reach everybody.
+        # Before that, ARP requests do not reach every host.
         assert until(lambda: [row["role"] for row in show(lab, "ports")] == ["host"] * 3)
         return lab
 
@@ -45,13 +45,13 @@ def announce(lab, source, port, size, deadline):
 
 
 def grown(sink, more, seconds):
-    """Waits until so many bytes more have been received; fails if that takes longer."""
+    """Waits until ``more`` bytes have been received; fails if that takes longer than ``seconds``."""
     before = received(sink)
     assert until(lambda: received(sink) >= before + more, seconds, 0.002), f"not within {seconds} s"
 
 
 def still(sink, seconds):
-    """Whether nothing is received for so long, within a time in which that must begin."""
+    """Whether nothing is received for ``seconds``, beginning within a limited time."""
 
     def unchanged():
         before = received(sink)
@@ -62,7 +62,9 @@ def still(sink, seconds):
 
 
 def two_flows_of_which_one_is_paused(lab):
-    """The first needs most of the link; the second, due later, more than is left, and less than all of it.
+    """The first flow needs most of the link; the second, with a later deadline, needs more than the rest and
+    less than the whole link.
+
     Returns both.
     """
     announce(lab, "h1", 5001, 90_000_000, 18)
@@ -91,7 +93,7 @@ def test_the_configuration_names_the_policy(fabric, policy):
         ("policy", "", "no policy is named"),
     ],
 )
-def test_a_choice_that_makes_no_sense_ends_the_controller_with_one_line(tmp_path, app, config, words):
+def test_a_contradictory_choice_of_policies_ends_the_controller_with_one_line(tmp_path, app, config, words):
     path = tmp_path / "bad.conf"
     path.write_text(config)
     ports = ("--ofp-tcp-listen-port", str(free_port()), "--wsapi-port", "0")
@@ -108,7 +110,7 @@ def test_a_choice_that_makes_no_sense_ends_the_controller_with_one_line(tmp_path
     assert len(lines) == 1 and words in lines[0] and "Traceback" not in manager.text
 
 
-def test_ports_have_the_policies_that_patterns_give_them(fabric):
+def test_ports_have_the_policies_of_their_patterns(fabric):
     lab = fabric("fairq", "[ports]\ns1-eth3 = sed\n")
     assert {row["name"]: row["policy"] for row in show(lab, "ports")} == {
         "s1-eth1": "fairq",
@@ -117,10 +119,12 @@ def test_ports_have_the_policies_that_patterns_give_them(fabric):
     }
 
 
-def test_a_bulk_flow_makes_congestion_has_windows_and_leaves_none(fabric):
+def test_a_bulk_flow_causes_congestion_and_its_windows_are_removed_at_its_end(fabric):
     lab = fabric("sed")
     sink, source = lab.bulk()
-    congestion = until(lambda: (said := lab.port_status()["congestion"]) and said["state"] == "CNG" and said)
+    congestion = until(
+        lambda: (found := lab.port_status()["congestion"]) and found["state"] == "CNG" and found
+    )
     assert congestion and (congestion["cng"], congestion["nom"]) == (K, NOM)
     rule = until(lambda: lab.port_status()["rule"])
     assert rule and rule["kind"] == "window"
@@ -142,17 +146,17 @@ def test_a_bulk_flow_makes_congestion_has_windows_and_leaves_none(fabric):
 
 
 def test_a_flow_that_was_paused_is_woken_when_it_gets_a_window(fabric):
-    """By itself it would ask after 0.2, 0.6, 1.4 and 3 s (RFC 9293, section 3.8.6.1)."""
+    """Without a wake the sender would probe after 0.2, 0.6, 1.4 and 3 s (RFC 9293, section 3.8.6.1)."""
     lab = fabric("sed")
     first, second = two_flows_of_which_one_is_paused(lab)
     assert still(second[0], 1.6)
-    end(first[0])  # a reset; a sender that ends would first send what it has buffered
-    # Well before it asks for the fourth time.
+    end(first[0])  # a reset; a sender that closes would first send its buffered data
+    # Well before its fourth probe.
     grown(second[0], 20_000, 1.0)
 
 
 def test_a_controller_that_dies_leaves_no_flow_paused(fabric):
-    """Nobody wakes it, but its own question: 1.4 s after the pause began or, with the lease, 3 s."""
+    """Only its own probe wakes it: 1.4 s after the pause began or, with the lease, 3 s."""
     lab = fabric("sed", f"[fairq_ryu]\nlease = {LEASE:g}\n")
     _, second = two_flows_of_which_one_is_paused(lab)
     assert still(second[0], 0.15)

@@ -1,4 +1,4 @@
-"""The agent on a real bridge: ports, rules, leases, and what is left when it dies."""
+"""The agent on a real bridge: ports, rules, leases, and the state after it ends or is killed."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def add_port(name):
     output("ovs-vsctl", "add-port", "s1", name)
 
 
-def test_it_attaches_to_every_port_and_lets_go_at_the_end(lab):
+def test_the_agent_attaches_to_every_port_and_detaches_at_its_end(lab):
     agent = lab.agent()
     for port in (1, 2, 3):
         assert "fq_egress" in filters(f"s1-eth{port}")
@@ -45,7 +45,7 @@ def test_it_attaches_to_every_port_and_lets_go_at_the_end(lab):
     assert "bfifo" in output("tc", "qdisc", "show", "dev", "s1-eth3")
 
 
-def test_it_follows_ports_that_come_and_go(lab, stub):
+def test_the_agent_follows_added_and_removed_ports(lab, stub):
     lab.agent(stub.target)
     stub.accept()
     add_port("fqt0")
@@ -73,7 +73,7 @@ def test_filters_of_others_stay(lab):
     assert "u32" in filters("s1-eth1") and "fq_egress" not in filters("s1-eth1")
 
 
-def test_a_second_agent_is_told_who_holds_the_bridge(lab):
+def test_a_second_agent_names_the_process_that_has_the_bridge(lab):
     first = lab.agent()
     second = fairq("agent", "--bridge", "s1")
     assert second.returncode == 2
@@ -97,20 +97,20 @@ def test_a_users_mistake_is_one_line(lab, arguments, words):
     assert not clsact("s1-eth1")
 
 
-def test_without_open_vswitch_it_says_so(tmp_path):
+def test_a_missing_open_vswitch_is_reported(tmp_path):
     answer = fairq("agent", "--bridge", "s1", env={**os.environ, "OVS_RUNDIR": str(tmp_path)})
     assert answer.returncode == 2
     assert "Open vSwitch is not running" in answer.stderr and answer.stderr.count("\n") == 1
 
 
-def test_without_root_it_says_so(tmp_path):
+def test_missing_root_privileges_are_reported(tmp_path):
     answer = fairq("agent", "--bridge", "s1", preexec_fn=lambda: os.setuid(65534))
     if "Permission denied" in answer.stderr:
         pytest.skip("the checkout is not readable for others")
     assert answer.returncode == 2 and "needs root" in answer.stderr
 
 
-def test_it_is_an_openflow_switch(lab, stub):
+def test_the_agent_is_an_openflow_switch(lab, stub):
     lab.agent(stub.target)
     features = stub.accept()
     bridge = int(output("ovs-vsctl", "get", "bridge", "s1", "datapath_id").strip().strip('"'), 16)
@@ -129,7 +129,7 @@ def test_a_window_slows_a_real_flow_and_its_lease_ends(lab, stub):
     stub.accept()
     sink, _ = lab.bulk()
     assert until(lambda: stub.queues()[lab.port].backlog > 20000)
-    # One window of two segments: at most that much can wait in the queue.
+    # One window of two segments: the queue can have at most that much.
     assert stub.add({"in_port": lab.port}, 3072, hard_timeout=2, flags=ofp.OFPFF_SEND_FLOW_REM) is None
     assert until(lambda: stub.queues()[lab.port].backlog < 6000, 1.5)
     (rule,) = stub.rules()
@@ -142,7 +142,7 @@ def test_a_window_slows_a_real_flow_and_its_lease_ends(lab, stub):
     assert stub.rules() == []
 
 
-def test_a_flow_can_be_paused_and_goes_on(lab, stub):
+def test_a_flow_can_be_paused_and_resumed(lab, stub):
     lab.agent(stub.target)
     stub.accept()
     sink, _ = lab.bulk()
@@ -196,7 +196,7 @@ def test_a_malformed_message_is_refused_and_changes_nothing(lab, stub):
     assert rule.to_jsondict()["OFPFlowStats"]["instructions"] == good
 
 
-def test_it_comes_back_to_a_controller_that_comes_back(lab):
+def test_the_agent_reconnects_to_a_controller_that_was_restarted(lab):
     first = StubController()
     lab.agent(first.target)
     first.accept()
@@ -219,7 +219,7 @@ def test_two_controllers_at_once(lab, stub):
     assert len(stub.rules()) == 1
 
 
-def test_when_it_is_killed_traffic_goes_on_and_the_next_one_knows_the_flows(lab, stub):
+def test_when_the_agent_is_killed_traffic_continues_and_the_next_agent_knows_the_flows(lab, stub):
     agent = lab.agent(stub.target)
     stub.accept()
     sink, _ = lab.bulk()
@@ -227,7 +227,7 @@ def test_when_it_is_killed_traffic_goes_on_and_the_next_one_knows_the_flows(lab,
     assert stub.add({"in_port": lab.port}, 3072, hard_timeout=2) is None
     agent.end(signal.SIGKILL)
     stub.close()
-    assert "fq_egress" in filters("s1-eth3")  # the filter lives on
+    assert "fq_egress" in filters("s1-eth3")  # the filter stays attached
     before = received(sink)
     time.sleep(2.5)  # the lease is over, by the program's own clock
     after = received(sink)
@@ -243,7 +243,7 @@ def test_when_it_is_killed_traffic_goes_on_and_the_next_one_knows_the_flows(lab,
     assert not clsact("s1-eth3")
 
 
-def test_it_ends_with_its_bridge(lab):
+def test_the_agent_ends_when_its_bridge_is_deleted(lab):
     agent = lab.agent()
     output("ovs-vsctl", "del-br", "s1")
     assert until(lambda: agent.process.poll() is not None)
@@ -258,7 +258,7 @@ def test_status_for_people_and_programs(lab):
     assert about["bridge"] == "s1" and len(about["ports"]) == 3
 
 
-def test_no_tracepoints_no_agent_left_over(lab, tmp_path):
+def test_a_port_that_cannot_be_watched_does_not_stop_the_agent(lab, tmp_path):
     """A port that cannot be watched does not stop the others; an agent that fails leaves nothing."""
     config = tmp_path / "small.conf"
     config.write_text("[agent]\nports = 2\n")
@@ -271,7 +271,7 @@ def test_no_tracepoints_no_agent_left_over(lab, tmp_path):
     assert subprocess.run(["tc", "filter", "show", "dev", "s1-eth3", "egress"], check=True).returncode == 0
 
 
-def test_congestion_and_drops_are_told_unasked(lab, stub):
+def test_congestion_and_drops_are_reported_asynchronously(lab, stub):
     agent = lab.agent(stub.target)
     stub.accept()
     stub.send(congestion.set_thresholds(stub.datapath, lab.port, Thresholds(40_000, 20_000, drops=True)))
@@ -300,8 +300,8 @@ def test_congestion_and_drops_are_told_unasked(lab, stub):
         notice = congestion.decode_notice(bytes(stub.wait_for(parser.OFPExperimenter).data))
     assert notice.backlog <= 20_000
     status = lab.status()
-    told = status["drop_reports"]
-    assert told["told"] > 0 and told["available"] and status["congestion_messages"] >= 2
+    reports = status["drop_reports"]
+    assert reports["told"] > 0 and reports["available"] and status["congestion_messages"] >= 2
     printed = fairq("status", "--bridge", "s1").stdout
     assert f"port {lab.port}: NOM, CNG from 40000 B" in printed and "dropped packets: " in printed
     stub.close()

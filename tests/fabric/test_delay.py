@@ -1,4 +1,6 @@
-"""The delay line between a host and its switch port: later by the round-trip time, in order, without loss."""
+"""The delay line between a host and its switch port: frames are delayed by the round-trip time, in order,
+without loss.
+"""
 
 import os
 import re
@@ -35,7 +37,7 @@ print(net["h1"].pid, net["r"].pid, topo.line._process.pid, net["h1"].IP(), net["
 sys.stdin.read()
 net.stop()
 """
-# Time of a handshake, the best of 20, in ms; then what a transfer had to send again.
+# The shortest of 20 handshakes, in ms; then the number of retransmissions of a transfer.
 CLIENT = """
 import socket, sys, time
 address, took = (sys.argv[1], 5001), []
@@ -112,7 +114,7 @@ def network(tmp_path):
         subprocess.run(["ovs-vsctl", "--if-exists", "del-br", "s1"], check=True)
 
 
-def test_a_round_trip_takes_as_long_and_nothing_is_lost_or_overtaken(network, tmp_path):
+def test_a_round_trip_takes_the_configured_delay_without_loss_or_reordering(network, tmp_path):
     net, h1, r, line, h1_ip, r_ip = network
     server = inside(r, SERVER)
     assert server.stdout.readline() == "ready\n"
@@ -131,7 +133,7 @@ def test_a_round_trip_takes_as_long_and_nothing_is_lost_or_overtaken(network, tm
     assert not [name for name in os.listdir("/sys/class/net") if name.startswith("s1-eth")]
 
 
-def test_it_does_not_outlive_who_started_it(network):
+def test_the_delay_line_ends_with_its_parent(network):
     net, _h1, _r, line, *_ = network
     net.send_signal(signal.SIGKILL)
     net.wait()

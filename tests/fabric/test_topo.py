@@ -1,4 +1,4 @@
-"""Real Mininet on a real Open vSwitch: queues, hosts, agents beside switches, and nothing left behind."""
+"""Real Mininet on a real Open vSwitch: queues, hosts, agents; nothing is left after a test."""
 
 import contextlib
 import functools
@@ -57,7 +57,7 @@ def build(clean):
     for net in nets:
         net.stop()
         for each in net.controllers:
-            each.terminate()  # Mininet leaves the shells of remote controllers to its own exit
+            each.terminate()  # Mininet closes the shells of remote controllers only when it exits itself
 
 
 def qdiscs(interface):
@@ -80,7 +80,7 @@ def test_open_vswitch_and_clsact_leave_the_queue_alone(build):
     build(n=1, rate=50, buffer=30_000)
     output("tc", "qdisc", "add", "dev", "s1-eth2", "clsact")
     before = qdiscs("s1-eth2")
-    # Each of these makes Open vSwitch look at all ports again.
+    # Each of these makes Open vSwitch configure all ports again.
     output("ovs-vsctl", "set", "Bridge", "s1", "other_config:hwaddr=02:00:00:00:00:77")
     output("ovs-vsctl", "add-port", "s1", "fqx0", "--", "set", "Interface", "fqx0", "type=internal")
     output("ovs-vsctl", "del-port", "s1", "fqx0")
@@ -91,12 +91,12 @@ def test_open_vswitch_and_clsact_leave_the_queue_alone(build):
 
 
 def sent(interface):
-    """Bytes that the root qdisc has let go so far."""
+    """Bytes that the root qdisc has transmitted."""
     shown = json.loads(output("tc", "-s", "-j", "qdisc", "show", "dev", interface))
     return next(each["bytes"] for each in shown if each["kind"] == "htb")
 
 
-# Says its congestion control, and sends without end.
+# Prints its congestion control, then sends endlessly.
 SENDER = """
 import socket, sys
 peer = socket.create_connection((sys.argv[1], 5999), 10)
@@ -107,7 +107,7 @@ while True:
 """
 
 
-def test_traffic_is_as_slow_as_the_port(build):
+def test_traffic_has_the_rate_of_the_port(build):
     net = build(n=1, rate=40, buffer=30_000)
     output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
     with contextlib.ExitStack() as stack:
@@ -122,7 +122,7 @@ def test_traffic_is_as_slow_as_the_port(build):
         assert until(lambda: received(sink) > 100_000)
 
         def as_fast_as_the_port():
-            """In this second; never faster, but for the burst that htb lets pass."""
+            """The rate during one second is that of the port; faster only by the burst of htb."""
             began = time.monotonic()
             before = sent("s1-eth2")
             time.sleep(1)
@@ -134,7 +134,7 @@ def test_traffic_is_as_slow_as_the_port(build):
         assert until(as_fast_as_the_port, 20, 0)
 
 
-def test_hosts_are_fit_to_be_measured(build):
+def test_hosts_have_the_settings_that_measurements_need(build):
     net = build(n=1, cc="reno")
     for name in ("h1", "r"):
         features = net[name].cmd(f"ethtool -k {name}-eth0")
@@ -145,7 +145,7 @@ def test_hosts_are_fit_to_be_measured(build):
         assert net[name].cmd("cat /proc/sys/net/ipv4/tcp_no_metrics_save").strip() == "1"
 
 
-def test_both_families_pass(build):
+def test_ipv4_and_ipv6_are_forwarded(build):
     net = build(n=1)
     output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
     address = net["r"].cmd("ip -6 -o addr show dev r-eth0 scope link").split()[3].split("/")[0]
@@ -166,7 +166,7 @@ def test_a_wrong_queue_is_refused(build, options):
         build(n=1, **options)
 
 
-def test_a_bridge_of_someone_else_is_left_alone(clean):
+def test_a_foreign_bridge_is_not_changed(clean):
     from mininet_topos.switch import FairQSwitch, SwitchError
 
     output("ovs-vsctl", "add-br", "s1", "--", "set", "Bridge", "s1", "datapath_type=netdev")
@@ -183,7 +183,7 @@ def test_a_bridge_of_someone_else_is_left_alone(clean):
         output("ovs-vsctl", "del-br", "s1")
 
 
-def test_a_bridge_left_by_a_killed_run_is_replaced(clean):
+def test_a_bridge_of_a_killed_run_is_replaced(clean):
     from mininet_topos.commands import process_mark
     from mininet_topos.switch import refuse_foreign_bridge
 
@@ -196,7 +196,7 @@ def test_a_bridge_left_by_a_killed_run_is_replaced(clean):
     refuse_foreign_bridge("s1")
 
 
-# The agent is a program of its own; here scripts stand in for it.
+# The agent is a separate program; here scripts replace it.
 
 
 def fake_agent(tmp_path, monkeypatch, body):
@@ -223,8 +223,8 @@ def test_the_agent_lives_as_long_as_the_switch(build, tmp_path, monkeypatch):
         n=1, agent=True, controller=controller(),
         switch_options={"agentArgs": "--map-size 7", "agentLog": str(tmp_path / "logs")},
     )  # fmt: skip
-    said = (tmp_path / "arguments").read_text().split()
-    assert said == ["agent", "--bridge", "s1", "--controller", "tcp:127.0.0.1:6999", "--map-size", "7"]
+    printed = (tmp_path / "arguments").read_text().split()
+    assert printed == ["agent", "--bridge", "s1", "--controller", "tcp:127.0.0.1:6999", "--map-size", "7"]
     switch = net["s1"]
     assert switch.agentRunning()
     pid = switch._agent_process.pid
@@ -233,7 +233,7 @@ def test_the_agent_lives_as_long_as_the_switch(build, tmp_path, monkeypatch):
     assert "ready" in (tmp_path / "logs" / "agent-s1.log").read_text()
 
 
-def test_an_agent_that_ends_is_told_with_its_words(build, tmp_path, monkeypatch):
+def test_an_agent_that_ends_is_reported_with_its_output(build, tmp_path, monkeypatch):
     fake_agent(tmp_path, monkeypatch, 'echo "no BTF on this kernel" >&2\nexit 2')
     from mininet_topos.switch import SwitchError
 
@@ -241,7 +241,7 @@ def test_an_agent_that_ends_is_told_with_its_words(build, tmp_path, monkeypatch)
         build(n=1, agent=True)
 
 
-def test_an_agent_that_never_gets_ready_is_given_up(build, tmp_path, monkeypatch):
+def test_an_agent_that_does_not_become_ready_is_ended(build, tmp_path, monkeypatch):
     import mininet_topos.switch
 
     fake_agent(tmp_path, monkeypatch, "echo loading\nexec sleep 1000")
@@ -250,7 +250,7 @@ def test_an_agent_that_never_gets_ready_is_given_up(build, tmp_path, monkeypatch
         build(n=1, agent=True)
 
 
-def test_a_missing_agent_says_what_to_do(build, monkeypatch):
+def test_a_missing_agent_is_an_error_with_a_remedy(build, monkeypatch):
     monkeypatch.setenv("FAIRQ", "/nonexistent/fairq")
     from mininet_topos.switch import SwitchError
 
@@ -325,13 +325,13 @@ def test_an_interrupted_run_leaves_nothing(clean, tmp_path, number, delay):
         start_new_session=True,
     )
     time.sleep(delay)
-    os.killpg(started.pid, number)  # as a terminal does; twice, as the impatient do
+    os.killpg(started.pid, number)  # as a terminal does; twice, as impatient users do
     time.sleep(0.1)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(started.pid, number)
-    _none, said = started.communicate(timeout=30)
-    assert started.returncode == 130, said
-    assert "Traceback" not in said
+    _none, printed = started.communicate(timeout=30)
+    assert started.returncode == 130, printed
+    assert "Traceback" not in printed
     assert not (tmp_path / "result.json").exists()
     assert until(lambda: not processes(), 5), processes()
 

@@ -1,6 +1,7 @@
-"""Topologies of several switches on a real Open vSwitch, each with its agents, up and down without a trace.
+"""Topologies of several switches on a real Open vSwitch, each with its agents, built and removed without a
+trace.
 
-No controller: what is checked here is the network itself.
+There is no controller: the network itself is tested here.
 """
 
 import json
@@ -81,13 +82,13 @@ def fat_tree():
 
 
 def interface_numbers(node, name):
-    """(own, its peer's) index; a veth pair knows the other end by it."""
+    """(own index, its peer's); a veth pair identifies the other end by it."""
     shown = node.cmd(f"cat /sys/class/net/{name}/ifindex /sys/class/net/{name}/iflink").split()
     return tuple(int(number) for number in shown)
 
 
 @pytest.mark.parametrize("make", [dumbbell, leaf_spine, fat_tree])
-def test_a_topology_comes_up_as_it_says_with_all_agents(build, make):
+def test_a_topology_is_built_as_described_with_all_agents(build, make):
     topo = make()
     net = build(topo)
     assert all(switch.agentRunning() for switch in net.switches)
@@ -130,12 +131,12 @@ def test_the_addresses_are_those_of_the_names(build):
     assert [host.name for host in net.hosts] == [f"h{number}" for number in range(1, 7)]
 
 
-# The agents: scripts stand in for them where it is about when they start and how they fail.
+# The agents are replaced by scripts in the tests of when they start and how they fail.
 
 
 @pytest.fixture
 def agents(tmp_path, monkeypatch):
-    """Makes a script that is `fairq agent --bridge $3`."""
+    """Writes a script that is run as `fairq agent --bridge $3`."""
 
     def write(body):
         script = tmp_path / "fairq"
@@ -151,11 +152,11 @@ READY = 'echo "fairq agent: bridge $3 ready (0 ports)"\nexec sleep 1000'
 
 def test_agents_load_side_by_side(build, agents):
     agents(f"touch $3.up\nwhile ! [ -e left.up ] || ! [ -e right.up ]; do sleep 0.05; done\n{READY}")
-    net = build(dumbbell())  # neither gets ready before the other one runs
+    net = build(dumbbell())  # neither becomes ready before the other one runs
     assert all(switch.agentRunning() for switch in net.switches)
 
 
-def test_one_agent_that_ends_ends_all_and_is_named(build, agents):
+def test_an_agent_that_ends_is_named_and_the_others_are_ended(build, agents):
     from mininet_topos.switch import SwitchError
 
     agents(f'if [ $3 = right ]; then echo "no BTF" >&2; exit 2; fi\n{READY}')
@@ -165,7 +166,7 @@ def test_one_agent_that_ends_ends_all_and_is_named(build, agents):
     assert not any(switch.agentRunning() for switch in net.switches)
 
 
-def test_one_agent_that_never_gets_ready_is_named(build, agents, monkeypatch):
+def test_an_agent_that_does_not_become_ready_is_named(build, agents, monkeypatch):
     import mininet_topos.switch
 
     monkeypatch.setattr(mininet_topos.switch, "READY_SECONDS", 0.5)
@@ -180,7 +181,7 @@ def test_one_agent_that_never_gets_ready_is_named(build, agents, monkeypatch):
     assert not any(switch.agentRunning() for switch in net.switches)
 
 
-def test_a_switch_that_is_started_again_waits_for_its_agent_by_itself(build, agents):
+def test_a_restarted_switch_waits_for_its_own_agent(build, agents):
     from mininet_topos.switch import SwitchError
 
     agents(READY)
@@ -197,7 +198,7 @@ def test_a_switch_that_is_started_again_waits_for_its_agent_by_itself(build, age
     assert net["right"].agentRunning()
 
 
-def test_a_single_switch_can_be_told_to_wait(clean, agents):
+def test_a_single_switch_waits_for_its_agent_without_batch(clean, agents):
     from mininet_topos.switch import FairQSwitch
 
     agents(f"sleep 0.5\n{READY}")
@@ -213,7 +214,7 @@ def test_a_single_switch_can_be_told_to_wait(clean, agents):
 @pytest.mark.parametrize(
     ("file", "topology", "hosts", "test"),
     [
-        # Two switches without loops go on alone: without a controller everybody reaches everybody.
+        # Two switches without loops are standalone: without a controller every host reaches every other.
         ("dumbbell.py", "dumbbell,2,right=1", "h1 h2 h3", "pingall"),
         ("leaf_spine.py", "leafspine,2,2,2,rate=40,buffer=30000", "h1 h2 h3 h4", "none"),
         ("fat_tree.py", "fattree,4,uplink=40,buffer=30000", "h1 h2 h3 h4", "none"),
@@ -227,11 +228,11 @@ def test_mn_takes_the_file_by_its_path(clean, agents, file, topology, hosts, tes
         cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    said = done.stdout + done.stderr
-    assert hosts in said
-    assert "Caught exception" not in said
+    printed = done.stdout + done.stderr
+    assert hosts in printed
+    assert "Caught exception" not in printed
     if test == "pingall":
-        assert "0% dropped" in said
+        assert "0% dropped" in printed
 
 
 # fairq run
@@ -245,7 +246,7 @@ RUN = [
 ]  # fmt: skip
 
 
-def test_a_dumbbell_runs_bare(clean, tmp_path):
+def test_a_dumbbell_runs_without_controller_and_agents(clean, tmp_path):
     settings = ["senders=3", "elephants=2", "rate_mbit=50", "rounds=2", "round_interval_s=0.5"]
     settings += ["warmup_s=1", "elephants_only_s=1"]
     done = subprocess.run(

@@ -1,8 +1,8 @@
 """Fuzzing by hand: ``python -m tests.fuzz --minutes 10``, or ``make fuzz``.
 
-Streams of mutated messages go through all that reads bytes from a socket, in this process. What comes of each
-is said in words; a stream that makes for new words joins the corpus, as its message that made the difference.
-Faults are written to ``tests/data/corpus/TARGET/fault-*.bin``: mend them, and keep them there.
+Streams of mutated messages pass through all code that reads bytes from a socket, in this process. Each
+outcome is described by a text; the last message of a stream with a new outcome is added to the corpus. Faults
+are written to ``tests/data/corpus/TARGET/fault-*.bin``: correct them, and keep the files.
 """
 
 import argparse
@@ -15,13 +15,13 @@ import time
 from tests.fuzz import corpus, messages, targets
 from tests.fuzz.mutate import Mutator
 
-# Longer finds are not kept.
+# Longer messages are not added.
 _MOST_BYTES = 1024
 _PIECES = (1, 1, 1, 2, 5, 50)
 
 
 class Fuzzer:
-    """One target, its corpus, and what has come of it so far."""
+    """One target, its corpus, and the outcomes until now."""
 
     def __init__(self, name, seed):
         self.name = name
@@ -55,7 +55,7 @@ class Fuzzer:
     def try_one(self, stream, data, pieces):
         self.runs += 1
         try:
-            came = self.target.run(stream, pieces)
+            outcome = self.target.run(stream, pieces)
         except targets.Fault as fault:
             words = targets.plain(str(fault))
             if words not in self.faults:
@@ -63,10 +63,10 @@ class Fuzzer:
                 corpus.keep(self.name, f"fault-{digest(stream)}", stream)
             self.faults[words] = self.faults.get(words, 0) + 1
             return
-        if came not in self.outcomes and data is not None and len(data) <= _MOST_BYTES:
+        if outcome not in self.outcomes and data is not None and len(data) <= _MOST_BYTES:
             self.corpus.append(data)
             corpus.keep(self.name, digest(data), data)
-        self.outcomes[came] = self.outcomes.get(came, 0) + 1
+        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
 
 
 def digest(data):

@@ -1,9 +1,9 @@
-"""Mutated connections at running programs: ``python -m tests.fuzz.live controller --connections 100000``.
+"""Mutated connections to running programs: ``python -m tests.fuzz.live controller --connections 100000``.
 
-``controller`` starts ryu-manager on free ports of 127.0.0.1 and needs no root. ``agent`` starts an agent
-beside a bridge of its own, with many controllers that are all this program; it needs root and Open vSwitch.
-While the connections come and go, an honest peer stays connected and is answered. It ends with what was kept:
-file descriptors and memory before and after, and how long the program takes to answer.
+``controller`` starts ryu-manager on free ports of 127.0.0.1 and needs no root. ``agent`` starts an agent on a
+bridge of its own, with many controllers that are all this program; it needs root and Open vSwitch. Meanwhile
+a well-behaved peer stays connected and must be answered. The report has file descriptors and memory before
+and after, and the response times of the program.
 """
 
 import argparse
@@ -32,11 +32,11 @@ _HEADER = struct.Struct("!BBHI")
 _HONEST = 0x600D
 _WARM_UP = 3000
 _BRIDGE = "fqfuzz"
-# Of the connections so many at a time.
+# Connections at a time.
 _WORKERS = 32
-# Controllers of the one agent: it connects to each ten times a second.
+# Controllers of the agent: it connects to each ten times a second.
 _TARGETS = 64
-# An end may take so long, seconds: some peers wait for it, and most just leave.
+# Limit for the end of a connection, seconds: some peers wait for it, others disconnect.
 _PATIENCE = 5.0
 
 
@@ -47,7 +47,7 @@ def measured(pid):
 
 
 class Peer:
-    """One end of a connection that speaks in order."""
+    """One end of a connection that follows the protocol."""
 
     def __init__(self, reader, writer):
         self.reader, self.writer = reader, writer
@@ -58,7 +58,7 @@ class Peer:
         return kind, xid, head + await self.reader.readexactly(length - _HEADER.size)
 
     async def until(self, *kinds):
-        """The next message of one of these types; questions whether this is still there are answered."""
+        """The next message of one of these types; echo requests are answered."""
         while True:
             kind, xid, data = await self.message()
             if kind == ofp.OFPT_ECHO_REQUEST:
@@ -68,7 +68,9 @@ class Peer:
 
 
 async def join(port, dpid):
-    """Connect to the controller as a switch does; ready when it is asked for its rules, or told some."""
+    """Connect to the controller as a switch does; returns when the controller requests its rules or sends
+    some.
+    """
     peer = Peer(*await asyncio.open_connection("127.0.0.1", port))
     peer.writer.write(messages.HELLO)
     await peer.until(ofp.OFPT_FEATURES_REQUEST)
@@ -80,13 +82,13 @@ async def join(port, dpid):
 
 
 async def greet(peer):
-    """Be a controller to an agent that has connected: ready when it has said who it is."""
+    """Act as the controller of a connected agent; returns when the agent has sent its features."""
     peer.writer.write(messages.HELLO + wire(parser.OFPFeaturesRequest(DATAPATH)))
     await peer.until(ofp.OFPT_FEATURES_REPLY)
 
 
 class Run:
-    """So many connections; what ended them; how long the honest peer waited at most."""
+    """The connections of an attack, how they ended, and the longest wait of the well-behaved peer."""
 
     def __init__(self, name, connections, seed):
         self.name, self.left, self.made = name, connections, 0
@@ -104,7 +106,7 @@ class Run:
         return self.mutator.stream(self.messages, opening)
 
     async def one(self, reader, writer):
-        """Say it; then wait for the end, or leave in one way or another."""
+        """Send the stream; then wait for the end of the connection, or disconnect in one of several ways."""
         rng = self.mutator.rng
         self.made += 1
         try:
@@ -133,7 +135,7 @@ class Run:
             writer.close()
 
     async def honest(self, peer):
-        """Ask again and again whether the program is there, as long as it is attacked."""
+        """Send echo requests to the program during the attack."""
         while True:
             began = time.monotonic()
             peer.writer.write(messages.message(ofp.OFPT_ECHO_REQUEST, xid=99))
@@ -144,7 +146,7 @@ class Run:
 
 
 async def at_controller(run, port):
-    """Connect again and again."""
+    """Connect repeatedly."""
 
     async def worker():
         while run.left > 0:
@@ -268,7 +270,7 @@ async def agent(options, directory):
     before, after = figures[1], figures[3]
     waits = {"the honest controller's barrier": answered, "fairq status, with its start": status}
     report(run, took, before, after, waits, process)
-    # Whoever connects anew has a descriptor for the moment.
+    # A peer that reconnects has a descriptor for a moment.
     return after[0] <= before[0] + _TARGETS // 4 and answered < 1 and run.longest < 1
 
 

@@ -1,7 +1,7 @@
-"""Real messages of every type, both ways: what the corpus begins with.
+"""Real messages of every type, in both directions: the start of the corpus.
 
-Ryu encodes what controllers send. What switches send it only decodes, so that is packed here with Ryu's own
-formats, or with ours where the agent is the switch.
+Ryu encodes the messages of controllers. It only decodes those of switches, so these are packed here with
+Ryu's formats, or with the project's where the agent is the switch.
 """
 
 import struct
@@ -59,7 +59,7 @@ def ports(*numbers):
 
 
 def handshake(dpid=DPID):
-    """What a switch says until it is connected."""
+    """The messages of a switch until it is connected."""
     return HELLO + features(dpid) + ports(1, 2, 3)
 
 
@@ -78,7 +78,7 @@ def frame(*protocols):
 
 
 def frames():
-    """What hosts send, as bridges copy it to the controller."""
+    """Frames of hosts, as bridges copy them to the controller."""
     src, dst = MACS
     options = [
         tcp.TCPOptionMaximumSegmentSize(1460),

@@ -1,4 +1,4 @@
-"""Mutations that know what OpenFlow looks like: lengths, elements of 4 and 8 bytes, messages in a stream."""
+"""Mutations that know the structure of OpenFlow: lengths, elements of 4 and 8 bytes, messages in a stream."""
 
 import random
 import struct
@@ -8,16 +8,16 @@ BYTES = (0, 1, 2, 4, 7, 8, 0x7F, 0x80, 0xFE, 0xFF)
 
 
 class Mutator:
-    """Turns messages of a corpus into others. The same seed makes the same ones."""
+    """Mutates messages of a corpus. The same seed gives the same messages."""
 
     def __init__(self, seed):
         self.rng = random.Random(seed)
 
-    def stream(self, corpus, opening=b"", most=4):
-        """What a peer sends on one connection, mostly after the handshake that it needs to be heard."""
+    def stream(self, corpus, opening=b"", max_messages=4):
+        """The bytes of one connection, usually after the handshake without which they would be ignored."""
         rng = self.rng
         parts = [] if rng.random() < 0.2 else [opening]
-        for _ in range(rng.randint(1, most)):
+        for _ in range(rng.randint(1, max_messages)):
             parts.append(self.message(rng.choice(corpus), corpus))
         if rng.random() < 0.05:
             rng.shuffle(parts)
@@ -25,7 +25,7 @@ class Mutator:
         return data[: rng.randint(0, len(data))] if rng.random() < 0.05 else data
 
     def message(self, data, corpus=()):
-        """One message, mutated a few times; its header mostly tells its new length."""
+        """One message, mutated a few times; its header usually has its new length."""
         rng = self.rng
         data = bytearray(data)
         for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
@@ -35,7 +35,7 @@ class Mutator:
         return bytes(data)
 
     def _at(self, data, step, size):
-        """A place for ``size`` bytes, mostly at a multiple of ``step``; None if there is none."""
+        """An offset for ``size`` bytes, usually a multiple of ``step``; None if there is none."""
         if len(data) < size:
             return None
         at = self.rng.randint(0, len(data) - size)
@@ -79,7 +79,7 @@ class Mutator:
             data[at:at] = part * self.rng.choice((1, 1, 2, 8, 100))
 
     def _repeat(self, data, _corpus):
-        """The body again and again, up to what the header can tell."""
+        """The body repeated, up to the largest length of a header."""
         body = bytes(data[16:])
         if body:
             data += body * min(self.rng.choice((1, 3, 30, 3000)), (0xFFFF - len(data)) // len(body))

@@ -1,7 +1,8 @@
-"""Bytes from a socket, through all that reads them, in this process: the controller's way and the agent's.
+"""Bytes from a socket, through all code that reads them, in this process: that of the controller and of the
+agent.
 
-A target takes what a peer sends and returns what came of it, in words. It raises :class:`Fault` if that is
-anything but an end in order.
+A target takes the bytes of a peer and returns the outcome as a text. It raises :class:`Fault` if the
+connection does not end in an orderly way.
 """
 
 import logging
@@ -24,16 +25,16 @@ from fairq_ryu.ryu_compat import batched_io, switch_listener
 from fairq_ryu.ryu_compat.link_discovery import Discovery
 from tests.support.fakes import FakeDatapath
 
-# No input may keep a target for longer, seconds of CPU: a lease is two.
+# Limit of CPU time for an input, seconds: a lease is two.
 MAX_SECONDS = 1.0
 
 
 class Fault(BaseException):
-    """Something that a peer must not bring about. No Exception: nothing on the way must take it for one."""
+    """An outcome that no peer may cause. Not an Exception, so that no handler on the way catches it."""
 
 
 class Script:
-    """A socket whose peer sends these pieces and reads nothing."""
+    """A socket whose peer sends these pieces and does not read."""
 
     def __init__(self, pieces):
         self.pieces = list(pieces)
@@ -55,7 +56,7 @@ class Script:
 
 
 class Brick:
-    """Ryu's handler of the handshake, and the application, with events handed over at once."""
+    """Ryu's handler of the handshake, and the application; events are delivered at once."""
 
     def __init__(self, handshake, apps):
         self.handshake, self.apps = handshake, apps
@@ -75,7 +76,7 @@ class Brick:
 
 
 def plain(text):
-    """What was said, without numbers: the same kind of thing is said in the same words."""
+    """A log line without its numbers: lines of the same kind are equal."""
     return re.sub(r"0x[0-9a-f]+|[0-9a-f]{16}|[0-9]+", "#", text)
 
 
@@ -100,13 +101,13 @@ class ControllerTarget:
         self.handshake.logger.setLevel(logging.CRITICAL)
 
     def run(self, data, pieces=1):
-        """What comes of a connection on which a peer sends ``data``."""
+        """The outcome of a connection on which a peer sends ``data``."""
         size = max(1, -(-len(data) // pieces))
         sock = Script(data[at : at + size] for at in range(0, len(data), size))
-        said = []
+        warnings = []
         began = time.process_time()
         with (
-            mock.patch.object(switch_listener.PEER_LOG, "warning", lambda _peer, text: said.append(text)),
+            mock.patch.object(switch_listener.PEER_LOG, "warning", lambda _peer, text: warnings.append(text)),
             mock.patch.object(batched_io.SwitchConnection, "answers", lambda *_: False),
             mock.patch.object(hub, "spawn"),
             mock.patch.object(hub, "sleep"),
@@ -121,8 +122,8 @@ class ControllerTarget:
         took = time.process_time() - began
         if took > MAX_SECONDS:
             raise Fault(f"{took:.1f} s for {len(data)} bytes")
-        if len(said) > 1:
-            raise Fault(f"more than one line: {said}")
+        if len(warnings) > 1:
+            raise Fault(f"more than one line: {warnings}")
         if (
             switch_listener.CONNECTIONS.by_dpid
             or len(self.app.switches.joining)
@@ -130,10 +131,10 @@ class ControllerTarget:
             or self.discovery.dps
         ):
             raise Fault("a connection that is over is still known")
-        return plain(said[0].partition(": ")[2]) if said else f"end {joined}"
+        return plain(warnings[0].partition(": ")[2]) if warnings else f"end {joined}"
 
     def _work(self):
-        """What the application does in greenlets of its own."""
+        """The work that the application does in its greenlets."""
         app = self.app
         now = time.monotonic()
         app.tracker.drain()
@@ -153,7 +154,7 @@ class AgentTarget:
         logging.getLogger("fairq_ryu.agent.controller_session").addHandler(handler)
 
     def run(self, data, pieces=1):
-        """What comes of a connection on which a controller sends ``data``."""
+        """The outcome of a connection on which a controller sends ``data``."""
         switch = OpenFlowServer("s1", 1, FakeDatapath(1, 2), 8)
         sent = bytearray()
         self.errors.clear()

@@ -12,7 +12,7 @@ def browser():
 
 @pytest.fixture
 def page(browser):
-    """The browser, nothing open; any complaint of its that a test has not asked for fails the test."""
+    """The browser without an open page; an error in its log that a test does not expect fails the test."""
     browser.prefer(prefers_color_scheme="light", prefers_reduced_motion="no-preference")
     browser.errors()
     yield browser
@@ -23,7 +23,7 @@ def page(browser):
 
 @pytest.fixture
 def serve():
-    """Starts fake controllers, and ends them."""
+    """Starts fake controllers, and stops them after the test."""
     running = []
 
     def start(scene):

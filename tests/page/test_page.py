@@ -1,4 +1,4 @@
-"""The live page in a real browser, before a controller that is made up."""
+"""The live page in a real browser, with a fake controller."""
 
 import itertools
 import re
@@ -11,7 +11,7 @@ from tests.support import fake_controller as scenes
 from tests.support.fake_controller import PAGE, FatTree, Hostile, Incast, LeafSpine
 
 RECEIVER = f"{scenes.dpid(1)}:17"
-# What a browser itself says of a controller that is not there; not the page's to prevent.
+# What a browser itself logs about an unreachable controller; the page cannot prevent it.
 NOT_THERE = re.compile(
     r"ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|CONNECTION_RESET|EMPTY_RESPONSE)"
 )
@@ -42,7 +42,7 @@ def queue(page):
         (scenes.Scene, 0, 0, 0),
     ],
 )
-def test_the_map_has_what_there_is(page, serve, scene, switches, hosts, links):
+def test_the_map_shows_every_switch_host_and_link(page, serve, scene, switches, hosts, links):
     page.open(serve(scene()).url)
     page.live()
     assert len(page.all("#map .switch")) == switches
@@ -52,7 +52,7 @@ def test_the_map_has_what_there_is(page, serve, scene, switches, hosts, links):
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scene", [Incast, LeafSpine, FatTree])
-def test_levels_stand_above_each_other_and_nothing_covers_another(page, serve, scene, width):
+def test_levels_are_drawn_above_each_other_without_overlap(page, serve, scene, width):
     made = scene()
     page.open(serve(made).url, width)
     page.live()
@@ -82,7 +82,7 @@ def test_levels_stand_above_each_other_and_nothing_covers_another(page, serve, s
                 assert heights[one] < heights[other]
 
 
-def test_links_say_how_much_goes_through_them_and_how_full_they_are(page, serve):
+def test_links_show_their_rate_and_load(page, serve):
     page.open(serve(Incast()).url)
     page.live()
     receiver = page.one(f'[data-lane="{RECEIVER}>"]')
@@ -108,7 +108,7 @@ def test_a_port_that_is_clicked_is_shown(page, serve):
     assert facts["Limit"] == "125\u00a0kB" and facts["Target"] == "31.3\u00a0kB"
     assert facts["Capacity"] == "200\u00a0Mbit/s" and facts["Policy"] == "fairq"
     assert page.script("return location.hash") == f"#port={RECEIVER}"
-    # The graph moves, and says the same as its table.
+    # The graph moves, and its text equals that of its table.
     count = "return Number(document.getElementById('chart').dataset.samples)"
     before = page.script(count)
     page.wait(lambda: page.script(count) >= before + 3)
@@ -144,11 +144,11 @@ def test_a_link_leads_to_its_busier_port(page, serve):
     page.script(
         "document.querySelector('#map .link .hit').dispatchEvent(new MouseEvent('click', {bubbles: true}))"
     )
-    # l1 sends through p1; back there are only ACKs.
+    # l1 sends through p1; in the other direction there are only ACKs.
     page.wait(lambda: page.text("#port-title") == "l1-eth9 to p1")
 
 
-def test_all_by_keyboard(page, serve):
+def test_everything_can_be_reached_by_keyboard(page, serve):
     page.open(serve(LeafSpine()).url)
     page.live()
     press(page, Keys.TAB)
@@ -159,7 +159,7 @@ def test_all_by_keyboard(page, serve):
         seen.append(focused(page, "id") or focused(page, "dataset.port") or focused(page, "type"))
         if focused(page, "tagName") == "BODY":
             break
-    # The map is one stop, and the order is that of the page.
+    # The map is one tab stop, and the order is that of the page.
     on_map = [each for each in seen if each and ":" in each]
     assert len(on_map) == 1
     order = [seen.index(each) for each in (on_map[0], "chart", "tab-ports", "event-list")]
@@ -221,7 +221,7 @@ def test_flows_are_filtered_by_the_controller(page, serve):
     page.one("#flows-filter [name=dst]").send_keys("nonsense")
     page.wait(lambda: "an IP address" in page.text("#flows-problem"))
     assert page.one("#flows-filter [name=dst]").get_attribute("aria-invalid") == "true"
-    assert len([path for path in fake.requests if "dst=" in path]) == asked  # what is wrong is not asked
+    assert len([path for path in fake.requests if "dst=" in path]) == asked  # a wrong filter is not requested
     page.one("#flows-filter [type=reset]").click()
     page.wait(lambda: len(page.all("#flows tbody tr")) == 24)
     page.one("#flows-here").click()
@@ -252,7 +252,7 @@ def test_ten_thousand_flows_stay_fluid(page, serve):
     page.wait(lambda: page.text("#flows-note") == "51 to 100 of 10,000")
     assert len(page.all("#flows tbody tr")) == 50
     assert all("limit=50" in path for path in fake.requests if path.startswith("/v1/flows"))
-    # Frames of the browser while the page is at work: none takes long.
+    # Animation frames of the browser while the page works: none takes long.
     page.driver.set_script_timeout(20)
     longest = page.driver.execute_async_script(
         "const done = arguments[0]; let last = performance.now(), worst = 0; const end = last + 3000;"
@@ -270,7 +270,7 @@ def test_deadlines_count_down_between_frames(page, serve):
     page.live()
     page.one("#tab-gif").click()
     page.wait(lambda: len(page.all("#gif tbody tr")) == 8)
-    # The controller falls silent for a moment, the clock does not.
+    # The controller pauses for a moment; the clock does not.
     last = "return document.querySelector('#gif tbody tr:last-child td:nth-child(6)').textContent"
     fake.silent = True
     page.wait(lambda: True)
@@ -307,7 +307,7 @@ def test_events_by_kind(page, serve):
 def test_events_call_switches_and_ports_by_their_names(page, serve):
     scene = LeafSpine()
     here = {"dpid": scenes.dpid(1), "port": None}
-    said = {
+    shown = {
         "10.0.0.1:9 -> 10.0.0.2:1 now goes by 1:10 2:8, was by 1:9 2:8": (
             "10.0.0.1:9 -> 10.0.0.2:1 now goes by l1-eth10 l2-eth8, was by l1-eth9 l2-eth8"
         ),
@@ -317,15 +317,15 @@ def test_events_call_switches_and_ports_by_their_names(page, serve):
         "bridge 1 has connected": "bridge l1 has connected",
         "the agent of bridge 1 has gone": "the agent of bridge l1 has gone",
     }
-    for message in said:
+    for message in shown:
         scene.event("repin", message, here if "bridge" in message else None)
     page.open(serve(scene).url)
     page.live()
-    wanted = {named or message for message, named in said.items()}
+    wanted = {named or message for message, named in shown.items()}
     page.wait(lambda: wanted <= set(page.texts("#event-list .message")))
 
 
-def test_a_controller_that_dies_is_missed_and_found_again(page, serve):
+def test_a_dead_controller_is_reported_and_reconnected(page, serve):
     fake = serve(Incast())
     page.open(fake.url)
     page.live()
@@ -336,7 +336,7 @@ def test_a_controller_that_dies_is_missed_and_found_again(page, serve):
     assert page.one("#gone").get_attribute("role") == "alert"
     assert page.text("#connection-text") == "No connection"
     assert float(page.script("return getComputedStyle(document.querySelector('main')).opacity")) < 1
-    said = page.text("#gone")
+    shown = page.text("#gone")
     page.script(
         "window.changes = 0; new MutationObserver((all) => { window.changes += all.length })"
         ".observe(document.getElementById('gone'), {childList: true, subtree: true, characterData: true})"
@@ -344,16 +344,16 @@ def test_a_controller_that_dies_is_missed_and_found_again(page, serve):
     before = page.text("#port-title")
     page.wait(lambda: len([each for each in page.errors() if NOT_THERE.search(each["message"])]) >= 1, 10)
     assert (
-        page.text("#gone") == said and page.script("return window.changes") == 0
-    )  # not read out again and again
-    assert page.text("#port-title") == before  # what was last known stays
+        page.text("#gone") == shown and page.script("return window.changes") == 0
+    )  # not announced repeatedly by screen readers
+    assert page.text("#port-title") == before  # the last known state stays
     fake.start()
     page.live(15)
     page.wait(lambda: not page.one("#gone").is_displayed())
     assert [each for each in page.errors() if not NOT_THERE.search(each["message"])] == []
 
 
-def test_a_controller_that_falls_silent_is_missed(page, serve):
+def test_a_silent_controller_is_reported(page, serve):
     fake = serve(Incast())
     page.open(fake.url)
     page.live()
@@ -363,7 +363,7 @@ def test_a_controller_that_falls_silent_is_missed(page, serve):
     page.live(15)
 
 
-def test_a_controller_that_refuses_says_why(page, serve):
+def test_the_reason_of_a_refusal_is_shown(page, serve):
     fake = serve(Incast())
     fake.full = True
     page.open(fake.url)
@@ -392,8 +392,8 @@ def test_another_controller_has_other_events(page, serve):
     page.errors()
 
 
-def test_what_happens_while_the_page_has_no_connection_is_not_lost(page, serve):
-    """The same controller, that is; another one has its own events, as above."""
+def test_events_during_a_lost_connection_are_shown_later(page, serve):
+    """With the same controller: another one has its own events, as above."""
     scene = scenes.Scene()
     scene.event("loss", "while it is live")
     fake = serve(scene)
@@ -409,7 +409,7 @@ def test_what_happens_while_the_page_has_no_connection_is_not_lost(page, serve):
     assert "while it is live" in page.text("#event-list")
     asked = [path for path in fake.requests if path.startswith("/v1/events")]
     assert [path.rsplit("since=", 1)[1] for path in asked] == ["0", str(known)]
-    # Once more, and now the stream tells of a later one before the page asks for those it has missed.
+    # Again, and now the stream has a later event before the page requests the missed ones.
     fake.stop()
     page.wait(lambda: page.one("#gone").is_displayed())
     scene.event("repin", "while nobody listens again")
@@ -421,7 +421,7 @@ def test_what_happens_while_the_page_has_no_connection_is_not_lost(page, serve):
     assert [each for each in page.errors() if not NOT_THERE.search(each["message"])] == []
 
 
-def test_a_missing_agent_and_a_switch_that_has_gone_are_said(page, serve):
+def test_a_missing_agent_and_a_disconnected_switch_are_shown(page, serve):
     scene = LeafSpine()
     scene.switches[scene.edge[1]]["agent"] = False
     page.open(serve(scene).url)
@@ -434,7 +434,7 @@ def test_a_missing_agent_and_a_switch_that_has_gone_are_said(page, serve):
     scene.switches[scene.above[0]]["connected"] = False
     page.wait(lambda: "Not connected: switch p1" in page.text("#warnings"))
     page.wait(lambda: "not connected" in page.text("#map .switch.gone"))
-    # It stays where it was.
+    # It keeps its position.
     top = (
         "return [...document.querySelectorAll('#map .switch rect')]"
         ".map((each) => Math.round(each.getBoundingClientRect().top)).sort((a, b) => a - b)[arguments[0]]"
@@ -478,7 +478,7 @@ def luminance(colour):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(page, serve, scheme):
+def test_text_has_enough_contrast_to_its_background(page, serve, scheme):
     """WCAG AA: 4.5 to 1."""
     page.prefer(prefers_color_scheme=scheme)
     page.open(serve(Incast()).url)
@@ -499,7 +499,7 @@ def test_text_stands_out_from_its_ground(page, serve, scheme):
     ]
     for front, back in pairs:
         if (front, back) == ("panel", "alert") and scheme == "dark":
-            continue  # the banner has an ink of its own there
+            continue  # the banner has its own text colour there
         one, other = (
             luminance(
                 page.script(
@@ -514,7 +514,7 @@ def test_text_stands_out_from_its_ground(page, serve, scheme):
         assert (max(one, other) + 0.05) / (min(one, other) + 0.05) >= 4.5, (front, back)
 
 
-def test_nothing_moves_for_those_who_want_that(page, serve):
+def test_nothing_moves_with_prefers_reduced_motion(page, serve):
     page.prefer(prefers_reduced_motion="reduce")
     page.open(serve(Incast()).url)
     page.live()
@@ -524,7 +524,7 @@ def test_nothing_moves_for_those_who_want_that(page, serve):
     )
 
 
-def test_the_page_asks_nobody_but_its_controller(page, serve):
+def test_the_page_requests_only_its_own_controller(page, serve):
     fake = serve(Incast())
     page.open(fake.url)
     page.live()
@@ -536,7 +536,7 @@ def test_the_page_asks_nobody_but_its_controller(page, serve):
 
 
 def test_a_breach_of_the_content_security_policy_is_noticed(page, serve):
-    """That is, the fixture above would fail: both of what stops it and of a mere warning."""
+    """The fixture above must fail, for blocked requests and for warnings."""
     page.open(serve(Incast()).url)
     page.live()
     assert page.errors() == []
@@ -547,7 +547,7 @@ def test_a_breach_of_the_content_security_policy_is_noticed(page, serve):
 
 
 def test_no_markup_is_made_from_text():
-    """The tests above try some names; this is for all others."""
+    """The tests above use some names; this one covers all others."""
     for path in PAGE.glob("*.js"):
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|DOMParser|new Function|https?://(?!www\.w3\.org/2000/svg)",

@@ -29,7 +29,7 @@ class Peer:
             self.session.receive(HELLO)
 
     def taken(self) -> list[Any]:
-        """The messages that came since the last call, read by Ryu."""
+        """The messages that were received since the last call, decoded by Ryu."""
         found = [ryu_decode(data) for data in split(bytes(self.sent))]
         self.sent.clear()
         return found
@@ -45,7 +45,7 @@ class Peer:
         return answer
 
     def refusal(self, message: Any, xid: int = 77) -> tuple[int, int]:
-        """The one answer is an error that quotes the request."""
+        """The error in the only answer, which must quote the request: type and code."""
         data = message if isinstance(message, bytes) else wire(message, xid)
         (answer,) = self.ask(data)
         assert answer.msg_type == ofp.OFPT_ERROR

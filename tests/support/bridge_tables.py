@@ -1,5 +1,5 @@
 """Bridges as tables of rules. A real :class:`FabricController` sends the rules; messages arrive one by one,
-in any order that barriers allow. Frames are forwarded by whatever mixture of rules is installed.
+in any order that barriers allow. Frames are forwarded by the rules that are installed at that moment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BROADCAST = "ff:ff:ff:ff:ff:ff"
 
 
 class Walk(NamedTuple):
-    """What became of one frame."""
+    """The result of one frame."""
 
     copies: int
     looped: bool
@@ -30,7 +30,7 @@ class Walk(NamedTuple):
 
 
 class Bridge(FakeSwitch):
-    """Does what it is told when the test says so."""
+    """A bridge that handles its messages when the test does a step."""
 
     def __init__(self, dpid: int) -> None:
         super().__init__(dpid)
@@ -45,7 +45,9 @@ class Bridge(FakeSwitch):
         self.queue.append(message)
 
     def do(self, message: Any) -> str | None:
-        """Apply a FlowMod. Returns whose frames it is about, "" for everybody's; None: not forwarding."""
+        """Apply a FlowMod. Returns the destination that it affects, "" for all; None if it does not change
+        forwarding.
+        """
         if message.table_id == ofp.OFPTT_ALL:
             self.rules.clear()
             self.bits = 0
@@ -57,7 +59,7 @@ class Bridge(FakeSwitch):
             return None
         whose = message.match.get("eth_dst", "")
         key = message.match.get("metadata", (0, 0))
-        # What is looked up: one that is for a host beats all others, and of these the one for a share.
+        # The order of lookup: a rule for a host before all others, and of these the one for a bucket first.
         assert message.priority == (20 if whose else min(key[1], 1))
         if message.command == ofp.OFPFC_ADD:
             ports = (action.port for each in message.instructions for action in each.actions)
@@ -80,7 +82,7 @@ class Bridge(FakeSwitch):
 
 
 class Fabric:
-    """A network of bridges that are wired up as ``graph`` says, with a host at each of ``edges``."""
+    """A network of bridges with the links of ``graph`` and a host at each of ``edges``."""
 
     def __init__(self, graph: Any, edges: Any, seed: int) -> None:
         self.random = random.Random(seed)
@@ -109,7 +111,7 @@ class Fabric:
             self.see_link(source)
 
     def lose_link(self, source: PortKey) -> None:
-        """Discovery frames have been lost for long; everything else passes as before."""
+        """Discovery frames have been lost for long; other frames pass as before."""
         self.fabric.topology.link_lost(source, self.wires[source])
 
     def cut(self, source: PortKey) -> None:
@@ -134,9 +136,9 @@ class Fabric:
     # Time
 
     def step(self) -> str | None:
-        """Any bridge does the next thing it was told. Returns as :meth:`Bridge.do`."""
+        """A random bridge handles its next message. Returns as :meth:`Bridge.do`."""
         busy = [bridge for bridge in self.bridges.values() if bridge.queue]
-        # Some are slow for a while, so that others are far ahead of them.
+        # Some bridges are slow for a while, so that others are far ahead of them.
         if self.random.random() < 0.02:
             self._slow = self.random.sample([*self.bridges], len(self.bridges) // 2)
         bridge = self.random.choice([each for each in busy if each.id not in self._slow] or busy)
@@ -159,7 +161,7 @@ class Fabric:
     # Frames
 
     def walk(self, source: PortKey, mac: str, share: int) -> Walk:
-        """A frame of a share from a host's port, to a host."""
+        """A frame of a bucket from a host's port, to a host."""
         copies, looped, flooded = 0, False, False
         seen, todo = set(), [source]
         pick = self.random.choice((0, -1))
@@ -178,7 +180,7 @@ class Fabric:
         return Walk(copies, looped, flooded)
 
     def walk_all(self, mac: str) -> list[Walk]:
-        """Frames of some shares from all other hosts to one."""
+        """Frames of some buckets from all other hosts to one."""
         return [
             self.walk(source, mac, share)
             for source in self.at.values()

@@ -1,4 +1,4 @@
-"""A headless Chromium that reaches nothing but what a test shows it, and leaves nothing behind."""
+"""A headless Chromium that reaches only the pages of a test and leaves nothing on the machine."""
 
 import contextlib
 import re
@@ -35,7 +35,7 @@ class Page:
         self.driver.get(url)
 
     def size(self, width, height):
-        # Of what is inside the window: phones have no frame around a page.
+        # The size of the viewport: phones have no window frame.
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
@@ -54,7 +54,8 @@ class Page:
         return self.driver.execute_script(text, *arguments)
 
     def text(self, selector):
-        # As it is in the document, whether seen or not, and at once: what is found may go meanwhile.
+        # The text in the document, whether visible or not, without waiting for an element: it may disappear
+        # meanwhile.
         return self.script("return document.querySelector(arguments[0])?.textContent ?? ''", selector)
 
     def texts(self, selector):
@@ -75,8 +76,8 @@ class Page:
         return {"live": self.script("return document.body.dataset.live"), "errors": self.errors()}
 
     def errors(self):
-        """What the browser has complained of since this was asked last; of what it only warns of, breaches of
-        the Content Security Policy.
+        """The errors that the browser has logged since the last call; of its warnings, only breaches of the
+        Content Security Policy.
         """
         return [
             entry
@@ -90,7 +91,7 @@ class Page:
 
 @contextlib.contextmanager
 def chromium():
-    """A browser with a profile of its own."""
+    """A browser with its own profile."""
     chrome = shutil.which("chromium") or shutil.which("chromium-browser")
     driver = shutil.which("chromedriver")
     assert chrome and driver, "this test needs chromium and chromium-driver (make setup-dev)"

@@ -1,4 +1,4 @@
-"""What passes the links between switches, by their own account: one tcpdump on all of them."""
+"""The packets on the links between switches, captured by one tcpdump on all of them."""
 
 import signal
 import struct
@@ -16,7 +16,7 @@ _RECORD = struct.Struct("<IIII")
 _SLL2 = struct.Struct("!HHIHBB8s")
 _LINUX_SLL2 = 276
 _SNAP = 128
-_BLOCK = 1.2  # the kernel hands over what it has caught after a second at the latest
+_BLOCK = 1.2  # the kernel delivers captured packets after a second at the latest
 
 
 class Packet(NamedTuple):
@@ -37,9 +37,9 @@ class Packet(NamedTuple):
 
 
 class Capture:
-    """What comes out of these links (pairs of interface names) from now until `stop`.
+    """The packets that leave these links (pairs of interface names) from now until `stop`.
 
-    Each packet is there once for every link that it passes. Discovery frames are left out.
+    Each packet is there once for every link that it passes. Discovery frames are omitted.
     """
 
     def __init__(self, path, links, expression=""):
@@ -50,7 +50,7 @@ class Capture:
             for link in links
             for name in link
         }
-        # Both ends are in this namespace; what goes into a link is left to what comes out of it.
+        # Both ends are in this namespace; only packets that leave a link are captured.
         words = "inbound and not ether proto 0x88cc and ("
         words += " or ".join(f"ifindex {number}" for number in self._ends) + ")"
         if expression:
@@ -70,13 +70,13 @@ class Capture:
         self.stop()
 
     def stop(self):
-        """End it, and read what it has; nothing may have been missed."""
+        """Stop, and read the capture; no packet may have been missed."""
         if self._process.poll() is None:
             time.sleep(_BLOCK)
             self._process.send_signal(signal.SIGINT)
             self._process.wait(20)
-            said = self._log.read_text()
-            assert "\n0 packets dropped by kernel" in said, said
+            log = self._log.read_text()
+            assert "\n0 packets dropped by kernel" in log, log
             self.packets = list(self._read())
         return self.packets
 

@@ -19,7 +19,7 @@ def apply(actions: bytes) -> bytes:
 
 
 NICIRA = struct.pack("!I", 0x2320)
-# Each keeps Ryu's decoder for ever. HELLO, EXPERIMENTER (a bundle), QUEUE_GET_CONFIG_REPLY, and replies
+# Each makes Ryu's decoder loop endlessly. HELLO, EXPERIMENTER (a bundle), QUEUE_GET_CONFIG_REPLY, and replies
 # with flows, group statistics, groups, meter statistics, meters and table features.
 ENDLESS = {
     "hello": message(ofp.OFPT_HELLO, struct.pack("!HHI", 9, 0, 0)),

@@ -1,4 +1,6 @@
-"""A network of several switches for tests: agents, a controller, sockets in hosts, and no trace after it."""
+"""A network of several switches for tests: agents, a controller, sockets in hosts; everything is removed
+afterwards.
+"""
 
 import contextlib
 import ctypes
@@ -26,11 +28,11 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @contextlib.contextmanager
 def network(directory, topo, agent=AGENT):
-    """A :class:`Fabric`; waits while others on this machine use the names that it needs."""
+    """A :class:`Fabric`; waits while other tests on this machine use its names."""
     names = set(topo.switches())
     for name in names:
         remove_leftover(name)
-    # An agent that was killed leaves its run files, and the next one takes them over.
+    # A killed agent leaves its run files, and the next one takes them over.
     used = lambda: {each for each in traces(names) if each.startswith(("bridge", "interface"))}  # noqa: E731
     assert until(lambda: not used(), 120, 1), f"in use on this machine: {used()}"
     before = traces(names)
@@ -45,7 +47,7 @@ def network(directory, topo, agent=AGENT):
 
 
 class Fabric:
-    """Switches with agents, and hosts, in Mininet. Controllers come and go: they are given one port."""
+    """Switches with agents, and hosts, in Mininet. Controllers may be restarted: they use the same port."""
 
     def __init__(self, directory, topo, agent):
         from mininet.log import setLogLevel
@@ -121,7 +123,7 @@ class Fabric:
     # The controller
 
     def start_controller(self, config="", app="fairq", wait=True):
-        """ryu-manager; with ``wait``, until it knows every link and what every port leads to."""
+        """Start ryu-manager; with ``wait``, until it knows every link and the role of every port."""
         self._managers += 1
         path = self.directory / f"fairq-{self._managers}.conf"
         path.write_text(config)
@@ -133,12 +135,12 @@ class Fabric:
         )
         try:
             assert until(self._listening, 15), self.controller_says()
-            # Anew, because a bridge that has tried in vain waits for up to eight seconds.
+            # Set again, because a bridge that has failed to connect waits for up to eight seconds.
             self._bridges("set-controller", f"tcp:127.0.0.1:{self.port}")
             if wait:
                 self.wait_until_settled()
         except BaseException:
-            self.end_controller()  # it would be in the next test's way
+            self.end_controller()  # it would disturb the next test
             raise
         return self.controller
 
@@ -155,7 +157,7 @@ class Fabric:
         assert until(self.settled, seconds, 0.1), f"{self.controller_says()}\n{self.rest('links')}"
 
     def controller_says(self):
-        """The controller's log, but for what it says of those who ask it by REST."""
+        """The controller's log without the lines about REST requests."""
         lines = self.controller.text.splitlines()
         return "\n".join(line for line in lines if "GET /v1" not in line and "accepted (" not in line)
 
@@ -172,16 +174,16 @@ class Fabric:
             return False
 
     def kill_controller(self):
-        """The bridges keep their rules, and look for it."""
+        """The bridges keep their rules and try to reconnect."""
         self.controller.end(signal.SIGKILL)
 
     def moves(self):
-        """What the controller's log says of connections that go another way: (flow, new path) each."""
+        """The moved connections of the controller's log: (flow, new path) each."""
         found = re.findall(r"flow (\S+):(\d+) -> (\S+):(\d+): now by (.*), was", self.controller.text)
         return [((a, int(b), c, int(d)), path) for a, b, c, d, path in found]
 
     def end_controller(self):
-        """End it, and leave the bridges without one."""
+        """End it, and remove the controller of the bridges."""
         if self.controller is not None:
             self.controller.end()
             self.controller = None
@@ -214,7 +216,7 @@ class Fabric:
 
     @contextlib.contextmanager
     def inside(self, host):
-        """This thread is in the host's network; sockets made now stay there."""
+        """This thread is in the host's network namespace; sockets made now stay there."""
         before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
         there = os.open(f"/proc/{self.net[host].pid}/ns/net", os.O_RDONLY)
         try:
@@ -230,7 +232,7 @@ class Fabric:
             return socket.socket(socket.AF_INET, kind, protocol)
 
     def run(self, host, code, *words, **options):
-        """A Python program in a host, ended at the end of the test at the latest."""
+        """A Python program in a host, ended with the test at the latest."""
         process = self.net[host].popen([sys.executable, "-c", code, *map(str, words)], **options)
         self.stack.callback(end, process)
         return process

@@ -1,4 +1,4 @@
-"""A controller for the live page without a network: the same paths, made-up figures that move.
+"""A controller for the live page without a network: the same paths, with invented figures that change.
 
 `python -m tests.support.fake_controller incast` serves one at port 8080, to look at.
 """
@@ -89,7 +89,7 @@ class Scene:
     # The figures
 
     def step(self, now):
-        """Half a second goes by."""
+        """Advance by half a second."""
         phase = now - self.started
         self.burst = max(0.0, 1 - (phase % 8) / 2)
         for row in self.ports.values():
@@ -296,7 +296,7 @@ class Incast(Scene):
 
 
 class Hostile(Incast):
-    """What comes from the network may be anything."""
+    """Names and texts from the network may contain anything."""
 
     NAME = "<img src=x onerror=\"document.title='owned'\">"
 
@@ -498,7 +498,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _live(self, fake):
         if fake.full:
             self._json(
-                {"title": "Too Many", "status": 503, "detail": "8 streams are open, which is the most"}, 503
+                {"title": "Too Many", "status": 503, "detail": "8 streams are open, which is the limit"}, 503
             )
             return
         self.send_response(200)
@@ -506,7 +506,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.close_connection = True
         self.end_headers()
-        told = fake.scene.last_event
+        last_id = fake.scene.last_event
         try:
             if fake.early:
                 fake.early()
@@ -519,14 +519,14 @@ class _Handler(BaseHTTPRequestHandler):
                 with fake.lock:
                     text = f"event: state\ndata: {json.dumps(fake.scene.frame())}\n\n"
                     for event in fake.scene.events:
-                        if event["id"] > told:
-                            told = event["id"]
-                            text += f"event: event\nid: {told}\ndata: {json.dumps(event)}\n\n"
+                        if event["id"] > last_id:
+                            last_id = event["id"]
+                            text += f"event: event\nid: {last_id}\ndata: {json.dumps(event)}\n\n"
                 self.wfile.write(text.encode())
                 self.wfile.flush()
                 time.sleep(INTERVAL)
         except OSError:
-            pass  # the page has gone
+            pass  # the page was closed
 
     def log_message(self, *_args):
         pass
@@ -549,16 +549,16 @@ class _Server(ThreadingHTTPServer):
 
 
 class FakeController:
-    """Serves a scene; `stop` and `start` are a controller that dies and comes back at the same port."""
+    """Serves a scene; `stop` and `start` simulate a controller that is restarted at the same port."""
 
     def __init__(self, scene, port=0):
         self.scene = scene
         self.port = port
         self.lock = threading.Lock()
         self.stopping = False
-        self.silent = False  # connected, and says nothing
+        self.silent = False  # connected, without sending anything
         self.full = False  # no more streams
-        self.early = None  # what happens when a stream is open, before its first state
+        self.early = None  # called when a stream is open, before its first state
         self.requests = []
         self._server = None
 
@@ -585,7 +585,7 @@ class FakeController:
         self.stopping = True
         self._server.shutdown()
         self._server.server_close()
-        # A process that dies takes all its connections along.
+        # A process that dies closes all its connections.
         for each in self._server.connections:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)

@@ -26,7 +26,7 @@ EMPTY_QUEUE = QueueState(backlog=0, peak=0, drops=0, byte_ns=0, packets=0, bytes
 
 
 def info(key: FlowKey, mss: int = 1460, step: int = 1) -> FlowInfo:
-    """A flow as a policy is told of it."""
+    """A flow as policies get it."""
     return FlowInfo(key, mss, step, key.src)
 
 
@@ -38,7 +38,7 @@ def wire(message: Any, xid: int = 1) -> bytes:
 
 
 def ryu_decode(data: bytes) -> Any:
-    """One whole message, read by Ryu's own parser as a controller would."""
+    """One whole message, decoded by Ryu's parser as in a controller."""
     version, kind, length, xid = ofproto_parser.header(data)
     assert length == len(data)
     return ofproto_parser.msg(DATAPATH, version, kind, length, xid, data)
@@ -68,8 +68,8 @@ def bridge_port(number: int) -> BridgePort:
 
 
 class FakeSwitch(ProtocolDesc):
-    """What Ryu calls a datapath, without a connection: remembers what is sent. Switches that share a ``log``
-    show in which order they were told.
+    """A Ryu datapath without a connection: it records the messages that are sent. Switches that share a
+    ``log`` show the order in which they were sent.
     """
 
     def __init__(self, dpid: int, log: list[tuple[int, Any]] | None = None) -> None:
@@ -84,7 +84,7 @@ class FakeSwitch(ProtocolDesc):
         message.set_xid(self._xid)
 
     def send_msg(self, message: Any) -> None:
-        """The message goes over the wire, as far as that can be tried: it must be possible to pack it."""
+        """The message is encoded, as on a real connection."""
         if message.xid is None:
             self.set_xid(message)
         message.serialize()
@@ -99,11 +99,11 @@ class FakeSwitch(ProtocolDesc):
 
 
 class FakeDatapath:
-    """Remembers what the table put in it; queues and counters are what the test says."""
+    """Records the rules that the table installs; the test sets queues and counters."""
 
     def __init__(self, *numbers: int) -> None:
         self._ports = {number: bridge_port(number) for number in numbers}
-        self.standing: dict[PortOrFlow, tuple[WindowRule, int, int]] = {}
+        self.installed: dict[PortOrFlow, tuple[WindowRule, int, int]] = {}
         self.counted: dict[int, tuple[int, int]] = {}
         self.writes = 0
         self.failure: Exception | None = None
@@ -129,11 +129,11 @@ class FakeDatapath:
         if self.failure is not None:
             raise self.failure
         self.writes += 1
-        self.standing[target] = (window, expires_ns, slot)
+        self.installed[target] = (window, expires_ns, slot)
 
     def remove_rule(self, target: PortOrFlow) -> None:
         self.writes += 1
-        del self.standing[target]
+        del self.installed[target]
 
     def counters(self, slot: int) -> tuple[int, int]:
         return self.counted.get(slot, (0, 0))
@@ -151,7 +151,7 @@ class FakeDatapath:
         return self.active.get(port.ofport, 0)
 
     def restart_peaks(self) -> None:
-        """The peaks start again from the backlogs of now, as in the eBPF program."""
+        """The peaks restart from the current backlogs, as in the eBPF program."""
         self.peaks_restarted += 1
         self.queues = {n: q._replace(peak=q.backlog) for n, q in self.queues.items()}
 

@@ -15,7 +15,7 @@ def nothing_left():
     if "bridge s1" in before:
         pytest.fail("bridge s1 is in use on this machine: remove it, or end what uses it")
     yield
-    # The kernel and programs that are ended take a moment.
+    # The kernel and ending programs need a moment.
     lab_module.until(lambda: traces({"s1"}) <= before, 5)
     left = traces({"s1"}) - before
     assert not left, sorted(left)

@@ -1,4 +1,4 @@
-"""What the tests of the flow table share: two networks, segments, records, and events replayed."""
+"""Shared by the tests of the flow table: two networks, segments, records, and the replay of events."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def segment(
 
 
 def record(key: FlowKey, port: PortKey, **more) -> SeenFlow:
-    """What a switch says of a direction; it has just moved, unless told otherwise."""
+    """A switch's record of a direction; by default it has just progressed."""
     values = {"closed": False, "idle": 0.0, "bytes": 0, "wscale": 7, "mss": 1460}
     return SeenFlow(key=key, port=port, **(values | more))
 
 
 def placed(table: Iterable[Connection]) -> Placed:
-    """What the table says is counted."""
+    """The directions that the table counts."""
     return {
         (port, flow)
         for connection in table
@@ -57,18 +57,18 @@ def placed(table: Iterable[Connection]) -> Placed:
 
 
 def on(path: FlowPath, *keys: FlowKey) -> Placed:
-    """What is counted when these directions (of one connection, KEY's if not said) take a path."""
+    """The counted ports when these directions (of one connection, by default KEY's) take a path."""
     keys = keys or (KEY, BACK)
     return {(p, k) for k in keys for p in (path.forward if to_server(k) else path.backward)}
 
 
 def to_server(key: FlowKey) -> bool:
-    """Is it the direction from a client to the server?"""
+    """Whether it is the direction from a client to the server."""
     return key.dport == KEY.dport
 
 
 class Ports:
-    """The events replayed: the set of flows of each port. Nothing starts twice or ends unstarted."""
+    """The set of flows of each port, from replayed events. No flow starts twice or ends without a start."""
 
     def __init__(self) -> None:
         self.counted: Placed = set()
@@ -82,7 +82,7 @@ class Ports:
 
 
 class Net:
-    """A flow table whose events are replayed, and held against what the table says."""
+    """A flow table whose events are replayed, and compared with the state of the table."""
 
     def __init__(self, path: FlowPath | None = LOCAL, **options) -> None:
         self.table = FlowTable(IDLE, **options)
@@ -120,7 +120,7 @@ class Net:
         return self.replay(self.table.reconcile(dpid, seen, now))
 
     def tell(self, path: FlowPath, now: float, dpids: Iterable[int] = (), **more):
-        """The switches of a path (or some) tell of both directions, in turn."""
+        """The switches of a path (or some of them) report both directions, in turn."""
         events = []
         for dpid in dpids or {port.dpid: None for port in path.forward}:
             seen = [record(KEY, port, **more) for port in path.forward if port.dpid == dpid]

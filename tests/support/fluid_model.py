@@ -1,7 +1,7 @@
 """A fluid model of one bottleneck: windows in, rates and a queue out. For laws that divide windows.
 
-Sum of windows W, capacity C, round-trip time R with an empty queue: the queue is W - C * R if that is
-positive, and then each flow has its part of C by its window; otherwise it has its window per R.
+With the sum of windows W, the capacity C and the round-trip time R of an empty queue, the queue is W - C * R
+if that is positive, and each flow gets its part of C by its window; otherwise it sends its window per R.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PAYLOAD = 1448 / 1514
 
 @dataclass
 class Transfer:
-    """``size`` None: without end; ``deadline`` in seconds after the start."""
+    """``size`` None is endless; ``deadline`` is in seconds after the start."""
 
     size: int | None
     deadline: float | None
@@ -70,7 +70,9 @@ class Bottleneck:
             self._take(self.engine.announced(PORT, key, Announcement(transfer.size, deadline), self.now))
 
     def window(self, key: FlowKey) -> float:
-        """What a flow has in flight: its rule, or its equal part of all that the port can hold."""
+        """The bytes of a flow in flight: its rule, or its equal share of the capacity and buffer of
+        the port.
+        """
         own = (self.buffer + self.rate * self.rtt) / max(1, len(self.flows))
         ruled = self.rules.get(key, self.rules.get(None))
         if ruled is None:
@@ -81,7 +83,7 @@ class Bottleneck:
         return min(own, max(ruled // self.step * self.step, floor))
 
     def run(self, seconds: float, tick: float = 0.001, interval: float = 0.01) -> None:
-        """Go on for so long; rules take effect with the next tick."""
+        """Run for a duration; rules take effect with the next tick."""
         sampled = self.now
         end = self.now + seconds
         peak = 0.0
@@ -112,11 +114,11 @@ class Bottleneck:
                 peak = 0.0
                 self._take(self.engine.sampled(PORT, sample, self.now))
                 if self.engine.wants_progress(PORT):
-                    told = {
+                    progress = {
                         key: FlowProgress(int(t.acked), int(t.acked), t.rtt, True)
                         for key, t in self.flows.items()
                     }
-                    self._take(self.engine.progressed(PORT, told, self.now))
+                    self._take(self.engine.progressed(PORT, progress, self.now))
 
     def _cross(self) -> None:
         thresholds = self.engine.thresholds(PORT)

@@ -1,4 +1,4 @@
-"""A controller whose tables have something in every place, without Ryu: what tests of the metrics look at."""
+"""A controller without Ryu whose tables all have entries, for the tests of the metrics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TX, RX = 123_456_789, 4321
 
 
 def of(site: Site) -> Any:
-    """What the metrics read of a controller."""
+    """The part of a controller that the metrics read."""
     streams = Streams()
     state = ControllerState(
         fabric=site.fabric,
@@ -80,11 +80,11 @@ def full_controller() -> Any:
     site.windows.threshold_crossed(link, CongestionNotice(B.port, Congestion.CNG, QUEUE, 10**9), now)
     site.windows.port_flows_reported(link, B.port, [], now)
     controller.streams.add(Occurrence(Kind.CNG, "", B))
-    controller.streams.add(Occurrence(Kind.CNG, "", B))  # told later, counted now
+    controller.streams.add(Occurrence(Kind.CNG, "", B))  # reported later, counted now
     controller.streams.add(Occurrence(Kind.LOSS, "", B, times=7))
     engine = site.windows.engine
     engine.progressed(B, {KEY: FlowProgress(1000, 2000, 0.001, True)}, now)
-    # One of each kind of plan, whatever the laws want.
+    # One plan of each kind, independent of the laws.
     engine._ports[A].plan = WindowPlan(pool=50_000, flows={BACK: 3000})
     engine._ports[B].plan = WindowPlan(window=6000)
     site.windows.packet_dropped(B, b"\0" * 60, 60, now)
@@ -102,13 +102,13 @@ def full_controller() -> Any:
     return controller
 
 
-def rules_said(controller: Any) -> dict[Any, int]:
-    """The rules that the agent has been told and that were not taken back, by their match."""
-    standing: dict[Any, int] = {}
+def installed_rules(controller: Any) -> dict[Any, int]:
+    """The rules that were sent to the agent and not removed, by their match."""
+    installed: dict[Any, int] = {}
     for dpid, message in controller.windows.links[1].datapath.log:
         if type(message).__name__ == "OFPFlowMod" and dpid == controller.windows.links[1].datapath.id:
-            standing[str(message.match)] = message.command == 0
-    return standing
+            installed[str(message.match)] = message.command == 0
+    return installed
 
 
 def flow_words() -> set[str]:

@@ -1,4 +1,4 @@
-"""A bridge, hosts, an agent and a controller for one test, all taken down after it."""
+"""A bridge, hosts, an agent and a controller for one test, all removed after it."""
 
 import contextlib
 import functools
@@ -15,7 +15,7 @@ from fairq_ryu.agent import status
 ROOT = Path(__file__).resolve().parent.parent.parent
 BIN = Path(sys.executable).parent
 FAIRQ = str(BIN / "fairq")
-# Controllers of tests take changes from who knows this, which is every program that a test starts.
+# Controllers of tests accept changes with this token, which every program started by a test gets.
 TOKEN = "0123456789abcdef-of-tests"
 ENVIRONMENT = {**os.environ, "FAIRQ_TOKEN": TOKEN}
 
@@ -47,7 +47,7 @@ def free_port():
 
 
 class Process:
-    """A program of ours, its output in a file, ended by its own pid."""
+    """A program of the project with its output in a file, ended by its process id."""
 
     def __init__(self, log, *argv):
         self.log = log
@@ -138,15 +138,15 @@ class Lab:
         return manager
 
     def status(self):
-        """The agent's account, from its socket as `fairq status` has it."""
+        """The agent's status, from its socket as `fairq status` reads it."""
         return status.ask("s1")
 
     def port_status(self):
-        """The agent's account of the receiver's port."""
+        """The agent's status of the receiver's port."""
         return next(port for port in self.status()["ports"] if port["ofport"] == self.port)
 
     def bulk(self, sender="h1", port=5001):
-        """A sender that sends to the receiver as fast as it may; returns the two processes."""
+        """A sender that sends to the receiver without a limit; returns the two processes."""
         sink = self["r"].popen([sys.executable, "-c", SINK, str(port)], stdout=subprocess.PIPE, text=True)
         assert sink.stdout.readline() == "ready\n"
         source = self[sender].popen([sys.executable, "-c", SOURCE, self["r"].IP(), str(port)])

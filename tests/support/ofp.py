@@ -1,4 +1,4 @@
-"""A controller small enough to see through: it speaks OpenFlow 1.3 to one switch, with Ryu's codec."""
+"""A minimal controller: it speaks OpenFlow 1.3 to one switch, with Ryu's codec."""
 
 import socket
 import struct
@@ -110,7 +110,7 @@ class StubController:
         )
 
     def mod(self, **fields):
-        """A FlowMod and a barrier; returns the error that came before the barrier's reply, or None."""
+        """A FlowMod and a barrier; returns the error received before the barrier's reply, or None."""
         self.send(parser.OFPFlowMod(self.datapath, **fields))
         barrier = self.send(parser.OFPBarrierRequest(self.datapath))
         error = None

@@ -1,7 +1,7 @@
 """Which programs of the system the source starts, read from the source itself.
 
-Programs are started by `subprocess`, by hosts of Mininet (`cmd`, `popen`) and by functions that hand their
-own arguments on to one of these; those are found here too, so that nothing is started unseen.
+Programs are started by `subprocess`, by hosts of Mininet (`cmd`, `popen`) and by functions that pass their
+arguments on to one of these; those are found too, so that no call is missed.
 """
 
 import ast
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PLACES = ("fairq_ryu", "mininet_topos", "bench", "tests")
 SUBPROCESS = ("Popen", "call", "check_call", "check_output", "run")
 ON_HOSTS = ("cmd", "popen")
-# Programs that start the program in one of their later words.
+# Programs that start the program in one of their later arguments.
 GO_BETWEENS = {"env", "nsenter", "nohup", "setpriv", "setsid", "sudo", "unshare"}
 SHELLS = {"sh", "bash"}
 BEFORE = {"if", "then", "do", "else", "!", "while", "until", "exec", "try", "{", "("}
@@ -30,14 +30,14 @@ ALWAYS = frozenset(
 
 
 class Start(NamedTuple):
-    """A program is started; ``program`` is empty where the source does not tell which."""
+    """A call that starts a program; ``program`` is empty if the source does not name it."""
 
     program: str
     where: str
 
 
 class Wrapper(NamedTuple):
-    """A function that starts what its parameter names: the first word is its argument number ``place``."""
+    """A function that starts the program of a parameter: its argument number ``place``."""
 
     module: str
     name: str
@@ -45,7 +45,7 @@ class Wrapper(NamedTuple):
 
 
 class Source:
-    """One file, with what is needed to know what a name in it stands for."""
+    """One file, with the definitions that are needed to resolve a name in it."""
 
     def __init__(self, path):
         self.path = path
@@ -62,13 +62,13 @@ class Source:
         self.own = {node.name for node in self.tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
     def around(self, node):
-        """The functions that a node is in, the innermost first."""
+        """The functions that enclose a node, the innermost first."""
         while node := self.parent.get(node):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 yield node
 
     def meant(self, name, node):
-        """What a name stands for at a node: expressions, and the function of which it is a parameter."""
+        """The values of a name at a node: expressions, and the function of which it is a parameter."""
         for scope in [*self.around(node), self.tree]:
             if scope is not self.tree:
                 arguments = scope.args
@@ -81,7 +81,8 @@ class Source:
             for each in ast.walk(scope):
                 if isinstance(each, ast.Assign | ast.AugAssign):
                     targets = each.targets if isinstance(each, ast.Assign) else [each.target]
-                    # What is added to words is no program, unless it is a list of commands as well.
+                    # Arguments that are appended are no program, unless the value is a list of commands as
+                    # well.
                     written = isinstance(each.value, (ast.List, ast.ListComp)) or isinstance(each, ast.Assign)
                     if written and name in [ast.unparse(target) for target in targets]:
                         found.append(each.value)
@@ -93,7 +94,7 @@ class Source:
 
 
 def _of_loop(loop, name):
-    """What a loop over a written list gives its variable."""
+    """The values that a loop over a literal list gives its variable."""
     rows = loop.iter.elts if isinstance(loop.iter, (ast.List, ast.Tuple)) else []
     if isinstance(loop.target, ast.Name):
         return rows if loop.target.id == name else []
@@ -104,13 +105,13 @@ def _of_loop(loop, name):
 
 
 class Search:
-    """All that is started by these files."""
+    """All programs that these files start."""
 
     def __init__(self, paths):
         self.sources = [Source(path) for path in paths]
         self.by_module = {source.module: source for source in self.sources}
         self.wrappers = set()
-        # A function may hand on to one that hands on.
+        # A function may call one that passes its arguments on.
         known = None
         while known != self.wrappers:
             known = set(self.wrappers)
@@ -173,7 +174,7 @@ class Search:
                 yield from again(one)
                 yield from again(other)
             case ast.Call(func=ast.Attribute(value=value, attr="split" | "join" | "format")):
-                # "; ".join(commands) is as good as its parts.
+                # "; ".join(commands) counts as its parts.
                 yield from again(node.args[0] if node.func.attr == "join" else value)
             case ast.Call(func=ast.Name(id="str" | "list" | "tuple" | "find_program"), args=[value]):
                 yield from again(value)
@@ -228,7 +229,7 @@ def in_shell(text):
     """The programs that a text for a shell starts, one for each command in it."""
     for line in re.split(r"\n|;|\|\|?|&&|\$\(|(?<![<>&])&(?!\d)", re.sub(r"\\\n", " ", text)):
         words = line.split()
-        # What stands before a program: `if`, `VARIABLE=value`, and in doctor's script `try NAME`.
+        # The words before a program: `if`, `VARIABLE=value`, and in doctor's script `try NAME`.
         while words and (words[0] in BEFORE or re.fullmatch(r"\w+=\S*", words[0])):
             words = words[2 if words[0] == "try" else 1 :]
         if words and re.fullmatch(r"/?[a-z][\w.+/-]*", words[0]):
@@ -236,12 +237,12 @@ def in_shell(text):
 
 
 def in_script(text):
-    """The programs that a script of ours starts, and its own functions and those of lib.sh are none."""
+    """The programs that a script of this repository starts, without its own functions and those of lib.sh."""
     text = re.sub(r"(?m)(^|\s)#.*", " ", text)
     own = set(re.findall(r"(?m)^(\w+)\(\)", text + (ROOT / "scripts/lib.sh").read_text()))
     text = re.sub(r"'[^']*'", "X", text)
     text = text.replace('"${AS_ROOT[@]}"', " ").replace("run_logged", " ")
-    # Text in quotes is for people, unless there is a command in it.
+    # Quoted text is for users, unless it contains a command.
     text = re.sub(r'"((?:[^"$]|\$(?!\())*)"', "X", text)
     return set(in_shell(text)) - own
 

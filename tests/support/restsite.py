@@ -1,7 +1,7 @@
-"""A controller without switches behind it, its REST interface, and the same on 127.0.0.1 in a process.
+"""A controller without switches, its REST interface, and the same on 127.0.0.1 in a process.
 
-``python -m tests.support.restsite PORT [SETTING=NUMBER...]`` serves it until it is ended. Nothing is
-measured, but all rows are made by what makes them in a controller.
+``python -m tests.support.restsite PORT [SETTING=NUMBER...]`` serves it until it is ended. No values are
+measured, but all rows are made by the code of a real controller.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class RestSite:
             key = KEY._replace(sport=sport + number % 30000, dport=80 + number // 30000)
             found = self.fabric.assign_path(key, PortKey(1, 1), "02:00:00:00:00:02")
             path = None if found is None else found.path
-            for said, port, way in (
+            for copied, port, way in (
                 (segment(key, "S", seq=1, mss=1460, wscale=9), PortKey(1, 1), path),
                 (
                     segment(key.reversed, "SA", seq=9, ack=2, mss=1460, wscale=7),
@@ -109,14 +109,14 @@ class RestSite:
                     None if path is None else path.reversed,
                 ),
             ):
-                self.windows.apply(self.flows.segment(said, port, way, now), now)
+                self.windows.apply(self.flows.segment(copied, port, way, now), now)
         if self.flows.get(KEY) is None:
             return
         seen = [record(KEY, PortKey(2, 1), bytes=5000)._replace(rtt=0.00125, rewritten=7)]
         self.flows.reconcile(2, seen, now + 3)
 
     def sample(self, backlog: int = 30_000, drops: int = 0) -> None:
-        """The agent tells of its queues."""
+        """The agent reports its queues."""
         now = time.monotonic()
         depths = [
             QueueDepth(number, 2, backlog, backlog + 999, LIMIT, 6_250_000, drops, 0, int(now * 1e9))
@@ -125,11 +125,11 @@ class RestSite:
         self.windows.queues_read(self.link, depths, now)
 
     def congestion(self, state: Congestion, backlog: int = 60_000) -> None:
-        """The agent tells that the second host's queue has crossed a threshold."""
+        """The agent reports that the second host's queue has crossed a threshold."""
         self.windows.threshold_crossed(self.link, CongestionNotice(1, state, backlog, 1), time.monotonic())
 
     def ask(self, path: str, method: str = "GET", body: bytes | None = None, **environ: Any) -> Any:
-        """A request as the server would hand it on; writes have the token, None takes something away."""
+        """A request as the server passes it on; writes have the token, and None removes a header."""
         path, _, query = path.partition("?")
         asked = webob.Request.blank("/", method=method, base_url="http://127.0.0.1:8080")
         asked.environ |= {"PATH_INFO": path, "QUERY_STRING": query, "HTTP_AUTHORIZATION": f"Bearer {TOKEN}"}
@@ -142,7 +142,7 @@ class RestSite:
 
 
 def main() -> None:
-    """Serve on a port of 127.0.0.1; things happen all the time."""
+    """Serve on a port of 127.0.0.1; events happen all the time."""
     import eventlet
 
     settings = dict(each.split("=") for each in sys.argv[2:])

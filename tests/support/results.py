@@ -1,4 +1,4 @@
-"""Results of experiments that tests make up."""
+"""Invented results of experiments for tests."""
 
 from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
 

@@ -1,4 +1,4 @@
-"""A bridge, its agent and the policies at work, without Ryu's hub: what tests of the applications share."""
+"""A bridge, its agent and the policies, without Ryu's hub: shared by the tests of the controller."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ LIMIT = 125_000
 
 
 class Law(PortLaw):
-    """Writes down what it is told, and answers with what its policy says."""
+    """Records its calls, and answers with the plan of its policy."""
 
     def __init__(self, policy: Obedient) -> None:
         self.policy = policy
-        self.told: list[tuple[Any, ...]] = []
+        self.calls: list[tuple[Any, ...]] = []
 
     def flow_started(self, flow, flows, now):
-        self.told.append(("started", flow.key))
+        self.calls.append(("started", flow.key))
 
     def flow_ended(self, flow, flows, now):
-        self.told.append(("ended", flow.key))
+        self.calls.append(("ended", flow.key))
 
     def queue_sampled(self, sample, flows, now):
         return self.policy.plan
 
     def congestion(self, state, backlog, now):
-        self.told.append(("congestion", state, backlog))
+        self.calls.append(("congestion", state, backlog))
 
     def announced(self, flow, announcement, now):
-        self.told.append(("announced", flow, announcement))
+        self.calls.append(("announced", flow, announcement))
 
     def progressed(self, flows, now):
-        self.told.append(("progressed", dict(flows)))
+        self.calls.append(("progressed", dict(flows)))
 
     def wants_progress(self):
         return self.policy.progress
@@ -55,7 +55,7 @@ class Law(PortLaw):
 
 
 class Obedient:
-    """A policy that does what the test says."""
+    """A policy whose answers the test sets."""
 
     def __init__(self, name: str = "obedient", interval: float = 0.01, recovery: Recovery | None = None):
         self.name = name
@@ -72,7 +72,7 @@ class Obedient:
 
 
 class Site:
-    """Bridge 1 with the ports of ``flownet``; the agent has connected unless that is not wanted."""
+    """Bridge 1 with the ports of ``flownet``; its agent is connected by default."""
 
     def __init__(
         self,
@@ -115,16 +115,18 @@ class Site:
         path: FlowPath | None = LOCAL,
         **numbers: int,
     ) -> None:
-        """A SYN is copied at its sender's port, as the controller is told of it. ``path`` of KEY."""
+        """A SYN is copied at its sender's port, and the copy reaches the controller. ``path`` is
+        that of KEY.
+        """
         macs = (CLIENT_MAC, SERVER_MAC) if key.dport == KEY.dport else (SERVER_MAC, CLIENT_MAC)
-        said = segment(key, flags, **numbers)
-        self.windows.syn_copied(Frame(*macs, (), key.src, None, said, 0))
-        self.segment(said, now, path)
+        tcp = segment(key, flags, **numbers)
+        self.windows.syn_copied(Frame(*macs, (), key.src, None, tcp, 0))
+        self.segment(tcp, now, path)
 
-    def segment(self, said, now: float, path: FlowPath | None = LOCAL) -> None:
-        there = said.key.dport == KEY.dport
+    def segment(self, tcp, now: float, path: FlowPath | None = LOCAL) -> None:
+        there = tcp.key.dport == KEY.dport
         towards = path if path is None or there else path.reversed
-        self.apply(self.flows.segment(said, A if there else B, towards, now), now)
+        self.apply(self.flows.segment(tcp, A if there else B, towards, now), now)
 
     def apply(self, events, now: float) -> None:
         self.windows.apply(events, now)
@@ -152,6 +154,6 @@ class Site:
 
 
 def state(flow: FlowKey, **values: Any) -> SegmentState:
-    """What the receiver of a flow has said last."""
+    """The last state of the receiver of a flow."""
     known = {"found": True, "port": 1, "seq_next": 901, "ack": 101, "window": 500, "wscale": 7}
     return SegmentState(key=flow.reversed, **(known | values))

@@ -1,4 +1,4 @@
-"""What tests may leave on the machine. Bridges, processes and records of others are not looked at."""
+"""Traces that tests could leave on the machine. Bridges, processes and records of others are ignored."""
 
 import os
 import subprocess
@@ -27,13 +27,13 @@ def processes():
                 words = (entry / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
                 found[int(entry.name)] = b" ".join(words).decode(errors="replace")
         except OSError:
-            continue  # it has ended meanwhile, or is not ours to look at
-    # An empty command line is that of a process which has ended and which nobody has asked for yet.
+            continue  # it has ended meanwhile, or belongs to another user
+    # An empty command line belongs to a process that has ended and was not waited for yet.
     return {pid: line for pid, line in found.items() if line}
 
 
 def ebpf_programs():
-    """The ids of the eBPF programs that this process keeps in the kernel.
+    """The ids of the eBPF programs that this process has loaded.
 
     Those of an agent are kept by its process or by a filter on an interface: either would be found itself.
     """
@@ -48,13 +48,13 @@ def ebpf_programs():
 
 
 def traces(switches):
-    """What tests with these switches may leave on the machine."""
+    """The traces that tests with these switches could leave on the machine."""
     found = {f"interface {n}" for n in os.listdir("/sys/class/net") if n.rpartition("-eth")[0] in switches}
     found |= {f"bridge {name}" for name in _ovs("list-br").split() if name in switches}
     for record in _ovs("--bare", "--columns=external_ids", "list", "QoS").split():
         if record.rpartition("=")[2].strip('"') in switches:
             found.add(f"QoS {record}")
-    # A browser serves several tests, and starts and ends programs as it likes.
+    # A browser is used by several tests, and starts and ends programs by itself.
     found |= {f"process {pid} {line}" for pid, line in processes().items() if "chrom" not in line}
     found |= {f"run file {path.name}" for path in status.run_directory().glob("*") if path.stem in switches}
     found |= {f"log {path.name}" for name in switches for path in Path("/tmp").glob(f"fairq-agent-{name}-*")}

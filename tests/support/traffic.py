@@ -1,4 +1,6 @@
-"""Traffic between the hosts of a fabric, all driven by the test itself: sockets stay where they were made."""
+"""Traffic between the hosts of a fabric, all driven by the test itself: sockets stay in their network
+namespaces.
+"""
 
 import collections
 import contextlib
@@ -12,10 +14,10 @@ _CHUNK = bytes(1 << 16)
 
 
 class Conversations:
-    """TCP connections that all stand at the same time, each with data both ways."""
+    """Simultaneous TCP connections, each with data in both directions."""
 
     def __init__(self, fabric, pairs, ports, seconds=30):
-        """One for each pair, from the client's port of the same place in ``ports``."""
+        """One connection for each pair, from the client port at the same index of ``ports``."""
         self.fabric = fabric
         self.seconds = seconds
         self.clients, self.servers = [], []
@@ -57,7 +59,7 @@ class Conversations:
             self.servers.append(accepted[client.getsockname(), client.getpeername()])
 
     def exchange(self, there, back):
-        """So many bytes from each client, and so many from each server."""
+        """``there`` bytes from each client, and ``back`` bytes from each server."""
         left = dict.fromkeys(self.clients, there) | dict.fromkeys(self.servers, back)
         wanted = dict.fromkeys(self.clients, back) | dict.fromkeys(self.servers, there)
         with self._selector() as selector:
@@ -79,7 +81,7 @@ class Conversations:
                     unfinished.discard(each)
 
     def close(self):
-        """All end as they should, the clients first."""
+        """Close all connections in order, the clients first."""
         open_ends = set(self.clients + self.servers)
         with self._selector() as selector:
             for each in open_ends:
@@ -141,7 +143,9 @@ def datagrams(fabric, pairs, rounds=5, pause=0.05, linger=1.0, port=5002):
 
 
 class Echoes:
-    """ICMP echo between hosts: what asked, what arrived, and what was answered, each as often as it was."""
+    """ICMP echo between hosts: the requests sent, the requests received and the replies, each with
+    its count.
+    """
 
     _HEAD = struct.Struct("!BBHHH")
 
@@ -164,7 +168,7 @@ class Echoes:
         self._stack.close()
 
     def ask(self, pairs, number):
-        """Every pair's first host asks the second one."""
+        """The first host of every pair sends a request to the second one."""
         head = self._HEAD.pack(8, 0, 0, self._ident, number)
         total = sum(struct.unpack("!4H", head))
         total = (total & 0xFFFF) + (total >> 16)
@@ -190,7 +194,7 @@ class Echoes:
 
 
 def wait_until_reachable(fabric, pairs=None, seconds=10):
-    """Until every pair has exchanged an echo, and so everybody knows everybody."""
+    """Wait until every pair has exchanged an echo, so that all hosts know each other."""
     left = set(pairs or fabric.pairs())
     deadline = time.monotonic() + seconds
     number = 0
@@ -204,7 +208,7 @@ def wait_until_reachable(fabric, pairs=None, seconds=10):
 
 
 class Bulk:
-    """One TCP connection that sends at a steady rate, and what has arrived when."""
+    """One TCP connection that sends at a constant rate, and the arrival times of its bytes."""
 
     def __init__(self, fabric, source, target, rate_mbit=40, sport=0, port=None):
         self.samples = []  # (seconds, bytes received so far)
@@ -229,7 +233,7 @@ class Bulk:
         self.receiver.setblocking(False)
 
     def step(self):
-        """Send what goes, take what has come; an error is the test's end."""
+        """Send and receive without blocking; an error fails the test."""
         with contextlib.suppress(BlockingIOError):
             while self.sender.send(_CHUNK):
                 pass
@@ -242,7 +246,7 @@ class Bulk:
         self._stack.close()
 
     def stall(self, since, until=float("inf")):
-        """The longest time from ``since`` on in which nothing arrived, seconds."""
+        """The longest time without a received byte from ``since`` on, seconds."""
         last, longest, before = since, 0.0, None
         for at, total in self.samples:
             if since <= at <= until:
@@ -252,13 +256,13 @@ class Bulk:
         return max(longest, self.samples[-1][0] - last)
 
     def retransmitted(self):
-        """Segments that were sent again (``tcpi_total_retrans``)."""
+        """Retransmitted segments (``tcpi_total_retrans``)."""
         info = self.sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
         return struct.unpack_from("I", info, 100)[0]
 
 
 def drive_until(bulks, condition, seconds):
-    """Let these go on until the condition holds, or for so many seconds. Whether it does."""
+    """Drive these until the condition is true or the time is over. Returns whether it is true."""
     deadline = time.monotonic() + seconds
     while not (holds := condition()) and time.monotonic() < deadline:
         drive(bulks, 0.05)
@@ -266,7 +270,7 @@ def drive_until(bulks, condition, seconds):
 
 
 def drive(bulks, seconds, step=0.01):
-    """Let these go on for a while."""
+    """Drive these for a while."""
 
     def all_of_them():
         for each in bulks:

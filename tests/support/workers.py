@@ -1,4 +1,4 @@
-"""Workers of the controller, run step by step: SYN admission and flow tracking on a :class:`Site`."""
+"""The workers of the controller, run step by step: SYN admission and flow tracking on a :class:`Site`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.support.site import CLIENT_MAC, SERVER_MAC, Site
 
 
 class Idle(Exception):
-    """The worker has nothing to do: where it would wait for ever, tests go on."""
+    """The worker is idle: instead of waiting for ever it returns to the test."""
 
 
-class Bell:
+class WakeEvent:
     """The event that wakes the worker."""
 
     def __init__(self) -> None:
@@ -38,9 +38,9 @@ class Bell:
             raise Idle
 
 
-class Holding:
-    """The workers of a site on which both hosts are known; ``meanwhile`` happens whenever a worker lets other
-    greenlets run.
+class Workers:
+    """The workers of a site with two known hosts; ``meanwhile`` is called whenever a worker yields to other
+    greenlets.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ class Holding:
         self.meanwhile: Callable[[], Any] = lambda: None
         self.now = 11.0
         self.clock: Callable[[], float] = lambda: self.now
-        monkeypatch.setattr(worker, "hub", SimpleNamespace(Event=Bell))
+        monkeypatch.setattr(worker, "hub", SimpleNamespace(Event=WakeEvent))
         for module in (flow_tracking, syn_admission):
             monkeypatch.setattr(module, "hub", SimpleNamespace(sleep=lambda _: self.meanwhile()))
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.clock()))
@@ -61,24 +61,24 @@ class Holding:
         self.tracker = FlowTracker(site.fabric, site.flows, site.windows, log)
         self.admission = SynAdmission(site.fabric, site.windows, self.tracker, log)
 
-    def hold(self, number: int, now: float = 11.0) -> None:
-        """The first SYN of a connection comes; frames have the number as their bytes."""
+    def queue_syn(self, number: int, now: float = 11.0) -> None:
+        """The first SYN of a connection arrives; its frame is the number as bytes."""
         key = KEY._replace(sport=KEY.sport + number)
         frame = Frame(CLIENT_MAC, SERVER_MAC, (), KEY.src, None, segment(key, "S", seq=100), 0)
         self.admission.hold(self.site.bridge, frame, bytes([number]), A, now)
 
-    def work(self) -> None:
+    def admit(self) -> None:
         with pytest.raises(Idle):
             self.admission.run()
 
     def copy(self, number: int, now: float = 11.0) -> None:
-        """A copy of the first SYN of a connection comes."""
+        """A copy of the first SYN of a connection arrives."""
         key = KEY._replace(sport=KEY.sport + number)
         syn = segment(key, "S", seq=100)
         self.tracker.copied(Frame(CLIENT_MAC, SERVER_MAC, (), KEY.src, None, syn, 0), syn, A, now)
 
     def fail_with(self, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Working on that connection goes wrong."""
+        """Processing that connection raises an error."""
         path = self.site.fabric.assign_path
 
         def bad(key: Any, *about: Any) -> Any:
@@ -88,17 +88,17 @@ class Holding:
 
         monkeypatch.setattr(self.site.fabric, "assign_path", bad)
 
-    def work_on_copies(self) -> None:
+    def process_copies(self) -> None:
         with pytest.raises(Idle):
             self.tracker.run()
 
     @property
-    def gone_on(self) -> list[int]:
-        """The SYNs that are on their way, by number."""
+    def forwarded(self) -> list[int]:
+        """The SYNs that were forwarded, by number."""
         outs = (message for message in self.site.bridge.sent if type(message).__name__ == "OFPPacketOut")
         return [message.data[0] for message in outs]
 
     @property
     def counted(self) -> list[int]:
-        """The connections that count, by number."""
+        """The connections in the flow table, by number."""
         return sorted(each.forward.sport - KEY.sport for each in self.site.flows)

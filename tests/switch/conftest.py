@@ -1,4 +1,4 @@
-"""A switch with nothing but its eBPF: veth interfaces as ports, in a network namespace of their own."""
+"""A switch that consists of its eBPF programs: veth interfaces as ports, in their own network namespace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def own_namespace(machine: str) -> Iterator[None]:
-    """The module's tests run in a network namespace of their own, which goes with them."""
+    """The module's tests run in their own network namespace, which is removed afterwards."""
     if machine:
         pytest.fail(f"these tests need {machine}", pytrace=False)
     with namespace():
@@ -36,6 +36,6 @@ def loaded_switch(own_namespace: None) -> Iterator[Switch]:
 
 @pytest.fixture
 def switch(loaded_switch: Switch) -> Switch:
-    """Three ports, no rule, no flow known, all counters 0."""
+    """Three ports, no rules, no known flows, all counters 0."""
     loaded_switch.reset()
     return loaded_switch

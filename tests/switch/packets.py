@@ -1,6 +1,6 @@
-"""Builds and reads Ethernet frames with TCP in them, by the RFCs and from scratch.
+"""Builds and reads Ethernet frames with TCP, written from the RFCs.
 
-Nothing here comes from the package under test: its packets are judged by this.
+Nothing here is imported from the package under test: its packets are checked with this module.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ def syn_options(mss_value: int | None, shift: int | None, rest: bytes = b"") -> 
 
 @dataclass(frozen=True)
 class Segment:
-    """A TCP segment with all that is round it; :meth:`frame` is its bytes.
+    """A TCP segment with all its outer headers; :meth:`frame` returns its bytes.
 
-    ``vlans`` are (TPID, TCI) from the outside in; ``extensions`` are (type, body) of IPv6 extension
-    headers, body being what follows next header and length. ``checksum_error`` is added to the right
-    TCP checksum; ``trailer`` is Ethernet padding behind the IP packet.
+    ``vlans`` are (TPID, TCI) from the outside in; ``extensions`` are (type, body) of IPv6 extension headers,
+    body being the bytes after next header and length. ``checksum_error`` is added to the right TCP checksum;
+    ``trailer`` is Ethernet padding behind the IP packet.
     """
 
     src: str = "10.0.0.1"
@@ -160,12 +160,12 @@ class Segment:
         )
 
     def but(self, **changes: object) -> Segment:
-        """The same with something else."""
+        """The same segment with other fields."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
 
 class View(NamedTuple):
-    """Where things stand in a frame, for one that is whole and sound."""
+    """The offsets in a frame that is complete and well-formed."""
 
     version: int
     ip: int  # offset of the IP header
@@ -175,7 +175,7 @@ class View(NamedTuple):
 
 
 def view(frame: bytes) -> View | None:
-    """Find TCP in a frame; None if there is none, or not a whole one with sound lengths."""
+    """Find TCP in a frame; None if there is none, or if it is incomplete or has wrong lengths."""
     try:
         return _view(frame)
     except (IndexError, struct.error):
@@ -222,14 +222,14 @@ def _view(frame: bytes) -> View | None:
 
 
 def window(frame: bytes) -> int:
-    """The window field, as it stands on the wire."""
+    """The window field as on the wire."""
     found = view(frame)
     assert found is not None
     return int(struct.unpack_from(">H", frame, found.tcp + 14)[0])
 
 
 def residue(frame: bytes) -> int:
-    """By how much the TCP checksum is wrong: 0 if it is right."""
+    """The error of the TCP checksum: 0 if it is right."""
     found = view(frame)
     assert found is not None
     return ones_sum(found.pseudo + frame[found.tcp : found.end]) % 0xFFFF
@@ -243,8 +243,8 @@ def outside_window(frame: bytes) -> bytes:
 
 
 def check_sound(before: bytes, after: bytes) -> None:
-    """A frame may come out as it went in; or with a smaller window, a checksum as right or as wrong as
-    it was, and nothing else changed.
+    """A frame may leave unchanged; or with a smaller window, the same checksum error as before, and nothing
+    else changed.
     """
     if before == after:
         return

@@ -1,4 +1,4 @@
-"""What the tests of the eBPF programs stand on: namespaces, ports, a loaded datapath, connections."""
+"""Shared by the tests of the eBPF programs: namespaces, ports, a loaded datapath, connections."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.switch import packets
 from tests.switch.packets import Segment
 
 CLONE_NEWNET = 0x40000000
-# Long enough that no flow falls idle by itself while a test runs, however slow the machine.
+# Long enough that no flow becomes idle during a test, however slow the machine.
 PATIENT = ProgramLimits(flows=65536, rules=2048, ports=16, active_timeout=600)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def run(*command: str) -> str:
-    """Run a command; what it printed."""
+    """Run a command; returns its output."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
     return done.stdout
@@ -44,7 +44,7 @@ def _check(result: int) -> None:
 
 @contextmanager
 def namespace() -> Iterator[None]:
-    """This thread is in a new network namespace, which is gone afterwards, with all that is in it."""
+    """This thread is in a new network namespace, which is removed afterwards with its interfaces."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
         _check(_libc.unshare(CLONE_NEWNET))
@@ -73,7 +73,7 @@ class Switch:
     program: LoadedProgram
 
     def leave(self, port: int, what: Segment | bytes) -> bytes:
-        """A frame leaves by a port; returns how."""
+        """A frame leaves by a port; returns it as it left."""
         frame = what.frame() if isinstance(what, Segment) else what
         result = self.program.run(frame, self.ports[port].ifindex)
         assert result.verdict == UNSPEC
@@ -102,7 +102,7 @@ class Switch:
         self.rule(port, bytes, WindowKind.POOL, slot=slot)
 
     def flow(self, key: FlowKey) -> tuple[Any, Any] | None:
-        """What is known of a flow: ``fq_dir`` of ``key``'s own direction, and of the other."""
+        """The entry of a flow: ``fq_dir`` of ``key``'s own direction, and of the other."""
         found = self.datapath.window.flows.get(flow_key(key))
         if found is None:
             return None
@@ -110,7 +110,7 @@ class Switch:
         return found.dir[forward], found.dir[1 - forward]
 
     def reset(self) -> None:
-        """Forget rules, flows and counts."""
+        """Remove rules, flows and counters."""
         datapath = self.datapath
         for port in self.ports:
             datapath.remove_rule(port)
@@ -129,7 +129,7 @@ class Switch:
 
 @contextmanager
 def loaded(limits: ProgramLimits = PATIENT) -> Iterator[Switch]:
-    """A switch with three ports in the current namespace; afterwards they are gone."""
+    """A switch with three ports in the current namespace; they are removed afterwards."""
     ports = {n: make_port(n, f"p{n}") for n in (1, 2, 3)}
     datapath = BridgePrograms(limits)
     try:
@@ -151,8 +151,8 @@ _fresh = count(20000)
 class Connection:
     """A TCP connection through the switch: the client is behind port 1, the server behind port 2.
 
-    A ``shape`` says what is round each segment (VLAN tags, IP options, ...); scales and MSS are what
-    each end announces, None for no option.
+    ``shape`` sets the outer headers of each segment (VLAN tags, IP options, ...); scales and MSS are those
+    that each end announces, None for no option.
     """
 
     switch: Switch
@@ -219,7 +219,7 @@ class Connection:
         return self.switch.leave(1, self.from_server(window=window, **what))
 
     def granted(self, window: int = 65535, **what: Any) -> int:
-        """The window that such an ACK leaves with, when all else about it is as it should be."""
+        """The window of such an ACK when it leaves; all other fields must be unchanged."""
         before = self.from_server(window=window, **what).frame()
         after = self.switch.leave(1, before)
         packets.check_sound(before, after)

@@ -1,4 +1,6 @@
-"""Coming and going: what is on a port while we watch it, after we left, and after we were killed."""
+"""Attaching and detaching: the state of a port while it is watched, after a clean end, and after the agent
+was killed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from tests.switch.rig import Connection, Switch, make_port, namespace, run
 
 LIMITS = ProgramLimits(flows=256, rules=16, ports=4, active_timeout=1.6)
 RULE = 30_000
-# eventlet, which Ryu brings along, dislikes any fork; the child here ends without using it.
+# eventlet, which Ryu imports, warns about forks; the child here ends without using it.
 pytestmark = pytest.mark.filterwarnings("ignore:Using fork:DeprecationWarning")
 
 
@@ -49,7 +51,7 @@ def agent(ports: dict[int, BridgePort], limits: ProgramLimits = LIMITS) -> Itera
 
 
 def killed(ports: dict[int, BridgePort], work: Callable[[Switch], object]) -> None:
-    """An agent in a process of its own does some work and dies without a word."""
+    """An agent in its own process does some work and is killed."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -79,7 +81,7 @@ def filters(name: str) -> list[int]:
 
 
 def add_foreign_filter(name: str, point: str = "egress") -> None:
-    """Somebody's classic BPF that matches nothing."""
+    """A foreign classic BPF filter that matches nothing."""
     run(*f"tc filter add dev {name} {point} prio 7 protocol all bpf bytecode".split(), "1,6 0 0 0,")
 
 
@@ -109,7 +111,7 @@ def test_attaches_and_leaves_nothing(ports: dict[int, BridgePort]) -> None:
 
 
 def test_real_packet_through_the_real_hook(ports: dict[int, BridgePort]) -> None:
-    """Not a test run: the segment goes through the interface and comes out lowered on the other side."""
+    """Not a test run: the segment passes the interface and leaves with a lowered window on the other side."""
     with agent(ports) as (switch, _):
         flow = handshake(switch)
         switch.rule(2, RULE)
@@ -125,7 +127,7 @@ def test_real_packet_through_the_real_hook(ports: dict[int, BridgePort]) -> None
             assert host.recv(2048) == before.but(window=RULE >> 6).frame()
 
 
-def test_port_that_comes_and_goes(ports: dict[int, BridgePort]) -> None:
+def test_a_port_that_is_added_and_removed(ports: dict[int, BridgePort]) -> None:
     with agent(ports) as (switch, _):
         switch.rule(2, RULE)
         switch.datapath.remove_port(2)
@@ -147,7 +149,7 @@ def test_port_that_cannot_be_watched(ports: dict[int, BridgePort]) -> None:
         assert len(list(switch.datapath.window._port_states.keys())) == 2
 
 
-def test_killed_agents_flows_are_taken_over(ports: dict[int, BridgePort]) -> None:
+def test_flows_of_a_killed_agent_are_taken_over(ports: dict[int, BridgePort]) -> None:
     def work(switch: Switch) -> None:
         handshake(switch).data()
         switch.rule(2, 3000)
@@ -165,7 +167,7 @@ def test_killed_agents_flows_are_taken_over(ports: dict[int, BridgePort]) -> Non
         switch.rule(2, RULE)
         assert flow.granted() == RULE >> 6
         assert switch.state(2).unknown_scale == 0
-        time.sleep(LIMITS.bucket_ns / 1e9)  # the counts are new: it is counted with the next bucket
+        time.sleep(LIMITS.bucket_ns / 1e9)  # the counters are new: the flow is counted with the next bucket
         flow.data()
         assert switch.active(2) == 1
     for port in ports.values():
@@ -195,13 +197,13 @@ def test_map_of_another_size_is_not_taken_over(ports: dict[int, BridgePort]) -> 
     assert not has_clsact("p1")
 
 
-def test_nothing_of_a_killed_agent_stays_loaded(ports: dict[int, BridgePort]) -> None:
+def test_the_program_of_a_killed_agent_is_freed(ports: dict[int, BridgePort]) -> None:
     killed(ports, handshake)
     left = TcFilter(load_library(), WINDOW_PRIORITY).attached_program(ports[1].ifindex)
     assert left and is_loaded(left)
     with agent(ports):
         pass
-    deadline = time.monotonic() + 10  # the kernel frees programs in its own time
+    deadline = time.monotonic() + 10  # the kernel frees programs asynchronously
     while is_loaded(left):
         assert time.monotonic() < deadline
         time.sleep(0.01)

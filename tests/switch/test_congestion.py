@@ -1,4 +1,4 @@
-"""Thresholds and drops against the kernel's own word: real packets through a real htb and bfifo."""
+"""Thresholds and drops compared with the kernel's counters: real packets through a real htb and bfifo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.model import Congestion, Thresholds
 from tests.switch.packets import Segment
 from tests.switch.rig import make_port, namespace, run
-from tests.switch.test_queue import Watched, kernels_word, send, shape, wait_empty, watching
+from tests.switch.test_queue import Watched, kernel_counters, send, set_queue_limits, wait_empty, watching
 
 CNG, NOM = Congestion.CNG, Congestion.NOM
 SLOW = "40kbit"  # five packets of 1000 bytes a second
@@ -26,55 +26,55 @@ def watched() -> Iterator[Watched]:
     with namespace():
         run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=1")
         port = make_port(1, "p1")
-        shape("p1", SLOW, 20_000)
+        set_queue_limits("p1", SLOW, 20_000)
         with watching(port) as found:
             yield found
 
 
-def rung(datapath: BridgePrograms, patience: float = 0) -> bool:
+def event_pending(datapath: BridgePrograms, patience: float = 0) -> bool:
     return bool(select.select([datapath.threshold_event_fd], [], [], patience)[0])
 
 
-def bells(datapath: BridgePrograms) -> int:
-    """How many crossings the program has rung for so far."""
+def threshold_events(datapath: BridgePrograms) -> int:
+    """The number of threshold events that the program has sent."""
     found = datapath.queues._event_count.get(ctypes.c_uint32(0))
     return int(found.sent)
 
 
 def speed_up() -> None:
-    shape("p1", "100mbit", 20_000)
+    set_queue_limits("p1", "100mbit", 20_000)
     wait_empty("p1")
 
 
-def test_one_bell_at_each_crossing(watched: Watched) -> None:
+def test_one_threshold_event_for_each_crossing(watched: Watched) -> None:
     data = watched.datapath
     data.set_thresholds(1, Thresholds(10_000, 4_000))
     send("p1", 8, 1000)
-    assert not rung(data) and data.congestion(1).state is NOM
-    send("p1", 11, 1000)  # past the threshold, and on to the brim
-    assert rung(data)
+    assert not event_pending(data) and data.congestion(1).state is NOM
+    send("p1", 11, 1000)  # past the threshold, until the queue is full
+    assert event_pending(data)
     notice = data.congestion(1)
     assert notice.state is CNG and notice.backlog >= 10_000
-    assert data.crossed() == [1] and not rung(data) and data.crossed() == []
+    assert data.crossed() == [1] and not event_pending(data) and data.crossed() == []
     send("p1", 9, 1000)  # refused: the state stays that of the backlog
-    assert kernels_word("p1")["drops"] > 0
-    assert not rung(data) and data.congestion(1).state is CNG
+    assert kernel_counters("p1")["drops"] > 0
+    assert not event_pending(data) and data.congestion(1).state is CNG
     speed_up()
-    assert rung(data, 5) and data.crossed() == [1]
+    assert event_pending(data, 5) and data.crossed() == [1]
     assert data.congestion(1)[:3] == (1, NOM, 0)
-    assert bells(data) == 2
+    assert threshold_events(data) == 2
 
 
-def test_between_the_thresholds_it_is_as_it_was(watched: Watched) -> None:
+def test_between_the_thresholds_the_state_does_not_change(watched: Watched) -> None:
     data = watched.datapath
     data.set_thresholds(1, Thresholds(10_000, 4_000))
     for _ in range(3):
         send("p1", 17, 1000)
         assert data.congestion(1).state is CNG
         speed_up()
-        shape("p1", SLOW, 20_000)
-    assert bells(data) == 6
-    # Up to between them from below, and it is not congested.
+        set_queue_limits("p1", SLOW, 20_000)
+    assert threshold_events(data) == 6
+    # Between the thresholds from below: it is not congested.
     send("p1", 9, 1000)
     assert 4_000 < data.congestion(1).backlog < 10_000 and data.congestion(1).state is NOM
 
@@ -90,24 +90,24 @@ def test_thresholds_set_while_the_queue_is_above_them(watched: Watched) -> None:
     send("p1", 3, 1000)
     data.crossed()
     send("p1", 2, 1000)
-    assert not rung(data)
+    assert not event_pending(data)
 
 
-def test_a_port_that_goes_takes_its_thresholds_along(watched: Watched) -> None:
+def test_the_thresholds_of_a_removed_port_are_removed(watched: Watched) -> None:
     data = watched.datapath
     data.set_thresholds(1, Thresholds(5_000, 1_000, True))
     data.remove_port(1)
     assert list(data.queues.threshold_map.keys()) == []
     data.add_port(watched.port)
     send("p1", 12, 1000)
-    assert not rung(data)
+    assert not event_pending(data)
 
 
-def test_bells_that_found_no_room(watched: Watched) -> None:
-    """However many there were: that there were some is known, and every port is looked at."""
+def test_threshold_events_lost_to_a_full_ring(watched: Watched) -> None:
+    """The number of lost events is not known, but that some were lost is, and all ports are checked."""
     data = watched.datapath
     data.set_thresholds(1, Thresholds(1, 0))
-    shape("p1", "1gbit burst 200k cburst 200k", 20_000)
+    set_queue_limits("p1", "1gbit burst 200k cburst 200k", 20_000)
     send("p1", 6000, 60)
     count = data.queues._event_count.get(ctypes.c_uint32(0))
     assert count.lost > 0, "the ring buffer holds 65536 bytes"
@@ -135,15 +135,17 @@ def send_frames(frames: list[bytes]) -> None:
 
 @pytest.mark.parametrize("taken", [False, True])
 def test_drops_are_those_that_tc_counts(watched: Watched, taken: bool) -> None:
-    """``taken``: where the size of the buffer is known, what does not fit is taken before it is refused."""
+    """``taken``: if the size of the buffer is known, packets that do not fit are dropped before the queue
+    refuses them.
+    """
     data = watched.datapath
     if not taken:
         data.set_queue_limits({}, [watched.port.ifindex])
     data.set_thresholds(1, Thresholds(0, 0, True))
-    before = kernels_word("p1")["drops"]
+    before = kernel_counters("p1")["drops"]
     sent = [tcp(1000, seq) for seq in range(60)]
     send_frames(sent)
-    dropped = kernels_word("p1")["drops"] - before
+    dropped = kernel_counters("p1")["drops"] - before
     found = []
     while batch := data.take_drops(16):
         assert len(batch) <= 16
@@ -154,11 +156,11 @@ def test_drops_are_those_that_tc_counts(watched: Watched, taken: bool) -> None:
     assert dropped > 30
     assert len(found) == dropped
     assert all(port == 1 and size == len(frame) for port, frame, size in found)
-    # Whole, as they were sent, in their order: the last of all, for the first found room.
+    # Complete and in the order of sending, except for the last: the first found room in the queue.
     assert [frame for _, frame, _ in found] == sent[60 - dropped :]
 
 
-def test_long_packets_come_cut(watched: Watched) -> None:
+def test_long_packets_are_truncated(watched: Watched) -> None:
     data = watched.datapath
     run("ip", "link", "set", "p1", "mtu", "9000")
     run("ip", "link", "set", "p1h", "mtu", "9000")
@@ -171,7 +173,7 @@ def test_long_packets_come_cut(watched: Watched) -> None:
         assert (beginning, size) == (frame[:2048], len(frame))
 
 
-def test_nothing_is_told_where_nobody_asked(watched: Watched) -> None:
+def test_nothing_is_reported_for_ports_without_thresholds(watched: Watched) -> None:
     data = watched.datapath
     assert not data.drops._attached
     for wanted in (Thresholds(10_000, 4_000), None):
@@ -187,12 +189,14 @@ def test_nothing_is_told_where_nobody_asked(watched: Watched) -> None:
 
 
 def test_a_full_ring_loses_reports_not_packets(watched: Watched) -> None:
-    """What there is no room to tell of is not taken either: the queue refuses it, as it always would."""
+    """Packets without room for a report are not dropped by the program either: the queue refuses them as
+    usual.
+    """
     data = watched.datapath
     data.set_thresholds(1, Thresholds(0, 0, True))
-    before = kernels_word("p1")["drops"]
+    before = kernel_counters("p1")["drops"]
     send_frames([tcp(1000, seq) for seq in range(3000)])
-    refused = kernels_word("p1")["drops"] - before
+    refused = kernel_counters("p1")["drops"] - before
     found = 0
     while batch := data.take_drops(1000):
         found += len(batch)
@@ -200,7 +204,7 @@ def test_a_full_ring_loses_reports_not_packets(watched: Watched) -> None:
     assert data.drops.lost == refused and found > 500
 
 
-def test_other_interfaces_and_namespaces_are_nobody_s_business(watched: Watched) -> None:
+def test_other_interfaces_and_namespaces_are_ignored(watched: Watched) -> None:
     data = watched.datapath
     data.set_thresholds(1, Thresholds(0, 0, True))
     index = str(watched.port.ifindex)
@@ -208,17 +212,17 @@ def test_other_interfaces_and_namespaces_are_nobody_s_business(watched: Watched)
         run("ip", "link", "add", "p1", "index", index, "type", "veth", "peer", "name", "p1h")
         for end in ("p1", "p1h"):
             run("ip", "link", "set", end, "up")
-        shape("p1", SLOW, 3000)
+        set_queue_limits("p1", SLOW, 3000)
         send("p1", 30, 1000)
-        assert kernels_word("p1")["drops"] > 0
+        assert kernel_counters("p1")["drops"] > 0
         run("tc", "qdisc", "del", "dev", "p1", "root")
-    shape("p1h", SLOW, 3000)
+    set_queue_limits("p1h", SLOW, 3000)
     send("p1h", 30, 1000)
     assert data.take_drops(100) == []
 
 
-def test_a_kernel_that_does_not_tell(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rest works on."""
+def test_a_kernel_that_refuses_the_drop_program(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All other functions still work."""
 
     def refuse(*_: object) -> None:
         raise BpfError("unknown reason")

@@ -1,4 +1,4 @@
-"""The flow map in bulk: records as the channel's codec reads them, and the sweep."""
+"""The flow map read in bulk: records as the channel's codec decodes them, and the sweep."""
 
 import ctypes
 import time
@@ -16,7 +16,7 @@ from tests.switch.rig import Connection, Switch
 pytestmark = pytest.mark.root
 
 
-def told(switch: Switch, idle_ms: int = 0) -> dict[flow_records.FlowKey, flow_records.FlowRecord]:
+def records(switch: Switch, idle_ms: int = 0) -> dict[flow_records.FlowKey, flow_records.FlowRecord]:
     parts = switch.datapath.flow_records(idle_ms, list(switch.ports.values()))
     return {record.key: record for part in parts for record in flow_records.decode_reply(part)}
 
@@ -41,10 +41,10 @@ def test_numpy_packs_what_the_codec_packs(fields: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(("client", "server"), [("10.0.0.1", "10.0.0.2"), ("fe80::9", "fe80::2")])
-def test_both_directions_are_told(switch: Switch, client: str, server: str) -> None:
+def test_both_directions_are_reported(switch: Switch, client: str, server: str) -> None:
     flow = Connection(switch, client, server, client_scale=3, server_scale=11).open()
     flow.data(1000)
-    found = told(switch)
+    found = records(switch)
     data, acks = found[flow.data_key], found[flow.data_key.reversed]
     assert (data.port, data.bytes, data.packets, data.wscale) == (2, 1000, 1, 3)
     assert data.flags == flow_records.KNOWN | flow_records.ESTABLISHED
@@ -52,15 +52,15 @@ def test_both_directions_are_told(switch: Switch, client: str, server: str) -> N
     assert data.idle_ms < 1000
 
 
-def test_silent_flows_are_left_out_and_swept(switch: Switch) -> None:
+def test_silent_flows_are_not_reported_and_are_removed_by_the_sweep(switch: Switch) -> None:
     Connection(switch).open()
     time.sleep(0.05)
-    assert told(switch, 20) == {} and len(told(switch, 5000)) == 2
+    assert records(switch, 20) == {} and len(records(switch, 5000)) == 2
     assert switch.datapath.sweep(10**12, 10**12)[0] == 1
     assert switch.datapath.sweep(10**6, 10**12)[0] == 0
 
 
-def test_closed_flows_go_sooner(switch: Switch) -> None:
+def test_closed_flows_are_removed_sooner(switch: Switch) -> None:
     flow = Connection(switch).open()
     flow.ack(flags="R")
     time.sleep(0.01)

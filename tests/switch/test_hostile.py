@@ -1,4 +1,4 @@
-"""Packets made to confuse: they leave as they came, or soundly rewritten; the program never gives up."""
+"""Hostile packets: they leave unchanged or correctly rewritten; the program never fails."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ RULE = 3000
 
 
 def established(switch: Switch, **settings: Any) -> Connection:
-    """An open connection with a rule, so that any sound ACK of it is rewritten."""
+    """An open connection with a rule, so that any valid ACK of it is rewritten."""
     switch.rule(2, RULE)
     return Connection(switch, **settings).open()
 
 
 def shortest(frame: bytes) -> int:
-    """The shortest part of a frame that the kernel takes for a test run: it asks for whole IP headers
-    where the EtherType announces one.
+    """The shortest part of a frame that the kernel accepts for a test run: complete IP headers if the
+    EtherType announces them.
     """
     kind = struct.unpack_from(">H", frame, 12)[0]
     return {packets.IPV4: 34, packets.IPV6: 54}.get(kind, 15)
@@ -56,7 +56,7 @@ def test_truncated_at_every_length(switch: Switch, shape: str, what: str) -> Non
 
 
 def test_short_frames_on_the_wire(switch: Switch) -> None:
-    """Shorter than a test run may be, these go out by a socket: real qdisc, real hook."""
+    """Shorter than a test run allows, these are sent by a socket: real qdisc, real hook."""
     flow = established(switch)
     whole = flow.from_server().frame()
     with (
@@ -68,17 +68,17 @@ def test_short_frames_on_the_wire(switch: Switch) -> None:
         host.settimeout(5)
         for length in range(14, len(whole) + 1):
             port.send(whole[:length])
-            came, about = host.recvfrom(2048)
-            while about[2] == socket.PACKET_OUTGOING or came[:12] != whole[:12]:
-                came, about = host.recvfrom(2048)
+            received, about = host.recvfrom(2048)
+            while about[2] == socket.PACKET_OUTGOING or received[:12] != whole[:12]:
+                received, about = host.recvfrom(2048)
             if length < len(whole):
-                assert came == whole[:length]
-    assert packets.window(came) == RULE >> 7
+                assert received == whole[:length]
+    assert packets.window(received) == RULE >> 7
 
 
 @pytest.mark.parametrize("ihl", range(16))
 def test_ipv4_header_length_lies(switch: Switch, ihl: int) -> None:
-    # Wherever the TCP header is looked for, there is something like a data offset.
+    # At every possible offset of the TCP header there is a plausible data offset.
     flow = established(switch, client="80.80.80.80", client_isn=0x50505050)
     frame = bytearray(flow.from_server(payload=b"\x50" * 100).frame())
     frame[14] = 0x40 | ihl
@@ -110,7 +110,7 @@ def test_total_length_lies(switch: Switch, v6: bool) -> None:
         struct.pack_into(">H", frame, at, length)
         after = switch.leave(1, bytes(frame))
         packets.check_sound(bytes(frame), after)
-        # Shorter: what is behind is padding. Longer than the frame, or too short: not a TCP segment.
+        # Shorter: the rest is padding. Longer than the frame, or too short: not a TCP segment.
         assert (after != frame) == (headers <= length <= true_length)
     assert switch.state(1).malformed > 0
 
@@ -148,7 +148,7 @@ def test_not_tcp(switch: Switch, protocol: int) -> None:
         flow = established(switch, **ends)
         frame = bytearray(flow.from_server(payload=b"d" * 24).frame())
         frame[at] = protocol
-        if (protocol, at) != (0, 20):  # 0 is hop-by-hop there, and what follows is none
+        if (protocol, at) != (0, 20):  # 0 is hop-by-hop there, and no such header follows
             assert switch.leave(1, bytes(frame)) == frame
         assert switch.state(1).malformed == 0
 
@@ -162,7 +162,7 @@ def test_not_ip(switch: Switch, kind: int) -> None:
 
 
 def test_flags_that_make_no_sense(switch: Switch) -> None:
-    """All 256 of them, on a fresh flow each."""
+    """All 256 combinations, each on a new flow."""
     switch.rule(2, RULE)
     for bits in range(256):
         flow = Connection(switch).open()
@@ -173,7 +173,7 @@ def test_flags_that_make_no_sense(switch: Switch) -> None:
         touched = "A" in flags and "R" not in flags
         assert (after != before) == touched
         if touched:
-            # A SYN-ACK out of place is unscaled as well.
+            # An unexpected SYN-ACK is unscaled as well.
             assert packets.window(after) == (RULE if "S" in flags else RULE >> 7)
     assert switch.active(2) <= 256
 
@@ -204,9 +204,9 @@ def test_more_flows_than_the_map_holds(small_switch: Switch) -> None:
         assert flow.granted() == RULE >> 7
         flow.data()
         assert flow.granted() == RULE >> 7
-    held = list(switch.datapath.window.flows.keys())
-    assert 0 < len(held) <= 64
-    # One that fell out is a flow of unknown scale: left alone.
+    known = list(switch.datapath.window.flows.keys())
+    assert 0 < len(known) <= 64
+    # An evicted flow has an unknown scale: it is not changed.
     forgotten = Connection(switch, client="10.9.0.0", sport=1000)
     assert switch.flow(forgotten.data_key) is None
     forgotten.data()
@@ -265,7 +265,7 @@ def test_random_bytes(loaded_switch: Switch, head: bytes, rest: bytes) -> None:
 
 
 def test_random_options_of_syns(switch: Switch) -> None:
-    """Never an error; and what the program makes of them is a scale of 0 to 14."""
+    """Never an error; the scale that the program reads is 0 to 14."""
     dice = random.Random(7)
     for _ in range(1000):
         flow = Connection(switch)
@@ -279,7 +279,9 @@ def test_random_options_of_syns(switch: Switch) -> None:
 
 
 def test_option_walk_agrees_with_a_plain_reader(switch: Switch) -> None:
-    """The program walks options in an order the verifier likes; a plain loop must see the same."""
+    """The program parses options in an order that the verifier accepts; a plain loop must give the same
+    result.
+    """
     dice = random.Random(8)
     flags = layout.CONSTANTS
     for _ in range(2000):

@@ -1,4 +1,4 @@
-"""The one header that C and Python share, as a compiler sees it; and the histogram's bins."""
+"""The header that C and Python share, compared with the compiler's view; and the bins of the histogram."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def compile_c(source: Path, *arguments: str) -> None:
 
 
 def claims() -> list[str]:
-    """What Python believes of the layout, as C assertions."""
+    """The layout that Python computes, as C assertions."""
     found = [f"{name} == {value}" for name, value in layout.CONSTANTS.items()]
     for name, struct in layout.STRUCTS.items():
         found.append(f"sizeof(struct {name}) == {ctypes.sizeof(struct)}")
@@ -50,7 +50,7 @@ def test_python_and_c_agree(tmp_path: Path, target: list[str]) -> None:
 
 
 def test_every_struct_and_member_of_the_header_is_known(tmp_path: Path) -> None:
-    """From the compiler's own list, so that nothing the reader overlooked stays overlooked."""
+    """From the compiler's own list, so that nothing that the parser missed stays missed."""
     source = tmp_path / "dump.c"
     source.write_text(TYPES + '#include "layout.h"\n')
     dump = subprocess.run(
@@ -84,7 +84,7 @@ def test_every_struct_and_member_of_the_header_is_known(tmp_path: Path) -> None:
         ("struct a { __u8 *x; };", "cannot read member"),
     ],
 )
-def test_header_that_the_reader_does_not_understand(text: str, complaint: str) -> None:
+def test_a_header_that_the_parser_does_not_understand(text: str, complaint: str) -> None:
     with pytest.raises(layout.LayoutError, match=complaint):
         layout.read_layout(text)
 
@@ -118,7 +118,7 @@ def test_histogram_bins_and_bounds_are_inverse(tmp_path: Path) -> None:
     for depth, index in enumerate(bins[edges + 1 :]):
         low, high = bounds[index]
         assert low <= depth <= high
-    # No gap, no overlap, and never coarser than promised.
+    # No gap, no overlap, and never coarser than documented.
     for (_, high), (low, _) in itertools.pairwise(bounds):
         assert low == high + 1
     assert all(high - low + 1 <= max(1, low / 16) for low, high in bounds)

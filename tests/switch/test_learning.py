@@ -1,4 +1,4 @@
-"""What handshakes and data teach the program: paths, scales, MSS; and what must teach it nothing."""
+"""What the program learns from handshakes and data: paths, scales, MSS; and what it must not learn."""
 
 from __future__ import annotations
 
@@ -123,8 +123,9 @@ def test_no_scaling_unless_both_offer_it(
         (wscale(5) + mss(1200), 5, 1200),
         (NOP * 33 + wscale(5) + mss(1200), 5, 1200),
         (packets.sack_permitted() + packets.timestamps() + NOP + wscale(5) + mss(1200), 5, 1200),
-        (b"\xfe\x08abcdef" + wscale(5) + mss(1200), 5, 1200),  # an option nobody knows
-        (b"\x22\x0a" + b"\3\3\x0e" * 2 + b"ab" + wscale(5) + mss(1200), 5, 1200),  # fast open, alike inside
+        (b"\xfe\x08abcdef" + wscale(5) + mss(1200), 5, 1200),  # an unknown option
+        # fast open, with a similar content
+        (b"\x22\x0a" + b"\3\3\x0e" * 2 + b"ab" + wscale(5) + mss(1200), 5, 1200),
         (mss(1200) + b"\0" + wscale(5), None, 1200),  # behind the end of options
         (mss(1200) + b"\3\4\5\0", None, 1200),  # wrong length of a known option
         (mss(1200) + b"\3\2", None, 1200),
@@ -132,7 +133,7 @@ def test_no_scaling_unless_both_offer_it(
         (b"", None, 536),
         (NOP * 40, None, 536),
         (NOP * 37 + wscale(5), 5, 536),
-        (NOP * 38 + b"\3\3", None, 536),  # cut off by the end of the header
+        (NOP * 38 + b"\3\3", None, 536),  # truncated by the end of the header
         (NOP * 39 + b"\3", None, 536),
         (mss(1200) + b"\x05\0" + wscale(5), None, 1200),  # length 0: must not loop
         (mss(1200) + b"\x05\1" + wscale(5), None, 1200),  # length 1
@@ -157,7 +158,7 @@ def test_mss_is_1220_by_default_with_ipv6(switch: Switch) -> None:
     assert flow.granted() == 1220
 
 
-def test_flow_older_than_the_agent_is_left_alone_and_counted(switch: Switch) -> None:
+def test_flow_older_than_the_agent_is_not_changed_and_is_counted(switch: Switch) -> None:
     flow = Connection(switch)
     flow.data()
     switch.rule(2, 3000)
@@ -203,7 +204,7 @@ def test_stray_syn_on_a_live_connection_changes_no_scale(switch: Switch) -> None
 def test_stale_syn_ack_is_ignored(switch: Switch) -> None:
     flow = Connection(switch).open()
     switch.rule(2, RULE)
-    flow.syn(seq=2**31)  # the port is used again
+    flow.syn(seq=2**31)  # the port is reused
     for wrong in (0, flow.client_isn + 1, 2**31, 2**31 + 2):
         flow.syn_ack(ack=wrong, options=packets.syn_options(9000, 0), seq=4)
         assert flow.granted() == RULE >> 7
@@ -253,7 +254,7 @@ def test_repeated_handshake_counts_once(switch: Switch) -> None:
     for _ in range(3):
         flow.syn_ack()
     assert (switch.state(1).handshakes, switch.active(1), switch.active(2)) == (1, 1, 1)
-    # The first SYN-ACK was lost behind the switch: both come again.
+    # The first SYN-ACK was lost behind the switch: both are sent again.
     flow.syn()
     flow.syn_ack()
     assert (switch.state(1).handshakes, switch.active(1), switch.active(2)) == (1, 1, 1)
@@ -261,7 +262,7 @@ def test_repeated_handshake_counts_once(switch: Switch) -> None:
     assert flow.granted() == RULE >> 7
 
 
-def test_interface_that_is_no_port_is_left_alone(switch: Switch) -> None:
+def test_interface_that_is_no_port_is_ignored(switch: Switch) -> None:
     flow = Connection(switch).open()
     switch.rule(2, 3000)
     other = socket.if_nametoindex("p1h")

@@ -1,4 +1,4 @@
-"""Hosts behind veth pairs, as the kernel tells of them, in a network namespace that ends with the test."""
+"""Hosts behind veth pairs, as the kernel reports them, in a network namespace that ends with the test."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Who takes a share of a pool: flows that send, without a rule of their own, each once."""
+"""Which flows take a share of a pool: flows that send, without their own rule, each once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_pool_without_active_flows(switch: Switch) -> None:
     switch.leave(2, flow.from_client(flags="FA"))
     assert switch.active(2) == 0
     switch.pool(2, 30_000)
-    # Its data is about to come, as far as the program knows: it counts as one.
+    # The program expects its data: it counts as one flow.
     assert flow.granted() == 30_000
     (other,) = opened(switch, 1, first=1)
     assert switch.active(2) == 1
@@ -53,7 +53,7 @@ def test_pool_without_active_flows(switch: Switch) -> None:
     assert switch.active(2) == 1, "an ACK makes nobody active"
 
 
-def test_new_flow_is_divided_for_on_its_syn_ack(switch: Switch) -> None:
+def test_new_flow_gets_its_share_from_its_syn_ack_on(switch: Switch) -> None:
     opened(switch, 2)
     switch.pool(2, 60_000)
     flow = Connection(switch)
@@ -71,14 +71,14 @@ def test_each_direction_counts_where_its_data_leaves(switch: Switch) -> None:
 
 
 @pytest.mark.parametrize("end", ["FA", "R", "RA", "FPA"])
-def test_end_leaves_the_pool_once(switch: Switch, end: str) -> None:
+def test_a_repeated_end_leaves_the_pool_once(switch: Switch, end: str) -> None:
     flows = opened(switch, 3)
     switch.pool(2, 30_000)
     for _ in range(3):
         switch.leave(2, flows[0].from_client(flags=end, payload=b"x" if "P" in end else b""))
         assert switch.active(2) == 2
         assert flows[1].granted() == 15_000
-    # Data sent again after the end brings it back no more.
+    # Data retransmitted after the end does not add it again.
     flows[0].data()
     assert switch.active(2) == 2
 
@@ -93,7 +93,7 @@ def test_fin_ends_its_own_direction_and_rst_both(switch: Switch) -> None:
     assert switch.active(2) == 1, "a half-closed connection still sends"
 
 
-def test_flow_with_a_rule_of_its_own_takes_nothing(switch: Switch) -> None:
+def test_flow_with_its_own_rule_takes_no_share(switch: Switch) -> None:
     flows = opened(switch, 4)
     switch.pool(2, 40_000)
     assert flows[1].granted() == 10_000
@@ -105,7 +105,7 @@ def test_flow_with_a_rule_of_its_own_takes_nothing(switch: Switch) -> None:
     assert flows[0].granted() == 7000
     assert switch.active(2) == 3
     assert flows[1].granted() == 40_000 // 3
-    # Without the rule it is one of the others again.
+    # Without the rule it takes a share again.
     switch.datapath.remove_rule(flows[0].ack_key)
     assert flows[0].granted() == 10_000, "it counts itself in before its next data"
     flows[0].data()
@@ -113,7 +113,7 @@ def test_flow_with_a_rule_of_its_own_takes_nothing(switch: Switch) -> None:
     assert flows[1].granted() == 10_000
 
 
-def test_flow_whose_own_rule_expires_comes_back(switch: Switch) -> None:
+def test_flow_whose_own_rule_expires_takes_a_share_again(switch: Switch) -> None:
     flows = opened(switch, 2)
     switch.rule(flows[0].ack_key, 7000, slot=1, lease=0.3)
     switch.pool(2, 40_000)
@@ -125,7 +125,7 @@ def test_flow_whose_own_rule_expires_comes_back(switch: Switch) -> None:
     assert flows[0].granted() == 20_000
 
 
-def test_flow_of_unknown_scale_takes_nothing(switch: Switch) -> None:
+def test_flow_of_unknown_scale_takes_no_share(switch: Switch) -> None:
     opened(switch, 1)
     Connection(switch).data()
     assert switch.active(2) == 1
@@ -141,7 +141,7 @@ def test_flow_that_moves_counts_at_its_new_port(switch: Switch) -> None:
 
 @pytest.fixture
 def hasty() -> Iterator[Switch]:
-    """A switch whose flows fall idle soon."""
+    """A switch whose flows become idle soon."""
     with (
         namespace(),
         loaded(ProgramLimits(flows=1024, rules=16, ports=4, active_timeout=TIMEOUT)) as switch,
@@ -149,7 +149,7 @@ def hasty() -> Iterator[Switch]:
         yield switch
 
 
-def test_idle_flow_leaves_the_pool_and_comes_back(hasty: Switch) -> None:
+def test_idle_flow_takes_no_share_until_it_sends_again(hasty: Switch) -> None:
     flows = opened(hasty, 3)
     hasty.pool(2, 30_000)
     time.sleep(TIMEOUT + 0.01)
@@ -165,7 +165,7 @@ def test_idle_flow_leaves_the_pool_and_comes_back(hasty: Switch) -> None:
     flows[1].data(0)
     flows[1].ack()
     assert hasty.active(2) == 0
-    # An end that comes late takes nobody else out.
+    # A late end removes no other flow.
     flows[0].data()
     hasty.leave(2, flows[1].from_client(flags="FA"))
     assert hasty.active(2) == 1

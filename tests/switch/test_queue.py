@@ -1,4 +1,4 @@
-"""The queue programs against the kernel's own word: real packets through a real htb and bfifo."""
+"""The queue programs compared with the kernel's counters: real packets through a real htb and bfifo."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ LIMITS = ProgramLimits(flows=64, rules=16, ports=4)
 EXPERIMENTAL = 0x88B5
 
 
-def shape(name: str, rate: str, limit: int) -> None:
+def set_queue_limits(name: str, rate: str, limit: int) -> None:
     """A bottleneck: htb at ``rate`` over a bfifo of ``limit`` bytes."""
     if "burst" not in rate:
         rate += " burst 2k cburst 2k"
-    if kernels_word(name).get("kind") != "htb":
+    if kernel_counters(name).get("kind") != "htb":
         run(*f"tc qdisc add dev {name} root handle 1: htb default 1".split())
     run(*f"tc class replace dev {name} parent 1: classid 1:1 htb rate {rate}".split())
     run(*f"tc qdisc replace dev {name} parent 1:1 handle 10: bfifo limit {limit}".split())
 
 
-def kernels_word(name: str) -> dict[str, Any]:
+def kernel_counters(name: str) -> dict[str, Any]:
     """The root qdisc as tc shows it."""
     found = json.loads(run("tc", "-s", "-j", "qdisc", "show", "dev", name))
     return next((q for q in found if q.get("root")), {})
 
 
 def send(name: str, number: int, size: int) -> None:
-    """Ethernet frames of ``size`` bytes out by an interface, through its qdisc."""
+    """Send Ethernet frames of ``size`` bytes by an interface, through its qdisc."""
     frame = b"\xff" * 6 + b"\x02\0\0\0\0\x09" + EXPERIMENTAL.to_bytes(2, "big")
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
@@ -54,7 +54,7 @@ def send(name: str, number: int, size: int) -> None:
 
 def wait_empty(name: str) -> None:
     deadline = time.monotonic() + 20
-    while kernels_word(name)["backlog"]:
+    while kernel_counters(name)["backlog"]:
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -80,15 +80,15 @@ def watching(port: BridgePort) -> Iterator[Watched]:
 @pytest.fixture
 def watched() -> Iterator[Watched]:
     with namespace():
-        # Nothing of its own accord on the wire.
+        # No frames of the interface itself on the wire.
         run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=1")
         port = make_port(1, "p1")
-        shape("p1", "8mbit", 20_000)
+        set_queue_limits("p1", "8mbit", 20_000)
         with watching(port) as found:
             yield found
 
 
-def test_shape_is_read(watched: Watched) -> None:
+def test_queue_limits_are_read(watched: Watched) -> None:
     found = watched.datapath.queue_limits(watched.port)
     assert (found.kind, found.limit, found.rate) == ("htb", 20_000, 1_000_000)
 
@@ -99,13 +99,13 @@ def test_packets_bytes_and_drops_are_those_of_tc(watched: Watched) -> None:
     for size in (60, 1000, 1514, 333):
         send("p1", 60, size)
     wait_empty("p1")
-    word = kernels_word("p1")
+    counters = kernel_counters("p1")
     found = watched.datapath.queue(watched.port)
-    assert word["drops"] > 0
+    assert counters["drops"] > 0
     assert (found.packets, found.bytes, found.drops, found.backlog) == (
-        word["packets"],
-        word["bytes"],
-        word["drops"],
+        counters["packets"],
+        counters["bytes"],
+        counters["drops"],
         0,
     )
     assert found.packets + found.drops == 240
@@ -113,26 +113,26 @@ def test_packets_bytes_and_drops_are_those_of_tc(watched: Watched) -> None:
 
 
 def test_packets_that_leave_together(watched: Watched) -> None:
-    """The kernel takes several packets out of the queue at once where it can."""
-    shape("p1", "8kbit", 100_000)
+    """The kernel dequeues several packets at once where it can."""
+    set_queue_limits("p1", "8kbit", 100_000)
     for size in (60, 1000, 1514, 333) * 10:
         send("p1", 1, size)
-    shape("p1", "1gbit burst 200k cburst 200k", 100_000)
+    set_queue_limits("p1", "1gbit burst 200k cburst 200k", 100_000)
     wait_empty("p1")
-    word = kernels_word("p1")
+    counters = kernel_counters("p1")
     found = watched.datapath.queue(watched.port)
-    assert (found.packets, found.bytes) == (word["packets"], word["bytes"])
+    assert (found.packets, found.bytes) == (counters["packets"], counters["bytes"])
     assert found.packets == 40
 
 
-def test_backlog_while_the_queue_stands(watched: Watched) -> None:
-    shape("p1", "40kbit", 20_000)  # 5 packets a second
+def test_backlog_while_the_queue_is_not_drained(watched: Watched) -> None:
+    set_queue_limits("p1", "40kbit", 20_000)  # 5 packets a second
     send("p1", 10, 1000)
     for _ in range(20):
         before, found, after = (
-            kernels_word("p1"),
+            kernel_counters("p1"),
             watched.datapath.queue(watched.port),
-            kernels_word("p1"),
+            kernel_counters("p1"),
         )
         if before["backlog"] == after["backlog"]:
             assert found.backlog == before["backlog"] > 0
@@ -142,22 +142,22 @@ def test_backlog_while_the_queue_stands(watched: Watched) -> None:
 
 
 def test_mean_and_histogram(watched: Watched) -> None:
-    shape("p1", "400kbit", 60_000)
+    set_queue_limits("p1", "400kbit", 60_000)
     send("p1", 1, 100)
     wait_empty("p1")
     start = watched.datapath.queue(watched.port)
     spent = dict.fromkeys([(0, 0)], 0) | {(a, b): ns for a, b, ns in watched.datapath.histogram(watched.port)}
     send("p1", 50, 1000)
-    # What tc sees meanwhile, integrated: about a second, while 50,000 bytes drain.
-    samples = [(time.monotonic_ns(), int(kernels_word("p1")["backlog"]))]
+    # The backlog of tc meanwhile, integrated: about a second, while 50,000 bytes drain.
+    samples = [(time.monotonic_ns(), int(kernel_counters("p1")["backlog"]))]
     while samples[-1][1]:
-        samples.append((time.monotonic_ns(), int(kernels_word("p1")["backlog"])))
+        samples.append((time.monotonic_ns(), int(kernel_counters("p1")["backlog"])))
     end = watched.datapath.queue(watched.port)
     area = sum((t2 - t1) * (b1 + b2) / 2 for (t1, b1), (t2, b2) in itertools.pairwise(samples))
     ours = end.byte_ns - start.byte_ns
     assert area > 10_000 * 5e8, "the queue was deep for a while"
     assert ours == pytest.approx(area, rel=0.1)
-    # The histogram is the same time again, to the width of its bins.
+    # The histogram covers the same time, to the width of its bins.
     after = {(a, b): ns for a, b, ns in watched.datapath.histogram(watched.port)}
     low = sum(pair[0] * (ns - spent.get(pair, 0)) for pair, ns in after.items())
     high = sum(pair[1] * (ns - spent.get(pair, 0)) for pair, ns in after.items())
@@ -165,7 +165,7 @@ def test_mean_and_histogram(watched: Watched) -> None:
     assert max(b for _, b in after) >= end.peak >= max(b for _, b in samples)
 
 
-def test_peak_starts_again(watched: Watched) -> None:
+def test_peak_restarts_from_the_backlog(watched: Watched) -> None:
     send("p1", 15, 1000)
     wait_empty("p1")
     assert watched.datapath.queue(watched.port).peak > 5000
@@ -176,18 +176,18 @@ def test_peak_starts_again(watched: Watched) -> None:
     assert watched.datapath.queue(watched.port).peak <= 500
 
 
-def test_drops_go_on_when_the_qdisc_is_replaced(watched: Watched) -> None:
+def test_drops_are_counted_on_when_the_qdisc_is_replaced(watched: Watched) -> None:
     send("p1", 60, 1000)
     wait_empty("p1")
     before = watched.datapath.queue(watched.port).drops
     assert before > 0
     run("tc", "qdisc", "del", "dev", "p1", "root")
-    shape("p1", "8mbit", 20_000)
+    set_queue_limits("p1", "8mbit", 20_000)
     send("p1", 40, 1000)
     wait_empty("p1")
-    word = kernels_word("p1")
-    assert 0 < word["drops"] < before
-    assert watched.datapath.queue(watched.port).drops == before + word["drops"]
+    counters = kernel_counters("p1")
+    assert 0 < counters["drops"] < before
+    assert watched.datapath.queue(watched.port).drops == before + counters["drops"]
 
 
 def test_same_index_in_another_namespace_is_not_counted(watched: Watched) -> None:
@@ -199,17 +199,17 @@ def test_same_index_in_another_namespace_is_not_counted(watched: Watched) -> Non
         run("ip", "link", "add", "p1", "index", index, "type", "veth", "peer", "name", "p1h")
         for end in ("p1", "p1h"):
             run("ip", "link", "set", end, "up")
-        shape("p1", "8mbit", 5000)
+        set_queue_limits("p1", "8mbit", 5000)
         send("p1", 30, 1000)
         wait_empty("p1")
         assert socket.if_nametoindex("p1") == watched.port.ifindex
-        assert kernels_word("p1")["packets"] > 0
+        assert kernel_counters("p1")["packets"] > 0
     after = watched.datapath.queue(watched.port)
     assert after[:6] == before[:6]
 
 
 def test_interface_that_is_no_port_is_not_counted(watched: Watched) -> None:
-    shape("p1h", "8mbit", 20_000)
+    set_queue_limits("p1h", "8mbit", 20_000)
     before = watched.datapath.queue(watched.port)
     send("p1h", 10, 1000)
     wait_empty("p1h")
@@ -224,12 +224,12 @@ def test_port_without_a_queue(watched: Watched) -> None:
 
 
 def test_queues_under_a_multiqueue_root_are_not_mixed_into_one(watched: Watched) -> None:
-    """Each of them would overwrite the others' backlog; so none is counted."""
+    """Each of them would overwrite the others' backlog; so none of them is counted."""
     run("tc", "qdisc", "del", "dev", "p1", "root")
     run("tc", "qdisc", "add", "dev", "p1", "root", "handle", "1:", "mq")
-    # Less than a full frame: the kernel then never passes an empty queue by.
+    # Less than a full frame: the kernel then never bypasses an empty queue.
     run("tc", "qdisc", "add", "dev", "p1", "parent", "1:1", "bfifo", "limit", "1000")
     run("tc", "qdisc", "add", "dev", "p1", "parent", "1:2", "bfifo", "limit", "1000")
     send("p1", 5, 60)
-    assert kernels_word("p1")["packets"] == 5
+    assert kernel_counters("p1")["packets"] == 5
     assert watched.datapath.queue(watched.port).packets == 0

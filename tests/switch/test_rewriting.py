@@ -1,4 +1,4 @@
-"""Which windows are lowered, to what, and that nothing else of the packet changes."""
+"""Which windows are lowered, to which value; and that nothing else of the packet changes."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ TCP: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("tcp", TCP)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_shape_of_ack(switch: Switch, shape: str, tcp: str) -> None:
+def test_acks_of_every_header_layout_are_rewritten(switch: Switch, shape: str, tcp: str) -> None:
     ends, round_it = SHAPES[shape]
     flow = Connection(switch, **ends, shape=round_it, server_scale=5).open()  # type: ignore[arg-type]
     flow.data()
     switch.rule(2, RULE)
     before = flow.from_server(window=60_000, **TCP[tcp])
     after = switch.leave(1, before)
-    # Whole and exact: the same segment, built from scratch with the lower window.
+    # The complete frame: the same segment, built from scratch with the lower window.
     assert after == before.but(window=RULE >> 5).frame()
     assert switch.datapath.counters(0) == (1, 1)
 
@@ -76,7 +76,7 @@ def test_every_shape_of_ack(switch: Switch, shape: str, tcp: str) -> None:
         {"shape6": True, "extensions": ((59, PADN),)},
     ],
 )
-def test_what_is_not_read_is_not_touched(switch: Switch, what: dict[str, Any]) -> None:
+def test_packets_that_are_not_parsed_are_not_changed(switch: Switch, what: dict[str, Any]) -> None:
     ends = V6 if what.pop("shape6", False) else {}
     flow = Connection(switch, **ends).open()  # type: ignore[arg-type]
     switch.rule(2, RULE)
@@ -136,7 +136,7 @@ def test_rst_is_not_rewritten(switch: Switch, flags: str) -> None:
 
 def test_rule_of_the_other_port_does_not_matter(switch: Switch) -> None:
     flow = Connection(switch).open()
-    switch.rule(1, 3000)  # where the ACK leaves; not where its data does
+    switch.rule(1, 3000)  # the port of the ACK, not that of its data
     switch.rule(3, 3000)
     assert flow.granted() == 65535
 
@@ -147,7 +147,7 @@ def test_windows_are_never_raised(switch: Switch, advertised: int) -> None:
     switch.rule(2, RULE)  # 234 steps
     assert flow.granted(advertised) == min(advertised, 234)
     switch.rule(2, 1)
-    # The receiver itself advertised less than one MSS: its word stands.
+    # The receiver itself advertised less than one MSS: its value is kept.
     assert flow.granted(advertised) == min(advertised, 12)
     switch.rule(2, 0xFFFFFFFF)
     assert flow.granted(advertised) == advertised
@@ -232,7 +232,7 @@ def test_lease_runs_out_and_is_refreshed(switch: Switch) -> None:
         given_at = time.monotonic()
         switch.rule(2, RULE, lease=lease)
         granted = flow.granted()
-        if time.monotonic() - given_at < lease:  # not on a machine that fell asleep here
+        if time.monotonic() - given_at < lease:  # not on a machine that was suspended here
             assert granted == RULE >> 7
         time.sleep(max(0.0, given_at + lease - time.monotonic()) + 0.01)
         assert flow.granted() == 65535

@@ -1,4 +1,6 @@
-"""What the program remembers of the last segments: numbers, timestamps, progress, round-trip time."""
+"""The state that the program keeps of the last segments: sequence numbers, timestamps, progress, round-trip
+time.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def record(switch: Switch, key: flow_records.FlowKey) -> flow_records.FlowRecord
 
 
 def timed(switch: Switch, **more: Any) -> Connection:
-    """A connection that negotiated timestamps, with its handshake complete but for the last ACK."""
+    """A connection that negotiated timestamps, with its handshake complete except for the last ACK."""
     flow = Connection(switch, **more)
     options = packets.mss(1460) + packets.sack_permitted() + timestamps(7, 0) + NOP + packets.wscale(7)
     flow.syn(options=options)
@@ -49,20 +51,20 @@ def final_ack(flow: Connection, **what: Any) -> None:
 
 
 @pytest.mark.parametrize("isn", [5000, WRAP - 1, WRAP - 1500, 2**31 - 500])
-def test_the_number_behind_what_was_sent(switch: Switch, isn: int) -> None:
+def test_the_next_sequence_number_is_kept(switch: Switch, isn: int) -> None:
     flow = Connection(switch, client_isn=isn).open()
     start = (isn + 1) % WRAP
     assert both(switch, flow)[0].seq_next == start
     flow.data(1000)
     assert both(switch, flow)[0].seq_next == (start + 1000) % WRAP
     flow.data(1000, seq=(start + 1000) % WRAP)
-    flow.data(1000)  # again: nothing is taken back
+    flow.data(1000)  # a retransmission: nothing is reset
     assert both(switch, flow)[0].seq_next == (start + 2000) % WRAP
     final_ack(flow, seq=(start + 2000) % WRAP, flags="FA")
     assert both(switch, flow)[0].seq_next == (start + 2001) % WRAP
 
 
-def test_numbers_out_of_any_window_start_anew(switch: Switch) -> None:
+def test_sequence_numbers_outside_of_any_window_replace_the_state(switch: Switch) -> None:
     flow = Connection(switch).open()
     flow.data(10, seq=2**31 + 77)
     assert both(switch, flow)[0].seq_next == 2**31 + 87
@@ -79,11 +81,11 @@ def test_a_stray_syn_and_a_reset_move_nothing(switch: Switch) -> None:
     def state() -> list[int]:
         return [getattr(d, name) for d in both(switch, flow) for name in fields]
 
-    told = state()
+    known = state()
     switch.leave(1, flow.from_server(flags="S", seq=777, options=packets.syn_options(9000, 1)))
     switch.leave(2, flow.from_client(flags="S", seq=888, options=packets.syn_options(9000, 1)))
     switch.leave(2, flow.from_client(flags="RA", seq=888_888, ack=999))
-    assert state() == told
+    assert state() == known
 
 
 # Acknowledgements
@@ -117,7 +119,7 @@ def test_a_fin_is_no_payload(switch: Switch) -> None:
     assert both(switch, flow)[1].acked == 1000
 
 
-def test_what_was_never_sent_cannot_be_acknowledged(switch: Switch) -> None:
+def test_an_ack_of_data_that_was_never_sent_is_ignored(switch: Switch) -> None:
     flow = Connection(switch).open()
     start = flow.client_isn + 1
     flow.data(1000)
@@ -203,7 +205,7 @@ def test_timestamps_of_a_handshake(switch: Switch) -> None:
         (NOP * 40, None),
     ],
 )
-def test_timestamps_are_known_only_where_they_belong(
+def test_timestamps_are_kept_only_if_negotiated(
     switch: Switch, options: bytes, known: bool | None, shape: dict[str, Any]
 ) -> None:
     flow = timed(switch)
@@ -224,7 +226,7 @@ def test_ipv6(switch: Switch) -> None:
     assert (server.tsval, server.tsecr, has_timestamps(server)) == (100, 200, True)
 
 
-def test_timestamps_that_nobody_agreed_on(switch: Switch) -> None:
+def test_timestamps_that_were_not_negotiated(switch: Switch) -> None:
     flow = Connection(switch).open()
     assert has_timestamps(both(switch, flow)[1]) is False
     flow.ack(options=TS)
@@ -256,15 +258,15 @@ def test_both_parts_of_the_round_trip_are_measured(switch: Switch) -> None:
     client, server = both(switch, flow)
     assert server.rtt_ns >= 20_000_000 and client.rtt_ns >= 30_000_000
     assert server.rtt_ns + client.rtt_ns <= ended - began
-    told = (client.rtt_ns + server.rtt_ns) // 1000
-    assert record(switch, flow.ack_key).rtt_us == record(switch, flow.data_key).rtt_us == told
+    known = (client.rtt_ns + server.rtt_ns) // 1000
+    assert record(switch, flow.ack_key).rtt_us == record(switch, flow.data_key).rtt_us == known
     final_ack(flow)
     flow.data()
     assert both(switch, flow)[0].rtt_ns == client.rtt_ns, "the first sample stays"
 
 
 @pytest.mark.parametrize("order", ["SSAK", "SASAK", "SAAK", "SSAAK", "SAD", "SASK", "SAKA"])
-def test_no_sample_of_what_came_twice(switch: Switch, order: str) -> None:
+def test_no_rtt_sample_from_retransmitted_segments(switch: Switch, order: str) -> None:
     """Karn: S and A are SYN and SYN-ACK, K the last ACK, D an ACK of data (the last ACK was lost)."""
     flow = Connection(switch)
     for step in order:
@@ -312,17 +314,17 @@ def test_records_of_one_port(switch: Switch) -> None:
     assert [r.key for part in parts for r in flow_records.decode_reply(part)] == [flow.data_key]
 
 
-# As the channel tells it
+# As sent over the channel
 
 
-def test_what_the_channel_is_told(switch: Switch) -> None:
+def test_the_segment_state_of_the_channel(switch: Switch) -> None:
     flow = timed(switch)
     final_ack(flow, options=TS)
     flow.data(1000, options=TS)
     switch.rule(2, 12_800)
     flow.ack(ack=flow.client_isn + 1001, window=50_000, payload=b"x" * 10, options=TS)
-    told = switch.datapath.segment_state(flow.ack_key)
-    assert told == SegmentState(
+    known = switch.datapath.segment_state(flow.ack_key)
+    assert known == SegmentState(
         key=flow.ack_key,
         found=True,
         port=1,
@@ -333,18 +335,18 @@ def test_what_the_channel_is_told(switch: Switch) -> None:
         tsval=100,
         tsecr=200,
         has_timestamps=True,
-        idle_ms=told.idle_ms,
+        idle_ms=known.idle_ms,
     )
     other = switch.datapath.segment_state(flow.data_key)
     assert (other.port, other.seq_next, other.ack) == (2, flow.client_isn + 1001, flow.server_isn + 1)
     flow.ack(flags="FA", ack=flow.client_isn + 1001)
-    told = switch.datapath.segment_state(flow.ack_key)
-    assert (told.fin, told.rst, told.has_timestamps) == (True, False, None)
+    known = switch.datapath.segment_state(flow.ack_key)
+    assert (known.fin, known.rst, known.has_timestamps) == (True, False, None)
     final_ack(flow, flags="R")
     assert switch.datapath.segment_state(flow.data_key).rst
 
 
-def test_what_no_ack_can_be_made_of_is_not_found(switch: Switch) -> None:
+def test_a_state_without_enough_for_an_ack_is_not_found(switch: Switch) -> None:
     flow = Connection(switch, server_scale=None)
     assert not switch.datapath.segment_state(flow.ack_key).found
     flow.syn()
@@ -354,5 +356,5 @@ def test_what_no_ack_can_be_made_of_is_not_found(switch: Switch) -> None:
     older = Connection(switch)
     older.data()
     older.ack()
-    told = switch.datapath.segment_state(older.ack_key)
-    assert told.found and told.wscale is None
+    known = switch.datapath.segment_state(older.ack_key)
+    assert known.found and known.wscale is None

@@ -1,4 +1,4 @@
-"""The layers: imports point down only, so that each part can be used and tested without those above."""
+"""The layers: imports point down only, so that each part can be used and tested without the layers above."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def ours(*rooms: str) -> set[str]:
     return {f"fairq_ryu.{room}" for room in rooms}
 
 
-# Package -> what it may import of ours, besides itself and the version; and of others, besides Python's own.
+# Package -> the modules of the project that it may import, besides itself and the version; and packages of
+# others, besides the standard library.
 LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/policies": (BELOW, set()),
     "fairq_ryu/fabric": ({MODEL}, {"networkx"}),
@@ -56,7 +57,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "mininet_topos": (set(), {"mininet"}),
 }
-# Rooms within a package that stand below the rest of it.
+# Folders within a package that are below the rest of it.
 ROOMS: dict[str, set[str]] = {
     "fairq_ryu/fabric/flows": {MODEL},
     "fairq_ryu/fabric/deadlines": {MODEL},
@@ -86,7 +87,9 @@ MODULES: dict[str, set[str]] = {
 
 
 def imported(path: Path) -> set[str]:
-    """Every module that a file imports, anywhere in it; what comes *from* a package is its module."""
+    """Every module that a file imports, anywhere in it; an object imported *from* a package counts as its
+    module.
+    """
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -111,7 +114,7 @@ def within(module: str, packages: set[str]) -> bool:
 
 
 def strangers(path: Path, own: set[str], others: set[str]) -> set[str]:
-    """What a file imports and should not."""
+    """The imports of a file that are not allowed."""
     wrong = set()
     for module in imported(path):
         top = module.partition(".")[0]
@@ -127,7 +130,7 @@ FILES = [(path, layer) for layer in LAYERS for path in sorted((ROOT / layer).rgl
 
 
 @pytest.mark.parametrize(("path", "layer"), FILES, ids=[str(path.relative_to(ROOT)) for path, _ in FILES])
-def test_a_layer_imports_what_is_below_it(path, layer):
+def test_a_layer_imports_only_lower_layers(path, layer):
     own, others = LAYERS[layer]
     assert strangers(path, own | {layer.replace("/", ".")}, others) == set()
 
@@ -154,7 +157,7 @@ def test_the_pure_parts_of_control_say_so():
 
 
 @pytest.mark.parametrize(("name", "own"), MODULES.items(), ids=MODULES)
-def test_the_ground_stands_on_nothing(name, own):
+def test_the_lowest_modules_import_nothing_above(name, own):
     assert strangers(ROOT / name, own, set()) == set()
 
 
@@ -208,13 +211,13 @@ def test_the_rooms_of_workloads_are_found():
 
 
 @pytest.mark.parametrize("name", ["announce", "columns", "show", "show_tables", "status_table"])
-def test_the_rest_client_knows_nothing_of_the_controller(name):
+def test_the_rest_client_imports_nothing_of_the_controller(name):
     own = {ERRORS} | ours("client", "cli.show_tables", "cli.columns")
     assert strangers(ROOT / f"fairq_ryu/cli/{name}.py", own, {"rich"}) == set()
 
 
 def graph() -> networkx.DiGraph[str]:
-    """Which module of ours imports which, wherever in it, type hints included."""
+    """Which module of the project imports which, anywhere in it, type hints included."""
     paths = {path: module_of(path) for name in OURS for path in (ROOT / name).rglob("*.py")}
     names = set(paths.values())
     found: networkx.DiGraph[str] = networkx.DiGraph()
@@ -223,7 +226,7 @@ def graph() -> networkx.DiGraph[str]:
             if isinstance(node, ast.Import):
                 found.add_edges_from((name, alias.name) for alias in node.names if alias.name in names)
             elif isinstance(node, ast.ImportFrom) and (node.module or "") in names:
-                # What a package offers by itself needs the package; a module of it does not.
+                # A name of the package itself needs the package; a module of it does not.
                 for alias in node.names:
                     whole = f"{node.module}.{alias.name}"
                     found.add_edge(name, whole if whole in names else node.module)
@@ -235,7 +238,7 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def test_no_module_imports_itself_by_others():
+def test_there_is_no_import_cycle():
     circles = [sorted(part) for part in networkx.strongly_connected_components(graph()) if len(part) > 1]
     assert circles == []
 
@@ -250,14 +253,14 @@ def test_no_package_imports_itself_by_others():
     assert networkx.is_directed_acyclic_graph(packages)
 
 
-def test_no_package_is_forgotten():
+def test_every_package_has_a_layer():
     packages = {
         str(path.parent.relative_to(ROOT)) for name in OURS for path in (ROOT / name).rglob("__init__.py")
     }
     assert {each for each in packages if each.count("/") == 1} | {"mininet_topos"} == set(LAYERS)
 
 
-def test_the_check_would_notice(tmp_path):
+def test_the_check_finds_mistakes(tmp_path):
     path = tmp_path / "module.py"
     path.write_text("import os\nimport ryu.lib.hub\ndef f():\n    from fairq_ryu import apps\n")
     assert strangers(path, {"fairq_ryu.model"}, set()) == {"ryu.lib.hub", "fairq_ryu.apps"}

@@ -27,10 +27,10 @@ CNG, NOM = Congestion.CNG, Congestion.NOM
 GAP = 2_000_000_000_000  # ns: longer than any test runs, since requests are handled by the real clock
 
 
-# When it is told
+# The schedule of notices
 
 
-def test_at_most_once_in_a_gap_and_the_last_state_always():
+def test_one_notice_at_most_per_gap_and_always_the_last_state():
     notices = NoticeSchedule(GAP)
     notices.mark([1])
     assert notices.due(1000) == [1] and notices.take(1, CNG, 1000)
@@ -45,7 +45,7 @@ def test_at_most_once_in_a_gap_and_the_last_state_always():
     assert notices.due(10**12) == [] and notices.next_ns is None
 
 
-def test_ports_do_not_wait_for_each_other():
+def test_the_gap_counts_for_each_port_alone():
     notices = NoticeSchedule(GAP)
     notices.mark([1])
     notices.take(1, CNG, 0)
@@ -55,28 +55,28 @@ def test_ports_do_not_wait_for_each_other():
 
 
 @given(st.lists(st.tuples(st.integers(1, GAP), st.sampled_from(Congestion)), max_size=60))
-def test_however_it_flaps(flaps):
-    notices, now, said, current = NoticeSchedule(GAP), 0, [], NOM
+def test_a_flapping_queue_is_reported_once_per_gap(flaps):
+    notices, now, sent, current = NoticeSchedule(GAP), 0, [], NOM
 
-    def tell() -> None:
+    def send() -> None:
         for port in notices.due(now):
             if notices.take(port, current, now):
-                said.append((now, current))
+                sent.append((now, current))
 
     for wait, following in flaps:
         end = now + wait
         while notices.next_ns is not None and notices.next_ns <= end:
             now = max(now, notices.next_ns)
-            tell()
+            send()
         now, current = end, following
         notices.mark([1])
-        tell()
+        send()
     now += GAP
-    tell()
-    assert [what for _, what in said][-1:] == [current] if said else current is NOM
-    times = [when for when, _ in said]
+    send()
+    assert [what for _, what in sent][-1:] == [current] if sent else current is NOM
+    times = [when for when, _ in sent]
     assert all(b - a >= GAP for a, b in itertools.pairwise(times))
-    assert all(a is not b for (_, a), (_, b) in itertools.pairwise(said))
+    assert all(a is not b for (_, a), (_, b) in itertools.pairwise(sent))
 
 
 # The agent
@@ -108,7 +108,7 @@ def notice(message: Any) -> CongestionNotice:
 
 
 def own_error(peer: Peer, message: Any) -> int:
-    """The answer is an experimenter error of ours; its code."""
+    """The code of the experimenter error that answers the message."""
     data = wire(message, 77)
     (answer,) = peer.ask(data)
     assert (answer.msg_type, answer.type) == (ofp.OFPT_ERROR, ofp.OFPET_EXPERIMENTER)
@@ -116,7 +116,7 @@ def own_error(peer: Peer, message: Any) -> int:
     return int(answer.exp_type)
 
 
-def test_thresholds_are_set_changed_and_taken_back(peer, data):
+def test_thresholds_are_set_changed_and_removed(peer, data):
     assert peer.ask(set_to(drops=True)) == []
     assert data.thresholds == {1: Thresholds(1000, 500, True)}
     assert peer.ask(set_to(cng=7, nom=0)) == []
@@ -126,9 +126,9 @@ def test_thresholds_are_set_changed_and_taken_back(peer, data):
     assert data.thresholds == {2: Thresholds(0, 0, True)}
 
 
-def test_what_is_refused_changes_nothing(switch, peer, data):
+def test_a_refused_message_changes_nothing(switch, peer, data):
     peer.ask(set_to())
-    standing = dict(data.thresholds)
+    before = dict(data.thresholds)
     assert own_error(peer, raw_set(1, 500, 500, 0)) == congestion.ERROR_ORDER
     assert own_error(peer, raw_set(1, 0, 1, 0)) == congestion.ERROR_ORDER
     assert own_error(peer, raw_set(1, 9, 8, 2)) == congestion.ERROR_FLAGS
@@ -140,7 +140,7 @@ def test_what_is_refused_changes_nothing(switch, peer, data):
     assert own_error(peer, set_to(drops=True)) == congestion.ERROR_NO_DROPS
     role(peer, ofp.OFPCR_ROLE_SLAVE, 1)
     assert peer.refusal(set_to(cng=3, nom=2)) == bad_request("IS_SLAVE")
-    assert data.thresholds == switch.congestion.thresholds == standing
+    assert data.thresholds == switch.congestion.thresholds == before
 
 
 def test_a_kernel_that_refuses(switch, peer, data):
@@ -149,7 +149,7 @@ def test_a_kernel_that_refuses(switch, peer, data):
     assert data.thresholds == switch.congestion.thresholds == {}
 
 
-def test_every_controller_is_told(switch, peer, data):
+def test_every_controller_is_notified(switch, peer, data):
     other, slave = Peer(switch), Peer(switch)
     role(slave, ofp.OFPCR_ROLE_SLAVE, 1)
     peer.ask(set_to())
@@ -167,17 +167,17 @@ def test_every_controller_is_told(switch, peer, data):
     assert notice(*peer.taken()).state is NOM
 
 
-def test_congestion_is_told_at_once_when_it_is_there_already(switch, peer, data):
+def test_existing_congestion_is_reported_at_once_to_a_new_listener(switch, peer, data):
     data.congested[1] = CNG
     assert notice(*peer.ask(set_to())).state is CNG
-    # Another controller asks: it may not have heard of it. Within the gap it waits.
+    # Another controller sets thresholds: it may not know the state. Within the gap the notice waits.
     other = Peer(switch)
     assert other.ask(set_to()) == []
     switch.congestion.send_due(10**18)
     assert notice(*other.taken()).state is CNG
 
 
-def test_no_news_is_not_told(switch, peer):
+def test_an_unchanged_state_is_not_reported(switch, peer):
     peer.ask(set_to())
     switch.congestion.mark_crossed([1])
     switch.congestion.send_due(10**18)
@@ -194,7 +194,7 @@ def test_thresholds_end_with_the_last_controller(switch, peer, data):
     assert not silent.session.closed
 
 
-def test_a_port_that_goes_is_forgotten(switch, peer, data):
+def test_a_removed_port_is_forgotten(switch, peer, data):
     peer.ask(set_to())
     switch.congestion.mark_crossed([1])
     switch.congestion.forget_port(1)
@@ -218,16 +218,17 @@ def test_a_dropped_packet_is_a_packet_in(switch, peer):
     assert not pipeline.is_ours(message.cookie)
 
 
-def test_drops_are_held_to_the_rate(switch, peer):
+def test_drop_reports_are_limited_to_the_rate(switch, peer):
     peer.ask(set_to(drops=True))
     switch.congestion.report_drops([(1, DATA, 1)] * 50, 10**9)
     switch.congestion.report_drops([(1, DATA, 1)] * 50, 10**9 + 50_000_000)
     counts = switch.congestion.drops
-    assert len(peer.taken()) == counts.sent == 10 + 5  # a tenth of a second's at once, then 100 a second
+    # the amount of a tenth of a second at once, then 100 a second
+    assert len(peer.taken()) == counts.sent == 10 + 5
     assert counts.suppressed == 85
 
 
-def test_drops_that_nobody_asked_for_or_misses(switch, peer):
+def test_drops_that_were_not_requested_or_cost_nothing_are_not_reported(switch, peer):
     peer.ask(set_to())
     bare = Segment().frame()
     switch.congestion.report_drops([(1, DATA, 1), (2, DATA, 1)], 0)
@@ -236,7 +237,7 @@ def test_drops_that_nobody_asked_for_or_misses(switch, peer):
     assert peer.taken() == [] and switch.congestion.drops.ignored == 3
 
 
-def test_drops_do_not_go_to_slaves_or_to_who_does_not_read(switch):
+def test_drops_are_not_sent_to_slaves_or_slow_readers(switch):
     peer, slave = Peer(switch), Peer(switch)
     role(slave, ofp.OFPCR_ROLE_SLAVE, 1)
     peer.ask(set_to(drops=True))
@@ -247,7 +248,7 @@ def test_drops_do_not_go_to_slaves_or_to_who_does_not_read(switch):
 
 
 @given(st.floats(1, 1e6), st.lists(st.integers(0, 10**8), max_size=200))
-def test_the_allowance_is_kept(rate, waits):
+def test_the_token_bucket_never_exceeds_its_rate(rate, waits):
     allowance, now, passed = TokenBucket(rate), 10**9, 0
     allowance.take(now)
     start = now

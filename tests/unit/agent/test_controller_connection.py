@@ -1,4 +1,4 @@
-"""An agent that is told to end does so, whatever its connections are at."""
+"""An agent ends when it is ordered to, whatever the state of its connections."""
 
 import asyncio
 
@@ -11,8 +11,8 @@ TARGET = parse_target("tcp:127.0.0.1:6653")
 
 
 @pytest.mark.parametrize("outcome", [ConnectionRefusedError(111, "refused"), TimeoutError()])
-def test_an_attempt_that_fails_in_the_moment_of_the_end(monkeypatch, outcome):
-    """The attempt's answer and the order to end are there before either was looked at."""
+def test_a_connection_attempt_that_fails_while_the_agent_ends(monkeypatch, outcome):
+    """The result of the attempt and the order to end arrive before either is handled."""
 
     async def main():
         attempt = asyncio.get_running_loop().create_future()

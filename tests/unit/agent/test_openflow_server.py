@@ -1,4 +1,4 @@
-"""The agent as a switch, driven by bytes: what controllers send it, and what Ryu reads in its answers."""
+"""The agent as an OpenFlow switch: messages of controllers as bytes, and its replies as Ryu decodes them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def bitmap(versions: int, version: int = 4, before: bytes = b"") -> bytes:
     return raw(ofp.OFPT_HELLO, before + struct.pack("!HHI", 1, 8, versions), version)
 
 
-def test_it_greets_first(switch):
+def test_the_agent_sends_hello_first(switch):
     (hello,) = Peer(switch, greet=False).greeting
     assert hello.msg_type == ofp.OFPT_HELLO
     assert hello.elements[0].versions == [4]
@@ -63,7 +63,7 @@ def test_it_greets_first(switch):
         bitmap(1 << 4, before=struct.pack("!HH", 9, 5) + bytes(4)),  # behind an unknown element
     ],
 )
-def test_who_offers_1_3_is_greeted(switch, hello):
+def test_a_peer_that_offers_openflow_1_3_is_accepted(switch, hello):
     peer = Peer(switch, greet=False)
     assert peer.ask(hello) == []
     assert not peer.session.closed
@@ -72,7 +72,7 @@ def test_who_offers_1_3_is_greeted(switch, hello):
 
 
 @pytest.mark.parametrize("hello", [raw(ofp.OFPT_HELLO, version=1), bitmap(1 << 1), bitmap(1 << 5, version=5)])
-def test_who_does_not_is_told_so_and_left(switch, hello):
+def test_a_peer_without_openflow_1_3_gets_hello_failed_and_is_disconnected(switch, hello):
     peer = Peer(switch, greet=False)
     assert peer.refusal(hello) == (ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE)
     assert peer.session.closed
@@ -88,17 +88,17 @@ def test_broken_elements_end_the_connection(switch, body):
 
 
 @pytest.mark.parametrize("kind", [ofp.OFPT_FEATURES_REQUEST, ofp.OFPT_FLOW_MOD, ofp.OFPT_MULTIPART_REQUEST])
-def test_nothing_is_done_before_the_greeting(switch, kind):
+def test_requests_before_hello_are_refused(switch, kind):
     peer = Peer(switch, greet=False)
     assert peer.ask(raw(kind, bytes(80))) == []
     assert peer.session.closed
     assert peer.session.fault == f"a message of type {kind} and 88 bytes before its HELLO"
 
 
-def test_a_long_echo_before_the_greeting(switch):
+def test_a_long_echo_before_hello(switch):
     peer = Peer(switch, greet=False)
     assert len(peer.ask(raw(ofp.OFPT_ECHO_REQUEST, bytes(1016)))) == 1
-    peer.session.receive(raw(ofp.OFPT_ECHO_REQUEST, length=1025))  # the rest need not be waited for
+    peer.session.receive(raw(ofp.OFPT_ECHO_REQUEST, length=1025))  # the rest of the message is not waited for
     assert peer.session.closed
 
 
@@ -113,7 +113,7 @@ def test_a_half_message_has_an_age(peer):
     assert peer.session.incomplete_since(now + 100) == 0
 
 
-def test_who_does_not_read_is_not_answered_on_and_on(switch):
+def test_a_peer_that_does_not_read_gets_no_more_replies(switch):
     sent = bytearray()
     session = ControllerSession(switch, sent.extend, lambda: len(sent))
     session.receive(HELLO)
@@ -126,7 +126,7 @@ def test_who_does_not_read_is_not_answered_on_and_on(switch):
     assert len(sent) > 1 << 20
 
 
-def test_a_flood_of_requests_is_worked_on_in_slices(peer):
+def test_a_flood_of_requests_is_processed_in_slices(peer):
     answers, calls = 0, 1
     more = peer.session.receive(raw(ofp.OFPT_ECHO_REQUEST) * 5, 0)
     while more:
@@ -136,7 +136,7 @@ def test_a_flood_of_requests_is_worked_on_in_slices(peer):
     assert calls > 5
 
 
-def test_nothing_is_pushed_before_the_greeting(switch):
+def test_no_asynchronous_message_is_sent_before_hello(switch):
     peer = Peer(switch, greet=False)
     switch.send_port_status(ofp.OFPPR_ADD, bridge_port(3))
     peer.session.ping()
@@ -157,7 +157,7 @@ def test_features(peer):
     assert answer.capabilities == wanted
 
 
-def test_a_bridge_whose_number_leaves_no_room_for_the_marker(data):
+def test_a_dpid_with_bits_in_place_of_the_marker(data):
     with pytest.raises(ValueError, match="top 16 bits"):
         OpenFlowServer("s1", 1 << 48, data, 8)
 
@@ -174,7 +174,7 @@ def test_echo_barrier_and_config(peer):
 @pytest.mark.parametrize(
     "kind", [ofp.OFPT_FEATURES_REQUEST, ofp.OFPT_GET_CONFIG_REQUEST, ofp.OFPT_BARRIER_REQUEST]
 )
-def test_bodies_where_none_belongs(peer, kind):
+def test_messages_with_an_unexpected_body(peer, kind):
     assert peer.refusal(raw(kind, bytes(8))) == bad_request("BAD_LEN")
 
 
@@ -202,7 +202,7 @@ def test_errors_and_echo_replies_are_not_answered(peer):
         99,
     ],
 )
-def test_messages_that_this_switch_does_not_take(peer, kind):
+def test_unsupported_messages(peer, kind):
     assert peer.refusal(raw(kind, bytes(80))) == bad_request("BAD_TYPE")
     assert not peer.session.closed
 
@@ -215,17 +215,17 @@ def test_experimenter_messages(peer):
     assert peer.refusal(raw(ofp.OFPT_EXPERIMENTER, bytes(4))) == bad_request("BAD_LEN")
 
 
-def test_another_version_after_the_greeting(peer):
+def test_another_version_after_hello(peer):
     assert peer.refusal(raw(ofp.OFPT_BARRIER_REQUEST, version=1)) == bad_request("BAD_VERSION")
 
 
 @pytest.mark.parametrize("length", [0, 7])
-def test_a_length_that_cannot_be(peer, length):
+def test_an_impossible_length(peer, length):
     assert peer.refusal(raw(ofp.OFPT_ECHO_REQUEST, length=length)) == bad_request("BAD_LEN")
     assert peer.session.closed
 
 
-def test_messages_in_pieces_and_in_heaps(peer):
+def test_messages_in_pieces_and_several_at_once(peer):
     stream = b"".join(wire(parser.OFPEchoRequest(DATAPATH, data=bytes([n])), n) for n in range(5))
     for byte in stream:
         peer.session.receive(bytes([byte]))
@@ -234,12 +234,12 @@ def test_messages_in_pieces_and_in_heaps(peer):
 
 
 @given(st.lists(st.binary(max_size=80), max_size=5))
-def test_random_bytes_get_errors_at_most(pieces):
+def test_random_bytes_get_only_errors(pieces):
     data = FakeDatapath(1)
     peer = Peer(OpenFlowServer("s1", 1, data, 8))
     for piece in pieces:
         peer.session.receive(piece)
-    peer.taken()  # all that came can be read
+    peer.taken()  # every answer can be decoded
 
 
 @given(st.sampled_from(range(30)), st.binary(max_size=100))
@@ -268,12 +268,12 @@ def test_one_master_at_a_time(switch):
     assert switch.master is None
 
 
-def test_a_slave_changes_nothing_but_may_look(switch, data):
+def test_a_slave_may_read_but_not_change(switch, data):
     slave = Peer(switch)
     role(slave, ofp.OFPCR_ROLE_SLAVE, 1)
     message = flowmod.window_rule(DATAPATH, window_of_port(1), 2)
     assert slave.refusal(message) == bad_request("IS_SLAVE")
-    assert not data.standing
+    assert not data.installed
     assert slave.one(parser.OFPDescStatsRequest(DATAPATH)).body.mfr_desc == b"fairq_ryu"
 
 
@@ -296,7 +296,7 @@ def test_wrong_role_requests(peer):
     assert peer.refusal(raw(ofp.OFPT_ROLE_REQUEST, bytes(8))) == bad_request("BAD_LEN")
 
 
-def test_a_master_that_leaves(switch):
+def test_a_master_that_disconnects(switch):
     first, second = Peer(switch), Peer(switch)
     role(first, ofp.OFPCR_ROLE_MASTER, 1)
     first.session.close()
@@ -310,10 +310,10 @@ def test_a_master_that_leaves(switch):
 # Rules
 
 
-def test_rules_come_and_are_reported(peer, data):
+def test_added_rules_are_listed(peer, data):
     peer.set_window(9000, pool=True, lease=5)
     peer.set_window(3000, flow=FLOW)
-    data.counted = {slot: (100 + slot, 7) for *_, slot in data.standing.values()}
+    data.counted = {slot: (100 + slot, 7) for *_, slot in data.installed.values()}
     answer = peer.one(parser.OFPFlowStatsRequest(DATAPATH))
     found = {stats.match.get("in_port"): stats for stats in answer.body}
     port, flow = found[1], found[None]
@@ -381,13 +381,13 @@ def test_a_kernel_that_refuses_is_an_error_like_another(peer, data):
     assert peer.one(parser.OFPBarrierRequest(DATAPATH))
 
 
-def test_removed_rules_are_told_to_those_that_are_no_slaves(switch, data):
+def test_flow_removed_is_sent_to_all_but_slaves(switch, data):
     master, equal, slave = Peer(switch), Peer(switch), Peer(switch)
     role(master, ofp.OFPCR_ROLE_MASTER, 1)
     role(slave, ofp.OFPCR_ROLE_SLAVE, 1)
     master.set_window(5, flow=FLOW, flags=ofp.OFPFF_SEND_FLOW_REM, cookie=42, priority=9)
-    master.set_window(6)  # does not ask for it
-    data.counted[data.standing[FLOW.reversed][2]] = (3, 1)
+    master.set_window(6)  # the rule has no flag for it
+    data.counted[data.installed[FLOW.reversed][2]] = (3, 1)
     end = switch.table.rules()[0].since_ns + 2 * NS + 5
     switch.send_flow_removed(switch.table.expire(end), ofp.OFPRR_HARD_TIMEOUT, end)
     for peer in (master, equal):
@@ -400,7 +400,7 @@ def test_removed_rules_are_told_to_those_that_are_no_slaves(switch, data):
     assert slave.taken() == []
 
 
-def test_a_deletion_tells_as_well(peer):
+def test_a_deletion_sends_flow_removed_too(peer):
     peer.set_window(5, flags=ofp.OFPFF_SEND_FLOW_REM)
     (removed,) = peer.ask(pipeline.clear(DATAPATH))
     assert removed.reason == ofp.OFPRR_DELETE
@@ -447,7 +447,7 @@ def test_port_and_queue_statistics(peer, data):
     assert len(peer.one(parser.OFPQueueStatsRequest(DATAPATH, 0, ofp.OFPP_ANY, 0)).body) == 2
 
 
-def test_statistics_of_what_is_not_there(peer):
+def test_statistics_of_unknown_ports(peer):
     assert peer.refusal(parser.OFPPortStatsRequest(DATAPATH, 0, 9)) == bad_request("BAD_PORT")
     failed = ofp.OFPET_QUEUE_OP_FAILED
     queue = parser.OFPQueueStatsRequest(DATAPATH, 0, 9, 0)
@@ -515,16 +515,16 @@ def test_queue_depth(peer, data):
     assert data.peaks_restarted == 2
 
 
-def test_each_asker_has_its_own_peaks(switch, data):
+def test_each_controller_has_its_own_peaks(switch, data):
     first, second = Peer(switch), Peer(switch)
     data.queues[1] = queue_state(backlog=10, peak=500)
     assert depths(first)[1].peak == 500
-    # The datapath's peak has started again; the other asker still hears of it, once.
+    # The datapath's peak was reset; the other controller still gets it, once.
     assert depths(first)[1].peak == 10
     assert depths(second)[1].peak == 500
     assert depths(second)[1].peak == 10
     data.queues[1] = queue_state(backlog=20, peak=300)
-    assert depths(second, 2)[2].peak == 0  # asked of another port: keeps what it has not been told
+    assert depths(second, 2)[2].peak == 0  # a request for another port: the peak is kept
     assert depths(second)[1].peak == 300
     assert depths(first)[1].peak == 300
 
@@ -536,7 +536,7 @@ def records_of(count: int) -> Iterator[flow_records.FlowRecord]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 681, 682, 5000])
-def test_flow_records_in_as_many_messages_as_it_takes(peer, data, count):
+def test_flow_records_are_split_into_several_messages(peer, data, count):
     data.records = list(records_of(count))
     answers = peer.ask(flow_records.request(DATAPATH, 4321))
     assert data.flows_asked == [(4321, [1, 2])]
@@ -544,7 +544,7 @@ def test_flow_records_in_as_many_messages_as_it_takes(peer, data, count):
     found = []
     for n, answer in enumerate(answers):
         assert answer.flags == (ofp.OFPMPF_REPLY_MORE if n + 1 < len(answers) else 0)
-        # Each message opens with the experimenter's header, or a controller could not read it.
+        # Each message starts with the experimenter header; otherwise controllers could not decode it.
         body = answer.body
         assert (body.experimenter, body.exp_type) == (oxm.EXPERIMENTER_ID, flow_records.EXP_TYPE_FLOW_RECORDS)
         found += flow_records.decode_reply(bytes(body.data))

@@ -1,4 +1,4 @@
-"""Hosts behind veth pairs that leave out checksums: what the kernel answers, and what is made of it."""
+"""Hosts behind veth pairs that send unfinished checksums: the kernel's answers, and the result."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ def link(kind: bytes, peer: int, nsid: int | None) -> bytes:
 
 @pytest.fixture
 def kernel(monkeypatch, tmp_path):
-    """Links by ifindex, namespaces by file, and what is found inside: (file or "", ifindex) to a name."""
+    """Links by ifindex, namespaces by file, and the names found inside: (file or "", ifindex) to a name."""
     made = SimpleNamespace(links={}, numbers={}, inside={}, entered=[])
 
     def ask(kind: int, body: bytes) -> bytes:
@@ -72,7 +72,7 @@ def test_hosts_in_namespaces_with_a_name_and_without(kernel):
     }
 
 
-def test_what_is_no_veth_is_left_out_and_nothing_entered(kernel):
+def test_interfaces_that_are_no_veth_are_skipped(kernel):
     kernel.links = {3: link(b"dummy", 4, None), 5: bytes(16), 6: b"", 7: bytes(16) + b"\x01\x00\x05\x00"}
     kernel.inside["", 4] = "h1"
     assert peers.unfinished([3, 5, 6, 7]) == {}
@@ -85,7 +85,7 @@ def test_attributes_whose_lengths_are_wrong_end_the_list(data):
     assert list(peers._attributes(good + data)) == [(7, b"abcd")]
 
 
-# Who says so
+# Reports
 
 
 def bridge_ports(datapath_type: str) -> ports.BridgePorts:
@@ -106,7 +106,7 @@ def looks(monkeypatch):
     return made
 
 
-def test_the_agent_says_it_once_with_the_command(looks, caplog):
+def test_the_agent_logs_the_command_once(looks, caplog):
     checked = bridge_ports("netdev")
     for _ in range(3):
         asyncio.run(checked.check_peers())
@@ -119,7 +119,7 @@ def test_the_agent_says_it_once_with_the_command(looks, caplog):
     assert line.endswith("Run: ip netns exec blue ethtool -K eth0 tso off gso off gro off tx off")
 
 
-def test_what_was_found_is_looked_at_again(looks, monkeypatch):
+def test_a_found_host_is_checked_again(looks, monkeypatch):
     checked = bridge_ports("netdev")
     asyncio.run(checked.check_peers())
     checked._peers_checked = checked._peers_checked[0], checked._peers_checked[1] - 61
@@ -132,7 +132,7 @@ def test_the_kernel_datapath_finishes_them_itself(looks, caplog):
     assert looks == [] and not caplog.messages
 
 
-def test_doctor_says_it(monkeypatch):
+def test_doctor_reports_it(monkeypatch):
     answers = {"find": "br0\n", "list-ifaces": "p1\np9\n"}
     monkeypatch.setattr(
         commands, "run", lambda command: Output(0, next(t for w, t in answers.items() if w in command))

@@ -1,4 +1,4 @@
-"""The rule table, by OpenFlow 1.3.5 section 6.4: what each command changes, and what it leaves."""
+"""The rule table, by OpenFlow 1.3.5 section 6.4: what each command changes and what it keeps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANY = ofp.OFPP_ANY
 def mod(
     command: int, target: int | FlowKey | None = 1, window: WindowRule | None = WINDOW, **more: Any
 ) -> FlowMod:
-    """A FlowMod as the decoder makes it; target None matches all."""
+    """A FlowMod as the decoder returns it; target None matches all."""
     values: dict[str, Any] = {
         "match": {} if target is None else match_fields(target),
         "cookie": 0,
@@ -55,7 +55,7 @@ class Bench:
     table: RuleTable
 
     def refused(self, change: FlowMod, now: int = 0) -> tuple[int, int]:
-        """Apply what must be refused; nothing may have changed."""
+        """Apply a FlowMod that must be refused; nothing may change."""
         before, writes = self.table.rules(), self.sink.writes
         with pytest.raises(OpenFlowError) as caught:
             self.table.apply(change, now)
@@ -63,10 +63,10 @@ class Bench:
         return caught.value.type, caught.value.code
 
     def count(self, target: int | FlowKey, matched: int) -> None:
-        self.sink.counted[self.sink.standing[target][2]] = (matched, matched)
+        self.sink.counted[self.sink.installed[target][2]] = (matched, matched)
 
     def counted(self, target: int | FlowKey) -> int:
-        return self.sink.counters(self.sink.standing[target][2])[0]
+        return self.sink.counters(self.sink.installed[target][2])[0]
 
 
 @pytest.fixture
@@ -78,9 +78,9 @@ def bench() -> Bench:
 # Adding
 
 
-def test_an_added_rule_stands_until_its_lease_ends(bench):
+def test_an_added_rule_is_installed_until_its_lease_ends(bench):
     assert bench.table.apply(add(1, POOL, hard_timeout=5), 7) == []
-    window, expires, _ = bench.sink.standing[1]
+    window, expires, _ = bench.sink.installed[1]
     assert (window, expires) == (POOL, 7 + 5 * NS)
     assert bench.table.port_rule(1).match == {"in_port": 1}
     assert bench.table.port_rule(2) is None
@@ -93,7 +93,7 @@ def test_adding_again_renews_and_replaces_but_counts_on(bench):
     assert bench.table.apply(add(1, POOL, cookie=2, hard_timeout=3, priority=9), NS) == []
     (rule,) = bench.table.rules()
     assert (rule.window, rule.cookie, rule.priority, rule.since_ns) == (POOL, 2, 9, NS)
-    assert bench.sink.standing[1][:2] == (POOL, 4 * NS)
+    assert bench.sink.installed[1][:2] == (POOL, 4 * NS)
     assert bench.counted(1) == 50
 
 
@@ -124,10 +124,11 @@ def test_a_full_table(bench):
     for target in (1, 2, FLOW4, FLOW6):
         bench.table.apply(add(target), 0)
     assert bench.refused(add(3)) == (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL)
-    bench.table.apply(add(FLOW4, WindowRule(WindowKind.WINDOW, 1)), 0)  # replaces: there is room for that
+    # it replaces a rule: there is room for that
+    bench.table.apply(add(FLOW4, WindowRule(WindowKind.WINDOW, 1)), 0)
     bench.table.apply(delete(2), 0)
     bench.table.apply(add(3), 0)
-    slots = [slot for *_, slot in bench.sink.standing.values()]
+    slots = [slot for *_, slot in bench.sink.installed.values()]
     assert sorted(slots) == [0, 1, 2, 3]
 
 
@@ -169,52 +170,52 @@ def test_a_modification_keeps_all_but_the_window(bench, command):
     (rule,) = bench.table.rules()
     assert rule.window == POOL
     assert (rule.cookie, rule.hard_timeout, rule.priority, rule.flags) == (5, 5, 7, 1)
-    assert bench.sink.standing[1][:2] == (POOL, 10 + 5 * NS)
+    assert bench.sink.installed[1][:2] == (POOL, 10 + 5 * NS)
     assert bench.counted(1) == 50
     bench.table.apply(mod(command, 1, POOL, flags=ofp.OFPFF_RESET_COUNTS), 0)
     assert bench.counted(1) == 0
 
 
 @pytest.mark.parametrize("command", [ofp.OFPFC_MODIFY, ofp.OFPFC_MODIFY_STRICT])
-def test_modifying_what_is_not_there_changes_nothing(bench, command):
+def test_modifying_a_missing_rule_changes_nothing(bench, command):
     assert bench.table.apply(mod(command, 1), 0) == []
     assert (len(bench.table), bench.sink.writes) == (0, 0)
 
 
-def test_a_loose_modification_reaches_all_it_matches(bench):
+def test_a_loose_modification_changes_all_matching_rules(bench):
     for target in (1, FLOW4, FLOW6):
         bench.table.apply(add(target), 0)
     new = WindowRule(WindowKind.WINDOW, 5)
     bench.table.apply(mod(ofp.OFPFC_MODIFY, None, new, match={"eth_type": 0x0800}), 0)
-    assert {t: window for t, (window, *_) in bench.sink.standing.items()} == {
+    assert {t: window for t, (window, *_) in bench.sink.installed.items()} == {
         1: WINDOW,
         FLOW4: new,
         FLOW6: WINDOW,
     }
     bench.table.apply(mod(ofp.OFPFC_MODIFY_STRICT, None, new), 0)  # no rule has an empty match
-    assert bench.sink.standing[1][0] == WINDOW
+    assert bench.sink.installed[1][0] == WINDOW
 
 
 # Deleting
 
 
-def test_loose_deletions_take_all_that_they_match(bench):
+def test_loose_deletions_remove_all_matching_rules(bench):
     for target in (1, 2, FLOW4, FLOW6):
         bench.table.apply(add(target), 0)
     gone = bench.table.apply(delete(None, match={"tcp_dst": 80, "eth_type": 0x86DD, "ip_proto": 6}), 0)
     assert [rule.target for rule in gone] == [FLOW6]
     assert bench.table.apply(delete(3), 0) == []
     assert len(bench.table.apply(delete(), 0)) == 3
-    assert not bench.sink.standing
+    assert not bench.sink.installed
 
 
-def test_strict_deletions_take_that_match_only(bench):
+def test_strict_deletions_remove_the_equal_match_only(bench):
     for target in (1, FLOW4):
         bench.table.apply(add(target), 0)
     assert bench.table.apply(delete(None, strict=True), 0) == []
     assert bench.table.apply(delete(None, strict=True, match={"eth_type": 0x0800}), 0) == []
     assert [rule.target for rule in bench.table.apply(delete(FLOW4, strict=True), 0)] == [FLOW4]
-    assert list(bench.sink.standing) == [1]
+    assert list(bench.sink.installed) == [1]
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -225,7 +226,7 @@ def test_cookie_masks(bench, strict, cookie, mask, goes):
     bench.table.apply(add(1, cookie=0xA0), 0)
     change = delete(1, strict=strict, cookie=cookie, cookie_mask=mask)
     assert bool(bench.table.apply(change, 0)) == goes
-    assert bool(bench.sink.standing) != goes
+    assert bool(bench.sink.installed) != goes
 
 
 @pytest.mark.parametrize("more", [{"out_port": 1}, {"out_group": 1}])
@@ -246,20 +247,20 @@ def test_expiry(bench):
     bench.table.apply(add(FLOW4, hard_timeout=2), NS)  # renewed
     assert bench.table.expire(2 * NS) == []
     assert [rule.target for rule in bench.table.expire(3 * NS)] == [FLOW4]
-    assert not bench.sink.standing
+    assert not bench.sink.installed
 
 
-def test_a_port_that_goes_takes_its_rule_along(bench):
+def test_the_rule_of_a_removed_port_is_removed(bench):
     bench.table.apply(add(1), 0)
     bench.table.apply(add(FLOW4), 0)
     assert bench.table.forget_port(2) == []
     assert [rule.target for rule in bench.table.forget_port(1)] == [1]
-    assert list(bench.sink.standing) == [FLOW4]
+    assert list(bench.sink.installed) == [FLOW4]
     bench.table.clear()
-    assert (len(bench.table), bench.sink.standing) == (0, {})
+    assert (len(bench.table), bench.sink.installed) == (0, {})
 
 
-def test_what_statistics_ask_for(bench):
+def test_rules_are_selected_by_cookie_and_match(bench):
     for target, cookie in ((1, 1), (2, 2), (FLOW4, 2)):
         bench.table.apply(add(target, cookie=cookie), 0)
     assert len(bench.table.select({}, 0, 0)) == 3
@@ -297,8 +298,8 @@ def test_table_and_datapath_always_agree(changes, capacity):
                 r.target for r in table.rules()
             }
         table.expire(now * NS)
-        said = {rule.target: (rule.window, rule.expires_ns, rule.slot) for rule in table.rules()}
-        assert said == sink.standing
+        listed = {rule.target: (rule.window, rule.expires_ns, rule.slot) for rule in table.rules()}
+        assert listed == sink.installed
         slots = [rule.slot for rule in table.rules()]
         assert len(set(slots)) == len(slots) <= capacity
         assert all(0 <= slot < capacity for slot in slots)

@@ -1,4 +1,4 @@
-"""Periodic jobs: run, sleep for the interval of the moment, run again."""
+"""Periodic jobs: run, sleep for the current interval, run again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fairq_ryu.apps.jobs import Job, every
 
 
 class Enough(Exception):
-    """The test has seen enough."""
+    """Ends the job after the wanted number of runs."""
 
 
 def run(monkeypatch, job, sleeps):
-    """Run a job in this greenlet until it has slept ``sleeps`` times. Returns for how long each time."""
+    """Run a job in this greenlet until it has slept ``sleeps`` times. Returns the duration of each sleep."""
     slept = []
 
     def sleep(seconds):

@@ -17,7 +17,7 @@ def row(name, rates, dropped=0, repeated=0, **rest):
     return connections.Row(name, results=results, **rest)
 
 
-def test_a_row_says_its_ratio_and_what_it_lost():
+def test_a_row_shows_its_ratio_and_its_losses():
     base = row("base", [100.0, 200.0, 400.0])
     own = row("own", [90.0, 160.0, 300.0], dropped=220, copies=4, base="base", wanted=0.8)
     # 660 of the 4 copies of each of 550 connections.

@@ -17,13 +17,13 @@ U32, U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 
 
 @given(U32, st.builds(Thresholds, U32, U32, st.booleans()))
-def test_set_thresholds_comes_back(port, thresholds):
+def test_set_thresholds_round_trip(port, thresholds):
     found = congestion.decode_set(congestion.encode_set(port, thresholds))
     assert found == (port, thresholds.cng, thresholds.nom, int(thresholds.drops))
 
 
 @given(st.builds(CongestionNotice, U32, st.sampled_from(Congestion), U32, U64))
-def test_notices_come_back(notice):
+def test_notices_round_trip(notice):
     assert congestion.decode_notice(congestion.encode_notice(notice)) == notice
 
 

@@ -43,7 +43,7 @@ def test_a_malformed_body_does_not_reach_the_handler():
     assert called == []
 
 
-def test_an_error_of_the_handler_is_not_taken_for_a_malformed_body():
+def test_an_error_in_the_handler_is_not_reported_as_a_malformed_body():
     def handler(_context: str, _body: int) -> None:
         raise ValueError("a fault of the handler")
 
@@ -64,7 +64,7 @@ def test_a_number_has_one_handler():
 
 
 def test_the_numbers_of_the_messages_are_distinct_and_documented():
-    """And documented. The request and the reply of a multipart have the same number and the same module."""
+    """They are documented too. The request and the reply of a multipart have the same number and module."""
     module_of: dict[int, str] = {}
     for found in pkgutil.iter_modules(channel.__path__):
         module = importlib.import_module(f"fairq_ryu.channel.{found.name}")

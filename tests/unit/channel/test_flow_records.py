@@ -43,12 +43,12 @@ def test_a_record_on_the_wire():
 
 
 @given(st.lists(RECORDS, max_size=5))
-def test_records_come_back(found):
+def test_records_round_trip(found):
     assert flow_records.decode_reply(flow_records.encode_reply(found)) == found
 
 
 @given(U32, U32)
-def test_requests_come_back(idle, port):
+def test_requests_round_trip(idle, port):
     assert flow_records.decode_request(flow_records.encode_request(idle, port)) == (idle, port)
 
 

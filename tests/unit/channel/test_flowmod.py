@@ -1,7 +1,7 @@
-"""FlowMods on the wire: what Ryu says is understood, and all else is refused with the right error.
+"""FlowMods on the wire: those that Ryu encodes are decoded, and all others are refused with the right error.
 
-Types and codes are those of OpenFlow 1.3.5, section 7.4.4, by Ryu's names. Messages are put together
-here from numbers, so that the decoder is not checked against itself.
+Types and codes are those of OpenFlow 1.3.5, section 7.4.4, by Ryu's names. The messages are built from
+numbers here, so that the decoder is not checked against itself.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ SET_WINDOW, SET_POOL = action(window_field(1)), action(window_field(2))
 
 @dataclass(frozen=True)
 class Mod:
-    """A FlowMod put together by hand; as it stands, a good one."""
+    """A FlowMod built by hand; its defaults make a valid one."""
 
     match: bytes = match(IN_PORT)
     instructions: bytes = instruction(SET_WINDOW)
@@ -120,10 +120,10 @@ def refusal(message: bytes) -> tuple[int, int]:
     return caught.value.type, caught.value.code
 
 
-# What is understood
+# Accepted messages
 
 
-def test_one_put_together_by_hand():
+def test_a_flowmod_made_by_hand():
     decoded = decode_flow_mod(bytes(GOOD))
     assert decoded.command == ADD
     assert decoded.match == {"in_port": 3}
@@ -140,10 +140,10 @@ def test_a_whole_five_tuple(fields, version):
 
 
 @pytest.mark.parametrize("command", [DELETE, DELETE_STRICT])
-def test_deletions_need_little(command):
+def test_deletions_need_few_fields(command):
     bare = Mod(match=match(b""), instructions=b"", command=command, table=0xFF, hard_timeout=0, buffer_id=1)
     assert decode_flow_mod(bytes(bare)).window is None
-    # What a deletion does not use is passed over.
+    # Fields that a deletion does not use are ignored.
     assert decode_flow_mod(bytes(replace(bare, idle_timeout=5, instructions=bytes(8)))).match == {}
 
 
@@ -172,7 +172,7 @@ SIZES = st.integers(0, 0xFFFFFFFF)
     flags=st.integers(0, 31),
     command=st.sampled_from([ADD, MODIFY, MODIFY_STRICT]),
 )
-def test_what_ryu_says_is_understood(target, size, pool, cookie, lease, priority, flags, command):
+def test_flowmods_from_ryu_are_decoded(target, size, pool, cookie, lease, priority, flags, command):
     kind = WindowKind.POOL if pool and isinstance(target, int) else WindowKind.WINDOW
     name = "tcp_window_pool" if kind is WindowKind.POOL else "tcp_window"
     if isinstance(target, int):
@@ -202,13 +202,13 @@ def test_what_ryu_says_is_understood(target, size, pool, cookie, lease, priority
 
 
 @given(st.one_of(st.none(), FLOWS), st.one_of(st.none(), SIZES), st.booleans(), st.integers(1, 60))
-def test_what_the_controller_says_is_understood(flow, size, pool, lease):
+def test_flowmods_from_the_controller_are_decoded(flow, size, pool, lease):
     target = RuleTarget(PortKey(1, 5), flow)
     pool = pool and flow is None and size is not None
     kind = WindowKind.POOL if pool else WindowKind.WINDOW
     change = RuleChange(target, None if size is None else WindowRule(kind, size))
     decoded = decode_flow_mod(wire(flowmod.window_rule(DATAPATH, change, lease)))
-    # A rule for a flow's data is put on its ACKs: the other direction.
+    # A rule for a flow's data applies to its ACKs: the other direction.
     assert rule_target(decoded.match) == (5 if flow is None else flow.reversed)
     if size is None:
         assert (decoded.command, decoded.window, decoded.cookie_mask) == (DELETE_STRICT, None, 0)
@@ -223,7 +223,7 @@ def test_a_window_that_does_not_fit_is_the_largest():
     assert decode_flow_mod(wire(message)).window == WindowRule(WindowKind.WINDOW, 0xFFFFFFFF)
 
 
-def test_the_controllers_clearing_is_understood():
+def test_the_controllers_deletion_of_all_rules_is_decoded():
     decoded = decode_flow_mod(wire(flowmod.clear(DATAPATH)))
     assert (decoded.command, decoded.match, decoded.cookie_mask) == (DELETE, {}, 0)
 
@@ -233,7 +233,7 @@ def test_the_window_fields_on_the_wire():
     parser.OFPActionSetField(tcp_window_pool=0x01020304).serialize(data, 0)
     # set_field, 16 bytes; class 0xffff, field 2 without a mask, 8 bytes; experimenter; value.
     assert bytes(data).hex() == "00190010" + "ffff0408" + "0002fa17" + "01020304"
-    oxm.register()  # again: changes nothing
+    oxm.register()  # a second registration changes nothing
     again = bytearray()
     parser.OFPActionSetField(tcp_window_pool=0x01020304).serialize(again, 0)
     assert again == data
@@ -245,7 +245,7 @@ def test_ryu_reads_the_window_fields_back():
     assert (found.key, found.value) == ("tcp_window_pool", 3000)
 
 
-# What is refused
+# Refused messages
 
 BAD_REQUEST, BAD_ACTION, BAD_INSTRUCTION, BAD_MATCH, FLOW_MOD_FAILED = 1, 2, 3, 4, 5
 
@@ -381,7 +381,7 @@ def test_wrong_actions(given, code):
 @pytest.mark.parametrize(
     ("command", "given"), [(ADD, TUPLE4), (ADD, TUPLE6), (MODIFY, TUPLE4), (MODIFY, ETH_IP), (MODIFY, b"")]
 )
-def test_a_pool_is_a_ports_not_a_flows(command, given):
+def test_a_pool_is_for_ports_only(command, given):
     mod = replace(GOOD, command=command, match=match(given), instructions=instruction(SET_POOL))
     assert refusal(bytes(mod)) == (BAD_ACTION, ofp.OFPBAC_MATCH_INCONSISTENT)
     lower = replace(mod, instructions=instruction(SET_WINDOW))
@@ -423,7 +423,7 @@ MODS = [
     st.sampled_from(MODS),
     st.lists(st.tuples(st.integers(8, 300), st.integers(0, 255)), min_size=1, max_size=6),
 )
-def test_wrong_bytes_are_refused_or_understood_and_a_refusal_changes_nothing(mod, changes):
+def test_wrong_bytes_are_refused_or_decoded_and_a_refusal_changes_nothing(mod, changes):
     data = bytearray(bytes(mod))
     for at, value in changes:
         data[8 + at % (len(data) - 8)] = value

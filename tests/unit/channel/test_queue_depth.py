@@ -23,12 +23,12 @@ def test_a_record_on_the_wire():
 
 
 @given(st.lists(RECORDS, max_size=5))
-def test_records_come_back(records):
+def test_records_round_trip(records):
     assert queue_depth.decode_reply(queue_depth.encode_reply(records)) == records
 
 
 @given(U32)
-def test_requests_come_back(port):
+def test_requests_round_trip(port):
     data = queue_depth.encode_request(port)
     assert data == struct.pack("!I", port) + bytes(4)
     assert queue_depth.decode_request(data) == port
@@ -44,7 +44,7 @@ def test_wrong_lengths_are_refused(data):
             queue_depth.decode_reply(data)
 
 
-def test_the_first_sample_knows_the_moment_only():
+def test_the_first_sample_has_no_mean():
     sample = queue_depth.sample(FIRST, None)
     assert sample.mean == 3.0
     assert (sample.backlog, sample.peak, sample.limit, sample.rate) == (3, 4, 5, 6)

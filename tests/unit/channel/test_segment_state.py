@@ -52,12 +52,12 @@ def test_a_key_and_a_state_on_the_wire():
 
 
 @given(st.lists(STATES, max_size=4))
-def test_states_come_back(states):
+def test_states_round_trip(states):
     assert segment_state.decode_reply(segment_state.encode_reply(states)) == states
 
 
 @given(st.lists(KEYS, max_size=4))
-def test_requests_come_back(keys):
+def test_requests_round_trip(keys):
     assert segment_state.decode_request(segment_state.encode_request(keys)) == keys
 
 
@@ -71,7 +71,7 @@ def test_too_many():
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_read_or_refused(data):
+def test_any_bytes_are_decoded_or_refused(data):
     for decode, size in ((segment_state.decode_request, 40), (segment_state.decode_reply, 72)):
         versions = [data[at + 36] for at in range(0, len(data) // size * size, size)]
         if len(data) % size or set(versions) - {4, 6}:

@@ -1,4 +1,6 @@
-"""Messages that Ryu must not be handed: parts shorter than their own header, or longer than their parent."""
+"""Messages that must not reach Ryu's decoder: parts shorter than their own header, or longer than their
+parent.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def test_real_messages_pass_and_ryu_decodes_them(name):
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_what_keeps_ryu_for_ever_is_refused(name):
+def test_messages_that_make_ryu_loop_are_refused(name):
     assert "length 0, less than" in refusal(ENDLESS[name]) or name == "queue-property-unknown"
 
 
@@ -120,12 +122,12 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_broken_is_refused_with_a_reason(name):
+def test_malformed_messages_are_refused_with_a_reason(name):
     data, reason = BROKEN[name]
     assert reason in refusal(data)
 
 
-def test_actions_within_actions_have_an_end():
+def test_the_nesting_of_actions_is_limited():
     inner = b""
     for _ in range(4):
         inner = (
@@ -147,7 +149,7 @@ def test_answers_before_the_handshake_is_over(name, phase):
     assert "not allowed before the handshake" in refusal(REAL[name], phase)
 
 
-def test_what_belongs_to_the_handshake():
+def test_messages_that_are_allowed_before_the_handshake_is_complete():
     for name in OWN:
         check(REAL[name], Phase.GREETING)
     for name in OWN | LATER:
@@ -174,17 +176,17 @@ def test_a_long_message_is_refused_by_its_header():
         (message(0, version=6), True),
         (message(0, struct.pack("!HHI", 1, 8, 1 << 4), version=1), True),
         (message(0, struct.pack("!HHI", 1, 8, 1 << 5), version=5), False),
-        # Twelve bytes and their padding: Ryu would take the padding for an element of length 0.
+        # Twelve bytes and their padding: Ryu would decode the padding as an element of length 0.
         (message(0, struct.pack("!HHII4x", 1, 12, 1 << 4, 0)), True),
     ],
 )
-def test_who_offers_1_3(hello, offers):
+def test_hello_that_offers_openflow_1_3(hello, offers):
     wellformed.check(hello, Phase.GREETING)
     assert wellformed.offers_1_3(hello) is offers
 
 
 @given(st.sampled_from(sorted(wellformed.NAMES)), st.binary(max_size=300))
-def test_anything_is_refused_or_fine(kind, body):
+def test_any_bytes_are_refused_or_accepted(kind, body):
     data = message(kind, body)
     try:
         check(data)

@@ -41,7 +41,7 @@ TOKEN = "0123456789abcdef"
 
 
 class Controller:
-    """A controller that does nothing but keep announcements, behind a web server."""
+    """A controller that only stores announcements, behind a web server."""
 
     def __init__(self) -> None:
         self.table = Announcements(capacity=2)
@@ -85,8 +85,8 @@ def controller(monkeypatch) -> Iterator[Controller]:
 def run(controller, capsys):
     def run(*arguments: str, url: str = controller.url) -> tuple[int, str, str]:
         code = main.main(["announce", *arguments, "--url", url])
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     return run
 
@@ -108,7 +108,7 @@ def test_a_flow_is_announced(controller, run):
     assert entry.request == Request(A, B, 5001, sport=None, size=12_000_000, deadline=0.8, ttl=60.0, count=1)
 
 
-def test_everything_that_can_be_said(controller, run):
+def test_all_options_and_fields_are_passed(controller, run):
     run(*FLOW, "--sport", "40002", "--deadline", "300ms", "--ttl", "5")
     run(*FLOW, "--size", "64KiB", "--count", "3")
     first, second = (entry.request for entry in controller.table.listed(0.0))
@@ -128,7 +128,7 @@ def test_json(run):
     assert (code, json.loads(out)["id"]) == (0, 1)
 
 
-def test_what_the_controller_refuses(controller, run):
+def test_a_refusal_of_the_controller_is_shown(controller, run):
     code, out, err = run(*FLOW, "--dst", A, "--size", "5")
     assert (code, out) == (2, "")
     assert err == (
@@ -210,7 +210,7 @@ def test_sizes(text, size):
 @pytest.mark.parametrize(
     "text", ["", "0", "-1", "1.0001k" + "1" * 20, "0.5", "1e6", "12MBytes", "٣", "MB", "1_0"]
 )
-def test_sizes_that_are_none(text):
+def test_invalid_sizes(text):
     with pytest.raises(argparse.ArgumentTypeError, match="is not a number of bytes"):
         announcing.byte_count(text)
 
@@ -237,7 +237,7 @@ def test_times(text, time):
 
 
 @pytest.mark.parametrize("text", ["", "0", "0ms", "-1", "nan", "inf", "1m", "1e3"])
-def test_times_that_are_none(text):
+def test_invalid_times(text):
     with pytest.raises(argparse.ArgumentTypeError, match="is not a time"):
         announcing.seconds(text)
 
@@ -265,7 +265,7 @@ def test_the_token_of_a_file(controller, run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe", b"a\nb" * 8])
-def test_a_token_file_that_is_none(run, tmp_path, content):
+def test_an_invalid_token_file(run, tmp_path, content):
     file = tmp_path / "token"
     if content is not None:
         file.write_bytes(content)
@@ -304,7 +304,7 @@ def test_the_address_of_the_environment(controller, capsys, monkeypatch):
     monkeypatch.setenv("FAIRQ_URL", controller.url)
     assert main.main(["announce", *FLOW, "--size", "5"]) == 0
     assert fairq_ryu.announce(A, B, 5001, size=5) == 2
-    # What is said in the call goes before it.
+    # An argument of the call has priority over it.
     with pytest.raises(client.NoController):
         fairq_ryu.announce(A, B, 5001, size=5, url="http://127.0.0.1:1")
     assert main.main(["announce", *FLOW, "--size", "5", "--url", "http://127.0.0.1:1"]) == 2
@@ -342,7 +342,7 @@ def test_the_page_s_example(run):
     assert f"```text\n{out}```" in text
 
 
-def test_the_package_has_only_what_it_has():
+def test_an_unknown_name_of_the_package_is_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'renounce'"):
         fairq_ryu.renounce  # type: ignore[attr-defined]  # noqa: B018
 

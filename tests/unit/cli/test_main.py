@@ -1,4 +1,4 @@
-"""The command line: what the user can put right is one line and code 2, never a traceback."""
+"""The command line: an error that the user can correct is one line and code 2, never a traceback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMANDS = ["doctor", "agent", "announce", "release", "status", "show", "run", "
 
 @pytest.fixture(autouse=True)
 def empty_machine(tmp_path, monkeypatch):
-    """No agent runs here, and no Open vSwitch."""
+    """No running agent, and no Open vSwitch."""
     monkeypatch.setenv("FAIRQ_RUNDIR", str(tmp_path / "run"))
     monkeypatch.setenv("OVS_RUNDIR", str(tmp_path / "ovs"))
     return tmp_path
@@ -34,8 +34,8 @@ def fairq(capsys):
 
     def fairq(*arguments: str) -> tuple[int, str, str]:
         code = main.main([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     return fairq
 
@@ -60,8 +60,8 @@ def test_help_lists_the_commands(capsys):
     with pytest.raises(SystemExit) as ended:
         main.main(["--help"])
     assert ended.value.code == 0
-    said = capsys.readouterr().out
-    assert all(f"    {command} " in said for command in COMMANDS)
+    printed = capsys.readouterr().out
+    assert all(f"    {command} " in printed for command in COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -113,7 +113,7 @@ def test_check(fairq, refused, tmp_path):
         "tcp:127.0.0.1:6653:1",
     ],
 )
-def test_a_target_that_is_none(refused, target):
+def test_an_invalid_target(refused, target):
     assert "is not a controller's address" in refused("agent", "--bridge", "s1", "--controller", target)
 
 
@@ -167,9 +167,9 @@ def test_an_agent_with_a_wrong_config(refused, tmp_path):
     assert "flows: 1 is less than 64" in refused("agent", "--bridge", "s1", "--config-file", path)
 
 
-def test_an_agent_is_told_what_was_asked(fairq, tmp_path, monkeypatch):
-    told = []
-    monkeypatch.setattr(agent, "run", lambda options: told.append(options) or 0)
+def test_options_are_passed_to_the_agent(fairq, tmp_path, monkeypatch):
+    passed_options = []
+    monkeypatch.setattr(agent, "run", lambda options: passed_options.append(options) or 0)
     path = tmp_path / "fairq.conf"
     path.write_text(
         "[agent]\nflows = 100\nrules = 10\nports = 5\nactive_timeout = 0.5\n"
@@ -179,7 +179,7 @@ def test_an_agent_is_told_what_was_asked(fairq, tmp_path, monkeypatch):
     assert fairq("agent", "--bridge", "s1")[0] == 0
     arguments = ["--controller", "tcp:10.0.0.1", "--controller", "ssl:10.0.0.2:1", "--config-file", path]
     assert fairq("agent", "--bridge", "s2", *arguments, "--ca-cert", "ca.pem")[0] == 0
-    plain, full = told
+    plain, full = passed_options
     assert [target.text for target in plain.targets] == ["tcp:127.0.0.1:6653"]
     assert [(target.host, target.port) for target in full.targets] == [("10.0.0.1", 6653), ("10.0.0.2", 1)]
     assert (full.limits.flows, full.limits.rules, full.limits.ports) == (100, 10, 5)
@@ -284,7 +284,7 @@ def test_a_scenario_that_does_not_exist(refused, tmp_path):
     assert "--set 'rounds'" in refused("run", "incast", "--out", tmp_path / "out", "--set", "rounds")
 
 
-def test_a_report_of_nothing(refused, tmp_path):
+def test_a_report_of_a_missing_result(refused, tmp_path):
     assert "result.json" in refused("report", tmp_path)
 
 
@@ -296,7 +296,7 @@ def test_ctrl_c_is_no_traceback(fairq, monkeypatch):
     assert fairq("status", "--bridge", "s1") == (130, "", "fairq status: interrupted\n")
 
 
-def test_a_reader_that_goes_away_is_no_traceback(fairq, monkeypatch):
+def test_a_closed_pipe_is_no_traceback(fairq, monkeypatch):
     def broken(bridge: str) -> None:
         raise BrokenPipeError
 

@@ -1,4 +1,4 @@
-"""``fairq release``: what is taken out of a bridge, and what stays."""
+"""``fairq release``: what is removed from a bridge, and what stays."""
 
 import subprocess
 
@@ -20,7 +20,7 @@ OTHER_METER = "meter=1 kbps bands=\ntype=drop rate=10\n"
 
 
 class Bridge:
-    """Open vSwitch with one bridge, asked by its commands."""
+    """A fake of Open vSwitch with one bridge: its commands."""
 
     def __init__(self) -> None:
         self.flows = [OURS, OLDER, THEIRS]
@@ -83,7 +83,7 @@ def bridge(monkeypatch, tmp_path):
     return made
 
 
-def test_ours_goes_and_theirs_stays(bridge, capsys):
+def test_own_rules_are_removed_and_foreign_rules_stay(bridge, capsys):
     bridge.flows.append(LLDP)
     assert release.main("s1") == 0
     assert bridge.flows == [THEIRS]
@@ -95,7 +95,7 @@ def test_ours_goes_and_theirs_stays(bridge, capsys):
     ]
 
 
-def test_a_second_time_there_is_nothing(bridge, capsys):
+def test_a_second_release_removes_nothing(bridge, capsys):
     release.main("s1")
     capsys.readouterr()
     assert release.main("s1") == 0
@@ -127,7 +127,7 @@ def test_no_such_bridge(bridge, name):
     assert bridge.done == ["list-br"]
 
 
-def test_while_a_controller_is_connected_nothing_is_touched(bridge):
+def test_nothing_is_changed_while_a_controller_is_connected(bridge):
     bridge.connected = "true"
     with pytest.raises(UserError, match="would install its rules again") as refused:
         release.main("s1")
@@ -135,7 +135,7 @@ def test_while_a_controller_is_connected_nothing_is_touched(bridge):
     assert len(bridge.flows) == 3
 
 
-def test_while_the_agent_runs_nothing_is_touched(bridge, tmp_path, monkeypatch):
+def test_nothing_is_changed_while_the_agent_runs(bridge, tmp_path, monkeypatch):
     (tmp_path / "s1.sock").touch()
     monkeypatch.setattr(release.status, "ask", lambda bridge: {})
     with pytest.raises(UserError, match="agent of bridge s1 is running"):
@@ -143,28 +143,28 @@ def test_while_the_agent_runs_nothing_is_touched(bridge, tmp_path, monkeypatch):
     assert len(bridge.flows) == 3
 
 
-def test_the_socket_of_an_agent_that_was_killed_is_no_agent(bridge, tmp_path):
+def test_the_socket_of_a_killed_agent_does_not_count(bridge, tmp_path):
     (tmp_path / "s1.sock").touch()
     assert release.main("s1") == 0
 
 
 @pytest.mark.parametrize(
-    ("failure", "said"),
+    ("failure", "message"),
     [
         (FileNotFoundError(2, "No such file or directory"), "cannot run ovs-vsctl: No such file"),
         (subprocess.TimeoutExpired("ovs-vsctl", 15), "ovs-vsctl does not finish"),
     ],
 )
-def test_without_open_vswitch(bridge, monkeypatch, failure, said):
+def test_without_open_vswitch(bridge, monkeypatch, failure, message):
     def run(command, **_):
         raise failure
 
     monkeypatch.setattr(subprocess, "run", run)
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         release.main("s1")
 
 
-def test_what_open_vswitch_says_is_handed_on(bridge, monkeypatch):
+def test_an_error_of_open_vswitch_is_shown(bridge, monkeypatch):
     def run(command, **_):
         return subprocess.CompletedProcess(command, 1, "", "x\novs-vsctl: unix:db.sock: Permission denied\n")
 

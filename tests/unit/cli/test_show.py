@@ -1,4 +1,4 @@
-"""``fairq show`` against a web server with canned answers."""
+"""``fairq show`` with a web server that sends stored answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer  # Ryu puts another in its place as http.server
+from http.server import BaseHTTPRequestHandler, HTTPServer  # Ryu replaces http.server by another module
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -88,7 +88,9 @@ def flows(
 
 
 class Controller:
-    """A web server on 127.0.0.1; ``answers`` are (status, content type, body) in turn, the last for ever."""
+    """A web server on 127.0.0.1; ``answers`` are (status, content type, body) in turn; the last is
+    repeated.
+    """
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -141,15 +143,15 @@ def run(controller: Controller, capsys: pytest.CaptureFixture[str]) -> Run:
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code = main.main(["show", *arguments, "--url", controller.url])
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     return run
 
 
 @pytest.fixture
 def lines(run: Run) -> Callable[..., list[str]]:
-    """The lines that a successful ``fairq show`` prints, without blanks at their ends."""
+    """The lines that a successful ``fairq show`` prints, without trailing blanks."""
 
     def lines(*arguments: str) -> list[str]:
         code, out, err = run(*arguments)
@@ -161,7 +163,7 @@ def lines(run: Run) -> Callable[..., list[str]]:
 
 @pytest.fixture
 def refused(run: Run) -> Callable[..., str]:
-    """The one line that a ``fairq show`` which must fail prints."""
+    """The line that a failing ``fairq show`` prints."""
 
     def refused(*arguments: str) -> str:
         code, out, err = run(*arguments)
@@ -193,7 +195,7 @@ def test_ports(controller, lines):
     assert controller.asked == ["/v1/ports"]
 
 
-def test_ports_is_what_show_shows(controller, lines):
+def test_ports_are_the_default_view(controller, lines):
     controller.say({"ports": [PORT]})
     assert lines() == lines("ports")
 
@@ -207,7 +209,7 @@ def test_ports_of_several_policies(controller, lines):
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "printed"),
     [
         ({}, "-"),
         ({"pool_bytes": 0}, "pool 0"),
@@ -216,9 +218,9 @@ def test_ports_of_several_policies(controller, lines):
         ({"pool_bytes": 9, "flow_windows": 12}, "pool 9, 12 flows"),
     ],
 )
-def test_windows(controller, lines, fields, said):
+def test_windows(controller, lines, fields, printed):
     controller.say({"ports": [{**PORT, "pool_bytes": None, **fields}]})
-    assert words(lines()[2]).endswith(f" 7 {said}")
+    assert words(lines()[2]).endswith(f" 7 {printed}")
 
 
 def test_flows(controller, lines):
@@ -252,7 +254,7 @@ def test_ipv6(controller, lines):
         (flows(total=7, offset=10), "showing 0 of 7, after the first 10"),
     ],
 )
-def test_the_footer_says_how_many_there_are(controller, lines, answer, footer):
+def test_the_footer_has_the_total(controller, lines, answer, footer):
     controller.say(answer)
     assert lines("flows")[-1] == footer
 
@@ -312,15 +314,15 @@ LONG_FLOW = {
         ("flows", flows(FLOW, LONG_FLOW)),
     ],
 )
-def test_tables_fit_100_columns_and_lose_nothing(controller, lines, kind, answer):
+def test_tables_fit_100_columns_without_loss(controller, lines, kind, answer):
     controller.say(answer)
-    said = lines(kind)
-    assert max(map(len, said)) <= 100
-    text = "".join(said)
+    printed = lines(kind)
+    assert max(map(len, printed)) <= 100
+    text = "".join(printed)
     assert "…" not in text
     if kind == "ports":
-        # Figures stand in one piece, whatever else has to give.
-        figures = " ".join(said).split()
+        # Figures are not broken, whatever else is shortened.
+        figures = " ".join(printed).split()
         assert figures.count("12345678") == 3
         assert {"400000", "123456789"} <= set(figures)
 
@@ -335,17 +337,19 @@ def test_usual_rows_take_one_line_each(controller, lines):
     assert len(lines("flows")) == 2 + 9 + 1
 
 
-def test_paths_give_way_before_addresses(controller, lines):
+def test_paths_are_shortened_before_addresses(controller, lines):
     path = [[S2, 48], [S1, 7], [S2, 47]]
     ends = {"src": "192.168.100.100", "dst": "192.168.100.101", "sport": 54321, "dport": 50001}
     controller.say(flows({**FLOW, **ends, "ports": path, "back_ports": path}))
-    said = lines("flows")
-    assert any(line.startswith("192.168.100.100:54321 192.168.100.101:50001 half-closed ") for line in said)
-    assert max(map(len, said)) <= 100
+    printed = lines("flows")
+    assert any(
+        line.startswith("192.168.100.100:54321 192.168.100.101:50001 half-closed ") for line in printed
+    )
+    assert max(map(len, printed)) <= 100
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
+    ("count", "printed"),
     [
         (0, "0"),
         (999, "999"),
@@ -359,20 +363,20 @@ def test_paths_give_way_before_addresses(controller, lines):
         (10**21, "1000E"),
     ],
 )
-def test_sizes(count, said):
-    assert show_tables._size(count) == said
+def test_sizes(count, printed):
+    assert show_tables._size(count) == printed
 
 
 @pytest.mark.parametrize(
-    ("bps", "said"),
+    ("bps", "printed"),
     [(1, "1e-06"), (1_500_000, "1.5"), (9_990_000, "10"), (200_000_000, "200"), (1.6e12, "1600000")],
 )
-def test_rates(bps, said):
-    assert show_tables._mbit(bps) == said
+def test_rates(bps, printed):
+    assert show_tables._mbit(bps) == printed
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "printed"),
     [
         (-0.01, "0.0s"),
         (0.34, "0.3s"),
@@ -384,14 +388,14 @@ def test_rates(bps, said):
         (90000.0, "1d"),
     ],
 )
-def test_times(seconds, said):
-    assert show_tables._span(seconds) == said
+def test_times(seconds, printed):
+    assert show_tables._span(seconds) == printed
 
 
 # JSON and filters
 
 
-def test_json_is_what_the_controller_sent(controller, run):
+def test_json_is_passed_through_unchanged(controller, run):
     controller.say(flows(FLOW))
     code, out, err = run("flows", "--json")
     assert (code, err) == (0, "")
@@ -399,7 +403,7 @@ def test_json_is_what_the_controller_sent(controller, run):
     assert out.count("\n") == 1
 
 
-def test_filters_are_handed_on(controller, lines):
+def test_filters_are_passed_to_the_controller(controller, lines):
     controller.say(flows())
     lines(
         *("flows", "--src", "fe80::1%eth0", "--dst", "10.0.0.1", "--port", "1:3", "--state", "a&b"),
@@ -427,7 +431,7 @@ def test_an_address_with_a_path_and_a_slash(controller, capsys):
     assert controller.asked == ["/behind/v1/links"]
 
 
-def test_proxies_are_not_asked(controller, lines, monkeypatch):
+def test_proxies_are_not_used(controller, lines, monkeypatch):
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
@@ -435,13 +439,13 @@ def test_proxies_are_not_asked(controller, lines, monkeypatch):
     assert lines("links")
 
 
-def test_the_command_knows_what_can_be_shown():
+def test_show_offers_every_table():
     (action,) = (each for each in main._parser()._actions if each.dest == "command")
     (what,) = (each for each in action.choices["show"]._actions if each.dest == "what")
     assert list(what.choices) == list(show_tables._TABLES)
 
 
-# What goes wrong
+# Errors
 
 
 @pytest.mark.parametrize(
@@ -452,7 +456,7 @@ def test_the_command_knows_what_can_be_shown():
         *("http://127.0.0.1/#a", "http://a b", "http://a\n", "file:///etc/passwd", "http://ü"),
     ],
 )
-def test_an_address_that_is_none(capsys, url):
+def test_an_invalid_address(capsys, url):
     assert main.main(["show", "--url", url]) == 2
     assert "is not an address. Remedy: write http://HOST:PORT" in capsys.readouterr().err
 
@@ -479,7 +483,7 @@ def test_no_controller(capsys):
         b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n",
     ],
 )
-def test_something_that_speaks_otherwise(capsys, answer):
+def test_a_server_that_does_not_speak_http(capsys, answer):
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -491,10 +495,10 @@ def test_something_that_speaks_otherwise(capsys, answer):
         thread.start()
         assert main.main(["show", "--url", f"http://127.0.0.1:{server.getsockname()[1]}"]) == 2
         thread.join(5)
-    said = capsys.readouterr().err
-    assert "answers" in said
-    assert said.count("\n") == 1
-    assert "\x1b" not in said
+    printed = capsys.readouterr().err
+    assert "answers" in printed
+    assert printed.count("\n") == 1
+    assert "\x1b" not in printed
 
 
 def test_a_controller_that_never_answers(capsys, monkeypatch):
@@ -504,7 +508,7 @@ def test_a_controller_that_never_answers(capsys, monkeypatch):
     assert "timed out" in capsys.readouterr().err
 
 
-def test_a_refusal_is_handed_on(controller, refused):
+def test_a_refusal_is_shown(controller, refused):
     controller.refuse(400, "limit: 5000 is more than 1000")
     assert "the controller refused that: limit: 5000 is more than 1000" in refused("flows", "--limit", "5000")
 
@@ -514,14 +518,14 @@ def test_a_refusal_is_handed_on(controller, refused):
 )
 def test_other_problems(controller, refused, status, remedy):
     controller.refuse(status, "so it is\x1b[2J")
-    said = refused()
-    assert f"/v1/ports: {status}, so it is\ufffd[2J" in said
-    assert remedy in said
+    printed = refused()
+    assert f"/v1/ports: {status}, so it is\ufffd[2J" in printed
+    assert remedy in printed
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"detail": 1}', b"[" * 100_000, b"\xff"])
 @pytest.mark.parametrize("kind", ["text/html", "application/problem+json"])
-def test_problems_of_others(controller, refused, body, kind):
+def test_problem_documents_of_other_servers(controller, refused, body, kind):
     controller.say(body, 403, kind)
     assert "answers, but not as fairq_ryu's controller does: HTTP status 403" in refused()
 
@@ -553,11 +557,11 @@ def without(row: dict[str, Any], name: str) -> dict[str, Any]:
         ("links", {"links": [{"a": [1, 2, 3]}]}, "make no sense"),
     ],
 )
-def test_an_answer_that_is_none(controller, refused, kind, answer, why):
+def test_an_invalid_answer(controller, refused, kind, answer, why):
     controller.say(answer)
-    said = refused(kind)
-    assert "answers, but not as fairq_ryu's controller does: " in said
-    assert why in said
+    printed = refused(kind)
+    assert "answers, but not as fairq_ryu's controller does: " in printed
+    assert why in printed
 
 
 def test_an_answer_without_end(controller, refused, monkeypatch):
@@ -580,7 +584,7 @@ def rendered(kind: str, answer: dict[str, Any]) -> str:
 
 
 @given(kind=st.sampled_from(["ports", "flows"]), data=st.data())
-def test_fields_that_make_no_sense_are_one_line_or_a_table(kind, data):
+def test_invalid_fields_are_one_line_or_a_table(kind, data):
     row = dict(PORT if kind == "ports" else FLOW)
     for name in data.draw(st.lists(st.sampled_from(sorted(row)), max_size=4)):
         row[name] = data.draw(junk)
@@ -603,9 +607,9 @@ def test_any_field_of_a_switch_is_shown_or_refused(name, value):
 
 def test_names_are_neither_markup_nor_commands_to_the_terminal(controller, lines):
     controller.say({"ports": [{**PORT, "name": "[red]x[/y]", "policy": "a\x1b[2Jb"}]})
-    said = lines()
-    assert " [red]x[/y] " in said[2]
-    assert said[-1] == "policy a\ufffd[2Jb"
+    printed = lines()
+    assert " [red]x[/y] " in printed[2]
+    assert printed[-1] == "policy a\ufffd[2Jb"
     controller.answers.clear()
     controller.say({"links": [{"[/a]\x1b": 1}]})
     assert lines("links")[0] == "[/a]\ufffd"
@@ -616,7 +620,7 @@ def test_names_are_neither_markup_nor_commands_to_the_terminal(controller, lines
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Sleeping takes no time, and the third one is ended by Ctrl-C; the pauses that were asked for."""
+    """Sleeping takes no time, and the third sleep is ended by Ctrl-C; returns the requested pauses."""
     slept: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -628,21 +632,21 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return slept
 
 
-def test_watching_into_a_pipe_prints_one_look_after_the_other(controller, lines, looks):
+def test_watching_into_a_pipe_prints_one_table_after_the_other(controller, lines, looks):
     for drops in (1, 2, 3):
         controller.say({"ports": [{**PORT, "drops": drops}]})
-    said = lines("--watch")
-    assert [line.split()[9] for line in said if line.startswith("1:3")] == ["1", "2", "3"]
+    printed = lines("--watch")
+    assert [line.split()[9] for line in printed if line.startswith("1:3")] == ["1", "2", "3"]
     assert looks == [2.0] * 3
 
 
-def test_watching_as_json_is_a_line_for_each_look(controller, lines, looks):
+def test_watching_as_json_prints_a_line_for_each_request(controller, lines, looks):
     controller.say(LINKS)
     assert [json.loads(line) for line in lines("links", "--json", "--watch", "0.5")] == [LINKS] * 3
     assert looks == [0.5] * 3
 
 
-def test_a_controller_that_goes_away_ends_a_pipe(controller, run, looks):
+def test_watching_into_a_pipe_ends_when_the_controller_ends(controller, run, looks):
     controller.say(LINKS)
     controller.refuse(500, "see the controller's log")
     code, out, err = run("links", "--watch")
@@ -652,7 +656,7 @@ def test_a_controller_that_goes_away_ends_a_pipe(controller, run, looks):
 
 
 class Terminal(Console):
-    """What rich takes for a terminal 100 wide, and where nobody looks."""
+    """A terminal for rich, 100 columns wide, without a user."""
 
     out: io.StringIO
     ROWS = 25
@@ -664,7 +668,7 @@ class Terminal(Console):
         )
 
 
-def test_watching_on_a_terminal_outlives_the_controller(controller, run, looks, monkeypatch):
+def test_watching_on_a_terminal_continues_when_the_controller_ends(controller, run, looks, monkeypatch):
     monkeypatch.setattr(columns, "Console", Terminal)
     monkeypatch.setenv("TERM", "xterm")
     for drops in (111, 222, 333):
@@ -673,16 +677,16 @@ def test_watching_on_a_terminal_outlives_the_controller(controller, run, looks, 
         else:
             controller.say({"ports": [{**PORT, "drops": drops}]})
     assert run("--watch", "1") == (0, "", "")
-    said = Terminal.out.getvalue()
-    first, failed, last = (said.index(text) for text in (" 111 ", "500, see", " 333 "))
+    printed = Terminal.out.getvalue()
+    first, failed, last = (printed.index(text) for text in (" 111 ", "500, see", " 333 "))
     assert first < failed < last
-    # While the controller is away, what was known last stays.
-    assert said[first + 1 : failed].count(" 111 ") == 1
+    # While the controller is disconnected, the last known rows stay.
+    assert printed[first + 1 : failed].count(" 111 ") == 1
     assert looks == [1.0] * 3
 
 
 @pytest.mark.parametrize(("kind", "use"), [("ports", "use --json"), ("flows", "use --limit or --json")])
-def test_what_has_no_room_on_the_terminal_is_said_to_be_there(controller, run, looks, monkeypatch, kind, use):
+def test_the_number_of_hidden_lines_is_shown_on_a_terminal(controller, run, looks, monkeypatch, kind, use):
     monkeypatch.setattr(columns, "Console", Terminal)
     monkeypatch.setattr(Terminal, "ROWS", 12)
     monkeypatch.setenv("TERM", "xterm")
@@ -690,14 +694,14 @@ def test_what_has_no_room_on_the_terminal_is_said_to_be_there(controller, run, l
     controller.say({"ports": rows} if kind == "ports" else flows(*[FLOW] * 40))
     controller.refuse(500, "see the controller's log")
     assert run(kind, "--watch", "1") == (0, "", "")
-    said = Terminal.out.getvalue()
-    assert f"32 more lines: {use}" in said  # of 43, with header and footer; 11 are shown
-    assert "500, see the controller's log" in said
-    shown = said[: said.index("more lines")].splitlines()
+    printed = Terminal.out.getvalue()
+    assert f"32 more lines: {use}" in printed  # of 43, with header and footer; 11 are shown
+    assert "500, see the controller's log" in printed
+    shown = printed[: printed.index("more lines")].splitlines()
     assert len(shown) == 12
 
 
-def test_watching_what_is_refused_ends(controller, run, looks, monkeypatch):
+def test_watching_ends_when_the_request_is_refused(controller, run, looks, monkeypatch):
     monkeypatch.setattr(columns, "Console", Terminal)
     monkeypatch.setenv("TERM", "xterm")
     controller.say(LINKS)
@@ -708,7 +712,7 @@ def test_watching_what_is_refused_ends(controller, run, looks, monkeypatch):
     assert "429, later" in Terminal.out.getvalue() and looks == [1.0] * 2
 
 
-def test_watching_a_controller_that_is_not_there_ends_at_once(controller, refused, looks, monkeypatch):
+def test_watching_an_unreachable_controller_ends_at_once(controller, refused, looks, monkeypatch):
     monkeypatch.setattr(columns, "Console", Terminal)
     monkeypatch.setenv("TERM", "xterm")
     controller.refuse(500, "no")
@@ -717,7 +721,7 @@ def test_watching_a_controller_that_is_not_there_ends_at_once(controller, refuse
 
 
 @pytest.mark.parametrize("seconds", ["0", "0.09", "-1", "nan", "inf", "3601", "ports"])
-def test_pauses_that_are_none(seconds, capsys):
+def test_invalid_pauses(seconds, capsys):
     with pytest.raises(SystemExit) as ended:
         main.main(["show", f"--watch={seconds}"])
     assert ended.value.code == 2
@@ -768,7 +772,7 @@ def test_announcements(controller, lines):
     assert second.split()[-1] == "-"
 
 
-# What happens, the policy, paths, health
+# Events, the policy, paths, health
 
 EVENT = {
     "id": 12,
@@ -823,11 +827,11 @@ def test_events(controller, lines):
     other = {**EVENT, "id": 13, "kind": "policy", "dpid": None, "port": None, "message": "now \x1b[31mred"}
     bridge = {**EVENT, "id": 14, "kind": "bridge", "port": None}
     controller.say({"events": [EVENT, other, bridge], "last": 14, "limit": 100})
-    said = lines("events")
-    assert said[0].split() == ["#", "time", "kind", "at", "what"]
-    assert re.fullmatch(r" *12 \d\d:\d\d:\d\d loss +1:3 +the queue of s1-eth3 .*: 4 packets *", said[2])
-    assert " policy - " in said[3] and "\x1b" not in said[3]
-    assert " bridge 1 " in said[4]
+    printed = lines("events")
+    assert printed[0].split() == ["#", "time", "kind", "at", "what"]
+    assert re.fullmatch(r" *12 \d\d:\d\d:\d\d loss +1:3 +the queue of s1-eth3 .*: 4 packets *", printed[2])
+    assert " policy - " in printed[3] and "\x1b" not in printed[3]
+    assert " bridge 1 " in printed[4]
     controller.answers.clear()
     controller.say({"events": [], "last": 0, "limit": 100})
     assert lines("events", "--kind", "loss", "--limit", "5") == ["no events"]
@@ -836,9 +840,9 @@ def test_events(controller, lines):
 
 def test_the_policy(controller, lines):
     controller.say(POLICY)
-    said = "\n".join(lines("policy"))
-    assert "policy fairq" in said and "role:link: fixed" in said
-    assert re.search(r"alpha +0\.5 +0\.25 +Target queue", said)
+    printed = "\n".join(lines("policy"))
+    assert "policy fairq" in printed and "role:link: fixed" in printed
+    assert re.search(r"alpha +0\.5 +0\.25 +Target queue", printed)
     controller.answers.clear()
     controller.say({**POLICY, "parameters": []})
     assert lines("policy")[0] == "policy fairq"
@@ -846,16 +850,16 @@ def test_the_policy(controller, lines):
 
 def test_paths(controller, lines):
     controller.say({"paths": [PATH], "total": 2, "limit": 1, "offset": 0})
-    said = lines("paths")
-    assert "10.0.0.2:40002 10.0.0.1:5001 1:9 a2b4c6d8e0f1:1" in said[2]
-    assert said[-1] == "showing 1 of 2: use --limit"
+    printed = lines("paths")
+    assert "10.0.0.2:40002 10.0.0.1:5001 1:9 a2b4c6d8e0f1:1" in printed[2]
+    assert printed[-1] == "showing 1 of 2: use --limit"
 
 
 def test_health(controller, lines):
     controller.say(HEALTH)
-    said = "\n".join(lines("health"))
-    assert re.search(r"agents missing +a2b4c6d8e0f1", said)
-    assert re.search(r"loop delay s +-", said)
+    printed = "\n".join(lines("health"))
+    assert re.search(r"agents missing +a2b4c6d8e0f1", printed)
+    assert re.search(r"loop delay s +-", printed)
 
 
 def test_a_port_without_an_agent(controller, lines):
@@ -871,9 +875,9 @@ def test_states_of_queues(controller, lines):
         {**PORT, "port": 5, "incast": True},
     ]
     controller.say({"ports": rows})
-    said = lines()
-    assert said[0].split()[-1] == "state"
-    assert [line.split()[-1] for line in said[2:5]] == ["CNG", "NOM", "incast"]
+    printed = lines()
+    assert printed[0].split()[-1] == "state"
+    assert [line.split()[-1] for line in printed[2:5]] == ["CNG", "NOM", "incast"]
 
 
 @pytest.mark.parametrize(
@@ -885,6 +889,6 @@ def test_states_of_queues(controller, lines):
         ("paths", {"paths": [1]}),
     ],
 )
-def test_answers_that_are_none(controller, refused, kind, answer):
+def test_invalid_answers_of_every_view(controller, refused, kind, answer):
     controller.say(answer)
     assert "not as fairq_ryu's controller does" in refused(kind)

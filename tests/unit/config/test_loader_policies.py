@@ -1,4 +1,6 @@
-"""The settings that say which policy governs which port, what services send, and what policies declare."""
+"""Settings of policies: which policy governs which port, the sizes of services, and the settings that
+policies declare.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ role:link: droptail
 """
 
 
-def test_patterns_keep_their_order_and_their_letters(write):
+def test_patterns_keep_their_order_and_their_case(write):
     settings = loader.load([write(PORTS)])
     assert settings.port_policies() == (
         ("leaf1-eth*", "fairq"),
@@ -159,10 +161,10 @@ def test_rsed_has_all_of_sed():
         assert (setting.default, setting.help) == (rsed[name].default, rsed[name].help)
 
 
-# Which policies
+# The choice of policies
 
 
-def test_the_application_s_policy_holds_everywhere():
+def test_the_application_s_policy_is_for_all_ports():
     choice = choose("fairq", Config())
     assert isinstance(choice.default, FairQ)
     assert choice.rules == ()
@@ -173,7 +175,7 @@ def test_the_file_s_policy_and_its_ports(write):
     choice = choose("", settings)
     assert choice.default.name == "fixed"
     assert [(pattern, policy.name) for pattern, policy in choice.rules] == list(settings.port_policies())
-    # One of each name, with its own settings.
+    # One policy of each name, with its own settings.
     assert choice.rules[2][1] is choice.default
     assert choice.rules[0][1].parameters.alpha == 0.5
     assert choose("fixed", settings).default.name == "fixed"
@@ -193,7 +195,7 @@ def test_the_application_and_the_file_must_agree(write):
 
 
 class Foreign:
-    """As a policy of another package: it declares its settings."""
+    """A policy of another package that declares its settings."""
 
     name = "foreign"
     settings = (
@@ -251,7 +253,7 @@ def test_a_foreign_policy_may_have_no_settings(write, foreign, monkeypatch):
 
 
 @pytest.mark.parametrize("declared", [("share",), (Setting("other", "share", 1, "", "A share.", 0, 1),)])
-def test_what_a_foreign_policy_declares_must_be_its_own(write, foreign, monkeypatch, declared):
+def test_a_foreign_policy_declares_settings_of_its_own_section_only(write, foreign, monkeypatch, declared):
     monkeypatch.setattr(Foreign, "settings", declared)
     with pytest.raises(UserError, match=r"is no setting of section \[foreign\]"):
         loader.load([write("[foreign]\nshare = 1\n")])
@@ -266,5 +268,5 @@ def test_a_foreign_policy_s_interval_must_fit_the_lease(foreign, monkeypatch):
             choose("foreign", Config())
 
 
-def test_a_section_of_nobody_is_ignored(write, foreign):
+def test_the_section_of_an_unknown_program_is_ignored(write, foreign):
     assert loader.load([write("[restapi]\nport = none\n")]).as_dict() == Config().as_dict()

@@ -10,7 +10,7 @@ from fairq_ryu.config import programs
 from fairq_ryu.experiments.measure import machine
 from tests.support import program_calls
 
-# Of .venv, of the project itself, or made by the test that starts it.
+# Programs of .venv, of the project itself, or made by the test that starts them.
 OWN = {
     *("clang-format", "delayline", "fairq", "python", "python3", "ryu-manager", "schemathesis"),
     *("bins", "no-such-command-anywhere", "tell"),
@@ -25,7 +25,7 @@ def starts():
 
 def test_started_programs_are_recognised(starts):
     assert [start.where for start in starts if not start.program] == []
-    assert len(starts) > 150  # or the search does not see them
+    assert len(starts) > 150  # otherwise the search does not work
 
 
 def test_every_program_that_python_starts_is_known(starts):
@@ -44,27 +44,27 @@ def test_every_program_that_a_script_starts_is_known(path):
 @pytest.mark.parametrize(
     ("place", "purposes"),
     [
-        # Doctor looks for compilers, too.
+        # Doctor checks compilers, too.
         (("fairq_ryu/cli/doctor/",), {"run", "build", "optional", "system"}),
         (("fairq_ryu/", "mininet_topos/", "bench/"), {"run", "optional", "system"}),
         (("tests/",), {"run", "build", "test", "optional", "system"}),
     ],
 )
-def test_it_is_there_for_who_starts_it(starts, place, purposes):
+def test_programs_are_listed_with_the_purpose_of_their_callers(starts, place, purposes):
     for program, where in starts:
         if where.startswith(place) and program in KNOWN and "doctor/" not in where.removeprefix(place[0]):
             assert KNOWN[program].purpose in purposes, (program, where)
 
 
-def test_tests_do_without_what_is_optional(starts):
+def test_tests_do_not_need_optional_programs(starts):
     started_by_tests = {start.program for start in starts if start.where.startswith("tests/")}
     assert {name for name in started_by_tests if name in KNOWN and KNOWN[name].purpose == "optional"} == set()
 
 
 def print_missing(*absent):
-    """The packages that set-up would install on this machine if it had no such programs."""
+    """The packages that set-up would install on this machine without these programs."""
     words = " ".join(absent)
-    # `command -v NAME` is how set-up looks for a program.
+    # Set-up finds a program by `command -v NAME`.
     function = f'() {{ case " {words} " in *" $2 "*) return 1 ;; *) builtin command "$@" ;; esac; }}'
     done = subprocess.run(
         ["bash", "scripts/setup.sh", "--dev", "--print-missing"],
@@ -77,18 +77,18 @@ def print_missing(*absent):
     return done.stdout.split()
 
 
-def test_set_up_installs_what_is_missing():
+def test_set_up_installs_missing_packages():
     absent = programs.needed("run", "build", "test")
     packages = {each.package for each in absent}
     assert packages <= set(print_missing(*(each.name for each in absent)))
 
 
-def test_set_up_leaves_alone_what_is_optional():
+def test_set_up_does_not_install_optional_packages():
     before = print_missing()
     assert print_missing(*(each.name for each in programs.needed("optional", "system"))) == before
 
 
-def test_doctor_names_what_is_missing_and_what_is_lost_without_it(monkeypatch):
+def test_doctor_names_missing_programs_and_the_effect(monkeypatch):
     monkeypatch.setattr(commands, "which", lambda name: None)
     checks = {check.name: check for check in tools.check_programs()}
     for kind, status, purposes in (
@@ -102,7 +102,7 @@ def test_doctor_names_what_is_missing_and_what_is_lost_without_it(monkeypatch):
         assert f"without {each.name}: {each.use}" in checks["programs"].found
 
 
-def test_a_run_names_what_is_missing(monkeypatch):
+def test_a_run_names_missing_programs(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(machine.shutil, "which", lambda name: None if name == "ifconfig" else f"/bin/{name}")
     with pytest.raises(machine.UserError, match="ifconfig is not installed") as raised:
@@ -116,7 +116,7 @@ def test_an_incomplete_line_is_refused(line):
         list(programs.parse(line))
 
 
-# The search itself.
+# The search
 
 
 @pytest.mark.parametrize(
@@ -138,13 +138,13 @@ def test_an_incomplete_line_is_refused(line):
         'subprocess.run(["bpftool"] if new else ["true"])',
     ],
 )
-def test_a_program_is_found_however_it_is_started(tmp_path, code):
+def test_a_program_is_found_in_every_kind_of_call(tmp_path, code):
     path = tmp_path / "code.py"
     path.write_text(code)
     assert "bpftool" in {start.program for start in program_calls.Search([path]).starts}
 
 
-def test_what_cannot_be_recognised_is_listed(tmp_path):
+def test_calls_with_an_unknown_program_are_listed(tmp_path):
     path = tmp_path / "code.py"
     path.write_text("subprocess.run(invent())")
     assert {start.program for start in program_calls.Search([path]).starts} == {""}

@@ -1,4 +1,4 @@
-"""The settings: one list, and one clear error for whatever a file says that is not in it."""
+"""The settings: one list, and one clear error for anything in a file that is not in it."""
 
 from __future__ import annotations
 
@@ -166,11 +166,11 @@ def test_a_config_holds_known_settings_only():
         Config().value("fairq", "alhpa")
 
 
-# One source of truth
+# Every setting is used
 
 
 class Asked(dict):
-    """Remembers which keys were asked for."""
+    """Records which keys were read."""
 
     def __init__(self, values: dict[str, schema.Value]) -> None:
         super().__init__(values)
@@ -203,7 +203,7 @@ def test_fairq_uses_all_its_settings_and_no_others():
 def test_every_setting_is_used_and_no_other_is_asked_for(section, where):
     places = [ROOT / "fairq_ryu" / each for each in where]
     files = [path for place in places for path in (sorted(place.glob("*.py")) if place.is_dir() else [place])]
-    files.append(ROOT / "fairq_ryu/config/loader.py")  # it reads the policy's name and the lease
+    files.append(ROOT / "fairq_ryu/config/loader.py")  # the loader reads the policy's name and the lease
     text = "".join(path.read_text() for path in files)
     asked = set(re.findall(rf'(?:number|value)\(\s*"{section}",\s*"(\w+)"', text))
     assert asked == set(sections()[section])

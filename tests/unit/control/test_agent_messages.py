@@ -1,4 +1,6 @@
-"""Messages of agents reach whom they concern; what cannot be decoded is counted and changes nothing."""
+"""Messages of agents reach their handlers; a message that cannot be decoded is counted and changes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -122,10 +124,10 @@ def test_malformed_notices_are_counted(made):
 def test_a_congestion_notice_reaches_the_law_of_its_port(made):
     made.read()
     made.notice(congestion.encode_notice(CongestionNotice(B.port, Congestion.CNG, 90_000, 10**9)))
-    assert ("congestion", Congestion.CNG, 90_000) in made.site.law(B).told
+    assert ("congestion", Congestion.CNG, 90_000) in made.site.law(B).calls
 
 
-def test_segments_wake_a_paused_sender(made):
+def test_segment_states_wake_a_paused_sender(made):
     site = made.site
     site.open()
     site.log.clear()

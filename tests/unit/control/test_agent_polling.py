@@ -46,7 +46,7 @@ class Loop:
 
 
 @pytest.mark.parametrize(("interval", "late"), [(0.002, 0.004), (0.002, 0.0), (None, 0.004)])
-def test_the_loop_notes_how_late_it_goes_on(monkeypatch, interval, late):
+def test_the_loop_counts_how_late_it_continues(monkeypatch, interval, late):
     loop = Loop(monkeypatch, interval, late, woken=False)
     assert loop.delay.histogram.count == 5
     assert loop.delay.histogram.sum == pytest.approx(5 * late, abs=1e-9)

@@ -1,4 +1,4 @@
-"""The link to an agent: which port it is asked for, and when."""
+"""The link to an agent: which port is polled, and when."""
 
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -9,7 +9,7 @@ from tests.support.agent_link import agent_link
 
 
 def asked(agent: AgentLink, now: float) -> int | None:
-    """The port whose queue is asked for at that time; it is answered at once."""
+    """The port whose queue is requested at that time; the reply arrives at once."""
     agent.datapath.packets.clear()
     agent.request_queues(now)
     agent.queue_reply_complete(now)
@@ -21,7 +21,7 @@ def test_an_agent_is_known_by_its_bridge():
     assert agent_link().dpid == 5
 
 
-def test_one_port_with_a_queue_is_asked_alone_but_now_and_then_all():
+def test_a_single_port_with_a_queue_is_polled_alone_and_sometimes_all_ports():
     agent = agent_link(0, 125000, 0)
     assert asked(agent, 10.0) == ofp.OFPP_ANY
     assert asked(agent, 10.002) == 2
@@ -32,11 +32,11 @@ def test_one_port_with_a_queue_is_asked_alone_but_now_and_then_all():
 @pytest.mark.parametrize(
     "agent", [agent_link(), agent_link(1000, 1000), agent_link(0, 1000, govern_all=True)]
 )
-def test_otherwise_all_ports_are_asked(agent):
+def test_otherwise_all_ports_are_polled(agent):
     assert {asked(agent, at / 100) for at in range(100, 150)} == {ofp.OFPP_ANY}
 
 
-def test_queues_are_asked_for_again_when_the_answer_is_there_or_overdue():
+def test_queues_are_requested_again_after_the_reply_or_its_timeout():
     agent = agent_link()
     agent.request_queues(10.0)
     agent.request_queues(10.5)

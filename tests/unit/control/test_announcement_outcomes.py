@@ -1,4 +1,4 @@
-"""What becomes of announced flows: copies, records and time go by, and events tell of it."""
+"""The outcomes of announced flows: copies, records and time pass, and events report the outcome."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ NOTHING_SENT = f"{KEY} has ended without sending"
 
 
 class Story:
-    """A controller with one switch, whose clock the test moves; what was told is in ``events``."""
+    """A controller with one switch and a clock that the test sets; ``events`` are the reported events."""
 
     def __init__(self, policy: str = "sed", *services: Service) -> None:
         log = logging.getLogger(__name__)
         self.config = Config({}, services=services)
         self.events: list[tuple[Kind, str, PortKey | None, FlowKey | None]] = []
         self.flows = FlowTable(IDLE)
-        self.reporter = EventReporter(self._told, lambda _: "")
+        self.reporter = EventReporter(self._reported, lambda _: "")
         choice = PolicyChoice(make(policy, self.config))
         fabric = FabricController(self.config, log)
         self.windows = WindowController(choice, self.config, fabric, self.flows, log, self.reporter)
@@ -44,7 +44,7 @@ class Story:
         self.link = self.windows.agent_connected(FakeSwitch(oxm.agent_dpid(1)))
         self.events.clear()
 
-    def _told(self, occurrence: Occurrence) -> None:
+    def _reported(self, occurrence: Occurrence) -> None:
         self.events.append(occurrence[:4])
 
     @property
@@ -52,8 +52,8 @@ class Story:
         return [event[0] for event in self.events]
 
     def announce(self, now: float = 0.0, **more: Any) -> int:
-        said = {"src": KEY.src, "dst": KEY.dst, "dport": KEY.dport, "size": SIZE, "deadline": 2.0} | more
-        return self.windows.announce(Request(**said), now).id
+        wanted = {"src": KEY.src, "dst": KEY.dst, "dport": KEY.dport, "size": SIZE, "deadline": 2.0} | more
+        return self.windows.announce(Request(**wanted), now).id
 
     def send(self, flags: str, now: float, key: FlowKey = KEY, **numbers: int) -> None:
         there = key.dport == KEY.dport
@@ -79,7 +79,7 @@ class Story:
         closed: bool = False,
         port: int | None = None,
     ) -> None:
-        """The agent tells all its flows, or those of a port."""
+        """The agent reports all its flows, or those of a port."""
         flags |= flow_records.CLOSED if closed else 0
         rest = {"idle_ms": round(idle * 1000), "packets": 1, "rewritten": 0}
         sent = acked if sent is None else sent
@@ -126,7 +126,7 @@ def test_a_deadline_is_met_as_soon_as_a_record_says_so(announced, port):
     assert not announced.reporter.outcomes
 
 
-def test_the_record_comes_after_the_end(announced):
+def test_the_record_arrives_after_the_end(announced):
     announced.record(0.9, SIZE // 2)
     announced.close(1.2)
     announced.record(1.3, SIZE, closed=True)
@@ -135,15 +135,15 @@ def test_the_record_comes_after_the_end(announced):
     assert announced.kinds == [MET]
 
 
-def test_a_late_record_says_when_the_flow_moved_last(announced):
-    """The deadline has passed when it comes, and was met all the same."""
+def test_a_late_record_has_the_time_of_the_last_progress(announced):
+    """The record arrives after the deadline, but the deadline was met."""
     announced.close(1.9)
     announced.wait(2.1)
     announced.record(2.5, SIZE, idle=0.6, closed=True)
     assert announced.kinds == [MET]
 
 
-def test_a_late_record_that_does_not_say_so_says_nothing(announced):
+def test_a_late_record_without_that_time_decides_nothing(announced):
     """The flow may have been in time, or late."""
     announced.close(1.9)
     announced.record(2.5, SIZE, idle=0.4, closed=True)
@@ -151,24 +151,24 @@ def test_a_late_record_that_does_not_say_so_says_nothing(announced):
     assert announced.events == []
 
 
-def test_what_has_missed_its_deadline_has_not_met_it(announced):
+def test_a_missed_deadline_is_not_reported_as_met(announced):
     announced.wait(2.01)
     assert announced.kinds == [MISSED]
-    announced.record(2.02, SIZE, idle=0.1)  # the port's table was behind
+    announced.record(2.02, SIZE, idle=0.1)  # the port's table was not up to date
     announced.close(2.1)
     announced.record(3.0, SIZE, idle=1.1, closed=True)
     announced.wait(60.0)
     assert announced.kinds == [MISSED]
 
 
-def test_what_has_met_its_deadline_does_not_miss_it(announced):
-    """The port's table may be behind."""
+def test_a_met_deadline_is_not_reported_as_missed(announced):
+    """The port's table may be out of date."""
     announced.record(1.99, SIZE)
     announced.wait(2.01)
     assert announced.kinds == [MET]
 
 
-def test_a_size_without_deadline_is_no_news():
+def test_a_size_without_deadline_is_no_event():
     story = Story()
     story.announce(deadline=None)
     story.open()
@@ -178,7 +178,7 @@ def test_a_size_without_deadline_is_no_news():
     assert story.events == []
 
 
-def test_an_announcement_that_is_changed_is_met_anew(announced):
+def test_a_changed_announcement_is_met_again(announced):
     announced.record(0.5, SIZE)
     announced.announce(0.6, sport=KEY.sport, size=2 * SIZE)
     announced.record(0.7, SIZE)
@@ -228,7 +228,7 @@ def test_a_flow_that_ends_early_with_part_of_its_bytes(announced):
 
 
 def test_bytes_that_arrive_after_the_end_are_waited_for(announced):
-    """FIN is copied where it comes in, before the queues."""
+    """FIN is copied at the ingress, before the queues."""
     announced.close(1.0)
     announced.record(3.9, SIZE - 1, closed=True)
     announced.wait(4.1)
@@ -240,7 +240,7 @@ def test_bytes_that_arrive_after_the_end_are_waited_for(announced):
 def test_a_lost_record_is_no_proof(announced):
     announced.record(0.9, 0)
     announced.close(1.0)
-    announced.record(1.1, 0, closed=True)  # what was under way may not have passed
+    announced.record(1.1, 0, closed=True)  # bytes in flight may not have arrived
     announced.wait(60.0)
     announced.record(60.0, 0, closed=True)
     announced.wait(90.0)
@@ -249,7 +249,7 @@ def test_a_lost_record_is_no_proof(announced):
 
 
 def test_a_record_that_began_in_the_middle_is_no_proof(announced):
-    """An agent that came after the handshake has not counted what was before."""
+    """An agent that was started after the handshake has not counted the bytes before."""
     announced.close(1.0)
     announced.record(1.9, 5_000, idle=0.9, closed=True, flags=flow_records.ESTABLISHED)
     announced.wait(60.0)
@@ -274,7 +274,7 @@ def test_a_reset_before_anything_is_acknowledged(announced):
 
 def test_a_forged_reset_is_no_end(announced):
     announced.send("R", 1.0, seq=ISN + 1)
-    announced.record(2.0, 70_000, closed=True)  # it moves on
+    announced.record(2.0, 70_000, closed=True)  # it progresses
     announced.wait(60.0)
     assert UNSENT not in announced.kinds
 
@@ -287,7 +287,7 @@ def test_a_refused_connection_has_sent_nothing(story):
     assert story.events == [(UNSENT, NOTHING_SENT, B, KEY)]
 
 
-def test_a_syn_that_nobody_answers(story):
+def test_an_unanswered_syn(story):
     story.announce(deadline=None)
     story.send("S", 0.0, seq=ISN)
     story.tracker.apply(story.flows.expire(SYN_TIMEOUT + 1), SYN_TIMEOUT + 1)
@@ -295,7 +295,7 @@ def test_a_syn_that_nobody_answers(story):
     assert story.events == [(UNSENT, NOTHING_SENT, B, KEY)]
 
 
-def test_a_flow_that_falls_silent_has_ended_when_the_table_gives_it_up(story):
+def test_a_silent_flow_has_ended_when_the_table_expires_it(story):
     story.announce(deadline=None)
     story.open()
     story.record(1.0, 0)
@@ -305,7 +305,7 @@ def test_a_flow_that_falls_silent_has_ended_when_the_table_gives_it_up(story):
     assert story.kinds == [UNSENT]
 
 
-def test_an_agent_that_has_lost_its_records_says_nothing_of_ends(story):
+def test_records_lost_by_an_agent_are_no_proof_of_an_end(story):
     story.announce(deadline=None)
     story.open()
     story.record(4.0, 5_000)
@@ -361,23 +361,25 @@ def test_an_announcement_that_is_withdrawn_is_forgotten(story):
 
 
 def test_ports_that_are_used_again(announced):
-    """What ended is settled by what is known, and its records are not held for those of the next flow."""
+    """The outcome of an ended flow is decided by the known state; its records do not count for the
+    next flow.
+    """
     announced.close(1.0)
     announced.record(1.9, 0, idle=0.9, closed=True)
     announced.announce(2.0, sport=KEY.sport)
     announced.open(2.1, isn=ISN + 2 * SIZE)
     assert announced.kinds == [UNSENT]
-    announced.record(2.2, SIZE, idle=1.2)  # of before
-    announced.record(2.3, SIZE, closed=True)  # not told of the handshake yet
+    announced.record(2.2, SIZE, idle=1.2)  # of the flow before
+    announced.record(2.3, SIZE, closed=True)  # the handshake is not recorded yet
     assert announced.kinds == [UNSENT]
     announced.record(3.0, SIZE)
     assert announced.kinds == [UNSENT, MET]
 
 
-# Bounds, and what is told of nobody
+# Bounds, and flows that are not reported
 
 
-def test_a_policy_that_heeds_no_announcements_says_nothing():
+def test_a_policy_that_ignores_announcements_causes_no_events():
     story = Story("fairq", Service("s", KEY.dport, "", SIZE, 2.0, True))
     story.open()
     story.record(1.0, SIZE)
@@ -420,7 +422,7 @@ def test_a_flow_that_ends_on_no_port_is_forgotten(announced):
     assert not announced.reporter.outcomes
 
 
-def test_no_more_flows_than_there_is_room_for():
+def test_the_number_of_flows_is_bounded():
     net, outcomes = Net(), Outcomes(capacity=2)
     for sport in (1, 2, 3):
         key = KEY._replace(sport=sport)

@@ -12,11 +12,11 @@ from tests.support.fakes import FakeSwitch
 
 
 def part(datapath: Any, *rules: str, more: bool = False) -> Any:
-    """A message of a reply; rules are taken as they are."""
+    """A message of a reply; the rules are stored unchanged."""
     return SimpleNamespace(datapath=datapath, body=list(rules), flags=ofp.OFPMPF_REPLY_MORE if more else 0)
 
 
-def test_a_bridge_is_asked_for_its_rules():
+def test_the_rules_of_a_bridge_are_requested():
     joining, bridge = BridgeJoining(), FakeSwitch(1)
     ((datapath, message),) = joining.start(bridge)
     assert datapath is bridge and type(message).__name__ == "OFPFlowStatsRequest"
@@ -32,7 +32,7 @@ def test_rules_in_several_messages_are_one_reply():
 
 
 def test_replies_of_other_connections_are_ignored():
-    """A bridge that has joined already, and the connection that another has replaced."""
+    """A bridge that has already joined, and a connection that was replaced by another."""
     joining, old, new = BridgeJoining(), FakeSwitch(1), FakeSwitch(1)
     assert joining.add_rules(part(old, "a")) is None
     joining.start(old)

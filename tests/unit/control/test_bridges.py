@@ -1,4 +1,4 @@
-"""Bridges, ports and links; a port counts as a host's only after discovery frames had their chance."""
+"""Bridges, ports and links; a port becomes a host port only after discovery frames could have arrived."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BROADCAST = "ff:ff:ff:ff:ff:ff"
 
 
 class Pair:
-    """Two bridges, two ports each, that answer barriers when the test says so."""
+    """Two bridges with two ports each; they answer barriers when the test orders it."""
 
     def __init__(self) -> None:
         self.log = []
@@ -36,7 +36,7 @@ class Pair:
         self.fabric.bridge_connected(self.bridges[dpid], ports, [], now)
 
     def answer(self, *dpids: int) -> None:
-        """These bridges answer what they were asked until now."""
+        """These bridges answer the barriers that they have received."""
         for dpid, message in list(self.log):
             if dpid in (dpids or (1, 2)) and type(message).__name__ == "OFPBarrierRequest":
                 self.fabric.barriers.answered((dpid, message.xid))
@@ -59,8 +59,8 @@ def pair():
     return Pair()
 
 
-def test_a_sweep_whose_frames_are_through_decides_when_it_is_time(pair):
-    pair.answer()  # their own rules stand
+def test_a_confirmed_sweep_decides_after_the_discovery_time(pair):
+    pair.answer()  # their own rules are installed
     pair.sweep()
     pair.confirm(0.9)
     pair.fabric.tick(SETTLE - 0.01)
@@ -92,16 +92,16 @@ def test_frames_count_when_every_bridge_has_answered_twice(pair):
     pair.fabric.tick(5.0)
     pair.answer(1)
     pair.fabric.tick(6.0)
-    assert pair.roles() == {PortRole.UNDECIDED}  # bridge 2 has not said that its frames have left
+    assert pair.roles() == {PortRole.UNDECIDED}  # bridge 2 has not confirmed that its frames were sent
     pair.answer(2)
     pair.fabric.tick(7.0)
-    assert pair.roles() == {PortRole.UNDECIDED}  # nor that it has handed over what had come
+    assert pair.roles() == {PortRole.UNDECIDED}  # nor that it has delivered the frames that it received
     pair.answer()
     pair.fabric.tick(8.0)
     assert pair.roles() == {PortRole.HOST}
 
 
-def test_frames_that_find_a_bridge_without_rules_do_not_count(pair):
+def test_frames_to_a_bridge_without_rules_do_not_count(pair):
     pair.answer(1)
     pair.sweep()
     pair.confirm(2.0)
@@ -113,7 +113,7 @@ def test_frames_that_find_a_bridge_without_rules_do_not_count(pair):
     assert pair.roles() == {PortRole.HOST}
 
 
-def test_a_bridge_that_comes_later_has_to_be_waited_for(pair):
+def test_a_bridge_that_connects_later_must_confirm_too(pair):
     pair.fabric.bridge_disconnected(pair.bridges[2])
     pair.fabric.topology.remove_port(LINK2)
     pair.fabric.topology.remove_port(HOST2)
@@ -128,8 +128,8 @@ def test_a_bridge_that_comes_later_has_to_be_waited_for(pair):
     assert pair.roles() == {PortRole.UNDECIDED}
 
 
-def test_a_bridge_that_comes_back_has_to_send_frames_of_its_own(pair):
-    """Its ports were undecided, and stay so while it is away and when it returns."""
+def test_a_reconnected_bridge_must_send_its_own_frames(pair):
+    """Its ports were undecided, and stay undecided while it is disconnected and after it reconnects."""
     pair.answer()
     pair.fabric.bridge_disconnected(pair.bridges[2])
     for port in (HOST1, LINK1):
@@ -150,7 +150,7 @@ def test_a_bridge_that_comes_back_has_to_send_frames_of_its_own(pair):
     assert pair.fabric.topology.role(LINK2) is PortRole.HOST
 
 
-def test_what_was_sent_before_a_port_came_up_does_not_count_for_it(pair):
+def test_frames_sent_before_a_port_was_up_do_not_count_for_it(pair):
     pair.answer()
     pair.fabric.port_changed(1, PortState(2, False, "s1-eth2"), 0.1)
     pair.sweep()
@@ -160,7 +160,7 @@ def test_what_was_sent_before_a_port_came_up_does_not_count_for_it(pair):
     assert pair.roles() == {PortRole.UNDECIDED}
 
 
-def test_one_confirmation_is_under_way_at_a_time(pair):
+def test_one_confirmation_runs_at_a_time(pair):
     pair.answer()
     waiting = len(pair.fabric.barriers)
     for tick in range(100):
@@ -190,13 +190,13 @@ def test_a_connection_whose_host_has_moved_is_not_pinned_to_where_it_was(pair):
     assert fabric.paths.get(key) is None and fabric.paths.pinned == 0
 
 
-def test_an_answer_that_comes_while_others_are_still_asked_counts(pair):
+def test_a_barrier_reply_counts_while_other_requests_are_being_sent(pair):
     done = []
     second = pair.bridges[2]
     send = second.send_msg
 
     def slow(message):
-        pair.answer(1)  # sending has let another greenlet in
+        pair.answer(1)  # sending has yielded to another greenlet
         send(message)
 
     second.send_msg = slow
@@ -205,7 +205,7 @@ def test_an_answer_that_comes_while_others_are_still_asked_counts(pair):
     assert done == [1]
 
 
-def test_a_bridge_that_goes_is_waited_for_no_longer(pair):
+def test_a_disconnected_bridge_is_not_waited_for(pair):
     pair.answer()
     pair.sweep()
     pair.fabric.tick(1.0)
@@ -216,22 +216,22 @@ def test_a_bridge_that_goes_is_waited_for_no_longer(pair):
     assert [pair.fabric.topology.role(port) for port in (HOST1, LINK1)] == [PortRole.HOST] * 2
 
 
-def test_a_bridge_that_is_connected_and_does_nothing_delays_and_no_more(pair):
+def test_a_bridge_that_does_not_answer_only_delays(pair):
     pair.fabric.tick(10.9 * SETTLE)
     assert pair.roles() == {PortRole.UNDECIDED}
     pair.fabric.tick(11 * SETTLE)
     assert pair.roles() == {PortRole.HOST}
 
 
-def test_a_frame_of_a_host_that_is_elsewhere_says_nothing_of_an_undecided_port(pair):
-    """It may have been flooded into a link that nobody has found yet."""
+def test_a_frame_of_a_host_known_elsewhere_does_not_decide_a_port(pair):
+    """It may have been flooded over a link that is not discovered yet."""
     fabric, mac = pair.fabric, "02:00:00:00:00:01"
     fabric.host_seen(pair.bridges[1], Frame(mac, BROADCAST, ()), HOST1, 0.1)
     assert fabric.topology.role(HOST1) is PortRole.HOST
     fabric.host_seen(pair.bridges[2], Frame(mac, BROADCAST, ()), LINK2, 0.2)
     assert fabric.topology.role(LINK2) is PortRole.UNDECIDED
     assert fabric.hosts.by_mac(mac).port == HOST1
-    # It has moved there: this is believed once it is known that the port is no link.
+    # The host has moved there: this counts once it is known that the port is no link.
     pair.answer()
     pair.sweep()
     pair.confirm(1.0)
@@ -240,7 +240,7 @@ def test_a_frame_of_a_host_that_is_elsewhere_says_nothing_of_an_undecided_port(p
     assert fabric.hosts.by_mac(mac).port == LINK2
 
 
-def test_floods_grow_when_all_bridges_have_shrunk_theirs_however_long_it_takes(pair):
+def test_floods_are_extended_only_after_all_bridges_have_reduced_theirs(pair):
     fabric = pair.fabric
     for port, number in ((HOST1, 1), (HOST2, 2)):
         fabric.host_seen(
@@ -259,7 +259,7 @@ def test_floods_grow_when_all_bridges_have_shrunk_theirs_however_long_it_takes(p
     pair.log.clear()
     fabric.tick(1000.0)
     fabric.host_seen(pair.bridges[1], Frame("02:00:00:00:00:09", BROADCAST, ()), HOST1, 1000.0)
-    fabric.topology.version += 1  # something else changes meanwhile, and nobody's flood
+    fabric.topology.version += 1  # another change meanwhile, which affects no flood
     fabric.refresh()
     assert floods(pair) == 0
     pair.log[:] = [each for each in pair.log if type(each[1]).__name__ == "OFPBarrierRequest"]
@@ -268,7 +268,7 @@ def test_floods_grow_when_all_bridges_have_shrunk_theirs_however_long_it_takes(p
     pair.answer(1)
     assert floods(pair) == 0
     pair.answer(2)
-    assert floods(pair) == 0  # the hosts that are known now come first
+    assert floods(pair) == 0  # the rules of the known hosts are sent first
     pair.answer()
     assert floods(pair) == 2
 
@@ -299,6 +299,6 @@ def test_a_host_counts_as_known_only_when_every_bridge_has_confirmed_it(pair, co
 
 
 def floods(pair):
-    """How many rules for flooding bridges were told."""
+    """The number of rules for flooding that were sent to bridges."""
     flow_mods = [message for _, message in pair.log if type(message).__name__ == "OFPFlowMod"]
     return sum(message.table_id == pipeline.DESTINATION and message.priority < 2 for message in flow_mods)

@@ -21,7 +21,7 @@ VALUES = st.lists(st.floats(0, 3) | st.sampled_from([0.001, 0.01, 1.0]), max_siz
 
 
 @given(VALUES)
-def test_a_histogram_counts_what_is_not_above_each_bound(values):
+def test_a_histogram_counts_values_up_to_each_bound(values):
     made = Histogram()
     for value in values:
         made.observe(value)
@@ -30,7 +30,7 @@ def test_a_histogram_counts_what_is_not_above_each_bound(values):
     assert (made.count, made.sum) == (len(values), pytest.approx(sum(values)))
 
 
-def test_of_the_last_delays_it_is_known_what_most_did_not_exceed():
+def test_percentiles_of_the_last_delays():
     late = Delays()
     assert late.recent(0.99) is None
     for _ in range(5000):
@@ -54,7 +54,7 @@ def test_a_peak_is_shown_for_its_time_and_not_for_more_than_twice_that(readings)
         assert shown <= max(v for at, v in noted if now - at <= 2 * PEAK_SHOWN + 10)
 
 
-def test_a_peak_is_over_when_nobody_reads_any_more():
+def test_a_peak_expires_without_readings():
     peak = Peak(0.0)
     peak.note(70, 1.0)
     assert peak.value(2.0) == 70
@@ -64,7 +64,7 @@ def test_a_peak_is_over_when_nobody_reads_any_more():
 # Rules and their leases
 
 
-def test_a_rule_that_is_said_again_too_late_has_lapsed():
+def test_a_rule_that_is_renewed_too_late_has_lapsed():
     rules, flow = InstalledRules(B, 0.5, 2.0), {KEY: info(KEY)}
     plan = WindowPlan(pool=9000)
     rules.changes(plan, flow, 0.0)
@@ -75,11 +75,11 @@ def test_a_rule_that_is_said_again_too_late_has_lapsed():
     assert rules.lapsed == 1
     rules.changes(WindowPlan(pool=8000), flow, 5.0)
     assert rules.lapsed == 1
-    rules.changes(NO_WINDOWS, flow, 7.5)  # taken away, when it had ended by itself
+    rules.changes(NO_WINDOWS, flow, 7.5)  # removed after it had already expired
     assert (rules.lapsed, len(rules)) == (2, 0)
 
 
-def test_the_engine_counts_rules_by_switch_and_those_that_lapsed_also_on_ports_that_have_gone():
+def test_the_engine_counts_rules_by_switch_and_lapsed_rules_of_removed_ports_too():
     site = Site()
     site.policy.plan = WindowPlan(pool=9000)
     site.open(now=0.0)
@@ -92,7 +92,7 @@ def test_the_engine_counts_rules_by_switch_and_those_that_lapsed_also_on_ports_t
     assert engine.lapsed == 1
 
 
-def test_rules_that_stand_when_their_agent_goes_are_counted_as_cut():
+def test_installed_rules_of_a_disconnected_agent_are_counted_as_cut():
     site = Site()
     site.policy.plan = WindowPlan(pool=9000)
     site.open()
@@ -107,20 +107,20 @@ def test_rules_that_stand_when_their_agent_goes_are_counted_as_cut():
 # The channel
 
 
-def test_a_round_trip_is_from_the_question_to_its_answer_and_silence_is_counted():
+def test_a_round_trip_is_from_the_request_to_its_reply_and_timeouts_are_counted():
     link = AgentLink(FakeSwitch(oxm.agent_dpid(5)), False)
     link.request_queues(10.0)
-    link.request_queues(10.5)  # nothing is asked: the answer may still come
+    link.request_queues(10.5)  # no request is sent: the reply may still arrive
     link.queue_reply_complete(10.6)
     assert (link.round_trip.count, link.unanswered) == (1, 0)
     assert link.round_trip.sum == pytest.approx(0.6)
-    link.queue_reply_complete(10.7)  # nobody has asked
+    link.queue_reply_complete(10.7)  # there was no request
     link.request_queues(11.0)
     link.request_queues(12.5)
     assert (link.round_trip.count, link.unanswered) == (1, 1)
 
 
-def test_a_reading_tells_the_one_before_and_its_peak_stays_for_a_while():
+def test_a_reading_returns_the_previous_one_and_its_peak_is_kept_for_a_while():
     link = AgentLink(FakeSwitch(oxm.agent_dpid(5)), False)
     first, second = (QueueDepth(2, 0, 10, peak, 1000, 0, 0, 0, 0) for peak in (900, 20))
     assert link.replace_reading(first, 1.0) is None
@@ -130,7 +130,7 @@ def test_a_reading_tells_the_one_before_and_its_peak_stays_for_a_while():
     assert not link.peaks
 
 
-def test_queues_reach_the_link_by_way_of_the_windows():
+def test_queue_depths_reach_the_agent_link_through_the_window_controller():
     site = Site()
     record = QueueDepth(B.port, 0, 5, 70_000, 125_000, 0, 0, 0, 10**9)
     site.windows.queues_read(site.link, [record], 1.0)
@@ -154,7 +154,7 @@ def test_queues_reach_the_link_by_way_of_the_windows():
         (Announcement(1000, 2.0), 1000, 3.0, "ended"),
     ],
 )
-def test_what_has_become_of_a_deadline_is_what_the_rest_interface_says(announced, acked, now, expected):
+def test_the_state_of_a_deadline_is_that_of_the_rest_interface(announced, acked, now, expected):
     from fairq_ryu.rest.announcement_rows import gif_rows
 
     table = GifTable()

@@ -1,4 +1,4 @@
-"""What is told as events of what happens in a controller."""
+"""Which changes in a controller are reported as events."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.support.restsite import KEY, RestSite
 PORT = PortKey(2, 1)
 
 
-class Told:
-    """What was told, and a clock that the test moves."""
+class Reported:
+    """The reported events, and a clock that the test sets."""
 
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
@@ -33,85 +33,85 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def reported() -> Reported:
+    return Reported()
 
 
-def test_a_queue_that_is_calm_is_no_news(told):
-    told.reporter.congestion(PORT, Congestion.NOM, 0)
-    assert told.events == []
+def test_a_queue_without_congestion_is_no_event(reported):
+    reported.reporter.congestion(PORT, Congestion.NOM, 0)
+    assert reported.events == []
     for state in (Congestion.CNG, Congestion.CNG, Congestion.NOM, Congestion.NOM):
-        told.reporter.congestion(PORT, state, 51_482)
-    assert told.events == [
+        reported.reporter.congestion(PORT, state, 51_482)
+    assert reported.events == [
         (Kind.CNG, "the queue of s2-eth1 (2:1) is congested: 51,482 bytes", PORT, None, 1),
         (Kind.NOM, "the queue of s2-eth1 (2:1) is calm again: 51,482 bytes", PORT, None, 1),
     ]
 
 
-def test_incasts_begin_and_end(told):
+def test_incasts_begin_and_end(reported):
     for incast in (None, False, True, True, False, None):
-        told.reporter.incast(PORT, incast)
-    assert told.kinds == [Kind.INCAST, Kind.INCAST]
-    assert "held" in told.events[0][1] and "over" in told.events[1][1]
+        reported.reporter.incast(PORT, incast)
+    assert reported.kinds == [Kind.INCAST, Kind.INCAST]
+    assert "held" in reported.events[0][1] and "over" in reported.events[1][1]
 
 
-def test_a_deadline_is_missed_once_and_not_before(told):
+def test_a_deadline_is_missed_once_and_not_before(reported):
     late: list[PortKey | None] = [PORT]
-    told.reporter.deadline(KEY, 5.0)
-    told.reporter.deadline(KEY, 5.0)  # it passes two ports
-    told.reporter.deadline(KEY.reversed, None)
-    told.reporter.report_overdue(4.9, lambda *_: late[0])
-    assert told.events == []
-    told.reporter.report_overdue(5.1, lambda *_: late[0])
-    assert told.kinds == [Kind.MISSED]
-    assert told.events[0][2:4] == (PORT, KEY)
-    told.reporter.deadline(KEY, 6.0)
-    late[0] = None  # all of it has arrived
-    told.reporter.report_overdue(7.0, lambda *_: late[0])
-    assert len(told.events) == 1
+    reported.reporter.deadline(KEY, 5.0)
+    reported.reporter.deadline(KEY, 5.0)  # it passes two ports
+    reported.reporter.deadline(KEY.reversed, None)
+    reported.reporter.report_overdue(4.9, lambda *_: late[0])
+    assert reported.events == []
+    reported.reporter.report_overdue(5.1, lambda *_: late[0])
+    assert reported.kinds == [Kind.MISSED]
+    assert reported.events[0][2:4] == (PORT, KEY)
+    reported.reporter.deadline(KEY, 6.0)
+    late[0] = None  # all bytes have arrived
+    reported.reporter.report_overdue(7.0, lambda *_: late[0])
+    assert len(reported.events) == 1
 
 
-def test_a_flow_has_one_deadline_the_last_that_was_said(told):
+def test_the_last_announced_deadline_of_a_flow_counts(reported):
     for when in (5.0, 9.0, 7.0):
-        told.reporter.deadline(KEY, when)
-    told.reporter.report_overdue(6.9, lambda *_: PORT)
-    assert told.events == []
-    told.reporter.report_overdue(10.0, lambda *_: PORT)
-    assert told.kinds == [Kind.MISSED]
-    told.reporter.deadline(KEY, 11.0)
-    told.reporter.deadline(KEY, None)
-    told.reporter.report_overdue(12.0, lambda *_: PORT)
-    assert told.kinds == [Kind.MISSED]
+        reported.reporter.deadline(KEY, when)
+    reported.reporter.report_overdue(6.9, lambda *_: PORT)
+    assert reported.events == []
+    reported.reporter.report_overdue(10.0, lambda *_: PORT)
+    assert reported.kinds == [Kind.MISSED]
+    reported.reporter.deadline(KEY, 11.0)
+    reported.reporter.deadline(KEY, None)
+    reported.reporter.report_overdue(12.0, lambda *_: PORT)
+    assert reported.kinds == [Kind.MISSED]
 
 
-def test_a_flow_that_is_announced_again_and_again_takes_no_room(told, monkeypatch):
+def test_repeated_announcements_of_a_flow_take_one_place(reported, monkeypatch):
     monkeypatch.setattr(event_reporter, "_MAX_DEADLINES", 3)
     for number in range(10_000):
-        told.reporter.deadline(KEY, 5.0 + number)
-    assert len(told.reporter._deadlines) < 200
+        reported.reporter.deadline(KEY, 5.0 + number)
+    assert len(reported.reporter._deadlines) < 200
     others = [KEY._replace(sport=number) for number in (1, 2, 3)]
     for other in others:
-        told.reporter.deadline(other, 6.0)
-    told.reporter.deadline(KEY, 6.5)  # of one that is known, there is always room for news
-    told.reporter.report_overdue(7.0, lambda *_: PORT)
-    assert [event[3] for event in told.events] == [*others[:2], KEY]
+        reported.reporter.deadline(other, 6.0)
+    reported.reporter.deadline(KEY, 6.5)  # an update of a known flow always fits
+    reported.reporter.report_overdue(7.0, lambda *_: PORT)
+    assert [event[3] for event in reported.events] == [*others[:2], KEY]
 
 
-def test_an_agent_that_comes_back_tells_of_congestion_anew(told):
+def test_congestion_is_reported_again_after_an_agent_reconnects(reported):
     other = PORT._replace(dpid=3)
     for port in (PORT, other):
-        told.reporter.congestion(port, Congestion.CNG, 1)
-    told.reporter.agent(PORT.dpid, connected=False)
-    told.reporter.agent(PORT.dpid, connected=True)
+        reported.reporter.congestion(port, Congestion.CNG, 1)
+    reported.reporter.agent(PORT.dpid, connected=False)
+    reported.reporter.agent(PORT.dpid, connected=True)
     for port in (PORT, other):
-        told.reporter.congestion(port, Congestion.CNG, 1)
-    assert [event[2] for event in told.events if event[0] is Kind.CNG] == [PORT, other, PORT]
+        reported.reporter.congestion(port, Congestion.CNG, 1)
+    assert [event[2] for event in reported.events if event[0] is Kind.CNG] == [PORT, other, PORT]
 
 
-def test_a_path_that_changes(told):
+def test_a_path_that_changes(reported):
     old = Assigned(KEY, PortKey(1, 1), PORT, ((PortKey(1, 2), PortKey(2, 2)),), True)
-    told.reporter.moved(Moved(old, old._replace(way=((PortKey(1, 3), PortKey(2, 3)),))))
-    assert told.events == [
+    reported.reporter.moved(Moved(old, old._replace(way=((PortKey(1, 3), PortKey(2, 3)),))))
+    assert reported.events == [
         (Kind.REPIN, f"{KEY} now goes by 1:3 2:1, was by 1:2 2:1", None, KEY, 1),
     ]
 
@@ -124,7 +124,9 @@ def kinds(site: RestSite) -> dict[str, int]:
 
 
 def test_congestion_is_forgotten_with_the_policy_that_watched_it():
-    """Or the next one that watches would take the port for congested, and nobody would say that it is not."""
+    """Otherwise the next policy with thresholds would have the port congested, and its end would never be
+    reported.
+    """
     site = RestSite("sed")
     site.congestion(Congestion.CNG)
     site.sample()
@@ -170,14 +172,14 @@ def test_a_missed_deadline():
     assert event.flow == KEY and event.message == f"{KEY} has missed its deadline"
 
 
-def test_an_incast_is_told():
+def test_an_incast_is_an_event():
     site = RestSite("iqm")
     site.open(40, 40000)
     site.sample()
     assert kinds(site)["incast"] == 1
 
 
-def test_agents_come_and_go():
+def test_agents_connect_and_disconnect():
     site = RestSite()
     site.windows.agent_disconnected(site.link)
     words = [event.message for event in site.streams.history.since(kind=Kind.AGENT)]

@@ -1,4 +1,4 @@
-"""The history of events: what is told at once, what is counted, and what may push out what."""
+"""The history of events: which events are reported at once, which are counted, and which are evicted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairq_ryu.model import FlowKey, PortKey
 FLOW = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
 
 
-def test_the_first_is_told_and_what_follows_is_counted():
+def test_the_first_event_is_reported_and_repetitions_are_counted():
     history = History()
     first = history.add(10.0, Occurrence(Kind.CNG, "one", PortKey(1, 2)))
     assert first is not None
@@ -19,19 +19,19 @@ def test_the_first_is_told_and_what_follows_is_counted():
     for number in range(1, 6):
         assert history.add(10.0 + number / 10, Occurrence(Kind.CNG, f"again {number}", PortKey(1, 2))) is None
     assert history.due(10.9) == []
-    (told,) = history.due(11.0)
-    assert (told.id, told.time, told.times, told.message) == (2, 10.5, 5, "again 5")
-    assert history.since() == [first, told]
+    (reported,) = history.due(11.0)
+    assert (reported.id, reported.time, reported.times, reported.message) == (2, 10.5, 5, "again 5")
+    assert history.since() == [first, reported]
     assert history.due(99.0) == []
 
 
-def test_what_is_apart_is_told_each_time():
+def test_events_with_a_gap_between_them_are_all_reported():
     history = History()
-    told = [history.add(second, Occurrence(Kind.LOSS, "lost", PortKey(1, 2))) for second in (0.0, 1.0)]
-    assert [event.id for event in told if event] == [1, 2]
+    reported = [history.add(second, Occurrence(Kind.LOSS, "lost", PortKey(1, 2))) for second in (0.0, 1.0)]
+    assert [event.id for event in reported if event] == [1, 2]
 
 
-def test_places_and_kinds_do_not_wait_for_each_other():
+def test_the_gap_counts_for_each_place_and_kind_alone():
     history = History()
     assert history.add(0.0, Occurrence(Kind.CNG, "a", PortKey(1, 1)))
     assert history.add(0.0, Occurrence(Kind.NOM, "b", PortKey(1, 1)))
@@ -39,15 +39,15 @@ def test_places_and_kinds_do_not_wait_for_each_other():
     assert history.add(0.0, Occurrence(Kind.CNG, "d", PortKey(2, 1)))
 
 
-def test_the_last_state_is_told_last():
-    """A queue that flaps: what is told of it together is in the order in which it happened last."""
+def test_the_last_state_is_reported_last():
+    """A queue that flaps: events that are reported together are in the order of their last occurrence."""
     history = History()
     for step in range(9):
         history.add(step / 100, Occurrence(Kind.CNG if step % 2 == 0 else Kind.NOM, "x", PortKey(1, 1)))
     assert [event.kind for event in history.due(2.0)] == [Kind.NOM, Kind.CNG]
 
 
-def test_a_flapping_port_pushes_out_its_own_events_alone():
+def test_a_flapping_port_evicts_its_own_events_only():
     history = History(room=50, share=5)
     gone = history.add(0.0, Occurrence(Kind.BRIDGE, "gone", 1))
     other = history.add(0.0, Occurrence(Kind.CNG, "once", PortKey(2, 1)))
@@ -59,7 +59,7 @@ def test_a_flapping_port_pushes_out_its_own_events_alone():
     assert [event.id for event in found] == sorted(event.id for event in found)
 
 
-def test_many_ports_push_out_the_oldest_of_their_kind():
+def test_many_ports_evict_the_oldest_events_of_their_kind():
     history = History(room=50, share=5)
     gone = history.add(0.0, Occurrence(Kind.BRIDGE, "gone", 1))
     for port in range(1000):
@@ -91,17 +91,17 @@ def test_since_kind_and_limit():
         max_size=200,
     )
 )
-def test_nothing_is_lost_but_by_its_age(steps):
-    """All that has happened is in the counts; the history is bounded, and in order."""
-    history, now, told = History(room=10_000, share=10_000, gap=1.0), 0.0, 0
+def test_only_the_oldest_events_are_evicted(steps):
+    """All occurrences are in the counts; the history is bounded, and in order."""
+    history, now, reported = History(room=10_000, share=10_000, gap=1.0), 0.0, 0
     for wait, kind, dpid, port, times in steps:
         now += wait
         history.due(now)
         history.add(now, Occurrence(kind, "x", PortKey(dpid, port), times=times))
-        told += times
-    history.due(now + 2.0)  # the sum of pauses is rounded: not just the gap
+        reported += times
+    history.due(now + 2.0)  # the sum of the pauses is rounded: not exactly the gap
     found = history.since()
-    assert sum(event.times for event in found) == told
+    assert sum(event.times for event in found) == reported
     assert [event.id for event in found] == list(range(1, history.last + 1))
     small, now = History(room=7, share=3), 0.0
     for wait, kind, dpid, port, times in steps:

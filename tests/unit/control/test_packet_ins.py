@@ -28,7 +28,7 @@ PORT = PortKey(1, 3)
 LOG = logging.getLogger(__name__)
 
 
-class Made:
+class PacketInParts:
     """Packet-ins of bridge 1 and its agent. ``calls``: the methods of other parts that they have called, with
     their first arguments of interest.
     """
@@ -55,17 +55,17 @@ class Made:
 
 
 @pytest.fixture
-def made() -> Made:
-    return Made()
+def parts() -> PacketInParts:
+    return PacketInParts()
 
 
-def came(made: Made, data: bytes, cookie: int, datapath: Any = None) -> dict[str, int]:
-    """A packet-in; returns what was counted."""
+def receive(parts: PacketInParts, data: bytes, cookie: int, datapath: Any = None) -> dict[str, int]:
+    """Handle a packet-in; returns the counts."""
     message = SimpleNamespace(
-        datapath=datapath or made.bridge, data=data, cookie=cookie, match={"in_port": 3}, total_len=len(data)
+        datapath=datapath or parts.bridge, data=data, cookie=cookie, match={"in_port": 3}, total_len=len(data)
     )
-    made.packet_ins.packet_in(SimpleNamespace(msg=message))
-    return {kind: count for kind, count in made.counts.packet_ins.items() if count}
+    parts.packet_ins.packet_in(SimpleNamespace(msg=message))
+    return {kind: count for kind, count in parts.counts.packet_ins.items() if count}
 
 
 SEEN = ("host_seen", "02:00:00:00:00:01", PORT)
@@ -86,17 +86,19 @@ SEEN = ("host_seen", "02:00:00:00:00:01", PORT)
     ],
     ids=["ARP", "source", "SYN", "no segment", "held", "LLDP", "LLDP of others", "other", "short"],
 )
-def test_packets_are_counted_by_the_rule_that_sent_them_and_go_to_their_part(made, data, cookie, kind, calls):
-    assert came(made, data, cookie) == {kind: 1}
-    assert made.calls == calls
+def test_packets_are_counted_by_the_rule_that_sent_them_and_go_to_their_part(
+    parts, data, cookie, kind, calls
+):
+    assert receive(parts, data, cookie) == {kind: 1}
+    assert parts.calls == calls
 
 
-def test_what_agents_hand_over_is_a_loss_and_what_strangers_send_is_not(made):
-    assert came(made, ARP, dropped_packet.COOKIE_DROPPED, made.agent) == {"loss": 1}
-    assert came(made, ARP, 7, made.agent) == {"loss": 1, "other": 1}
+def test_a_packet_in_of_the_current_agent_is_a_loss_and_of_an_older_connection_not(parts):
+    assert receive(parts, ARP, dropped_packet.COOKIE_DROPPED, parts.agent) == {"loss": 1}
+    assert receive(parts, ARP, 7, parts.agent) == {"loss": 1, "other": 1}
     stranger = SimpleNamespace(id=oxm.agent_dpid(1))  # an older connection of the same agent
-    assert came(made, ARP, dropped_packet.COOKIE_DROPPED, stranger) == {"loss": 1, "other": 2}
-    assert made.calls == [("dropped", PORT, ARP)]
+    assert receive(parts, ARP, dropped_packet.COOKIE_DROPPED, stranger) == {"loss": 1, "other": 2}
+    assert parts.calls == [("dropped", PORT, ARP)]
 
 
 def test_all_kinds_are_counted():

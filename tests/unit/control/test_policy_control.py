@@ -1,4 +1,4 @@
-"""The policy over REST: it is shown, and changed as a whole or not at all."""
+"""The policy over REST: it is shown, and changed completely or not at all."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_policy_and_its_parameters_are_shown(policy):
         assert row["choices"] == list(setting.choices)
 
 
-def test_what_is_installed_is_not_looked_up_again(site, monkeypatch):
+def test_installed_policies_are_looked_up_once(site, monkeypatch):
     def slow(**_: Any) -> Any:
         raise AssertionError("this reads the files of every package")
 
@@ -97,7 +97,7 @@ def test_another_policy_leaves_no_rule_of_the_old(site):
     assert site.ask("/v1/health").json["policy"] == "droptail"
 
 
-def test_the_way_there_and_back(site):
+def test_every_policy_can_be_chosen_and_left_again(site):
     for policy in (*available(), "fairq"):
         assert change(site, {"policy": policy}).json["policy"] == policy
         site.sample()
@@ -109,7 +109,7 @@ def test_the_way_there_and_back(site):
     assert value(site, "alpha") == 0.25
 
 
-def test_what_was_changed_is_kept_for_the_next_time(site):
+def test_changed_parameters_are_kept_for_a_later_choice(site):
     change(site, {"parameters": {"alpha": 0.5}})
     change(site, {"policy": "sed"})
     change(site, {"policy": "fairq"})
@@ -148,7 +148,7 @@ REFUSED: list[tuple[Any, int, str]] = [
 def test_an_invalid_request_changes_nothing(site, wanted, status, why):
     before, choice = site.ask("/v1/policy").json, site.windows.engine.choice
     if isinstance(wanted, dict) and isinstance(wanted.get("parameters"), dict):
-        # What is right in it is not done either.
+        # The valid part of the request is not applied either.
         wanted = {**wanted, "parameters": {"linger": 3.0, **wanted["parameters"]}}
     site.log.clear()
     response = change(site, wanted)
@@ -197,7 +197,7 @@ NAMES = st.sampled_from([name for section in ("fairq", "sed") for name in sectio
     policy=st.sampled_from([*available(), "x"]) | st.none() | json_values,
     parameters=st.dictionaries(NAMES | st.text(max_size=5), json_values, max_size=3) | json_values,
 )
-def test_garbage_is_never_a_fault(policy, parameters):
+def test_garbage_is_never_a_server_error(policy, parameters):
     response = change(GARBAGE, {"policy": policy, "parameters": parameters})
     assert response.status_code in (200, 400, 422), response.body
 

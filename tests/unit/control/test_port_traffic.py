@@ -57,18 +57,18 @@ def test_the_last_two_count():
     assert rates((1.0, 0, 0), (2.0, 10**6, 0), (3.0, 10**6, 0)) == (0, 0)
 
 
-def test_a_port_made_anew_starts_anew():
+def test_a_recreated_port_has_no_rate_at_first():
     assert rates((9.0, 1000, 1000), (1.0, 5000, 5000)) == (None, None)
     assert rates((9.0, 1000, 1000), (10.0, 500, 5000)) == (None, None)
 
 
-def test_answers_that_come_together_are_one():
-    # The later one is not taken at all, so the next rate is over the whole time.
+def test_replies_that_arrive_together_count_once():
+    # The later reply is ignored, so the next rate is over the whole time.
     assert rates((1.0, 0, 0), (2.0, 1000, 0), (2.01, 3000, 0)) == (8000, 0)
     assert rates((1.0, 0, 0), (2.0, 1000, 0), (2.01, 3000, 0), (3.0, 3000, 0)) == (16000, 0)
 
 
-def test_what_has_gone_is_forgotten():
+def test_removed_ports_and_bridges_are_forgotten():
     traffic = PortTrafficTable()
     for dpid in (1, 2):
         traffic.counted(dpid, [counters(1.0, 0, 0), counters(1.0, 0, 0, port=4)])
@@ -82,7 +82,7 @@ def test_what_has_gone_is_forgotten():
     ]
 
 
-def test_all_ports_are_asked_for():
+def test_all_ports_are_requested():
     bridge = FakeSwitch(1)
     bridge.send_msg(pipeline.ask_counters(bridge))
     (request,) = bridge.sent
@@ -93,7 +93,7 @@ def test_all_ports_are_asked_for():
 
 
 def polled(polling, *switches):
-    """The bridge that is polled by the next request; None: none."""
+    """The bridge that the next request polls; None if there is none."""
     before = [len(each.sent) for each in switches]
     polling.request_next()
     (found,) = [e.id for e, n in zip(switches, before, strict=True) if len(e.sent) > n] or [None]
@@ -108,7 +108,7 @@ def test_bridges_are_polled_one_after_the_other_within_an_interval():
     assert polling.interval == INTERVAL / 2
 
 
-def test_a_bridge_that_disconnects_within_a_round_is_left_out():
+def test_a_bridge_that_disconnects_within_a_round_is_skipped():
     one, two = FakeSwitch(1), FakeSwitch(2)
     bridges, traffic = {1: one, 2: two}, PortTrafficTable()
     traffic.counted(2, [counters(1.0, 1000, 1000)])

@@ -34,7 +34,7 @@ class Made:
         self.refusals.refused(SimpleNamespace(**message))
 
 
-def test_refusals_are_counted_and_a_missing_meter_is_none():
+def test_refusals_are_counted_except_those_of_meters():
     made = Made()
     made.refuse(made.site.agent, ofp.OFPET_FLOW_MOD_FAILED)
     made.refuse(made.site.bridge, ofp.OFPET_FLOW_MOD_FAILED)
@@ -46,7 +46,7 @@ def test_refusals_are_counted_and_a_missing_meter_is_none():
     assert not made.site.log
 
 
-def test_an_agent_without_drop_reports_is_not_asked_for_them_again():
+def test_drop_reports_are_not_requested_again_from_an_agent_without_them():
     made = Made()
     link, wanted = made.site.link, Thresholds(1000, 500, True)
     link.set_thresholds(2, wanted)

@@ -1,4 +1,4 @@
-"""Paused flows are woken; what is kept of connections ends with them."""
+"""Paused flows are woken; the state of connections is removed with them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.support.site import CLIENT_MAC, SERVER_MAC, Obedient, Site, state
 
 
 def kinds(site: Site) -> list[tuple[str, str]]:
-    """Who was told what, in order."""
+    """The receivers and kinds of messages, in order."""
     names = {site.bridge.id: "bridge", site.agent.id: "agent"}
     return [(names[dpid], type(message).__name__) for dpid, message in site.log]
 
 
 def paused(**options) -> Site:
-    """KEY runs, and its rule says 0."""
+    """KEY is established, and its window rule is 0."""
     site = Site(Obedient(), **options)
     site.open()
     site.policy.plan = WindowPlan(flows={KEY: 0})
@@ -30,7 +30,7 @@ def paused(**options) -> Site:
 
 
 def freed(**options) -> Site:
-    """KEY has a window again; the agent has confirmed that."""
+    """KEY has a window again; the agent has confirmed the rule."""
     site = paused(**options)
     site.policy.plan = WindowPlan(flows={KEY: 5000})
     site.sample(B, 0.2)
@@ -39,8 +39,8 @@ def freed(**options) -> Site:
 
 
 @pytest.mark.parametrize("after", [WindowPlan(flows={KEY: 5000}), WindowPlan(window=5000), NO_WINDOWS])
-def test_a_sender_is_told_after_the_rule_stands(after):
-    """First the rule, confirmed; then the receiver's numbers; then an ACK from where the receiver is."""
+def test_a_sender_is_woken_after_its_rule_is_installed(after):
+    """First the rule, confirmed; then the state of the receiver; then an ACK by the receiver's port."""
     site = paused()
     site.policy.plan = after
     site.sample(B, 0.2)
@@ -63,12 +63,12 @@ def test_a_sender_is_told_after_the_rule_stands(after):
     server = tcp_build.Addressing(KEY.reversed, SERVER_MAC, CLIENT_MAC)
     assert out.data == tcp_build.window_update(server, state(KEY))
     assert site.injector.counts == {"wake": 1}
-    # Told once.
+    # Woken once.
     site.windows.segments_reported([state(KEY)], 0.22)
     assert len(site.bridge.sent) == 1
 
 
-def test_a_flow_that_goes_on_with_a_window_is_not_woken():
+def test_a_flow_that_had_a_window_is_not_woken():
     site = freed()
     site.windows.segments_reported([state(KEY)], 0.21)
     site.log.clear()
@@ -78,7 +78,7 @@ def test_a_flow_that_goes_on_with_a_window_is_not_woken():
 
 
 @pytest.mark.parametrize(
-    ("told", "counted"),
+    ("fields", "counted"),
     [
         ({"window": 0}, "wake: the receiver itself has closed its window"),
         ({"found": False}, "wake: the switch does not know the flow"),
@@ -86,14 +86,14 @@ def test_a_flow_that_goes_on_with_a_window_is_not_woken():
         ({"fin": True}, "wake: the receiver has sent FIN or RST"),
     ],
 )
-def test_what_cannot_be_said_is_counted(told, counted):
+def test_states_without_enough_for_an_ack_are_counted(fields, counted):
     site = freed()
     site.log.clear()
-    site.windows.segments_reported([state(KEY, **told)], 0.21)
+    site.windows.segments_reported([state(KEY, **fields)], 0.21)
     assert not site.log and site.injector.counts == {counted: 1}
 
 
-def test_an_answer_that_comes_late_wakes_nobody():
+def test_a_late_state_wakes_no_sender():
     site = freed()
     site.log.clear()
     site.windows.segments_reported([state(KEY)], 0.71)
@@ -113,7 +113,7 @@ def test_a_connection_whose_syn_was_not_seen_has_no_addresses():
     assert site.injector.counts == {"wake: addresses not known": 1}
 
 
-def test_a_receiver_behind_a_switch_without_agent_is_not_asked():
+def test_the_state_of_a_receiver_without_agent_is_not_requested():
     site = Site(agent=False)
     site.open()
     site.injector.wake([KEY], [], 0.1)
@@ -121,7 +121,7 @@ def test_a_receiver_behind_a_switch_without_agent_is_not_asked():
     assert not site.log and site.injector.counts == {"wake: the receiver's switch has no agent": 2}
 
 
-def test_a_bridge_that_has_gone_is_told_nothing():
+def test_nothing_is_sent_to_a_disconnected_bridge():
     site = freed()
     site.fabric.bridge_disconnected(site.bridge)
     site.log.clear()
@@ -129,7 +129,7 @@ def test_a_bridge_that_has_gone_is_told_nothing():
     assert not site.log and site.injector.counts == {"wake: the receiver is not known": 1}
 
 
-def test_an_agent_that_goes_while_its_barrier_is_awaited_is_not_asked():
+def test_no_state_is_requested_from_an_agent_that_disconnects_before_its_barrier_reply():
     site = paused()
     site.policy.plan = WindowPlan(flows={KEY: 5000})
     site.sample(B, 0.2)
@@ -139,7 +139,7 @@ def test_an_agent_that_goes_while_its_barrier_is_awaited_is_not_asked():
     assert len(site.log) == sent
 
 
-def test_many_are_asked_for_in_several_questions():
+def test_many_states_are_requested_in_several_messages():
     site = Site()
     flows = [KEY._replace(sport=1000 + n) for n in range(segment_state.MAX_KEYS + 1)]
     for flow in flows:
@@ -151,7 +151,7 @@ def test_many_are_asked_for_in_several_questions():
     assert {key.reversed for keys in asked for key in keys} == set(flows)
 
 
-def test_a_connection_that_ends_leaves_nothing():
+def test_nothing_is_kept_of_an_ended_connection():
     site = freed()
     assert site.injector._addresses and site.injector._waking
     site.reset(now=0.3)
@@ -159,14 +159,14 @@ def test_a_connection_that_ends_leaves_nothing():
 
 
 @pytest.mark.parametrize("end", [KEY, KEY.reversed])
-def test_either_direction_stands_for_its_connection(end):
+def test_either_direction_identifies_the_connection(end):
     site = freed()
     site.injector.forget(end)
     assert not site.injector._addresses and not site.injector._waking
 
 
-def test_syns_that_lead_to_nothing_are_forgotten():
-    """Nobody knows where they go, so no port counts them, and their end is no event of any port."""
+def test_syns_without_a_connection_are_forgotten():
+    """Their path is unknown, so no port counts them, and their end is no event of any port."""
     site = Site()
     site.open()
     for n in range(10_000):

@@ -35,7 +35,7 @@ def description(number: int, up: bool = True) -> Any:
 
 
 class Made:
-    """Bridge 1 of a site; bridge 7 may connect. Events and polled agents are noted."""
+    """Bridge 1 of a site; bridge 7 may connect. Events and polled agents are recorded."""
 
     def __init__(self) -> None:
         self.site = site = Site()
@@ -79,13 +79,13 @@ def made() -> Made:
     return Made()
 
 
-def test_a_bridge_counts_when_its_rules_are_known(made):
+def test_a_bridge_is_connected_when_its_rules_are_known(made):
     made.switches.connected(made.bridge)
     assert 7 not in made.fabric.bridges and not made.events
     made.list_rules(made.bridge)
     assert made.fabric.bridges[7] is made.bridge
     assert made.fabric.names[PORT] == "s7-eth3"
-    assert list(made.fabric.topology.ports(7)) == [PORT]  # reserved ports are none
+    assert list(made.fabric.topology.ports(7)) == [PORT]  # reserved ports do not count
     assert made.events == [(Kind.BRIDGE, "bridge 7 has connected")]
 
 
@@ -106,7 +106,7 @@ def test_a_bridge_that_disconnects_while_it_joins_is_forgotten(made):
     assert 7 not in made.fabric.bridges and not made.events
 
 
-def test_an_agent_counts_and_is_polled_from_its_handshake(made):
+def test_an_agent_is_connected_and_polled_from_its_handshake(made):
     agent = FakeSwitch(oxm.agent_dpid(7))
     made.switches.connected(agent)
     link = made.site.windows.links[7]
@@ -128,7 +128,7 @@ def test_ports_are_added_changed_and_removed(made):
     assert list(made.fabric.topology.ports(7)) == [PORT] and not list(made.fabric.topology.ports(9))
 
 
-def test_an_agent_that_does_not_watch_a_port_any_more_says_nothing_of_the_bridge(made):
+def test_a_port_removed_by_an_agent_stays_a_port_of_the_bridge(made):
     made.site.sample(PortKey(1, 2), 0.0)
     made.port_status(ofp.OFPPR_DELETE, description(2), made.site.agent)
     assert 2 not in made.site.link.depths

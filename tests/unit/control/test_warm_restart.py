@@ -44,7 +44,7 @@ def everything():
     ]
 
 
-def test_what_was_installed_is_read_back():
+def test_installed_rules_are_read_back():
     found = warm_restart.read(stats(*everything()))
     assert found.forwarding == {
         FromLink(9): (),
@@ -64,7 +64,7 @@ def test_ryus_own_rule_for_discovery_does_not_matter():
 
 
 @pytest.mark.parametrize("cookie", [0, 1, *(pipeline.COOKIE_BASE + (step << 32) for step in (-3, -1, 1))])
-def test_with_a_rule_of_somebody_else_nothing_is_taken_over(cookie):
+def test_nothing_is_taken_over_from_a_bridge_with_a_foreign_rule(cookie):
     other = parser.OFPFlowMod(DATAPATH, cookie=cookie, match=parser.OFPMatch(in_port=3), priority=7)
     assert warm_restart.read(stats(*everything(), other)) is None
 

@@ -1,4 +1,4 @@
-"""Flows, queues, progress and losses reach the policies, and what these want reaches the agents."""
+"""Flows, queues, progress and losses reach the policies, and the plans of the policies reach the agents."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ DUPACK, REINJECT = Recovery(True, False, 1 << 20, 1.0), Recovery(False, True, 1 
 
 
 def announced(site: Site) -> list[Announcement | None]:
-    return [call[2] for call in site.law(B).told if call[0] == "announced" and call[1] == KEY]
+    return [call[2] for call in site.law(B).calls if call[0] == "announced" and call[1] == KEY]
 
 
 # Announcements
 
 
-def test_what_was_announced_before_a_flow_starts_reaches_its_law():
+def test_an_announcement_before_the_flow_reaches_its_law():
     site = Site()
     site.windows.announce(Request(KEY.src, KEY.dst, KEY.dport, size=9000, deadline=0.5), 1.0)
     site.open(now=2.0)
     assert announced(site) == [Announcement(9000, 2.5)]
 
 
-def test_what_is_announced_of_a_flow_that_runs_reaches_its_law_and_is_taken_back():
+def test_an_announcement_of_a_running_flow_reaches_its_law_and_can_be_withdrawn():
     site = Site()
     site.open(now=2.0)
     entry = site.windows.announce(Request(KEY.src, KEY.dst, KEY.dport, size=9000, deadline=0.5), 2.1)
@@ -51,8 +51,10 @@ def test_an_announcement_ends_with_its_flow():
     assert announced(site) == [Announcement(9000, None)]
 
 
-def test_ports_that_are_used_again_are_another_flow():
-    """The end of the old connection was not seen; its announcement and its start are not the new one's."""
+def test_a_reused_port_pair_is_another_flow():
+    """The end of the old connection was not observed; its announcement and its start are not those of the new
+    one.
+    """
     site = Site()
     site.windows.announce(Request(KEY.src, KEY.dst, KEY.dport, size=9000, deadline=5.0), 1.0)
     site.open(now=2.0)
@@ -74,7 +76,7 @@ def thresholds(site: Site) -> list[tuple[int, int, int, int]]:
     ]
 
 
-def test_thresholds_are_told_once_and_again_when_they_change_or_the_agent_connects_again():
+def test_thresholds_are_sent_once_and_again_after_a_change_or_a_reconnect():
     site = Site()
     site.open()
     site.sample(B, 0.1)
@@ -93,7 +95,7 @@ def test_thresholds_are_told_once_and_again_when_they_change_or_the_agent_connec
     assert thresholds(site) == [(B.port, 30_000, 6_000, congestion.REPORT_DROPS)]
 
 
-def test_a_port_that_comes_back_is_told_its_thresholds_again():
+def test_the_thresholds_of_a_port_that_was_added_again_are_sent_again():
     site = Site()
     site.policy.wanted = Thresholds(30_000, 6_000)
     site.open()
@@ -103,7 +105,7 @@ def test_a_port_that_comes_back_is_told_its_thresholds_again():
     assert len(thresholds(site)) == 2
 
 
-def test_a_policy_without_thresholds_takes_down_those_of_another():
+def test_a_policy_without_thresholds_removes_those_of_the_former_policy():
     site = Site()
     site.policy.wanted = Thresholds(30_000, 6_000)
     site.open()
@@ -123,7 +125,7 @@ def asked(site: Site) -> list[bytes]:
 
 
 @pytest.mark.parametrize("after", [WindowPlan(flows={KEY: 1460}), WindowPlan(window=1460), NO_WINDOWS])
-def test_a_flow_that_was_paused_when_its_agent_went_is_woken_when_it_is_back(after):
+def test_a_flow_paused_before_its_agent_disconnected_is_woken_after_the_reconnect(after):
     site = Site()
     site.open()
     site.policy.plan = WindowPlan(flows={KEY: 0})
@@ -165,7 +167,7 @@ def questions(site: Site, kind: int) -> list[bytes]:
     return [message.data for message in site.agent.sent if getattr(message, "exp_type", None) == kind]
 
 
-def test_progress_is_asked_for_no_more_often_than_the_policy_wants():
+def test_progress_is_requested_at_the_interval_of_the_policy():
     site = Site(Obedient(interval=0.01))
     site.open()
     for tick in range(100):
@@ -176,7 +178,7 @@ def test_progress_is_asked_for_no_more_often_than_the_policy_wants():
         site.sample(B, tick / 1000)
     asked = questions(site, flow_records.EXP_TYPE_FLOW_RECORDS)
     assert 10 <= len(asked) <= 12
-    # Of a flow that has long been silent there is no news.
+    # A flow that is silent for long has no progress.
     assert {tuple(flow_records.decode_request(body)) for body in asked} == {(1000, B.port)}
 
 
@@ -185,8 +187,8 @@ def flow_record(n: int, port: int = B.port) -> FlowRecord:
     return FlowRecord(key, port, ESTABLISHED, 7, 1460, 0, 10 * n, n, 0, acked=5 * n, rtt_us=2000)
 
 
-def test_answers_in_parts_are_put_together_by_their_number():
-    """All records and one port's are under way at once, from two agents."""
+def test_parts_of_a_reply_are_joined_by_transaction_id():
+    """Replies with all records and with those of one port are in transit at once, from two agents."""
     site = Site()
     other = Site()
     site.link.request_records(1.0, 60_000, 10.0)
@@ -203,26 +205,26 @@ def test_answers_in_parts_are_put_together_by_their_number():
     assert not site.link._partial
 
 
-def test_an_answer_to_no_question_of_ours_is_passed_over():
+def test_an_unexpected_reply_is_ignored():
     site = Site()
     assert site.link.add_records(7, [flow_record(1)], True) is None
     assert site.link.add_records(7, [flow_record(1)], False) is None
     assert not site.link._partial
 
 
-def test_progress_is_told_of_the_port_s_own_flows():
+def test_progress_is_reported_for_the_port_s_own_flows():
     site = Site()
     site.open()
     site.windows.port_flows_reported(site.link, B.port, [flow_record(4), flow_record(5, port=3)], 0.1)
-    told = [call[1] for call in site.law(B).told if call[0] == "progressed"]
-    assert told == [{KEY._replace(sport=1004): FlowProgress(20, 40, 0.002, True)}]
+    progress = [call[1] for call in site.law(B).calls if call[0] == "progressed"]
+    assert progress == [{KEY._replace(sport=1004): FlowProgress(20, 40, 0.002, True)}]
 
 
 # Losses
 
 
 def lost_frame(payload: int = 1000, seq: int = 101) -> bytes:
-    """A data segment of KEY: forged as an ACK of the client would be, and made longer."""
+    """A data segment of KEY: built like an ACK of the client, and made longer."""
     client = tcp_build.Addressing(KEY, CLIENT_MAC, SERVER_MAC)
     made = tcp_build.window_update(client, state(KEY.reversed, seq_next=seq, ack=901))
     assert isinstance(made, bytes)
@@ -242,7 +244,7 @@ def losing(recovery: Recovery) -> Site:
     return site
 
 
-def test_a_loss_is_asked_about_and_told_to_its_sender():
+def test_a_loss_is_checked_with_the_agent_and_signalled_to_its_sender():
     site = losing(DUPACK)
     (asked,) = questions(site, segment_state.EXP_TYPE_SEGMENTS)
     assert segment_state.decode_request(asked) == [KEY.reversed]
@@ -277,7 +279,7 @@ def test_a_loss_is_put_back_when_there_is_room(by):
     assert site.injector.counts == {"reinject": 1}
 
 
-def test_half_of_the_buffer_is_filled_with_what_is_put_back():
+def test_segments_are_put_back_up_to_half_of_the_buffer():
     site = losing(REINJECT)
     for number in range(1, 100):
         frame = lost_frame()[:38] + (5000 + number).to_bytes(4, "big") + lost_frame()[42:]
@@ -287,14 +289,14 @@ def test_half_of_the_buffer_is_filled_with_what_is_put_back():
     assert LIMIT / 2 - 29_000 - len(lost_frame()) < sent <= LIMIT / 2 - 29_000
 
 
-def test_queues_are_read_fast_while_there_is_something_to_put_back():
+def test_queues_are_polled_fast_while_segments_wait_to_be_put_back():
     site = losing(REINJECT)
     assert site.windows.interval(site.link) == 0.001
     site.windows.segments_reported([state(KEY, ack=1101)], 0.2)
     assert site.windows.interval(site.link) == site.policy.interval
 
 
-def test_losses_elsewhere_make_no_haste_here():
+def test_losses_at_other_ports_do_not_speed_up_polling():
     site = losing(REINJECT)
     site.windows.port_removed(B)
     site.open(KEY._replace(sport=7))
@@ -304,7 +306,7 @@ def test_losses_elsewhere_make_no_haste_here():
     assert site.windows.interval(site.link) == site.policy.interval
 
 
-def test_a_policy_that_mends_nothing_is_told_of_no_losses():
+def test_a_policy_without_recovery_gets_no_losses():
     site = Site()
     site.open()
     site.log.clear()
@@ -313,7 +315,7 @@ def test_a_policy_that_mends_nothing_is_told_of_no_losses():
     assert not site.log and not list(site.windows.recovery)
 
 
-def test_losses_are_forgotten_with_the_policy_that_mended_them():
+def test_losses_are_forgotten_with_the_policy_that_recovered_them():
     site = losing(REINJECT)
     site.windows.use(PolicyChoice(Obedient("other")))
     assert not sum(len(each) for each in site.windows.recovery)
@@ -340,7 +342,7 @@ def test_ports_get_their_policy_when_they_are_named():
     assert site.windows.engine.policy_of(B) is site.policy
     site.windows.name_ports(0.2)
     assert site.windows.engine.policy_of(B) is special
-    assert ("started", KEY) in special.laws[B].told
+    assert ("started", KEY) in special.laws[B].calls
     site.fabric.names[B] = "other"
     site.windows.name_ports(0.3)
     assert site.windows.engine.policy_of(B) is site.policy

@@ -8,13 +8,13 @@ import pytest
 
 from fairq_ryu.control import worker
 from fairq_ryu.control.worker import Worker
-from tests.support.workers import Bell, Idle
+from tests.support.workers import Idle, WakeEvent
 
 
 class Hub:
     """Stands for ryu.lib.hub; ``asleep`` happens during a sleep."""
 
-    Event = Bell
+    Event = WakeEvent
 
     def __init__(self) -> None:
         self.slept: list[float] = []

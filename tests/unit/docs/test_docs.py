@@ -1,4 +1,4 @@
-"""The documents against the code: what they list, number and show must be what the code has."""
+"""The documents compared with the code: their lists, numbers and examples must be those of the code."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_queue_depth_offsets_name_the_right_fields() -> None:
 
 
 def dumps() -> list[bytes]:
-    """The hex dumps of the page, those with an offset at each line and those with remarks."""
+    """The hex dumps of the page: those with an offset in each line and those with remarks."""
     found = []
     for block in blocks(read("docs/window-channel.md"), "text"):
         text = ""
@@ -186,7 +186,7 @@ def dumps() -> list[bytes]:
     return found
 
 
-def test_the_hex_dumps_are_what_the_code_sends() -> None:
+def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
     peer = ofproto_protocol.ProtocolDesc(ofp.OFP_VERSION)
     port = PortKey(1, 17)
     flow = FlowKey("10.0.0.1", "10.0.0.17", 5001, 40000)
@@ -272,7 +272,7 @@ def subparsers() -> dict[str, argparse.ArgumentParser]:
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
-    """Every `fairq ...` command of every page, with the page it is on."""
+    """Every `fairq ...` command of every page, with its page."""
     names = "|".join(subparsers())
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
@@ -290,7 +290,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 def test_the_files_that_the_tour_names_exist() -> None:
     named = re.findall(r"`((?:\w+/)+(?:[\w.]+\.\w+)?)`", read("docs/architecture.md"))
     assert len(set(named)) > 40
-    # One of a folder's rooms is named within its row.
+    # A module of a folder is named within the folder's row.
     places = [ROOT, ROOT / "fairq_ryu", *(ROOT / "fairq_ryu" / name for name in ("fabric", "experiments"))]
     assert [each for each in named if not any((place / each).exists() for place in places)] == []
 
@@ -390,7 +390,7 @@ def test_the_arguments_of_topologies_are_the_code_s() -> None:
         }
         assert list(found) == list(wanted)
         for name, default in wanted.items():
-            # None is explained in words.
+            # None is explained in the text.
             assert default is None or found[name] == str(default)
 
 
@@ -418,7 +418,7 @@ def test_the_schema_is_named_as_in_the_code() -> None:
 
 
 def test_result_tables_have_the_code_s_labels() -> None:
-    """The figures are of a run; their labels are what the code prints. Remarks stand below them."""
+    """The figures are those of a run; their labels are those of the code. Remarks follow below them."""
     shown = [row for workload in WORKLOADS.values() for row in workload.table.rows]
     labels = {f"{label} [{unit}]" if unit else label for label, unit, *_ in shown}
     for page in ("README.md", "docs/policies/fairq.md"):

@@ -1,4 +1,6 @@
-"""The Grafana dashboard, and the expressions in the docs, against a scrape: no metric or label is made up."""
+"""The Grafana dashboard, and the expressions in the docs, compared with a scrape: all their metrics and
+labels exist.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ from tests.support.scrape import names_of, scrape
 
 ROOT = Path(__file__).resolve().parents[3]
 DASHBOARD = json.loads((ROOT / "docs/grafana/fairq.json").read_text(encoding="utf-8"))
-# What Prometheus adds to all that it scrapes.
+# Labels that Prometheus adds to all scraped samples.
 ADDED = {"job", "instance"}
-# Grafana puts these in; variables of its own stand in quotes.
+# Grafana replaces these; its own variables are quoted.
 GLOBALS = {"$__rate_interval": "1m", "$__range": "15m"}
 VARIABLES = {each["name"]: each for each in DASHBOARD["templating"]["list"]}
 PANELS = DASHBOARD["panels"]
@@ -50,7 +52,7 @@ def there() -> dict[str, set[str]]:
 
 
 def parts(node: Any) -> Iterator[Any]:
-    """All expressions in one, itself first."""
+    """All parts of an expression, itself first."""
     yield node
     for name in ("expr", "lhs", "rhs", "vector_selector", "param"):
         inner = getattr(node, name, None)
@@ -79,7 +81,7 @@ def labels_left(node: Any, there: dict[str, set[str]]) -> set[str]:
             assert named <= inner | {"le"}, node
             return named
         case promql_parser.BinaryExpr():
-            # With "on", set operations keep the left side, and others what both are matched by.
+            # With "on", set operations keep the labels of the left side, and others the matched labels.
             left, right = labels_left(node.lhs, there), labels_left(node.rhs, there)
             on = node.modifier.matching if node.modifier is not None else None
             if on is not None:
@@ -96,7 +98,7 @@ def labels_left(node: Any, there: dict[str, set[str]]) -> set[str]:
 
 
 def check(expression: str, there: dict[str, set[str]]) -> Any:
-    """Every metric is there with the labels it is asked for, and counters are asked for their growth."""
+    """Every metric exists with the used labels, and counters are used with their rate."""
     root = parse(expression)
     names = set()
     for node in parts(root):
@@ -141,7 +143,7 @@ def test_every_metric_is_shown_somewhere(there):
     assert missing == []
 
 
-def test_it_is_what_grafana_reads():
+def test_the_dashboard_has_the_format_of_grafana():
     assert DASHBOARD["id"] is None, "an id is the database's"
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", DASHBOARD["uid"])
     assert DASHBOARD["title"] and DASHBOARD["schemaVersion"] == 42
@@ -157,7 +159,7 @@ def test_it_is_what_grafana_reads():
     assert all(not row["panels"] and row["collapsed"] is False for row in ROWS)
 
 
-def test_panels_stand_side_by_side():
+def test_panels_do_not_overlap():
     for panel in PANELS:
         at = panel["gridPos"]
         assert at.keys() == {"h", "w", "x", "y"} and min(at.values()) >= 0
@@ -173,7 +175,7 @@ def test_panels_stand_side_by_side():
         assert apart, (one["title"], other["title"])
 
 
-def test_the_data_source_is_whatever_prometheus_there_is(there):
+def test_the_data_source_is_a_variable(there):
     assert VARIABLES["datasource"]["type"] == "datasource"
     assert VARIABLES["datasource"]["query"] == "prometheus"
     asked = [each for each in VARIABLES.values() if each["type"] == "query"]
@@ -205,8 +207,8 @@ def test_every_metric_that_the_page_names_is_there(there):
 @pytest.mark.parametrize("rule", RULES, ids=[rule["alert"] for rule in RULES])
 def test_an_alert_finds_its_metrics(rule, there):
     root = check(rule["expr"], there)
-    said = set(re.findall(r"\$labels\.(\w+)", json.dumps(rule.get("annotations", {}))))
-    assert said <= labels_left(root, there)
+    labels_used = set(re.findall(r"\$labels\.(\w+)", json.dumps(rule.get("annotations", {}))))
+    assert labels_used <= labels_left(root, there)
 
 
 def test_there_are_alerts_and_a_scrape_config():
@@ -233,6 +235,6 @@ def test_there_are_alerts_and_a_scrape_config():
         "sum(fairq_flows",
     ],
 )
-def test_the_check_would_notice(wrong, there):
+def test_the_check_finds_mistakes(wrong, there):
     with pytest.raises((AssertionError, ValueError)):
         check(wrong, there)

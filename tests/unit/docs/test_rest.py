@@ -1,4 +1,6 @@
-"""docs/rest.md against the OpenAPI document: it lists exactly the paths, parameters, fields and statuses."""
+"""docs/rest.md compared with the OpenAPI document: it lists exactly the paths, parameters, fields and
+statuses.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ ASKED = {
     "Fields of an announcement that is made": "AnnouncementRequest",
     "Fields of a change": "PolicyChange",
 }
-# Answers that are a list of rows, and what the text says of pages and of readiness.
+# Answers that are a list of rows, and the texts about pages and readiness.
 WHOLE = {
     *("Ports", "Flows", "Paths", "Switches", "Hosts", "Links", "Gif"),
     *("Announcements", "Events", "Ready"),
@@ -98,7 +100,7 @@ def test_every_field_is_listed(heading, model):
 
 
 @pytest.mark.parametrize(("heading", "model"), ASKED.items())
-def test_every_field_that_can_be_said_is_listed(heading, model):
+def test_every_field_of_requests_is_listed(heading, model):
     needed = SCHEMAS[model].get("required", [])
     assert TABLES[heading] == [
         [f"`{name}`", "yes" if name in needed else "", about.get("x-unit", ""), about["description"]]
@@ -125,7 +127,7 @@ def test_every_status_is_listed():
 
 
 def test_the_document_is_whole():
-    """Every reference leads somewhere; every operation has a name of its own, and says what it answers."""
+    """Every reference exists; every operation has its own name and describes its answer."""
     text = str(DOCUMENT)
     for name in re.findall(r"#/components/schemas/(\w+)", text):
         assert name in SCHEMAS
@@ -162,7 +164,7 @@ def test_the_page_has_the_code_s_numbers():
 
 
 def test_the_document_has_the_bounds_that_are_checked():
-    """A bound that is checked and not written would refuse what the document allows."""
+    """A bound that is checked but not documented would refuse requests that the document allows."""
     found = {
         (path, each["name"]): each["schema"]
         for _, path, operation in OPERATIONS

@@ -1,4 +1,4 @@
-"""A policy of another package, written, installed and configured as the page says."""
+"""A policy of another package, written, installed and configured as the page describes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def block(language: str, place: int = 0) -> str:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The package in a directory of its own, beside what is installed here."""
+    """The package in its own directory, beside the installed packages."""
     source = tmp_path_factory.mktemp("buffershare")
     target = tmp_path_factory.mktemp("site")
     (source / "buffershare.py").write_text(block("python"))
@@ -60,7 +60,7 @@ def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedPro
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
 
 
-def test_it_is_found_loaded_and_configured(environment, tmp_path):
+def test_the_policy_is_found_loaded_and_configured(environment, tmp_path):
     file = tmp_path / "fabric.conf"
     file.write_text(CONFIG)
     done = run(environment, "-c", PROGRAM, str(file))

@@ -19,11 +19,11 @@ def test_every_scenario_and_policy_is_listed():
     assert " ".join(incast[3:]) == scenario.load("incast").title
 
 
-def test_every_policy_says_what_it_does_in_a_sentence():
-    said = dict(listing.policies())
-    assert all(len(words) > 20 for words in said.values()), said
-    assert said["droptail"].startswith("no windows at all")
-    assert said["fairq"].startswith("equal windows")
+def test_every_policy_has_a_description():
+    descriptions = dict(listing.policies())
+    assert all(len(words) > 20 for words in descriptions.values()), descriptions
+    assert descriptions["droptail"].startswith("no windows at all")
+    assert descriptions["fairq"].startswith("equal windows")
 
 
 def test_a_policy_that_cannot_be_loaded_is_listed_all_the_same(monkeypatch):
@@ -49,13 +49,13 @@ def test_the_command(capsys):
         ),
     ],
 )
-def test_what_is_missing_or_wrong_is_one_line(capsys, arguments, words):
+def test_missing_or_wrong_arguments_are_one_line(capsys, arguments, words):
     assert main.main(["run", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert words in line
 
 
-def test_help_says_which_policies_are_the_default(capsys):
+def test_help_shows_the_default_policies(capsys):
     with pytest.raises(SystemExit):
         main.main(["run", "--help"])
     assert "(default: droptail,fairq)" in " ".join(capsys.readouterr().out.split())

@@ -1,7 +1,7 @@
-"""A policy that failed or was changed during a run must not pass for one that governed."""
+"""A policy that failed or was changed during a run must be reported as unsound."""
 
 import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer  # Ryu puts another in its place as http.server
+from http.server import BaseHTTPRequestHandler, HTTPServer  # Ryu replaces http.server by another module
 from types import SimpleNamespace
 
 import pytest
@@ -54,7 +54,7 @@ class Broken:
 
 
 def log_of_a_failure(caplog):
-    """What the controller's log has when a law raises, and how often it did."""
+    """The controller's log when a law raises, and the number of failures."""
     engine = PolicyEngine(Broken({}), 2.0)
     engine.sampled(PortKey(1, 1), QueueSample(0, 0, 100_000, 0, 0, 0, 0.0), 0.0)
     return "started\n" + caplog.text + "another line\n", engine.failures

@@ -1,4 +1,6 @@
-"""What root by sudo makes is the caller's, and nothing else is. The kernel's owners are stood in for."""
+"""Files that root creates under sudo belong to the caller, and no other file is changed. The kernel's owners
+are faked.
+"""
 
 import os
 import time
@@ -14,7 +16,7 @@ CALLER = (1234, 2345)
 
 @pytest.fixture
 def given(monkeypatch):
-    """The paths that were given away; every file counts as root's."""
+    """The paths whose owner was changed; every file counts as root's."""
     paths = []
 
     def fchown(handle, uid, gid):
@@ -47,12 +49,12 @@ def given(monkeypatch):
         (1234, {"SUDO_UID": "1234", "SUDO_GID": "2345"}, None),
     ],
 )
-def test_the_caller_is_who_called_sudo(monkeypatch, uid, environment, expected):
+def test_the_caller_is_the_user_of_sudo(monkeypatch, uid, environment, expected):
     monkeypatch.setattr(ownership.os, "geteuid", lambda: uid)
     assert ownership.caller(environment) == expected
 
 
-def test_all_that_was_made_is_given_with_the_directories_that_are_new(given, tmp_path):
+def test_new_files_and_directories_get_the_caller_as_owner(given, tmp_path):
     out = tmp_path / "a" / "b"
     with ownership.given_to_caller(out, ["result.json", "logs"]):
         (out / "logs" / "fairq").mkdir(parents=True)
@@ -62,7 +64,7 @@ def test_all_that_was_made_is_given_with_the_directories_that_are_new(given, tmp
     assert sorted(given) == sorted(str(tmp_path / name) for name in names)
 
 
-def test_nothing_else_is_touched(given, tmp_path):
+def test_nothing_else_is_changed(given, tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "old").write_text("not ours")
     (tmp_path / "other").write_text("not ours")
@@ -79,7 +81,7 @@ def test_nothing_else_is_touched(given, tmp_path):
     assert sorted(given) == [str(tmp_path / "logs"), str(tmp_path / "logs" / "new")]
 
 
-def test_a_file_that_is_not_root_s_is_left_alone(monkeypatch, given, tmp_path):
+def test_a_file_of_another_owner_is_not_changed(monkeypatch, given, tmp_path):
     monkeypatch.setattr(
         ownership.os, "fstat", lambda handle: os.stat_result((0o100644, 0, 0, 1, 7, *[0] * 5))
     )
@@ -88,25 +90,25 @@ def test_a_file_that_is_not_root_s_is_left_alone(monkeypatch, given, tmp_path):
     assert given == []
 
 
-def test_a_run_that_is_interrupted_leaves_nothing_to_root(given, tmp_path):
+def test_an_interrupted_run_leaves_no_files_of_root(given, tmp_path):
     with pytest.raises(KeyboardInterrupt), ownership.given_to_caller(tmp_path / "out", ["logs"]):
         (tmp_path / "out" / "logs").mkdir(parents=True)
         raise KeyboardInterrupt
     assert sorted(given) == [str(tmp_path / "out"), str(tmp_path / "out" / "logs")]
 
 
-def test_without_sudo_nothing_is_given(monkeypatch, given, tmp_path):
+def test_without_sudo_no_owner_is_changed(monkeypatch, given, tmp_path):
     monkeypatch.setattr(ownership, "caller", lambda: None)
     with ownership.given_to_caller(tmp_path / "out", ["logs"]):
         (tmp_path / "out" / "logs").mkdir(parents=True)
     assert given == []
 
 
-@pytest.mark.parametrize(("code", "said"), [(0, True), (1, True), (130, False)])
-def test_a_run_ends_with_the_next_command(monkeypatch, capsys, tmp_path, code, said):
+@pytest.mark.parametrize(("code", "reported"), [(0, True), (1, True), (130, False)])
+def test_a_run_ends_with_the_next_command(monkeypatch, capsys, tmp_path, code, reported):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(runner, "main", lambda *_: code)
     monkeypatch.setattr(main.sys, "argv", [str(Path.cwd() / ".venv/bin/fairq")])
     assert main.main(["run", "incast", "--out", "results/my demo"]) == code
     expected = "next: .venv/bin/fairq report 'results/my demo'\n"
-    assert capsys.readouterr().err == (expected if said else "")
+    assert capsys.readouterr().err == (expected if reported else "")

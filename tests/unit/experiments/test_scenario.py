@@ -23,7 +23,7 @@ def test_incast_is_the_setup_of_the_papers():
     assert incast.mice == 16 * 2 * incast.rounds
 
 
-def test_overrides_take_the_type_of_the_setting():
+def test_overrides_get_the_type_of_the_setting():
     chosen = scenario.load("incast", {"rounds": "30", "rate_mbit": "50", "cc": "reno", "title": '"7"'})
     assert chosen.rounds == 30
     assert chosen.rate_mbit == 50.0
@@ -93,7 +93,7 @@ def test_a_missing_setting_is_named():
         scenario.build(incomplete)
 
 
-def test_all_faults_are_said_at_once_a_line_each():
+def test_all_errors_are_reported_at_once_a_line_each():
     wrong = {
         "topology": "incast",
         "sender": 3,
@@ -120,7 +120,7 @@ def test_all_faults_are_said_at_once_a_line_each():
     assert lines[3].endswith(f"for example --set rate_mbit=50 ({helps['rate_mbit']})")
 
 
-def test_faults_of_set_are_said_with_those_of_the_file(tmp_path):
+def test_errors_of_set_are_reported_with_those_of_the_file(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text("senders = 3\n")
     with pytest.raises(UserError) as caught:
@@ -132,14 +132,14 @@ def test_faults_of_set_are_said_with_those_of_the_file(tmp_path):
     ]  # fmt: skip
 
 
-def test_nothing_is_said_of_settings_of_a_topology_that_is_unknown():
+def test_settings_of_an_unknown_topology_are_not_checked():
     with pytest.raises(UserError) as caught:
         scenario.build(values(topology="leafspin", leaves=3, spines="two"))
     assert "\n" not in str(caught.value)
     assert "did you mean leafspine?" in caught.value.remedy
 
 
-def test_what_is_left_out_has_its_default(tmp_path):
+def test_missing_settings_have_their_defaults(tmp_path):
     path = tmp_path / "small.toml"
     needed = ("senders", "rate_mbit", "buffer_bytes", "elephants", "mice_per_sender", "mice_bytes")
     path.write_text("".join(f"{name} = {values()[name]}\n" for name in needed))
@@ -166,7 +166,7 @@ def test_the_settings_of_a_scenario_build_it_again(name):
     assert None not in chosen.settings.values()
 
 
-def test_settings_of_other_topologies_are_none():
+def test_settings_of_other_topologies_are_absent():
     assert (scenario.load("incast").leaves, scenario.load("incast").uplink_mbit) == (None, None)
     chosen = scenario.load("incast-leafspine", {"uplink_mbit": "300"})
     assert (chosen.leaves, chosen.spines, chosen.uplink_mbit, chosen.k) == (3, 2, 300.0, None)
@@ -218,7 +218,7 @@ def test_wrong_settings_of_a_kind_of_traffic(name, overrides, words):
     assert "\n" not in str(caught.value)
 
 
-def test_files_from_before_kinds_of_traffic_are_read_as_ever():
+def test_files_without_a_kind_of_traffic_are_still_read():
     old = values()
     for name in ("traffic", "sack", "timestamps", "capture", "after_s"):
         del old[name]
@@ -228,7 +228,7 @@ def test_files_from_before_kinds_of_traffic_are_read_as_ever():
     assert chosen == scenario.build(values())
 
 
-def test_lists_and_words_take_the_type_of_the_setting():
+def test_lists_and_texts_get_the_type_of_the_setting():
     chosen = scenario.load("rounds", {"flows": "[100, 200]", "sack": "no", "timestamps": "false"})
     assert (chosen.flows, chosen.sack, chosen.timestamps) == ((100, 200), False, False)
     assert scenario.load("deadlines").deadlines_s == (0.3, 0.8, 1.0, 3.0, 5.0)

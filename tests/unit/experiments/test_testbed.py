@@ -1,4 +1,4 @@
-"""Signals while a run builds, measures and takes down its network."""
+"""Signals while a run builds, measures and removes its network."""
 
 import os
 import signal
@@ -20,13 +20,13 @@ def as_before() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_signal_interrupts_and_a_second_one_cuts_nothing_short(number: int) -> None:
+def test_a_signal_interrupts_and_a_second_one_does_not_stop_the_clean_up(number: int) -> None:
     with pytest.raises(Interrupted), Interrupts():
         os.kill(os.getpid(), number)
     os.kill(os.getpid(), number)  # ends this process, unless it is ignored
 
 
-def test_a_signal_waits_for_the_end_of_what_must_be_whole() -> None:
+def test_a_signal_is_delayed_until_the_end_of_a_protected_block() -> None:
     done = []
     with pytest.raises(Interrupted), Interrupts() as interrupts, interrupts.deferred():
         os.kill(os.getpid(), signal.SIGTERM)

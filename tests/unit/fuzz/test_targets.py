@@ -1,4 +1,4 @@
-"""A short run of what ``make fuzz`` does for minutes, and the corpus."""
+"""A short run of ``make fuzz``, and the corpus."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ def _quiet(caplog):
 
 
 @pytest.mark.parametrize("name", corpus.TARGETS)
-def test_mutated_streams_end_in_order(name, monkeypatch):
+def test_mutated_streams_end_orderly(name, monkeypatch):
     monkeypatch.setattr(corpus, "keep", lambda *_: None)
     fuzzer = Fuzzer(name, seed=10)
     fuzzer.start()
     for _ in range(_STREAMS):
         fuzzer.step()
     assert fuzzer.faults == {}
-    # It went all the way down in many ways, not just to the same first check.
+    # Many different outcomes, not only the first check.
     assert len(fuzzer.outcomes) >= (60 if name == "controller" else 6)
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_what_would_keep_ryu_for_ever_ends_one_connection_at_once(target, name):
+def test_messages_that_make_ryu_loop_end_the_connection_at_once(target, name):
     data = ENDLESS[name]
     stream = data if data[1] == 0 else messages.handshake() + data
     assert target.run(stream).startswith("malformed ")
 
 
 @pytest.mark.parametrize("name", messages.from_switch())
-def test_every_real_message_goes_all_the_way(target, name):
+def test_every_real_message_is_handled(target, name):
     data = messages.from_switch()[name]
     stream = data if data[1] == 0 else messages.handshake() + data
-    came = target.run(stream)
-    assert came == ("end False" if data[1] == 0 and data[0] == 4 else "end True") or name == "hello-1.0"
+    outcome = target.run(stream)
+    assert outcome == ("end False" if data[1] == 0 and data[0] == 4 else "end True") or name == "hello-1.0"
 
 
 def test_the_handshake_alone_reaches_the_application(target):
@@ -62,14 +62,16 @@ def test_the_handshake_alone_reaches_the_application(target):
 
 
 @pytest.mark.parametrize("reason", [0, 1, 2])
-def test_a_port_that_was_never_there(target, reason):
-    """Ryu's topology service fails on one that goes or changes, and then keeps a bridge that leaves."""
+def test_a_status_of_an_unknown_port(target, reason):
+    """Ryu's topology service fails on an unknown port that is changed or removed, and then keeps a bridge
+    that disconnects.
+    """
     real = messages.from_switch()
-    told = agent.port_status(reason, bridge_port(99))
-    assert target.run(messages.handshake() + real["flows-none"] + told * 2) == "end True"
+    status = agent.port_status(reason, bridge_port(99))
+    assert target.run(messages.handshake() + real["flows-none"] + status * 2) == "end True"
 
 
-def test_a_packet_in_that_does_not_say_where_it_came_in(target):
+def test_a_packet_in_without_in_port(target):
     real = messages.from_switch()
     stream = messages.handshake() + real["flows-none"] + messages.packet_in(b"", metadata=5)
     assert target.run(stream) == "end True"

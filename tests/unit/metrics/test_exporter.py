@@ -1,4 +1,4 @@
-"""/metrics: what a scrape of a controller shows that has something in every table."""
+"""/metrics: a scrape of a controller whose tables all have entries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.scrape import names_of, scrape
 from tests.support.site import LIMIT, Obedient, Site
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
-# As Prometheus 2 sends it.
+# The header that Prometheus 2 sends.
 PROMETHEUS = f"{OPENMETRICS};q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
 S1 = f"{1:016x}"
 
@@ -46,7 +46,7 @@ def value(found: dict[str, list[Any]], name: str, /, **labels: str) -> float:
 # Names
 
 
-def test_names_are_as_prometheus_has_them():
+def test_names_follow_the_conventions_of_prometheus():
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)
     for family in FAMILIES:
         assert re.fullmatch(r"fairq(_[a-z]+)+", family.name), family
@@ -74,7 +74,7 @@ def test_labels_are_bounded_by_the_network_and_the_code(controller):
 
 
 @pytest.mark.parametrize("accept", ["", PROMETHEUS, "text/plain", "*/*"])
-def test_every_metric_is_there_and_every_form_says_the_same(controller, accept):
+def test_every_metric_is_exported_and_all_formats_agree(controller, accept):
     found = scrape(controller, accept)
     process = {name for name in found if name.startswith("process_")}
     assert {"process_resident_memory_bytes", "process_cpu_seconds_total"} <= process
@@ -85,7 +85,7 @@ def test_every_metric_is_there_and_every_form_says_the_same(controller, accept):
         assert set(places.values()) == {1}, name
 
 
-def test_the_form_is_what_was_asked_for(controller):
+def test_the_format_is_the_requested_one(controller):
     body, content_type = controller.metrics.render(PROMETHEUS)
     assert content_type.startswith("application/openmetrics-text; version=1.0.0")
     assert body.endswith(b"# EOF\n")
@@ -106,13 +106,13 @@ def test_the_form_is_what_was_asked_for(controller):
         st.text(max_size=8) | st.sampled_from(["values", "dots", "underscores", "allow-utf-8"]),
     )
 )
-def test_whatever_is_asked_for_gets_an_answer(accept):
+def test_every_accept_header_gets_an_answer(accept):
     body, content_type = EMPTY.render(accept)
     assert b"fairq_build_info{" in body and content_type.isascii()
     assert "\n" not in content_type and "\r" not in content_type
 
 
-def test_nothing_is_global(controller):
+def test_no_metric_is_global(controller):
     names = {family.name for family in prometheus_client.REGISTRY.collect()}
     assert not any(name.startswith("fairq") for name in names)
     other = Metrics(full_controller.of(Site(Obedient())).state)
@@ -156,7 +156,7 @@ def test_the_numbers_of_ports(controller):
     assert value(found, "fairq_port_incast", port="3") == 0
     assert [s.labels["port"] for s in found["fairq_port_incast"]] == ["3"]
     assert value(found, "fairq_port_pool_bytes", port="1") == 50_000
-    # Nothing is made up for a port whose queue nobody has read; its name is as odd as it is.
+    # A port without a reading has no samples; its name is exported unchanged.
     other = [s for name in found for s in found[name] if s.labels.get("name") == 's2-"eth1"']
     assert {s.name for s in other} == {
         "fairq_port_info",
@@ -165,7 +165,7 @@ def test_the_numbers_of_ports(controller):
     }
 
 
-def test_a_size_or_rate_that_is_not_known_is_not_told():
+def test_an_unknown_size_or_rate_is_not_exported():
     controller = full_controller.of(site := Site(Obedient()))
     controller.metrics = Metrics(controller.state)
     record = full_controller.QueueDepth(B.port, 0, 0, 0, 0, 0, 0, 0, 10**9)
@@ -192,7 +192,7 @@ def test_the_numbers_of_the_fabric(controller):
 
 
 def test_the_numbers_of_the_controller():
-    controller = full_controller.full_controller()  # anew: the leases of its rules run
+    controller = full_controller.full_controller()  # a new one: the leases of its rules run
     found = scrape(controller)
     assert value(found, "fairq_build_info", version=__version__) == 1
     assert value(found, "fairq_policy_info", policy="rsed") == 1
@@ -206,11 +206,13 @@ def test_the_numbers_of_the_controller():
     assert value(found, "fairq_loop_delay_seconds_bucket", le="0.005") == 1
     assert value(found, "fairq_loop_delay_seconds_bucket", le="0.002") == 0
     assert value(found, "fairq_channel_round_trip_seconds_sum") == pytest.approx(full_controller.ROUND_TRIP)
-    assert value(found, "fairq_rules", dpid=S1) == sum(full_controller.rules_said(controller).values()) > 0
+    assert (
+        value(found, "fairq_rules", dpid=S1) == sum(full_controller.installed_rules(controller).values()) > 0
+    )
     assert value(found, "fairq_rule_messages_total", dpid=S1) >= value(found, "fairq_rules", dpid=S1)
 
 
-def test_rules_and_agents_come_and_go():
+def test_rules_and_agents_appear_and_disappear():
     site = Site(Obedient())
     controller = full_controller.of(site)
     controller.metrics = Metrics(controller.state)
@@ -256,7 +258,7 @@ def test_requests_are_counted_by_path_and_code():
     assert value(found, "fairq_http_request_duration_seconds_count", path=here["path"]) == 3
 
 
-def test_nobody_can_make_new_labels_by_asking():
+def test_requests_cannot_create_new_labels():
     controller = full_controller.of(Site(Obedient()))
     made = controller.metrics = Metrics(controller.state)
     for number in range(500):
@@ -297,7 +299,7 @@ def test_the_page_is_served(controller):
     assert answer.status_code == 405 and answer.headers["Content-Type"] == "application/problem+json"
 
 
-def test_the_interface_says_what_was_asked_of_it():
+def test_requests_to_the_interface_are_counted():
     controller = full_controller.full_controller()
     application = page(controller, controller.metrics)
     before = controller.metrics.render("")[0]
@@ -307,7 +309,7 @@ def test_the_interface_says_what_was_asked_of_it():
     found = scrape(controller)
     count = {(s.labels["path"], s.labels["code"]): s.value for s in found["fairq_http_requests_total"]}
     assert count["/v1/switches", "200"] == 2 and count["/v1/switches", "400"] == 1
-    assert count["other", "404"] == 1  # and what is none of ours is not counted
+    assert count["other", "404"] == 1  # requests of other applications are not counted
 
 
 def test_a_fault_is_a_problem_document_and_in_the_log(controller, caplog):

@@ -1,4 +1,4 @@
-"""Programs that others start: what a child gets that is between fork and exec."""
+"""Starting programs: signals that a child gets between fork and exec."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def raising():
 
 
 @pytest.mark.parametrize("number", ENDS)
-def test_a_signal_before_exec_is_for_the_parent_and_one_after_it_ends_the_child(raising, number):
+def test_a_signal_before_exec_reaches_the_parent_and_one_after_it_ends_the_child(raising, number):
     with child_setup() as prepare:
 
         def late():
@@ -57,7 +57,7 @@ def test_a_child_can_be_started_that_ignores_them(raising):
     assert child.communicate(timeout=10)[0] == b"on\n"
 
 
-def test_the_parent_gets_its_signal_when_the_child_is_there(raising):
+def test_the_parent_gets_its_signal_when_the_child_runs(raising):
     reached = []
     with pytest.raises(Arrived), child_setup():
         signal.raise_signal(signal.SIGTERM)  # to this thread: kill() may choose one of the test runner's

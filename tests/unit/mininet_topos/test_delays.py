@@ -1,4 +1,6 @@
-"""Which links have a delay line, and what is refused. What the line does: tests/fabric/test_delay.py."""
+"""Which links have a delay line, and which delays are refused. tests/fabric/test_delay.py tests the line
+itself.
+"""
 
 import pytest
 from mininet.util import buildTopo
@@ -36,7 +38,7 @@ def test_hosts_that_send_are_behind_one_line(topology, arguments, senders):
 
 
 @pytest.mark.parametrize(("topology", "arguments", "senders"), SHAPES)
-def test_without_a_delay_links_are_what_they_were(topology, arguments, senders):
+def test_without_a_delay_links_are_unchanged(topology, arguments, senders):
     topo = topology(**arguments)
     assert {info["cls"] for _, _, info in topo.links(withInfo=True)} == {ShallowLink}
 
@@ -47,11 +49,11 @@ def test_a_delay_out_of_bounds_is_refused(rtt):
         IncastTopo(n=1, rtt=rtt)
 
 
-def test_mn_takes_it():
+def test_mn_accepts_a_delay():
     assert delayed(buildTopo({"incast": IncastTopo}, "incast,2,rtt=5"))[0] == {"h1", "h2"}
 
 
-def test_a_scenario_sets_it():
+def test_a_scenario_sets_the_delay():
     for name in scenario.names():
         chosen = scenario.load(name, {"rtt_ms": "5"})
         hosts, (line,) = delayed(make_topology(chosen))
@@ -61,7 +63,7 @@ def test_a_scenario_sets_it():
         assert not delayed(make_topology(scenario.load(name)))[0]
 
 
-def test_without_its_program_it_says_what_to_do(monkeypatch, tmp_path):
+def test_a_missing_delay_program_is_an_error_with_a_remedy(monkeypatch, tmp_path):
     monkeypatch.setattr(delays, "PROGRAM", tmp_path / "delayline")
     with pytest.raises(delays.DelayError, match="run `make setup`"):
         DelayLine(5).connect(("h1-eth0", 1), ("s1-eth1", 1))

@@ -21,18 +21,18 @@ def test_a_congestion_control_is_allowed_for_a_moment(allowed):
     assert allowed.read_text().split() == ["reno", "bbr"]
 
 
-def test_the_list_goes_back_when_the_host_refuses(allowed):
+def test_the_list_is_restored_when_the_host_refuses(allowed):
     with pytest.raises(hosts.HostError), hosts._allowed("cubic"):
         raise hosts.HostError
     assert allowed.read_text().split() == ["reno", "bbr"]
 
 
-def test_what_is_allowed_already_is_left_as_it_is(allowed):
+def test_an_allowed_congestion_control_changes_nothing(allowed):
     with hosts._allowed("bbr"):
         assert allowed.read_text() == "reno bbr\n"
 
 
-def test_a_machine_without_such_a_list_is_not_asked(monkeypatch, tmp_path):
+def test_a_machine_without_such_a_list_is_not_changed(monkeypatch, tmp_path):
     monkeypatch.setattr(hosts, "_ALLOWED", tmp_path / "none")
     with hosts._allowed("cubic"):
         pass

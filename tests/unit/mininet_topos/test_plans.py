@@ -1,4 +1,4 @@
-"""Topologies as graphs: who hangs where, on which port, behind which queue. Nothing is built of them."""
+"""Topologies as graphs: the ports and queues of hosts and links. No network is built."""
 
 import re
 import shlex
@@ -26,7 +26,7 @@ FILES = {
 
 
 def custom(file):
-    """What `mn --custom` makes of a file of topologies."""
+    """The tables that `mn --custom` reads from a file of topologies."""
     path = ROOT / file
     space = {}
     exec(compile(path.read_bytes(), path, "exec"), space)
@@ -74,7 +74,7 @@ def test_names_ports_and_dpids_are_right(topo):
 @pytest.mark.parametrize(
     "topo", [topo for topo in SMALL if not isinstance(topo, IncastTopo)], ids=lambda topo: type(topo).__name__
 )
-def test_only_switches_without_loops_go_on_alone(topo):
+def test_only_switches_without_loops_are_standalone(topo):
     links = [link for link in topo.links() if all(topo.isSwitch(node) for node in link)]
     modes = {topo.nodeInfo(switch)["failMode"] for switch in topo.switches()}
     loops = len(links) >= len(topo.switches())  # a connected graph with more edges than a tree has
@@ -135,7 +135,7 @@ def test_a_leaf_spine_with_one_narrow_port():
 
 
 @pytest.mark.parametrize("k", [2, 4, 6, 8])
-def test_a_fat_tree_has_as_many_of_each_as_the_paper_says(k):
+def test_a_fat_tree_has_the_numbers_of_the_paper(k):
     topo = FatTreeTopo(k=k)
     kinds = Counter(re.match("[a-z]+", name)[0] for name in topo.switches())
     assert kinds == {"edge": k * k // 2, "agg": k * k // 2, "core": k * k // 4}
@@ -203,7 +203,7 @@ def test_all_ports_of_a_fat_tree_are_alike():
         ("fattree,4,100,60000,only=h17", "there is no such host"),
     ],
 )
-def test_wrong_arguments_say_what_is_wrong(topology, words):
+def test_wrong_arguments_are_named(topology, words):
     topos = custom(f"mininet_topos/{FILES[topology.split(',')[0]]}")["topos"]
     with pytest.raises(ValueError, match=re.escape(words)):
         buildTopo(topos, topology)
@@ -216,7 +216,7 @@ def test_a_misspelt_argument_is_not_overlooked():
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_mn_finds_everything_in_the_file(name):
+def test_mn_finds_all_its_tables_in_the_file(name):
     space = custom(f"mininet_topos/{FILES[name]}")
     assert set(space["topos"]) == {name}
     assert set(space["switches"]) == set(space["hosts"]) == {"fairq"}
@@ -224,7 +224,7 @@ def test_mn_finds_everything_in_the_file(name):
     assert f"mininet_topos/{FILES[name]} --topo {name}" in space["__doc__"]
 
 
-def test_mn_command_lines_in_the_pages_build_something():
+def test_mn_command_lines_in_the_pages_build_a_network():
     seen = set()
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")]:
         for line in re.findall(r"^mn (.*--custom .*)$", page.read_text(encoding="utf-8"), re.M):
@@ -235,7 +235,7 @@ def test_mn_command_lines_in_the_pages_build_something():
     assert seen == set(FILES)
 
 
-# Who sends to whom
+# Senders and receivers
 
 
 def switch_of(topo, host):
@@ -246,7 +246,7 @@ def test_every_scenario_topology_has_its_file():
     assert set(scenario.TOPOLOGIES) == set(FILES)
 
 
-def test_senders_of_a_dumbbell_are_left():
+def test_senders_of_a_dumbbell_are_on_the_left_switch():
     shape = plans.Dumbbell(4, 2)
     assert (shape.senders(3), shape.receiver) == (["h1", "h2", "h3"], "h5")
     with pytest.raises(ValueError, match="5 senders, but this topology has 1 to 4"):
@@ -270,12 +270,12 @@ def test_senders_of_a_leaf_spine_are_on_the_other_leaves_in_turn(leaves, senders
 @pytest.mark.parametrize("k", [2, 4, 6])
 def test_senders_of_a_fat_tree_are_in_the_other_pods_in_turn(k):
     shape, topo = plans.FatTree(k), FatTreeTopo(k=k)
-    most = k**3 // 4 - k**2 // 4
-    chosen = shape.senders(most)
-    assert len(set(chosen)) == most
+    max_senders = k**3 // 4 - k**2 // 4
+    chosen = shape.senders(max_senders)
+    assert len(set(chosen)) == max_senders
     pods = [int(re.match(r"edge(\d+)_", switch_of(topo, host))[1]) for host in chosen]
-    assert pods == [number % (k - 1) + 1 for number in range(most)]
+    assert pods == [number % (k - 1) + 1 for number in range(max_senders)]
     assert len({switch_of(topo, host) for host in chosen[: (k - 1) * k // 2]}) == (k - 1) * k // 2
     assert topo.ports[shape.receiver][0] == (f"edge{k}_1", 1)
-    with pytest.raises(ValueError, match=f"this topology has 1 to {most}"):
-        shape.senders(most + 1)
+    with pytest.raises(ValueError, match=f"this topology has 1 to {max_senders}"):
+        shape.senders(max_senders + 1)

@@ -1,4 +1,4 @@
-"""A node's shell survives a signal that arrives before it has a session of its own."""
+"""A node's shell survives a signal that arrives before it has its own session."""
 
 import subprocess
 
@@ -6,7 +6,7 @@ from mininet_topos.shells import ShieldedShell
 
 
 class Plain:
-    """As Mininet's node: it starts what it is told to."""
+    """A node like Mininet's, which starts the given command."""
 
     def _popen(self, cmd, **params):
         return subprocess.Popen(cmd, stdout=subprocess.PIPE, text=True, **params)
@@ -16,7 +16,7 @@ class Shielded(ShieldedShell, Plain):
     pass
 
 
-# The first sh stands for mnexec, before its setsid; the second one for the shell.
+# The first sh replaces mnexec, before its setsid; the second one is the shell.
 COMMAND = [
     *("sh", "-c", 'kill -TERM $$; exec "$@"', "mnexec"),
     *("env", "PS1=x", "sh", "-c", "echo shell $PS1; kill -TERM $$; echo never"),
@@ -28,15 +28,15 @@ def result(node):
     return child.communicate(timeout=10)[0], child.returncode
 
 
-def test_without_it_the_signal_ends_the_shell_before_its_prompt():
+def test_an_unprotected_shell_is_ended_before_its_prompt():
     assert result(Plain()) == ("", -15)
 
 
-def test_the_shell_starts_all_the_same_and_has_the_default_actions():
+def test_a_protected_shell_starts_with_the_default_actions():
     assert result(Shielded()) == ("shell x\n", -15)
 
 
-def test_programs_in_a_node_are_started_as_ever():
+def test_programs_in_a_node_are_started_as_before():
     node = Shielded()
     node.shell = object()
     assert result(node) == ("", -15)

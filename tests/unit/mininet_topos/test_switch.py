@@ -1,4 +1,4 @@
-"""Mininet is not to decide what others log."""
+"""Mininet must not change the loggers of other modules."""
 
 import subprocess
 import sys

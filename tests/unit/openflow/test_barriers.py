@@ -5,7 +5,7 @@ import math
 from fairq_ryu.openflow.barriers import Barriers
 
 
-def test_an_action_waits_for_every_answer():
+def test_an_action_waits_for_every_reply():
     done, barriers = [], Barriers(0.5)
     barriers.wait([(1, 7), (2, 9)], lambda: done.append("both"), 0.0)
     barriers.answered((1, 7))
@@ -16,13 +16,13 @@ def test_an_action_waits_for_every_answer():
     assert done == ["both"] and len(barriers) == 0
 
 
-def test_with_nothing_to_wait_for_it_is_taken_at_once():
+def test_an_action_without_barriers_runs_at_once():
     done, barriers = [], Barriers(0.5)
     barriers.wait([], lambda: done.append("now"), 0.0)
     assert done == ["now"]
 
 
-def test_nobody_waits_for_ever():
+def test_an_action_runs_after_its_timeout():
     done, barriers = [], Barriers(0.5)
     barriers.wait([(1, 7)], lambda: done.append("late"), 10.0)
     barriers.expire(10.4)
@@ -41,7 +41,7 @@ def test_an_action_may_wait_again():
     assert done == ["second"]
 
 
-def test_one_may_have_more_patience_than_another():
+def test_actions_may_have_different_timeouts():
     done, barriers = [], Barriers(0.5)
     barriers.wait([(1, 7)], lambda: done.append("patient"), 0.0, math.inf)
     barriers.wait([(1, 8)], lambda: done.append("not"), 0.0)
@@ -51,7 +51,7 @@ def test_one_may_have_more_patience_than_another():
     assert done == ["not", "patient"]
 
 
-def test_nobody_waits_for_a_switch_that_has_gone():
+def test_an_action_does_not_wait_for_a_disconnected_switch():
     done, barriers = [], Barriers(0.5)
     barriers.wait([(1, 7), (2, 7)], lambda: done.append("both"), 0.0, math.inf)
     barriers.wait([(1, 8)], lambda: done.append("one"), 0.0, math.inf)

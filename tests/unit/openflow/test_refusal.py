@@ -1,4 +1,4 @@
-"""What switches refuse, in words."""
+"""Error messages of switches as text."""
 
 from types import SimpleNamespace
 
@@ -14,8 +14,8 @@ def words(kind: int, code: int, asked: int = ofp.OFPT_MULTIPART_REQUEST, **more:
     return refusal.described(SimpleNamespace(type=kind, code=code, data=data, **more))
 
 
-def test_names_stand_for_numbers():
-    # 1 and 11 were all that the log said of it.
+def test_numbers_are_replaced_by_names():
+    # 1 and 11 were the only information in the log.
     assert words(1, 11) == "a multipart request (BAD_REQUEST, BAD_PORT): the port does not exist"
     assert words(5, 1, ofp.OFPT_FLOW_MOD) == "a rule (FLOW_MOD_FAILED, TABLE_FULL): its table is full"
     assert words(4, 3, ofp.OFPT_FLOW_MOD) == "a rule (BAD_MATCH, BAD_DL_ADDR_MASK)"
@@ -23,12 +23,12 @@ def test_names_stand_for_numbers():
 
 @pytest.mark.parametrize("code", [congestion.ERROR_ORDER, congestion.ERROR_FLAGS])
 def test_our_own_errors(code):
-    said = words(0xFFFF, 0, ofp.OFPT_EXPERIMENTER, exp_type=code, experimenter=oxm.EXPERIMENTER_ID)
-    assert said.startswith(f"thresholds of a queue (EXPERIMENTER, {code}): ")
+    text = words(0xFFFF, 0, ofp.OFPT_EXPERIMENTER, exp_type=code, experimenter=oxm.EXPERIMENTER_ID)
+    assert text.startswith(f"thresholds of a queue (EXPERIMENTER, {code}): ")
     assert words(0xFFFF, 0, exp_type=code, experimenter=1) == f"a multipart request (EXPERIMENTER, {code})"
 
 
-def test_what_is_not_known_is_said_as_it_is():
+def test_unknown_numbers_are_shown():
     assert words(77, 5, 99) == "a message of type 99 (error type 77, code 5)"
     assert words(1, 99) == "a multipart request (BAD_REQUEST, code 99)"
 

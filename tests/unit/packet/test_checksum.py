@@ -1,4 +1,4 @@
-"""Checksums against a sum word by word (RFC 1071), with values of the RFCs."""
+"""Checksums compared with a sum of 16-bit words (RFC 1071), with values of the RFCs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_the_example_of_rfc_1071():
 
 
 @given(st.binary(max_size=200))
-def test_any_data_has_the_sum_of_its_words(data):
+def test_the_sum_of_any_data_is_that_of_its_16_bit_words(data):
     assert checksum.ones_complement_sum(data) == word_sum(data)
     assert checksum.internet_checksum(data) == 0xFFFF - word_sum(data)
 
@@ -40,7 +40,7 @@ def test_the_update_of_rfc_1624():
     st.binary(min_size=4, max_size=4),
 )
 def test_an_updated_checksum_is_that_of_the_new_data(data, new):
-    head = b"\x45\x00"  # no checksum is computed over zeros only
+    head = b"\x45\x00"  # no checksum covers only zeros
     before = checksum.internet_checksum(head + data)
     after = checksum.updated(before, data[:4], new)
     assert checksum.ones_complement_sum(head + new + data[4:] + struct.pack("!H", after)) == 0xFFFF

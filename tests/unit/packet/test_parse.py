@@ -1,4 +1,4 @@
-"""Reading frames that anybody may have sent, cut anywhere; frames are built by Ryu's packet library."""
+"""Parsing frames of any sender, truncated anywhere; frames are built by Ryu's packet library."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_syn_options(options, mss, scale):
 
 
 def raw_options(options: bytes, flags: int = 0x02) -> bytes:
-    """A SYN whose options are these bytes as they are, padded with ends of list."""
+    """A SYN with exactly these option bytes, padded with end-of-list."""
     options += b"\0" * (-len(options) % 4)
     header = bytes.fromhex("80e80050") + bytes(8) + bytes([(20 + len(options)) // 4 << 4, flags]) + bytes(6)
     return over4(header + options)
@@ -111,13 +111,13 @@ def raw_options(options: bytes, flags: int = 0x02) -> bytes:
 @pytest.mark.parametrize(
     ("options", "mss", "scale"),
     [
-        (b"\x02\x00\x05\xb4", 0, None),  # length 0 would never end
+        (b"\x02\x00\x05\xb4", 0, None),  # length 0 would loop endlessly
         (b"\x02\x01\x05\xb4", 0, None),
         (b"\x02\x03\x05", 0, None),  # an MSS of one byte
         (b"\x03\x04\x07\x00", 0, None),  # a scale of two bytes
-        (b"\x02\x04\x05\xb4\x03\x09\x07", 1460, None),  # longer than there is
-        (b"\x01\x01\x01\x02", 0, None),  # ends behind the kind
-        (b"\xfe\x04\x00\x00\x03\x03\x05", 0, 5),  # an unknown option is passed over
+        (b"\x02\x04\x05\xb4\x03\x09\x07", 1460, None),  # longer than the options
+        (b"\x01\x01\x01\x02", 0, None),  # truncated after the kind
+        (b"\xfe\x04\x00\x00\x03\x03\x05", 0, 5),  # an unknown option is skipped
         (b"\x03\x03\x05\x03\x03\x06", 0, 6),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_provider_tag_outside():
     assert frame.tcp.key == KEY4
 
 
-def test_a_third_tag_is_not_read_further():
+def test_a_third_tag_ends_the_parsing():
     frame = parse.parse(over4(segment(), tags=(1, 2, 3)))
     assert frame.tags == (1, 2)
     assert frame.tcp is None
@@ -187,7 +187,7 @@ def test_ipv6_fragments_are_no_tcp():
     assert parse.parse(over6(segment(), nxt=44, extensions=[fragment])).tcp is None
 
 
-def test_a_chain_of_extension_headers_without_end():
+def test_an_endless_chain_of_extension_headers():
     data = over6(b"\x00\x00" + bytes(6), nxt=0) + (b"\x00\x00" + bytes(6)) * 200
     assert parse.parse(data).tcp is None
 
@@ -206,7 +206,7 @@ FRAMES = [
 
 
 @pytest.mark.parametrize("data", FRAMES)
-def test_a_frame_cut_anywhere_is_read_as_far_as_it_goes(data):
+def test_a_truncated_frame_is_parsed_as_far_as_possible(data):
     whole = parse.parse(data)
     for length in range(len(data)):
         frame = parse.parse(data[:length])
@@ -254,14 +254,14 @@ def test_an_arp_request_and_its_answer(tags):
 
 
 @pytest.mark.parametrize("wrong", [{"hwtype": 6}, {"proto": 0x86DD}, {"hlen": 8}, {"plen": 16}])
-def test_arp_of_other_kinds_is_not_read(wrong):
+def test_other_kinds_of_arp_are_ignored(wrong):
     head = {"hwtype": 1, "proto": 0x0800, "hlen": 6, "plen": 4} | wrong
     body = headers.ARP.pack(*head.values(), 1, bytes(6), bytes(4), bytes(6), bytes(4))
     frame = parse.parse(build(*ether(0x0806)) + body)
     assert (frame.arp, frame.ip) == (None, None)
 
 
-# How much data a segment has, as its headers say it: recovery must know what was lost.
+# The data length of a segment by its headers: recovery needs the length of the loss.
 
 
 def with_data(size: int, version: int = 4, options: list[Any] | None = None) -> bytes:
@@ -280,7 +280,7 @@ def test_the_data_of_a_segment(version, size, options):
         assert frame.payload == size
 
 
-def test_the_data_of_a_copy_that_was_cut_short():
+def test_the_data_of_a_truncated_copy():
     frame = parse.parse(with_data(1448)[:54])
     assert frame is not None and frame.tcp is not None
     assert frame.payload == 1448
@@ -293,7 +293,7 @@ def test_the_data_behind_an_ipv6_extension():
     assert frame.payload == 99
 
 
-def test_lengths_that_contradict_each_other_are_no_length():
+def test_contradictory_lengths_give_no_length():
     data = bytearray(with_data(0))
     data[16:18] = (39).to_bytes(2, "big")
     frame = parse.parse(bytes(data))
@@ -301,7 +301,7 @@ def test_lengths_that_contradict_each_other_are_no_length():
     assert frame.payload is None
 
 
-def test_what_is_no_tcp_has_no_data():
+def test_frames_without_tcp_have_no_data():
     frame = parse.parse(build(*ether(0x0800), ipv4.ipv4(proto=17), udp.udp(1, 2), b"x" * 50))
     assert frame is not None
     assert frame.payload is None

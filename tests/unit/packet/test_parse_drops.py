@@ -29,12 +29,12 @@ DATA = Segment(payload=b"x" * 100).frame()
         ({"options": bytes(40)}, False),
     ],
 )
-def test_what_a_sender_misses(what, wanted, v6):
+def test_segments_whose_loss_matters(what, wanted, v6):
     ends = {"src": "fe80::1", "dst": "fe80::2", "extensions": ((DESTINATION, bytes(6)),)} if v6 else {}
     assert can_be_lost(Segment(**ends, **what).frame()) is wanted
 
 
-def test_fragments_and_other_protocols_are_not_told():
+def test_fragments_and_other_protocols_are_not_reported():
     frame = bytearray(DATA)
     frame[20] |= 0x20
     assert not can_be_lost(bytes(frame))
@@ -45,6 +45,6 @@ def test_fragments_and_other_protocols_are_not_told():
 
 
 @given(st.binary(max_size=120))
-def test_any_bytes_are_sifted(data):
+def test_any_bytes_are_classified(data):
     can_be_lost(data)
     can_be_lost(DATA[:14] + data)

@@ -1,4 +1,4 @@
-"""Forged segments, read back by Ryu's packet library; their checksums are worked out anew, word by word."""
+"""Built segments, decoded by Ryu's packet library; their checksums are recomputed from 16-bit words."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def header(frame: bytes, kind: Any) -> Any:
 @pytest.mark.parametrize("timestamps", [True, False])
 @pytest.mark.parametrize(("key", "version"), [(DATA4, 4), (DATA6, 6)])
 @pytest.mark.parametrize("tags", [(), (5,), (7, 0x6005)])
-def test_a_window_update_says_what_the_receiver_said(timestamps, key, version, tags):
+def test_a_window_update_has_the_numbers_of_the_receiver(timestamps, key, version, tags):
     state = State(key=key.reversed, has_timestamps=timestamps)
     frame = made(tcp_build.window_update(link(key, tags), state))
     assert_checksums(frame, len(tags), version)
@@ -81,19 +81,19 @@ def test_a_window_update_says_what_the_receiver_said(timestamps, key, version, t
     assert (read.src, read.dst, read.tags, read.payload) == (RECEIVER, SENDER, tags, 0)
 
 
-def test_addresses_may_be_known_from_either_side():
+def test_addresses_may_be_learnt_from_either_side():
     state = State()
     assert tcp_build.window_update(link().reversed, state) == made(tcp_build.window_update(link(), state))
 
 
-def test_addressing_comes_from_any_copied_segment():
+def test_addresses_are_taken_from_any_copied_segment():
     frame = parse.parse(made(tcp_build.window_update(link(tags=(5,)), State())))
     assert frame is not None
     assert tcp_build.addressing(frame) == link(tags=(5,)).reversed
     assert tcp_build.addressing(parse.Frame(SENDER, RECEIVER, ())) is None
 
 
-def test_duplicates_are_three_times_the_same_with_the_window_that_went_on():
+def test_duplicates_are_three_equal_acks_with_the_last_lowered_window():
     frames = tcp_build.duplicates(link(), State(), 11)
     assert isinstance(frames, list)
     assert len(frames) == tcp_build.DUPLICATES == 3
@@ -120,7 +120,7 @@ def test_duplicates_are_three_times_the_same_with_the_window_that_went_on():
         ({"window": -1}, tcp_build.Refusal.NUMBERS),
     ],
 )
-def test_what_is_not_known_is_not_said(change, why):
+def test_without_enough_state_nothing_is_built(change, why):
     state = State()._replace(**change)
     assert tcp_build.window_update(link(), state) is why
     assert tcp_build.duplicates(link(), state, 0) is why
@@ -152,7 +152,7 @@ keys = st.one_of(
     stamps=st.tuples(numbers.map(lambda n: n or 1), numbers) | st.none(),
     data=st.data(),
 )
-def test_any_segment_has_right_checksums_and_nothing_of_its_own(key, seq, ack, window, stamps, data):
+def test_any_segment_has_right_checksums_and_only_known_values(key, seq, ack, window, stamps, data):
     state = State(key, True, seq, ack, window, *(stamps or (0, 0)), stamps is not None)
     lowered = data.draw(st.integers(0, window))
     frames = tcp_build.duplicates(link(key), state, lowered)

@@ -1,4 +1,4 @@
-"""Options of TCP headers: those that are found, and those that are not because something is malformed."""
+"""Options of TCP headers: which are found, and which are not because something is malformed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ TIMESTAMPS = bytes.fromhex("080a0000000700000009")
         (b"\3\3\x0f", 0, 14),  # the largest scale of RFC 7323
         (MSS + END + WSCALE, 1460, None),
         (MSS + b"\3\1\7", 1460, None),  # a size less than the option's own header
-        (b"\3\1" + WSCALE, 0, None),  # likewise: what follows cannot be read
-        (MSS + b"\3\4\7", 1460, None),  # a size that is not a window scale's, and cut off
-        (b"\2\3\5" + WSCALE, 0, 7),  # an MSS of another size is none
+        (b"\3\1" + WSCALE, 0, None),  # likewise: the following options cannot be decoded
+        (MSS + b"\3\4\7", 1460, None),  # not the size of a window scale, and truncated
+        (b"\2\3\5" + WSCALE, 0, 7),  # an MSS of another size does not count
         (b"\2", 0, None),
     ],
 )
@@ -42,7 +42,7 @@ def test_the_offset_of_the_tsval():
     assert tcp_options.tsval_at(b"\xff" * 3 + MSS, 3, 7) is None
 
 
-def test_what_is_written_is_read_back():
+def test_encoded_options_are_decoded():
     written = tcp_options.timestamps(7, 9)
     assert written == NOP + NOP + TIMESTAMPS
     assert tcp_options.syn(1460, 7) == MSS + NOP + WSCALE

@@ -1,4 +1,4 @@
-"""Timestamps of segments that are put back; the checksum is worked out anew, word by word."""
+"""Timestamps of segments that are put back; the checksum is recomputed from 16-bit words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ryu.lib.packet import ethernet, ipv4, ipv6, packet, tcp, vlan
 from fairq_ryu.packet import parse, tcp_timestamps
 from tests.support.checksum import word_sum
 
-HEAD = b"\x01\x01"  # NOP, NOP: as most stacks have it
+HEAD = b"\x01\x01"  # NOP, NOP: the layout of usual stacks
 
 
 def frame(
@@ -32,12 +32,12 @@ def frame(
     for layer in layers:
         made.add_protocol(layer)
     made.serialize()
-    # Ryu's checksum does not cover what follows as plain bytes.
+    # Ryu's checksum does not cover plain bytes after the header.
     return with_checksum(bytes(made.data) + data, version)
 
 
 def transport(whole: bytes, version: int) -> tuple[int, bytes]:
-    """Where TCP begins, and the pseudo-header before it."""
+    """The offset of TCP, and the pseudo-header."""
     read = parse.parse(whole)
     assert read is not None and read.tcp_at is not None
     at = read.tcp_at
@@ -84,13 +84,15 @@ def test_a_newer_timestamp_replaces_the_segments_and_nothing_else(version, tags,
     assert changed <= {*range(at, at + 4), read.tcp_at + 16, read.tcp_at + 17} and len(old) == len(new)
 
 
-@pytest.mark.parametrize("said", [1000, 999, (1000 - (1 << 31)) % (1 << 32), (1000 + (1 << 31)) % (1 << 32)])
-def test_a_timestamp_is_never_put_back_in_time(said):
-    assert tcp_timestamps.renewed(frame(tsval=1000), said) == frame(tsval=1000)
+@pytest.mark.parametrize(
+    "echoed", [1000, 999, (1000 - (1 << 31)) % (1 << 32), (1000 + (1 << 31)) % (1 << 32)]
+)
+def test_a_timestamp_is_never_made_older(echoed):
+    assert tcp_timestamps.renewed(frame(tsval=1000), echoed) == frame(tsval=1000)
 
 
 def test_a_checksum_that_was_wrong_stays_wrong():
-    """Whoever has damaged it, it is not for us to make it look sound."""
+    """A damaged segment must not be made to look valid."""
     damaged = frame()[:-1] + b"?"
     assert not is_right(damaged, 4)
     assert not is_right(tcp_timestamps.renewed(damaged, 2000), 4)
@@ -105,7 +107,7 @@ def test_a_checksum_that_was_wrong_stays_wrong():
         frame()[:60],  # cut within the option
         frame(before=b"\x08\x0a", tsval=None),  # an option without its end
         frame(before=b"\x07\x01\x01\x01", tsval=5),  # one without a length
-        frame(before=b"\x00\x01\x01\x01", tsval=5),  # behind the end of the list
+        frame(before=b"\x00\x01\x01\x01", tsval=5),  # after the end of the list
     ],
 )
 def test_frames_without_a_timestamp_stay_as_they_are(odd):
@@ -113,7 +115,7 @@ def test_frames_without_a_timestamp_stay_as_they_are(odd):
 
 
 @given(junk=st.binary(max_size=120), cut=st.integers(0, 90))
-def test_nothing_that_comes_makes_it_fail(junk, cut):
+def test_no_input_raises(junk, cut):
     assert tcp_timestamps.renewed(junk, 5) == junk or len(junk) > 50
     short = frame()[:cut]
     assert len(tcp_timestamps.renewed(short + junk, 1 << 30)) == len(short + junk)

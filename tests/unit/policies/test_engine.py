@@ -42,7 +42,7 @@ Answer = WindowPlan | None | Exception
 
 
 class Law:
-    """Answers what its policy's script says for its port."""
+    """A law that answers from its policy's script for its port."""
 
     def __init__(self, answer: Callable[[], Answer]) -> None:
         self.answer = answer
@@ -107,7 +107,7 @@ def test_a_plan_is_sent_once_and_again_when_it_changes(engine, policy):
     policy.answers[PORT] = WindowPlan(pool=1000)
     assert engine.sampled(PORT, SAMPLE, 0.0) == [pool(1000)]
     assert engine.sampled(PORT, SAMPLE, 0.1) == []
-    policy.answers[PORT] = None  # as it is
+    policy.answers[PORT] = None  # unchanged
     assert engine.sampled(PORT, SAMPLE, 0.2) == []
     policy.answers[PORT] = WindowPlan(pool=2000)
     assert engine.sampled(PORT, SAMPLE, 0.3) == [pool(2000)]
@@ -139,14 +139,14 @@ def test_windows_of_single_flows(engine, policy):
     assert sorted(changes, key=str) == sorted([gone(), gone(FLOWS[0]), window(4000, FLOWS[1])], key=str)
 
 
-def test_a_plan_is_for_a_port_one_way_or_the_other():
+def test_a_plan_has_one_kind_of_rule_for_the_port():
     with pytest.raises(ValueError, match="at most one rule"):
         WindowPlan(pool=1, window=1)
 
 
 @pytest.mark.parametrize("plan", [{"pool": -1}, {"window": 1.5}, {"pool": 10.0}, {"flows": {FLOW: -1}}])
 def test_an_invalid_plan_is_refused_when_it_is_made(plan):
-    """Not when it is sent, where it would take other ports' windows with it."""
+    """Not when it is sent: then it would affect the windows of other ports."""
     with pytest.raises(ValueError, match="whole number of bytes"):
         WindowPlan(**plan)
 
@@ -155,15 +155,15 @@ def test_the_law_gets_the_number_of_flows(engine, policy):
     for flow in (FLOWS[0], FLOWS[1], FLOWS[0]):
         engine.flow_started(PORT, info(flow), 0.0)
     engine.flow_ended(PORT, FLOWS[0], 0.0)
-    engine.flow_ended(PORT, FLOWS[0], 0.0)  # not there any more
-    engine.flow_ended(PORT, FLOWS[2], 0.0)  # never was
+    engine.flow_ended(PORT, FLOWS[0], 0.0)  # already ended
+    engine.flow_ended(PORT, FLOWS[2], 0.0)  # never started
     engine.flow_ended(OTHER, FLOWS[2], 0.0)
     engine.sampled(PORT, SAMPLE, 0.0)
     assert policy.laws[PORT][0].calls == [("started", 1), ("started", 2), ("ended", 1), ("sampled", 1)]
     assert OTHER not in policy.laws
 
 
-def test_a_law_that_fails_takes_its_own_windows_down_only(engine, policy, caplog):
+def test_a_failing_law_removes_its_own_windows_only(engine, policy, caplog):
     policy.answers = {PORT: WindowPlan(pool=1000), OTHER: WindowPlan(pool=2000)}
     engine.flow_started(PORT, info(FLOW), 0.0)
     engine.sampled(PORT, SAMPLE, 0.0)
@@ -173,12 +173,12 @@ def test_a_law_that_fails_takes_its_own_windows_down_only(engine, policy, caplog
     assert engine.sampled(OTHER, SAMPLE, 1.0) == [pool(2000, OTHER)]
     assert engine.failures == 1
     assert "scripted failed on port 0000000000000001:1" in caplog.text
-    # It rests: its law gets no calls, nothing is sent, and the other port goes on.
+    # The law is suspended: it gets no calls, nothing is sent, and the other port is governed.
     policy.answers[PORT] = WindowPlan(pool=5)
     assert engine.sampled(PORT, SAMPLE, 1.0 + REST_AFTER_FAILURE / 2) == []
     assert engine.flow_started(PORT, info(FLOWS[1]), 1.0 + REST_AFTER_FAILURE / 2) == []
     assert engine.sampled(OTHER, SAMPLE, 2.0) == [pool(2000, OTHER)]
-    # Then a new law starts, and hears of all flows there are by now.
+    # Then a new law starts, and gets all current flows.
     assert engine.sampled(PORT, SAMPLE, 1.0 + REST_AFTER_FAILURE) == [pool(5)]
     assert len(policy.laws[PORT]) == 2
     assert policy.laws[PORT][1].calls == [("sampled", 2), ("started", 1), ("started", 2)]
@@ -193,7 +193,7 @@ def test_a_policy_that_cannot_make_a_law_is_a_failure_as_well(engine, policy, mo
     assert engine.failures == 1
 
 
-def test_a_switch_that_comes_back_gets_all_rules_again(engine, policy):
+def test_a_reconnected_switch_gets_all_rules_again(engine, policy):
     far = PortKey(2, 1)
     policy.answers = {PORT: WindowPlan(pool=1000), far: WindowPlan(pool=7)}
     engine.sampled(PORT, SAMPLE, 0.0)
@@ -203,7 +203,7 @@ def test_a_switch_that_comes_back_gets_all_rules_again(engine, policy):
     assert engine.sampled(far, SAMPLE, 0.1) == []
 
 
-def test_a_port_that_has_gone_is_forgotten(engine, policy):
+def test_a_removed_port_is_forgotten_by_the_engine(engine, policy):
     policy.answers[PORT] = WindowPlan(pool=1000)
     engine.flow_started(PORT, info(FLOW), 0.0)
     engine.port_gone(PORT)
@@ -290,7 +290,7 @@ def test_a_switch_that_applies_the_changes_has_the_plan(steps):
         for change in changes:
             assert change.target.port == port
             if change.rule is None:
-                # Never a rule that is not installed, but for a flow that waits to be woken: the switch has
+                # Never a rule that is not installed, except for a flow that must be woken: the switch has
                 # lost the rule that paused it.
                 assert change.target in rules or (change.wake and change.target.flow is not None)
                 rules.pop(change.target, None)
@@ -304,7 +304,7 @@ def test_a_switch_that_applies_the_changes_has_the_plan(steps):
                 wanted[None] = (size, plan.pool is not None)
             there = {t.flow: rule for t, rule in rules.items() if t.port == port}
             assert {flow: rule[:2] for flow, rule in there.items()} == wanted
-            # And none is older than what must be renewed.
+            # And none is older than the time of renewal.
             assert all(now - since < LEASE / 4 or since == now for *_, since in there.values())
 
 
@@ -316,7 +316,7 @@ def test_the_policies_are_found_by_name():
 
 
 def test_every_policy_of_the_package_is_installed():
-    """The entry points are those of the last `make setup`: it is needed after a policy was added."""
+    """The entry points are those of the last `make setup`, which is needed after a policy was added."""
     found = {}
     for module in pkgutil.iter_modules(policies.__path__, "fairq_ryu.policies."):
         for each in vars(importlib.import_module(module.name)).values():

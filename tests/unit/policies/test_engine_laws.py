@@ -1,4 +1,4 @@
-"""The policy engine: laws that know more than flows and queues, and several policies at once."""
+"""The policy engine: laws with more inputs than flows and queues, and several policies at once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PROGRESS = {FLOW: FlowProgress(100, 200, 0.001, True)}
 
 
 class Recorder(PortLaw):
-    """Records its calls; answers and wishes what the test sets."""
+    """Records its calls; the test sets its answers and requests."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []
@@ -122,7 +122,7 @@ def rule(port: PortKey, size: int | None, flow: FlowKey | None = None, wake: boo
 def test_a_law_gets_congestion_announcements_and_progress(engine, policy):
     engine.flow_started(EDGE, info(FLOW), 0.0)
     engine.announced(EDGE, FLOW, ANNOUNCED, 0.1)
-    engine.announced(EDGE, FLOW, ANNOUNCED, 0.2)  # no news
+    engine.announced(EDGE, FLOW, ANNOUNCED, 0.2)  # no change
     engine.announced(EDGE, FLOWS[1], ANNOUNCED, 0.2)  # not of this port
     engine.announced(OTHER, FLOW, ANNOUNCED, 0.2)
     engine.progressed(EDGE, PROGRESS, 0.3)
@@ -185,7 +185,7 @@ def test_settled_follows_the_replay(engine, policy):
     ]
     other.laws[EDGE][0].answer = RuntimeError("a bad day")
     engine.sampled(EDGE, SAMPLE, 1.2)
-    # What brings a fresh law about comes after all that was there before.
+    # The event that creates a new law follows after the replay of the earlier ones.
     engine.flow_started(EDGE, info(FLOWS[2]), 1.2 + REST_AFTER_FAILURE)
     assert other.laws[EDGE][0].calls[-2:] == [("settled", 1.2 + REST_AFTER_FAILURE), ("started", FLOWS[2], 3)]
 
@@ -261,7 +261,7 @@ def test_a_failure_harms_its_own_port_only(engine, policy, ask):
 
 
 @pytest.mark.parametrize("ask", ["wants_progress", "thresholds"])
-def test_a_law_that_fails_at_its_wishes_rests_as_well(engine, policy, ask):
+def test_a_law_whose_requests_fail_is_suspended_too(engine, policy, ask):
     engine.sampled(EDGE, SAMPLE, 5.0)
     policy.laws[EDGE][0].answer = WindowPlan(window=1460)
     engine.flow_started(EDGE, info(FLOW), 5.0)
@@ -274,7 +274,7 @@ def test_a_law_that_fails_at_its_wishes_rests_as_well(engine, policy, ask):
     assert len(policy.laws[EDGE]) == 2
 
 
-def test_thresholds_once_set_are_taken_back(engine, policy):
+def test_thresholds_that_were_set_are_removed(engine, policy):
     assert engine.thresholds(EDGE) is None
     engine.sampled(EDGE, SAMPLE, 0.0)
     assert engine.thresholds(EDGE) is None
@@ -289,7 +289,7 @@ def test_thresholds_once_set_are_taken_back(engine, policy):
 # Waking
 
 
-def test_a_flow_that_was_paused_is_to_be_woken(engine, policy):
+def test_a_paused_flow_must_be_woken(engine, policy):
     for flow in FLOWS:
         engine.flow_started(EDGE, info(flow), 0.0)
     law = policy.laws[EDGE][0]
@@ -304,7 +304,7 @@ def test_a_flow_that_was_paused_is_to_be_woken(engine, policy):
         rule(EDGE, None, FLOWS[2], wake=True),
     }
     law.answer = WindowPlan(flows={FLOWS[0]: 2920})
-    # One that has ended waits for nobody.
+    # A flow that has ended is not woken.
     assert set(engine.flow_ended(EDGE, FLOWS[1], 0.8)) == {
         rule(EDGE, 2920, FLOWS[0]),
         rule(EDGE, None, FLOWS[1]),
@@ -312,7 +312,7 @@ def test_a_flow_that_was_paused_is_to_be_woken(engine, policy):
 
 
 def paused(engine: PolicyEngine, policy: Recording) -> Recorder:
-    """All flows of a port are, and then its switch's agent goes."""
+    """All flows of a port are paused, and then its switch's agent disconnects."""
     for flow in FLOWS:
         engine.flow_started(EDGE, info(flow), 0.0)
     law = policy.laws[EDGE][0]
@@ -322,7 +322,7 @@ def paused(engine: PolicyEngine, policy: Recording) -> Recorder:
     return law
 
 
-def test_a_flow_that_was_paused_when_the_agent_went_is_woken_by_whatever_comes_next(engine, policy):
+def test_a_flow_paused_before_the_agent_disconnected_is_woken_by_the_next_event(engine, policy):
     law = paused(engine, policy)
     law.answer = WindowPlan(flows={FLOWS[0]: 1460, FLOWS[1]: 0})
     assert set(engine.sampled(EDGE, SAMPLE, 0.1)) == {
@@ -347,7 +347,7 @@ def test_pauses_are_remembered_over_more_than_one_connection_and_a_change_of_pol
     assert engine.sampled(EDGE, SAMPLE, 0.2) == []
 
 
-def test_what_has_ended_while_the_agent_was_away_is_not_woken(engine, policy):
+def test_flows_that_ended_without_agent_are_not_woken(engine, policy):
     law = paused(engine, policy)
     law.answer = None
     engine.flow_ended(EDGE, FLOWS[1], 0.1)
@@ -360,7 +360,7 @@ def test_what_has_ended_while_the_agent_was_away_is_not_woken(engine, policy):
     }
 
 
-def test_a_flow_whose_wake_could_not_be_sent_is_woken_again(engine, policy):
+def test_a_wake_that_could_not_be_sent_is_repeated(engine, policy):
     law = paused(engine, policy)
     law.answer = WindowPlan(flows={FLOWS[0]: 1460})
     for change in engine.sampled(EDGE, SAMPLE, 0.1):
@@ -371,13 +371,13 @@ def test_a_flow_whose_wake_could_not_be_sent_is_woken_again(engine, policy):
         rule(EDGE, None, FLOWS[1], wake=True),
         rule(EDGE, None, FLOWS[2], wake=True),
     }
-    engine.not_woken(RuleTarget(OTHER, FLOW))  # a port that is gone
+    engine.not_woken(RuleTarget(OTHER, FLOW))  # a removed port
 
 
 # How often
 
 
-def test_a_law_sees_the_queue_no_more_often_than_its_interval(policy):
+def test_a_law_gets_samples_at_most_once_per_interval(policy):
     slow = Recording(8 / 64)
     engine = PolicyEngine(PolicyChoice(policy, (("slow*", slow),)), LEASE)
     engine.named(EDGE, "slow1", "host", 0.0)
@@ -390,7 +390,7 @@ def test_a_law_sees_the_queue_no_more_often_than_its_interval(policy):
     assert [sample.peak for sample, _ in seen] == [100, 99, 91, 83, 75, 67]
     assert [sample.mean for sample, _ in seen] == pytest.approx([0, 45, 125, 205, 285, 365])
     assert len(policy.laws[OTHER][0].calls) == 41
-    # Pollers do not keep time exactly: 10 % too early is in time.
+    # Polling is not exact: 10 % too early is in time.
     engine.sampled(EDGE, SAMPLE, 40 / 64 + 0.112)
     assert len(slow.laws[EDGE][0].calls) == 6
     engine.sampled(EDGE, SAMPLE, 40 / 64 + 0.113)
@@ -401,7 +401,7 @@ def test_a_law_sees_the_queue_no_more_often_than_its_interval(policy):
     assert engine.poll_interval([]) == 0.01
 
 
-def test_a_rule_is_renewed_between_samples_that_a_law_sees():
+def test_a_rule_is_renewed_between_the_samples_of_a_law():
     slow = Recording(10.0)
     engine = PolicyEngine(slow, LEASE)
     engine.sampled(EDGE, SAMPLE, 0.0)
@@ -438,7 +438,7 @@ def test_patterns_are_tried_in_order():
     assert everywhere.policy(EDGE, "", "") is names[1]
 
 
-def test_a_port_whose_role_turns_out_gets_its_policy(engine, policy):
+def test_a_port_gets_its_policy_when_its_role_is_known(engine, policy):
     hosts = Recording()
     engine.use(PolicyChoice(policy, (("role:host", hosts),)), 0.0)
     assert engine.named(EDGE, "s1-eth1", "", 0.0) == []
@@ -451,7 +451,7 @@ def test_a_port_whose_role_turns_out_gets_its_policy(engine, policy):
     assert [what[0] for what in hosts.laws[EDGE][0].calls] == ["sampled", "started"]
     assert engine.named(EDGE, "s1-eth1", "host", 0.3) == []
     assert len(hosts.laws[EDGE]) == 1
-    # A port that is not used yet is known by its name when it is.
+    # A port without flows gets its name before its policy.
     engine.named(OTHER, "s2-eth1", "host", 0.3)
     assert OTHER not in engine.view()
     assert engine.policy_of(OTHER) is hosts
@@ -475,7 +475,7 @@ def test_a_change_of_policy_leaves_no_rule_of_the_old_one(engine, policy):
             rule(port, None, FLOW, wake=True),
         )
     }
-    # The port that keeps its policy has not noticed.
+    # The port that keeps its policy is not affected.
     assert len(policy.laws[UPLINK]) == 1
     assert engine.use(PolicyChoice(DropTail({})), 1.1) != []
     assert not any(view.plan for view in engine.view().values())
@@ -496,7 +496,7 @@ def test_the_same_parameters_are_the_same_policy(engine):
     assert base.same(DropTail({}), DropTail({}))
 
 
-def test_a_change_of_policy_ends_a_failed_one_s_rest(engine, policy):
+def test_a_change_of_policy_ends_the_suspension_of_a_failed_law(engine, policy):
     engine.sampled(EDGE, SAMPLE, 0.0)
     policy.laws[EDGE][0].answer = RuntimeError("a bad day")
     engine.flow_started(EDGE, info(FLOW), 0.0)
@@ -505,7 +505,7 @@ def test_a_change_of_policy_ends_a_failed_one_s_rest(engine, policy):
     ]
 
 
-def test_recovery_is_the_policy_s(engine, policy):
+def test_recovery_is_declared_by_the_policy(engine, policy):
     assert engine.recovery(EDGE) is None
     wanted = Recovery(True, False, 1000, 0.5)
     engine.use(PolicyChoice(policy, (("*", Recording(recovery=wanted)),)), 0.0)
@@ -537,8 +537,8 @@ CHANGES = st.lists(
 
 
 @given(CHANGES)
-def test_whatever_changes_the_switch_has_the_plan_of_the_policy_of_now(steps):
-    """Each policy sets a window of its own, and one for each flow."""
+def test_after_any_change_the_switch_has_the_plan_of_the_current_policy(steps):
+    """Each policy sets its own window, and one for each flow."""
 
     class Marking(PortLaw):
         def __init__(self, mark):

@@ -29,7 +29,7 @@ def sample(queue: int, active: int = 2, limit: int = LIMIT, mean: float | None =
 
 
 def started(slow_start: bool = True, flows: int = 2, mss: int = 1000, step: int = 1, **more) -> FairQPort:
-    """A port with flows whose pool has just been made: 25000 bytes."""
+    """A port with flows and a new pool of 25000 bytes."""
     law = FairQPort(FairQParameters(slow_start=slow_start, **more))
     for n in range(flows):
         assert law.flow_started(info(FLOW, mss, step), n + 1, 0.0) is None  # the limit is not known yet
@@ -64,13 +64,13 @@ def test_slow_start_adds_two_segments_a_flow_each_m_readings():
     assert feed(law, 0, 8)[-1] == WindowPlan(pool=33_000)
 
 
-def test_slow_start_ends_at_the_target_and_takes_back_what_is_above_it():
+def test_slow_start_ends_at_the_target_and_removes_the_excess():
     law = started()
     feed(law, 0, 40)  # five updates: 25000 + 5 * 4000 = 45000
     # 35000 in the queue are 10000 above the target: back to 35000, at once.
     assert feed(law, 35_000, 1) == [WindowPlan(pool=35_000)]
     assert not law.slow_start
-    # From now on the law itself: at the target it stands still.
+    # From now on the law itself: at the target it does not move.
     assert feed(law, TARGET, 8)[-1] == WindowPlan(pool=35_000)
 
 
@@ -82,8 +82,8 @@ def test_slow_start_ends_exactly_at_the_target():
     assert not law.slow_start
 
 
-def test_the_end_of_slow_start_takes_back_no_more_than_slow_start_gave():
-    # The queue was full of what older flows had under way before any window stood: that drains by itself.
+def test_the_end_of_slow_start_removes_at_most_what_it_added():
+    # The queue was filled by older flows before any window was installed: that drains by itself.
     law = started()
     assert feed(law, LIMIT, 1) == [WindowPlan(pool=TARGET)]
 
@@ -110,7 +110,7 @@ def test_increments_of_different_readings_add_up():
     assert feed(law, 75_000, 4)[-1] == WindowPlan(pool=24_500)
 
 
-def test_the_increment_is_of_the_segment_that_most_flows_have():
+def test_the_increment_uses_the_typical_segment():
     law = started(slow_start=False)
     law.flow_started(info(FLOW, mss=3000), 3, 0.0)
     assert feed(law, 0, 8, active=3)[-1] == WindowPlan(pool=25_000 + 1_000)
@@ -119,8 +119,8 @@ def test_the_increment_is_of_the_segment_that_most_flows_have():
     assert feed(law, 0, 8, active=3)[-1] == WindowPlan(pool=26_000 + 3_000)
 
 
-def test_one_odd_flow_does_not_set_the_measure():
-    """A scale of 14 makes steps of 16384 bytes: forty times that would be five buffers full."""
+def test_one_unusual_flow_does_not_change_the_increment():
+    """A scale of 14 has steps of 16384 bytes: forty of them would be five buffers."""
     law = started(flows=40, mss=1460, step=512)
     odd = info(FLOW, 65_000, 1 << 14)
     law.flow_started(odd, 41, 0.0)
@@ -129,16 +129,16 @@ def test_one_odd_flow_does_not_set_the_measure():
     assert law.segments.counts == {(1460, 512): 40}
 
 
-def test_the_mean_counts_where_it_is_above_the_moment():
+def test_the_mean_counts_if_it_is_above_the_backlog():
     law = started(slow_start=False)
     for _ in range(8):
         plan = law.queue_sampled(sample(0, mean=50_000.0), 2, 0.0)
     assert plan == WindowPlan(pool=24_000)
 
 
-def test_flows_come_and_go_and_the_pool_stays():
+def test_flows_start_and_end_and_the_pool_stays():
     law = started(slow_start=False)
-    # w * n / (n + 1) for a flow that comes is the same n * w: nothing to say.
+    # w * n / (n + 1) for a new flow is the same n * w: no new plan.
     assert law.flow_started(info(FLOW, mss=1000), 3, 0.0) is None
     assert law.flow_ended(info(FLOW, mss=1000), 2, 0.0) is None
     assert feed(law, TARGET, 8)[-1] == WindowPlan(pool=TARGET)
@@ -155,12 +155,12 @@ def test_the_floor_is_two_segments_a_flow_in_whole_window_steps():
     assert law.queue_sampled(sample(0, 50), 50, 0.0) == WindowPlan(pool=100_000)
 
 
-def test_a_volley_lifts_the_pool_at_once_and_leaves_the_state_alone():
+def test_a_volley_raises_the_pool_at_once_without_changing_the_state():
     law = started(slow_start=False, mss=1460)
     plans = [law.flow_started(info(FLOW), n, 0.0) for n in range(3, 41)]
-    said = [plan.pool for plan in plans if plan is not None]
-    assert said == sorted(said)
-    assert said[-1] >= LIMIT / 1.15  # 40 * 2920 do not fit the buffer; no more than 15 % behind what does
+    pools = [plan.pool for plan in plans if plan is not None]
+    assert pools == sorted(pools)
+    assert pools[-1] >= LIMIT / 1.15  # 40 * 2920 do not fit the buffer; no more than 15 % behind what does
     assert law.queue_sampled(sample(TARGET), 2, 0.0) == WindowPlan(pool=TARGET)
 
 
@@ -170,7 +170,7 @@ def test_the_pool_never_exceeds_buffer_and_base_rtt():
     assert plans[-1] == WindowPlan(pool=CEILING)
 
 
-def test_without_active_flows_it_starts_afresh_and_after_a_while_goes():
+def test_without_active_flows_the_pool_restarts_and_is_removed_after_a_while():
     law = started(linger=2.0)
     feed(law, 0, 24)
     assert law.queue_sampled(sample(0, 0), 0, 10.0) == WindowPlan(pool=TARGET)
@@ -188,7 +188,7 @@ def test_a_flow_within_the_linger_keeps_the_windows():
     assert law.queue_sampled(sample(0, 0), 0, 13.0) == WindowPlan(pool=TARGET)
 
 
-def test_a_port_without_a_limit_is_left_alone():
+def test_a_port_without_a_limit_is_not_governed():
     law = FairQPort(FairQParameters())
     assert law.flow_started(info(FLOW), 1, 0.0) is None
     assert law.queue_sampled(sample(50_000, limit=0), 1, 0.0) == NO_WINDOWS
@@ -213,7 +213,7 @@ SHAPES = st.tuples(st.integers(1500, 1_000_000), st.integers(0, 1_250_000_000))
 
 
 class Port:
-    """A law with what stands after each answer, and what it has been told."""
+    """A law with its installed pool after each answer, and the calls it got."""
 
     def __init__(self, parameters: FairQParameters, shape: tuple[int, int]) -> None:
         self.law = FairQPort(parameters)
@@ -245,7 +245,7 @@ class Port:
 
     @property
     def segment(self) -> int:
-        """What most flows have; the larger of two that as many have."""
+        """The most frequent segment; the larger of two with the same count."""
         if not self.shapes:
             return 1460
         return sorted((count, *shape) for shape, count in self.shapes.items())[-1][1]
@@ -262,9 +262,9 @@ def test_the_installed_pool_keeps_its_bounds(parameters, shape, history):
         port.replay([event])
         if port.plan.pool is None:
             continue
-        # A floor that has risen by less than 15 % may be told with the next update.
+        # A floor that has risen by less than 15 % may be sent with the next update.
         assert port.plan.pool * 1.15 + 1 >= port.one_segment_each
-        # What was said before flows left is still said for a while, but no reading says more than fits.
+        # A pool sent before flows ended stays for a while, but no later one exceeds the bounds.
         if event[0] == "queue" and port.plan.pool == round(port.law.installed_pool):
             ceiling = port.limit + port.rate * parameters.base_rtt
             assert port.law.pool <= max(min(ceiling, max(1, port.flows) * LARGEST_WINDOW), port.segment)
@@ -284,8 +284,8 @@ def test_each_new_plan_is_between_floor_and_ceiling(parameters, shape, history):
 
 @given(PARAMETERS, SHAPES, HISTORY)
 def test_the_state_is_never_less_than_a_segment(parameters, shape, history):
-    """A state below that would only delay the way back up. Each new plan sees to it; flows that come later
-    may have larger segments, and wait for the next one.
+    """A smaller state would only delay the recovery. Each new plan checks it; flows that start later may have
+    larger segments, and wait for the next plan.
     """
     port = Port(parameters, shape)
     for event in history:
@@ -307,12 +307,12 @@ def test_a_longer_queue_never_gives_a_larger_pool(parameters, shape, history, re
     assert (shorter.law.pool is None) == (longer.law.pool is None)
     if shorter.law.pool is not None:
         assert longer.law.pool <= shorter.law.pool + 1e-6
-        # As said: up to the 15 % by which a floor may rise unsaid.
+        # As above: up to the 15 % by which a floor may rise without a new plan.
         assert longer.law.installed_pool <= shorter.law.installed_pool * 1.15 + 1
 
 
 @given(PARAMETERS, SHAPES, HISTORY)
-def test_it_is_deterministic(parameters, shape, history):
+def test_the_law_is_deterministic(parameters, shape, history):
     first, second = Port(parameters, shape), Port(parameters, shape)
     first.replay(history)
     second.replay(history)
@@ -324,10 +324,10 @@ def test_it_is_deterministic(parameters, shape, history):
 
 @dataclasses.dataclass
 class Fluid:
-    """Senders that keep what the pool allows under way; what the path does not hold is queued.
+    """Senders with the pool in flight; bytes beyond the capacity of the path are queued.
 
-    A window takes ``delay`` readings to show in the queue; a window that shrinks takes effect as the
-    queue drains, one that grows at most doubles what is under way in a reading.
+    A window takes ``delay`` readings to affect the queue; a window that shrinks takes effect as the queue
+    drains, one that grows at most doubles the bytes in flight in a reading.
     """
 
     law: FairQPort
@@ -384,7 +384,7 @@ def test_the_queue_settles_at_the_target(flows, rtt, slow_start):
 
 
 @pytest.mark.parametrize("delay", [0, 2, 4])
-def test_it_settles_with_late_readings_too(delay):
+def test_the_queue_settles_with_late_readings_too(delay):
     loop = Fluid(FairQPort(FairQParameters()), 8, 0.001, delay=delay)
     loop.run(4)
     assert loop.mean_queue(1) == pytest.approx(31_250, rel=0.2)
@@ -392,7 +392,7 @@ def test_it_settles_with_late_readings_too(delay):
 
 
 @pytest.mark.parametrize(("before", "after"), [(0.001, 0.0002), (0.0002, 0.001)])
-def test_it_follows_a_path_that_changes(before, after):
+def test_the_pool_follows_a_path_that_changes(before, after):
     loop = Fluid(FairQPort(FairQParameters()), 4, before)
     loop.run(2)
     loop.rtt = after
@@ -402,8 +402,8 @@ def test_it_follows_a_path_that_changes(before, after):
 
 
 @pytest.mark.parametrize("flows", [1, 2, 8])
-def test_flows_that_had_filled_the_queue_before_are_governed_without_a_gap(flows):
-    """The controller comes up while elephants hold the buffer full."""
+def test_flows_that_already_fill_the_queue_are_governed_without_a_gap(flows):
+    """The controller starts while elephants keep the buffer full."""
     loop = Fluid(FairQPort(FairQParameters()), flows, 0.0005, under_way=137_500)
     loop.run(3)
     assert loop.mean_queue(1) == pytest.approx(31_250, rel=0.2)
@@ -420,7 +420,7 @@ def test_more_flows_than_the_target_holds_still_fit_the_buffer(flows):
     assert min(loop.sent[-500:]) > 0.99
 
 
-def test_a_shorter_volley_leaves_the_pool_where_it_was():
+def test_a_shorter_volley_does_not_change_the_pool():
     loop = Fluid(FairQPort(FairQParameters()), 4, 0.0005)
     loop.run(3)
     settled = loop.law.pool

@@ -1,8 +1,8 @@
 """A governed port as transcripts: events in, calls of its law and rule changes out.
 
-Each line of a transcript is ``TIME EVENT | CALLS OF THE LAW | RULE CHANGES``. ``law 2`` is a fresh law, the
+Each line of a transcript is ``TIME EVENT | CALLS OF THE LAW | RULE CHANGES``. ``law 2`` is a new law, the
 second one of the port; ``port 1460`` is a rule for all flows, ``a 0`` one for flow a, ``-`` its removal, and
-``!`` wakes the sender. ``plan ...`` sets what the law answers from then on.
+``!`` wakes the sender. ``plan ...`` sets the answer of the law from then on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SAMPLE = QueueSample(0, 0, 100_000, 0, 0, 0, 0.0)
 
 
 class Law(PortLaw):
-    """Writes down its calls, and answers with the transcript's plan."""
+    """Records its calls, and answers with the transcript's plan."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -94,7 +94,7 @@ class Run:
         raise AssertionError(words)
 
     def line(self, text: str) -> str:
-        """What a line of the transcript becomes."""
+        """The result of a line of the transcript."""
         at, *words = text.partition("|")[0].split()
         if words[0] == "plan":
             self.plan = " ".join(words[1:])

@@ -1,4 +1,4 @@
-"""IQM: one segment for every flow while incast threatens, and not a moment longer."""
+"""IQM: one segment for every flow while incast threatens, and no longer."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_volley_that_would_overflow_meets_one_segment_at_once():
     assert port.queue_sampled(sample(0), 0, 0.0) == NO_WINDOWS
     assert [port.flow_started(flow(n), n, 0.001) for n in range(1, 9)] == [None] * 8
     assert port.flow_started(flow(9), 9, 0.001) == ONE_SEGMENT
-    # The queue is still short when the interval ends, but the volley is on its way.
+    # The queue is still short when the interval ends, but the volley is in flight.
     assert port.queue_sampled(sample(0), 9, 0.01) == ONE_SEGMENT
     assert port.queue_sampled(sample(25_000), 9, 0.02) == ONE_SEGMENT
     assert port.queue_sampled(sample(24_999), 9, 0.03) == NO_WINDOWS
@@ -102,11 +102,11 @@ def test_the_mode_lingers_until_the_queue_has_been_short_for_a_while():
     assert port.queue_sampled(sample(0), 1, 0.111) == NO_WINDOWS
 
 
-def test_a_port_without_a_known_buffer_is_left_alone():
+def test_a_port_without_a_known_buffer_is_not_governed():
     port = law()
     assert all(port.flow_started(flow(n), n, 0.0) is None for n in range(100))
     assert port.queue_sampled(sample(50_000, limit=0), 100, 0.01) == NO_WINDOWS
-    # A buffer that is no longer known takes the windows along.
+    # When the buffer is no longer known, the windows are removed.
     port.queue_sampled(sample(LIMIT), 100, 0.02)
     port.flow_started(flow(1000), 101, 0.02)
     assert port.incast
@@ -126,8 +126,8 @@ def test_an_aggregator_s_rounds_trigger_round_after_round():
     for _ in range(50):
         volley = range(number, number + 200)
         number += 200
-        said = [change for n in volley for change in engine.flow_started(PORT, flow(n), now)]
-        assert [change.rule.bytes for change in said] == [1460]
+        changes = [change for n in volley for change in engine.flow_started(PORT, flow(n), now)]
+        assert [change.rule.bytes for change in changes] == [1460]
         for _ in range(3):
             now += 0.01
             engine.sampled(PORT, sample(60_000), now)
@@ -141,7 +141,7 @@ def test_an_aggregator_s_rounds_trigger_round_after_round():
     assert engine.failures == 0
 
 
-def test_who_has_been_answered_is_asked_for_now_and_then():
+def test_the_answered_flows_are_requested_periodically():
     port = law()
     port.queue_sampled(sample(0), 0, 0.0)
     assert not port.wants_progress()
@@ -158,9 +158,9 @@ def test_who_has_been_answered_is_asked_for_now_and_then():
 
 
 def flood(opener: bool, seconds: float) -> tuple[float, int]:
-    """5,000 SYN/s whose handshakes are never completed, beside elephants with a queue of 20,000 bytes; in
-    windows of one segment they hold 3,000. Returns the part of the time in incast mode, and the largest
-    number of half-open flows. Addresses are made up.
+    """5,000 SYN/s without completed handshakes, beside elephants with a queue of 20,000 bytes; with windows
+    of one segment it is 3,000. Returns the part of the time in incast mode, and the largest number of
+    half-open flows. Addresses are forged.
     """
     port = law()
     port.queue_sampled(sample(20_000), 2, 0.0)
@@ -171,7 +171,7 @@ def flood(opener: bool, seconds: float) -> tuple[float, int]:
         for _ in range(50):
             number += 1
             port.flow_started(flow(number, ATTACKER if opener else None), number, now)
-        # The flow table gives up what was not answered for 10 s.
+        # The flow table removes flows that are not answered for 10 s.
         while gone < number - 50_000:
             gone += 1
             port.flow_ended(flow(gone, ATTACKER if opener else None), number, now)
@@ -182,13 +182,13 @@ def flood(opener: bool, seconds: float) -> tuple[float, int]:
     return limited / steps, max_open
 
 
-def test_a_flood_of_syns_cannot_hold_the_mode():
+def test_a_flood_of_syns_cannot_keep_the_mode():
     share, max_open = flood(opener=True, seconds=60)
     assert 0 < share < 0.01
     assert max_open == 256
 
 
-def test_without_the_allowance_it_would():
+def test_without_the_allowance_a_flood_keeps_the_mode():
     port = law(syn_allowance=1_000_000)
     port.queue_sampled(sample(20_000), 2, 0.0)
     limited = 0
@@ -224,7 +224,7 @@ def test_memory_is_bounded_whatever_the_addresses_are():
     assert len(limiter._by_opener) == 1
 
 
-def test_who_is_answered_or_ends_makes_room():
+def test_answered_and_ended_flows_free_their_allowance():
     limiter = HalfOpenLimiter(2)
     assert [limiter.started(flow(n), 0.0) for n in range(3)] == [True, True, False]
     assert not limiter.started(flow(0), 0.0)  # again
@@ -251,7 +251,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_there_are_windows_in_incast_and_never_outside_it(steps):
-    """And incast is entered only when more is expected than the buffer holds, and left below alpha * B."""
+    """Incast mode starts only when more is expected than the buffer can store, and ends below alpha * B."""
     port = law(syn_allowance=20)
     plan, now, queue, limit, number, there = NO_WINDOWS, 0.0, 0, 0, 0, []
     for what, value in steps:
@@ -283,11 +283,11 @@ def test_there_are_windows_in_incast_and_never_outside_it(steps):
         assert len(port.half_open) <= 20
 
 
-# A fresh law
+# A new law
 
 
 def fresh(flows: int, allowance: int = 256) -> tuple[PolicyEngine, IqmPort]:
-    """An engine whose port has had flows for long, when IQM takes over at 5 s."""
+    """An engine whose port has long had flows when IQM is chosen at 5 s."""
     engine = PolicyEngine(base.find("droptail")({}), 2.0)
     engine.sampled(PORT, sample(60_000), 0.0)
     for n in range(flows):

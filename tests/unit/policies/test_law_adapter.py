@@ -38,7 +38,7 @@ WISHES = {"wants_progress": True, "thresholds": Thresholds(50, 20), "display": D
 NEUTRAL = {"wants_progress": False, "thresholds": None, "display": Display()}
 
 
-def test_a_port_law_stays_what_it_is():
+def test_a_typed_port_law_is_not_wrapped():
     law = PortLaw()
     assert adapted(law) is law
 
@@ -59,7 +59,7 @@ def test_each_event_alone_reaches_a_law_of_any_class(method):
 
 
 @pytest.mark.parametrize("method", WISHES)
-def test_each_wish_alone_is_heard_of_a_law_of_any_class(method):
+def test_each_request_method_alone_is_used_of_a_law_of_any_class(method):
     law = adapted(type("Foreign", (), {method: lambda self: WISHES[method]})())
     assert {name: getattr(law, name)() for name in WISHES} == NEUTRAL | {method: WISHES[method]}
 
@@ -89,7 +89,7 @@ def test_an_attribute_that_cannot_be_called_is_no_method():
     assert {name: getattr(law, name)() for name in NEUTRAL} == NEUTRAL
 
 
-# What a law shows
+# Display
 
 
 class Shown:
@@ -162,7 +162,7 @@ def test_a_former_target_that_fails_does_not_hide_the_rest(base, length):
     assert shown.gif is law.gif
 
 
-def test_a_law_without_any_of_it_shows_nothing():
+def test_a_law_without_display_shows_nothing():
     assert display(object()) == display(PortLaw()) == Display()
 
 

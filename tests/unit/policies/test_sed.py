@@ -1,4 +1,4 @@
-"""SED and RSED on one port: when there are windows, and which."""
+"""SED and RSED on one port: when windows are set, and which."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_rsed_is_sed_and_recovery(mode, dupack, reinject):
     assert not base.same(policy, Rsed(Config().section("rsed")))
 
 
-# When
+# When windows are set
 
 
 def test_the_switch_gets_the_thresholds_of_congestion():
@@ -109,7 +109,7 @@ def test_windows_in_congestion_only():
     assert law.queue_sampled(sample(K - 1), 1, 0.01) is None
     plan = law.congestion(Congestion.CNG, K, 0.02)
     assert plan == WindowPlan(window=1460, flows={ENDLESS: TOTAL})
-    # They linger: it is they that make the queue short.
+    # They linger: the queue is short because of them.
     assert law.congestion(Congestion.NOM, 6_000, 0.03) is None
     assert law.queue_sampled(sample(0), 1, 0.129) != NO_WINDOWS
     assert law.governing
@@ -124,7 +124,7 @@ def test_windows_that_linger_stay_when_the_queue_is_long_again():
     law.congestion(Congestion.NOM, 6_000, 0.03)
     law.congestion(Congestion.CNG, K, 0.12)
     law.congestion(Congestion.NOM, 6_000, 0.13)
-    # A message that says the same again does not start the time anew.
+    # A repeated message does not restart the time.
     law.congestion(Congestion.NOM, 6_000, 0.2)
     assert law.queue_sampled(sample(0), 1, 0.229) != NO_WINDOWS
     assert law.queue_sampled(sample(0), 1, 0.231) == NO_WINDOWS
@@ -138,20 +138,20 @@ def test_the_paper_removes_windows_at_once():
     assert law.congestion(Congestion.NOM, 6_000, 0.04) is None
 
 
-def test_a_lost_message_is_made_up_for_by_the_samples():
+def test_samples_replace_a_lost_congestion_message():
     law = port(linger=0.0)
     start(law, ENDLESS)
     law.progressed(moving(ENDLESS), 0.01)
     assert law.queue_sampled(sample(K), 1, 0.01) == WindowPlan(window=1460, flows={ENDLESS: TOTAL})
     assert law.queue_sampled(sample(6_000), 1, 0.02) is None
-    # The peak tells that it was not below all the time.
+    # The peak shows that it was not below all the time.
     assert law.queue_sampled(sample(6_000, peak=7_000), 1, 0.03) is not NO_WINDOWS
     law.queue_sampled(sample(6_000), 1, 0.04)
     assert law.governing
     assert law.queue_sampled(sample(6_000), 1, 0.056) == NO_WINDOWS
 
 
-def test_a_port_whose_buffer_is_not_known_is_left_alone():
+def test_a_port_with_an_unknown_buffer_is_not_governed():
     law = SedPort(SedParameters())
     start(law, *FLOWS[:100])
     assert law.congestion(Congestion.CNG, 50_000, 0.0) is None
@@ -169,13 +169,13 @@ def test_a_volley_is_anticipated():
     assert plan is not None
     assert plan.window == 1460
     assert law.governing
-    # It did not come: the windows go, without any news from the switch.
+    # The volley did not arrive: the windows are removed, without a message of the switch.
     for tick in range(1, 11):
         assert law.queue_sampled(sample(0), 9, 0.002 + tick / 100) != NO_WINDOWS
     assert law.queue_sampled(sample(0), 9, 0.113) == NO_WINDOWS
 
 
-def test_without_linger_an_anticipated_volley_has_two_intervals_to_come():
+def test_without_linger_an_anticipated_volley_must_arrive_within_two_intervals():
     law = port(linger=0.0)
     start(law, *FLOWS[:9], now=0.001)
     assert law.queue_sampled(sample(0), 9, 0.012) != NO_WINDOWS
@@ -183,7 +183,7 @@ def test_without_linger_an_anticipated_volley_has_two_intervals_to_come():
     assert law.queue_sampled(sample(0), 9, 0.032) == NO_WINDOWS
 
 
-def test_what_is_anticipated_and_comes_stays():
+def test_an_anticipated_volley_that_arrives_keeps_its_windows():
     law = port(linger=0.0)
     start(law, *FLOWS[:9], now=0.001)
     for tick in range(2, 10):
@@ -193,13 +193,13 @@ def test_what_is_anticipated_and_comes_stays():
     assert law.congestion(Congestion.NOM, 0, 0.11) == NO_WINDOWS
 
 
-def test_flows_that_come_one_after_another_are_no_volley():
+def test_flows_that_start_one_after_another_are_no_volley():
     law = port()
     for place in range(100):
         assert start(law, FLOWS[place], now=place * 0.0015) is None
 
 
-def test_flows_that_come_faster_than_the_port_sends_on_their_first_windows_are_a_volley():
+def test_flows_that_start_faster_than_the_port_drains_their_first_windows_are_a_volley():
     """14,600 bytes each, and 25,000 bytes a millisecond; K is 31,250."""
     law = port()
     plans = [start(law, FLOWS[place], now=place * 0.0003) for place in range(4)]
@@ -207,7 +207,7 @@ def test_flows_that_come_faster_than_the_port_sends_on_their_first_windows_are_a
     assert plans[3] is not None
 
 
-def test_what_of_first_windows_is_to_come_is_bounded_where_the_rate_is_not_known():
+def test_outstanding_first_windows_are_bounded_with_an_unknown_rate():
     law = port(anticipate=True)
     law.rate = 0
     for place in range(100):
@@ -236,17 +236,17 @@ def test_a_flood_of_syns_is_anticipated_for_a_moment_only():
     assert 0 < governed < 15
 
 
-# Which
+# Which windows
 
 
-def test_a_flow_with_a_deadline_gets_what_it_needs():
+def test_a_flow_with_a_deadline_gets_the_window_it_needs():
     """500,000 bytes in 100 ms are a fifth of 25 MB/s: with a margin of 1, a fifth of all windows."""
     law = port(margin=1.0)
     start(law, ENDLESS, FIRST)
     law.announced(FIRST, Announcement(500_000, 0.2), 0.1)
     plan = law.congestion(Congestion.CNG, K, 0.1)
     assert plan.flows == {FIRST: TOTAL // 5, ENDLESS: TOTAL - TOTAL // 5}
-    # Half of it is there after half of the time: the same again.
+    # Half of it is acknowledged after half of the time: the same window again.
     plan = law.progressed(moving(FIRST, acked=250_000) | moving(ENDLESS), 0.15)
     assert plan.flows[FIRST] == TOTAL // 5
     # It is late: more.
@@ -260,7 +260,7 @@ def test_flows_are_planned_to_end_before_their_deadline():
     law.announced(FIRST, Announcement(500_000, 0.3), 0.1)
     plan = law.congestion(Congestion.CNG, K, 0.1)
     assert plan.flows[FIRST] == TOTAL // 5
-    # The target has passed: it must hurry, and has all that is left to send in one window at the most.
+    # The target has passed: its window is all its remaining bytes, the maximum.
     law.progressed(moving(FIRST, acked=490_000) | moving(ENDLESS), 0.25)
     plan = law.progressed(moving(FIRST, acked=495_000, sent=2) | moving(ENDLESS, sent=2), 0.29)
     assert plan.flows[FIRST] == 5_000
@@ -273,12 +273,12 @@ def test_a_deadline_that_has_passed():
         law.announced(FIRST, Announcement(500_000, 0.05), 0.0)
         plan = law.congestion(Congestion.CNG, K, 0.1)
         assert plan.flows[FIRST] == window
-        # One whose bytes are all there has missed nothing.
+        # A flow whose bytes are all acknowledged has not missed its deadline.
         plan = law.progressed(moving(FIRST, acked=500_000) | moving(ENDLESS), 0.11)
         assert plan.flows[FIRST] == TOTAL // 2
 
 
-def test_a_deadline_without_size_or_a_size_without_deadline_is_none():
+def test_a_deadline_without_size_or_a_size_without_deadline_is_ignored():
     law = port()
     start(law, ENDLESS, FIRST, SECOND)
     law.announced(FIRST, Announcement(None, 9.0), 0.0)
@@ -288,7 +288,9 @@ def test_a_deadline_without_size_or_a_size_without_deadline_is_none():
 
 
 def test_flows_that_have_not_sent_yet_are_under_the_base_window():
-    """The quiet side of a connection needs no more; where the switch tells nothing, all have their share."""
+    """The silent side of a connection needs no more; where the switch does not report it, all flows have
+    their share.
+    """
     law = port()
     start(law, ENDLESS, FIRST)
     law.progressed(moving(ENDLESS) | moving(FIRST, sent=0), 0.01)
@@ -306,8 +308,8 @@ def test_flows_that_send_nothing_take_no_share():
     start(law, ENDLESS, FIRST)
     plan = law.congestion(Congestion.CNG, K, 0.01)
     for tick in range(1, 31):
-        told = moving(ENDLESS, sent=tick) | moving(FIRST, sent=1)
-        plan = law.progressed(told, 0.01 + tick / 100) or plan
+        progress = moving(ENDLESS, sent=tick) | moving(FIRST, sent=1)
+        plan = law.progressed(progress, 0.01 + tick / 100) or plan
         if tick < 20:
             assert plan.flows == {ENDLESS: TOTAL // 2, FIRST: TOTAL // 2}
     assert plan.flows == {ENDLESS: TOTAL}
@@ -315,7 +317,7 @@ def test_flows_that_send_nothing_take_no_share():
     assert plan.flows == {ENDLESS: TOTAL // 2, FIRST: TOTAL // 2}
 
 
-def test_the_paper_gives_them_their_share():
+def test_the_paper_gives_silent_flows_their_share():
     law = port(idle_after=0.0)
     start(law, ENDLESS, FIRST)
     law.congestion(Congestion.CNG, K, 0.01)
@@ -342,7 +344,7 @@ def test_the_round_trip_time_is_measured():
     law.congestion(Congestion.CNG, K, 0.01)
     plan = law.progressed(moving(ENDLESS, rtt=0.002) | moving(FIRST), 0.02)
     assert plan.flows[ENDLESS] == (K + 50_000) // 2
-    law.progressed(moving(ENDLESS, rtt=0.009), 0.03)  # it has one handshake only
+    law.progressed(moving(ENDLESS, rtt=0.009), 0.03)  # it has only a handshake
     assert law.rtt.value == 0.002
     law.progressed(moving(FIRST, rtt=0.010), 0.04)
     assert law.rtt.value == pytest.approx(0.003)
@@ -350,8 +352,8 @@ def test_the_round_trip_time_is_measured():
     assert law.rtt.value == pytest.approx(0.003)
 
 
-def test_a_wait_in_the_queue_is_no_part_of_the_round_trip():
-    """Otherwise a longer queue would allow a longer queue."""
+def test_queueing_delay_is_no_part_of_the_round_trip():
+    """Otherwise a longer queue would allow a still longer one."""
     rtt = MeanRtt(0.001)
     assert rtt.value == 0.001
     rtt.sample(0.006, 0.004)
@@ -378,7 +380,7 @@ def test_a_port_of_unknown_rate():
 # How often
 
 
-def test_what_starts_and_ends_together_is_worked_out_together():
+def test_flows_that_start_or_end_together_are_computed_together():
     law = port(anticipate=False)
     start(law, ENDLESS)
     law.progressed(moving(ENDLESS), 0.1)
@@ -389,7 +391,7 @@ def test_what_starts_and_ends_together_is_worked_out_together():
     plan = law.announced(SECOND, Announcement(10_000, 0.2), 0.1041)
     assert set(plan.flows) == {ENDLESS, FIRST, SECOND}
     assert law.flow_ended(info(FIRST), 2, 0.105) is None
-    # What was put off is made up for with the next sample.
+    # The postponed computation is done with the next sample.
     plan = law.queue_sampled(sample(K), 2, 0.11)
     assert set(plan.flows) == {ENDLESS, SECOND}
     assert law.queue_sampled(sample(K), 2, 0.12) is None
@@ -410,11 +412,11 @@ def test_windows_that_hardly_change_are_not_sent_again():
     assert after.flows[FIRST] > before.flows[FIRST]
 
 
-def test_progress_is_asked_for_while_it_matters():
+def test_progress_is_requested_while_it_is_needed():
     law = port()
     assert not law.wants_progress()
     start(law, ENDLESS)
-    assert law.wants_progress()  # it may be only a SYN
+    assert law.wants_progress()  # it may only be a SYN
     law.progressed(moving(ENDLESS), 0.01)
     assert not law.wants_progress()
     law.announced(ENDLESS, Announcement(1000, 9.0), 0.02)
@@ -452,9 +454,9 @@ STEPS = st.lists(
 
 @settings(deadline=None)
 @given(STEPS, st.booleans(), st.sampled_from(["demote", "pause"]))
-def test_whatever_happens_windows_are_sound(steps, partial, missed):
-    """Only while governing, for flows of the port, none between nothing and a segment, and not more together
-    than the total, what hardly changed (5 %) and the floors.
+def test_windows_are_sound_after_any_events(steps, partial, missed):
+    """Only while governing, for flows of the port, none between 0 and one segment, and together at most the
+    total, the tolerated change (5 %) and the floors.
     """
     law = SedPort(SedParameters(partial=partial, missed=missed))
     plan, now, there = NO_WINDOWS, 0.0, {}
@@ -485,11 +487,11 @@ def test_whatever_happens_windows_are_sound(steps, partial, missed):
             assert sum(answer.flows.values()) <= 1.05 * law.total + floors + 512 * len(there)
 
 
-# A fresh law
+# A new law
 
 
 def fresh(backlog: int, flows: int = 40, state: Congestion | None = None, **settings) -> SedPort:
-    """The law of a port that has had flows for long, when SED takes over at 5 s."""
+    """The law of a port that has long had flows when SED is chosen at 5 s."""
     engine = PolicyEngine(base.find("droptail")({}), 2.0)
     engine.sampled(PORT, sample(backlog), 0.0)
     for flow in FLOWS[:flows]:
@@ -506,7 +508,7 @@ def fresh(backlog: int, flows: int = 40, state: Congestion | None = None, **sett
 def test_flows_that_were_there_before_the_law_are_no_volley():
     law = fresh(backlog=0)
     assert not law.governing
-    # And nothing of theirs is left over: two first windows fit below K, and three do not.
+    # They are not counted: two first windows fit below K, and three do not.
     start(law, *FLOWS[100:102], now=5.0)
     assert not law.governing
     start(law, FLOWS[102], now=5.0)
@@ -523,7 +525,7 @@ def test_flows_that_were_there_before_the_law_do_not_use_up_the_allowance():
     law = fresh(backlog=K, syn_allowance=3)
     assert len(law.half_open) == 0
     law.progressed({}, 5.005)
-    # All flows count until the switch has had the time to tell of them, beyond the allowance too.
+    # All flows count until the switch could have reported them, beyond the allowance too.
     law.announced(FLOWS[30], Announcement(10_000, 6.0), 5.01)
     law.progressed({}, 5.012)
     assert law.windows[FLOWS[30]] > 0

@@ -1,4 +1,4 @@
-"""SED against a fluid model of a bottleneck: deadlines are met where equal shares miss them."""
+"""SED with a fluid model of a bottleneck: deadlines are met that equal shares miss."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PORTS = [
 def test_the_paper_s_small_experiment(scale, port):
     line, endless = small(sed(), scale, **port)
     assert [transfer.missed for transfer in line.transfers] == [False] * 6
-    # The endless flow never starves, and has what the others leave.
+    # The endless flow never starves, and gets the rest of the capacity.
     assert endless.least_window >= 1460
     assert endless.acked > 0.1 * 5 * GIGABIT / scale
     assert line.engine.failures == 0
@@ -73,8 +73,8 @@ def test_flows_that_are_planned_to_the_deadline_end_at_the_deadline():
     assert 0.45 < ends[0.5] < 0.55
 
 
-def test_more_than_the_line_can_carry_serves_the_earliest_and_pauses_the_rest():
-    """Five flows that each need 45 % of the line: two are in time, the others stand back."""
+def test_overload_serves_the_earliest_deadlines_and_pauses_the_rest():
+    """Five flows that each need 45 % of the line: two are in time, the others are paused."""
     line = bottleneck(sed(missed="pause"))
     for place in range(5):
         line.start(Transfer(int(0.45 * 0.9 * GIGABIT), 1.0 + place / 1000))
@@ -83,7 +83,7 @@ def test_more_than_the_line_can_carry_serves_the_earliest_and_pauses_the_rest():
     assert [transfer.least_window > 0 for transfer in line.transfers] == [True, True, False, False, False]
 
 
-def test_a_paused_flow_is_woken_when_there_is_room_again():
+def test_a_paused_flow_is_woken_when_there_is_capacity_again():
     line = bottleneck(sed())
     line.start(Transfer(int(0.6 * 0.5 * GIGABIT), 0.5))
     line.start(Transfer(int(0.6 * 1.0 * GIGABIT), 1.4))
@@ -93,7 +93,7 @@ def test_a_paused_flow_is_woken_when_there_is_room_again():
 
 
 def test_a_flow_that_sends_does_not_flap():
-    """Two flows that need a little more than there is: without ``keep`` the later one is stopped."""
+    """Two flows that need a little more than the capacity: without ``keep`` the later one is paused."""
     least = {}
     for keep in (0.5, 1.0):
         line = bottleneck(sed(keep=keep, margin=1.0))
@@ -110,7 +110,7 @@ def test_a_flow_that_sends_does_not_flap():
 
 
 def test_two_hundred_flows_cost_a_bounded_number_of_messages():
-    """Each flow's rule is said a few times and renewed, not at every T: 10 ms would make 20,000 a second."""
+    """Each flow's rule is sent a few times and renewed, not at every T: 10 ms would make 20,000 a second."""
     line = bottleneck(sed(), GIGABIT, 1_000_000)
     for place in range(200):
         line.start(Transfer(400_000, 0.9 + place / 1000))
@@ -124,7 +124,7 @@ def test_two_hundred_flows_cost_a_bounded_number_of_messages():
 
 
 def test_a_hundred_small_flows_do_not_overflow_the_buffer():
-    """A segment each of all of them is more than it holds: they take turns, the earliest deadline first."""
+    """One segment each exceeds the buffer: they take turns, the earliest deadline first."""
     depth = {}
     for floors in (True, False):
         line = bottleneck(sed(floors=floors), GIGABIT // 5, 125_000, 0.0005)
@@ -140,7 +140,7 @@ def test_a_hundred_small_flows_do_not_overflow_the_buffer():
 
 
 def test_a_volley_of_two_hundred_costs_few_messages_while_it_starts():
-    """What starts within ``settle`` is worked out together: not 200 times for 200 flows."""
+    """Flows that start within ``settle`` are computed together: not 200 times for 200 flows."""
     line = bottleneck(sed(), GIGABIT // 5, 125_000)
     for _ in range(4):
         line.start(Transfer(None, None))

@@ -1,4 +1,6 @@
-"""Announcing flows over REST, called as a WSGI application: what is taken, what is refused, and from whom."""
+"""Announcing flows over REST, called as a WSGI application: which requests are accepted, which are refused,
+and from which clients.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ KEY = FlowKey("10.0.0.2", "10.0.0.1", 40002, 5001)
 
 
 class Controller:
-    """What the controller is to the interface: a table, and a clock that stands still."""
+    """The part of the controller that the interface uses: a table, and a clock that stands still."""
 
     def __init__(self, capacity: int = 3) -> None:
         self.table = Announcements(capacity=capacity)
@@ -110,8 +112,8 @@ def ask(app: handler.Rest, path: str, method: str = "GET", body: bytes | None = 
     return webob.Request(given).get_response(app)
 
 
-def post(app: handler.Rest, said: Any, **environ: Any) -> Any:
-    body = said if isinstance(said, bytes) else json.dumps(said).encode()
+def post(app: handler.Rest, sent: Any, **environ: Any) -> Any:
+    body = sent if isinstance(sent, bytes) else json.dumps(sent).encode()
     return ask(app, "/v1/announcements", "POST", body, **environ)
 
 
@@ -124,7 +126,7 @@ def problem(response: Any, status: int) -> str:
     return str(document["detail"])
 
 
-# What can be done
+# Accepted requests
 
 
 def test_announce_list_withdraw(app):
@@ -151,11 +153,11 @@ def test_announce_list_withdraw(app):
     assert ask(app, "/v1/announcements").json == {"announcements": [], **PAGE}
 
 
-def test_everything_that_can_be_said(app, controller):
-    said = {**FLOW, "sport": 40002, "ttl": 5, "count": 1}
-    assert post(app, said).status_code == 201
+def test_all_options_and_fields_are_passed(app, controller):
+    sent = {**FLOW, "sport": 40002, "ttl": 5, "count": 1}
+    assert post(app, sent).status_code == 201
     (entry,) = controller.table.listed(0.0)
-    assert entry.request == Request(**said)
+    assert entry.request == Request(**sent)
 
 
 def test_a_number_is_whole_whatever_its_form(app, controller):
@@ -170,7 +172,7 @@ def test_null_is_nothing(app, controller):
     assert (entry.request.deadline, entry.request.ttl) == (None, 60.0)
 
 
-def test_a_flow_that_has_it_is_shown(app, controller):
+def test_the_flow_of_an_announcement_is_shown(app, controller):
     controller.table.flow_started(KEY, KEY, 0.0, 0.0)
     row = post(app, FLOW).json
     assert (row["flows"], row["left"], row["expires_s"]) == ([40002], 0, None)
@@ -216,7 +218,7 @@ def test_met_and_missed(fields, state):
     assert row["state"] == state
 
 
-def test_where_nobody_takes_announcements():
+def test_without_a_table_announcements_are_refused():
     app = serve(None)
     for kind in ("announcements", "gif"):
         assert ask(app, f"/v1/{kind}").json == {kind: [], **PAGE}
@@ -224,7 +226,7 @@ def test_where_nobody_takes_announcements():
     assert problem(ask(app, "/v1/announcements/1", "DELETE"), 404)
 
 
-def test_a_controller_that_declines_says_why(app, controller):
+def test_a_declined_announcement_has_a_reason(app, controller):
     controller.declines = "policy fairq knows no deadlines"
     assert problem(post(app, FLOW), 409) == "policy fairq knows no deadlines"
 
@@ -235,11 +237,11 @@ def test_too_many(app):
     assert problem(post(app, FLOW), 429) == "there are 3 announcements already: wait, or withdraw some"
 
 
-# What is refused
+# Refused requests
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("sent", "why"),
     [
         (b"", "not JSON"),
         (b"{", "not JSON"),
@@ -268,15 +270,15 @@ def test_too_many(app):
         ({**FLOW, "size": {}}, "size: {} is not a whole number"),
     ],
 )
-def test_nonsense_is_refused_and_changes_nothing(app, controller, said, why):
-    detail = problem(post(app, said), 400)
+def test_invalid_requests_are_refused_and_change_nothing(app, controller, sent, why):
+    detail = problem(post(app, sent), 400)
     assert why in detail
     assert len(detail) < 200
     assert len(controller.table) == 0
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("sent", "why"),
     [
         ({"size": None, "deadline": None}, "nothing to announce"),
         ({"src": "10.0.0.1"}, "src and dst are the same"),
@@ -285,8 +287,8 @@ def test_nonsense_is_refused_and_changes_nothing(app, controller, said, why):
         ({"sport": 1, "count": 2}, "count is for announcements without sport"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(app, controller, said, why):
-    assert why in problem(post(app, {**FLOW, **said}), 422)
+def test_contradictory_requests_are_refused(app, controller, sent, why):
+    assert why in problem(post(app, {**FLOW, **sent}), 422)
     assert len(controller.table) == 0
 
 
@@ -308,7 +310,7 @@ def test_what_does_not_fit_together_is_refused(app, controller, said, why):
         ({"QUERY_STRING": "dry=1"}, 400, "unknown parameter 'dry'"),
     ],
 )
-def test_requests_that_are_not_as_they_should_be(app, controller, environ, status, why):
+def test_malformed_requests(app, controller, environ, status, why):
     assert why in problem(post(app, FLOW, **environ), status)
     assert len(controller.table) == 0
 
@@ -325,15 +327,15 @@ def test_a_setting_makes_it_smaller(controller):
     assert problem(post(app, json.dumps(FLOW).encode().ljust(1025)), 413)
 
 
-def test_a_body_that_does_not_come(app, monkeypatch):
+def test_a_body_that_does_not_arrive(app, monkeypatch):
     class Silent:
         def read(self, _: int) -> bytes:
             guard.hub.sleep(5)
             return b""
 
     monkeypatch.setattr(guard, "BODY_TIMEOUT", 0.01)
-    said = problem(post(app, FLOW, **{"wsgi.input": Silent()}), 408)
-    assert said == "the body was not received in time"
+    detail = problem(post(app, FLOW, **{"wsgi.input": Silent()}), 408)
+    assert detail == "the body was not received in time"
 
 
 def test_a_connection_that_breaks(app):
@@ -364,7 +366,7 @@ def test_json_by_any_of_its_names(app, kind):
         ("/v1/gif", "POST", "GET, HEAD"),
     ],
 )
-def test_methods_that_are_not_there(app, path, method, allow):
+def test_methods_that_are_not_allowed(app, path, method, allow):
     response = ask(app, path, method, b"{}")
     problem(response, 405)
     assert response.headers["Allow"] == allow
@@ -372,13 +374,13 @@ def test_methods_that_are_not_there(app, path, method, allow):
 
 @pytest.mark.parametrize("name", ["0", "x", "-1", "1.0", "٣", "9" * 30, "1%20"])
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_announcements_that_are_not_there(app, name, method):
+def test_unknown_announcements(app, name, method):
     post(app, FLOW)
     path = f"/v1/announcements/{name}".encode().decode("latin-1")
     assert "there is no" in problem(ask(app, path, method), 404)
 
 
-# From whom
+# Authorisation
 
 HERE = [{"HTTP_HOST": "localhost:8080"}, {"HTTP_HOST": "[::1]:8080"}, {"REMOTE_ADDR": "10.0.0.9"}]
 HERE += [{"HTTP_HOST": None}, {"HTTP_ORIGIN": "http://127.0.0.1:8080"}, {"HTTP_HOST": "LOCALHOST"}]
@@ -404,7 +406,7 @@ NO_TOKEN = [
 
 
 @pytest.mark.parametrize("environ", HERE, ids=str)
-def test_who_may_announce(app, environ):
+def test_authorised_requests_may_announce(app, environ):
     assert post(app, FLOW, **environ).status_code == 201
     assert ask(app, "/v1/announcements/1", "DELETE", **environ).status_code == 204
 
@@ -422,23 +424,23 @@ def test_pages_of_others_may_not_announce(app, controller, environ):
     refused(app, controller, 403, **environ)
 
 
-@pytest.mark.parametrize("said", NO_TOKEN)
-def test_without_the_token_nothing_is_written(app, controller, said):
-    refused(app, controller, 401, HTTP_AUTHORIZATION=said)
-    response = post(app, FLOW, HTTP_AUTHORIZATION=said)
+@pytest.mark.parametrize("sent", NO_TOKEN)
+def test_requests_without_the_token_change_nothing(app, controller, sent):
+    refused(app, controller, 401, HTTP_AUTHORIZATION=sent)
+    response = post(app, FLOW, HTTP_AUTHORIZATION=sent)
     assert response.headers["WWW-Authenticate"].startswith('Bearer realm="fairq_ryu"')
-    assert ask(app, "/v1/announcements", HTTP_AUTHORIZATION=said).status_code == 200
+    assert ask(app, "/v1/announcements", HTTP_AUTHORIZATION=sent).status_code == 200
 
 
-def test_the_token_comes_before_anything_of_the_body(app):
-    said = problem(post(app, b"", HTTP_AUTHORIZATION=None, CONTENT_TYPE="text/plain"), 401)
-    assert said == "a token is needed: Authorization: Bearer TOKEN"
+def test_the_token_is_checked_before_the_body(app):
+    detail = problem(post(app, b"", HTTP_AUTHORIZATION=None, CONTENT_TYPE="text/plain"), 401)
+    assert detail == "a token is needed: Authorization: Bearer TOKEN"
 
 
-@pytest.mark.parametrize("said", ["Bearer ", "Bearer", f"Bearer {TOKEN}", None])
-def test_where_there_is_no_token_nobody_may_write(controller, said):
+@pytest.mark.parametrize("sent", ["Bearer ", "Bearer", f"Bearer {TOKEN}", None])
+def test_without_a_configured_token_all_writes_are_refused(controller, sent):
     app = serve(controller, token="")
-    why = problem(post(app, FLOW, HTTP_AUTHORIZATION=said), 403)
+    why = problem(post(app, FLOW, HTTP_AUTHORIZATION=sent), 403)
     assert "token_file" in why and "FAIRQ_TOKEN" in why
     assert len(controller.table) == 0
 
@@ -462,17 +464,17 @@ json_values = st.recursive(
     max_leaves=5,
 )
 fields = st.sampled_from(["src", "dst", "dport", "sport", "size", "deadline", "ttl", "count", "more"])
-bodies = st.binary(max_size=100) | st.dictionaries(fields, json_values).map(lambda said: {**FLOW, **said})
+bodies = st.binary(max_size=100) | st.dictionaries(fields, json_values).map(lambda sent: {**FLOW, **sent})
 
 
 @given(
-    said=bodies, kind=st.sampled_from(["application/json", "text/plain", "", "é"]), length=st.integers(-2, 2)
+    sent=bodies, kind=st.sampled_from(["application/json", "text/plain", "", "é"]), length=st.integers(-2, 2)
 )
-@example(said={**FLOW, "size": 10**5000}, kind="application/json", length=0)
-def test_garbage_is_never_a_fault(said, kind, length):
+@example(sent={**FLOW, "size": 10**5000}, kind="application/json", length=0)
+def test_garbage_is_never_a_server_error(sent, kind, length):
     controller = Controller()
     try:
-        body = said if isinstance(said, bytes) else json.dumps(said).encode()
+        body = sent if isinstance(sent, bytes) else json.dumps(sent).encode()
     except ValueError:
         body = b'{"size": ' + b"9" * 5000 + b"}"
     response = post(serve(controller), body, CONTENT_TYPE=kind, CONTENT_LENGTH=str(len(body) + length))
@@ -489,9 +491,9 @@ def test_garbage_is_never_a_fault(said, kind, length):
 
 def test_the_page_s_example(app, controller):
     text = (ROOT / "docs/rest.md").read_text(encoding="utf-8")
-    said = re.search(r"-d '(\{.*\})'", text)
-    assert said is not None
-    answer = post(app, said[1].encode())
+    sent = re.search(r"-d '(\{.*\})'", text)
+    assert sent is not None
+    answer = post(app, sent[1].encode())
     assert answer.body.decode() in text
     AnnouncementsAnswer.model_validate(ask(app, "/v1/announcements").json)
-    assert set(json.loads(said[1])) <= set(AnnouncementRequest.model_fields)
+    assert set(json.loads(sent[1])) <= set(AnnouncementRequest.model_fields)

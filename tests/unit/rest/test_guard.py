@@ -1,4 +1,4 @@
-"""The token of the controller: where it comes from, and what is said of one that is none."""
+"""The token of the controller: its sources, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_not_from_a_file_that_everybody_can_read(file):
     assert refused.value.remedy == f"chmod o= {file}"
 
 
-def test_not_from_a_file_that_is_not_there(tmp_path):
+def test_not_from_a_missing_file(tmp_path):
     for name in ("nothing", "."):
         with pytest.raises(UserError, match="cannot read the token from"):
             read_token(str(tmp_path / name), "")
@@ -48,7 +48,7 @@ NONE = ["", "short", "x" * 15, f"{TOKEN} {TOKEN}", f"{TOKEN}\n{TOKEN}", "ü" * 2
 
 
 @pytest.mark.parametrize("text", NONE, ids=len)
-def test_what_is_no_token(file, text):
+def test_invalid_tokens(file, text):
     file.write_text(text)
     with pytest.raises(UserError, match="is not valid") as refused:
         read_token(str(file), "")
@@ -67,7 +67,7 @@ def test_the_settings_of_a_controller(file, monkeypatch):
         setup.token(config)
 
 
-def test_names_asked_for_again_and_again_are_not_remembered_without_end():
+def test_the_number_of_remembered_names_is_bounded():
     guard = RequestGuard()
     for number in range(1000):
         assert not guard.is_own(f"host{number}")

@@ -39,7 +39,7 @@ S1, S2 = f"{1:016x}", f"{2:016x}"
 
 
 def problem(response: Any, status: int) -> str:
-    """The detail of a problem document that is as RFC 9457 wants it."""
+    """The detail of a problem document that conforms to RFC 9457."""
     assert response.status_code == status, response.body
     assert response.headers["Content-Type"] == "application/problem+json"
     document = json.loads(response.body)
@@ -58,18 +58,18 @@ def get(site: RestSite, path: str, **environ: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def site() -> RestSite:
-    """Nothing is changed here."""
+    """The tests change nothing."""
     return RestSite()
 
 
-# What can be read
+# Reading
 
 
 @pytest.fixture(scope="module", params=["droptail", "fairq", "iqm", "sed", "rsed"])
 def full(request: Any) -> RestSite:
-    """A site in which there is something of everything."""
+    """A site whose tables all have entries."""
     site = RestSite(request.param)
-    # Not over REST, where policies that heed none would decline.
+    # Not over REST, where policies that ignore announcements would decline.
     wanted = Request("10.0.0.1", "10.0.0.2", 80, size=9000, deadline=0.5)
     site.windows.announce(wanted, time.monotonic())
     site.congestion(Congestion.CNG)
@@ -97,26 +97,26 @@ def full(request: Any) -> RestSite:
         ("/v1/events", Events),
     ],
 )
-def test_rows_are_what_their_models_say(full, path, model: type[Row]):
-    """Answers are not checked when they are given: here they are."""
+def test_rows_match_their_models(full, path, model: type[Row]):
+    """Answers are not validated at run time: here they are."""
     answer = get(full, path)
     may_be_empty = ("ports", "parameters") if path == "/v1/policy" else ()
     assert all(value or not isinstance(value, list) or name in may_be_empty for name, value in answer.items())
     model.model_validate(answer)
 
 
-def test_the_gif_table_is_what_its_model_says(full):
+def test_the_gif_table_matches_its_model(full):
     answer = get(full, "/v1/gif")
     assert bool(answer["gif"]) == (full.windows.engine.policy.name in ("sed", "rsed"))
     Gif.model_validate(answer)
 
 
-def test_the_live_state_is_what_its_model_says(full):
+def test_the_live_state_matches_its_model(full):
     answer = setup.page_state(full.service.view, full.service.announcing, full.streams)
     Live.model_validate(json.loads(reply.encode(answer)))
 
 
-def test_a_port_says_what_its_policy_does(full):
+def test_a_port_has_the_fields_of_its_policy(full):
     (row,) = [row for row in get(full, "/v1/ports")["ports"] if (row["dpid"], row["port"]) == (S2, 1)]
     policy = full.windows.engine.policy.name
     assert row["policy"] == policy
@@ -125,7 +125,7 @@ def test_a_port_says_what_its_policy_does(full):
     assert row["incast"] == (True if policy == "iqm" else None)
 
 
-def test_a_flow_says_what_stands_for_it(full):
+def test_a_flow_has_its_window_and_counters(full):
     rows = get(full, "/v1/flows?limit=1")["flows"]
     row, policy = rows[0], full.windows.engine.policy.name
     assert (row["sport"], row["rtt_s"], row["bytes"], row["rewritten"]) == (KEY.sport, 0.00125, 5000, 7)
@@ -134,7 +134,7 @@ def test_a_flow_says_what_stands_for_it(full):
     assert (row["window_bytes"] is None) == (policy == "droptail")
 
 
-def test_the_smallest_window_on_the_way_counts(site):
+def test_the_smallest_window_of_the_path_counts(site):
     engine = site.windows.engine
     connection = site.flows.get(KEY)
     ports = engine.view()
@@ -173,7 +173,7 @@ def test_a_path(site):
     row = answer["paths"][0]
     assert row["ports"] == [[S1, 2], [S2, 1]]
     assert row["back_ports"] == [[S2, 2], [S1, 1]]
-    assert row["pinned"] is False  # there is one way only
+    assert row["pinned"] is False  # there is a single path
     assert get(RestSite(pins="always"), "/v1/paths")["paths"][0]["pinned"] is True
 
 
@@ -188,7 +188,7 @@ def test_head_is_get_without_the_body(site):
     assert abs(int(head.headers["Content-Length"]) - len(full.body)) < 20
 
 
-def test_answers_are_not_to_be_kept_or_guessed_about(site):
+def test_answers_forbid_caching_and_sniffing(site):
     for path in ("/v1/ports", "/v1/nothing"):
         headers = site.ask(path).headers
         assert headers["Cache-Control"] == "no-store"
@@ -234,7 +234,7 @@ def test_a_page_of_flows(many, query, found, filtered):
     assert answer["total"] == 1200
 
 
-def test_rows_are_made_of_what_is_shown_alone(many, monkeypatch):
+def test_rows_are_made_for_the_page_only(many, monkeypatch):
     made = []
     real = flow_rows.FlowRows.row
     monkeypatch.setattr(flow_rows.FlowRows, "row", lambda self, each: made.append(1) or real(self, each))
@@ -244,8 +244,8 @@ def test_rows_are_made_of_what_is_shown_alone(many, monkeypatch):
         assert len(made) == 3
 
 
-def test_a_long_listing_lets_the_controller_go_on(many, monkeypatch):
-    """Not more than 50 rows, or so many to encode, without a turn for the control loop."""
+def test_a_long_listing_yields_to_the_controller(many, monkeypatch):
+    """At most 50 rows are made or encoded without a turn for the control loop."""
     taken = []
     monkeypatch.setattr(turns.hub, "sleep", taken.append)
     get(many, "/v1/flows?limit=1000")
@@ -295,15 +295,15 @@ def test_filters(site, query, found):
 
 
 @pytest.mark.parametrize("state", list(FlowState))
-def test_every_state_can_be_asked_for(site, state):
+def test_every_state_can_be_selected(site, state):
     assert all(row["state"] == state for row in get(site, f"/v1/flows?state={state}")["flows"])
 
 
-# What is refused
+# Refused requests
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "reason"),
     [
         ("limit=0", "limit: 0 is less than 1"),
         ("limit=1001", "limit: 1001 is more than 1,000"),
@@ -334,9 +334,9 @@ def test_every_state_can_be_asked_for(site, state):
         (f"src={'x' * 4000}", f"src: '{'x' * 60}...' is not"),
     ],
 )
-def test_a_query_that_is_wrong_is_told_why(site, query, said):
+def test_a_wrong_query_is_refused_with_the_reason(site, query, reason):
     detail = problem(site.ask(f"/v1/flows?{query}"), 400)
-    assert said in detail
+    assert reason in detail
     assert len(detail) < 200
 
 
@@ -348,7 +348,7 @@ def test_lists_without_parameters_take_none(site, path):
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "NONSENSE", "get"])
 @pytest.mark.parametrize("path", ["/v1/ports", "/v1/flows", "/openapi.json", "/", "/metrics"])
-def test_what_can_only_be_read(site, path, method):
+def test_writes_to_read_only_paths(site, path, method):
     response = site.ask(path, method)
     assert "can only be read" in problem(response, 405)
     assert response.headers["Allow"] == "GET, HEAD"
@@ -358,19 +358,19 @@ def test_what_can_only_be_read(site, path, method):
     "path", ["/v1", "/v1/", "/v1/port", "/v1/ports/", "/v1/ports/1", "/v1//ports", "/v1/a\nb", "/v1/\xff"]
 )
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_an_unknown_path_names_those_there_are(site, path, method):
+def test_an_unknown_path_lists_the_known_ones(site, path, method):
     detail = problem(site.ask(path, method), 404)
     assert all(resource.path in detail for resource in RESOURCES)
 
 
 @pytest.mark.parametrize("path", ["/v2/ports", "/v1x", "/metric", "/pages"])
-def test_paths_of_others_are_left_to_others(site, path):
+def test_paths_of_other_applications_are_not_handled(site, path):
     response = site.ask(path)
     assert response.status_code == 404
     assert "json" not in response.headers["Content-Type"]
 
 
-def test_another_application_s_routes_stand_beside_ours():
+def test_routes_of_another_application_coexist():
     class Other(ControllerBase):
         @route("other", "/other")
         def other(self, req: Any, **_: Any) -> Any:
@@ -391,7 +391,7 @@ def test_another_application_s_routes_stand_beside_ours():
         lambda: [{"name": b"bytes"}],
     ],
 )
-def test_a_fault_of_ours_is_logged_and_says_nothing_of_it(broken, caplog):
+def test_an_internal_error_is_logged_and_not_shown(broken, caplog):
     site = RestSite()
     site.service.view.links = broken
     detail = problem(site.ask("/v1/links"), 500)
@@ -399,7 +399,7 @@ def test_a_fault_of_ours_is_logged_and_says_nothing_of_it(broken, caplog):
     assert "Traceback" in caplog.text
 
 
-# Who may ask
+# Host names
 
 OWN = ["127.0.0.1:8080", "localhost:8080", "[::1]:8080", "LOCALHOST", "10.0.0.9", None]
 FOREIGN = ["evil.example:8080", "127.0.0.1.evil.example", "[::1", "2130706433:8080", "controller.lab"]
@@ -413,7 +413,7 @@ def test_names_that_are_ours(site, host):
 @pytest.mark.parametrize("host", FOREIGN)
 @pytest.mark.parametrize("path", ["/v1/ports", "/openapi.json", "/v1/events"])
 def test_names_that_are_not(site, host, path):
-    """A page that has borrowed the address for its own name may read nothing."""
+    """A page that uses the address under its own name may read nothing."""
     assert "the controller is not called" in problem(site.ask(path, HTTP_HOST=host), 403)
 
 
@@ -438,7 +438,7 @@ values = st.one_of(
     st.sampled_from(list(FlowState)).map(str),
 )
 queries = st.one_of(
-    # As the server hands it over: what was not escaped comes as Latin-1.
+    # As the server passes it on: unescaped characters arrive as Latin-1.
     st.text(st.characters(max_codepoint=255), max_size=60),
     st.binary(max_size=40).map(quote_from_bytes),
     st.lists(st.tuples(st.one_of(st.sampled_from(NAMES), anything), values), max_size=6).map(
@@ -456,7 +456,7 @@ GARBAGE = RestSite()
 @example(path="/v1/flows", query="port=:1", method="GET")
 @example(path="/v1/flows", query="src=%00", method="GET")
 @example(path="/v1/flows", query=f"src={quote('fe80::1%')}", method="GET")
-def test_garbage_is_refused_and_never_a_fault(path, query, method):
+def test_garbage_is_refused_and_never_a_server_error(path, query, method):
     response = GARBAGE.ask(path.partition("?")[0], method, QUERY_STRING=query)
     assert response.status_code in {200, 400, 403, 404, 405, 411, 415, 503}
     if method != "HEAD" and response.status_code != 200:
@@ -466,8 +466,8 @@ def test_garbage_is_refused_and_never_a_fault(path, query, method):
 # Ten thousand flows
 
 
-def test_a_page_costs_what_it_shows_and_not_what_there_is(monkeypatch):
-    """Filters look at every flow, but rows are made of a page alone: their number is counted, and their time
+def test_the_cost_of_a_page_depends_on_its_size_only(monkeypatch):
+    """Filters check every flow, but rows are made for one page only: their number is counted, and their time
     is measured by ``python -m bench rest``.
     """
     made: list[Any] = []

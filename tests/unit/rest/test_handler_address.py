@@ -1,4 +1,4 @@
-"""Where the REST interface listens, and what is said when it cannot."""
+"""The address on which the REST interface listens, and the error if it cannot."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fairq_ryu.rest import handler
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_the_default_is_this_machine_and_the_user_s_word_goes_before_it(tmp_path):
-    """In a process of its own, because the configuration of Ryu is one for the whole process."""
+def test_the_default_is_this_machine_and_an_option_overrides_it(tmp_path):
+    """In its own process, because Ryu's configuration is global to a process."""
     path = tmp_path / "ryu.conf"
     path.write_text("[DEFAULT]\nwsapi_host = 10.0.0.2\n")
     program = f"""
@@ -48,7 +48,7 @@ for arguments in given:
 
 @pytest.fixture
 def listen_on():
-    """Makes the configuration name an address and a port."""
+    """Sets an address and a port in the configuration."""
 
     def listen_on(host: str, port: int) -> None:
         cfg.CONF.set_override("wsapi_host", host)
@@ -66,7 +66,7 @@ def test_a_port_that_is_free(listen_on):
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_port_that_is_taken(listen_on, shared):
-    """Also by another Ryu, which shares its port with whoever wants it."""
+    """Also by another Ryu, which shares its port (SO_REUSEPORT)."""
     with socket.socket() as other:
         if shared:
             other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -82,7 +82,7 @@ def test_a_port_that_is_taken(listen_on, shared):
 
 
 @pytest.mark.parametrize(
-    ("host", "number", "said"),
+    ("host", "number", "message"),
     [
         ("127.0.0.1", 70000, "there is no port 70000"),
         ("127.0.0.1", -1, "there is no port -1"),
@@ -92,7 +92,7 @@ def test_a_port_that_is_taken(listen_on, shared):
         ("", 6653, "port 6653 is used for OpenFlow"),
     ],
 )
-def test_an_address_that_cannot_be_had(listen_on, host, number, said):
+def test_an_address_that_cannot_be_bound(listen_on, host, number, message):
     listen_on(host, number)
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         handler.check_port()

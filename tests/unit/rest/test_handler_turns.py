@@ -1,4 +1,4 @@
-"""Long answers of the REST interface: pages, and the turns that the rest of the controller gets meanwhile."""
+"""Long answers of the REST interface: pages, and the turns of other greenlets meanwhile."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def get(site: RestSite, path: str) -> Any:
 
 
 def test_long_answers_are_made_one_after_the_other(monkeypatch):
-    """Or each of them would make 50 rows between two turns of the control loop."""
+    """Otherwise each of them would make 50 rows between two turns of the control loop."""
     site = RestSite(flows=300)
     making: list[Any] = []
     real = flow_rows.FlowRows.row
@@ -45,7 +45,7 @@ def test_long_answers_are_made_one_after_the_other(monkeypatch):
     assert sum(one is not other for one, other in pairwise(making)) == 3
 
 
-def test_who_fails_to_make_a_long_answer_leaves_the_next_his_turn():
+def test_an_answer_that_fails_does_not_block_the_next():
     site = RestSite()
     site.service.view.flows = lambda _: 1 / 0
     for _ in range(2):
@@ -53,7 +53,7 @@ def test_who_fails_to_make_a_long_answer_leaves_the_next_his_turn():
     get(site, "/v1/paths")
 
 
-def test_the_live_state_lets_the_controller_go_on(monkeypatch):
+def test_the_live_state_yields_to_the_controller(monkeypatch):
     site = RestSite("sed", flows=200)
     turns: list[float] = []
     monkeypatch.setattr(hub, "sleep", turns.append)
@@ -85,7 +85,7 @@ def test_a_page_of_the_tables(tables, limit, offset):
     assert (answer["total"], answer["limit"], answer["offset"]) == (whole["total"], limit, offset)
 
 
-def test_rows_of_tables_are_made_of_what_is_shown_alone(tables, monkeypatch):
+def test_rows_of_tables_are_made_for_the_page_only(tables, monkeypatch):
     made: list[int] = []
     real = GifTable.rows
 
@@ -105,19 +105,19 @@ def test_rows_of_tables_are_made_of_what_is_shown_alone(tables, monkeypatch):
 def test_a_page_of_announcements():
     site = RestSite("sed")
     for number in range(5):
-        said = {"src": "10.0.0.1", "dst": "10.0.0.2", "sport": 100 + number, "dport": 81, "size": 1}
-        assert site.ask("/v1/announcements", "POST", json.dumps(said).encode()).status_code == 201
+        announcement = {"src": "10.0.0.1", "dst": "10.0.0.2", "sport": 100 + number, "dport": 81, "size": 1}
+        assert site.ask("/v1/announcements", "POST", json.dumps(announcement).encode()).status_code == 201
     answer = get(site, "/v1/announcements?limit=2&offset=1")
     assert [row["id"] for row in answer["announcements"]] == [2, 3]
     assert (answer["total"], answer["limit"], answer["offset"]) == (5, 2, 1)
-    site.service.announcing.announcements = None  # one is found without a list of all
+    site.service.announcing.announcements = None  # a single one is found without a list of all
     assert get(site, "/v1/announcements/4")["sport"] == 103
 
 
 # Hosts and links
 
 
-def test_hosts_and_links_are_worked_out_when_they_change(monkeypatch):
+def test_hosts_and_links_are_computed_only_after_changes(monkeypatch):
     site = RestSite()
     made: list[int] = []
     real = views.with_hosts

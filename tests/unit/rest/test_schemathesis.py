@@ -1,4 +1,6 @@
-"""Requests made out of the OpenAPI document, and the answers checked against it, over a real connection."""
+"""Requests generated from the OpenAPI document, and the answers checked against it, over a real
+connection.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ SECONDS = 8
 
 
 @pytest.mark.timeout(110)
-def test_what_the_document_says_holds(tmp_path):
+def test_answers_conform_to_the_openapi_document(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     program = [sys.executable, "-W", "ignore", "-m", "tests.support.restsite", "0"]
     log = tmp_path / "log"

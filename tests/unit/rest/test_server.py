@@ -1,4 +1,4 @@
-"""The web server itself, on 127.0.0.1: the short way, streams, limits; in a process of its own."""
+"""The web server itself, on 127.0.0.1: the fast path, streams, limits; in its own process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def address() -> Iterator[tuple[str, int]]:
 
 
 def described(address: tuple[str, int], request: bytes, seconds: float = 3.0) -> bytes:
-    """All that comes back until the server closes, or for a moment after the last of it."""
+    """All received bytes until the server closes the connection or pauses."""
     with socket.create_connection(address, seconds) as connection:
         connection.sendall(request)
         found = b""
@@ -68,11 +68,11 @@ def head(*lines: str, path: str = "/v1/ports") -> bytes:
 HOST = "Host: 127.0.0.1"
 
 
-# The short way
+# The fast path
 
 
-def test_the_short_way_says_what_the_usual_one_does(address):
-    """A header that it does not know sends a request the usual way."""
+def test_the_fast_path_gives_the_same_answer(address):
+    """An unknown header sends a request the usual way."""
     short, usual = described(address, head(HOST)), described(address, head(HOST, "X-Other: 1"))
     parts = [answer.partition(b"\r\n\r\n") for answer in (short, usual)]
     found = [{line.split(b":")[0].lower() for line in lines.split(b"\r\n")[1:]} for lines, _, _ in parts]
@@ -81,7 +81,7 @@ def test_the_short_way_says_what_the_usual_one_does(address):
     assert [list(row) for row in rows[0]] == [list(row) for row in rows[1]]
 
 
-def test_one_connection_answers_again_and_again(address):
+def test_one_connection_serves_several_requests(address):
     connection = http.client.HTTPConnection(*address, timeout=5)
     for path in ("/v1/ports", "/v1/ports", "/v1/links", "/v1/ports", "/v1/nothing", "/v1/ports"):
         connection.request("GET", path)
@@ -90,7 +90,7 @@ def test_one_connection_answers_again_and_again(address):
     connection.close()
 
 
-def test_requests_that_come_together_and_in_pieces(address):
+def test_pipelined_and_split_requests(address):
     whole = head(HOST)
     answers = described(address, whole * 5)
     assert answers.count(b"HTTP/1.1 200 OK") == 5
@@ -132,7 +132,7 @@ def test_requests_that_come_together_and_in_pieces(address):
     ],
 )
 def test_requests_of_all_sorts(address, request_, status, detail):
-    """What HTTP itself does not allow, too, is answered with a problem document."""
+    """Violations of HTTP itself are answered with a problem document, too."""
     answer = described(address, request_)
     if answer or status != 400 or detail:
         lines, _, body = answer.partition(b"\r\n\r\n")
@@ -155,14 +155,14 @@ def test_head_gets_no_body_of_a_problem_of_http(address):
 
 @pytest.mark.parametrize("more", ["Content-Length: 99999999999", "Transfer-Encoding: chunked"])
 @pytest.mark.parametrize("token", ["", f"Authorization: Bearer {TOKEN}"])
-def test_a_body_that_nobody_wants_is_not_read(address, more, token):
+def test_an_unexpected_body_is_not_read(address, more, token):
     lines = ["POST /v1/announcements HTTP/1.1", HOST, "Content-Type: application/json", more]
     request = "\r\n".join([*lines, *([token] if token else []), "", ""]).encode()
     with socket.create_connection(address, 3) as connection:
         connection.sendall(request)
         found = b""
         with contextlib.suppress(ConnectionResetError):
-            while data := connection.recv(1 << 16):  # until it is closed, and not until a timeout
+            while data := connection.recv(1 << 16):  # until it is closed, not until a timeout
                 found += data
     assert found.split(b" ")[1] in ({b"411", b"413"} if token else {b"401"})
     assert b"Connection: close" in found
@@ -183,7 +183,7 @@ def test_a_body_that_nobody_wants_is_not_read(address, more, token):
         ([HOST, " folded"], False),
     ],
 )
-def test_which_requests_may_go_the_short_way(lines, fits):
+def test_requests_that_may_take_the_fast_path(lines, fits):
     from fairq_ryu.rest.guard import RequestGuard
 
     short = FastPath("/v1/ports", CachedReply(lambda: b"{}"), RequestGuard().is_own)
@@ -191,10 +191,10 @@ def test_which_requests_may_go_the_short_way(lines, fits):
         assert short.fits(head(*lines)[:-4]) is fits
 
 
-# One answer for many
+# Shared answers
 
 
-def test_an_answer_is_made_once_for_all_who_ask_within_a_moment():
+def test_an_answer_is_made_once_for_simultaneous_requests():
     now, made = [0.0], []
 
     def make() -> bytes:
@@ -210,7 +210,7 @@ def test_an_answer_is_made_once_for_all_who_ask_within_a_moment():
     assert len(made) == 2
 
 
-def test_what_takes_long_is_made_less_often():
+def test_slow_answers_are_made_less_often():
     now, made, takes = [0.0], [], [0.0]
 
     def make() -> bytes:
@@ -230,7 +230,7 @@ def test_what_takes_long_is_made_less_often():
         assert len(made) == 2
 
 
-def test_an_answer_that_cannot_be_made_is_tried_again():
+def test_an_answer_that_failed_is_made_again():
     found: list[Any] = [ValueError("no"), b"yes"]
 
     def make() -> bytes:
@@ -291,7 +291,7 @@ def read(address):
 
 
 def settle(address) -> None:
-    """Until the server has noticed that all readers have gone."""
+    """Wait until the server has noticed that all readers have disconnected."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         probes = [Reader(address, "/v1/events") for _ in range(STREAMS)]
@@ -319,7 +319,7 @@ def test_events_of_one_kind(read):
     assert {frame["event"] for frame in frames} == {"loss"}
 
 
-def test_who_comes_back_gets_what_he_has_missed(read):
+def test_a_reconnected_reader_gets_the_missed_events(read):
     first = read("/v1/events?since=0").frames(4)
     assert first[0]["id"] == "1"
     again = read("/v1/events", **{"Last-Event-ID": first[1]["id"]}).frames(2)
@@ -328,7 +328,7 @@ def test_who_comes_back_gets_what_he_has_missed(read):
     assert of_another_life[0]["id"] == "1"
 
 
-def test_the_state_again_and_again(read):
+def test_the_state_is_sent_periodically(read):
     frames = read("/v1/live").frames(8)
     states = [json.loads(frame["data"]) for frame in frames if frame["event"] == "state"]
     assert len(states) >= 2 and {"event"} == {frame["event"] for frame in frames} - {"state"}
@@ -340,7 +340,7 @@ def test_the_state_again_and_again(read):
             EventRow.model_validate(json.loads(frame["data"]))
 
 
-def test_there_are_only_so_many_streams(address, read):
+def test_the_number_of_streams_is_limited(address, read):
     readers = [read("/v1/live" if number % 2 else "/v1/events") for number in range(STREAMS)]
     assert {reader.status for reader in readers} == {200}
     refused = read("/v1/live")
@@ -355,7 +355,7 @@ def test_there_are_only_so_many_streams(address, read):
         time.sleep(0.05)
 
 
-def test_a_reader_that_takes_nothing_in_holds_nobody_up(address, read):
+def test_a_reader_that_does_not_read_delays_no_other(address, read):
     with socket.socket() as lazy:
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         lazy.connect(address)
@@ -385,7 +385,7 @@ def test_many_at_once(address):
     assert counts == [50] * 10
 
 
-def test_readers_can_be_told_apart_from_silence(address):
+def test_the_headers_of_a_stream_are_sent_at_once(address):
     """The headers come at once, before anything happens."""
     with socket.create_connection(address, 3) as connection:
         connection.sendall(head(HOST, "Accept: text/event-stream", path="/v1/events?kind=policy"))

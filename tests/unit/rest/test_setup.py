@@ -16,11 +16,11 @@ def shown(agent: AgentLink, peaks: Peaks, now: float) -> int:
     return peaks.put({"ports": [row]}, now)["ports"][0]["peak_bytes"]
 
 
-def test_the_live_state_has_the_longest_queue_since_the_state_before():
+def test_the_live_state_has_the_longest_queue_since_the_previous_state():
     agent = agent_link()
     peaks = Peaks({5: agent})
     read(agent, 900, 50)
-    assert shown(agent, peaks, 10.0) == 50  # nobody has looked before: who knows when the 900 was
+    assert shown(agent, peaks, 10.0) == 50  # there was no state before: the time of the 900 is unknown
     read(agent, 70, 300, 60)
     assert shown(agent, peaks, 10.5) == 300
     read(agent, 40)
@@ -31,7 +31,7 @@ def test_the_live_state_has_the_longest_queue_since_the_state_before():
     assert agent.take_peak(1) == 0
 
 
-def test_what_no_agent_tells_stays_unknown():
+def test_peaks_without_an_agent_stay_unknown():
     row = {"dpid": f"{7:016x}", "port": 1, "peak_bytes": None}
     assert Peaks({}).put({"ports": [row]}, 1.0) == {"ports": [row]}
     assert row["peak_bytes"] is None

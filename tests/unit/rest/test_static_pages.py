@@ -1,4 +1,4 @@
-"""The files of the live page: what is served of a directory, and how."""
+"""The files of the live page: which files of a directory are served, and how."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def site(tmp_path):
         ("/page/page.css", "text/css; charset=utf-8"),
     ],
 )
-def test_what_is_served(site, path, kind):
+def test_files_that_are_served(site, path, kind):
     answer = site.ask(path)
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, kind)
     assert answer.headers["Content-Security-Policy"].startswith("default-src 'self'; ")
@@ -54,7 +54,7 @@ def test_what_is_served(site, path, kind):
         *("deeper/inside.js", "../view.py", "/etc/passwd", "page.js/", "PAGE.JS", "page.js\0", "x" * 5000),
     ],
 )
-def test_what_is_not(site, name):
+def test_files_that_are_not_served(site, name):
     answer = site.ask(f"/page/{name}")
     assert answer.status_code == 404
     assert answer.headers["Content-Type"] == "application/problem+json"
@@ -64,9 +64,9 @@ def test_each_file_has_its_own_tag(site):
     assert site.ask("/page/page.js").headers["ETag"] != site.ask("/page/page.css").headers["ETag"]
 
 
-def test_without_a_page_there_is_none(tmp_path):
+def test_a_missing_directory_has_no_files(tmp_path):
     assert Pages(tmp_path / "nowhere").names == []
 
 
-def test_the_page_of_the_package_is_where_it_is_looked_for():
+def test_the_page_is_in_the_package():
     assert DIRECTORY.parent.name == "fairq_ryu" and DIRECTORY.name == "page"

@@ -1,4 +1,4 @@
-"""Streams of events without a server: what is put in, what is thrown away."""
+"""Streams of events without a server: which events are queued, and which are discarded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_reader_that_does_not_keep_up_is_ended():
     assert list(slow) == []
 
 
-def test_a_reader_is_not_kept_more_than_so_many_bytes():
+def test_the_bytes_queued_for_a_reader_are_limited():
     hub = Streams()
     slow = hub.events(None, None, {}).stream
     for _ in range(3):
@@ -45,7 +45,7 @@ def test_a_reader_is_not_kept_more_than_so_many_bytes():
     assert len(hub) == 0
 
 
-def test_a_frame_larger_than_that_comes_through_to_who_waits_for_it():
+def test_a_frame_larger_than_the_limit_reaches_a_waiting_reader():
     hub = Streams()
     stream = hub.events(None, None, {}).stream
     take(stream, 1)
@@ -53,7 +53,7 @@ def test_a_frame_larger_than_that_comes_through_to_who_waits_for_it():
     assert len(hub) == 1
 
 
-def test_places_are_given_back():
+def test_closed_streams_free_their_places():
     hub = Streams(limit=2)
     first, _ = (hub.events(None, None, {}).stream for _ in range(2))
     with pytest.raises(Refused, match="2 streams already"):
@@ -64,14 +64,14 @@ def test_places_are_given_back():
     assert len(hub) == 2
 
 
-def test_a_head_takes_no_place():
+def test_a_head_request_takes_no_place():
     hub = Streams(limit=1)
     for _ in range(3):
         assert list(hub.events(None, None, {"REQUEST_METHOD": "HEAD"}).stream) == []
     assert len(hub) == 0
 
 
-def test_nobody_listens_and_nothing_is_made(monkeypatch):
+def test_without_readers_no_state_is_made(monkeypatch):
     made = []
     hub = Streams(state=lambda: made.append(1) or {})
     hub.add(Occurrence(Kind.LOSS, "x"))
@@ -106,7 +106,7 @@ def test_a_state_that_cannot_be_made_ends_the_streams(caplog):
 
 
 class Silent:
-    """A connection whose reader says nothing, and goes when the test says so."""
+    """A connection whose reader sends nothing, and disconnects when the test orders it."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -126,7 +126,7 @@ class Silent:
         return b""
 
 
-def test_a_silent_reader_stays_and_one_that_goes_does_not():
+def test_a_silent_reader_is_kept_and_a_disconnected_one_is_removed():
     hub, connection = Streams(), Silent()
     hub.events(None, None, {"eventlet.input": connection})
     streams.hub.sleep(0.05)

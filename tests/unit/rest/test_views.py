@@ -51,7 +51,7 @@ def test_the_first_address_of_a_host_is_of_ipv4():
 
 
 def test_both_ends_of_a_connection_are_learnt_from_copies_of_their_syns():
-    """The receiver's first frame was one of IPv6: it was shown by that address for ever."""
+    """The receiver's first frame used IPv6: without this, it would be shown by that address for ever."""
     site = Site()
     site.fabric.hosts.seen(CLIENT_MAC, PortKey(1, 1), "fe80::a")
     site.fabric.hosts.seen(SERVER_MAC, PortKey(1, 2), "fe80::b")

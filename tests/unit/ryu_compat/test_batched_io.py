@@ -1,4 +1,6 @@
-"""A connection to a switch: what waits goes out together, nobody waits for it, and it ends by itself."""
+"""A connection to a switch: queued messages are sent together, no sender is blocked, and the connection ends
+by itself.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def _empty(monkeypatch):
 
 
 class Sink(targets.Script):
-    """A socket that remembers what was written, a piece a write, and how it was shut."""
+    """A socket that records each write, and how it was shut down."""
 
     def __init__(self, *pieces: bytes) -> None:
         super().__init__(pieces)
@@ -40,7 +42,7 @@ class Sink(targets.Script):
         self.closed = True
 
 
-def test_all_that_waits_is_taken_as_one():
+def test_all_queued_messages_are_sent_at_once():
     queue = SendQueue()
     for part in (b"one", b"two", b"three"):
         queue.put(part, False)
@@ -50,7 +52,7 @@ def test_all_that_waits_is_taken_as_one():
     assert (queue.bytes, len(queue)) == (0, 0)
 
 
-def test_nothing_follows_what_ends_the_connection():
+def test_nothing_is_sent_after_the_last_message():
     queue = SendQueue()
     for part, last in ((b"one", False), (b"last", True), (b"never", False)):
         queue.put(part, last)
@@ -63,7 +65,7 @@ def test_a_connection_sends_every_byte_in_order_and_few_times():
     sender = hub.spawn(switch._send_loop)
     for number in range(100):
         assert switch.send(number.to_bytes(4))
-        assert not sink.pieces_out  # nobody else had a turn in between
+        assert not sink.pieces_out  # no other greenlet ran in between
     hub.sleep(0)
     assert b"".join(sink.pieces_out) == b"".join(number.to_bytes(4) for number in range(100))
     assert len(sink.pieces_out) == 1
@@ -74,7 +76,7 @@ def test_a_connection_sends_every_byte_in_order_and_few_times():
 
 @pytest.mark.parametrize(("bound", "value"), [("MAX_UNSENT_BYTES", 1000), ("MAX_UNSENT", 10)])
 def test_a_peer_that_does_not_read_costs_its_own_connection(monkeypatch, peer_warnings, bound, value):
-    """Nobody waits for it: there is no other greenlet here that could let a sender go on."""
+    """No sender waits for it: there is no other greenlet here that could wake it."""
     monkeypatch.setattr(batched_io, bound, value)
     sink = Sink()
     switch = SwitchConnection(sink, ("test", 1))
@@ -90,7 +92,7 @@ def test_a_peer_that_does_not_read_costs_its_own_connection(monkeypatch, peer_wa
     assert len(peer_warnings) == 1
 
 
-def test_a_peer_that_takes_nothing_in_for_long(peer_warnings):
+def test_a_peer_that_does_not_read_for_long(peer_warnings):
     class Stuck(Sink):
         def sendall(self, data: bytes) -> None:
             raise TimeoutError
@@ -105,7 +107,7 @@ def test_a_peer_that_takes_nothing_in_for_long(peer_warnings):
 
 
 class Brick:
-    """Ryu's handshake, as much of it as makes a connection come to its end."""
+    """The part of Ryu's handshake that ends a connection."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -130,7 +132,7 @@ def receive(
     return sink, switch, brick
 
 
-def test_pieces_and_heaps_are_the_same_to_it(peer_warnings):
+def test_split_and_joined_messages_are_decoded_alike(peer_warnings):
     barrier = messages.message(ofp.OFPT_BARRIER_REPLY)
     stream = barrier * 3 + messages.from_switch()["packet-in-syn"]
     expected = ["EventOFPBarrierReply"] * 3 + ["EventOFPPacketIn"]
@@ -142,8 +144,8 @@ def test_pieces_and_heaps_are_the_same_to_it(peer_warnings):
     assert peer_warnings == []
 
 
-def test_a_peer_that_floods_does_not_have_the_controller_for_itself(monkeypatch):
-    """However much has come, and in however many reads."""
+def test_a_peer_that_floods_does_not_starve_the_controller(monkeypatch):
+    """For any amount of data, in any number of reads."""
     turns: list[int] = []
     clock = SimpleNamespace(now=0.0)
 
@@ -161,7 +163,7 @@ def test_a_peer_that_floods_does_not_have_the_controller_for_itself(monkeypatch)
     assert len(turns) > 2 * heap
 
 
-def test_what_is_malformed_is_one_line_with_peer_and_switch(peer_warnings):
+def test_a_malformed_message_is_one_line_with_peer_and_switch(peer_warnings):
     sink, switch, brick = receive(
         messages.message(ofp.OFPT_BARRIER_REPLY) + b"\4\25\0\7\0\0\0\0" * 5, state=MAIN_DISPATCHER
     )
@@ -175,7 +177,7 @@ def test_what_is_malformed_is_one_line_with_peer_and_switch(peer_warnings):
     assert str(switch) == "test:1 (switch 000000000000f022)"
 
 
-def test_what_ryu_cannot_decode_is_one_line_too(peer_warnings):
+def test_a_message_that_ryu_cannot_decode_is_one_line_too(peer_warnings):
     data = messages.message(
         ofp.OFPT_PACKET_IN, bytes(16) + struct.pack("!HHIB3x", 1, 9, 0x80000001, 1) + bytes(10)
     )
@@ -188,7 +190,7 @@ def test_what_ryu_cannot_decode_is_one_line_too(peer_warnings):
 
 
 class Clock:
-    """Time that goes by with every piece that is received."""
+    """A clock that advances with every received piece."""
 
     def __init__(self, monkeypatch: Any, step: float) -> None:
         self.now = 100.0
@@ -214,8 +216,8 @@ class Slow(Sink):
 
 
 @pytest.mark.parametrize("piece", [None, messages.message(ofp.OFPT_ECHO_REQUEST)])
-def test_a_handshake_has_an_end(monkeypatch, peer_warnings, piece):
-    """Whether the peer is silent or talks of other things."""
+def test_a_handshake_has_a_time_limit(monkeypatch, peer_warnings, piece):
+    """Whether the peer is silent or sends other messages."""
     clock = Clock(monkeypatch, 5.0)
     switch = SwitchConnection(Slow(clock.pieces(*[piece] * 9)), ("test", 1))
     switch.ofp_brick = Brick()
@@ -224,8 +226,8 @@ def test_a_handshake_has_an_end(monkeypatch, peer_warnings, piece):
     assert clock.now == 115
 
 
-def test_half_a_message_has_an_end(monkeypatch, peer_warnings):
-    """However busily the rest of it comes, a byte at a time."""
+def test_half_a_message_has_a_time_limit(monkeypatch, peer_warnings):
+    """Even if the rest arrives steadily, a byte at a time."""
     clock = Clock(monkeypatch, 1.0)
     echo = messages.message(ofp.OFPT_ECHO_REQUEST, bytes(1000))
     parts = [echo, echo, *(echo[at : at + 1] for at in range(50))]
@@ -245,7 +247,7 @@ def test_a_connected_switch_may_be_silent(monkeypatch, peer_warnings):
     assert peer_warnings == []
 
 
-def test_echoes_are_not_kept_for_who_does_not_read(monkeypatch):
+def test_echo_replies_are_not_queued_for_a_peer_that_does_not_read(monkeypatch):
     monkeypatch.setattr(batched_io, "_MAX_UNSENT_ECHOES", 5)
     target = targets.ControllerTarget()
     sock = Sink(messages.handshake() + messages.message(ofp.OFPT_ECHO_REQUEST) * 100)
@@ -270,7 +272,7 @@ def test_echoes_are_not_kept_for_who_does_not_read(monkeypatch):
         (messages.from_switch()["hello-1.0"], "it does not offer OpenFlow 1.3"),
     ],
 )
-def test_a_handshake_goes_one_way(peer_warnings, stream, reason):
+def test_handshake_messages_in_the_wrong_direction(peer_warnings, stream, reason):
     target = targets.ControllerTarget()
     assert reason in target_line(target, stream)
 

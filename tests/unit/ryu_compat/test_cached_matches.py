@@ -1,4 +1,4 @@
-"""Short matches are read as Ryu reads them, and each message has its own."""
+"""Short matches are decoded as by Ryu, and each message has its own object."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def packed(fields):
 
 @pytest.mark.parametrize("fields", MATCHES)
 @pytest.mark.parametrize("before", [b"", b"x" * 24])
-def test_a_match_is_what_ryu_would_have_read(fields, before):
+def test_a_match_equals_the_one_of_ryu(fields, before):
     data = before + packed(fields) + b"behind"
     for _ in range(2):
         found, plain = OFPMatch.parser(data, len(before)), cached_matches._plain(data, len(before))
@@ -47,7 +47,7 @@ def test_each_message_has_its_own():
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\1", b"\0\1\0", struct.pack("!HH", 1, 12) + b"\x80\0\0\4"])
-def test_what_is_cut_short_fails_as_before(data):
+def test_a_truncated_match_fails_as_in_ryu(data):
     def outcome(parser):
         try:
             return parser(data, 0)

@@ -1,4 +1,4 @@
-"""How Ryu reads experimenter multipart replies, with fairq_ryu's mending."""
+"""How Ryu decodes experimenter multipart replies, with the patch of fairq_ryu."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Discovery frames go on and on, whatever the moment at which bridges connect and whatever the clock says."""
+"""Discovery frames are sent periodically, whenever bridges connect and whatever the clock shows."""
 
 import subprocess
 import sys
 
 import pytest
 
-# In a process of its own: the service runs in green threads and changes Ryu's settings.
+# In its own process: the service runs in green threads and changes Ryu's settings.
 PROGRAM = """
 import sys, time
 from types import SimpleNamespace
@@ -47,7 +47,7 @@ print(len(sent) - before)
 
 
 @pytest.mark.parametrize("trouble", ["all ports new at once", "clock"])
-def test_frames_are_sent_again_and_again(trouble):
+def test_discovery_frames_are_sent_periodically(trouble):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, trouble], capture_output=True, text=True, timeout=60
     )

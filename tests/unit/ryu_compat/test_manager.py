@@ -22,15 +22,15 @@ def remedy(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("form", [("--config-file", "{}"), ("--config-file={}",)])
-def test_a_config_file_that_is_not_there(tmp_path, form):
+def test_a_missing_config_file(tmp_path, form):
     file = tmp_path / "fairq.conf"
-    said = remedy(*(word.format(file) for word in form), APP)
-    assert f"there is no file {file}" in said and f"touch {file}" in said
+    shown = remedy(*(argument.format(file) for argument in form), APP)
+    assert f"there is no file {file}" in shown and f"touch {file}" in shown
     file.touch()
-    manager.check([*(word.format(file) for word in form), APP])
+    manager.check([*(argument.format(file) for argument in form), APP])
 
 
-def test_every_config_file_is_looked_at(tmp_path):
+def test_every_config_file_is_checked(tmp_path):
     (tmp_path / "a").touch()
     assert f"no file {tmp_path}/b" in remedy("--config-file", f"{tmp_path}/a", f"--config-file={tmp_path}/b")
 
@@ -42,7 +42,7 @@ def test_a_config_file_that_cannot_be_read(tmp_path):
     assert "line 1 is before the first [section]" in remedy("--config-file", str(file), APP)
 
 
-def test_the_form_of_a_file_is_not_ours_to_judge_where_no_application_of_ours_is_named(tmp_path):
+def test_config_files_are_not_checked_for_other_applications(tmp_path):
     file = tmp_path / "a.conf"
     file.write_text("[DEFAULT]\napp = a\napp = b\n")  # oslo.config has options that may come twice
     manager.check(["--config-file", str(file), "ryu.app.simple_switch_13"])
@@ -58,19 +58,19 @@ def test_the_form_of_a_file_is_not_ours_to_judge_where_no_application_of_ours_is
         ("fairq_ryu.apps.xyz", "there are fairq_ryu.apps.{"),
     ],
 )
-def test_an_application_that_is_not_there(wrong, meant):
-    said = remedy(wrong)
-    assert f"there is no application {wrong}" in said and meant in said
+def test_a_missing_application(wrong, meant):
+    shown = remedy(wrong)
+    assert f"there is no application {wrong}" in shown and meant in shown
 
 
 @pytest.mark.parametrize("app", ["fairq", "droptail", "fixed", "iqm", "sed", "rsed", "policy", "controller"])
-def test_those_that_are_there(app):
+def test_existing_applications(app):
     manager.check([f"fairq_ryu.apps.{app}", "ryu.app.simple_switch_13", "--verbose"])
 
 
 @pytest.fixture
 def ryu(monkeypatch):
-    """Ryu's own main, which raises what a test says; and the applications that it was given."""
+    """Ryu's own main, which raises the error of the test; and the applications that it was given."""
     conf = types.SimpleNamespace(app=[], app_lists=[])
     raised: list[BaseException] = []
 
@@ -86,26 +86,26 @@ def ryu(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "shown"),
     [
         (cfg.ConfigFilesNotFoundError(["/a/b"]), "Failed to find some config files: /a/b."),
         (PermissionError(13, "Permission denied", "/a/b"), "Permission denied: '/a/b'."),
         (ModuleNotFoundError("No module named 'fairq'", name="fairq"), "did you mean fairq_ryu.apps.fairq?"),
     ],
 )
-def test_what_ryu_finds_wrong_is_one_line(ryu, capsys, error, said):
+def test_an_error_of_ryu_is_one_line(ryu, capsys, error, shown):
     conf, raised = ryu
     conf.app = ["fairq"]
     raised.append(error)
     assert manager.main() == 2
     out = capsys.readouterr()
-    assert said in out.err and out.err.count("\n") == 1 and not out.out
+    assert shown in out.err and out.err.count("\n") == 1 and not out.out
 
 
 @pytest.mark.parametrize(
     "error", [ModuleNotFoundError("No module named 'scipy'", name="scipy"), OSError("no file is named")]
 )
-def test_what_is_not_the_users_mistake_keeps_its_traceback(ryu, error):
+def test_an_internal_error_keeps_its_traceback(ryu, error):
     conf, raised = ryu
     conf.app = ["their.app"]
     raised.append(error)
@@ -113,9 +113,9 @@ def test_what_is_not_the_users_mistake_keeps_its_traceback(ryu, error):
         manager.main()
 
 
-def test_ryu_does_the_rest(ryu):
+def test_ryu_gets_the_remaining_arguments(ryu):
     assert manager.main() == 0
 
 
-def test_it_is_installed_in_the_place_of_ryus():
+def test_our_ryu_manager_replaces_the_one_of_ryu():
     assert '"ryu-manager = fairq_ryu.ryu_compat.manager:main"' in (ROOT / "setup.py").read_text()

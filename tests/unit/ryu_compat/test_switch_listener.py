@@ -16,7 +16,7 @@ from fairq_ryu.ryu_compat.switch_listener import ConnectionRegistry, Refused, ho
 
 
 class Switch:
-    """As much of a connection as the registry uses."""
+    """The part of a connection that the registry uses."""
 
     def __init__(self, number: int, alive: bool = True, registry: ConnectionRegistry | None = None) -> None:
         self.address = ("10.0.0.1", number)
@@ -30,13 +30,13 @@ class Switch:
     def end(self, reason: str) -> None:
         self.reasons.append(reason)
         self.ended = True
-        if self.registry is not None:  # as when its greenlet has come to its end
+        if self.registry is not None:  # as when its greenlet has ended
             self.registry.by_dpid = {
                 dpid: each for dpid, each in self.registry.by_dpid.items() if each is not self
             }
 
 
-def test_a_newcomer_does_not_displace_a_switch_that_answers(peer_warnings):
+def test_a_new_connection_does_not_replace_a_switch_that_answers(peer_warnings):
     registry = ConnectionRegistry()
     present, newcomer = Switch(1), Switch(2)
     registry.claim(present, 7)
@@ -49,7 +49,7 @@ def test_a_newcomer_does_not_displace_a_switch_that_answers(peer_warnings):
     assert present.reasons == []
 
 
-def test_a_switch_that_has_gone_without_a_word_makes_room(peer_warnings):
+def test_a_switch_that_does_not_answer_is_replaced(peer_warnings):
     registry = ConnectionRegistry()
     gone, anew = Switch(1, alive=False, registry=registry), Switch(2)
     registry.claim(gone, 7)
@@ -58,16 +58,16 @@ def test_a_switch_that_has_gone_without_a_word_makes_room(peer_warnings):
     assert registry.by_dpid == {7: anew}
 
 
-def test_the_former_connection_is_over_before_the_next_begins(monkeypatch, peer_warnings):
+def test_the_former_connection_ends_before_the_next_begins(monkeypatch, peer_warnings):
     monkeypatch.setattr(switch_listener, "ANSWER_TIME", 0.05)
     registry = ConnectionRegistry()
-    stuck = Switch(1, alive=False)  # it ends, and does not come to its end
+    stuck = Switch(1, alive=False)  # it is closed, but its greenlet does not end
     registry.claim(stuck, 7)
     with pytest.raises(Refused, match="is not closed yet"):
         registry.claim(Switch(2), 7)
 
 
-def test_the_same_connection_may_say_who_it_is_again():
+def test_the_same_connection_may_report_its_dpid_again():
     registry, switch = ConnectionRegistry(), Switch(1)
     registry.claim(switch, 7)
     registry.claim(switch, 7)
@@ -84,7 +84,7 @@ def enter(registry: ConnectionRegistry, host: str, number: int) -> Any:
     return switch
 
 
-def test_the_oldest_of_an_address_makes_room(monkeypatch, peer_warnings):
+def test_the_oldest_handshake_of_an_address_is_closed(monkeypatch, peer_warnings):
     monkeypatch.setattr(switch_listener, "MAX_PENDING_PER_HOST", 3)
     registry = ConnectionRegistry()
     other = enter(registry, "10.0.0.9", 1)
@@ -95,7 +95,7 @@ def test_the_oldest_of_an_address_makes_room(monkeypatch, peer_warnings):
     assert not any(each.reasons for each in [other, *rest])
 
 
-def test_the_oldest_of_all_makes_room(monkeypatch, peer_warnings):
+def test_the_oldest_handshake_of_all_is_closed(monkeypatch, peer_warnings):
     monkeypatch.setattr(switch_listener, "MAX_PENDING", 3)
     registry = ConnectionRegistry()
     first, *rest = [enter(registry, f"10.0.0.{number}", number) for number in range(4)]
@@ -113,7 +113,7 @@ def test_the_number_of_connections_is_limited(peer_warnings):
 
 
 def test_accept_may_fail(monkeypatch, peer_warnings):
-    """Without a file descriptor left, Ryu's own server ends for good."""
+    """Without a free file descriptor, Ryu's own server ends for good."""
     monkeypatch.setattr(switch_listener, "_ACCEPT_RETRY", 0)
     served: list[Any] = []
     server = switch_listener.make_server(lambda sock, address: served.append(address))(("127.0.0.1", 0))
@@ -146,7 +146,7 @@ def test_peers_are_shown_as_host_and_port():
     assert peer_of("") == host_of("") == "local"
 
 
-def test_a_peer_that_hammers_gets_few_lines(caplog):
+def test_a_peer_that_reconnects_often_gets_few_log_lines(caplog):
     now = [0.0]
     caplog.set_level(logging.WARNING)
     limited = RateLimitedLog(logging.getLogger("test"), lambda: now[0])
@@ -167,7 +167,7 @@ def test_a_peer_that_hammers_gets_few_lines(caplog):
     assert caplog.messages == ["995 more such lines were suppressed", "later"]
 
 
-def test_many_peers_that_hammer_get_few_lines_together(caplog):
+def test_many_peers_that_reconnect_often_get_few_log_lines_together(caplog):
     caplog.set_level(logging.WARNING)
     limited = RateLimitedLog(logging.getLogger("test"), lambda: 0.0)
     for number in range(1000):

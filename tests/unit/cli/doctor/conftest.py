@@ -1,4 +1,4 @@
-"""Fixtures of the tests of checks."""
+"""Fixtures of the tests of doctor's checks."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from fairq_ryu.cli.doctor.commands import Output
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> dict[str, Output]:
-    """The only commands there are, by their first word, with what they give."""
+    """The only existing commands, by their first word, with their output."""
     known: dict[str, Output] = {}
 
     def run(command: Sequence[str], timeout: float = 10.0) -> Output:

@@ -13,7 +13,7 @@ from fairq_ryu.cli.doctor.check import Check, Status
 REPOSITORY = Path(checklist.__file__).resolve().parents[3]
 
 
-def test_a_check_that_breaks_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_raises_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> Check:
         raise PermissionError("no")
 
@@ -60,7 +60,7 @@ def test_without_rich(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     ]
 
 
-def test_needs_the_standard_library_only() -> None:
+def test_doctor_imports_the_standard_library_only() -> None:
     code = "import sys; sys.path.insert(0, sys.argv[1]); import fairq_ryu.cli.doctor.checklist"
     # -S: no site-packages at all.
     subprocess.run([sys.executable, "-I", "-S", "-c", code, str(REPOSITORY)], check=True)

@@ -68,7 +68,7 @@ def test_tracepoints_found_in_either_byte_order(
 
 def test_tracepoint_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "vmlinux"
-    # A longer name must not pass for the one that is looked for.
+    # A longer name must not match the wanted one.
     path.write_bytes(
         btf("btf_trace_qdisc_dequeue", "btf_trace_qdisc_enqueue_more", "my_btf_trace_qdisc_enqueue")
     )

@@ -1,4 +1,4 @@
-"""What judges captured ACKs, and the frames of the flood, whose bytes are made here as the kernel makes
+"""The checks of captured ACKs, and the frames of the flood; the bytes are built here as the kernel builds
 them.
 """
 
@@ -20,7 +20,7 @@ def ack(at, number, flow=FLOW, sound=True):
     return acks.Segment(at, flow, number, sound)
 
 
-def test_acks_that_the_receiver_has_sent_are_honest():
+def test_acks_that_the_receiver_has_sent_are_accepted():
     sent = [ack(10, 100), ack(20, 300), ack(30, 200)]
     arrived = [ack(15, 100), ack(25, 300), ack(26, 300), ack(35, 250)]
     assert acks.check([sent], [arrived]) == acks.Findings(4, 0, 0)
@@ -51,8 +51,8 @@ def test_hosts_are_merged_by_time():
     assert acks.check(sent, arrived) == acks.Findings(4, 1, 0)
 
 
-def test_what_stands_in_a_ring_the_other_way_round_is_put_in_order():
-    """Two processors have sent at once; the later ACK was written down first."""
+def test_frames_in_reverse_order_in_a_ring_are_sorted():
+    """Two processors have sent at once; the later ACK was recorded first."""
     sent = [[ack(10, 100), ack(31, 500, OTHER), ack(20, 900)]]
     assert acks.check(sent, [[ack(25, 900), ack(32, 500, OTHER)]]) == acks.Findings(2, 0, 0)
     assert acks.check(sent, [[ack(32, 500, OTHER), ack(19, 900)]]) == acks.Findings(2, 1, 0)
@@ -78,7 +78,8 @@ def test_a_wrong_bit_is_a_wrong_checksum(padding, place, bit):
     frame = bytearray(syns.syn(MACS, "10.0.0.1", 1, "10.0.0.2", 2, 3))
     at = 34 + place % (len(frame) - 34)
     frame[at] ^= 1 << bit
-    assert not acks.segment(0, bytes(frame) + padding).sound  # padding of short frames is none of the packet
+    # padding of short frames is no part of the packet
+    assert not acks.segment(0, bytes(frame) + padding).sound
 
 
 def test_an_ack_is_read_with_its_number():
@@ -93,7 +94,7 @@ def test_spare_addresses_are_the_last_of_the_network():
 
 
 def block(*frames):
-    """A block of TPACKET_V3 as the kernel hands it over."""
+    """A block of TPACKET_V3 as the kernel delivers it."""
     body = b""
     for number, (at, frame) in enumerate(frames):
         mac = 80

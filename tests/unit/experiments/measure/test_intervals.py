@@ -1,4 +1,4 @@
-"""Means with confidence intervals, against figures from tables and from a second way to compute them."""
+"""Means with confidence intervals, compared with tables and with a second computation."""
 
 import math
 import random
@@ -22,14 +22,14 @@ def test_a_ratio_is_as_far_from_one_as_its_inverse():
     assert intervals.of_ratio([1 / each for each in samples]) == pytest.approx((1 / mean, 1 / high, 1 / low))
 
 
-def test_what_has_no_interval_is_refused():
+def test_values_without_an_interval_are_refused():
     with pytest.raises(ValueError, match="two samples"):
         intervals.of_mean([1.0])
     with pytest.raises(ValueError, match="more than 0"):
         intervals.of_ratio([1.0, 0.0])
 
 
-def test_student_falls_towards_the_normal():
+def test_student_approaches_the_normal_distribution():
     points = [intervals.student(freedom) for freedom in range(1, 200)]
     assert points == sorted(points, reverse=True)
     assert intervals.student(40) == pytest.approx(2.021, abs=0.002)
@@ -37,10 +37,10 @@ def test_student_falls_towards_the_normal():
 
 
 @pytest.mark.parametrize("size", [2, 5, 20])
-def test_so_many_of_a_hundred_intervals_hold_the_mean(size):
+def test_95_percent_of_the_intervals_contain_the_mean(size):
     source = random.Random(size)
-    held = 0
+    contained = 0
     for _ in range(4000):
         _mean, low, high = intervals.of_mean([source.gauss(7, 3) for _ in range(size)])
-        held += low <= 7 <= high
-    assert 0.93 < held / 4000 < 0.97  # a fixed seed: the same each time
+        contained += low <= 7 <= high
+    assert 0.93 < contained / 4000 < 0.97  # a fixed seed: the same each time

@@ -24,7 +24,7 @@ def test_numbers_are_means_with_half_widths_in_the_same_shape():
     assert merged["interval"]["mice"]["count"] == 0
 
 
-def test_a_single_one_is_left_as_it_is():
+def test_a_single_repetition_is_unchanged():
     figures = {"policy": "p", "failed": None, "mice": {"count": 1}}
     assert repetitions.merge([figures]) == figures
 
@@ -36,7 +36,7 @@ def test_a_policy_that_failed_once_has_failed():
     assert repetitions.merge([bad]) == bad
 
 
-def test_what_one_repetition_lacks_has_no_mean():
+def test_a_figure_missing_in_one_repetition_has_no_mean():
     merged = repetitions.merge([{"policy": "p", "a": None, "b": 1.0}, {"policy": "p", "a": 2.0, "b": 3.0}])
     assert merged["a"] is None and merged["b"] == 2.0
 

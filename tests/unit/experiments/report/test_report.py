@@ -27,7 +27,7 @@ def directory(tmp_path):
 
 @pytest.fixture
 def undrawn(monkeypatch):
-    """Pictures are made and not drawn, which is most of the work: for tests of what else is in a report."""
+    """Pictures are created without drawing, which takes the longest: for tests of the rest of a report."""
 
     def save(self, target, **_options):
         if hasattr(target, "write"):
@@ -91,7 +91,7 @@ def test_text_from_the_result_is_escaped(directory, undrawn):
     ("part", "missing"),
     [("mice", {"fct_cdf", "fct_p99"}), ("elephants", {"goodput"})],
 )
-def test_what_was_not_measured_is_left_out(directory, undrawn, part, missing):
+def test_figures_that_were_not_measured_are_omitted(directory, undrawn, part, missing):
     def change(whole):
         for policy in whole["policies"]:
             policy[part] = None
@@ -113,11 +113,11 @@ def test_disturbed_rounds_are_shown(directory, undrawn):
     report.main(directory)
     page = (directory / "report.html").read_text()
     captions = re.findall("<figcaption>(.*?)</figcaption>", page)
-    told = "; rounds that the host disturbed are {}: droptail 1 of 3, fairq 3 of 4"
-    assert [told.format("left out") + " (1 counted, as too few others)" in each for each in captions] == [
+    remark = "; rounds that the host disturbed are {}: droptail 1 of 3, fairq 3 of 4"
+    assert [remark.format("left out") + " (1 counted, as too few others)" in each for each in captions] == [
         True, True, False, False,
     ]  # fmt: skip
-    assert [each.endswith(told.format("included")) for each in captions] == [False, False, True, True]
+    assert [each.endswith(remark.format("included")) for each in captions] == [False, False, True, True]
     shown = {line[0]: line[1:] for line in table.rows(result.load(directory))}
     assert shown["rounds made"] == ["3", "4"]
     assert shown["rounds disturbed (host took CPU)"] == ["1", "3"]
@@ -130,7 +130,7 @@ def test_disturbed_rounds_are_shown(directory, undrawn):
 
 
 @pytest.mark.parametrize("rounds", [{"wanted": 2, "made": 2, "disturbed": 0, "counted_disturbed": 0}, None])
-def test_undisturbed_and_older_results_say_nothing_of_it(directory, undrawn, rounds):
+def test_undisturbed_and_older_results_have_no_such_remark(directory, undrawn, rounds):
     def change(whole):
         for policy in whole["policies"]:
             policy.pop("rounds", None)
@@ -230,7 +230,7 @@ def test_a_fan_in_has_rows_and_pictures_of_its_own(tmp_path):
     assert rows["last byte p50, times sooner, worst n vs droptail"] == ["-", "2.0"]
 
 
-def test_a_failed_policy_leaves_the_others_theirs(tmp_path):
+def test_a_failed_policy_does_not_affect_the_rows_of_others(tmp_path):
     failed = {"policy": "sed", "failed": "no"}
     whole = result.assemble(
         {"title": "t", "traffic": "fanin"}, {}, once([failed, with_fanin("droptail", (100, 400))])
@@ -256,7 +256,7 @@ def test_elephants_afterwards_are_drawn(directory, undrawn):
     assert shown["afterwards / alone: goodput"] == ["95.0%", "95.0%"]
 
 
-def test_the_report_can_go_elsewhere(directory, tmp_path):
+def test_the_report_can_be_written_elsewhere(directory, tmp_path):
     out = tmp_path / "new" / "place"
     assert report.main(directory, out) == 0
     assert {each.name for each in out.iterdir()} <= set(report.WRITTEN)
@@ -289,7 +289,7 @@ def test_the_page_shows_settings_as_a_table_and_explains_its_terms(directory):
     assert "n" not in terms  # this result has no fan-in
 
 
-def test_what_is_wrong_with_a_policy_s_figures_stands_on_the_page(directory):
+def test_an_unsound_policy_is_marked_on_the_page(directory):
     rewrite(directory, lambda whole: whole["policies"][1].update(unsound="the policy failed once"))
     report.main(directory)
     assert "fairq: the policy failed once; these figures" in (directory / "report.html").read_text()

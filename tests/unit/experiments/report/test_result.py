@@ -17,7 +17,7 @@ def policy(name, p99, rto, goodput, mean_bytes=None):
     }  # fmt: skip
 
 
-def test_the_first_policy_is_what_the_others_are_compared_with():
+def test_the_others_are_compared_with_the_first_policy():
     compared = result.compare([policy("droptail", 800, 400, 190), policy("fairq", 20, 2, 185.25)])
     assert set(compared) == {"fairq"}
     assert compared["fairq"]["fct_p99_times_lower"] == pytest.approx(40)
@@ -37,7 +37,7 @@ def test_failed_policies_are_kept_but_not_compared():
     assert whole["comparison"] == {}
 
 
-def test_a_result_survives_the_disk(tmp_path):
+def test_a_stored_result_is_read_back(tmp_path):
     whole = result.assemble(
         {"title": "t"}, {"kernel": "6"}, once([policy("a", 8, 1, 2), policy("b", 4, 1, 2)])
     )
@@ -49,7 +49,7 @@ def test_a_result_survives_the_disk(tmp_path):
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"schema": "fairq-result/0"}', '{"schema": "fairq-result/1"}']
 )
-def test_what_is_no_result_is_refused(tmp_path, text):
+def test_files_that_are_no_result_are_refused(tmp_path, text):
     (tmp_path / "result.json").write_text(text)
     with pytest.raises(UserError) as caught:
         result.load(tmp_path)

@@ -15,7 +15,7 @@ class Controller:
     """A controller's REST interface, and every connection to it. No sockets: other tests patch those."""
 
     def __init__(self):
-        self.told, self.status, self.closes, self.gone = [], 201, False, False
+        self.announced, self.status, self.closes, self.unreachable = [], 201, False, False
 
     def connection(self, host, port, timeout):
         assert (host, port) == ("127.0.0.1", 8080) and timeout > 0
@@ -34,13 +34,13 @@ class Connection:
     def request(self, method, path, body, headers):
         assert (method, headers["Content-Type"]) == ("POST", "application/json")
         assert headers["Authorization"] == f"Bearer {TOKEN}"
-        if self._controller.gone:
+        if self._controller.unreachable:
             raise ConnectionRefusedError("refused")
         if not self._stale:
-            self._controller.told.append((path, json.loads(body)))
+            self._controller.announced.append((path, json.loads(body)))
 
     def getresponse(self):
-        if self._stale:  # as when the server has closed a connection that was kept
+        if self._stale:  # as if the server had closed a kept connection
             raise http.client.RemoteDisconnected("closed")
         self._stale = self._controller.closes
         answer = Answer(b"why\n")
@@ -77,18 +77,18 @@ def test_flows_are_announced(controller, closes):
         "size": 4000,
         "deadline": 0.2,
     }
-    assert controller.told == [
+    assert controller.announced == [
         ("/v1/announcements", body), ("/v1/announcements", {**body, "sport": 40001}),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("status", [404, 405, 409, 501])
-def test_who_takes_none_is_not_asked_again(controller, status):
+def test_a_controller_that_accepts_no_announcements_is_asked_once(controller, status):
     controller.status = status
     announcer = Announcer(8080, TOKEN)
     announce(announcer)
     announce(announcer)
-    assert (announcer.accepted, len(controller.told)) == (0, 1)
+    assert (announcer.accepted, len(controller.announced)) == (0, 1)
 
 
 def test_a_refusal_fails_the_run(controller):
@@ -97,7 +97,7 @@ def test_a_refusal_fails_the_run(controller):
         announce(Announcer(8080, TOKEN))
 
 
-def test_one_that_took_some_may_not_stop_taking_them(controller):
+def test_a_controller_that_stops_accepting_announcements_fails_the_run(controller):
     announcer = Announcer(8080, TOKEN)
     announce(announcer)
     controller.status = 404
@@ -105,13 +105,13 @@ def test_one_that_took_some_may_not_stop_taking_them(controller):
         announce(announcer)
 
 
-def test_without_a_controller_nobody_is_told():
+def test_without_a_controller_nothing_is_announced():
     announcer = Announcer(None)
     announce(announcer)
     assert announcer.accepted == 0
 
 
-def test_a_controller_that_is_gone_fails_the_run(controller):
-    controller.gone = True
+def test_an_unreachable_controller_fails_the_run(controller):
+    controller.unreachable = True
     with pytest.raises(RunError, match="cannot announce"):
         announce(Announcer(8080, TOKEN))

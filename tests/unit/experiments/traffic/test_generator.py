@@ -50,14 +50,14 @@ def test_elephants_are_counted_at_the_receiver(start):
     info = elephants.ask("info")["flows"]
     assert all(flow["data_segs_out"] > 0 for flow in info.values())
     sent = elephants.ask("finish", 30, timeout_s=20)["sent"]
-    came = sink.ask("sums")["flows"]
-    assert {index: size for index, (size, _crc) in came.items()} == sent
+    received = sink.ask("sums")["flows"]
+    assert {index: size for index, (size, _crc) in received.items()} == sent
     sums = elephants.ask("checksum", bytes=sent)["crc"]
-    assert {index: crc for index, (_size, crc) in came.items()} == sums
+    assert {index: crc for index, (_size, crc) in received.items()} == sums
     assert sums["0"] != sums["5"]
 
 
-def test_a_volley_of_mice_brings_every_byte(start):
+def test_a_volley_of_mice_transfers_every_byte(start):
     first, first_port = start("server")
     second, second_port = start("server")
     client, _none = start("client")
@@ -69,7 +69,7 @@ def test_a_volley_of_mice_brings_every_byte(start):
     reports = [each for report in ask_all([first, second], "report") for each in report["mice"]]
     by_id = {each["id"]: each for each in reports}
     assert set(by_id) == set(range(20))
-    # The loopback loses nothing: every segment sent is a segment received.
+    # The loopback has no loss: every sent segment is received.
     for each in answer["mice"]:
         assert by_id[each["id"]]["data_segs_out"] == each["data_segs_in"]
         assert by_id[each["id"]]["data_segs_in"] == each["data_segs_out"] == 1
@@ -105,7 +105,7 @@ def test_a_mouse_without_an_answer_is_unfinished_after_the_timeout(start):
         (b"x" * 101, "more data than asked for"),
     ],
 )
-def test_wrong_bytes_are_noticed(start, data, error):
+def test_wrong_bytes_are_detected(start, data, error):
     client, _none = start("client")
     with socket.create_server(("127.0.0.1", 0)) as liar:
         client.send("round", mice=[mouse(0, liar.getsockname()[1], size=100)], timeout_s=5)
@@ -125,7 +125,7 @@ def flow(number, port, size, seed=None):
 
 
 @pytest.mark.parametrize("prepared", [False, True])
-def test_flows_start_at_one_moment_and_are_told_byte_for_byte(start, prepared):
+def test_flows_start_at_one_moment_and_are_compared_byte_for_byte(start, prepared):
     source, _none = start("source")
     collector, port = start("collector")
     sizes = {0: 64, 1: 2_900, 2: 3_000_000, 3: 0}
@@ -136,24 +136,24 @@ def test_flows_start_at_one_moment_and_are_told_byte_for_byte(start, prepared):
     at_ns = time.monotonic_ns() + 50_000_000
     assert source.ask("go", ids=list(sizes), at_ns=at_ns)["took_ns"] > 0
     until_ns = at_ns + 10 * 10**9
-    came = collector.ask("await", 30, ids=[0, 1, 2], until_ns=until_ns)["flows"]
-    assert all(each["done_ns"] > at_ns for each in came)
+    received = collector.ask("await", 30, ids=[0, 1, 2], until_ns=until_ns)["flows"]
+    assert all(each["done_ns"] > at_ns for each in received)
     source.ask("end", ids=[3])
-    came += collector.ask("await", 30, ids=[3], until_ns=until_ns)["flows"]
+    received += collector.ask("await", 30, ids=[3], until_ns=until_ns)["flows"]
     sent = source.ask("report", 30, ids=list(sizes), timeout_s=5)["flows"]
-    # The last has no end of its own: it may still be writing when the other end closes.
+    # The last flow is endless: it may still write when the other end closes.
     assert [each["error"] for each in sent][:3] == [None] * 3
-    assert [each["bytes"] for each in came] == [each["sent"] for each in sent]
-    assert [each["bytes"] for each in came[:3]] == [
+    assert [each["bytes"] for each in received] == [each["sent"] for each in sent]
+    assert [each["bytes"] for each in received[:3]] == [
         size - flow_sender.HEADER.size for size in (64, 2_900, 3_000_000)
     ]
-    wanted = [(n, each["bytes"]) for n, each in enumerate(came)]
-    assert [each["crc"] for each in came] == source.ask("checksum", wanted=wanted)["crc"]
-    assert came[3]["series"][-1][1] == came[3]["bytes"] > 0
-    assert came[3]["series"] == sorted(came[3]["series"])
+    wanted = [(n, each["bytes"]) for n, each in enumerate(received)]
+    assert [each["crc"] for each in received] == source.ask("checksum", wanted=wanted)["crc"]
+    assert received[3]["series"][-1][1] == received[3]["bytes"] > 0
+    assert received[3]["series"] == sorted(received[3]["series"])
 
 
-def test_a_flow_that_is_not_complete_in_time_is_cut_short_and_forgotten(start):
+def test_a_flow_that_is_not_complete_in_time_is_aborted_and_forgotten(start):
     source, _none = start("source")
     collector, port = start("collector")
     source.ask("open", flows=[flow(7, port, 0), flow(8, port, 100)])
@@ -177,7 +177,7 @@ def test_a_refused_flow_is_an_error_of_its_own(start):
     assert report["error"] == "Connection refused"
 
 
-def test_a_generator_that_cannot_go_on_says_why(start):
+def test_a_generator_that_fails_reports_the_reason(start):
     elephants, _none = start("elephants")
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -185,7 +185,7 @@ def test_a_generator_that_cannot_go_on_says_why(start):
             elephants.ask("start", indices=[0], address="127.0.0.1", port=unused.getsockname()[1], seed=0)
 
 
-def test_a_generator_that_ended_is_noticed(start):
+def test_a_generator_that_ended_is_detected(start):
     sink, _port = start("sink")
     sink.process.kill()
     sink.process.wait()
@@ -193,7 +193,7 @@ def test_a_generator_that_ended_is_noticed(start):
         sink.ask("mark")
 
 
-def test_a_late_answer_is_noticed(start):
+def test_a_late_answer_is_detected(start):
     client, _none = start("client")
     with pytest.raises(RunError, match="did not answer 'round' within"):
         client.receive("round", 0.05)

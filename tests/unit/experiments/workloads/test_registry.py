@@ -50,7 +50,7 @@ def test_a_ratio_of_several_workloads_appears_once():
 
 
 def loaded(program, *options):
-    """The modules that a program has loaded at its end."""
+    """The modules that a program has loaded when it ends."""
     done = subprocess.run(
         [sys.executable, *options, "-c", f"import sys, {program}; print(*sys.modules)"],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -66,11 +66,11 @@ def loaded(program, *options):
         ("report.report", "fairq_ryu.experiments.testbed"),
     ],
 )
-def test_what_is_not_needed_is_not_loaded(module, absent):
+def test_modules_that_are_not_needed_are_not_loaded(module, absent):
     assert absent not in loaded(f"fairq_ryu.experiments.{module}")
 
 
 def test_a_generator_loads_the_standard_library_only():
-    """It is started in every host."""
+    """The generator is started in every host."""
     modules = loaded("fairq_ryu.experiments.traffic.generator", "-S", "-s")
     assert {each.partition(".")[0] for each in modules} - sys.stdlib_module_names == {"__main__", "fairq_ryu"}

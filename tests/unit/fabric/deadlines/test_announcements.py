@@ -1,4 +1,4 @@
-"""What applications and the configuration say of flows: which flow it is for, and for how long it holds."""
+"""Announcements of applications and services: which flow they match, and how long they are valid."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def flow(sport: int, dport: int = 5001) -> FlowKey:
     return FlowKey(A, B, sport, dport)
 
 
-def said(**more: Any) -> Request:
+def wants(**more: Any) -> Request:
     return Request(**{"src": A, "dst": B, "dport": 5001, "size": 1000, "deadline": 0.5, **more})
 
 
@@ -49,17 +49,17 @@ def start(table: Announcements, key: FlowKey, now: float = 0.0, **more: Any) -> 
 
 def test_before_the_flow_by_source_port():
     table = Announcements()
-    _, changes = table.add(said(sport=33000), 10.0)
+    _, changes = table.add(wants(sport=33000), 10.0)
     assert changes == []
     assert start(table, flow(33001), 11.0) is None
     assert start(table, FLOW, 11.0) == Announcement(1000, 11.5)
-    assert start(table, FLOW, 12.0) == Announcement(1000, 11.5)  # told twice, taken once
+    assert start(table, FLOW, 12.0) == Announcement(1000, 11.5)  # reported twice, used once
 
 
 def test_before_the_flow_without_source_port():
     table = Announcements()
-    table.add(said(size=1), 0.0)
-    table.add(said(size=2), 0.0)
+    table.add(wants(size=1), 0.0)
+    table.add(wants(size=2), 0.0)
     assert start(table, flow(1, 80), 1.0) is None
     assert start(table, FLOW.reversed, 1.0) is None
     found = [start(table, flow(port), 1.0) for port in (1, 2, 3)]
@@ -68,14 +68,14 @@ def test_before_the_flow_without_source_port():
 
 def test_a_count_of_flows():
     table = Announcements()
-    table.add(said(count=2), 0.0)
+    table.add(wants(count=2), 0.0)
     assert [start(table, flow(port), 1.0) is not None for port in (1, 2, 3)] == [True, True, False]
 
 
 def test_after_the_flow_by_source_port():
     table = Announcements()
     start(table, FLOW, 1.0)
-    entry, changes = table.add(said(sport=33000, ttl=1), 100.0)
+    entry, changes = table.add(wants(sport=33000, ttl=1), 100.0)
     assert changes == [AnnouncementChange(FLOW, Announcement(1000, 1.5))]  # from the start of the flow
     assert list(entry.flows) == [FLOW]
     assert table.of(FLOW) == Announcement(1000, 1.5)
@@ -85,56 +85,56 @@ def test_after_the_flow_without_source_port_the_last_that_started():
     table = Announcements()
     for port, since in [(1, 1.0), (2, 3.0), (3, 2.0), (4, 9.0)]:
         start(table, flow(port), since)
-    table.add(said(sport=4), 10.0)
-    assert table.add(said(), 10.0)[1] == [AnnouncementChange(flow(2), Announcement(1000, 3.5))]
-    assert table.add(said(), 10.0)[1] == [AnnouncementChange(flow(3), Announcement(1000, 2.5))]
+    table.add(wants(sport=4), 10.0)
+    assert table.add(wants(), 10.0)[1] == [AnnouncementChange(flow(2), Announcement(1000, 3.5))]
+    assert table.add(wants(), 10.0)[1] == [AnnouncementChange(flow(3), Announcement(1000, 2.5))]
 
 
-def test_a_flow_that_runs_for_long_is_not_meant():
+def test_an_old_flow_does_not_match():
     table = Announcements()
     start(table, flow(1), 0.0)
-    assert table.add(said(ttl=5), 6.0)[1] == []
+    assert table.add(wants(ttl=5), 6.0)[1] == []
     assert start(table, flow(2), 7.0) is not None
 
 
-def test_a_flow_that_has_ended_is_not_meant():
+def test_an_ended_flow_does_not_match():
     table = Announcements()
     start(table, FLOW, 0.0)
     table.flow_ended(FLOW)
     table.flow_ended(FLOW)
-    assert table.add(said(), 0.1)[1] == []
+    assert table.add(wants(), 0.1)[1] == []
     assert table.of(FLOW) is None
 
 
-# What goes before what
+# Priorities
 
 
-def test_the_source_port_goes_before_the_others_and_all_before_services():
+def test_a_source_port_has_priority_over_others_and_all_over_services():
     table = Announcements([Service(5001, size=7, to_server=True)])
     assert start(table, flow(3)) == Announcement(7, None)
     table.flow_ended(flow(3))
-    table.add(said(size=1), 0.0)
-    table.add(said(size=2, sport=33000), 0.0)
+    table.add(wants(size=1), 0.0)
+    table.add(wants(size=2, sport=33000), 0.0)
     assert start(table, FLOW) == Announcement(2, 0.5)
     assert start(table, flow(2)) == Announcement(1, 0.5)
     assert start(table, flow(3)) == Announcement(7, None)
 
 
-def test_an_application_s_word_goes_before_the_service_of_a_flow_that_runs():
+def test_an_announcement_replaces_the_service_of_a_running_flow():
     table = Announcements([Service(5001, size=7, to_server=True)])
     start(table, FLOW)
-    entry, changes = table.add(said(), 1.0)
+    entry, changes = table.add(wants(), 1.0)
     assert changes == [AnnouncementChange(FLOW, Announcement(1000, 0.5))]
     assert table.withdraw(entry.id, 2.0) == [AnnouncementChange(FLOW, Announcement(7, None))]
 
 
-def test_what_is_said_again_of_a_flow_holds():
+def test_the_last_announcement_of_a_flow_counts():
     table = Announcements()
-    table.add(said(sport=33000, size=1), 0.0)
-    table.add(said(sport=33000, size=2), 0.0)
+    table.add(wants(sport=33000, size=1), 0.0)
+    table.add(wants(sport=33000, size=2), 0.0)
     assert len(table) == 1
     assert start(table, FLOW) == Announcement(2, 0.5)
-    assert table.add(said(sport=33000, size=3), 1.0)[1] == [AnnouncementChange(FLOW, Announcement(3, 0.5))]
+    assert table.add(wants(sport=33000, size=3), 1.0)[1] == [AnnouncementChange(FLOW, Announcement(3, 0.5))]
     assert len(table) == 1
 
 
@@ -145,28 +145,28 @@ def test_services_by_direction():
     assert table.flow_started(FLOW.reversed, FLOW, 0.0, 0.0) == Announcement(2, None)
 
 
-def test_a_client_s_port_that_happens_to_be_a_service_s():
+def test_a_client_port_that_equals_a_service_port():
     table = Announcements([Service(33000, deadline=0.1)])
     assert start(table, FLOW) is None
-    # Who opened the connection is not known of old ones.
+    # The initiator of old connections is not known.
     assert start(table, flow(33000, 6), opener=None) == Announcement(None, 0.1)
 
 
 # Their end
 
 
-def test_what_nobody_takes_in_time_is_forgotten():
+def test_an_announcement_without_a_flow_expires():
     table = Announcements()
-    table.add(said(ttl=5), 0.0)
-    table.add(said(ttl=50, sport=1), 0.0)
+    table.add(wants(ttl=5), 0.0)
+    table.add(wants(ttl=50, sport=1), 0.0)
     assert start(table, FLOW, 5.0) is None
     assert [entry.request.sport for entry in table.listed(5.0)] == [1]
     assert table.listed(50.0) == []
 
 
-def test_a_flow_keeps_what_it_has():
+def test_a_flow_keeps_its_announcement():
     table = Announcements()
-    entry, _ = table.add(said(ttl=5, count=2), 0.0)
+    entry, _ = table.add(wants(ttl=5, count=2), 0.0)
     start(table, FLOW, 1.0)
     assert table.listed(100.0) == [entry]
     assert start(table, flow(2), 100.0) is None
@@ -175,9 +175,9 @@ def test_a_flow_keeps_what_it_has():
     assert len(table) == 0
 
 
-def test_one_that_waits_for_more_flows_stays_when_its_first_has_ended():
+def test_an_announcement_for_more_flows_is_kept_when_its_first_flow_ends():
     table = Announcements()
-    table.add(said(count=2), 0.0)
+    table.add(wants(count=2), 0.0)
     start(table, flow(1))
     table.flow_ended(flow(1))
     assert start(table, flow(2)) is not None
@@ -185,9 +185,9 @@ def test_one_that_waits_for_more_flows_stays_when_its_first_has_ended():
     assert len(table) == 0
 
 
-def test_one_that_many_flows_have_is_there_until_the_last_has_ended():
+def test_an_announcement_of_many_flows_is_kept_until_the_last_ends():
     table = Announcements()
-    table.add(said(count=2), 0.0)
+    table.add(wants(count=2), 0.0)
     for port in (1, 2):
         start(table, flow(port))
     table.flow_ended(flow(1))
@@ -198,7 +198,7 @@ def test_one_that_many_flows_have_is_there_until_the_last_has_ended():
 
 def test_withdrawn_before_the_flow():
     table = Announcements()
-    entry, _ = table.add(said(), 0.0)
+    entry, _ = table.add(wants(), 0.0)
     assert table.get(entry.id, 0.0) is entry
     assert table.withdraw(entry.id, 1.0) == []
     assert start(table, FLOW, 1.0) is None
@@ -210,19 +210,19 @@ def test_withdrawn_before_the_flow():
 def test_withdrawn_from_a_flow_and_announced_again():
     table = Announcements()
     start(table, FLOW)
-    entry, _ = table.add(said(), 0.0)
+    entry, _ = table.add(wants(), 0.0)
     assert table.withdraw(entry.id, 0.0) == [AnnouncementChange(FLOW, None)]
-    assert table.add(said(size=5), 0.0)[1] == [AnnouncementChange(FLOW, Announcement(5, 0.5))]
+    assert table.add(wants(size=5), 0.0)[1] == [AnnouncementChange(FLOW, Announcement(5, 0.5))]
 
 
-def test_there_are_only_so_many():
+def test_the_table_is_bounded():
     table = Announcements(capacity=2)
-    table.add(said(sport=1), 0.0)
-    table.add(said(ttl=5), 0.0)
+    table.add(wants(sport=1), 0.0)
+    table.add(wants(ttl=5), 0.0)
     with pytest.raises(Full, match="2 announcements"):
-        table.add(said(), 1.0)
-    table.add(said(sport=1, size=2), 1.0)  # in its place
-    table.add(said(), 6.0)  # one is over
+        table.add(wants(), 1.0)
+    table.add(wants(sport=1, size=2), 1.0)  # it replaces the former one
+    table.add(wants(), 6.0)  # one has expired
     assert len(table) == 2
 
 
@@ -260,19 +260,19 @@ def test_there_are_only_so_many():
         ({"size": None, "deadline": None}, "nothing to announce"),
     ],
 )
-def test_nonsense_is_refused(wrong, text):
+def test_invalid_values_are_refused(wrong, text):
     with pytest.raises(ValueError) as refused:
-        said(**wrong)
+        wants(**wrong)
     assert text in str(refused.value)
     assert len(str(refused.value)) < 200
 
 
 def test_addresses_are_read_as_addresses():
-    found = said(src="FE80:0::1", dst="fe80::0002")
+    found = wants(src="FE80:0::1", dst="fe80::0002")
     assert (found.src, found.dst) == ("fe80::1", "fe80::2")
 
 
-# Whatever comes
+# Any sequence of events
 
 PORTS = st.integers(1, 3)
 steps = st.one_of(
@@ -284,8 +284,8 @@ steps = st.one_of(
 
 
 @given(st.lists(st.tuples(steps, st.floats(0, 1)), max_size=50))
-def test_what_is_told_is_what_holds(steps):
-    """Whoever follows the changes knows what holds; nothing is given away more often than it was said."""
+def test_the_reported_changes_give_the_state_of_the_table(steps):
+    """The changes give the current state; no announcement is used for more flows than it is for."""
     table, now = Announcements(capacity=4), 0.0
     running: dict[FlowKey, Announcement | None] = {}
     for step, later in steps:
@@ -300,7 +300,7 @@ def test_what_is_told_is_what_holds(steps):
                 table.flow_ended(flow(port))
                 running.pop(flow(port), None)
             case ("add", sport, ttl, count):
-                wanted = said(sport=sport, ttl=ttl, count=1 if sport else count, size=1 + int(now * 1000))
+                wanted = wants(sport=sport, ttl=ttl, count=1 if sport else count, size=1 + int(now * 1000))
                 try:
                     entry, changes = table.add(wanted, now)
                     assert table.get(entry.id, now) is entry

@@ -1,4 +1,4 @@
-"""The flow table on one switch: the life of a connection as its SYN, FIN and RST tell it."""
+"""The flow table on one switch: the life of a connection by its SYN, FIN and RST."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_server_may_close_first(net):
 def test_a_fin_of_one_whose_answer_was_not_seen(net):
     net.send("S", seq=ISN)
     assert net.fin() == [(False, B, KEY)]
-    assert net.state is FlowState.HALF_CLOSED  # who ends what he sends has been answered
+    assert net.state is FlowState.HALF_CLOSED  # an endpoint that sends FIN has received the SYN-ACK
     assert net.send("R", seq=ISN + 2) == [(False, A, BACK)]
 
 
@@ -73,7 +73,7 @@ def test_sequence_numbers_wrap(net):
 
 
 @pytest.mark.parametrize("flags", ["SA", "FA", "R", "RA", "A", ""])
-def test_segments_of_no_connection_start_nothing(net, flags):
+def test_segments_without_a_connection_are_ignored(net, flags):
     assert net.send(flags) == []
     assert net.send(flags, BACK) == []
     assert len(net.table) == 0
@@ -90,8 +90,8 @@ def test_ipv6():
     assert table.open == 0
 
 
-def test_a_policy_is_told_what_the_receiver_announced(net):
-    """RFC 7323 section 2.2: the scale is that of whose window it is."""
+def test_a_policy_gets_the_window_scale_of_the_receiver(net):
+    """RFC 7323 section 2.2: the scale is that of the sender of the window."""
     events = net.table.segment(segment(KEY, "S", ISN, mss=1400, wscale=3), A, None, 0.0)
     assert [(e.flow.key, e.flow.mss, e.flow.step, e.flow.owner) for e in events] == [
         (BACK, 1400, 8, BACK.src)
@@ -101,7 +101,7 @@ def test_a_policy_is_told_what_the_receiver_announced(net):
     assert [(e.flow.key, e.flow.mss, e.flow.step, e.flow.owner) for e in events] == [(KEY, 8960, 1, KEY.src)]
 
 
-def test_a_connection_says_what_is_shown_of_it(net):
+def test_a_connection_has_the_fields_that_are_shown(net):
     net.send("S", seq=ISN, now=1.0, mss=1400, wscale=3)
     net.send("SA", BACK, seq=PEER_ISN, ack=ISN + 1, now=1.5, mss=1460)
     net.reconcile(record(KEY, B, bytes=7), record(BACK, A, idle=0.5, bytes=9), now=4.0)
@@ -119,7 +119,7 @@ def test_a_connection_says_what_is_shown_of_it(net):
     assert (back.wscale, back.mss, back.bytes, back.closed, back.ports) == (None, 1460, 9, False, (A,))
 
 
-def test_the_table_can_be_gone_through_while_it_changes(net):
+def test_the_table_can_be_iterated_while_it_changes(net):
     for port in range(3):
         net.open(key=KEY._replace(sport=port))
     for connection in net.table:
@@ -131,7 +131,7 @@ def test_the_table_can_be_gone_through_while_it_changes(net):
 # SYNs
 
 
-def test_a_syn_sent_again_counts_once_and_waits_on(net):
+def test_a_retransmitted_syn_counts_once_and_restarts_the_timeout(net):
     """RFC 9293 section 3.8.1, retransmission."""
     net.send("S", seq=ISN, now=0.0)
     assert net.send("S", seq=ISN, now=7.0) == []
@@ -154,14 +154,14 @@ def test_crossed_syns_are_one_connection(net):
 
 
 def test_crossed_syns_of_which_one_is_refused(net):
-    """Simultaneous open, and one side has given up meanwhile."""
+    """Simultaneous open, and one side has aborted meanwhile."""
     net.send("S", seq=ISN)
     net.send("S", BACK, seq=PEER_ISN)
     assert set(net.send("RA", KEY, seq=0, ack=PEER_ISN + 1)) == DOWN
 
 
-def test_a_second_syn_before_the_answer_leaves_it_to_the_answer(net):
-    """The client has started again, or somebody makes SYNs up: the server knows which one it answers."""
+def test_after_a_second_syn_the_syn_ack_decides(net):
+    """The client has restarted, or SYNs are forged: the server decides which one it answers."""
     net.send("S", seq=ISN)
     assert net.send("S", seq=ISN + 5) == []
     net.send("SA", BACK, seq=PEER_ISN, ack=ISN + 1)
@@ -169,7 +169,7 @@ def test_a_second_syn_before_the_answer_leaves_it_to_the_answer(net):
     assert net.entry.directions[KEY].isn == ISN
 
 
-def test_a_second_syn_that_is_the_one_answered(net):
+def test_a_second_syn_that_is_answered(net):
     net.send("S", seq=ISN)
     net.send("S", seq=ISN + 5, now=2.0)
     net.send("SA", BACK, seq=PEER_ISN, ack=ISN + 6, now=2.0)
@@ -178,7 +178,7 @@ def test_a_second_syn_that_is_the_one_answered(net):
     assert net.counted == on(LOCAL)
 
 
-def test_a_stray_syn_leaves_a_live_connection_alone(net):
+def test_a_stray_syn_does_not_change_a_live_connection(net):
     """RFC 5961 section 4: it is answered by a challenge ACK, which changes nothing."""
     net.open()
     assert net.send("S", seq=5) == []
@@ -189,7 +189,7 @@ def test_a_stray_syn_leaves_a_live_connection_alone(net):
     assert net.counted == on(LOCAL)
 
 
-def test_a_segment_from_an_address_and_port_to_itself_is_nobodys(net):
+def test_a_segment_from_an_address_and_port_to_itself_is_ignored(net):
     """A LAND attack."""
     own = FlowKey("10.0.0.1", "10.0.0.1", 80, 80)
     for flags in ("S", "SA", "FA", "R"):
@@ -198,8 +198,8 @@ def test_a_segment_from_an_address_and_port_to_itself_is_nobodys(net):
     assert len(net.table) == 0
 
 
-def test_a_syn_that_is_more_than_a_syn(net):
-    """RFC 9293 section 3.10.7: RST is looked at first, then SYN."""
+def test_a_syn_with_other_flags(net):
+    """RFC 9293 section 3.10.7: RST is checked first, then SYN."""
     assert net.send("SR", seq=ISN) == []
     assert len(net.table) == 0
     assert net.send("SF", seq=ISN) == UP
@@ -209,7 +209,7 @@ def test_a_syn_that_is_more_than_a_syn(net):
 # Without a path
 
 
-def test_where_the_destination_is_not_known_the_syn_ack_tells(net):
+def test_an_unknown_destination_is_learnt_from_the_syn_ack(net):
     net.replay(net.table.segment(segment(KEY, "S", ISN), A, None, 0.0))
     assert net.counted == {(A, BACK)}
     assert net.entry.path is None
@@ -235,7 +235,7 @@ def test_a_path_once_known_is_kept_when_a_later_segment_does_not_know_it(net):
 # Hosts that move
 
 
-def test_a_host_that_moves_takes_its_flows_along(net):
+def test_the_flows_of_a_host_move_with_it(net):
     net.open()
     moved = FlowPath((C,), (A,))
     events = net.send("SA", BACK, seq=PEER_ISN, ack=ISN + 1, now=1.0, path=moved)
@@ -255,7 +255,7 @@ def test_a_host_that_moves_where_no_path_is_known(net):
     assert net.entry.path is None
 
 
-def test_a_path_of_before_the_host_moved_counts_for_nothing(net):
+def test_a_path_from_before_the_host_moved_is_ignored(net):
     net.open()
     events = net.replay(net.table.segment(segment(BACK, "SA", PEER_ISN, ISN + 1), C, LOCAL.reversed, 1.0))
     assert events == [(False, B, KEY), (True, C, KEY)]
@@ -273,26 +273,26 @@ def test_a_syn_to_a_closed_port_is_ended_by_the_reset(net):
 
 
 @pytest.mark.parametrize("ack", [0, ISN, ISN + 2])
-def test_a_refusal_of_another_syn_is_none(net, ack):
+def test_a_refusal_of_another_syn_is_ignored(net, ack):
     """RFC 9293 section 3.10.7.3: in SYN-SENT a reset must acknowledge the SYN."""
     net.send("S", seq=ISN)
     assert net.send("RA", BACK, seq=0, ack=ack) == []
     assert net.state is FlowState.SYN_SEEN
 
 
-def test_a_refusal_comes_from_who_was_asked(net):
+def test_a_refusal_is_accepted_from_the_server_only(net):
     net.send("S", seq=ISN)
     assert net.send("RA", KEY, seq=0, ack=ISN + 1) == []
     assert net.state is FlowState.SYN_SEEN
 
 
-def test_a_refusal_does_not_end_what_was_established(net):
+def test_a_refusal_does_not_end_an_established_connection(net):
     net.open()
     assert net.send("RA", BACK, seq=0, ack=ISN + 1) == []
     assert net.state is FlowState.ESTABLISHED
 
 
-def test_a_refusal_of_a_second_syn_says_that_nobody_knows_the_connection(net):
+def test_a_refusal_of_a_second_syn_ends_the_old_connection(net):
     net.open()
     net.send("S", seq=5000)
     assert set(net.send("RA", BACK, seq=0, ack=5001)) == DOWN
@@ -324,14 +324,14 @@ def test_a_reset_of_a_half_closed_connection(net):
     assert net.state is FlowState.CLOSED
 
 
-def test_a_forged_refusal_does_not_keep_the_answer_out(net):
+def test_a_syn_ack_is_accepted_after_a_forged_refusal(net):
     net.send("S", seq=ISN)
     net.send("RA", BACK, seq=0, ack=ISN + 1)
     assert net.send("SA", BACK, seq=PEER_ISN, ack=ISN + 1) == UP
     assert net.state is FlowState.ESTABLISHED
 
 
-def test_numbers_that_make_no_sense_are_refused():
+def test_invalid_limits_are_refused():
     with pytest.raises(ValueError, match="capacity"):
         FlowTable(60.0, capacity=0)
     with pytest.raises(ValueError, match="closed_timeout"):

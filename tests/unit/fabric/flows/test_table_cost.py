@@ -1,4 +1,4 @@
-"""What the flow table costs: it shares a processor with a loop that reads queues every 2 ms."""
+"""The cost of the flow table: it shares a processor with a loop that reads queues every 2 ms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def client(number: int) -> FlowKey:
 
 
 def best(work, rounds: int = 5) -> float:
-    """Seconds of the quickest round: what the code takes when nobody disturbs it."""
+    """Seconds of the fastest round: the cost of the code without disturbance."""
     times = []
     for _ in range(rounds):
         start = time.process_time()
@@ -36,11 +36,11 @@ def test_segments_are_cheap():
             table.segment(syn, path.backward[-1], path, 0.0)
             table.segment(answer, back.backward[-1], back, 0.0)
 
-    # Ten times what it takes on a desktop: this is to notice what grows with the table.
+    # Ten times the time on a desktop: the test detects costs that grow with the table.
     assert best(work) / (2 * count) < 70e-6
 
 
-def test_records_cost_the_same_each_however_many_there_are():
+def test_the_cost_of_a_record_does_not_grow_with_the_table():
     def each(count: int) -> float:
         net = Net()
         flows = [client(number) for number in range(count)]

@@ -1,4 +1,4 @@
-"""The flow table when something is odd: segments late, lost or out of order, ports used again, no room."""
+"""The flow table with late, lost or reordered segments, reused ports, and a full table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def net() -> Net:
     ],
 )
 @pytest.mark.parametrize("by_reset", [False, True])
-def test_what_is_late_of_a_closed_connection_changes_nothing(net, flags, key, numbers, by_reset):
+def test_late_segments_of_a_closed_connection_change_nothing(net, flags, key, numbers, by_reset):
     net.open()
     if by_reset:
         net.send("R", seq=ISN + 1)
@@ -56,7 +56,7 @@ def test_what_is_late_of_a_closed_connection_changes_nothing(net, flags, key, nu
     assert net.send(flags, key, now=0.5, **numbers) == []
     assert net.state is FlowState.CLOSED
     net.replay(net.table.expire(0.5 + CLOSED_FOR + 0.1))
-    # And when nobody remembers it any more, it starts nothing either.
+    # After it was removed, such a segment starts nothing either.
     if flags != "S":
         assert net.send(flags, key, now=3.0, **numbers) == []
     assert len(net.table) == 0
@@ -71,7 +71,7 @@ def test_a_closed_connection_is_listed_and_not_open(net):
 
 
 @pytest.mark.parametrize("how", ["expire", "reconcile"])
-def test_closed_ones_are_dropped_in_time(how):
+def test_closed_connections_are_removed_after_their_time(how):
     net = Net(closed_timeout=5.0)
     net.open()
     net.close(now=1.0)
@@ -101,7 +101,7 @@ def test_a_newer_syn_opens_within_time_wait(net, key):
     assert (len(net.table), net.table.open) == (1, 1)
 
 
-def test_newer_is_reckoned_round_the_wrap(net):
+def test_newer_sequence_numbers_are_compared_modulo_2_32(net):
     """RFC 9293 section 3.4."""
     net.open(isn=2**32 - 5)
     net.close(now=1.0)
@@ -109,7 +109,7 @@ def test_newer_is_reckoned_round_the_wrap(net):
 
 
 def test_an_older_syn_opens_within_time_wait_when_it_is_answered(net):
-    """RFC 6191: newer timestamps will do in place of newer numbers; they are not seen here."""
+    """RFC 6191: newer timestamps suffice instead of newer sequence numbers; copies have no timestamps."""
     net.open(isn=5000)
     net.close(now=1.0)
     assert net.send("S", seq=4000, now=1.1) == []
@@ -120,13 +120,13 @@ def test_an_older_syn_opens_within_time_wait_when_it_is_answered(net):
 
 
 def test_after_a_reset_any_syn_opens(net):
-    """Who is reset has no TIME-WAIT (RFC 9293 section 3.10.7.4)."""
+    """After a reset there is no TIME-WAIT (RFC 9293 section 3.10.7.4)."""
     net.open(isn=5000)
     net.send("R", BACK, seq=PEER_ISN + 1, now=1.0)
     assert len(net.send("S", seq=4000, now=1.1)) == 2
 
 
-def test_who_sent_the_second_syn_does_not_answer_it(net):
+def test_a_syn_ack_of_the_sender_of_the_second_syn_is_no_answer(net):
     net.open()
     net.send("S", seq=5000)
     assert net.send("SA", seq=PEER_ISN, ack=5001) == []
@@ -154,7 +154,9 @@ def test_a_half_closed_pair_used_again_counts_both_directions(net):
 
 
 def test_a_client_that_lost_the_connection_resets_the_old_and_opens_the_new(net):
-    """RFC 9293 section 3.5.1 figure 8: the challenge ACK is answered by a reset, then the SYN comes again."""
+    """RFC 9293 section 3.5.1 figure 8: the challenge ACK is answered by a reset, then the SYN is
+    retransmitted.
+    """
     net.open()
     net.send("S", seq=50, now=3.0)
     assert set(net.send("R", seq=4711, now=3.0)) == DOWN
@@ -165,7 +167,9 @@ def test_a_client_that_lost_the_connection_resets_the_old_and_opens_the_new(net)
 
 @pytest.mark.parametrize("flags", ["FA", "R"])
 def test_the_end_of_the_old_connection_is_not_the_end_of_the_new(net, flags):
-    """RFC 9293 section 3.4.1: what is numbered before this connection's first is of the last one."""
+    """RFC 9293 section 3.4.1: segments before the initial sequence number of this connection are of the last
+    one.
+    """
     net.open()
     net.close(now=1.0)
     net.open(now=1.2, isn=5000, peer_isn=6000)
@@ -175,21 +179,21 @@ def test_the_end_of_the_old_connection_is_not_the_end_of_the_new(net, flags):
     assert net.send(flags, seq=5001, now=1.4) != []
 
 
-def test_after_two_gibibytes_numbers_say_nothing(net):
+def test_after_two_gibibytes_sequence_numbers_cannot_be_compared(net):
     net.open()
     net.close(now=1.0)
     net.open(now=1.2, isn=5000, peer_isn=6000)
     assert net.send("FA", seq=5000 + 3 * 2**30, now=9.0) == [(False, B, KEY)]
 
 
-def test_used_again_where_no_paths_are_known_it_is_at_its_own_ports(net):
+def test_a_reused_port_pair_without_paths_counts_at_its_own_ports(net):
     net.open()
     net.replay(net.table.segment(segment(KEY, "S", 5000), A, None, 3.0))
     net.replay(net.table.segment(segment(BACK, "SA", 6000, 5001), B, None, 3.0))
     assert net.counted == on(LOCAL)
 
 
-# Copies in the wrong order: each switch's copies come by a connection of their own
+# Reordered copies: each switch's copies arrive over its own connection
 
 
 def test_an_answer_that_overtakes_its_syn(net):
@@ -201,7 +205,7 @@ def test_an_answer_that_overtakes_its_syn(net):
     assert net.counted == on(LOCAL)
 
 
-def test_all_that_one_side_says_overtakes_what_the_other_says(net):
+def test_all_segments_of_one_side_overtake_those_of_the_other(net):
     net.send("SA", BACK, seq=PEER_ISN, ack=ISN + 1)
     net.send("SA", BACK, seq=PEER_ISN, ack=ISN + 1)  # again
     net.fin(BACK)
@@ -234,22 +238,22 @@ def test_an_answer_that_overtakes_the_syn_of_ports_used_again(net):
 
 
 @pytest.mark.parametrize(("ack", "later"), [(ISN, 0.1), (ISN + 1, 0.6)])
-def test_what_answers_another_syn_or_is_long_past_is_not_taken_for_an_answer(net, ack, later):
+def test_a_syn_ack_for_another_syn_or_a_late_one_is_no_answer(net, ack, later):
     net.send("SA", BACK, seq=PEER_ISN, ack=ack)
     net.fin(BACK)
     net.send("S", seq=ISN, now=later)
     assert net.state is FlowState.SYN_SEEN
 
 
-def test_answers_to_nothing_take_no_room():
-    """Backscatter: somebody floods another with SYNs from our addresses."""
+def test_syn_acks_without_a_syn_take_no_room():
+    """Backscatter: a host is flooded with SYNs from forged addresses of ours."""
     net = Net(capacity=5)
     for port in range(3000):
         net.send("SA", BACK._replace(dport=port), seq=1, ack=7, now=port / 1e6)
     assert len(net.table) == 0
     net.send("S", KEY._replace(sport=2999), seq=6, now=0.1)
     assert {c.state for c in net.table} == {FlowState.ESTABLISHED}
-    net.send("S", KEY._replace(sport=0), seq=6, now=0.1)  # its answer had to make room
+    net.send("S", KEY._replace(sport=0), seq=6, now=0.1)  # its SYN-ACK was evicted
     assert net.table.get(KEY._replace(sport=0)).state is FlowState.SYN_SEEN
 
 
@@ -263,7 +267,7 @@ def test_a_half_open_connection_expires(net):
     assert len(net.table) == 0
 
 
-def test_a_lost_fin_is_made_up_for_by_silence(net):
+def test_a_direction_with_a_lost_fin_expires(net):
     net.open(now=0.0)
     net.fin(now=1.0)
     assert net.replay(net.table.expire(IDLE)) == []
@@ -271,22 +275,22 @@ def test_a_lost_fin_is_made_up_for_by_silence(net):
     assert len(net.table) == 0
 
 
-def test_two_lost_fins_are_made_up_for_by_silence(net):
+def test_a_connection_with_two_lost_fins_expires(net):
     net.open(now=0.0)
     assert set(net.replay(net.table.expire(IDLE + 0.1))) == DOWN
     assert len(net.table) == 0
 
 
-def test_silence_is_that_of_both_sides(net):
+def test_both_directions_must_be_silent_to_expire(net):
     net.open(now=0.0)
     net.reconcile(record(KEY, B), record(BACK, A, idle=40.0), now=50.0)
     assert net.replay(net.table.expire(50.0 + IDLE)) == []
 
 
-# Rules of single flows that end
+# Timeouts of rules of single flows
 
 
-def test_when_both_directions_rules_have_ended_the_connection_is_over(net):
+def test_a_connection_ends_when_the_rules_of_both_directions_time_out(net):
     net.open()
     assert net.replay(net.table.removed(KEY, 30.0)) == []
     assert net.replay(net.table.removed(KEY, 30.1)) == []  # of another switch
@@ -301,7 +305,7 @@ def test_a_closed_direction_needs_no_rule(net):
     assert net.replay(net.table.removed(BACK, 30.0)) == [(False, A, BACK)]
 
 
-def test_rules_that_ended_before_the_last_segment_mean_nothing(net):
+def test_rules_that_timed_out_before_the_last_segment_are_ignored(net):
     net.open()
     net.replay(net.table.removed(KEY, 30.0))
     net.reconcile(record(KEY, B, idle=0.5), record(BACK, A, idle=0.5), now=31.0)
@@ -309,7 +313,7 @@ def test_rules_that_ended_before_the_last_segment_mean_nothing(net):
     assert net.counted == on(LOCAL)
 
 
-def test_rules_of_a_former_path_mean_nothing(net):
+def test_timeouts_of_rules_of_a_former_path_are_ignored(net):
     net.open()
     net.replay(net.table.removed(KEY, 30.0))
     net.replay(net.table.repath(KEY, OVER3, 31.0))
@@ -324,7 +328,7 @@ def test_where_a_switch_lists_the_connection_its_records_decide(net):
     assert net.counted == on(LOCAL)
 
 
-def test_rules_of_an_unknown_or_closed_connection_mean_nothing(net):
+def test_timeouts_of_rules_of_an_unknown_or_closed_connection_are_ignored(net):
     assert net.replay(net.table.removed(KEY, 0.0)) == []
     net.open()
     net.close()
@@ -339,7 +343,7 @@ def client(number: int) -> FlowKey:
     return KEY._replace(src=f"10.1.{number >> 8}.{number & 255}")
 
 
-def test_a_flood_of_syns_drives_out_its_own():
+def test_a_flood_of_syns_evicts_its_own_entries():
     net = Net(capacity=4)
     net.open(key=client(0))
     for number in range(1, 10):
@@ -347,14 +351,14 @@ def test_a_flood_of_syns_drives_out_its_own():
     assert {c.forward for c in net.table} == {client(0), client(7), client(8), client(9)}
     assert net.counted == placed(net.table)
     assert net.table.refused == 0
-    # Whoever is answered stays.
+    # Answered connections stay.
     net.send("SA", client(9).reversed, seq=PEER_ISN, ack=ISN + 1, now=9.0)
     for number in range(10, 20):
         net.send("S", client(number), seq=ISN, now=number)
     assert net.table.get(client(9)).state is FlowState.ESTABLISHED
 
 
-def test_a_syn_sent_again_is_not_the_oldest():
+def test_a_retransmitted_syn_is_not_the_oldest():
     net = Net(capacity=2)
     net.send("S", client(1), seq=ISN, now=0.0)
     net.send("S", client(2), seq=ISN, now=1.0)
@@ -363,7 +367,7 @@ def test_a_syn_sent_again_is_not_the_oldest():
     assert {c.forward for c in net.table} == {client(1), client(3)}
 
 
-def test_what_is_closed_makes_room_first():
+def test_closed_connections_are_evicted_first():
     net = Net(capacity=3)
     net.send("S", client(1), seq=ISN)
     for number in (2, 3):
@@ -373,7 +377,7 @@ def test_what_is_closed_makes_room_first():
     assert {c.forward for c in net.table} == {client(1), client(3), client(4)}
 
 
-def test_the_established_are_never_driven_out():
+def test_established_connections_are_never_evicted():
     net = Net(capacity=2)
     net.open(key=client(1))
     net.open(key=client(2))
@@ -385,7 +389,7 @@ def test_the_established_are_never_driven_out():
     assert net.send("S", client(3), seq=ISN + 5) != []
 
 
-def test_a_flow_that_a_switch_tells_of_drives_out_a_syn():
+def test_a_recorded_flow_evicts_a_syn():
     net = Net(capacity=1)
     net.send("S", client(1), seq=ISN)
     events = net.reconcile(record(client(2), B), now=0.5)

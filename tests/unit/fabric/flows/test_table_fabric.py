@@ -55,7 +55,7 @@ def test_a_connection_is_counted_all_along_its_path(net):
     assert net.entry.directions[BACK].ports == OVER3.backward
 
 
-def test_the_path_is_that_of_whose_syn_was_first():
+def test_the_path_is_that_of_the_first_syn():
     net = Net(OVER3)
     net.send("S", BACK, seq=PEER_ISN)
     assert net.entry.forward == BACK
@@ -71,13 +71,13 @@ def test_each_fin_ends_a_direction_all_along_the_path(net):
     assert net.counted == set()
 
 
-def test_a_path_that_comes_by_a_switch_twice_has_one_port_of_it(net):
+def test_a_path_through_a_switch_twice_counts_one_port_of_it(net):
     twice = FlowPath((*OVER3.forward[:2], PortKey(1, 9), SERVER), OVER3.backward)
     net.send("S", seq=ISN, path=twice)
     assert net.entry.directions[KEY].ports == (PortKey(1, 9), PortKey(3, 2), SERVER)
 
 
-def test_another_path_changes_what_is_different(net):
+def test_a_new_path_changes_only_the_different_ports(net):
     net.open()
     events = net.replay(net.table.repath(KEY, OVER4, 1.0))
     assert {(port, flow) for started, port, flow in events if started} == on(OVER4) - on(OVER3)
@@ -88,21 +88,21 @@ def test_another_path_changes_what_is_different(net):
     assert net.replay(net.table.repath(KEY, OVER4, 1.0)) == []
 
 
-def test_another_path_may_be_told_for_either_direction(net):
+def test_a_new_path_may_be_set_for_either_direction(net):
     net.open()
     net.replay(net.table.repath(BACK, OVER4.reversed, 1.0))
     assert net.entry.path == OVER4
     assert net.counted == on(OVER4)
 
 
-def test_another_path_for_a_half_closed_connection_is_one_for_what_is_left(net):
+def test_a_new_path_of_a_half_closed_connection_moves_the_open_direction(net):
     net.open()
     net.fin()
     net.replay(net.table.repath(KEY, OVER4, 1.0))
     assert net.counted == on(OVER4, BACK)
 
 
-def test_another_path_for_what_is_unknown_or_closed_is_none(net):
+def test_a_new_path_of_an_unknown_or_closed_connection_is_ignored(net):
     assert net.table.repath(KEY, OVER4, 0.0) == []
     net.open()
     net.close()
@@ -128,10 +128,10 @@ def test_a_host_that_moves_where_no_path_is_known_is_found_by_records(net):
     assert net.counted == on(new)
 
 
-# Ports and switches that go
+# Removed ports and disconnected switches
 
 
-def test_a_port_that_goes_ends_what_left_by_it(local):
+def test_a_removed_port_ends_the_directions_that_left_by_it(local):
     local.open()
     assert local.replay(local.table.forget_port(B)) == [(False, B, KEY)]
     assert local.replay(local.table.forget_port(B)) == []
@@ -141,7 +141,7 @@ def test_a_port_that_goes_ends_what_left_by_it(local):
     assert local.state is FlowState.CLOSED
 
 
-def test_a_port_that_goes_leaves_the_rest_of_the_path(net):
+def test_a_removed_port_keeps_the_rest_of_the_path(net):
     net.open()
     net.open(key=KEY._replace(sport=5))
     gone = PortKey(3, 2)
@@ -150,21 +150,21 @@ def test_a_port_that_goes_leaves_the_rest_of_the_path(net):
         (False, gone, KEY._replace(sport=5)),
     }
     assert net.replay(net.table.forget_port(PortKey(9, 9))) == []
-    # The connection is given another way, or the port is there again.
+    # The connection gets another path, or the port is added again.
     net.replay(net.table.repath(KEY._replace(sport=5), OVER4, 2.0))
     net.tell(OVER3, 3.0)
     assert net.counted >= on(OVER3)
     assert net.table.get(KEY._replace(sport=5)).directions[KEY._replace(sport=5)].ports == OVER4.forward
 
 
-def test_a_path_by_a_port_that_went_is_set_again_by_a_segment(net):
+def test_a_path_through_a_removed_port_is_set_again_by_a_segment(net):
     net.send("S", seq=ISN)
     net.replay(net.table.forget_port(PortKey(3, 2)))
     assert net.send("SA", BACK, seq=PEER_ISN, ack=ISN + 1) == [(True, PortKey(3, 2), KEY)]
     assert net.counted == on(OVER3)
 
 
-def test_a_switch_that_goes_takes_its_own_ports_out(net):
+def test_a_disconnected_switch_removes_only_its_own_ports(net):
     net.open()
     events = net.replay(net.table.forget_switch(3))
     assert set(events) == {(False, PortKey(3, 2), KEY), (False, PortKey(3, 1), BACK)}
@@ -172,7 +172,7 @@ def test_a_switch_that_goes_takes_its_own_ports_out(net):
     assert net.state is FlowState.ESTABLISHED
 
 
-# Records that disagree about the way
+# Records that disagree about the path
 
 
 def moved(net: Net, at: float) -> None:
@@ -181,33 +181,33 @@ def moved(net: Net, at: float) -> None:
     net.replay(net.table.repath(KEY, OVER4, at))
 
 
-def test_what_the_old_switches_keep_does_not_bring_the_old_path_back(net):
+def test_records_of_the_old_switches_do_not_restore_the_old_path(net):
     moved(net, at=10.0)
     for now in range(1, 40):
-        # Leaves know one port a flow; spine 3 keeps what it has seen last, a moment after the change.
+        # Leaves have one port for a flow; spine 3 keeps its last state, a moment after the change.
         assert net.tell(OVER4, 10.0 + now) == []
         assert net.tell(OVER3, 10.0 + now, dpids=(3,), idle=now - 0.2) == []
     assert net.counted == on(OVER4)
 
 
-def test_nor_does_it_when_the_flow_is_silent(net):
+def test_records_of_a_silent_flow_do_not_restore_the_old_path(net):
     moved(net, at=10.0)
     for now in range(1, 50):
         assert net.tell(OVER3, 10.0 + now, dpids=(1, 2, 3), idle=now + 0.3) == []
         if now == 1:
-            assert net.counted == on(OVER4)  # where no switch has seen it yet
+            assert net.counted == on(OVER4)  # where no switch has a record of it yet
     assert net.state is FlowState.ESTABLISHED
 
 
-def test_until_the_rules_stand_segments_take_the_old_path(net):
+def test_segments_take_the_old_path_until_the_rules_are_installed(net):
     moved(net, at=10.0)
     assert net.tell(OVER3, 10.1, dpids=(1, 2, 3)) == []
     assert net.tell(OVER3, 11.9, dpids=(1, 2, 3)) == []
     assert net.counted == on(OVER4)
 
 
-def test_a_flow_that_goes_on_taking_another_way_is_where_it_is_seen(net):
-    """Its rules could not be set, say."""
+def test_a_flow_that_stays_on_another_path_counts_where_it_is_recorded(net):
+    """For example when its rules could not be installed."""
     moved(net, at=10.0)
     net.tell(OVER3, 10.0 + GRACE + 0.5, idle=0.1)
     net.reconcile(now=10.0 + GRACE + 0.5, dpid=4)
@@ -217,7 +217,7 @@ def test_a_flow_that_goes_on_taking_another_way_is_where_it_is_seen(net):
         assert net.reconcile(now=now, dpid=4) == []
 
 
-def test_a_record_of_the_path_is_believed_however_old(net):
+def test_an_old_record_of_the_path_counts(net):
     net.open(now=0.0)
     net.reconcile(now=3.0, dpid=3)
     assert len(net.counted) == 4
@@ -226,29 +226,29 @@ def test_a_record_of_the_path_is_believed_however_old(net):
     assert net.entry.directions[KEY].ports == OVER3.forward
 
 
-def test_a_path_that_is_only_repeated_does_not_undo_what_was_seen_since(net):
+def test_a_repeated_path_does_not_undo_later_records(net):
     net.open(now=0.0)
     net.tell(OVER4, 5.0, dpids=(1,))
     net.fin(BACK, now=6.0)
     assert net.entry.directions[KEY].ports == (PortKey(1, 4), PortKey(3, 2), SERVER)
 
 
-def test_a_record_of_before_the_handshake_is_of_the_last_connection(net):
+def test_a_record_from_before_the_handshake_is_of_the_last_connection(net):
     net.replay(net.table.segment(segment(KEY, "S", ISN), CLIENT, None, 10.0))
     net.replay(net.table.segment(segment(BACK, "SA", PEER_ISN, ISN + 1), SERVER, None, 10.0))
     assert net.tell(OVER4, 11.0, dpids=(4,), idle=5.0) == []
     assert len(net.tell(OVER3, 11.0, idle=0.5)) == 4
 
 
-def test_a_record_of_before_the_host_moved_does_not_take_it_back(local):
+def test_a_record_from_before_the_host_moved_does_not_move_it_back(local):
     local.open(now=0.0)
     local.replay(local.table.segment(segment(KEY, "FA", ISN + 1), C, None, 10.0))
     assert local.reconcile(record(KEY, B), record(BACK, A), now=10.2) == []
     assert local.counted == {(C, BACK)}
 
 
-def test_a_flow_is_where_it_moves_whatever_flags_it_finds_there(net):
-    """Spine 4 has seen the end of another connection of these ports."""
+def test_a_flow_counts_where_it_progresses_despite_old_flags(net):
+    """Spine 4 has a record of the end of another connection of these ports."""
     for now in (1.0, 2.0):
         net.tell(OVER3, now)
     for now in (3.0, 4.0, 5.0, 6.0):
@@ -258,7 +258,7 @@ def test_a_flow_is_where_it_moves_whatever_flags_it_finds_there(net):
     assert net.counted == on(OVER4)
 
 
-def test_without_a_path_the_switch_that_sees_it_last_is_right():
+def test_without_a_path_the_latest_record_counts():
     net = Net(OVER3)
     for now in range(1, 5):
         net.tell(OVER3, now)
@@ -270,7 +270,7 @@ def test_without_a_path_the_switch_that_sees_it_last_is_right():
             assert net.counted == on(OVER4)
 
 
-def test_of_a_switch_off_the_path_nothing_is_left_when_the_flow_is_back(net):
+def test_no_port_off_the_path_counts_when_the_flow_is_back(net):
     net.open(now=0.0)
     for now in (1.0, 2.0, 3.0, 4.0):
         net.tell(OVER4, now)
@@ -281,8 +281,8 @@ def test_of_a_switch_off_the_path_nothing_is_left_when_the_flow_is_back(net):
     assert net.counted == on(OVER3)
 
 
-def test_a_switch_that_the_flow_passes_by_is_not_on_the_path(net):
-    """Its rules on the path have gone, and those for everything lead elsewhere."""
+def test_a_switch_that_the_flow_no_longer_passes_does_not_count(net):
+    """Its rules on the path were removed, and the general rules lead elsewhere."""
     net.open(now=0.0)
     net.tell(OVER3, 5.0)
     for now in range(6, 12):
@@ -291,8 +291,8 @@ def test_a_switch_that_the_flow_passes_by_is_not_on_the_path(net):
     assert net.counted == on(OVER4)
 
 
-def test_a_path_just_set_is_not_passed_by_because_of_what_was_before(net):
-    """It goes back over a spine that has an old record of it, and is silent."""
+def test_old_records_do_not_overrule_a_new_path(net):
+    """It returns to a spine that has an old record of it, and is silent."""
     net.open(now=0.0)
     net.replay(net.table.repath(KEY, OVER4, 5.0))
     for now in (8.0, 20.0):
@@ -310,5 +310,5 @@ def test_on_one_switch_a_flow_leaves_by_one_port(local):
     assert local.reconcile(record(KEY, C), now=2.0) == [(False, B, KEY), (True, C, KEY)]
 
 
-def test_the_lag_is_less_than_what_it_must_not_hide():
+def test_the_lag_is_less_than_the_other_timeouts():
     assert LAG < GRACE

@@ -1,4 +1,6 @@
-"""The flow table, whatever comes: the ports' counts follow from its events, and are empty in the end."""
+"""The flow table under random events: the counts of ports follow from its events, and are empty in
+the end.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from fairq_ryu.fabric.flows.table import SYN_TIMEOUT, FlowState, FlowTable, Seen
 from fairq_ryu.model import FlowKey, FlowPath, PortKey
 from tests.support.flownet import IDLE, Ports, placed, segment
 
-# Few of everything, so that things meet: hosts by the port they should be at, and addresses that sort
-# either way. One host has a connection to itself.
+# Few values of each kind, so that they coincide: hosts by the port where they should be, and addresses that
+# sort in either order. One host has a connection to itself.
 HOSTS = {"10.0.0.1": PortKey(1, 1), "10.0.0.2": PortKey(2, 1), "fe80::1": PortKey(1, 2)}
 FLOWS = [
     FlowKey(src, dst, sport, dport)
@@ -22,7 +24,7 @@ DIRECTIONS = st.sampled_from(FLOWS + [flow.reversed for flow in FLOWS])
 PORTS = st.builds(PortKey, st.integers(1, 3), st.integers(1, 3))
 HOPS = st.lists(PORTS, max_size=3).map(tuple)
 PATHS = st.builds(FlowPath, HOPS, HOPS)
-# Numbers that answer each other often, and wrap.
+# Sequence numbers that often acknowledge each other, and wrap.
 NUMBERS = st.sampled_from([0, 1, 2, 5, 2**31, 2**32 - 1])
 RECORDS = st.builds(
     SeenFlow,
@@ -37,7 +39,7 @@ RECORDS = st.builds(
 
 
 class AnyTraffic(RuleBasedStateMachine):
-    """Segments, records, paths and times as they come, sensible or not."""
+    """Random segments, records, paths and times, plausible or not."""
 
     @initialize(capacity=st.integers(1, 6))
     def start(self, capacity: int) -> None:
@@ -56,7 +58,7 @@ class AnyTraffic(RuleBasedStateMachine):
         path=st.none() | PATHS,
     )
     def segment(self, flow, flags, seq, ack, home, in_port, path):
-        if home:  # as it should be: the path leads back to the sender's port
+        if home:  # the normal case: the path leads back to the sender's port
             in_port = HOSTS[flow.src]
             path = FlowPath((PortKey(3, 1), HOSTS[flow.dst]), (PortKey(3, 2), in_port))
         self.ports.replay(self.table.segment(segment(flow, flags, seq, ack), in_port, path, self.now))

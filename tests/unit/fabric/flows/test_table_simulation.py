@@ -1,8 +1,8 @@
-"""The flow table against a fabric that is played: whatever was lost, late or forged, a few seconds after the
-last change it counts just what is there.
+"""The flow table with a simulated fabric: after any losses, delays and forged segments it counts exactly the
+existing flows a few seconds after the last change.
 
-Switches are played as the agents are: they remember where each direction left last, flags of an end stay
-until the next handshake, what has ended is forgotten after a while, and all of it is told once a second.
+Switches are simulated as agents: they keep the last port of each direction, flags of an end stay until the
+next handshake, ended flows are removed after a while, and all flows are reported once a second.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHANGES, CALM = 40.0, 8.0
 
 @dataclass
 class Seen:
-    """What a switch remembers of a direction."""
+    """A switch's record of a direction."""
 
     port: PortKey
     last: float
@@ -37,7 +37,7 @@ class Seen:
 
 @dataclass(eq=False)
 class Talk:
-    """A connection as it really is. ``path`` None while there is none."""
+    """The real state of a connection. ``path`` is None while it has none."""
 
     key: FlowKey
     path: FlowPath | None = None
@@ -49,7 +49,7 @@ class Talk:
 
 
 class Fabric:
-    """Two leaves and two spines, with hosts that talk, and a controller's flow table."""
+    """Two leaves and two spines with communicating hosts, and a controller's flow table."""
 
     def __init__(self, seed: int, loss: float) -> None:
         self.random = random.Random(seed)
@@ -61,7 +61,7 @@ class Fabric:
         self.seen: dict[int, dict[FlowKey, Seen]] = {dpid: {} for dpid in SWITCHES}
         self.told = dict.fromkeys(SWITCHES, 0.0)
         self.answered: set[tuple[int, FlowKey]] = set()
-        # Does the controller know the paths, or is it left to the records?
+        # Whether the controller knows the paths, or learns them from records.
         self.paths_known = bool(seed % 4)
         self.talks = [Talk(KEY._replace(sport=1000 + n), isn=self.random.getrandbits(32)) for n in range(8)]
 
@@ -82,7 +82,7 @@ class Fabric:
     # Hosts
 
     def send(self, talk: Talk, key: FlowKey, flags: str, seq: int = 0, ack: int = 0, size: int = 0) -> None:
-        """A segment passes its path; what is copied may be lost, and may be overtaken."""
+        """A segment passes its path; its copies may be lost or reordered."""
         assert talk.path is not None
         path = talk.path if key == talk.key else talk.path.reversed
         for port in path.forward:
@@ -91,7 +91,7 @@ class Fabric:
             return
         copied = segment(key, flags, seq, ack, 1460, 7)
         known = path if self.paths_known else None
-        # A switch's copies come in order; those of another may be quicker.
+        # A switch's copies arrive in order; those of another may be faster.
         in_port = path.backward[-1]
         self.told[in_port.dpid] = max(self.told[in_port.dpid], self.now + self.random.uniform(0, 0.2))
         self.after(
@@ -165,10 +165,11 @@ class Fabric:
         self.after(self.random.uniform(0.3, 6), lambda: self.open(talk))
 
     def move(self, talk: Talk) -> None:
-        """Another path: the controller knows at once, the switches a little later."""
+        """Another path: the controller knows it at once, the switches a little later."""
         path = self.random.choice(PATHS)
         if talk.ended and not self.paths_known:
-            return  # what then comes by another switch is acknowledgements only, and nobody can tell
+            # segments over another switch are then only acknowledgements, which cannot be distinguished
+            return
 
         def done() -> None:
             if talk.path is not None:
@@ -228,18 +229,18 @@ class Fabric:
         }
 
 
-# Where every single copy is lost, one play in a hundred ends with a connection too many: one that was reset,
-# whose ports were used again at once, and which then sent its FIN, all between two looks of a switch.
+# When every copy is lost, one run in a hundred ends with one connection too many: it was reset, its ports
+# were reused at once, and it then sent its FIN, all between two reports of a switch.
 @pytest.mark.parametrize("loss", [0.0, 0.3, 1.0])
-def test_when_it_is_calm_the_table_is_right(loss):
+def test_the_table_is_right_after_the_last_change(loss):
     for seed in range(40):
         fabric = Fabric(seed, loss)
         fabric.run()
         assert fabric.net.counted == fabric.truth, f"seed {seed}"
 
 
-def test_it_was_a_fabric_where_much_happened():
-    """The play is worth nothing if nothing is left in the end, or nobody's path has changed."""
+def test_the_simulation_covers_many_changes():
+    """The simulation proves nothing if no flow is left in the end, or no path has changed."""
     talks = []
     for seed in range(10):
         fabric = Fabric(seed, 0.3)

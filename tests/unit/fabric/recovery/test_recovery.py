@@ -1,4 +1,4 @@
-"""Recovery of dropped segments: what is told to senders, what is put back, and what is not."""
+"""Recovery of dropped segments: which losses are signalled to senders, and which segments are put back."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def name(action: Any) -> str:
     return action.frame.rstrip(b".").decode()
 
 
-# Telling senders
+# Signals to senders
 
 
 def test_duplicates_when_the_receiver_waits_for_just_this():
     recovery = made("dupack")
     assert lose(recovery, 1000) == [Ask(1, (FLOW.reversed,))]
-    told = state(1000)
-    assert recovery.states([told], 0.001) == [SendDuplicates(FLOW, told)]
+    signals = state(1000)
+    assert recovery.states([signals], 0.001) == [SendDuplicates(FLOW, signals)]
     assert recovery.counters.duplicates == 1
 
 
@@ -84,7 +84,7 @@ def test_duplicates_only_when_the_acknowledgement_gets_there():
     assert recovery.states([state(1000)], 0.003) == [SendDuplicates(FLOW, state(1000))]
 
 
-def test_what_the_receiver_has_got_meanwhile_is_forgotten():
+def test_segments_that_the_receiver_has_are_forgotten():
     recovery = made()
     lose(recovery, 1000)
     assert recovery.states([state(1001)], 0.001) == []
@@ -103,12 +103,12 @@ def test_numbers_wrap():
     assert (len(recovery), recovery.counters.acked) == (1, 1)
 
 
-def test_a_hole_is_told_once():
+def test_a_hole_is_signalled_once():
     recovery = made("dupack")
     lose(recovery, 1000)
     assert len(recovery.states([state(1000), state(1000)], 0.001)) == 1
     assert recovery.states([state(1000)], 0.002) == []
-    # What was sent again for it is dropped as well: the sender is in recovery, and knows.
+    # Its retransmission is dropped as well: the sender is in recovery, and knows.
     lose(recovery, 1000, 0.5)
     assert recovery.states([state(1000)], 0.501) == []
     assert (recovery.counters.tracked, recovery.counters.repeated) == (1, 1)
@@ -116,7 +116,7 @@ def test_a_hole_is_told_once():
     assert len(recovery.states([state(1000)], 1.003)) == 1
 
 
-def test_a_hole_is_told_once_even_if_its_loss_was_thrown_out_meanwhile():
+def test_a_hole_is_signalled_once_even_if_its_loss_was_evicted():
     recovery = made("dupack", room=ENTRY_BYTES)
     lose(recovery, 1000)
     assert len(recovery.states([state(1000)], 0.0)) == 1
@@ -126,14 +126,14 @@ def test_a_hole_is_told_once_even_if_its_loss_was_thrown_out_meanwhile():
 
 
 @pytest.mark.parametrize("change", [{"found": False}, {"fin": True}, {"rst": True}, {"has_timestamps": None}])
-def test_nothing_is_told_in_the_name_of_a_receiver_that_is_not_known_well(change):
+def test_nothing_is_signalled_without_enough_state_of_the_receiver(change):
     recovery = made("dupack")
     lose(recovery, 1000)
     assert recovery.states([state(1000, **change)], 0.0) == []
     assert recovery.counters.duplicates == 0
 
 
-def test_a_state_of_another_flow_says_nothing():
+def test_a_state_of_another_flow_is_ignored():
     recovery = made()
     lose(recovery, 1000)
     assert recovery.states([state(5000, flow(1)), State(FLOW, 1000)], 0.0) == []
@@ -152,7 +152,7 @@ def test_the_first_and_the_last_segment_are_only_put_back(flag):
 # Putting back
 
 
-def test_put_back_when_there_is_room_oldest_first():
+def test_segments_are_put_back_oldest_first_when_there_is_room():
     recovery = made("reinject")
     for seq in (1000, 2448, 3896):
         lose(recovery, seq)
@@ -184,13 +184,13 @@ def test_flows_take_turns():
     assert order == ["33000/1", "33001/1", "33002/1", "33000/2", "33002/2", "33000/3", "33000/4"]
 
 
-def test_what_was_cut_short_is_never_put_back():
+def test_a_truncated_segment_is_never_put_back():
     for mode in ("reinject", "both"):
         recovery = made(mode)
         lose(recovery, 1000, cut=1)
         assert recovery.queue(P1, 0, K, 0.0) == []
         assert recovery.counters.truncated == 1
-    assert recovery.states([state(1000)], 0.0) != []  # both: the sender can be told all the same
+    assert recovery.states([state(1000)], 0.0) != []  # mode both: the sender can still be signalled
 
 
 def test_padding_beyond_the_length_is_not_needed():
@@ -199,7 +199,7 @@ def test_padding_beyond_the_length_is_not_needed():
     assert recovery.queue(P1, 0, K, 0.0) == []
 
 
-def test_the_mode_says_what_is_done():
+def test_the_mode_selects_the_actions():
     done = {}
     for mode in Mode:
         recovery = made(mode)
@@ -208,7 +208,7 @@ def test_the_mode_says_what_is_done():
     assert done == {Mode.DUPACK: (1, 0), Mode.REINJECT: (0, 1), Mode.BOTH: (1, 1)}
 
 
-def test_a_segment_that_is_sent_again_replaces_the_one_before():
+def test_a_retransmitted_segment_replaces_the_earlier_one():
     recovery = made("reinject")
     recovery.lost(P1, b"old", 3, segment(1000), 1448, 0.0)
     recovery.lost(P1, b"new", 3, segment(1000), 1448, 0.1)
@@ -216,14 +216,14 @@ def test_a_segment_that_is_sent_again_replaces_the_one_before():
     assert (recovery.counters.tracked, recovery.counters.repeated) == (1, 1)
 
 
-def test_a_segment_that_is_sent_again_and_cut_short_leaves_the_one_before():
+def test_a_truncated_retransmission_does_not_replace_the_earlier_one():
     recovery = made("reinject")
     recovery.lost(P1, b"old", 3, segment(1000), 1448, 0.0)
     recovery.lost(P1, b"n", 3, segment(1000), 1448, 0.1)
     assert recovery.queue(P1, 0, K, 0.1) == [Reinject(P1, b"old")]
 
 
-def test_a_frame_goes_out_only_by_the_port_that_dropped_it():
+def test_a_frame_is_sent_only_by_the_port_that_dropped_it():
     recovery = made("reinject")
     recovery.lost(P1, b"old", 3, segment(1000), 1448, 0.0)
     recovery.lost(P2, b"n", 3, segment(1000), 1448, 0.1)
@@ -232,7 +232,7 @@ def test_a_frame_goes_out_only_by_the_port_that_dropped_it():
     assert recovery.queue(P2, 0, K, 0.1) == [Reinject(P2, b"new")]
 
 
-def test_what_was_put_back_and_dropped_again_is_put_back_a_few_times():
+def test_a_segment_that_is_dropped_again_is_put_back_a_limited_number_of_times():
     recovery = made("reinject")
     for round_ in range(MAX_REINJECTIONS + 2):
         lose(recovery, 1000, round_ / 10)
@@ -240,7 +240,7 @@ def test_what_was_put_back_and_dropped_again_is_put_back_a_few_times():
     assert recovery.counters.tracked == 1
 
 
-def test_what_was_put_back_is_known_for_a_while():
+def test_a_segment_that_was_put_back_is_remembered_for_a_while():
     recovery = made("reinject")
     lose(recovery, 1000, 0.0)
     lose(recovery, 2000, 0.5)
@@ -253,7 +253,7 @@ def test_what_was_put_back_is_known_for_a_while():
 # Putting back what carries a timestamp
 
 
-def test_a_segment_with_a_timestamp_goes_when_its_receiver_has_been_asked():
+def test_a_segment_with_a_timestamp_waits_for_the_state_of_its_receiver():
     recovery = made("reinject")
     for number, seq in ((0, 1000), (0, 2448), (1, 7000)):
         lose(recovery, seq, of=flow(number), stamped=True)
@@ -264,12 +264,12 @@ def test_a_segment_with_a_timestamp_goes_when_its_receiver_has_been_asked():
     assert {each.tsecr for each in actions} == {99}
     assert recovery.states([state(1000, tsecr=99)], 0.102) == []
     assert recovery.counters.reinjected == 2
-    # Without timestamps in the connection, whatever the frame looks like, there is none to renew.
+    # Without timestamps in the connection there is none to renew, whatever the frame contains.
     (action,) = recovery.states([state(7000, flow(1), has_timestamps=False)], 0.102)
     assert action == Reinject(P1, action.frame, None) and name(action) == "33001/7000"
 
 
-def test_what_the_receiver_has_got_by_then_is_not_put_back():
+def test_a_segment_that_the_receiver_has_meanwhile_is_not_put_back():
     recovery = made("reinject")
     lose(recovery, 1000, stamped=True)
     lose(recovery, 2448, stamped=True)
@@ -278,7 +278,7 @@ def test_what_the_receiver_has_got_by_then_is_not_put_back():
     assert (recovery.counters.acked, recovery.counters.reinjected) == (1, 1)
 
 
-def test_what_waits_for_an_answer_takes_its_room():
+def test_a_segment_that_waits_for_a_state_takes_room():
     recovery = made("reinject")
     for seq in range(5):
         lose(recovery, seq * 1448, stamped=True)
@@ -290,7 +290,7 @@ def test_what_waits_for_an_answer_takes_its_room():
 
 
 @pytest.mark.parametrize("answer", [None, "not found"])
-def test_without_an_answer_it_goes_as_it_was(answer):
+def test_without_a_state_a_segment_is_put_back_unchanged(answer):
     recovery = made("reinject")
     lose(recovery, 1000, stamped=True)
     recovery.queue(P1, 0, K, 0.1)
@@ -313,15 +313,15 @@ def test_a_segment_that_is_dropped_again_while_it_waits_must_wait_for_room_again
     assert len(recovery.states([state(1000)], 0.104)) == 1
 
 
-def test_both_tells_and_puts_back():
+def test_mode_both_signals_and_puts_back():
     recovery = made("both")
     lose(recovery, 1000, stamped=True)
     recovery.queue(P1, 0, K, 0.1)
-    told, back = recovery.states([state(1000)], 0.101)
-    assert isinstance(told, SendDuplicates) and isinstance(back, Reinject)
+    signals, back = recovery.states([state(1000)], 0.101)
+    assert isinstance(signals, SendDuplicates) and isinstance(back, Reinject)
 
 
-# What is not tracked
+# Segments that are not tracked
 
 
 @pytest.mark.parametrize(
@@ -329,12 +329,12 @@ def test_both_tells_and_puts_back():
     [
         (None, None),
         (segment(1), None),
-        (segment(1), 0),  # a pure ACK, for example one of our own
+        (segment(1), 0),  # a pure ACK, for example one that was injected
         (segment(1, rst=True), 0),
         (segment(1, rst=True, fin=True), 10),
     ],
 )
-def test_what_needs_no_recovery_is_ignored(seen, payload):
+def test_segments_that_need_no_recovery_are_ignored(seen, payload):
     recovery = made()
     assert recovery.lost(P1, b"x" * 60, 60, seen, payload, 0.0) == []
     assert (len(recovery), recovery.counters.ignored, recovery.counters.lost) == (0, 1, 1)
@@ -343,7 +343,7 @@ def test_what_needs_no_recovery_is_ignored(seen, payload):
 # Forgetting
 
 
-def test_what_is_too_old_is_never_acted_on():
+def test_losses_that_are_too_old_are_ignored():
     recovery = made()
     lose(recovery, 1000)
     assert recovery.states([state(1000)], AGE + 0.01) == []
@@ -369,7 +369,7 @@ def test_flows_and_ports_that_end_are_forgotten():
     recovery.forget_port(P1)
 
 
-def test_the_oldest_make_room():
+def test_the_oldest_losses_are_evicted():
     recovery = made("reinject", room=4 * (1500 + ENTRY_BYTES))
     for number in range(6):
         lose(recovery, 1, number / 100, of=flow(number))
@@ -392,10 +392,10 @@ def test_a_frame_larger_than_all_memory_is_not_kept():
     assert (len(recovery), recovery.used(P1), recovery.counters.overflow) == (0, 0, 1)
 
 
-# Asking
+# Requests for states
 
 
-def test_receivers_are_asked_again_while_something_depends_on_it():
+def test_states_are_requested_again_while_a_loss_needs_them():
     recovery = made("dupack", ask_s=0.01)
     assert lose(recovery, 1000, 0.0) == [Ask(1, (FLOW.reversed,))]
     assert lose(recovery, 2000, 0.001) == []
@@ -406,10 +406,10 @@ def test_receivers_are_asked_again_while_something_depends_on_it():
     assert recovery.due(0.03) != []  # the second hole
     recovery.states([state(2000)], 0.031)
     recovery.states([state(1000, flow(1))], 0.031)
-    assert recovery.due(0.06) == []  # all told
+    assert recovery.due(0.06) == []  # all are signalled
 
 
-def test_where_losses_are_put_back_receivers_are_asked_for_together():
+def test_states_for_putting_back_are_requested_together():
     recovery = made("both")
     for number in range(20):
         assert lose(recovery, 1000, of=flow(number)) == []
@@ -417,8 +417,10 @@ def test_where_losses_are_put_back_receivers_are_asked_for_together():
     assert ask == Ask(1, tuple(flow(number).reversed for number in range(20)))
 
 
-def test_flows_for_which_nothing_is_left_to_do_do_not_stand_in_the_way():
-    """The first 40 of 200 are told, and their segments put back: they stay known, and are not asked for."""
+def test_flows_without_open_losses_are_not_requested():
+    """The first 40 of 200 are signalled, and their segments put back: they stay known, and are not
+    requested.
+    """
     recovery = made("both")
     for number in range(200):
         lose(recovery, 1000, of=flow(number))
@@ -429,11 +431,11 @@ def test_flows_for_which_nothing_is_left_to_do_do_not_stand_in_the_way():
     assert set(asked) == {flow(number).reversed for number in range(40, 200)}
 
 
-def test_who_has_waited_longest_is_asked_for_first():
+def test_the_flow_that_waits_longest_is_requested_first():
     recovery = made("both", ask_s=0.005)
     for number in range(200):
         lose(recovery, 1000, of=flow(number))
-    # A question a millisecond: more than can be asked for within ``ask_s``, and everybody has a turn.
+    # A request each millisecond: more than can be requested within ``ask_s``, and every flow has its turn.
     times = {}
     for tick in range(14):
         for ask in recovery.due(tick / 1000):
@@ -443,7 +445,7 @@ def test_who_has_waited_longest_is_asked_for_first():
     assert {len(found) for found in times.values()} == {2, 3}
 
 
-def test_many_are_asked_for_in_many_messages():
+def test_many_states_are_requested_in_many_messages():
     recovery = made("dupack")
     for number in range(MAX_KEYS_PER_REQUEST + 1):
         lose(recovery, 1, of=flow(number))
@@ -460,8 +462,8 @@ def test_the_rate_is_bounded():
     recovery = made("both", rate=100.0)  # 5 at once
     for number in range(20):
         lose(recovery, 1, of=flow(number))
-    told = recovery.states([state(1, flow(number)) for number in range(20)], 0.0)
-    assert len(told) == 5
+    signals = recovery.states([state(1, flow(number)) for number in range(20)], 0.0)
+    assert len(signals) == 5
     assert recovery.queue(P1, 0, K, 0.0) == []
     assert recovery.counters.limited > 0
     assert len(recovery.queue(P1, 0, K, 0.021)) == 2
@@ -469,12 +471,12 @@ def test_the_rate_is_bounded():
 
 
 @pytest.mark.parametrize("wrong", [{"bytes_per_port": -1}, {"age_s": 0.0}, {"mode": "magic"}])
-def test_settings_that_make_no_sense(wrong):
+def test_invalid_settings(wrong):
     with pytest.raises(ValueError):
         RecoveryEngine(**{"mode": "both", "bytes_per_port": 1000, "age_s": 1.0, **wrong})
 
 
-# Whatever comes
+# Any sequence of events
 
 FLOWS, SEQS = [flow(n) for n in range(3)], st.sampled_from([1, 2, 3, 4, 0xFFFFFFFF])
 SIZES = st.integers(1, 1600)
@@ -496,11 +498,11 @@ steps = st.one_of(
 
 
 class Truth:
-    """Keeps book of what may still be acted on, in the plainest way."""
+    """A simple record of the losses that may still be acted on."""
 
     def __init__(self) -> None:
         self.live: dict[tuple[FlowKey, int], PortKey] = {}
-        self.told: dict[tuple[FlowKey, int], float] = {}
+        self.signals: dict[tuple[FlowKey, int], float] = {}
 
     def passed(self, of: FlowKey, ack: int) -> None:
         for key in [key for key in self.live if key[0] == of and 0 < (ack - key[1]) % (1 << 32) < 1 << 31]:
@@ -512,7 +514,7 @@ class Truth:
     mode=st.sampled_from(list(Mode)),
     room=st.integers(300, 12_000),
 )
-def test_bounded_and_honest_whatever_comes(steps, mode, room):
+def test_recovery_is_bounded_and_correct_for_any_input(steps, mode, room):
     recovery, truth, now = RecoveryEngine(mode, room, AGE), Truth(), 0.0
     for step, later in steps:
         now += later
@@ -531,7 +533,7 @@ def test_bounded_and_honest_whatever_comes(steps, mode, room):
                 back = [action for action in actions if isinstance(action, Reinject)]
                 assert len(back) == recovery.counters.reinjected - before
                 for action in back:
-                    # Not what the receiver has got, and only with what it has echoed.
+                    # Not segments that the receiver has, and only with a timestamp that it has echoed.
                     assert action.tsecr == (given_.tsecr if found else None)
                     known = {repr((who.sport, seq)) for who, seq in truth.live if who == of}
                     assert len(action.frame) < 20 or action.frame.rstrip(b".").decode() in known
@@ -539,11 +541,11 @@ def test_bounded_and_honest_whatever_comes(steps, mode, room):
                     if action in back:
                         continue
                     assert isinstance(action, SendDuplicates)
-                    # The receiver's own number, of a hole that is known, and not told lately.
+                    # The receiver's own sequence number, of a known hole, and not signalled recently.
                     assert action.state is given_ and found
                     assert (of, ack) in truth.live
-                    assert now - truth.told.get((of, ack), -AGE) >= AGE
-                    truth.told[of, ack] = now
+                    assert now - truth.signals.get((of, ack), -AGE) >= AGE
+                    truth.signals[of, ack] = now
             case ("queue", port, backlog):
                 waited = sum(len(each.frame) for each in recovery._losses.cleared(port))
                 actions = recovery.queue(port, backlog, 4000, now)

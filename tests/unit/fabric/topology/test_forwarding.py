@@ -1,4 +1,4 @@
-"""Rules for what has no path of its own."""
+"""Rules for frames without a pinned path."""
 
 import networkx as nx
 
@@ -34,7 +34,7 @@ def routes(topology):
     return Routes(topology.graph(), topology.edge_switches())
 
 
-def test_shares_that_go_the_same_way_take_one_rule():
+def test_buckets_with_the_same_path_take_one_rule():
     graph, edges = leaf_spine(2, 2)
     found = Routes(graph, edges)
     there = PortKey(2, 1)
@@ -61,7 +61,7 @@ def test_delivery_follows_the_trees():
 
 
 def finish(forwarding):
-    """The steps after the first, as if all had confirmed it."""
+    """The steps after the first, as if all bridges had confirmed it."""
     changes = [*forwarding.deliver(), *forwarding.grow()]
     assert not forwarding.unfinished
     return changes
@@ -79,7 +79,7 @@ def test_only_changes_are_returned():
     values = {(change.dpid, change.key): change.value for change in changes}
     assert values[1, FromLink(51)] == () and values[1, EcmpBits()] == (1,)
     assert values[2, Deliver(MAC, 0, 1)] == (51,)
-    # A bucket's frames are flooded by one spine, the other's by the other.
+    # One bucket's frames are flooded by one spine, the other's by the other.
     assert [len(values[dpid, Flood()]) for dpid in (1, 2, 101, 102)] in ([2, 3, 2, 1], [3, 2, 2, 1])
     assert [len(values[dpid, Flood(1)]) for dpid in (1, 2, 101, 102)] in ([2, 3, 1, 2], [3, 2, 1, 2])
     assert forwarding.update(topology, routes(topology), hosts) == [] and not forwarding.unfinished
@@ -127,7 +127,7 @@ def test_rules_of_an_unconfirmed_host_change_with_the_second_step():
     topology.port_changed(PortKey(1, 51), False, 10.0)
     changes = forwarding.update(topology, routes(topology), hosts)
     assert {change.key.mac for change in changes if isinstance(change.key, Deliver)} == {MAC}
-    # So is one that is seen now, and one that is forgotten now goes with it.
+    # So is a host that is seen now, and a host that is forgotten now is removed with it.
     third = "02:00:00:00:00:03"
     assert forwarding.host_changed(routes(topology), third, PortKey(1, 1)) == []
     assert forwarding.host_changed(routes(topology), MAC, None) == []
@@ -139,7 +139,7 @@ def test_rules_of_an_unconfirmed_host_change_with_the_second_step():
 
 
 def test_old_and_new_floods_together_never_loop():
-    """Each bridge in turn may already be at the first step of the change: no mixture has a loop."""
+    """Each bridge may already be at the first step of the change: no mixture of rules has a loop."""
     topology, forwarding = fabric(spines=3), Forwarding()
     for dpid in sorted(topology.switches):
         forwarding.bridge_connected(dpid)

@@ -1,9 +1,4 @@
-"""While rules change, in whatever order bridges apply them, no frame arrives twice.
-
-Here each step waits until all bridges have confirmed the one before. In a network the second step waits for a
-connected bridge that does not reply for 0.5 s at most; after this time a frame may arrive twice, until that
-bridge has applied the first step.
-"""
+"""While rules change, in any order of the bridges, no frame arrives twice."""
 
 import networkx as nx
 import pytest
@@ -38,7 +33,7 @@ NETWORKS = {
     "mesh": mesh,
 }
 
-# Seeds that were seen to fail where a step comes too early, or hosts that are not confirmed count as known.
+# Seeds that failed when a step was too early, or when unconfirmed hosts counted as known.
 FOUND = [("fat tree", 1), ("leaf-spine", 0), ("three spines", 1), ("three spines", 9), ("three spines", 13),
          ("ring", 1), ("mesh", 0), ("mesh", 4)]  # fmt: skip
 CHANGED = [("fat tree", 1), ("leaf-spine", 2), ("leaf-spine", 10), ("three spines", 3), ("ring", 7),
@@ -46,7 +41,7 @@ CHANGED = [("fat tree", 1), ("leaf-spine", 2), ("leaf-spine", 10), ("three spine
 
 
 def known(name, seed):
-    """A fabric of which everything is known."""
+    """A fabric whose hosts and links are all known."""
     graph, edges = NETWORKS[name](seed)
     sim = Fabric(graph, list(edges)[:5], seed)
     sim.see_all_links()
@@ -58,7 +53,7 @@ def known(name, seed):
 
 
 def settle(sim):
-    """Nothing is under way any more."""
+    """Run until no message is queued."""
     while True:
         sim.refresh()
         if not sim.busy:
@@ -67,27 +62,27 @@ def settle(sim):
 
 
 def play(sim, events, alone=False):
-    """Let events happen between messages, and look after each message at the frames that it may concern.
-    ``alone``: the network itself stays as it is, and so not even a single frame goes round.
+    """Run events between messages, and after each message check the frames that it may affect. ``alone``: the
+    network itself does not change, so not a single frame may loop.
     """
     events, again = [*events], 0.0
     while events or sim.busy or sim.fabric.stale:
         if not sim.busy or (events and sim.random.random() < max(again, 0.02)):
             event, *arguments = events.pop() if events else (sim.refresh,)
             event(*arguments)
-            again = sim.random.choice((0.0, 0.7))  # what happens mostly happens together
+            again = sim.random.choice((0.0, 0.7))  # events often happen together
             continue
         again = 0.0
         whose = sim.step()
         for mac in [] if whose is None else [whose or sim.random.choice([*sim.at])]:
             for walk in sim.walk_all(mac):
                 assert walk.copies <= 1
-                # One that goes round on its own has met rules of before and of after a change.
+                # A frame that loops has met rules from before and after a change.
                 assert not walk.looped or not (walk.flooded or alone)
 
 
 def assert_shortest(sim):
-    """The rules are those of the routes that hold now."""
+    """The rules are those of the current routes."""
     routes = sim.fabric.paths.routes
     for dpid, bridge in sim.bridges.items():
         wanted = {}

@@ -1,4 +1,4 @@
-"""What ports lead to, and which links there are."""
+"""The roles of ports, and the links."""
 
 import pytest
 
@@ -12,7 +12,7 @@ A1, A2, B1, B2 = PortKey(1, 1), PortKey(1, 2), PortKey(2, 1), PortKey(2, 2)
 
 @pytest.fixture
 def topology():
-    """Two switches, two ports each, nothing known of them yet."""
+    """Two switches with two ports each; their roles are not known yet."""
     found = Topology(settle=2.0)
     found.add_switch(1, [(1, True), (2, True)], now=0.0)
     found.add_switch(2, [(1, True), (2, True)], now=0.0)
@@ -25,7 +25,7 @@ def linked(topology, a=A2, b=B2):
     return topology
 
 
-def test_a_port_without_lldp_is_a_hosts_after_a_while(topology):
+def test_a_port_without_lldp_is_a_host_port_after_a_while(topology):
     assert topology.decide(1.9) == [] and not topology.settled
     assert topology.role(A1) is PortRole.UNDECIDED and topology.host_ports(1) == []
     assert topology.decide(2.0) == [A1, A2, B1, B2] and topology.settled
@@ -33,7 +33,7 @@ def test_a_port_without_lldp_is_a_hosts_after_a_while(topology):
     assert topology.edge_switches() == {1, 2}
 
 
-def test_a_frame_makes_an_undecided_port_a_hosts_and_a_link_never(topology):
+def test_a_frame_makes_an_undecided_port_a_host_port_but_never_a_link(topology):
     linked(topology)
     assert topology.frame_seen(A1) and topology.role(A1) is PortRole.HOST
     assert not topology.frame_seen(A2) and topology.role(A2) is PortRole.LINK
@@ -51,7 +51,7 @@ def test_a_link_needs_frames_in_both_directions(topology):
     assert list(topology.links()) == []
 
 
-def test_lldp_makes_a_hosts_port_a_link(topology):
+def test_lldp_makes_a_host_port_a_link(topology):
     topology.frame_seen(A2)
     linked(topology)
     assert topology.link_ports(1) == [A2] and topology.host_ports(1) == []
@@ -61,7 +61,7 @@ def test_a_port_that_is_down_has_no_link_and_is_no_hosts_port_until_lldp_could_h
     linked(topology)
     topology.port_changed(A2, False, 5.0)
     assert list(topology.links()) == [] and topology.role(A2) is PortRole.LINK
-    assert not topology.lldp_seen(A2, B2)  # a frame that was under way
+    assert not topology.lldp_seen(A2, B2)  # a frame that was in flight
     topology.port_changed(A2, True, 6.0)
     topology.decide(7.9)
     assert topology.role(A2) is PortRole.LINK
@@ -71,7 +71,7 @@ def test_a_port_that_is_down_has_no_link_and_is_no_hosts_port_until_lldp_could_h
     assert list(topology.links()) == [(A2, B2)]
 
 
-def test_a_hosts_port_that_flaps_stays_one(topology):
+def test_a_host_port_that_flaps_stays_one(topology):
     topology.decide(2.0)
     topology.port_changed(A1, False, 3.0)
     assert A1 not in topology.host_ports(1)
@@ -79,13 +79,13 @@ def test_a_hosts_port_that_flaps_stays_one(topology):
     assert A1 in topology.host_ports(1)
 
 
-def test_a_cable_that_is_moved_takes_its_link_along(topology):
+def test_the_link_of_a_cable_moves_with_it(topology):
     linked(topology)
     linked(topology, A2, B1)
     assert list(topology.links()) == [(A2, B1)]
 
 
-def test_a_switch_that_goes_takes_its_links_and_comes_back_with_its_roles(topology):
+def test_a_disconnected_switch_loses_its_links_and_keeps_its_roles(topology):
     linked(topology)
     topology.frame_seen(B1)
     topology.remove_switch(2)
@@ -97,8 +97,8 @@ def test_a_switch_that_goes_takes_its_links_and_comes_back_with_its_roles(topolo
     assert topology.ports(2) == [B2]
 
 
-def test_switches_that_have_gone_are_remembered_within_bounds(monkeypatch):
-    """Anybody can connect with any id, and go."""
+def test_the_number_of_remembered_switches_is_bounded(monkeypatch):
+    """Any peer can connect with any id, and disconnect."""
     monkeypatch.setattr(module, "_MAX_GONE", 3)
     monkeypatch.setattr(module, "_MAX_GONE_PORTS", 8)
     topology = Topology(1.0)
@@ -114,7 +114,7 @@ def test_switches_that_have_gone_are_remembered_within_bounds(monkeypatch):
     assert topology.known_switches == {3}
 
 
-def test_every_change_of_a_way_raises_the_version(topology):
+def test_every_change_of_a_path_raises_the_version(topology):
     steps = [
         lambda: topology.lldp_seen(A2, B2),
         lambda: topology.lldp_seen(B2, A2),

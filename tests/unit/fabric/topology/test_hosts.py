@@ -1,4 +1,4 @@
-"""The host table: the last word counts, and nothing that is forgotten is left behind."""
+"""The host table: the latest observation counts, and no entry is left of a forgotten host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ A, B, GROUP = "02:00:00:00:00:0a", "02:00:00:00:00:0b", "01:00:5e:00:00:01"
 FIRST, SECOND, FAR = PortKey(1, 1), PortKey(1, 2), PortKey(2, 1)
 
 
-def test_a_new_host_and_one_that_moved_are_news():
+def test_a_new_host_and_a_moved_host_are_changes():
     hosts = HostTable()
     assert hosts.seen(A, FIRST, "10.0.0.1")
     assert not hosts.seen(A, FIRST, "10.0.0.1")
@@ -22,7 +22,7 @@ def test_a_new_host_and_one_that_moved_are_news():
     assert (host.mac, host.port) == (A, SECOND)
 
 
-def test_an_address_that_is_added_is_no_news():
+def test_an_added_address_is_no_change():
     hosts = HostTable()
     hosts.seen(A, FIRST)
     assert not hosts.seen(A, FIRST, "10.0.0.1")
@@ -30,7 +30,7 @@ def test_an_address_that_is_added_is_no_news():
     assert hosts.by_ip("10.0.0.1") is hosts.by_ip("fe80::1") is hosts.by_mac(A)
 
 
-def test_group_addresses_are_nobodys():
+def test_group_addresses_are_ignored():
     hosts = HostTable()
     assert not hosts.seen(GROUP, FIRST, "10.0.0.1")
     assert not hosts.seen("ff:ff:ff:ff:ff:ff", FIRST)
@@ -38,17 +38,17 @@ def test_group_addresses_are_nobodys():
     assert hosts.by_ip("10.0.0.1") is None
 
 
-def test_an_address_goes_to_who_claims_it_last():
+def test_an_address_belongs_to_the_host_seen_with_it_last():
     hosts = HostTable()
     hosts.seen(A, FIRST, "10.0.0.1")
     hosts.seen(B, SECOND, "10.0.0.1")
     assert hosts.by_ip("10.0.0.1") is hosts.by_mac(B)
     assert not hosts.by_mac(A).addresses
-    hosts.forget(A)  # the one that has lost it does not take it along
+    hosts.forget(A)  # the host that has lost it does not remove it
     assert hosts.by_ip("10.0.0.1") is hosts.by_mac(B)
 
 
-def test_a_host_has_no_end_of_addresses():
+def test_the_number_of_addresses_of_a_host_is_bounded():
     hosts = HostTable()
     for n in range(1000):
         hosts.seen(A, FIRST, f"10.0.{n >> 8}.{n & 255}")
@@ -57,24 +57,24 @@ def test_a_host_has_no_end_of_addresses():
     assert hosts.by_ip("10.0.3.231") is hosts.by_mac(A)
 
 
-def test_a_connection_tells_an_address_where_none_of_its_kind_is_known():
+def test_a_connection_adds_an_address_of_a_family_without_one():
     hosts = HostTable()
     hosts.seen(A, FIRST, "fe80::1")
     hosts.address_seen(A, FIRST, "10.0.0.1")
     assert list(hosts.by_mac(A).addresses) == ["fe80::1", "10.0.0.1"]
     assert hosts.by_ip("10.0.0.1") is hosts.by_mac(A)
-    hosts.address_seen(A, FIRST, "2001:db8::1")  # the one of the link does not count
+    hosts.address_seen(A, FIRST, "2001:db8::1")  # the link-local address does not count
     assert hosts.by_ip("2001:db8::1") is hosts.by_mac(A)
 
 
-def test_made_up_addresses_of_connections_take_nothing():
+def test_forged_addresses_of_connections_are_ignored():
     hosts = HostTable()
     hosts.seen(A, FIRST, "10.0.0.1")
     hosts.seen(B, SECOND)
     hosts.address_seen(B, SECOND, "10.0.0.1")  # another host's
     hosts.address_seen(A, FIRST, "10.0.0.7")  # it has one already
-    hosts.address_seen(B, FIRST, "10.0.0.2")  # not from where the host is
-    hosts.address_seen("02:00:00:00:00:0c", FIRST, "10.0.0.3")  # nobody is known
+    hosts.address_seen(B, FIRST, "10.0.0.2")  # not from the port of the host
+    hosts.address_seen("02:00:00:00:00:0c", FIRST, "10.0.0.3")  # no host is known
     hosts.address_seen(B, SECOND, "0.0.0.0")
     assert list(hosts.by_mac(A).addresses) == ["10.0.0.1"]
     assert not hosts.by_mac(B).addresses

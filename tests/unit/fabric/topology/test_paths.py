@@ -37,7 +37,7 @@ def test_a_connection_keeps_its_path_and_both_directions_share_it():
     assert paths.release(KEY) is None
 
 
-def test_only_what_leaves_its_switch_is_pinned():
+def test_only_connections_between_switches_are_pinned():
     paths = table()
     assert paths.assign(KEY, HERE, THERE).pinned
     assert table(leaf_spine(2, 1), always=True).assign(KEY, HERE, THERE).pinned
@@ -45,9 +45,9 @@ def test_only_what_leaves_its_switch_is_pinned():
     assert not local.pinned and local.path == ((PortKey(1, 2),), (HERE,))
 
 
-def test_where_there_is_one_way_nothing_is_pinned():
+def test_nothing_is_pinned_with_a_single_path():
     assert not table(leaf_spine(2, 1)).assign(KEY, HERE, THERE).pinned
-    # A way that is longer is another one: what goes by destination might take it.
+    # A longer path is another path: frames that are forwarded by destination might take it.
     ring = nx.Graph()
     for a, b in ((1, 2), (2, 3), (3, 4), (4, 1)):
         ring.add_edge(a, b, ports=((PortKey(a, 50 + b), PortKey(b, 50 + a)),))
@@ -57,7 +57,7 @@ def test_where_there_is_one_way_nothing_is_pinned():
     assert table((double, {1, 2})).assign(KEY, HERE, THERE).pinned
 
 
-def test_flows_that_run_are_pinned_when_there_is_another_way():
+def test_running_flows_are_pinned_when_another_path_appears():
     narrow, wide = leaf_spine(2, 2, {(1, 102)}), leaf_spine(2, 2)
     paths = table(narrow)
     before = {key: paths.assign(key, HERE, THERE) for key in flows(20)}
@@ -70,12 +70,12 @@ def test_flows_that_run_are_pinned_when_there_is_another_way():
     assert paths.pinned == 20 and paths.get(local.key) == local
     assert {paths.assign(key, HERE, THERE).way for key in flows(40)} == {*Routes(*wide).shortest(1, 2)}
     assert paths.reroute(Routes(*wide)) == ([], [])
-    # And stay so when it goes again.
+    # They stay pinned when it fails again.
     moved, pinned = paths.reroute(Routes(*narrow))
     assert not pinned and all(paths.get(key).pinned for key in before)
 
 
-def test_nowhere_to_go_is_no_path():
+def test_without_a_connection_there_is_no_path():
     graph, edges = leaf_spine(2, 1, {(2, 101)})
     assert table((graph, edges)).assign(KEY, HERE, THERE) is None
 
@@ -100,12 +100,12 @@ def test_only_flows_of_the_dead_link_are_moved_and_none_when_it_is_back():
         assert move.old == before[move.new.key]
         assert all(port.dpid != 101 for port in (*move.new.path.forward, *move.new.path.backward))
     assert paths.reroute(Routes(*broken)) == ([], [])
-    # Those that were moved had one way only, and are pinned to it now.
+    # The moved connections had a single path left, and are pinned to it now.
     moves, pinned = paths.reroute(Routes(*network))
     assert not moves and {each.key for each in pinned} == through
 
 
-def test_cut_off_a_connection_keeps_what_it_had():
+def test_a_disconnected_connection_keeps_its_path():
     network = leaf_spine(2, 2)
     paths = table(network)
     path = paths.assign(KEY, HERE, THERE)
@@ -114,7 +114,7 @@ def test_cut_off_a_connection_keeps_what_it_had():
     assert paths.reroute(Routes(*network)) == ([], [])
 
 
-def test_least_loaded_spreads_evenly_and_forgets_what_has_ended():
+def test_least_loaded_spreads_evenly_and_forgets_ended_connections():
     network = fat_tree(4)
     paths = table(network, PathChoice.LEAST_LOADED)
     a, b = PortKey(1000, 1), PortKey(1007, 1)

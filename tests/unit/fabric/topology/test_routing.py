@@ -1,4 +1,4 @@
-"""Ways: symmetric, loop-free, shortest where promised, spread over all of equal cost."""
+"""Paths: symmetric, loop-free, shortest where promised, spread over all of equal cost."""
 
 from collections import Counter
 
@@ -67,7 +67,7 @@ def test_no_path_gets_more_than_twice_its_fair_share_of_200_flows(network):
         assert max(found.values()) < 2 * 200 / len(candidates)
 
 
-def test_a_flow_has_the_same_way_from_both_ends():
+def test_a_flow_has_the_same_path_from_both_ends():
     for network in (leaf_spine(3, 2), leaf_spine(3, 2, {(1, 101)}), fat_tree(4)):
         routes = Routes(*network)
         for key in flows(50):
@@ -76,7 +76,7 @@ def test_a_flow_has_the_same_way_from_both_ends():
                     assert routes.way(b, a, key.reversed) == reverse(routes.way(a, b, key))
 
 
-def test_a_flow_goes_where_its_first_segments_went():
+def test_a_flow_takes_the_path_of_its_first_segments():
     for network in (leaf_spine(4, 3), fat_tree(4)):
         routes = Routes(*network)
         for key in flows(50):
@@ -114,7 +114,7 @@ def test_one_switch_needs_no_hash_and_no_links():
     assert routes.next_hop(7, 8) is None and routes.way(7, 8, next(iter(flows(1)))) is None
 
 
-def test_what_is_apart_has_no_way():
+def test_unconnected_switches_have_no_path():
     graph, edges = leaf_spine(2, 1)
     graph.add_node(9)
     routes = Routes(graph, [*edges, 9])

@@ -1,4 +1,4 @@
-"""SED's division of windows: the paper's steps, and what holds for every division."""
+"""SED's allocation of windows: the paper's steps, and invariants of every allocation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def windows(
 
 
 def test_the_paper_s_steps():
-    """Base windows first; then needs, earliest deadline first, or nothing; the rest in equal parts."""
+    """Base windows first; then needs, earliest deadline first, completely or not at all; the rest in equal
+    parts.
+    """
     needs = [demand(0, 20_000), demand(1, 30_000), demand(2, 5_000)]
     assert windows(40_000, needs, [share(3), share(4)]) == [20_000, 0, 5_000, 7_500, 7_500]
     assert windows(40_000, needs, []) == [20_000, 0, 5_000]
@@ -55,7 +57,7 @@ def test_flows_without_deadline_have_their_base_whatever_others_need():
     assert windows(0, [], [share(1)], base) == [2920]
 
 
-def test_spare_window_goes_to_the_earliest_deadline():
+def test_spare_window_is_given_to_the_earliest_deadline():
     rules = AllocationRules(spare=True)
     needs = [demand(0, 2_000)._replace(max_window=9_000), demand(1, 3_000)._replace(max_window=50_000)]
     assert windows(40_000, needs, [], rules) == [9_000, 31_000]
@@ -79,7 +81,7 @@ def test_windows_are_multiples_of_the_step():
     assert windows(1e12, [demand(0, 2e11)], [share(1)]) == [LARGEST_WINDOW, LARGEST_WINDOW]
 
 
-def test_a_flow_that_sends_goes_on_while_most_of_its_need_is_left():
+def test_a_sending_flow_is_kept_while_a_large_part_of_its_need_remains():
     rules = AllocationRules(keep=0.5)
     needs = [demand(0, 8_000, True), demand(1, 4_000, True)]
     assert windows(10_000, needs, [], rules) == [8_000, 2_000]
@@ -87,16 +89,16 @@ def test_a_flow_that_sends_goes_on_while_most_of_its_need_is_left():
     assert windows(10_000, needs, [], SEED) == [8_000, 0]
     paused = [demand(0, 8_000, True), demand(1, 4_000, False)]
     assert windows(10_000, paused, [], rules) == [8_000, 0]
-    # Not in front of one with an earlier deadline and no more need.
+    # Not before a flow with an earlier deadline and no greater need.
     assert windows(5_000, [demand(0, 6_000, False), demand(1, 6_000, True)], [], rules) == [0, 0]
 
 
-def test_floors_are_taken_off_the_total():
+def test_floors_are_subtracted_from_the_total():
     """Ten flows that need little: their windows are a segment each, and two of them fill the total."""
     needs = [demand(place, 100) for place in range(10)]
     assert windows(3_000, needs, [], SEED) == [1460] * 10
     assert windows(3_000, needs, [], AllocationRules(floors=True)) == [1460] * 2 + [0] * 8
-    # A later one of a smaller segment does not pass an earlier one that needs no more.
+    # A later flow with a smaller segment does not overtake an earlier one that needs no more.
     mixed = [demand(0, 100), demand(1, 100, mss=536), demand(2, 50, mss=536)]
     assert windows(1_000, mixed, [], AllocationRules(floors=True)) == [0, 0, 536]
 
@@ -125,19 +127,21 @@ def divisions(draw):
     for place in range(count):
         mss, step = draw(SHAPES)
         need = draw(st.floats(1e-6, 200_000))
-        most = need + draw(st.floats(0, 200_000))
-        deadline_flows.append(demand(place, need, draw(st.booleans()), mss, step)._replace(max_window=most))
+        largest = need + draw(st.floats(0, 200_000))
+        deadline_flows.append(
+            demand(place, need, draw(st.booleans()), mss, step)._replace(max_window=largest)
+        )
     best_effort = [share(place, *draw(SHAPES)) for place in range(count, count + draw(st.integers(0, 12)))]
     return draw(st.floats(0, 300_000)), deadline_flows, best_effort, draw(RULES)
 
 
 @given(divisions())
-def test_they_add_up_to_the_total_and_the_floors(division):
+def test_windows_add_up_to_the_total_and_the_floors(division):
     total, deadline_flows, best_effort, rules = division
     found = allocate(*division)
     bases = sum(math.ceil(rules.base * s.mss / s.step) * s.step for s in best_effort)
     floors = sum(d.mss + d.step for d in deadline_flows if found[d.flow])
-    if rules.floors:  # rounded up to a step each, and at most one segment for what was left
+    if rules.floors:  # each rounded up to a step, and at most one segment for the rest
         floors = sum(d.step for d in deadline_flows if found[d.flow]) + max(
             (d.mss for d in deadline_flows), default=0
         )
@@ -146,7 +150,7 @@ def test_they_add_up_to_the_total_and_the_floors(division):
 
 
 @given(divisions())
-def test_never_less_than_a_segment_but_for_nothing(division):
+def test_a_window_is_0_or_at_least_one_segment(division):
     _, deadline_flows, best_effort, _ = division
     found = allocate(*division)
     for each in (*deadline_flows, *best_effort):

@@ -1,4 +1,4 @@
-"""The GIF table: what flows still have to send, and in which order they must be served."""
+"""The GIF table: the remaining bytes of flows, and the order of service."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_rows_are_in_edf_order_then_by_their_start():
     assert rows[0] == (FLOWS[2], "10.0.0.3", "10.0.1.1", 2.0, 8.0, 1000, 3.0, 600, 1)
     assert [row.remaining_size for row in rows] == [600, 500, None, 700]
     assert [row.remaining_time for row in rows] == [3.0, 4.0, None, None]
-    # A deadline that has passed is served no more, but it is shown.
+    # A flow whose deadline has passed is not served any more, but shown.
     late = gif.rows(8.5)
     assert [row.flow for row in late] == [FLOWS[1], FLOWS[0], FLOWS[2], FLOWS[3]]
     assert late[2].remaining_time == -0.5
 
 
-def test_a_part_of_the_rows_is_that_part_of_all():
+def test_a_slice_of_the_rows_equals_that_slice_of_all():
     gif = table(None, Announcement(500, 9.0), None, Announcement(700, None), Announcement(1, 7.0))
     rows = gif.rows(5.0)
     for first in range(6):
@@ -46,7 +46,7 @@ def test_a_part_of_the_rows_is_that_part_of_all():
             assert gif.rows(5.0, first, end) == rows[first:end]
 
 
-def test_announcements_come_and_go():
+def test_announcements_are_added_and_removed():
     gif = table(None)
     entry = gif.get(FLOWS[0])
     gif.announce(FLOWS[0], Announcement(100, 3.0), 1.0)
@@ -60,14 +60,14 @@ def test_announcements_come_and_go():
     assert not entry.missed(4.0)
     gif.announce(FLOWS[0], None, 2.0)
     assert (entry.size, entry.deadline) == (None, None)
-    gif.announce(FLOWS[1], Announcement(1, 1.0), 2.0)  # not there
+    gif.announce(FLOWS[1], Announcement(1, 1.0), 2.0)  # not in the table
     gif.remove(FLOWS[1])
     gif.remove(FLOWS[0])
     assert len(gif) == 0
     assert gif.rows(5.0) == []
 
 
-def test_what_is_acknowledged_does_not_remain():
+def test_acknowledged_bytes_are_not_remaining():
     gif = table(Announcement(1000, 9.0))
     entry = gif.get(FLOWS[0])
     for acked, remaining in ((0, 1000), (999, 1), (1000, 0), (5000, 0)):
@@ -75,10 +75,10 @@ def test_what_is_acknowledged_does_not_remain():
         assert entry.remaining == remaining
     assert not entry.urgent(1.0)
     assert not entry.missed(99.0)
-    gif.progressed(FLOWS[1], progress(1), 1.0)  # not there
+    gif.progressed(FLOWS[1], progress(1), 1.0)  # not in the table
 
 
-def test_when_a_flow_last_moved():
+def test_the_time_of_the_last_progress_of_a_flow():
     gif = table(None)
     entry = gif.get(FLOWS[0])
     gif.progressed(FLOWS[0], progress(0, 0, established=False), 1.0)

@@ -8,7 +8,7 @@ shares = st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.01, 5.0, BAD, 100.0]), max_s
 
 
 def made(host, wanted):
-    """The rounds that a run makes when ``host`` steals so much of each, and nothing after these."""
+    """The rounds of a run when ``host`` steals this much of each, and nothing after these."""
     stolen = []
     while len(stolen) < rounds.needed(stolen, wanted):
         stolen.append(host[len(stolen)] if len(stolen) < len(host) else 0.0)
@@ -21,26 +21,26 @@ def figures(wanted, number, disturbed, counted_disturbed):
     }  # fmt: skip
 
 
-def test_an_undisturbed_run_makes_what_was_asked_for():
+def test_an_undisturbed_run_makes_the_wanted_rounds():
     stolen = made([], 5)
     assert stolen == [0.0] * 5
     assert rounds.counted(stolen, 5) == [0, 1, 2, 3, 4]
     assert rounds.figures(stolen, 5) == figures(5, 5, 0, 0)
 
 
-def test_disturbed_rounds_are_made_again_and_left_out():
+def test_disturbed_rounds_are_repeated_and_left_out():
     stolen = made([0, BAD, 0, 100, 0], 5)
     assert rounds.counted(stolen, 5) == [0, 2, 4, 5, 6]
     assert rounds.figures(stolen, 5) == figures(5, 7, 2, 0)
 
 
-def test_a_round_made_again_may_be_disturbed_itself():
+def test_a_repeated_round_may_be_disturbed_itself():
     stolen = made([BAD, 0, BAD, BAD], 2)
     assert rounds.counted(stolen, 2) == [0, 1]
     assert rounds.figures(stolen, 2) == figures(2, 4, 3, 1)
 
 
-def test_the_last_disturbed_round_is_made_again_too():
+def test_the_last_disturbed_round_is_repeated_too():
     assert rounds.counted(made([0, 0, BAD], 3), 3) == [0, 1, 3]
 
 
@@ -76,11 +76,11 @@ def test_fewer_rounds_than_wanted_all_count():
 def test_whatever_the_host_does(host, wanted):
     stolen = made(host, wanted)
     chosen = rounds.counted(stolen, wanted)
-    said = rounds.figures(stolen, wanted)
+    found = rounds.figures(stolen, wanted)
     assert wanted <= len(stolen) <= 2 * wanted
     assert chosen == sorted(set(chosen)) and len(chosen) == wanted
     left_out = set(range(len(stolen))) - set(chosen)
-    assert left_out <= set(rounds.disturbed(stolen))  # what is undisturbed always counts
+    assert left_out <= set(rounds.disturbed(stolen))  # undisturbed rounds always count
     assert all(stolen[out] >= stolen[kept] for out in left_out for kept in chosen)
-    assert said["disturbed"] - said["counted_disturbed"] == len(left_out) == said["made"] - wanted
-    assert said["counted_disturbed"] == 0 or said["made"] == 2 * wanted
+    assert found["disturbed"] - found["counted_disturbed"] == len(left_out) == found["made"] - wanted
+    assert found["counted_disturbed"] == 0 or found["made"] == 2 * wanted

@@ -62,7 +62,7 @@ def test_runs_with_deadlines_add_up():
     assert (second["missed"], second["ms"]["count"], second["deadline_s"]) == (2, 2, 0.8)
 
 
-def test_runs_without_endless_flows_and_counters_say_so():
+def test_runs_without_endless_flows_and_counters_have_no_such_figures():
     summed = figures.deadlines_figures([run(outcome(100, rto=None))], 0)
     assert (
         summed["rto_timeouts"] is summed["endless_goodput_mbit"] is summed["endless_longest_gap_ms"] is None

@@ -1,4 +1,4 @@
-"""What no policy can beat: computed here by hand."""
+"""Physical limits, computed here by hand."""
 
 import pytest
 

@@ -36,7 +36,7 @@ def test_a_mouse_that_never_reached_its_server_is_unfinished_and_drops_nothing_k
     assert mice["rto_timeouts"] == 3
 
 
-def test_old_kernels_fall_back_to_the_namespace_and_say_so():
+def test_old_kernels_fall_back_to_the_namespace_and_are_marked():
     mice = mice_summary([client_mouse(0, 10, 8, rto=None)], [server_mouse(0, 8, rto=None)], 12)
     assert (mice["rto_timeouts"], mice["rto_source"]) == (12, "namespace")
 

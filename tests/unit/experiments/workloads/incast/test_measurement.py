@@ -7,7 +7,9 @@ from fairq_ryu.experiments.workloads.incast import measurement
 
 
 class Clock:
-    """The machine and the hosts of a run: volleys without a network, on a host that steals by a list."""
+    """The machine and the hosts of a run: volleys without a network, with the stolen time of each from a
+    list.
+    """
 
     def __init__(self, host):
         self.host = list(host)
@@ -30,38 +32,38 @@ def incast(monkeypatch):
     def make(host, wanted):
         from fairq_ryu.experiments import scenario
 
-        clock, said = Clock(host), []
+        clock, progress = Clock(host), []
         chosen = scenario.load(
             "incast", {"rounds": str(wanted), "senders": "2", "round_interval_s": "0", "seed": "1"}
         )
         made_incast = object.__new__(measurement.IncastMeasurement)
         made_incast._scenario = chosen
         made_incast._random = random.Random(1)
-        made_incast._progress = lambda step, part: said.append((step, part))
+        made_incast._progress = lambda step, part: progress.append((step, part))
         made_incast._expected_s = 1.0
         made_incast._targets = [{}, {}]
         monkeypatch.setattr(made_incast, "_volley", clock.volley)
         monkeypatch.setattr(made_incast, "read_counters", lambda: {"rto_timeouts": clock.timeouts})
         monkeypatch.setattr(machine, "cpu_times", clock.cpu_times)
-        return made_incast, clock, said
+        return made_incast, clock, progress
 
     return make
 
 
-def test_a_run_goes_on_until_there_are_enough_undisturbed_rounds(incast):
-    running, clock, said = incast([0, 1, 0, 2], 3)
+def test_a_run_continues_until_there_are_enough_undisturbed_rounds(incast):
+    running, clock, progress = incast([0, 1, 0, 2], 3)
     found = running._rounds()
     assert [round(each.stolen_percent) for each in found] == [0, 14, 0, 29, 0]
     assert [each.sender_timeouts for each in found] == [7] * 5
-    # Every mouse has a number of its own, by which its round is known.
+    # Every mouse has its own number, which gives its round.
     assert [sorted(ids) for ids in clock.volleys] == [
         [4 * n, 4 * n + 1, 4 * n + 2, 4 * n + 3] for n in range(5)
     ]
-    assert [step for step, _part in said] == [
+    assert [step for step, _part in progress] == [
         "round 1 of 3", "round 2 of 3", "round 3 of 3",
         "round 4, the host disturbed 1", "round 5, the host disturbed 2",
     ]  # fmt: skip
-    assert all(0 <= part <= 1 for _step, part in said)
+    assert all(0 <= part <= 1 for _step, part in progress)
 
 
 def test_a_run_ends_at_twice_the_rounds(incast):
