@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
@@ -73,27 +74,21 @@ class Link(Protocol):
         """The last reading of the queue of each port."""
 
 
+@dataclass(eq=False)
 class FlowRows:
     """Makes rows, with the windows that are installed on the ports ``now``."""
 
-    def __init__(
-        self,
-        paths: PathTable,
-        ports: Mapping[PortKey, PortView],
-        links: Mapping[int, Link],
-        now: float,
-    ) -> None:
-        self._paths = paths
-        self._ports = ports
-        self._links = links
-        self._now = now
-        self._shares: dict[PortKey, int] = {}
+    paths: PathTable
+    ports: Mapping[PortKey, PortView]
+    links: Mapping[int, Link]
+    now: float
+    _shares: dict[PortKey, int] = field(default_factory=dict, init=False)
 
     def row(self, connection: Connection) -> dict[str, Any]:
         """The row of a connection."""
         key = connection.forward
         there, back = connection.directions[key], connection.directions[key.reversed]
-        path = self._paths.get(key)
+        path = self.paths.get(key)
         window, kind = self._window(key, there.ports)
         back_window, back_kind = self._window(key.reversed, back.ports)
         return {
@@ -109,8 +104,8 @@ class FlowRows:
             "mss": there.mss,
             "bytes": there.bytes,
             "back_bytes": back.bytes,
-            "age_s": round(max(0.0, self._now - connection.since), 3),
-            "idle_s": round(max(0.0, self._now - connection.last_seen), 3),
+            "age_s": round(max(0.0, self.now - connection.since), 3),
+            "idle_s": round(max(0.0, self.now - connection.last_seen), 3),
             "pinned": path is not None and path.pinned,
             "rtt_s": connection.rtt,
             "window_bytes": window,
@@ -123,7 +118,7 @@ class FlowRows:
         """The smallest window installed for a direction on its path, and the kind of its rule."""
         found: tuple[int | None, str | None] = (None, None)
         for port in ports:
-            seen = self._ports.get(port)
+            seen = self.ports.get(port)
             if seen is None or not seen.plan:
                 continue
             plan = seen.plan
@@ -144,7 +139,7 @@ class FlowRows:
         """The share of a flow in a pool, which the switch divides by the number of active flows."""
         share = self._shares.get(port)
         if share is None:
-            link = self._links.get(port.dpid)
+            link = self.links.get(port.dpid)
             depth = None if link is None else link.depths.get(port.port)
             share = self._shares[port] = pool // max(1, 1 if depth is None else depth.active)
         return share

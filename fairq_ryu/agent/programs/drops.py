@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError, BpfObject
-from fairq_ryu.agent.programs.program import DROP_PRIORITY
+from fairq_ryu.agent.programs.program import DROP_PRIORITY, LoadedProgram
 from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.ringbuf import RingBuffer
 from fairq_ryu.agent.tc import TcFilter
@@ -27,7 +27,7 @@ class DropRecord(NamedTuple):
     """Of the whole packet, bytes."""
 
 
-class DropProgram:
+class DropProgram(LoadedProgram):
     """``drops.bpf.o``: a tracepoint that sees packets freed unsent, attached only while a port reports drops,
     and a filter at tc egress of the ports that do, which drops a packet before the queue refuses it.
 
@@ -36,10 +36,9 @@ class DropProgram:
 
     def __init__(self, lib: Any, queue: QueueProgram) -> None:
         """``queue``: the loaded program whose maps this one reads."""
-        self._lib, self._queue = lib, queue
+        super().__init__(lib)
+        self._queue = queue
         self._filter = TcFilter(lib, DROP_PRIORITY)
-        self._object: BpfObject | None = None
-        self._ring: RingBuffer | None = None
         self._packets: list[DropRecord] = []
         self._before_full: dict[int, int] = {}
         self._attached = False
@@ -81,11 +80,7 @@ class DropProgram:
 
     def close(self) -> None:
         """Detach and free. A second call does nothing."""
-        if self._ring is not None:
-            self._ring.close()
-        if self._object is not None:
-            self._object.close()
-        self._ring = self._object = None
+        super().close()
         self._attached = False
 
     def report(self, ifindex: int, wanted: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfObject
+from fairq_ryu.agent.ringbuf import RingBuffer
 
 # Priorities of the tc egress filters, which run in this order. They are high, so that filters of others see a
 # packet first; a filter left by a dead agent is recognised by them.
@@ -52,12 +53,28 @@ class Program(Protocol):
         """Detach and free. A second call does nothing."""
 
 
-class FilterProgram(ABC):
-    """A program with a tc filter on each of its ports, ``_ports``, from which it has to be detached."""
+class LoadedProgram:
+    """What the programs' classes have in common: the object, and its ring buffer if it has one."""
 
     def __init__(self, lib: Any) -> None:
         self._lib = lib
         self._object: BpfObject | None = None
+        self._ring: RingBuffer | None = None
+
+    def close(self) -> None:
+        """Detach and free program and maps. A second call does nothing."""
+        if self._ring is not None:
+            self._ring.close()
+        if self._object is not None:
+            self._object.close()
+        self._ring = self._object = None
+
+
+class FilterProgram(LoadedProgram, ABC):
+    """A program with a tc filter on each of its ports, ``_ports``, from which it has to be detached."""
+
+    def __init__(self, lib: Any) -> None:
+        super().__init__(lib)
         self._ports: set[int] = set()
 
     @abstractmethod
@@ -68,6 +85,4 @@ class FilterProgram(ABC):
         """Detach from every port and free program and maps. A second call does nothing."""
         for ifindex in list(self._ports):
             self.remove_port(ifindex)
-        if self._object is not None:
-            self._object.close()
-        self._object = None
+        super().close()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError, BpfObject
+from fairq_ryu.agent.programs.program import LoadedProgram
 from fairq_ryu.agent.qdisc import NO_LIMITS, QueueLimits
 from fairq_ryu.agent.ringbuf import RingBuffer
 from fairq_ryu.errors import UserError
@@ -35,18 +36,17 @@ class QueueState(NamedTuple):
     clock_ns: int
 
 
-class QueueProgram:
+class QueueProgram(LoadedProgram):
     """``queue.bpf.o`` at the tracepoints of enqueue and dequeue, and the thresholds of ports."""
 
     def __init__(self, lib: Any, max_ports: int) -> None:
-        self._lib, self._max_ports = lib, max_ports
-        self._object: BpfObject | None = None
+        super().__init__(lib)
+        self._max_ports = max_ports
         self._ports: set[int] = set()
         self._limits: dict[int, QueueLimits] = {}
         self._drop_base: dict[int, tuple[int, int]] = {}
         self._thresholds: dict[int, Thresholds] = {}
         self._peak_epoch = 1
-        self._events: RingBuffer | None = None
         self._crossed: set[int] = set()
         self._events_lost = 0
 
@@ -72,7 +72,7 @@ class QueueProgram:
         self._histograms = loaded.map("histograms", c_uint32, layout.fq_histogram)
         self._event_count = loaded.map("event_count", c_uint32, layout.fq_ring_count)
         events = loaded.map("threshold_events", c_uint32, layout.fq_threshold_event)
-        self._events = RingBuffer(self._lib, events, self._on_event)
+        self._ring = RingBuffer(self._lib, events, self._on_event)
         self._write_config()
         loaded.attach("fq_enqueue")
         loaded.attach("fq_dequeue")
@@ -106,14 +106,6 @@ class QueueProgram:
             table.delete(c_uint32(ifindex))
         self._drop_base.pop(ifindex, None)
         self._limits.pop(ifindex, None)
-
-    def close(self) -> None:
-        """Detach and free program and maps. A second call does nothing."""
-        if self._events is not None:
-            self._events.close()
-        if self._object is not None:
-            self._object.close()
-        self._events = self._object = None
 
     # The queue of a port
 
@@ -215,16 +207,16 @@ class QueueProgram:
     @property
     def event_fd(self) -> int:
         """Readable when a queue has crossed a threshold: then call :meth:`crossed`."""
-        assert self._events is not None
-        return self._events.fd
+        assert self._ring is not None
+        return self._ring.fd
 
     def _on_event(self, address: int, size: int) -> None:
         self._crossed.add(layout.fq_threshold_event.from_buffer_copy(ctypes.string_at(address, size)).ifindex)
 
     def crossed(self) -> set[int]:
         """The ports whose queues have crossed a threshold since the last call, or may have."""
-        assert self._events is not None
-        self._events.read(_MAX_EVENTS)
+        assert self._ring is not None
+        self._ring.read(_MAX_EVENTS)
         crossed, self._crossed = self._crossed, set()
         count = self._event_count.get(_ZERO)
         if count is not None and count.lost != self._events_lost:
