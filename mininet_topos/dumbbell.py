@@ -16,7 +16,7 @@ if _ROOT not in sys.path:
 
 from mininet.topo import Topo  # noqa: E402
 
-from mininet_topos.custom import HOSTS, LINKS, SWITCHES  # noqa: E402
+from mininet_topos import custom  # noqa: E402
 from mininet_topos.delays import DelayLine  # noqa: E402
 from mininet_topos.hosts import FairQHost  # noqa: E402
 from mininet_topos.links import ShallowLink, check_queue  # noqa: E402
@@ -62,4 +62,4 @@ class DumbbellTopo(Topo):
 
 
 topos = {"dumbbell": DumbbellTopo}
-switches, hosts, links = SWITCHES, HOSTS, LINKS
+switches, hosts, links = custom.SWITCHES, custom.HOSTS, custom.LINKS

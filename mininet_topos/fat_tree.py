@@ -16,7 +16,7 @@ if _ROOT not in sys.path:
 
 from mininet.topo import Topo  # noqa: E402
 
-from mininet_topos.custom import HOSTS, LINKS, SWITCHES  # noqa: E402
+from mininet_topos import custom  # noqa: E402
 from mininet_topos.delays import DelayLine  # noqa: E402
 from mininet_topos.hosts import FairQHost  # noqa: E402
 from mininet_topos.links import FabricQueues, ShallowLink  # noqa: E402
@@ -89,4 +89,4 @@ class FatTreeTopo(Topo):
 
 
 topos = {"fattree": FatTreeTopo}
-switches, hosts, links = SWITCHES, HOSTS, LINKS
+switches, hosts, links = custom.SWITCHES, custom.HOSTS, custom.LINKS

@@ -221,6 +221,8 @@ def test_mn_finds_all_its_tables_in_the_file(name):
     assert set(space["topos"]) == {name}
     assert set(space["switches"]) == set(space["hosts"]) == {"fairq"}
     assert set(space["links"]) == {"shallow"}
+    # mn replaces its own globals by what it finds.
+    assert not {"TOPOS", "SWITCHES", "HOSTS", "LINKS", "CONTROLLERS", "TESTS"} & set(space)
     assert f"mininet_topos/{FILES[name]} --topo {name}" in space["__doc__"]
 
 
