@@ -16,7 +16,7 @@ def found():
     ports = unfinished(index for index, _ in socket.if_nameindex())
     return {socket.if_indextoname(index): peer.remedy for index, peer in ports.items()}
 
-said = []
+found_hosts = []
 sh("ip link add p1 type veth peer name h1")
 sh("ip link add p2 type veth peer name h2")
 host = subprocess.Popen(["unshare", "-n", "sleep", "60"])
@@ -26,18 +26,18 @@ try:
         time.sleep(0.01)
     sh(f"ip link set h2 netns {host.pid}")
     inside = f"nsenter -t {host.pid} -n "
-    said.append(found())  # no address: nobody uses them
+    found_hosts.append(found())  # no address: they are not used
     sh("ip addr add 10.1.0.1/24 dev h1")
     sh(inside + "ip addr add 10.2.0.1/24 dev h2")
     both = found()
-    said.append({port: remedy.replace(str(host.pid), "PID") for port, remedy in both.items()})
+    found_hosts.append({port: remedy.replace(str(host.pid), "PID") for port, remedy in both.items()})
     for remedy in both.values():
         sh(remedy)
-    said.append(found())
+    found_hosts.append(found())
 finally:
     host.kill()
     host.wait()
-print(json.dumps(said))
+print(json.dumps(found_hosts))
 """
 
 

@@ -295,3 +295,22 @@ def test_every_module_for_ryu_is_in_the_table_of_ryu_compat():
     modules = {path.stem for path in room.glob("*.py")} - {"__init__"}
     table = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
     assert {line.split()[0] for line in table.splitlines() if line.partition(" ")[0] in modules} == modules
+
+
+# Folders of tests/unit whose tests are about something else than a package of fairq_ryu.
+OTHERS = {"bench": "bench", "docs": "docs", "fuzz": "tests/fuzz", "mininet_topos": "mininet_topos"}
+
+
+def test_unit_tests_mirror_the_source():
+    """``test_NAME.py`` or ``test_NAME_ASPECT.py`` for the module or folder ``NAME``, in the same folder."""
+    lost = []
+    for path in sorted(Path(__file__).parent.rglob("test_*.py")):
+        *folders, _ = path.relative_to(Path(__file__).parent).parts
+        if not folders or folders[0] == "docs":
+            continue
+        source = ROOT / OTHERS.get(folders[0], f"fairq_ryu/{folders[0]}") / "/".join(folders[1:])
+        words = path.stem.removeprefix("test_").split("_")
+        names = {"_".join(words[:end]) for end in range(1, len(words) + 1)}
+        if not names & {each.stem for each in source.glob("*") if each.stem != "__pycache__"}:
+            lost.append(str(path.relative_to(ROOT)))
+    assert lost == []

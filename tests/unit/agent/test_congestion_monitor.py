@@ -41,7 +41,7 @@ def test_one_notice_at_most_per_gap_and_always_the_last_state():
     assert notices.due(1000 + GAP) == [1] and notices.take(1, NOM, 1000 + GAP)
     notices.mark([1])
     assert notices.due(1000 + 2 * GAP) == [1]
-    assert not notices.take(1, NOM, 1000 + 2 * GAP), "it is what was told last"
+    assert not notices.take(1, NOM, 1000 + 2 * GAP), "the state was already reported"
     assert notices.due(10**12) == [] and notices.next_ns is None
 
 

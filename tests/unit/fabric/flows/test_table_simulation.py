@@ -59,7 +59,7 @@ class Fabric:
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self.seen: dict[int, dict[FlowKey, Seen]] = {dpid: {} for dpid in SWITCHES}
-        self.told = dict.fromkeys(SWITCHES, 0.0)
+        self.last_copy = dict.fromkeys(SWITCHES, 0.0)
         self.answered: set[tuple[int, FlowKey]] = set()
         # Whether the controller knows the paths, or learns them from records.
         self.paths_known = bool(seed % 4)
@@ -93,9 +93,11 @@ class Fabric:
         known = path if self.paths_known else None
         # A switch's copies arrive in order; those of another may be faster.
         in_port = path.backward[-1]
-        self.told[in_port.dpid] = max(self.told[in_port.dpid], self.now + self.random.uniform(0, 0.2))
+        self.last_copy[in_port.dpid] = max(
+            self.last_copy[in_port.dpid], self.now + self.random.uniform(0, 0.2)
+        )
         self.after(
-            self.told[in_port.dpid] - self.now,
+            self.last_copy[in_port.dpid] - self.now,
             lambda: self.replay(self.net.table.segment(copied, in_port, known, self.now)),
         )
 
@@ -199,12 +201,12 @@ class Fabric:
                 for each in (key, key.reversed):
                     here.pop(each, None)
                 self.answered.discard((dpid, min(key, key.reversed)))
-        told = [
+        records = [
             (key, entry.port, entry.closed, self.now - entry.last, entry.bytes)
             for key, entry in here.items()
             if (dpid, min(key, key.reversed)) in self.answered
         ]
-        seen = [SeenFlow(key, port, closed, idle, size, 7, 1460) for key, port, closed, idle, size in told]
+        seen = [SeenFlow(key, port, closed, idle, size, 7, 1460) for key, port, closed, idle, size in records]
         self.after(
             self.random.uniform(0, 0.3),
             lambda: self.replay(self.net.table.reconcile(dpid, seen, self.now)),
