@@ -313,9 +313,9 @@ class RuleChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What an operator says of all flows of a service: ``port`` is the server's TCP port (0: any), ``host``
-    its address ("": any); the data goes to the client, or ``to_server``. ``size`` in bytes (None: not
-    known); ``deadline`` in seconds after the flow's start (None: none).
+    """The configured size and deadline of a service's flows: ``port`` is the server's TCP port (0: any),
+    ``host`` its address ("": any); the data goes to the client, or ``to_server``. ``size`` in bytes (None:
+    not known); ``deadline`` in seconds after the flow's start (None: none).
     """
 
     name: str
@@ -326,12 +326,12 @@ class Service:
     to_server: bool = False
 
     def covers(self, flow: FlowKey) -> bool:
-        """Is this direction of a connection the service's data?"""
+        """Whether this direction of a connection carries the service's data."""
         host, port = (flow.dst, flow.dport) if self.to_server else (flow.src, flow.sport)
         return self.port in (0, port) and self.host in ("", host)
 
     def announcement(self, start: float) -> Announcement:
-        """What is announced of a flow that started at ``start``, seconds of the clock that ``now`` is of."""
+        """The announcement for a flow that started at ``start``, seconds of the clock of ``now``."""
         return Announcement(self.size, None if self.deadline is None else start + self.deadline)
 
 

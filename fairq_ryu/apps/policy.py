@@ -6,4 +6,4 @@ from fairq_ryu.apps.controller import Controller
 
 
 class PolicyApp(Controller):
-    """``[fairq_ryu] policy`` says which (:mod:`fairq_ryu.policies`)."""
+    """The policy of the setting ``[fairq_ryu] policy`` (:mod:`fairq_ryu.policies`)."""

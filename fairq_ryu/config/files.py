@@ -14,7 +14,7 @@ Sections = dict[str, dict[str, str]]
 
 
 class _Parser(configparser.ConfigParser):
-    # A line that only begins with a bracket is no header: a shell pattern may begin so.
+    # A line that only begins with a bracket is not a header, because a shell pattern may begin with one.
     SECTCRE = re.compile(r"\[(?P<header>[^]]+)\]$")
     # The colon of role:host is part of the name; elsewhere it is the same as an equals sign.
     OPTCRE: ClassVar[Pattern[str]] = re.compile(
@@ -47,7 +47,7 @@ def _wrong(path: Path, error: configparser.Error) -> tuple[str, str]:
         case configparser.MissingSectionHeaderError():
             if path.suffix == ".toml":
                 return (
-                    f"{path} is no configuration of controller and agent; a .toml file is a scenario",
+                    f"{path} is not a configuration of controller and agent; a .toml file is a scenario",
                     f"use it with fairq run {path}, or name a configuration file",
                 )
             return (

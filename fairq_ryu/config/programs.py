@@ -17,7 +17,7 @@ TABLE = Path(__file__).with_name("programs.txt")
 
 
 @dataclass(frozen=True)
-class Program:
+class SystemProgram:
     """A program: its name, its Debian package, its purpose, and its use; for an optional program, the use is
     the function that is missing without it.
     """
@@ -28,7 +28,7 @@ class Program:
     use: str
 
 
-def parse(text: str) -> Iterator[Program]:
+def parse(text: str) -> Iterator[SystemProgram]:
     """The programs of a table. ``ValueError`` names a line that is not one."""
     for line in text.splitlines():
         words = line.partition("#")[0].split(maxsplit=3)
@@ -37,15 +37,15 @@ def parse(text: str) -> Iterator[Program]:
         name, package, purpose, use = (*words, "", "", "")[:4]
         if purpose not in PURPOSES or (purpose != "system" and not use):
             raise ValueError(f"{TABLE.name}: not a program, a package, a purpose and a use: {line!r}")
-        yield Program(name, package, PURPOSES[purpose], use)
+        yield SystemProgram(name, package, PURPOSES[purpose], use)
 
 
 @cache
-def known() -> tuple[Program, ...]:
+def known() -> tuple[SystemProgram, ...]:
     """All programs of the table."""
     return tuple(parse(TABLE.read_text(encoding="utf-8")))
 
 
-def needed(*purposes: Purpose) -> list[Program]:
+def needed(*purposes: Purpose) -> list[SystemProgram]:
     """The programs for these purposes."""
     return [each for each in known() if each.purpose in purposes]

@@ -251,7 +251,7 @@ def settings_of(section: str) -> Mapping[str, Setting]:
     for setting in declared:
         if not isinstance(setting, Setting) or setting.section != section:
             raise UserError(
-                f"policy {section} declares {setting!r}, which is no setting of section [{section}]",
+                f"policy {section} declares {setting!r}, which is not a setting of section [{section}]",
                 "correct the package it comes from",
             )
     return _by_name(declared)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from fairq_ryu.control.announcement_outcomes import Assignment
 from fairq_ryu.control.event_reporter import EventReporter
-from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Service
+from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, ServiceRule
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
 from fairq_ryu.model import Announcement, FlowKey, RuleChange
 from fairq_ryu.policies.engine import PolicyEngine
@@ -21,7 +21,7 @@ class AnnouncedFlows:
     """``announcements`` has them all. ``now`` in seconds."""
 
     def __init__(
-        self, services: Iterable[Service], engine: PolicyEngine, flows: FlowTable, reporter: EventReporter
+        self, services: Iterable[ServiceRule], engine: PolicyEngine, flows: FlowTable, reporter: EventReporter
     ) -> None:
         self.announcements = Announcements(services)
         self._engine = engine

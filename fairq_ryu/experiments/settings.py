@@ -79,7 +79,7 @@ TOPOLOGIES: dict[str, Callable[[Scenario], plans.Plan]] = {
 class Scenario:
     """One experiment: its network, its hosts and, in subclasses, its traffic. Read with `scenario.load`.
 
-    Settings of other topologies than its own are None, whatever their type says.
+    Settings of other topologies than its own are None, although their types do not include None.
     """
 
     title: str = setting(

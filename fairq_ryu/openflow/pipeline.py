@@ -33,8 +33,8 @@ from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey
 
 TRACK, SOURCE, PATHS = 0, 1, 2
 DESTINATION = PATHS + HASH_BITS + 1
-# Cookies tell the reason of a packet-in and which rules are ours. Rules of another layout of the tables are
-# not.
+# A cookie gives the reason of a packet-in, and identifies the rules of this controller. Rules of another
+# layout of the tables do not count as its rules.
 _LAYOUT = 3
 COOKIE_BASE = 0xFA17 << 48 | _LAYOUT << 32
 COOKIE_TCP, COOKIE_ARP, COOKIE_SOURCE, COOKIE_DESTINATION, COOKIE_LLDP, COOKIE_HELD, COOKIE_PATH = (

@@ -1,8 +1,8 @@
 """Frames that reach the controller, the agent or a capture: the headers that flow tracking, host tracking and
 recovery need.
 
-Copies may be cut short by the switch and may come from anybody, so every length is checked; what cannot be
-read is None, never an exception.
+Copies may be cut short by the switch and may contain any bytes, so every length is checked; a part that
+cannot be read is None, never an exception.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _ethertype(data: bytes) -> tuple[int, int, tuple[int, ...]]:
 
 
 def ip_packet(data: bytes, kind: int, at: int) -> IpPacket | None:
-    """The IP packet at an offset of a frame; ``kind`` is its EtherType. None: it is no IP, or its header is
+    """The IP packet at an offset of a frame; ``kind`` is its EtherType. None: it is not IP, or its header is
     cut off.
     """
     if kind == ETH_IP and len(data) >= at + IPV4.size and data[at] >> 4 == 4:

@@ -1,8 +1,8 @@
 """The interface of a window policy: a policy, made once, and a port law for each port that it governs.
 
-A port law is pure: events come in, with the time as an argument, and the windows that should be installed on
-its port go out. It sends nothing, so the same object serves the controller, a simulator and the unit tests.
-A policy is registered under the entry point group ``fairq_ryu.policies``.
+A port law is pure: its inputs are events, with the time as an argument, and its outputs are the windows that
+should be installed for its port. It sends nothing, so the same object serves the controller, a simulator and
+the unit tests. A policy is registered under the entry point group ``fairq_ryu.policies``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Parameters = Mapping[str, int | float | bool | str]
 
 
 class Display(NamedTuple):
-    """What a port law shows to people; None: it has nothing of the kind.
+    """The values of a port law for displays; None: the law does not have this value.
 
     ``target``: the queue length that it aims at, bytes; ``incast``: whether it limits its flows because of an
     incast; ``gif``: its table of flows by priority; ``state``: whether the queue is congested. A law leaves
@@ -90,8 +90,8 @@ class PortLaw:
 
 
 def former_display(law: object) -> Display:
-    """What a law shows that has no :meth:`PortLaw.display`: the attributes ``gif`` and ``incast`` and the
-    method ``target()``, which laws had before it. If ``target()`` fails, the others are shown.
+    """The display of a law without :meth:`PortLaw.display`, from the attributes ``gif`` and ``incast`` and
+    the method ``target()`` of the former interface. If ``target()`` fails, the others are shown.
     """
     gif, incast, target = (getattr(law, name, None) for name in ("gif", "incast", "target"))
     return Display(
@@ -170,9 +170,9 @@ def same(one: Policy, other: Policy) -> bool:
 
 @cache
 def installed() -> tuple[EntryPoint, ...]:
-    """The entry points of the installed policies, ours first: a name of ours stays ours. They are looked up
-    once, because the lookup reads files of all packages, which would stop a running controller for
-    milliseconds.
+    """The entry points of the installed policies, this package's first, so that they keep their names. They
+    are looked up once, because the lookup reads files of all packages, which would stop a running controller
+    for milliseconds.
     """
     return tuple(sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: not _is_own(entry)))
 

@@ -26,7 +26,7 @@ class PolicyEngine:
         self.renew_after = renewal_interval(lease)
         self._ports: dict[model.PortKey, GovernedPort] = {}
         self._names: dict[model.PortKey, tuple[str, str]] = {}
-        # Counts of ports that have gone.
+        # Counts of removed ports.
         self._lapsed = self._failures = 0
 
     # Which policy governs which port
@@ -118,7 +118,7 @@ class PolicyEngine:
         return self._port(key).sampled(sample, now)
 
     def port_gone(self, key: model.PortKey) -> None:
-        """The port has gone, with its rules."""
+        """The port was removed, with its rules."""
         port = self._ports.pop(key, None)
         if port is not None:
             self._lapsed += port.installed.lapsed

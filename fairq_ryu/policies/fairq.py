@@ -6,7 +6,7 @@ flows ``n`` is one pool of bytes, and the switch divides it at every ACK. A flow
 leaves the pool as it is, which is the paper's ``w * n / (n + 1)``; each update adds ``incr`` to the
 pool, which is the paper's ``w += incr / n``; slow start adds two segments for each flow.
 
-What is ours: the pool is limited to what the port can hold (its buffer and ``base_rtt`` times its
+Differences to the paper: the pool is limited to what the port can hold (its buffer and ``base_rtt`` times its
 rate), because windows that no sender fills grow without bound and cause a burst when one does; and what
 a late slow start has put into the queue above the target is subtracted at once when it ends, because the
 law itself would take hundreds of milliseconds.

@@ -174,7 +174,7 @@ class GovernedPort:
         return bool(self.flows or self.installed)
 
     def shown(self) -> Display:
-        """What the law shows. A law that fails at this goes on governing: it is only for displays."""
+        """The display of the law. A law that fails here continues to govern the port."""
         if self.law is None:
             return NOTHING_SHOWN
         try:
@@ -250,7 +250,7 @@ class GovernedPort:
             self._fail(now)
 
     def _query(self, call: Callable[[PortLaw], T]) -> T | None:
-        """Ask the law for what it wants. None if there is no law, or it fails."""
+        """Query the law. None if there is no law, or it fails."""
         if self.law is None:
             return None
         try:

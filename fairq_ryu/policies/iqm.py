@@ -12,10 +12,10 @@ Theory of operation. A port is in one of two modes:
 
 In normal mode there are no windows. In incast mode the window of every flow is one segment.
 
-What is ours: the prediction is made at every flow start as well, and not only at the end of the interval, so
-that the first ACK of the volley meets the small window; the mode ends only when the queue has been short for
-a while, because the small windows make it short before the volley is over; and half-open connections count
-up to a limit for each port that they come from, so that a SYN flood cannot keep the mode.
+Differences to the paper: the prediction is made at every flow start as well, and not only at the end of the
+interval, so that the first ACK of the volley meets the small window; the mode ends only when the queue has
+been short for a while, because the small windows make it short before the volley is over; and half-open
+connections count up to a limit for each port that they come from, so that a SYN flood cannot keep the mode.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class IqmPort(PortLaw):
         return self._plan()
 
     def settled(self, now: float) -> WindowPlan | None:
-        """Flows that are older than the law are no volley."""
+        """Flows that are older than the law do not count as a volley."""
         self.half_open.settled()
         self.beta, self.incast, self.calm_since = 0, False, None
         return self._plan()

@@ -14,7 +14,7 @@ Released, there are no windows. Governing, the windows are computed anew (:meth:
 paper's Algorithm 2) every T seconds with the flows' progress, and when flows have started or ended, at most
 every ``settle`` seconds.
 
-What is ours (docs/policies/sed.md has the reasons, and the settings that restore the paper's law): a
+Differences to the paper (docs/policies/sed.md has the reasons, and the settings that restore its law): a
 need is computed with the round-trip time of the filled queue, ``Twin / C``; flows are planned to end before
 their deadline; a sending flow is not paused for a small shortfall; volleys are anticipated; windows stay
 until the queue has been short for a while; flows that send nothing get no share; windows that hardly change
@@ -175,7 +175,7 @@ class SedPort(PortLaw):
         return self._changed(now, stale=False)
 
     def settled(self, now: float) -> WindowPlan | None:
-        """Flows that are older than the law are no volley: only the queue shows congestion."""
+        """Flows that are older than the law do not count as a volley: only the queue shows congestion."""
         self.half_open.settled()
         self._uncounted.clear()
         self._expected = 0.0
@@ -279,7 +279,7 @@ class SedPort(PortLaw):
         """The window with which a flow meets its deadline, bytes: the paper's s / d * RTT.
 
         With a filled queue, the rate of a flow is its part of all windows times C, so RTT is Twin / C. The
-        window is never more than what is left to send.
+        window is never larger than the remaining bytes.
         """
         assert entry.deadline is not None and entry.remaining is not None
         left = entry.deadline - now

@@ -8,7 +8,7 @@ from typing import Any
 from fairq_ryu.fabric.deadlines.announcements import Full
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.rest.operations import RequestContext, page
-from fairq_ryu.rest.reply import Answer, Refused, Reply
+from fairq_ryu.rest.reply import Answer, Reply, RequestRefused
 from fairq_ryu.rest.schema.requests import AnnouncementRequest
 
 
@@ -42,13 +42,13 @@ def announce(context: RequestContext) -> Reply:
     """POST /v1/announcements. The whole request is checked before anything is changed."""
     wanted = _request(context.body)
     if context.service.announcing is None:
-        raise Refused(HTTPStatus.CONFLICT, "the policy in force takes no announcements")
+        raise RequestRefused(HTTPStatus.CONFLICT, "the policy in force takes no announcements")
     try:
         row = context.service.announcing.announce(wanted)
     except Declined as declined:
-        raise Refused(HTTPStatus.CONFLICT, str(declined)) from None
+        raise RequestRefused(HTTPStatus.CONFLICT, str(declined)) from None
     except Full as full:
-        raise Refused(HTTPStatus.TOO_MANY_REQUESTS, str(full)) from None
+        raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, str(full)) from None
     return Reply(HTTPStatus.CREATED, row, {"Location": f"/v1/announcements/{row['id']}"})
 
 
@@ -66,8 +66,8 @@ def _request(body: AnnouncementRequest) -> Request:
     try:
         return Request(**fields)
     except ValueError as error:
-        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None
+        raise RequestRefused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None
 
 
-def _unknown(number: int) -> Refused:
-    return Refused(HTTPStatus.NOT_FOUND, f"there is no announcement {number}")
+def _unknown(number: int) -> RequestRefused:
+    return RequestRefused(HTTPStatus.NOT_FOUND, f"there is no announcement {number}")

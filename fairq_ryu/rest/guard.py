@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.rest.reply import CLOSE, Refused
+from fairq_ryu.rest.reply import CLOSE, RequestRefused
 from fairq_ryu.rest.schema.base import quoted
 from fairq_ryu.ryu_compat.runtime import hub
 
@@ -74,10 +74,10 @@ class RequestGuard:
         self.max_body = max_body
 
     def check_host(self, environ: Mapping[str, Any]) -> None:
-        """Raise :class:`Refused` unless the ``Host`` of the request is the controller's."""
+        """Raise :class:`RequestRefused` unless the ``Host`` of the request is the controller's."""
         host = environ.get("HTTP_HOST")
         if host and not self.is_own(host):
-            raise Refused(
+            raise RequestRefused(
                 HTTPStatus.FORBIDDEN,
                 f"the controller is not called {quoted(host)}: use its address, or see rest_names",
             )
@@ -102,12 +102,12 @@ class RequestGuard:
         return True
 
     def check_writer(self, environ: Mapping[str, Any]) -> None:
-        """Raise :class:`Refused` unless the client may write."""
+        """Raise :class:`RequestRefused` unless the client may write."""
         host, origin = environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
-            raise Refused(HTTPStatus.FORBIDDEN, f"pages of {quoted(origin)} may not change anything")
+            raise RequestRefused(HTTPStatus.FORBIDDEN, f"pages of {quoted(origin)} may not change anything")
         if not self._token:
-            raise Refused(HTTPStatus.FORBIDDEN, f"changes are refused without a token: {_HOW}")
+            raise RequestRefused(HTTPStatus.FORBIDDEN, f"changes are refused without a token: {_HOW}")
         scheme, _, given = environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
         if scheme.lower() != "bearer":
             raise _unauthorized("a token is needed: Authorization: Bearer TOKEN", "")
@@ -115,17 +115,17 @@ class RequestGuard:
             raise _unauthorized("the token is wrong", ', error="invalid_token"')
 
     def read_body(self, environ: Mapping[str, Any]) -> bytes:
-        """The body of a request, which must be JSON by its header. Raises :class:`Refused`."""
+        """The body of a request, which must be JSON by its header. Raises :class:`RequestRefused`."""
         kind = str(environ.get("CONTENT_TYPE", "")).partition(";")[0].strip().lower()
         if kind != "application/json":
-            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json")
+            raise RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json")
         length = str(environ.get("CONTENT_LENGTH") or "")
         if not length or environ.get("HTTP_TRANSFER_ENCODING"):
-            raise Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is needed")
+            raise RequestRefused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is needed")
         if not (length.isascii() and length.isdigit()):
-            raise Refused(HTTPStatus.BAD_REQUEST, f"Content-Length: {quoted(length)} is not a number")
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, f"Content-Length: {quoted(length)} is not a number")
         if len(length) > 12 or int(length) > self.max_body:
-            raise Refused(
+            raise RequestRefused(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {self.max_body} bytes"
             )
         timeout = hub.Timeout(BODY_TIMEOUT)
@@ -135,15 +135,17 @@ class RequestGuard:
             if expired is not timeout:
                 raise
             environ.get(CLOSE, lambda: None)()  # the rest of it may still arrive
-            raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body was not received in time") from None
+            raise RequestRefused(HTTPStatus.REQUEST_TIMEOUT, "the body was not received in time") from None
         except OSError:
             body = b""
         finally:
             timeout.cancel()
         if len(body) != int(length):
-            raise Refused(HTTPStatus.BAD_REQUEST, "the body is shorter than Content-Length")
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, "the body is shorter than Content-Length")
         return body
 
 
-def _unauthorized(detail: str, error: str) -> Refused:
-    return Refused(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": f'Bearer realm="fairq_ryu"{error}'})
+def _unauthorized(detail: str, error: str) -> RequestRefused:
+    return RequestRefused(
+        HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": f'Bearer realm="fairq_ryu"{error}'}
+    )

@@ -26,7 +26,7 @@ from fairq_ryu.rest import server
 from fairq_ryu.rest.guard import RequestGuard
 from fairq_ryu.rest.openapi import WRITES, encoded
 from fairq_ryu.rest.operations import Operation, RequestContext, Resource, RestService
-from fairq_ryu.rest.reply import JSON, Refused, Reply, encode, problem
+from fairq_ryu.rest.reply import JSON, Reply, RequestRefused, encode, problem
 from fairq_ryu.rest.resources import PORTS, RESOURCES
 from fairq_ryu.rest.schema import validation
 from fairq_ryu.rest.schema.base import quoted
@@ -72,7 +72,7 @@ class Rest:
         head = environ["REQUEST_METHOD"] == "HEAD"
         try:
             reply = self._answer(environ, resource, parts)
-        except Refused as refused:
+        except RequestRefused as refused:
             reply = problem(refused.status, str(refused), refused.headers)
         except Exception:
             # Caught here, because the server would close the connection without a reply.
@@ -98,7 +98,7 @@ class Rest:
         self.guard.check_host(environ)
         if resource is None:
             there = ", ".join(each.path for each in RESOURCES)
-            raise Refused(HTTPStatus.NOT_FOUND, f"there is no such resource; there are {there}")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, f"there is no such resource; there are {there}")
         operation = self._operation(environ["REQUEST_METHOD"], resource)
         if operation.body is not None or environ["REQUEST_METHOD"] in WRITES:
             self.guard.check_writer(environ)
@@ -124,7 +124,7 @@ class Rest:
         if found is None:
             can = [each for name in operations for each in (name, "HEAD") if each != "HEAD" or name == "GET"]
             words = "can only be read" if list(operations) == ["GET"] else f"takes only {', '.join(can)}"
-            raise Refused(
+            raise RequestRefused(
                 HTTPStatus.METHOD_NOT_ALLOWED, f"{resource.path} {words}", {"Allow": ", ".join(can)}
             )
         return found
@@ -143,11 +143,11 @@ class Rest:
             if operation.body is not None:
                 body = validation.body(operation.body, self.guard.read_body(environ))
         except validation.InvalidRequest as wrong:
-            raise Refused(HTTPStatus.BAD_REQUEST, str(wrong)) from None
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, str(wrong)) from None
         try:
             named = validation.checked(resource.parts, parts)
         except validation.InvalidRequest as wrong:
-            raise Refused(HTTPStatus.NOT_FOUND, f"there is no such resource: {wrong}") from None
+            raise RequestRefused(HTTPStatus.NOT_FOUND, f"there is no such resource: {wrong}") from None
         return RequestContext(self.service, environ, query, named, body)
 
 

@@ -32,7 +32,7 @@ class Reply:
     stream: Iterable[bytes] | None = None
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The request cannot be answered; ``str()`` is the detail for the problem document."""
 
     def __init__(self, status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> None:

@@ -10,7 +10,7 @@ from fairq_ryu.model import short_dpid
 from fairq_ryu.rest import announcements
 from fairq_ryu.rest.openapi import VERSION, encoded
 from fairq_ryu.rest.operations import Operation, RequestContext, Resource, page
-from fairq_ryu.rest.reply import JSON, Answer, Refused, Reply
+from fairq_ryu.rest.reply import JSON, Answer, Reply, RequestRefused
 from fairq_ryu.rest.schema import requests, responses, rows, state
 from fairq_ryu.rest.static_pages import INDEX
 from fairq_ryu.rest.streams import SSE
@@ -29,10 +29,10 @@ def _health(context: RequestContext) -> Answer:
 def _ready(context: RequestContext) -> Answer:
     health = context.service.view.health()
     if not health["bridges"]:
-        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "no bridge is connected yet")
+        raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "no bridge is connected yet")
     if health["agents_missing"]:
         names = ", ".join(short_dpid(int(dpid, 16)) for dpid in health["agents_missing"][:8])
-        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"bridges without an agent: {names}")
+        raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, f"bridges without an agent: {names}")
     return {"ready": True}
 
 
@@ -50,17 +50,17 @@ def _paths(context: RequestContext) -> Answer:
 
 def _policy(context: RequestContext) -> Answer:
     if context.service.policy is None:
-        raise Refused(HTTPStatus.NOT_FOUND, "this controller shows no policy")
+        raise RequestRefused(HTTPStatus.NOT_FOUND, "this controller shows no policy")
     return context.service.policy.policy()
 
 
 def _change(context: RequestContext) -> Answer:
     if context.service.policy is None:
-        raise Refused(HTTPStatus.NOT_FOUND, "this controller shows no policy")
+        raise RequestRefused(HTTPStatus.NOT_FOUND, "this controller shows no policy")
     try:
         return context.service.policy.change(context.body.policy, context.body.parameters or {})
     except UserError as error:
-        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None
+        raise RequestRefused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None
 
 
 def _events(context: RequestContext) -> Answer | Reply:
@@ -94,7 +94,7 @@ def _index(context: RequestContext) -> Reply:
 
 def _metrics(context: RequestContext) -> Reply:
     if context.service.metrics is None:
-        raise Refused(HTTPStatus.NOT_FOUND, "this controller has no metrics")
+        raise RequestRefused(HTTPStatus.NOT_FOUND, "this controller has no metrics")
     body, kind = context.service.metrics.render(context.environ.get("HTTP_ACCEPT", ""))
     return Reply(body=body, content_type=kind)
 

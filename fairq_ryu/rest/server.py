@@ -163,7 +163,7 @@ class Protocol(eventlet_wsgi.HttpProtocol):
         length = lengths[0].strip()
         # int() would take signs, underscores and digits of other scripts.
         if not (length.isascii() and length.isdigit() and len(length) <= _MAX_DIGITS):
-            return f"Content-Length: {quoted(length)} is no number of bytes"
+            return f"Content-Length: {quoted(length)} is not a number of bytes"
         return ""
 
     def get_environ(self) -> dict[str, Any]:

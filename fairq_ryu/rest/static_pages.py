@@ -8,7 +8,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairq_ryu.rest.reply import Refused, Reply
+from fairq_ryu.rest.reply import Reply, RequestRefused
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "page"
 INDEX = "index.html"
@@ -52,10 +52,10 @@ class Pages:
         return list(self._files)
 
     def reply(self, name: str, environ: Mapping[str, Any]) -> Reply:
-        """The reply with a file. Raises :class:`Refused` if there is no such file."""
+        """The reply with a file. Raises :class:`RequestRefused` if there is no such file."""
         file = self._files.get(name)
         if file is None:
-            raise Refused(HTTPStatus.NOT_FOUND, "there is no such file of the page")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "there is no such file of the page")
         headers = {"ETag": file.tag, "Cache-Control": "no-cache", "Content-Security-Policy": POLICY}
         known = [tag.strip().removeprefix("W/") for tag in environ.get("HTTP_IF_NONE_MATCH", "").split(",")]
         if file.tag in known:

@@ -18,7 +18,7 @@ from typing import Any
 
 from fairq_ryu.control.events import Event, History, Kind, Occurrence
 from fairq_ryu.model import dpid_text
-from fairq_ryu.rest.reply import CLOSE, Answer, Refused, Reply, encode
+from fairq_ryu.rest.reply import CLOSE, Answer, Reply, RequestRefused, encode
 from fairq_ryu.ryu_compat.runtime import hub, queue
 
 LOG = logging.getLogger(__name__)
@@ -186,7 +186,9 @@ class Streams:
     # Streams
 
     def events(self, since: int | None, kind: Kind | None, environ: Any) -> Reply:
-        """A stream of events; with ``since``, first those after this number. Raises :class:`Refused`."""
+        """A stream of events; with ``since``, first those after this number. Raises
+        :class:`RequestRefused`.
+        """
         stream = self._new(kind, False, environ)
         if since is not None:
             # After a restart of the controller, the number belongs to the old history: all events are new.
@@ -196,7 +198,7 @@ class Streams:
         return _reply(stream)
 
     def live(self, environ: Any) -> Reply:
-        """A stream of states and events. Raises :class:`Refused`."""
+        """A stream of states and events. Raises :class:`RequestRefused`."""
         stream = self._new(None, True, environ)
         if not self._running:
             self._running = True
@@ -205,7 +207,7 @@ class Streams:
 
     def _new(self, kind: Kind | None, live: bool, environ: Any) -> Stream:
         if len(self._open) >= self.limit:
-            raise Refused(
+            raise RequestRefused(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 f"there are {self.limit} streams already, which is all that [fairq_ryu] rest_streams allows",
                 {"Retry-After": "5"},

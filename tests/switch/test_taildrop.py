@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from fairq_ryu.agent.programs.taildrop import start_taildrop
-from fairq_ryu.experiments.measure.queues import Losses, read_losses
+from fairq_ryu.experiments.measure.queues import PortLosses, read_losses
 from tests.switch.rig import make_port, namespace, run
 from tests.switch.test_queue import kernel_counters, send, set_queue_limits, wait_empty
 
@@ -25,7 +25,7 @@ def port() -> Iterator[str]:
         yield "p1"
 
 
-def kernels_losses(name: str) -> Losses:
+def kernels_losses(name: str) -> PortLosses:
     return read_losses(json.loads(run("tc", "-s", "-j", "qdisc", "show", "dev", name)))
 
 

@@ -77,7 +77,7 @@ def between(before: QueueReading, after: QueueReading) -> dict[str, Any]:
     }
 
 
-class Losses(NamedTuple):
+class PortLosses(NamedTuple):
     """Packets that a port has lost since its queue was created, as the kernel counts them."""
 
     refused: int
@@ -93,12 +93,12 @@ class Losses(NamedTuple):
         """The number of packets lost at the port by the kernel's counters."""
         return self.refused + self.taken
 
-    def since(self, before: Losses) -> Losses:
+    def since(self, before: PortLosses) -> PortLosses:
         """The losses between two readings."""
-        return Losses(self.refused - before.refused, max(0, self.taken - before.taken))
+        return PortLosses(self.refused - before.refused, max(0, self.taken - before.taken))
 
 
-def losses(interface: str) -> Losses:
+def losses(interface: str) -> PortLosses:
     """The losses of the queue of ``interface``, as tc counts them. `RunError` when it cannot be read.
 
     tc has no counter for packets that a filter at egress drops: it is the difference between the counters of
@@ -114,7 +114,7 @@ def losses(interface: str) -> Losses:
         ) from None
 
 
-def read_losses(listed: Sequence[Mapping[str, Any]]) -> Losses:
+def read_losses(listed: Sequence[Mapping[str, Any]]) -> PortLosses:
     """The losses of one interface, from tc's JSON of its qdiscs. ``LookupError`` without root or bfifo."""
     # The root also counts what its leaf dropped, so only the leaf is read.
     refused = next((int(each["drops"]) for each in listed if each["kind"] == "bfifo"), None)
@@ -123,5 +123,5 @@ def read_losses(listed: Sequence[Mapping[str, Any]]) -> Losses:
         raise LookupError("bfifo")
     seen = next((int(each["packets"]) for each in listed if each["kind"] == "clsact"), None)
     if seen is None:
-        return Losses(refused, 0)
-    return Losses(refused, seen - int(root["packets"]) - int(root["qlen"]) - refused)
+        return PortLosses(refused, 0)
+    return PortLosses(refused, seen - int(root["packets"]) - int(root["qlen"]) - refused)

@@ -80,7 +80,7 @@ def _lists(key: str, values: Sequence[list[Any]]) -> tuple[list[Any], list[Any] 
         return [member for value in values for member in value], None
     if key == "histogram":
         return _histogram(values), None
-    # Members stand for the same thing in each repetition: a number of flows, an elephant.
+    # A member at one index is the same in each repetition: a number of flows, an elephant.
     members = [_values("", list(place)) for place in zip(*values, strict=True)]
     return [mean for mean, _half in members], [half for _mean, half in members]
 

@@ -17,7 +17,7 @@ class Announcer:
     """A connection to the REST interface on ``port`` of this machine; None: there is no controller.
     ``token`` is the controller's.
 
-    Under a policy that accepts no announcements, the first reply says so, and no more are sent.
+    If the policy accepts no announcements, the first one is refused, and no further ones are sent.
     """
 
     def __init__(self, port: int | None, token: str = "") -> None:

@@ -23,7 +23,7 @@ class Full(ValueError):
     """The maximum number of announcements is reached."""
 
 
-class Service(Protocol):
+class ServiceRule(Protocol):
     """A service of the configuration: one direction of the connections to it."""
 
     @property
@@ -78,7 +78,7 @@ class Announcements:
     number of announcements of applications.
     """
 
-    def __init__(self, services: Iterable[Service] = (), capacity: int = 10_000) -> None:
+    def __init__(self, services: Iterable[ServiceRule] = (), capacity: int = 10_000) -> None:
         self._services = tuple(services)
         self._capacity = capacity
         self._last_id = 0

@@ -164,11 +164,13 @@ class RecoveryEngine:
         elif not whole:
             self.counters.truncated += 1
             frame = b""
-        tell = self.mode is not Mode.REINJECT and not control and not self._was_reported(segment, now)
-        self._remember(Loss(segment.key, segment.seq, port, now, frame, tell, stamped=stamped))
+        duplicates_due = (
+            self.mode is not Mode.REINJECT and not control and not self._was_reported(segment, now)
+        )
+        self._remember(Loss(segment.key, segment.seq, port, now, frame, duplicates_due, stamped=stamped))
         # No reinjection depends on the reply. In a burst one request for each loss would take long; the next
         # ``due`` requests many states at once.
-        return self._ask_now(segment.key, now) if tell and self.mode is Mode.DUPACK else []
+        return self._ask_now(segment.key, now) if duplicates_due and self.mode is Mode.DUPACK else []
 
     def _remember(self, loss: Loss) -> None:
         old = self._losses.get(loss.flow, loss.seq)

@@ -255,7 +255,7 @@ def test_a_foreign_policy_may_have_no_settings(write, foreign, monkeypatch):
 @pytest.mark.parametrize("declared", [("share",), (Setting("other", "share", 1, "", "A share.", 0, 1),)])
 def test_a_foreign_policy_declares_settings_of_its_own_section_only(write, foreign, monkeypatch, declared):
     monkeypatch.setattr(Foreign, "settings", declared)
-    with pytest.raises(UserError, match=r"is no setting of section \[foreign\]"):
+    with pytest.raises(UserError, match=r"is not a setting of section \[foreign\]"):
         loader.load([write("[foreign]\nshare = 1\n")])
 
 

@@ -108,7 +108,7 @@ def test_pipelined_and_split_requests(address):
         (head(HOST, "Connection: close"), 200, ""),
         (head(HOST, path="/v1/ports?limit=1"), 400, "unknown parameter 'limit'"),
         (head(HOST, "Content-Length: 5") + b"hello", 200, ""),
-        (head(HOST, "Content-Length: x"), 400, "Content-Length: 'x' is no number of bytes"),
+        (head(HOST, "Content-Length: x"), 400, "Content-Length: 'x' is not a number of bytes"),
         (head(HOST, "Content-Length: -1"), 400, "Content-Length: '-1' is no"),
         (head(HOST, "Content-Length: +5") + b"hello", 400, "Content-Length: '+5' is no"),
         (head(HOST, "Content-Length:"), 400, "Content-Length: '' is no"),

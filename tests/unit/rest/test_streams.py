@@ -9,7 +9,7 @@ import pytest
 from fairq_ryu.control.events import Kind, Occurrence
 from fairq_ryu.model import PortKey
 from fairq_ryu.rest import streams
-from fairq_ryu.rest.reply import Refused
+from fairq_ryu.rest.reply import RequestRefused
 from fairq_ryu.rest.streams import Streams
 
 
@@ -56,7 +56,7 @@ def test_a_frame_larger_than_the_limit_reaches_a_waiting_reader():
 def test_closed_streams_free_their_places():
     hub = Streams(limit=2)
     first, _ = (hub.events(None, None, {}).stream for _ in range(2))
-    with pytest.raises(Refused, match="2 streams already"):
+    with pytest.raises(RequestRefused, match="2 streams already"):
         hub.live({})
     first.close()
     first.close()

@@ -46,7 +46,7 @@ class Reading(NamedTuple):
     queue: queues.QueueReading | None
     """None without an agent"""
     senders: dict[str, int]
-    losses: queues.Losses
+    losses: queues.PortLosses
     switch: dict[int, int]
     """see `machine.switch_ticks`"""
 
@@ -105,8 +105,8 @@ class Measurement(Generic[S]):
         }
 
     def _losses(self) -> dict[str, int | None]:
-        """Losses at the bottleneck since the start, as the kernel and as the drop program count them. Traffic
-        has ended, so no packet passes between the readings of two counters.
+        """Losses at the bottleneck since the start, as the kernel and as the drop program count them.
+        Traffic has ended, so no packet passes between the readings of two counters.
         """
         lost = self.read_losses().since(self._losses_before)
         return {"refused": lost.refused, "taken": lost.taken, "program": self._testbed.dropped(self._port)}
@@ -156,7 +156,7 @@ class Measurement(Generic[S]):
             return None
         return queues.queue_of(self._testbed.status(self._switch), self._port)
 
-    def read_losses(self) -> queues.Losses:
+    def read_losses(self) -> queues.PortLosses:
         """Losses at the bottleneck so far."""
         return queues.losses(self._port)
 
@@ -265,7 +265,7 @@ def unreached(probe: Callable[[], list[T]]) -> list[T]:
 
 
 def queue_between(
-    before: queues.QueueReading | None, after: queues.QueueReading | None, lost: queues.Losses
+    before: queues.QueueReading | None, after: queues.QueueReading | None, lost: queues.PortLosses
 ) -> dict[str, Any] | None:
     """Figures of the queue between two readings, with the losses between them; None without an agent."""
     if before is None or after is None:

@@ -1,4 +1,4 @@
-"""Flows that start together: what each was to transfer, and what arrived of it. Pure."""
+"""Flows that start together: the data to transfer, and the data that has arrived. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Flow:
 
 
 class Outcome(NamedTuple):
-    """What arrived of a flow."""
+    """The result of a flow."""
 
     flow: Flow
     ms: float | None
