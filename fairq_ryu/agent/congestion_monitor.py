@@ -1,12 +1,12 @@
-"""Messages about queues that the agent sends by itself: congestion notices, and packets that were refused.
+"""Messages about queues that the agent sends by itself: congestion notices, and dropped packets.
 
 A controller asks for them by SET_THRESHOLDS, port by port; then all controllers get them. Times are in ns of
 the monotonic clock, as arguments.
 
     threshold event ---> NoticeSchedule --(due)--> state of the queue --(changed)--> all controllers
-    refused packet ----> TCP that is missed? ----> TokenBucket ------------------> controllers that read
+    dropped packet ----> TCP with data, SYN or FIN? ----> TokenBucket -----------> controllers that read
 
-Bounded: one entry a port; at most one notice a port in the gap; packets are limited to a rate.
+Bounded: one entry for each port; at most one notice for each port in a gap; a limited rate of packets.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class Sender(Protocol):
 class NoticeSchedule:
     """When a congestion notice of a port is sent. Times in ns of one clock.
 
-    A queue that flaps must not flood the channel, and its last state must be sent all the same: so there is
-    at most one notice a port in a gap, and a change within the gap waits for its end.
+    A queue that flaps must not flood the channel, but its last state must be sent. So at most one notice for
+    each port is sent within ``gap_ns``, and a change within that time is sent at its end.
     """
 
     def __init__(self, gap_ns: int) -> None:
-        """At most one notice in ``gap_ns`` a port."""
+        """``gap_ns``: minimum time between two notices of a port."""
         self.gap_ns = gap_ns
         self._changed: dict[int, bool] = {}
         self._sent: dict[int, Congestion] = {}
@@ -84,7 +84,7 @@ class NoticeSchedule:
         return [port for port in self._changed if self._ready_ns(port) <= now_ns]
 
     def take(self, port: int, state: Congestion, now_ns: int) -> bool:
-        """A due port is in this state: is a notice to be sent? Then it counts as sent."""
+        """Whether to send a notice for a due port in this state. If True, it is recorded as sent."""
         repeat = self._changed.pop(port, False)
         if state is self._sent.get(port, Congestion.NOM) and not (repeat and state is Congestion.CNG):
             return False
@@ -108,7 +108,7 @@ class NoticeSchedule:
 
 
 class TokenBucket:
-    """At most ``rate`` a second, and a tenth of that at once. Times in ns of one clock."""
+    """At most ``rate`` tokens per second, and a tenth of that at once. Times in ns of one clock."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
@@ -142,7 +142,7 @@ class CongestionMonitor:
     """The thresholds in force, and the messages that follow from them."""
 
     def __init__(self, queues: Queues, sender: Sender, gap: float, drop_rate: float) -> None:
-        """At most one congestion notice a port in ``gap`` seconds, and ``drop_rate`` packets a second."""
+        """``gap``: minimum time between two notices of a port, s; ``drop_rate``: maximum packets per s."""
         self._queues, self._sender = queues, sender
         self._schedule = NoticeSchedule(int(gap * _NS))
         self._bucket = TokenBucket(drop_rate)
@@ -214,7 +214,7 @@ class CongestionMonitor:
         return self._schedule.next_ns
 
     def report_drops(self, packets: Iterable[tuple[int, bytes, int]], now_ns: int) -> None:
-        """Send packets that queues refused to controllers: port, frame or its beginning, its length in
+        """Send dropped packets to controllers: port, frame or its beginning, length of the whole frame in
         bytes.
         """
         for port, frame, length in packets:
@@ -229,5 +229,5 @@ class CongestionMonitor:
 
 
 def _refusal(code: int, text: str) -> OpenFlowError:
-    """OpenFlow has no code for it, so it is one of ours."""
+    """An error with a code of ours, because OpenFlow has none for it."""
     return OpenFlowError(ofp.OFPET_EXPERIMENTER, code, text)

@@ -1,8 +1,8 @@
 """The controller's end of the window channel: one handler for each message that agents send.
 
 The dispatch tables at the end list the messages. To add one, write its module in ``fairq_ryu/channel``, and
-its handler and one line of a table here. A handler decides nothing: it passes what it got to the object that
-does.
+its handler and one line of a table here. A handler decides nothing: it passes the decoded message to the
+object that decides.
 """
 
 from __future__ import annotations

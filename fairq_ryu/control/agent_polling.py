@@ -1,8 +1,8 @@
 """Polling of agents: a greenlet for each asks for queue depths and flow records while it is connected.
 
-Queues are read as often as policies need it while governed ports have flows. Otherwise every
-:data:`_IDLE_INTERVAL`, or at once when ``link.wake`` is set: the first flow of an idle port, a lost packet
-and a change of policies do that.
+While governed ports have flows, queues are read at the interval that their policies need. Otherwise they
+are read every :data:`_IDLE_INTERVAL`, or at once when ``link.poll_now`` is set: by the first flow of an idle
+port, a dropped packet, or a change of policies.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class AgentPolling:
             link.request_records(self._records_interval, self._idle_ms, now)
             link.request_queues(now)
             interval = self._windows.interval(link)
-            woken = False
+            early = False
             if interval is not None:
                 due = now + interval
                 hub.sleep(max(0.0, due - time.monotonic()))
             else:
-                link.wake.clear()
+                link.poll_now.clear()
                 due = time.monotonic() + _IDLE_INTERVAL
-                woken = link.wake.wait(_IDLE_INTERVAL)
+                early = link.poll_now.wait(_IDLE_INTERVAL)
             now = time.monotonic()
-            if not woken:
+            if not early:
                 self._loop_delay.observe(max(0.0, now - due))

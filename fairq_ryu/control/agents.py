@@ -40,7 +40,7 @@ class AgentLink:
         self.dpid = oxm.bridge_dpid(datapath.id)
         self.depths: dict[int, queue_depth.QueueDepth] = {}
         self._peak_since_taken: dict[int, int] = {}  # longest queue of each port, bytes
-        self.wake = hub.Event()
+        self.poll_now = hub.Event()  # set: an idle poll loop reads the queues at once
         self._queues_requested_at: float | None = None
         self._all_ports_requested_at = 0.0
         self._records_requested_at = 0.0

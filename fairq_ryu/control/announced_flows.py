@@ -18,7 +18,7 @@ from fairq_ryu.policies.engine import PolicyEngine
 
 
 class AnnouncedFlows:
-    """``announcements`` has them all. ``now`` in seconds."""
+    """Matches ``announcements``, which it owns, to connections. ``now`` in seconds."""
 
     def __init__(
         self, services: Iterable[ServiceRule], engine: PolicyEngine, flows: FlowTable, reporter: EventReporter

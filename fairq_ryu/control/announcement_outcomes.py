@@ -2,9 +2,9 @@
 
 The copy of a FIN or RST shows the end of a flow at once; the number of bytes that have arrived is only in the
 records of switches, which come later. So an ended flow is kept for :data:`PATIENCE` to wait for its records.
-That all bytes have arrived is certain with the first record that shows it. That bytes are missing is certain
-only when no more follow, and only by a switch that has counted since the handshake. Without any record
-nothing is reported, except of a connection that was never answered: it has sent nothing.
+One record can prove that all bytes have arrived. That bytes are missing is certain only when no more records
+are expected, and only from a switch that has counted since the handshake. Without any record nothing is
+reported, except for a connection that was never answered: it has sent nothing.
 
 All times are seconds of one clock that does not go back.
 """
@@ -22,12 +22,14 @@ from fairq_ryu.model import Announcement, FlowKey, PortKey
 
 PATIENCE = 3.0
 """How long an ended flow is kept after its end, and after its last bytes have arrived, seconds."""
-# A record is valid for the end of a flow if it came this much later: segments under way have arrived by then.
+# A record has the final counts of an ended flow if it came at least this many seconds after the end: segments
+# under way have arrived by then.
 SETTLED = 0.5
-# A connection that was dropped without FIN and RST has ended if it was silent for this long before. Otherwise
-# a switch may have lost its records.
+# A connection that was removed without FIN or RST has ended if it had been silent for this long before,
+# seconds. Otherwise a switch may have lost its records.
 SILENCE = 10.0
-# A record whose last segment is older than the flow's start by more is of an earlier connection of its ports.
+# If a record's last segment is older than the flow's start by more than this, seconds, the record belongs to
+# an earlier connection with the same addresses and ports.
 _EARLY = 0.05
 
 
@@ -73,8 +75,9 @@ class Assignment(NamedTuple):
 
 @dataclass(slots=True)
 class _Watched:
-    """``requested``: an application has announced it, not the configuration. ``listed``: a switch has
-    reported it. ``silent``: it ended without FIN and RST. ``done``: nothing more is to be reported of it.
+    """An announced flow. ``requested``: an application has announced it, not the configuration. ``listed``: a
+    switch has reported it. ``silent``: it ended without FIN or RST. ``done``: its outcome needs no more
+    records.
     """
 
     connection: Connection
@@ -85,9 +88,9 @@ class _Watched:
     acked: int = 0
     sent: int = 0
     listed: bool = False
-    # When it sent last, and when a switch that has counted since the handshake last reported it.
-    moved_at: float = -math.inf
-    heard_at: float = -math.inf
+    # Times of its last segment, and of the last report by a switch that has counted since the handshake.
+    last_segment_at: float = -math.inf
+    reported_at: float = -math.inf
     ended_at: float = math.inf
     silent: bool = False
     met: bool = False
@@ -123,7 +126,8 @@ class Outcomes:
 
     def announced(self, assignment: Assignment) -> Outcome | None:
         """An announcement was assigned to a flow, or taken from it. The same assignment again changes
-        nothing. Returns the outcome of the previous flow with these ports.
+        nothing. Returns the outcome of the previous flow with the same addresses
+        and ports.
         """
         flow, announcement, connection, started, requested = assignment
         each, outcome = self._watched.get(flow), None
@@ -150,14 +154,14 @@ class Outcomes:
         each = self._watched.get(flow)
         if each is None or each.done:
             return None
-        moved_at, ended = now - record.idle, each.ended_at < math.inf
-        if moved_at < each.started - _EARLY or (record.closed and not ended):
-            return None  # of an earlier connection of these ports, or its end is about to be reported
+        last_segment_at, ended = now - record.idle, each.ended_at < math.inf
+        if last_segment_at < each.started - _EARLY or (record.closed and not ended):
+            return None  # of an earlier connection, or the flow's end is about to be reported
         each.listed, each.port = True, record.port
-        each.moved_at = max(each.moved_at, moved_at)
+        each.last_segment_at = max(each.last_segment_at, last_segment_at)
         each.sent = max(each.sent, record.sent)
         if record.whole:
-            each.heard_at = now
+            each.reported_at = now
         if record.acked > each.acked:
             each.acked = record.acked
             if ended:
@@ -165,7 +169,7 @@ class Outcomes:
         size, deadline = each.announcement
         if (each.acked or each.sent) if size is None else each.acked >= size:
             # All bytes had arrived when the last segment left, or before.
-            in_time = size is not None and deadline is not None and moved_at <= deadline
+            in_time = size is not None and deadline is not None and last_segment_at <= deadline
             each.met = in_time and not each.missed
             return self._finish(flow, each)
         return None
@@ -182,8 +186,8 @@ class Outcomes:
         return True
 
     def left(self, flow: FlowKey, present: Connection | None, now: float) -> None:
-        """A flow has left a port, perhaps because it has ended. ``present`` is the connection that has its
-        ports now (None: there is none).
+        """A flow has left a port, perhaps because it has ended. ``present`` is the connection that has the
+        flow's addresses and ports now (None: there is none).
         """
         each = self._watched.get(flow)
         if each is None or each.ended_at < math.inf:
@@ -222,10 +226,10 @@ class Outcomes:
             answered = all(direction.isn is not None for direction in connection.directions.values())
             sure = connection.state is FlowState.SYN_SEEN or not answered
         elif each.silent:
-            sure = each.heard_at > -math.inf and each.moved_at <= each.ended_at - SILENCE
+            sure = each.reported_at > -math.inf and each.last_segment_at <= each.ended_at - SILENCE
         else:
             alive = not connection.directions[flow].closed
-            sure = each.heard_at >= each.ended_at + SETTLED and not alive
+            sure = each.reported_at >= each.ended_at + SETTLED and not alive
         return self._outcome(Kind.UNSENT, flow, each) if sure else None
 
     def _finish(self, flow: FlowKey, each: _Watched) -> Outcome | None:

@@ -32,12 +32,13 @@ from fairq_ryu.packet import parse
 # A pinned rule outlives its flow in the flow table by this many seconds.
 _PIN_SLACK = 5
 _NEVER = -1
-# Within this many seconds all bridges have found a restarted controller: they retry every eight at the
-# latest.
+# Within this many seconds all bridges have connected to a restarted controller: they try at least every 8 s.
 _RECONNECT_TIME = 15.0
-# Confirmed sweeps of discovery frames by every port before a port that none came in by is a host's.
+# A port becomes a host port only after this many sweeps of discovery frames (one through every port) were
+# sent and confirmed, and none arrived through it.
 _SWEEPS = 1
-# An action that waits for switches to confirm is run after this many seconds where going on is better.
+# An action that waits for barrier replies of switches runs after this many seconds without them, unless its
+# caller gives another timeout.
 _BARRIER_TIMEOUT = 0.5
 
 
@@ -255,7 +256,9 @@ class FabricController:
     # Time
 
     def tick(self, now: float) -> None:
-        """What is due by time alone."""
+        """Do what is due at this time: confirm discovery frames, decide the roles of ports, replace rules of
+        an earlier controller, renew hold rules, and end the waits for barrier replies.
+        """
         self._probes.confirm()
         self._new_host_ports += self.topology.decide(now)
         known = self.topology.settled or now >= self._take_over_at

@@ -70,7 +70,7 @@ class FlowTracker:
     def copied(self, frame: parse.Frame, segment: TcpSegment, in_port: PortKey, now: float) -> None:
         """Queue the copy of a SYN, FIN or RST."""
         if segment.syn:
-            self._windows.syn_copied(frame)
+            self._windows.syn_seen(frame)
             self._fabric.hosts.address_seen(frame.src, in_port, segment.key.src)
         if len(self._copies) >= MAX_COPIES:
             first, its_segment, port, received = self._copies.popleft()

@@ -1,7 +1,7 @@
 """Hosts: their ports are learned from their frames; ARP requests are answered from the host table.
 
-Returns messages and sends nothing. Bounded: an ARP request is remembered only while there are ports of which
-it is not known whether they lead to hosts, and at most :data:`_MAX_PENDING_ARP` of them.
+Returns messages and sends nothing. Bounded: ARP requests are stored only while the roles of some ports are
+undecided, and at most :data:`_MAX_PENDING_ARP` of them.
 """
 
 from __future__ import annotations

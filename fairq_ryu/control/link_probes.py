@@ -1,10 +1,10 @@
-"""Proof that discovery frames had their chance: a port by which none comes in leads to a host.
+"""Confirmation that discovery frames had time to arrive: a port that received none leads to a host.
 
-A frame that was sent counts only when it must have been handed over by the bridge at the other end:
+A sent frame counts only when the bridge at the other end must have passed it to the controller:
 
 1. It was sent while all bridges had their rules, which send discovery frames to the controller.
 2. All bridges confirm a barrier: the frame has left.
-3. All bridges confirm another barrier: what had come in by then was handed over before.
+3. All bridges confirm another barrier: frames that had arrived by then have been passed to the controller.
 
 One confirmation is under way at a time. Bounded: one entry a port.
 """
@@ -22,7 +22,7 @@ from fairq_ryu.openflow.pipeline import Datapath
 
 
 class LinkProbes:
-    """Tells ``topology`` by which ports discovery frames were sent, once that is confirmed."""
+    """Reports to ``topology`` the ports through which discovery frames were sent, when that is confirmed."""
 
     def __init__(self, bridges: Mapping[int, Datapath], topology: Topology, sender: Sender) -> None:
         self._bridges = bridges

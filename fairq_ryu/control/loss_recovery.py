@@ -1,9 +1,9 @@
 """Recovery of packets that queues have dropped, as policies want it for their ports.
 
-What is done about a loss is decided in :mod:`fairq_ryu.fabric.recovery.recovery`; here agents' reports go in,
-and its actions are carried out: duplicate ACKs and put-back packets by the
+:mod:`fairq_ryu.fabric.recovery.recovery` decides what is done about a loss. This module passes the reports of
+agents to it and carries out its actions: duplicate ACKs and reinjected segments by the
 :class:`~fairq_ryu.control.segment_injector.SegmentInjector`, requests for segments by the agent's link. Ports
-whose policies want the same recovery share one. Bounded by the memory and age that its settings give.
+whose policies have equal recovery settings share one engine. Bounded by the memory and age of these settings.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LossRecovery:
         return any(each.used(port) for each in self._recoveries.values())
 
     def packet_dropped(self, port: PortKey, frame: bytes, total_len: int, now: float) -> None:
-        """A queue has dropped a frame of ``total_len`` bytes, of which the agent has sent the first."""
+        """A queue has dropped a frame of ``total_len`` bytes, of which the agent has sent the first ones."""
         each = self._of(port)
         if each is None:
             return
@@ -52,10 +52,10 @@ class LossRecovery:
             self._carry_out(each.lost(port, frame, total_len, parsed.tcp, parsed.payload, now, stamped))
         link = self._links.get(port.dpid)
         if link is not None:
-            link.wake.set()
+            link.poll_now.set()
 
     def queue_read(self, port: PortKey, backlog: int, now: float) -> None:
-        """The queue of a port has this length, bytes: there may be room to put packets back."""
+        """The queue of a port has this length, bytes: there may be space for segments."""
         each = self._of(port) if self._recoveries else None
         thresholds = self._engine.thresholds(port) if each is not None and len(each) else None
         if each is not None and thresholds is not None:
@@ -100,7 +100,7 @@ class LossRecovery:
                 case recovery.SendDuplicates(flow, state):
                     self._injector.send_duplicates(flow, state)
                 case recovery.Reinject(port, frame, tsecr):
-                    self._injector.put_back(port, frame, tsecr)
+                    self._injector.reinject(port, frame, tsecr)
                 case recovery.Ask(dpid, keys):
                     link = self._links.get(dpid)
                     if link is not None:

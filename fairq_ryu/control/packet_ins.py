@@ -1,4 +1,4 @@
-"""Packet-ins: which rule a frame comes from, and which part of the controller it concerns.
+"""Packet-ins: which rule sent a frame to the controller, and which part of the controller handles it.
 
 The cookie names the rule. Frames are counted by kind (:data:`~fairq_ryu.control.counters.PACKET_INS`).
 """
@@ -23,7 +23,7 @@ from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import parse
 from fairq_ryu.ryu_compat.link_discovery import Discovery
 
-# Discovery frames have a cookie of Ryu's.
+# Without discovery frames, which have Ryu's own cookie.
 KINDS = {
     pipeline.COOKIE_TCP: "tcp",
     pipeline.COOKIE_HELD: "held",
@@ -35,7 +35,7 @@ _LLDP_BYTES = pipeline.ETH_TYPE_LLDP.to_bytes(2, "big")
 
 @dataclass(eq=False)
 class PacketIns:
-    """Hands packet-ins on."""
+    """Passes packet-ins to the parts of the controller that handle them."""
 
     fabric: FabricController
     tracker: FlowTracker

@@ -71,11 +71,12 @@ class PathPinning:
             return
         path = assigned.path
         for key, ports in ((assigned.key, path.forward), (assigned.key.reversed, path.backward)):
-            # From the receiver's switch to the sender's: a segment that meets a rule meets all that follow.
+            # From the last switch to the first: a segment that matches a rule on one switch finds the rules
+            # on all later switches.
             for port in reversed(ports):
                 datapath = self._bridges.get(port.dpid)
                 if datapath is not None and only in (None, port.dpid):
-                    reports = port.dpid == ports[0].dpid  # when the rule times out
+                    reports = port.dpid == ports[0].dpid  # the timeout of the rule
                     yield datapath, pipeline.pin(datapath, key, port.port, self._idle_timeout, reports)
 
     def unpin(self, old: Assigned, new: Assigned | None = None) -> list[Outgoing]:
@@ -97,9 +98,8 @@ class PathPinning:
         self._earlier[dpid] = keys
 
     def unpin_earlier(self) -> list[Outgoing]:
-        """Connections that an earlier controller had pinned follow their hash from now on, which is the same
-        path for most of them. Their pins are not tracked by this controller, and would stay on a link that
-        fails.
+        """Connections that an earlier controller had pinned are forwarded by hash from now on; most keep
+        their path. This controller does not track their pins, which would stay on a link that fails.
         """
         messages = [
             (datapath, pipeline.unpin(datapath, key))

@@ -1,5 +1,5 @@
-"""Segments that the controller sends in a connection's name: window updates, duplicate ACKs, put-back
-packets.
+"""Segments that the controller sends in a connection's name: window updates, duplicate ACKs, and reinjected
+segments.
 
 A segment enters the network where the receiver's own segments do: at its port, through all tables. So it
 takes the path of the receiver's ACKs, and every switch on that path lowers its window as it does with these.
@@ -19,7 +19,8 @@ from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.model import FlowKey, PortKey, SegmentState
 from fairq_ryu.packet import parse, tcp_build, tcp_timestamps
 
-# A paused sender whose receiver's state is not reported within this time, seconds, wakes by itself.
+# If a receiver's state is not reported within this time, seconds, its paused sender gets no window update:
+# the sender's persist timer ends the pause.
 _WAKE_TIMEOUT = 0.5
 
 
@@ -37,7 +38,7 @@ class SegmentInjector:
         self.counts: Counter[str] = Counter()
 
     def learn(self, frame: parse.Frame) -> None:
-        """A SYN was copied: learn the link-layer addresses of its connection from its frame."""
+        """Learn the link-layer addresses of a connection from the frame of its SYN."""
         known = tcp_build.addressing(frame)
         if known is not None:
             self._addresses[known.key.connection] = known
@@ -49,7 +50,7 @@ class SegmentInjector:
         self._waking.pop(flow.reversed, None)
 
     def prune(self) -> None:
-        """Forget connections that the flow table does not know: SYNs that led to nothing."""
+        """Forget connections that are not in the flow table: their SYNs started none."""
         for key in [key for key in self._addresses if self._flows.get(key) is None]:
             self.forget(key)
 
@@ -77,7 +78,7 @@ class SegmentInjector:
                 link.request_segments(keys)
 
     def send_updates(self, states: Iterable[SegmentState], now: float) -> None:
-        """An agent has reported the last segments of receivers: wake the senders that wait for them."""
+        """An agent has reported the last segments of receivers: wake the paused senders."""
         for state in states:
             flow = state.key.reversed
             since = self._waking.pop(flow, None)
@@ -103,9 +104,9 @@ class SegmentInjector:
             return
         self._send(flow, "dupack", tcp_build.duplicates(known, state, state.window))
 
-    def put_back(self, port: PortKey, frame: bytes, tsecr: int | None) -> None:
-        """Send a frame out by the port that has dropped it; with the timestamp that its receiver has echoed
-        last (None: not known), should that be newer.
+    def reinject(self, port: PortKey, frame: bytes, tsecr: int | None) -> None:
+        """Send a frame out of the port that has dropped it. ``tsecr``: the timestamp that its receiver echoed
+        last (None: not known); it replaces the frame's own if it is newer.
         """
         if tsecr is not None:
             frame = tcp_timestamps.renewed(frame, tsecr)

@@ -1,7 +1,7 @@
 """Switches that connect, change and disconnect: bridges and their agents.
 
-A datapath id with the agent's mark is that of an agent, any other that of a bridge. An agent counts from its
-handshake; a bridge when its rules are known (:mod:`~fairq_ryu.control.bridge_joining`).
+A datapath id with the agent's mark is that of an agent, any other that of a bridge. An agent is used from its
+handshake on; a bridge when its rules are known (:mod:`~fairq_ryu.control.bridge_joining`).
 """
 
 from __future__ import annotations

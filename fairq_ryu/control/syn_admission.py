@@ -60,7 +60,7 @@ class SynAdmission:
     def hold(self, datapath: Datapath, frame: parse.Frame, data: bytes, in_port: PortKey, now: float) -> None:
         """Queue a SYN that a bridge holds."""
         if frame.tcp is not None:
-            self._windows.syn_copied(frame)
+            self._windows.syn_seen(frame)
         if len(self._queue) >= MAX_QUEUED:
             self._admit(datapath, frame, data, in_port, now, now)
             return

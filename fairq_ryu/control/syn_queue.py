@@ -16,8 +16,8 @@ from fairq_ryu.model import PortKey
 
 T = TypeVar("T")
 
-# Seconds. A SYN without a deadline comes before those whose deadline is later than this; each SYN that the
-# same port has queued already adds the second value.
+# Seconds. A SYN without a deadline is due this long after it came, plus the second value for each SYN that is
+# queued for the same port already.
 DEFAULT_DEADLINE = 0.2
 PER_QUEUED = 0.01
 

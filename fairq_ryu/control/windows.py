@@ -24,7 +24,8 @@ from fairq_ryu.packet import parse
 from fairq_ryu.policies.choice import PolicyChoice
 from fairq_ryu.policies.engine import PolicyEngine
 
-# While there are losses to recover, queues are read this often, seconds: room in them must not go to waste.
+# While there are losses to recover, queues are read at this interval, seconds, so that free space in them is
+# used at once.
 _RECOVERY_INTERVAL = 0.001
 
 
@@ -75,12 +76,12 @@ class WindowController:
     def agent_disconnected(self, link: AgentLink) -> None:
         """An agent's connection has ended."""
         del self.links[link.dpid]
-        link.wake.set()
+        link.poll_now.set()
         self.leases_cut += self.engine.switch_gone(link.dpid)
         self._reporter.agent(link.dpid, connected=False)
 
     def link_of(self, datapath: Any) -> AgentLink | None:
-        """The agent of which this is the present connection; None: it is a bridge's, or an earlier one."""
+        """The agent whose current connection this is; None: it is a bridge's, or an earlier one."""
         link = self.links.get(oxm.bridge_dpid(datapath.id or 0))
         return link if link is not None and link.datapath is datapath else None
 
@@ -133,10 +134,11 @@ class WindowController:
 
     def _started(self, event: FlowEvent, now: float, received: float | None) -> list[RuleChange]:
         link = self.links.get(event.port.dpid)
-        # A queue that was not read recently is read at once, so that the first ACK meets a window.
-        recent = link is None or self.engine.busy(event.port)
-        if link is not None and not recent and link.governs(link.depths.get(event.port.port)):
-            link.wake.set()
+        # The queue of a port without flows and windows is read rarely. Read it now, so that the first ACK
+        # meets a window.
+        idle = not self.engine.busy(event.port)
+        if link is not None and idle and link.governs(link.depths.get(event.port.port)):
+            link.poll_now.set()
         changes = self.engine.flow_started(event.port, event.flow, now)
         return changes + self._announced.flow_started(event, now, received)
 
@@ -145,8 +147,8 @@ class WindowController:
         self._announced.connection_over(flow)
         self.injector.forget(flow)
 
-    def syn_copied(self, frame: parse.Frame) -> None:
-        """A SYN was copied: a new connection begins."""
+    def syn_seen(self, frame: parse.Frame) -> None:
+        """The controller has received a SYN, copied or held: a new connection begins."""
         self.injector.learn(frame)
         if frame.tcp is not None:
             self.recovery.forget_connection(frame.tcp.key)
@@ -276,7 +278,7 @@ class WindowController:
         self._announced.policies_changed()
         self.recovery.policies_changed(self.engine.view())
         for link in self.links.values():
-            link.wake.set()  # the queues may be needed sooner now
+            link.poll_now.set()  # the queues may be needed sooner now
 
 
 def _counted(dpid: int, record: flow_records.FlowRecord) -> tuple[FlowKey, Counted]:

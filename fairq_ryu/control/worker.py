@@ -8,7 +8,7 @@ from ryu.lib import hub
 
 
 class Worker:
-    """Calls ``work`` after each wake. Wakes that come before the call are one: ``work`` does all there is.
+    """Calls ``work`` after a wake, once for all wakes before the call: ``work`` does all there is to do.
 
     ``delay``: seconds from a wake to the call, where work comes in groups.
     """

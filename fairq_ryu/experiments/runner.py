@@ -113,7 +113,7 @@ def run(
 
         for number in range(repeat):
             order = repetitions.order(policies, number)
-            # Without a controller where that is possible: the limit of the test bed itself.
+            # The floor measures the limit of the test bed: without a controller, where there are no loops.
             floor = one(alone, DROPTAIL if chosen.plan.loops else BARE, FLOOR, number) if alone else None
             if floor is not None and floor["failed"]:
                 floor = None

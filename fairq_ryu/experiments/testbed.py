@@ -105,7 +105,7 @@ class Testbed:
         self.scenario = baseline.applied(scenario)
         """the scenario to run, with the settings of the baseline"""
         self.policy = policy
-        self._law = baseline.policy
+        self._policy = baseline.policy
         self.logs = logs
         """directory for logs and other files of a run"""
         self._config_file = config_file
@@ -117,7 +117,7 @@ class Testbed:
         self._controller: subprocess.Popen[bytes] | None = None
         self._net: Any = None
         self.workers: list[Worker] = []
-        self.has_agents = self._law != BARE
+        self.has_agents = self._policy != BARE
         self._taildrop: Any = None
 
     # Up
@@ -150,10 +150,10 @@ class Testbed:
         files = config_files(self.scenario, self.logs, self._config_file)
         for file in files:
             command += ["--config-file", str(file)]
-        app = app_of(self._law)
+        app = app_of(self._policy)
         if app == GENERIC_APP:
             chosen = self.logs / "policy.conf"
-            chosen.write_text(f"[fairq_ryu]\npolicy = {self._law}\n")
+            chosen.write_text(f"[fairq_ryu]\npolicy = {self._policy}\n")
             command += ["--config-file", str(chosen)]  # a later file overrides an earlier one
         environment = {**os.environ, "FAIRQ_TOKEN": self.token}
         given = self._token_file()

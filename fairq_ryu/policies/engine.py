@@ -145,7 +145,7 @@ class PolicyEngine:
         return port is not None and port.wants_progress()
 
     def thresholds(self, key: model.PortKey) -> model.Thresholds | None:
-        """The thresholds that the switch should have now. None: none, and it never had any."""
+        """The thresholds that the switch should have now. None: it has none and was never given any."""
         port = self._ports.get(key)
         return None if port is None else port.thresholds()
 
@@ -192,7 +192,7 @@ class PolicyEngine:
         return {key: table for key, table in shown if table is not None}
 
     def missed(self, flow: model.FlowKey, now: float) -> model.PortKey | None:
-        """A port by whose table the flow has missed its deadline."""
+        """A port whose GIF table shows that the flow has missed its deadline; None: there is none."""
         for key, port in self._ports.items():
             table = port.shown().gif if flow in port.flows else None
             entry = None if table is None else table.get(flow)

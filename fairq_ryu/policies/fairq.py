@@ -108,7 +108,7 @@ class FairQPort(PortLaw):
         self.count += 1
         if self.slow_start and queue >= target and not self.lifted:
             self.slow_start = False
-            # Slow start began with the target: it has added what is above that.
+            # The pool started at the target; the queue above the target is what slow start added.
             self.pool = max(self.pool - (queue - target), target)
             self.incr, self.count = 0.0, 0
             return self._plan()

@@ -9,14 +9,14 @@ Theory of operation. A port is in one of three states:
 Every event takes the same way:
 
     event -> new, or rested long enough? a fresh law, and the port's state replayed to it
-          -> the law's method for this event -> a plan, or None for the last one
+          -> the law's method for this event -> a plan; None keeps the last plan
           -> InstalledRules.changes -> the rule changes to send
           -> exception: resting, with an empty plan
 
 A fresh law does not know the past, so the port's present state is replayed to it as ordinary events: the
-last sample of the queue first, because the buffer decides what a flow means, then flows, announcements and
-congestion. ``settled`` then tells the law that all further events are new. The event that caused the fresh
-law follows after that, and is not part of the replay.
+last sample of the queue first, because laws need the buffer size when a flow starts, then flows,
+announcements and congestion. ``settled`` then tells the law that all further events are new. The event that
+caused the fresh law follows after that, and is not part of the replay.
 """
 
 from __future__ import annotations
@@ -159,11 +159,12 @@ class GovernedPort:
         return bool(self._query(lambda law: law.wants_progress()))
 
     def thresholds(self) -> model.Thresholds | None:
-        """The thresholds that the switch should have now. None: none, and it never had any."""
+        """The thresholds that the switch should have now. None: it has none and was never given any."""
         wanted = self._query(lambda law: law.thresholds())
         self._watched = isinstance(wanted, model.Thresholds) and wanted.cng > 0
         if not self._watched:
-            self._congestion = None  # it would not be updated: a fresh law must not get it
+            # Without thresholds the switch does not update this state: a fresh law must not get it.
+            self._congestion = None
         if isinstance(wanted, model.Thresholds):
             self._thresholds_set = True
             return wanted
@@ -174,7 +175,7 @@ class GovernedPort:
         return bool(self.flows or self.installed)
 
     def shown(self) -> Display:
-        """The display of the law. A law that fails here continues to govern the port."""
+        """What the law shows. If its ``display()`` fails, the law stays in force: only displays need it."""
         if self.law is None:
             return NOTHING_SHOWN
         try:

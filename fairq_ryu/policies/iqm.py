@@ -15,7 +15,8 @@ In normal mode there are no windows. In incast mode the window of every flow is 
 Differences to the paper: the prediction is made at every flow start as well, and not only at the end of the
 interval, so that the first ACK of the volley meets the small window; the mode ends only when the queue has
 been short for a while, because the small windows make it short before the volley is over; and half-open
-connections count up to a limit for each port that they come from, so that a SYN flood cannot keep the mode.
+connections count up to a limit for each port that they come from, so that a SYN flood cannot keep the port in
+incast mode.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class IqmPort(PortLaw):
         return None
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
-        """The end of an interval."""
+        """The end of an interval: change the mode if that is due, and count new flows from 0."""
         self.sampled_at = now
         self.queue, self.limit = sample.backlog, sample.limit
         if self.limit <= 0 or not self.incast:
@@ -96,7 +97,7 @@ class IqmPort(PortLaw):
         return self._plan()
 
     def settled(self, now: float) -> WindowPlan | None:
-        """Flows that are older than the law do not count as a volley."""
+        """Replayed flows do not count as a volley."""
         self.half_open.settled()
         self.beta, self.incast, self.calm_since = 0, False, None
         return self._plan()
@@ -112,7 +113,7 @@ class IqmPort(PortLaw):
         return len(self.half_open) > 0 and self.sampled_at - self.progress_at >= ASK_AGAIN
 
     def display(self) -> Display:
-        """Whether it limits its flows."""
+        """Whether the port is in incast mode."""
         return Display(incast=self.incast)
 
     def _predict(self) -> None:

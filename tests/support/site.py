@@ -120,7 +120,7 @@ class Site:
         """
         macs = (CLIENT_MAC, SERVER_MAC) if key.dport == KEY.dport else (SERVER_MAC, CLIENT_MAC)
         tcp = segment(key, flags, **numbers)
-        self.windows.syn_copied(Frame(*macs, (), key.src, None, tcp, 0))
+        self.windows.syn_seen(Frame(*macs, (), key.src, None, tcp, 0))
         self.segment(tcp, now, path)
 
     def segment(self, tcp, now: float, path: FlowPath | None = LOCAL) -> None:

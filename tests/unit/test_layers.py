@@ -21,8 +21,8 @@ LINK_DISCOVERY = "fairq_ryu.ryu_compat.link_discovery"
 RYU = {"eventlet", "ryu"}
 
 
-def ours(*rooms: str) -> set[str]:
-    return {f"fairq_ryu.{room}" for room in rooms}
+def ours(*packages: str) -> set[str]:
+    return {f"fairq_ryu.{package}" for package in packages}
 
 
 # Package -> the modules of the project that it may import, besides itself and the version; and packages of
@@ -57,8 +57,8 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "mininet_topos": (set(), {"mininet"}),
 }
-# Folders within a package that are below the rest of it.
-ROOMS: dict[str, set[str]] = {
+# Packages within a package that are below the rest of it.
+INNER_PACKAGES: dict[str, set[str]] = {
     "fairq_ryu/fabric/flows": {MODEL},
     "fairq_ryu/fabric/deadlines": {MODEL},
     "fairq_ryu/fabric/topology": {MODEL, "networkx"},
@@ -161,8 +161,8 @@ def test_the_lowest_modules_import_nothing_above(name, own):
     assert strangers(ROOT / name, own, set()) == set()
 
 
-@pytest.mark.parametrize(("name", "below"), ROOMS.items(), ids=ROOMS)
-def test_rooms_within_a_package(name, below):
+@pytest.mark.parametrize(("name", "below"), INNER_PACKAGES.items(), ids=INNER_PACKAGES)
+def test_a_package_within_a_package_imports_what_is_below_it(name, below):
     paths = list((ROOT / name).rglob("*.py"))
     assert paths
     for path in paths:
@@ -171,7 +171,7 @@ def test_rooms_within_a_package(name, below):
 
 PERMISSIONS = {
     **{name: own | others for name, (own, others) in LAYERS.items()},
-    **ROOMS,
+    **INNER_PACKAGES,
     **MODULES,
 }
 
@@ -185,29 +185,29 @@ def test_no_permission_is_unused(name, permitted):
 
 
 WORKLOADS = "fairq_ryu.experiments.workloads"
-WORKLOADS_ROOM = ROOT / "fairq_ryu/experiments/workloads"
-WORKLOAD_ROOMS = sorted(path.parent.name for path in WORKLOADS_ROOM.glob("*/__init__.py"))
+WORKLOADS_FOLDER = ROOT / "fairq_ryu/experiments/workloads"
+WORKLOAD_FOLDERS = sorted(path.parent.name for path in WORKLOADS_FOLDER.glob("*/__init__.py"))
 
 
 def test_workloads_do_not_import_the_report():
     """It asks the registry for their rows and pictures."""
-    paths = list(WORKLOADS_ROOM.rglob("*.py"))
+    paths = list(WORKLOADS_FOLDER.rglob("*.py"))
     assert paths
     for path in paths:
         assert not [module for module in imported(path) if within(module, {"fairq_ryu.experiments.report"})]
 
 
-@pytest.mark.parametrize("room", WORKLOAD_ROOMS)
-def test_a_workload_imports_no_other(room):
+@pytest.mark.parametrize("folder", WORKLOAD_FOLDERS)
+def test_a_workload_imports_no_other(folder):
     """It may import ``common``, which imports no workload."""
-    allowed = {f"{WORKLOADS}.common", f"{WORKLOADS}.{room}"}
-    for path in (WORKLOADS_ROOM / room).rglob("*.py"):
+    allowed = {f"{WORKLOADS}.common", f"{WORKLOADS}.{folder}"}
+    for path in (WORKLOADS_FOLDER / folder).rglob("*.py"):
         found = {module for module in imported(path) if within(module, {WORKLOADS})}
         assert {module for module in found if not within(module, allowed)} == set(), path
 
 
-def test_the_rooms_of_workloads_are_found():
-    assert {"common", "incast"} < set(WORKLOAD_ROOMS)
+def test_the_folders_of_workloads_are_found():
+    assert {"common", "incast"} < set(WORKLOAD_FOLDERS)
 
 
 @pytest.mark.parametrize("name", ["announce", "columns", "show", "show_tables", "status_table"])
@@ -291,9 +291,9 @@ def test_the_pure_parts_load_without_the_rest(module):
 
 
 def test_every_module_for_ryu_is_in_the_table_of_ryu_compat():
-    room = ROOT / "fairq_ryu/ryu_compat"
-    modules = {path.stem for path in room.glob("*.py")} - {"__init__"}
-    table = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
+    folder = ROOT / "fairq_ryu/ryu_compat"
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    table = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
     assert {line.split()[0] for line in table.splitlines() if line.partition(" ")[0] in modules} == modules
 
 

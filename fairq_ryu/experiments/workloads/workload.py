@@ -38,8 +38,8 @@ class Workload:
     floor: Callable[[Any], Scenario | None] = _no_floor
     """the scenario that measures the same volleys alone; None without volleys"""
     add_limits: Callable[[Any, dict[str, Any], Mapping[str, Any] | None], None] = _no_limits
-    """adds to the figures of one policy their distance to what no policy can beat, from the scenario, these
-    figures, and those of the floor
+    """adds to the figures of one policy their ratios to the physical limit and the bench floor, or the number
+    of deadlines that no policy can meet; arguments: the scenario, these figures, and those of the floor
     """
 
     def measurement(self) -> type[Measurement[Any]]:

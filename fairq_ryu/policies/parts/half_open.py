@@ -7,7 +7,8 @@ from collections.abc import Hashable, Mapping
 
 from fairq_ryu.model import FlowInfo, FlowKey, FlowProgress
 
-# Seconds until an unanswered connection is forgotten: hosts give up their half of it by then.
+# Seconds until an unanswered connection is forgotten, as in the flow table and in the agent: Linux has
+# retransmitted its SYN after 1, 3 and 7 s by then.
 FORGET_AFTER = 10.0
 # Limit of half-open flows of all openers together, as a multiple of the allowance.
 _MAX_ALLOWANCES = 64
@@ -22,7 +23,7 @@ class HalfOpenLimiter:
     entered the network (addresses may be forged), or else the sender.
 
     ``allowance``: maximum number of half-open flows of one opener that count. Further ones do not count
-    until some are answered, end, or are forgotten. At most 64 allowances are stored in all.
+    until some are answered, end, or are forgotten. At most 64 x ``allowance`` flows are stored.
     """
 
     def __init__(self, allowance: int) -> None:

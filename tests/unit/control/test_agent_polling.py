@@ -23,7 +23,9 @@ class Loop:
         self.now, self.late, self.turns, self.woken = 100.0, late, 5, woken
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
         monkeypatch.setattr(module, "hub", SimpleNamespace(sleep=self.sleep))
-        link: Any = SimpleNamespace(dpid=1, request_records=nothing, request_queues=self.request, wake=self)
+        link: Any = SimpleNamespace(
+            dpid=1, request_records=nothing, request_queues=self.request, poll_now=self
+        )
         self.windows: Any = SimpleNamespace(links={1: link}, interval=lambda _: interval)
         self.delay = Delays()
         AgentPolling(self.windows, 1.0, 60.0, self.delay).run(link)

@@ -238,7 +238,7 @@ def losing(recovery: Recovery) -> Site:
     site.open()
     site.sample(B, 0.1, backlog=125_000)
     site.log.clear()
-    site.link.wake.clear()
+    site.link.poll_now.clear()
     frame = lost_frame()
     site.windows.packet_dropped(B, frame, len(frame), 0.1)
     return site
@@ -248,7 +248,7 @@ def test_a_loss_is_checked_with_the_agent_and_signalled_to_its_sender():
     site = losing(DUPACK)
     (asked,) = questions(site, segment_state.EXP_TYPE_SEGMENTS)
     assert segment_state.decode_request(asked) == [KEY.reversed]
-    assert site.link.wake.is_set()
+    assert site.link.poll_now.is_set()
     site.windows.segments_reported([state(KEY, ack=101)], 0.11)
     assert [out.in_port for out in site.bridge.sent] == [B.port] * 3
     assert {tuple(action.port for action in out.actions) for out in site.bridge.sent} == {(ofp.OFPP_TABLE,)}

@@ -105,8 +105,8 @@ class Measurement(Generic[S]):
         }
 
     def _losses(self) -> dict[str, int | None]:
-        """Losses at the bottleneck since the start, as the kernel and as the drop program count them.
-        Traffic has ended, so no packet passes between the readings of two counters.
+        """Losses at the bottleneck since the start, as the kernel and as the tail-drop program count
+        them. Traffic has ended, so no packet passes between the readings of two counters.
         """
         lost = self.read_losses().since(self._losses_before)
         return {"refused": lost.refused, "taken": lost.taken, "program": self._testbed.dropped(self._port)}
@@ -229,7 +229,7 @@ class Measurement(Generic[S]):
     # Time
 
     def share_done(self, elapsed: float, further: float = 0.0) -> float:
-        """The share of the plan that is done after ``elapsed`` s, if ``further`` s are added to it."""
+        """Progress, 0 to 1, after ``elapsed`` s of the planned time plus ``further`` s."""
         return min(1.0, elapsed / max(self._expected_s + further, 0.001))
 
     def sleep(self, step: str, duration: float, before: float) -> None:
