@@ -5,7 +5,7 @@
                               v  PORT_STATUS      v       | rules, thresholds
     controllers <---- ControllerConnection <-- OpenFlowServer
 
-One thread follows OVSDB; everything else runs in one asyncio loop. If the agent dies, traffic goes on: the
+One thread follows OVSDB; everything else runs in one asyncio loop. If the agent dies, traffic continues: the
 eBPF programs ignore every rule whose lease has ended.
 """
 
@@ -35,7 +35,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.model import dpid_text
 
 log = logging.getLogger(__name__)
-# Dropped packets handled before others have their turn.
+# Dropped packets that are handled before other tasks of the loop run.
 _MAX_DROPS = 64
 
 
@@ -66,7 +66,7 @@ class Agent:
         """Serve until :meth:`stop`. ``ready`` is called with the number of ports once the programs run on
         them.
 
-        Raises :class:`UserError` or :class:`BpfError`; whatever was attached is detached.
+        Raises :class:`UserError` or :class:`BpfError`; everything that was attached is detached.
         """
         loop = asyncio.get_running_loop()
         options = self.options

@@ -34,10 +34,10 @@ class Queues(Protocol):
 
     @property
     def reports_drops(self) -> bool:
-        """Can dropped packets be reported?"""
+        """Whether dropped packets can be reported."""
 
     def has_port(self, port: int) -> bool:
-        """Is this a port of the bridge?"""
+        """Whether this is a port of the bridge."""
 
     def set_thresholds(self, ofport: int, thresholds: Thresholds | None) -> None:
         """Set a port's thresholds; None removes them."""
@@ -53,7 +53,7 @@ class Sender(Protocol):
         """Send a message to every controller."""
 
     def send_to_ready(self, data: bytes) -> bool:
-        """Send a message to the controllers that are no slaves and read fast enough. False if there was
+        """Send a message to the controllers that are not slaves and read fast enough. False if there was
         none.
         """
 

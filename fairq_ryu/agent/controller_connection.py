@@ -22,7 +22,7 @@ from fairq_ryu.agent.options import ControllerTarget
 log = logging.getLogger(__name__)
 # All times in seconds.
 _FIRST_RETRY = 0.2
-# A connection that lasted this long was a good one: the next retry is quick again.
+# After a connection that lasted at least this long, the first retry is quick again.
 _STABLE = 5.0
 _CONNECT_TIMEOUT = 5.0
 ECHO_INTERVAL = 5.0
@@ -33,7 +33,7 @@ _HELLO_TIMEOUT = 10.0
 _MESSAGE_TIMEOUT = 10.0
 # How often silence and these timeouts are checked.
 _CHECK_INTERVAL = 1.0
-# Time for the requests of one controller before others have their turn.
+# Time for the requests of one controller before other tasks of the loop run.
 _SLICE = 0.005
 # Time for unsent bytes at the end of a connection.
 _CLOSE_TIMEOUT = 1.0

@@ -65,7 +65,7 @@ class ControllerSession:
 
     @property
     def ready(self) -> bool:
-        """May it be sent packets?"""
+        """Whether packets may be sent to it."""
         return (
             self.greeted
             and not self.closed

@@ -1,7 +1,7 @@
 """The OpenFlow 1.3 messages that an agent sends, as bytes. Layouts are Ryu's constants.
 
-Ryu encodes what controllers send; what switches send it only decodes, so it is packed here, with the
-same pack strings, and the tests decode it with Ryu.
+Ryu encodes only what controllers send, and decodes only what switches send. So these messages are packed
+here, with Ryu's pack strings, and the tests decode them with Ryu.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def port_status(reason: int, p: BridgePort) -> bytes:
 
 
 def port_stats(ofport: int, packets: int, size: int, drops: int, age_ns: int) -> bytes:
-    """An ``ofp_port_stats``: counters of the port's queue. OVS has the received packets."""
+    """An ``ofp_port_stats``: counters of the port's queue. OVS counts the received packets."""
     no = _UNKNOWN
     return struct.pack(
         ofp.OFP_PORT_STATS_PACK_STR,
@@ -146,7 +146,7 @@ def match(rule: Rule) -> bytes:
 
 def flow_stats(rule: Rule, matched: int, lowered: int, now_ns: int) -> bytes:
     """An ``ofp_flow_stats``; the packet count is the number of ACKs to which the rule applied, and the byte
-    count, for want of a better field, the number of ACKs whose window was lowered.
+    count, because there is no better field, the number of ACKs whose window was lowered.
     """
     action = parser.OFPActionSetField(**{rule.window.kind.field: rule.window.bytes})
     instruction = parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [action])

@@ -1,4 +1,4 @@
-"""The multipart requests of a controller, answered: one function a type, and the table of them."""
+"""The handlers of a controller's multipart requests: one function for each type, and their table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairq_ryu.channel.protocol import ofp
 
 
 def answer_multipart(session: Session, request: bytes, xid: int) -> None:
-    """Send the reply to a multipart request, in as many messages as it takes."""
+    """Send the reply to a multipart request, in as many messages as needed."""
     if len(request) < ofp.OFP_MULTIPART_REQUEST_SIZE:
         raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "multipart request too short")
     kind, flags = struct.unpack_from(ofp.OFP_MULTIPART_REQUEST_PACK_STR, request, HEADER.size)

@@ -63,7 +63,7 @@ class Session(Protocol):
 
     @property
     def ready(self) -> bool:
-        """May it be sent packets?"""
+        """Whether packets may be sent to it."""
 
     def send(self, data: bytes) -> None:
         """Send the answer to a request."""
@@ -112,7 +112,7 @@ class OpenFlowServer:
             session.push(data)
 
     def send_to_ready(self, data: bytes) -> bool:
-        """Send a message to the controllers that are no slaves and read fast enough; False if none do."""
+        """Send a message to the controllers that are not slaves and read fast enough; False if none do."""
         ready = [session for session in self.sessions if session.ready]
         for session in ready:
             session.push(data)
@@ -123,7 +123,7 @@ class OpenFlowServer:
         self.send_to_all(messages.port_status(reason, port))
 
     def send_flow_removed(self, rules: list[Rule], reason: int, now_ns: int) -> None:
-        """Send FLOW_REMOVED for the removed rules that ask for it to every controller that is no slave."""
+        """Send FLOW_REMOVED for the removed rules that ask for it to every controller that is not a slave."""
         for rule in rules:
             if rule.flags & ofp.OFPFF_SEND_FLOW_REM:
                 counts = self.data.counters(rule.slot)

@@ -46,8 +46,8 @@ class Peer:
 
 
 def unfinished(ifindexes: Iterable[int]) -> dict[int, Peer]:
-    """The ports (by ifindex) whose far end has an address, so that a host uses it, and leaves checksums to
-    others. Ports of which this cannot be read are left out.
+    """The ports (by ifindex) whose far end sends segments without checksums and has an address, so that a
+    host uses it. Ports whose far end cannot be read are left out.
     """
     found: dict[int, Peer] = {}
     veths = {index: ends for index in ifindexes if (ends := _far_end(index)) is not None}
@@ -104,7 +104,9 @@ def _far_end(ifindex: int) -> tuple[int, int | None] | None:
 
 
 def _namespaces(wanted: set[int]) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Of these namespaces, by number: a file to enter them by, and the command prefix that does."""
+    """For each of these namespaces that is found: its number, a file by which to enter it, and the command
+    prefix for that.
+    """
     missing, seen = set(wanted), set()
     for path, enter in _candidates():
         if not missing:
@@ -137,8 +139,8 @@ def _candidates() -> Iterator[tuple[str, str]]:
 
 
 def _inside(path: str, ifindex: int) -> str:
-    """The name of an interface of a namespace ("": ours) that has an address and leaves out checksums; else
-    nothing.
+    """The name of an interface in a namespace ("": ours), if it has an address and leaves out checksums;
+    otherwise "".
     """
     found: list[str] = []
 
@@ -177,7 +179,9 @@ def _look(ifindex: int) -> list[str]:
 
 
 def _has_address(channel: socket.socket, name: str, ifindex: int) -> bool:
-    """A port of another bridge has no address, or a link-local one of IPv6: its packets are complete."""
+    """Whether an interface has an address that is not link-local. A port of another bridge has none, and its
+    packets have checksums.
+    """
     try:
         fcntl.ioctl(channel, _SIOCGIFADDR, struct.pack("16s16x", name.encode()))
         return True

@@ -16,7 +16,7 @@ _MULTIQUEUE = ("mq", "mqprio", "multiq")
 _FILTER_PARENTS = (0xFFFFFFF2, 0xFFFFFFF3)  # clsact: ingress, egress
 _CLSACT_PARENT = 0xFFFFFFF1
 T = TypeVar("T")
-# A pfifo counts packets; this is the room one full Ethernet frame takes, bytes.
+# A pfifo is limited in packets; this is the size of a full Ethernet frame, bytes.
 _FRAME = 1514
 
 
@@ -43,7 +43,7 @@ def read_queue_limits(ifindexes: Iterable[int]) -> dict[int, QueueLimits]:
 
 
 def has_filters(ifindex: int) -> bool:
-    """Does the interface's clsact qdisc have any filter? False when the interface has gone."""
+    """Whether the interface's clsact qdisc has any filter. False if the interface has gone."""
     return _in_thread(lambda: _has_filters(ifindex))
 
 
@@ -74,7 +74,7 @@ def _read_limits(wanted: set[int]) -> dict[int, QueueLimits]:
                 continue
             kind = str(root.get_attr("TCA_KIND"))
             if kind in _MULTIQUEUE:
-                # Its queues are the children's, which the tracepoints count one by one: no sum is right.
+                # Its queues are its children's, which the tracepoints count separately: no sum is right.
                 limits[ifindex] = QueueLimits(kind, 0, 0)
                 continue
             limit = sum(_limit(q) for q in found)
@@ -89,7 +89,7 @@ def _read_limits(wanted: set[int]) -> dict[int, QueueLimits]:
 
 
 def _raw(options: Any) -> bytes:
-    """pyroute2 hands options that it has no decoder for as hex text."""
+    """The bytes of options. pyroute2 returns those that it has no decoder for as hex text."""
     if isinstance(options, str):
         return bytes.fromhex(options.replace(":", ""))
     return bytes(options or b"")

@@ -1,4 +1,4 @@
-"""The requests of a controller, answered: one function a message type, and the table of them.
+"""The handlers of a controller's requests: one function for each message type, and their table.
 
 Multipart requests are answered in :mod:`fairq_ryu.agent.multipart`. Every function raises
 :class:`~fairq_ryu.channel.flowmod.OpenFlowError` for a request that is refused, and changes nothing then.
@@ -36,13 +36,13 @@ def _get_config(session: Session, _request: bytes, xid: int) -> None:
 
 
 def _set_config(session: Session, request: bytes, _xid: int) -> None:
-    # There are no packets to fragment or to send up, so any setting is as good.
+    # The agent forwards no packets: the settings (fragments, miss_send_len) have no effect.
     if len(request) != ofp.OFP_SWITCH_CONFIG_SIZE:
         raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "SET_CONFIG")
 
 
 def _barrier(session: Session, _request: bytes, xid: int) -> None:
-    # Every request is done before the next is read.
+    # Every request is completed before the next is read.
     session.send(message(ofp.OFPT_BARRIER_REPLY, xid))
 
 

@@ -29,7 +29,7 @@ class RuleSink(Protocol):
     """Where rules take effect: the eBPF programs, or a fake in the tests."""
 
     def has_port(self, port: int) -> bool:
-        """Is this a port of the bridge on which a rule can be installed?"""
+        """Whether this is a port of the bridge on which a rule can be installed."""
 
     def install_rule(self, target: PortOrFlow, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install a rule, or change it."""
@@ -102,7 +102,7 @@ class RuleTable:
             if self._selected(rule, mod.match, mod.cookie, mod.cookie_mask, self._is_strict(mod))
         ]
         if mod.command in (ofp.OFPFC_DELETE, ofp.OFPFC_DELETE_STRICT):
-            # These rules output nowhere, so a filter on where they output selects none.
+            # These rules have no output action, so a filter by output selects none.
             if mod.out_port not in (ofp.OFPP_ANY, 0) or mod.out_group not in (ofp.OFPG_ANY, 0):
                 return []
             for rule in chosen:

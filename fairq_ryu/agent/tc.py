@@ -110,8 +110,8 @@ class TcFilter:
 class OwnFilter:
     """A filter at tc egress together with the clsact qdiscs that were created for it.
 
-    The qdisc of a port is removed with the filter if it was created for it, or if a dead agent had left a
-    filter there, unless somebody else has a filter on it by then.
+    The clsact qdisc of a port is removed with the filter if it was created for that filter, or if a dead
+    agent had left one there; but not while others have filters on it.
     """
 
     def __init__(self, lib: Any, priority: int) -> None:

@@ -1,8 +1,8 @@
-"""The history of recent events: bounded, and no single port can flush it. Pure.
+"""The history of recent events: bounded, and no single port can displace the events of others. Pure.
 
 Of repeated events of one place, the first is added at once. Those that follow within :attr:`gap` are counted
 and added as one event at the end of the gap, so that a queue that flaps a hundred times a second makes two
-events a second. Each kind has its own limit (``room``), and each place a share of it: a port that flaps
+events a second. Each kind has its own limit (``capacity``), and each place a share of it: a port that flaps
 replaces its own old events, not the one that a switch has disconnected.
 """
 
@@ -73,17 +73,17 @@ class _Recent:
 
 
 class History:
-    """The last events: up to ``room`` of each kind, up to ``share`` of these of one place. ``gap`` in
+    """The last events: up to ``capacity`` of each kind, up to ``share`` of these of one place. ``gap`` in
     seconds.
     """
 
-    def __init__(self, room: int = 500, share: int = 20, gap: float = 1.0) -> None:
-        self.room = room
+    def __init__(self, capacity: int = 500, share: int = 20, gap: float = 1.0) -> None:
+        self.capacity = capacity
         self.share = share
         self.gap = gap
         self.last = 0
         """number of the last event; 0: there was none"""
-        self.happened: Counter[Kind] = Counter(dict.fromkeys(Kind, 0))
+        self.occurred: Counter[Kind] = Counter(dict.fromkeys(Kind, 0))
         """how often each kind of event has occurred, added or only counted"""
         self._kinds: dict[Kind, dict[int, Event]] = {kind: {} for kind in Kind}
         self._places: dict[Place, deque[int]] = {}
@@ -96,7 +96,7 @@ class History:
         """Add what has occurred. Returns the event, or None if it is only counted for now."""
         kind, message, at, flow, times = occurrence
         dpid, port = at if isinstance(at, PortKey) else (at, None)
-        self.happened[kind] += times
+        self.occurred[kind] += times
         place = kind, dpid, port
         recent = self._recent.get(place)
         if recent is None or (recent.pending is None and now - recent.added >= self.gap):
@@ -146,7 +146,7 @@ class History:
         own.append(event.id)
         if len(own) > self.share:
             del events[own.popleft()]
-        if len(events) > self.room:
+        if len(events) > self.capacity:
             self._forget(next(iter(events.values())))
         return event
 

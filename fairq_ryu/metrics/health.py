@@ -110,6 +110,6 @@ def health(state: ControllerState, now: float) -> Samples:
         "fairq_policy_failures_total": [((), engine.failures)],
         "fairq_refused_messages_total": [((by,), count) for by, count in counts.refused.items()],
         "fairq_malformed_messages_total": [((), counts.malformed)],
-        "fairq_events_total": [((str(kind),), n) for kind, n in state.history.happened.items()],
+        "fairq_events_total": [((str(kind),), n) for kind, n in state.history.occurred.items()],
         "fairq_event_streams": [((), state.open_streams())],
     }

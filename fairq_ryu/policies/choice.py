@@ -45,7 +45,7 @@ def _matches(pattern: str, name: str, role: str) -> bool:
 
 
 class Configuration(Protocol):
-    """What :func:`choose` reads of the configuration (:class:`fairq_ryu.config.loader.Config` has it)."""
+    """The part of the configuration (:class:`fairq_ryu.config.loader.Config`) that :func:`choose` reads."""
 
     def number(self, section: str, name: str) -> float: ...
 

@@ -16,7 +16,7 @@ METHODS: Final = tuple(name for name in vars(PortLaw) if not name.startswith("_"
 
 
 class AdaptedLaw(PortLaw):
-    """A law of a class of its own: the object's methods hide those of :class:`PortLaw`."""
+    """A law that is not derived from :class:`PortLaw`: the object's methods replace those of that class."""
 
     def __init__(self, law: object) -> None:
         self._law = law
@@ -26,7 +26,7 @@ class AdaptedLaw(PortLaw):
                 setattr(self, name, method)
 
     def display(self) -> Display:
-        """What a law shows that has no ``display``."""
+        """What a law without ``display`` shows."""
         return former_display(self._law)
 
 

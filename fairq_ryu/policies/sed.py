@@ -10,9 +10,9 @@ Theory of operation. A port is in one of two modes:
                             first windows would make the queue congested
     governing -> released   NOM, or samples below the lower threshold, for ``linger`` seconds
 
-Released, there are no windows. Governing, the windows are computed anew (:meth:`SedPort._compute`, the
-paper's Algorithm 2) every T seconds with the flows' progress, and when flows have started or ended, at most
-every ``settle`` seconds.
+In released mode there are no windows. In governing mode the windows are computed anew
+(:meth:`SedPort._compute`, the paper's Algorithm 2) every T seconds with the flows' progress, and when flows
+have started or ended, at most every ``settle`` seconds.
 
 Differences to the paper (docs/policies/sed.md has the reasons, and the settings that restore its law): a
 need is computed with the round-trip time of the filled queue, ``Twin / C``; flows are planned to end before
@@ -100,8 +100,8 @@ class SedPort(PortLaw):
     # Events
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
-        """Governing, the base window of the port applies to it until the next computation. Released, the
-        first windows of the flows that have just started may now be too much for the queue.
+        """In governing mode, the base window of the port applies to it until the next computation. In
+        released mode, the first windows of the flows that have just started may be too much for the queue.
         """
         self.segments.started(flow)
         self.gif.add(flow, now)
@@ -175,7 +175,7 @@ class SedPort(PortLaw):
         return self._changed(now, stale=False)
 
     def settled(self, now: float) -> WindowPlan | None:
-        """Flows that are older than the law do not count as a volley: only the queue shows congestion."""
+        """Replayed flows do not count as a volley: only the queue shows congestion."""
         self.half_open.settled()
         self._uncounted.clear()
         self._expected = 0.0
@@ -252,8 +252,8 @@ class SedPort(PortLaw):
         return self.parameters.threshold * self.limit + self.rate * self.rtt.value
 
     def _is_counted(self, entry: GifEntry, now: float) -> bool:
-        """Whether it is a flow, and not only a SYN. A new flow is, within its opener's allowance; later the
-        switch must have reported that it is established, if the switch reports flows at all.
+        """Whether the entry counts as a flow, and not only as a SYN. A new one counts within its opener's
+        allowance; later it counts if the switch has reported it as established, or reports no flows at all.
         """
         if entry.answered:
             return True
@@ -273,7 +273,7 @@ class SedPort(PortLaw):
             patience = _PATIENT_INTERVALS * self.parameters.interval
             silent = now - max(entry.start, self._progressed_at) >= patience
             return silent and self._is_counted(entry, now)
-        return now - entry.moved < idle_after
+        return now - entry.progressed_at < idle_after
 
     def _need(self, entry: GifEntry, now: float) -> float:
         """The window with which a flow meets its deadline, bytes: the paper's s / d * RTT.
@@ -283,7 +283,7 @@ class SedPort(PortLaw):
         """
         assert entry.deadline is not None and entry.remaining is not None
         left = entry.deadline - now
-        target = entry.known + self.parameters.margin * (entry.deadline - entry.known)
+        target = entry.announced_at + self.parameters.margin * (entry.deadline - entry.announced_at)
         # A flow that has missed its target has little time until the deadline.
         hurry = min(left / _HURRY, _GRACE_INTERVALS * self.parameters.interval)
         time = max(target - now, hurry)

@@ -1,7 +1,7 @@
 """All eBPF programs of one bridge, and the OpenFlow numbers of its ports.
 
 A further program is one source in ../bpf, one class beside these, and one entry in the list of
-:class:`BridgePrograms`, under a setting of its own if not everybody wants it.
+:class:`BridgePrograms`, with a setting of its own if it is optional.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class BridgePrograms:
         self.queues = QueueProgram(self._lib, self.limits.ports)
         self.drops = DropProgram(self._lib, self.queues)
         try:
-            # In the order in which a packet meets them.
+            # In the order in which a packet passes them.
             for program in (self.window, self.queues, self.drops):
                 self._programs.append(program)
                 program.load()
@@ -81,7 +81,7 @@ class BridgePrograms:
         return self._ports
 
     def has_port(self, port: int) -> bool:
-        """Do the programs run on this port?"""
+        """Whether the programs run on this port."""
         return port in self._ports
 
     def add_port(self, port: BridgePort) -> None:
@@ -98,7 +98,7 @@ class BridgePrograms:
         self._ports[port.ofport] = port
 
     def update_port(self, port: BridgePort) -> None:
-        """Store what changed of a port that stays: its link, its speed."""
+        """Store a port whose link state, speed or name has changed."""
         self._ports[port.ofport] = port
 
     def remove_port(self, ofport: int) -> None:
@@ -154,7 +154,7 @@ class BridgePrograms:
 
     @property
     def reports_drops(self) -> bool:
-        """Can this kernel report dropped packets?"""
+        """Whether this kernel can report dropped packets."""
         return self.drops.available
 
     def congestion(self, ofport: int) -> CongestionNotice:
@@ -192,7 +192,7 @@ class BridgePrograms:
     # Queues
 
     def queue(self, port: BridgePort) -> QueueState:
-        """The queue of a port now, its drops with those before it was full."""
+        """The queue of a port now. Its drops include those of the drop program, before the queue was full."""
         state = self.queues.state(port.ifindex)
         before_full = self.drops.dropped_before_full(port.ifindex)
         return state._replace(drops=state.drops + before_full) if before_full else state
@@ -202,9 +202,9 @@ class BridgePrograms:
         limits = self.queues.limits(port.ifindex)
         return limits if limits.rate else QueueLimits(limits.kind, limits.limit, port.speed // 8)
 
-    def set_queue_limits(self, limits: dict[int, QueueLimits], asked: list[int]) -> None:
-        """Store what was read of the qdiscs of the interfaces ``asked``; those without an entry have none."""
-        self.queues.set_limits(limits, asked)
+    def set_queue_limits(self, limits: dict[int, QueueLimits], read: list[int]) -> None:
+        """Store the ``limits`` that were read of interfaces ``read``; those without an entry have none."""
+        self.queues.set_limits(limits, read)
 
     def restart_peaks(self) -> None:
         """Let all peaks start again from the present backlog."""

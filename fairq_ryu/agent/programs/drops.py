@@ -1,4 +1,4 @@
-"""The drop program: reports packets for which the queue of a port has no room, where a controller asked."""
+"""The drop program: reports packets that the queue of a port drops, if a controller has requested that."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class DropRecord(NamedTuple):
-    """A packet for which a queue had no room."""
+    """A dropped packet."""
 
     ifindex: int
     frame: bytes
@@ -65,7 +65,7 @@ class DropProgram(LoadedProgram):
 
     @property
     def available(self) -> bool:
-        """Can this kernel report drops?"""
+        """Whether this kernel can report drops."""
         return self._object is not None
 
     def add_port(self, ifindex: int) -> None:
@@ -91,7 +91,7 @@ class DropProgram(LoadedProgram):
             self._filter.attach(ifindex, self._object.program_fd("fq_drop_before_full"))
 
     def watch_kernel(self, wanted: bool) -> None:
-        """Attach or detach the tracepoint, which costs at every packet that the machine frees unsent.
+        """Attach or detach the tracepoint, which takes time for every packet that the machine frees unsent.
 
         Raises :class:`BpfError`.
         """

@@ -54,12 +54,12 @@ class QueueProgram(LoadedProgram):
         """Load the program and attach it to the tracepoints. Raises :class:`UserError` where the kernel has
         none.
         """
-        room = self._max_ports
+        ports = self._max_ports
         try:
             self._object = loaded = BpfObject(
                 self._lib,
                 layout.BPF_DIR / "queue.bpf.o",
-                {"queues": room, "histograms": room, "thresholds": room},
+                {"queues": ports, "histograms": ports, "thresholds": ports},
             )
         except BpfError as error:
             raise UserError(
@@ -88,7 +88,7 @@ class QueueProgram(LoadedProgram):
         )
 
     def add_port(self, ifindex: int) -> None:
-        """Start to account for a port's queue, as empty. Raises :class:`BpfError`; then no entry is left."""
+        """Start accounting for a port's queue, as empty. Raises :class:`BpfError`; then no entry is left."""
         index = c_uint32(ifindex)
         self.queues.set(index, layout.fq_queue())
         try:
@@ -99,7 +99,7 @@ class QueueProgram(LoadedProgram):
         self._ports.add(ifindex)
 
     def remove_port(self, ifindex: int) -> None:
-        """Stop to account for a port's queue, and forget its thresholds."""
+        """Stop accounting for a port's queue, and forget its thresholds."""
         self._ports.discard(ifindex)
         self.set_thresholds(ifindex, None)
         for table in (self.queues, self._histograms):
@@ -112,7 +112,7 @@ class QueueProgram(LoadedProgram):
     def state(self, ifindex: int) -> QueueState:
         """The queue of a port now."""
         now = time.monotonic_ns()
-        # The typical port of a switch full of hosts has no queue; controllers ask 500 times a second.
+        # Most ports of a switch have no queue, and controllers request the queues 500 times per second.
         state = None if self.is_unqueued(ifindex) else self.queues.get(c_uint32(ifindex))
         if state is None:
             return QueueState(0, 0, 0, 0, 0, 0, now)
@@ -129,7 +129,7 @@ class QueueProgram(LoadedProgram):
         )
 
     def _drops(self, ifindex: int, counted: int) -> int:
-        """Packets refused since the port was added. The count of a qdisc starts again when it is replaced."""
+        """Packets that qdiscs have dropped since the port was added: the count of a new qdisc starts at 0."""
         base, last = self._drop_base.get(ifindex, (0, 0))
         if counted < last:
             base += last
@@ -152,9 +152,9 @@ class QueueProgram(LoadedProgram):
         """Buffer and rate of a port as its qdisc has them."""
         return self._limits.get(ifindex, NO_LIMITS)
 
-    def set_limits(self, limits: dict[int, QueueLimits], asked: list[int]) -> None:
-        """Store what was read of the qdiscs of the interfaces ``asked``; those without an entry have none."""
-        for ifindex in asked:  # ports that came meanwhile keep what was read for them
+    def set_limits(self, limits: dict[int, QueueLimits], read: list[int]) -> None:
+        """Store the ``limits`` that were read of interfaces ``read``; those without an entry have none."""
+        for ifindex in read:  # ports that were added meanwhile keep theirs
             self._limits.pop(ifindex, None)
         self._limits.update(limits)
         for ifindex, thresholds in self._thresholds.items():
@@ -162,7 +162,7 @@ class QueueProgram(LoadedProgram):
                 self._write_thresholds(ifindex, thresholds)
 
     def is_unqueued(self, ifindex: int) -> bool:
-        """Is the port known to have no queue at all?"""
+        """Whether the port is known to have no queue at all."""
         limits = self._limits.get(ifindex)
         return limits is not None and limits.kind == "noqueue"
 
@@ -196,7 +196,7 @@ class QueueProgram(LoadedProgram):
         """
         limits = self._thresholds.get(ifindex, Thresholds(0, 0))
         state = self.queues.get(c_uint32(ifindex)) or layout.fq_queue()
-        # The program judges at packets only; thresholds may be newer than the last.
+        # The program updates the state only when a packet passes; thresholds may have changed since.
         congested = bool(state.state == layout.CONSTANTS["FQ_CNG"])
         if not limits.cng or state.backlog <= limits.nom:
             congested = False
@@ -220,7 +220,7 @@ class QueueProgram(LoadedProgram):
         crossed, self._crossed = self._crossed, set()
         count = self._event_count.get(_ZERO)
         if count is not None and count.lost != self._events_lost:
-            # There was no room to say for which ports.
+            # Events were lost: the queue of any port may have crossed a threshold.
             self._events_lost = count.lost
             return set(self._thresholds)
         return crossed & self._thresholds.keys()

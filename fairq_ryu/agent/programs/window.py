@@ -37,7 +37,7 @@ class WindowProgram(FilterProgram):
         self._filter = OwnFilter(lib, WINDOW_PRIORITY)
         self._flow_rule_count = 0
         self._active: dict[int, tuple[int, int]] = {}
-        self._created = 0  # flow map entries that no present port has counted
+        self._created = 0  # flows entered in the map at ports that were removed, and by a dead agent
         self._swept = 0
         self.inherited = 0
         """Flows taken over from a dead agent."""
@@ -74,8 +74,8 @@ class WindowProgram(FilterProgram):
         self.inherited = self._created = len(list(self.flows.keys())) if inherited is not None else 0
 
     def _inherited_map(self) -> int | None:
-        """The flow map of a dead agent, whose programs live on in its tc filters: window scales that were
-        learnt once need not be lost. None if there is none, or if its layout differs.
+        """The flow map of a dead agent, whose tc filters still run its programs: the window scales in it are
+        kept. None if there is none, or if its layout differs.
         """
         for ifindex in self._first_ports:
             program = self._filter.filter.attached_program(ifindex)

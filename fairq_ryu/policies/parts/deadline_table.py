@@ -19,21 +19,21 @@ from fairq_ryu.model import Announcement, FlowInfo, FlowKey, FlowProgress
 class GifEntry:
     """A flow in the table. Times in seconds of the clock of ``now``, sizes in bytes.
 
-    ``known``: when ``deadline`` was announced; ``moved``: when the switch last reported more bytes sent, or
-    the end of the handshake; ``progress`` None: the switch has not reported the flow yet.
+    ``announced_at``: when ``deadline`` was announced; ``progressed_at``: when the switch last reported more
+    bytes sent, or the end of the handshake; ``progress`` None: the switch has not reported the flow yet.
     """
 
     flow: FlowInfo
     start: float
     size: int | None = None
     deadline: float | None = None
-    known: float = 0.0
+    announced_at: float = 0.0
     progress: FlowProgress | None = None
-    moved: float = -math.inf
+    progressed_at: float = -math.inf
 
     @property
     def answered(self) -> bool:
-        """Whether the switch has reported that it is more than a SYN, or bytes of an older flow."""
+        """Whether the switch has reported that the handshake is complete, or that bytes were sent."""
         return self.progress is not None and (self.progress.established or self.progress.sent > 0)
 
     @property
@@ -110,7 +110,7 @@ class GifTable:
         entry = self._entries.get(flow)
         if entry is not None:
             entry.size, entry.deadline = announcement or (None, None)
-            entry.known = now
+            entry.announced_at = now
 
     def progressed(self, flow: FlowKey, progress: FlowProgress, now: float) -> None:
         """The progress of a flow, as the switch reports it. An unknown flow changes nothing."""
@@ -120,7 +120,7 @@ class GifTable:
         before = entry.progress.sent if entry.progress is not None and entry.answered else None
         entry.progress = progress
         if entry.answered and progress.sent != before:
-            entry.moved = now
+            entry.progressed_at = now
 
     def ordered(self, now: float, limit: int | None = None) -> list[GifEntry]:
         """Flows that must still meet a deadline, the earliest first, then all others by their start. Ties are

@@ -53,7 +53,7 @@ class InstalledRules:
         """A change that was to wake the flow could not be sent: the next change wakes it."""
         self._paused[flow] = None
 
-    def _leave(self, rule: _Rule, now: float) -> None:
+    def _count_lapsed(self, rule: _Rule, now: float) -> None:
         """A rule is replaced or removed: count it if its lease had ended."""
         self.lapsed += now - rule.since > self.lease
 
@@ -65,7 +65,7 @@ class InstalledRules:
         changes = []
         for flow in [flow for flow in self._rules if flow not in wanted]:
             gone = self._rules.pop(flow)
-            self._leave(gone, now)
+            self._count_lapsed(gone, now)
             paused = flow in flows and (gone.pauses or flow in self._paused)
             if flow is not None:
                 self._paused.pop(flow, None)
@@ -75,7 +75,7 @@ class InstalledRules:
             waits = window.bytes > 0 and flow in self._paused
             if rule is None or waits or rule.window != window or now - rule.since >= self.renew_after:
                 if rule is not None:
-                    self._leave(rule, now)
+                    self._count_lapsed(rule, now)
                 woken = rule is not None and rule.pauses and window.bytes > 0 and flow in flows
                 woken = woken or waits
                 self._rules[flow] = _Rule(window, now)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# Weight of a new sample (RFC 6298 section 2, alpha), and of a lower one: a slow handshake mostly means a
-# queue that no sample has shown.
+# Weight of a new sample (RFC 6298 section 2, alpha), and of one that is lower than the mean. Lower samples
+# weigh more, because a slow handshake has mostly waited in a queue that no sample has shown.
 _GAIN = 1 / 8
 _GAIN_DOWN = 1 / 2
 

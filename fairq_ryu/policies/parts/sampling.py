@@ -20,7 +20,7 @@ class Sampling:
         self._span = 0.0
 
     def restart(self, now: float) -> None:
-        """A sample was passed on otherwise, at ``now``."""
+        """A sample was passed on without :meth:`due`, at ``now``."""
         self._passed_at = self._read_at = now
         self._peak, self._area, self._span = 0, 0.0, 0.0
 

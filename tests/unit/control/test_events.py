@@ -48,7 +48,7 @@ def test_the_last_state_is_reported_last():
 
 
 def test_a_flapping_port_evicts_its_own_events_only():
-    history = History(room=50, share=5)
+    history = History(capacity=50, share=5)
     gone = history.add(0.0, Occurrence(Kind.BRIDGE, "gone", 1))
     other = history.add(0.0, Occurrence(Kind.CNG, "once", PortKey(2, 1)))
     for second in range(1000):
@@ -60,7 +60,7 @@ def test_a_flapping_port_evicts_its_own_events_only():
 
 
 def test_many_ports_evict_the_oldest_events_of_their_kind():
-    history = History(room=50, share=5)
+    history = History(capacity=50, share=5)
     gone = history.add(0.0, Occurrence(Kind.BRIDGE, "gone", 1))
     for port in range(1000):
         history.add(1.0, Occurrence(Kind.CNG, "x", PortKey(1, port)))
@@ -93,7 +93,7 @@ def test_since_kind_and_limit():
 )
 def test_only_the_oldest_events_are_evicted(steps):
     """All occurrences are in the counts; the history is bounded, and in order."""
-    history, now, reported = History(room=10_000, share=10_000, gap=1.0), 0.0, 0
+    history, now, reported = History(capacity=10_000, share=10_000, gap=1.0), 0.0, 0
     for wait, kind, dpid, port, times in steps:
         now += wait
         history.due(now)
@@ -103,7 +103,7 @@ def test_only_the_oldest_events_are_evicted(steps):
     found = history.since()
     assert sum(event.times for event in found) == reported
     assert [event.id for event in found] == list(range(1, history.last + 1))
-    small, now = History(room=7, share=3), 0.0
+    small, now = History(capacity=7, share=3), 0.0
     for wait, kind, dpid, port, times in steps:
         now += wait
         small.due(now)

@@ -156,7 +156,7 @@ def test_the_page_has_the_code_s_numbers():
     assert f"at most {guard.MAX_BODY >> 10} KiB" in text
     assert f"A token has at least {guard._MIN_TOKEN} characters" in text
     history = History()
-    assert f"{history.room} events of each kind, and to {history.share} of each kind at one port" in text
+    assert f"{history.capacity} events of each kind, and to {history.share} of each kind at one port" in text
     assert f"a frame `state` every {streams.INTERVAL:g} s" in text
     assert f"a comment is sent every {streams.HEARTBEAT:g} s" in text
     assert f"more than {streams._MAX_FRAMES} frames or {streams._MAX_BYTES >> 20} MiB behind" in text

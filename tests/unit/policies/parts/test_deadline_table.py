@@ -50,7 +50,7 @@ def test_announcements_are_added_and_removed():
     gif = table(None)
     entry = gif.get(FLOWS[0])
     gif.announce(FLOWS[0], Announcement(100, 3.0), 1.0)
-    assert (entry.size, entry.deadline, entry.known) == (100, 3.0, 1.0)
+    assert (entry.size, entry.deadline, entry.announced_at) == (100, 3.0, 1.0)
     assert entry.urgent(2.9)
     assert not entry.missed(2.9)
     assert entry.missed(3.0)
@@ -83,11 +83,11 @@ def test_the_time_of_the_last_progress_of_a_flow():
     entry = gif.get(FLOWS[0])
     gif.progressed(FLOWS[0], progress(0, 0, established=False), 1.0)
     assert not entry.answered
-    assert entry.moved < 0
+    assert entry.progressed_at < 0
     moves = []
     for at, sent in ((2.0, 0), (3.0, 0), (4.0, 10), (5.0, 10)):
         gif.progressed(FLOWS[0], progress(0, sent), at)
-        moves.append(entry.moved)
+        moves.append(entry.progressed_at)
     assert entry.answered
     assert moves == [2.0, 2.0, 4.0, 4.0]
 
