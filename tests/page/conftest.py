@@ -22,8 +22,10 @@ def page(browser):
 
 
 @pytest.fixture
-def serve():
-    """Starts fake controllers, and stops them after the test."""
+def serve(browser):
+    """Starts fake controllers. After the test the page is left before they stop: its next request would be
+    refused, which the browser logs as an error.
+    """
     running = []
 
     def start(scene):
@@ -31,6 +33,7 @@ def serve():
         return running[-1]
 
     yield start
+    browser.driver.get("about:blank")
     for fake in running:
         if not fake.stopping:
             fake.stop()
