@@ -119,8 +119,9 @@ class Switch:
             window._flow_rules.delete(key)
         window._flow_rule_count = 0
         window._write_config()
-        for key in list(window.flows.keys()):
-            window.flows.delete(key)
+        for flows in (window.flows, window.rivals):
+            for key in list(flows.keys()):
+                flows.delete(key)
         for bridge_port in self.ports.values():
             window._port_states.set(ctypes.c_uint32(bridge_port.ifindex), layout.fq_port())
         for slot in range(4):

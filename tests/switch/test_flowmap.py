@@ -60,6 +60,37 @@ def test_silent_flows_are_not_reported_and_are_removed_by_the_sweep(switch: Swit
     assert switch.datapath.sweep(10**6, 10**12)[0] == 0
 
 
+def test_an_established_flow_keeps_its_scale_while_there_is_room(switch: Switch) -> None:
+    established, unfinished, older = (Connection(switch) for _ in range(3))
+    established.open().data(0)
+    unfinished.open()
+    older.data()
+    time.sleep(0.01)
+    assert switch.datapath.sweep(10**6, 10**6)[0] == 1
+    switch.rule(2, 40_000)
+    assert established.granted() == 40_000 >> 7
+    assert switch.flow(unfinished.data_key) is None and switch.flow(older.data_key) is None
+    # One that has ended goes all the same.
+    switch.leave(2, established.from_client(flags="R"))
+    time.sleep(0.01)
+    assert switch.datapath.sweep(10**6, 10**6)[0] == 0
+
+
+def test_the_longest_silent_go_when_the_map_fills(switch: Switch) -> None:
+    flows = [Connection(switch, sport=30_000 + n).open() for n in range(40)]
+    for flow in flows:
+        flow.data(0)
+    time.sleep(0.01)
+    flows[0].data(0)
+    flow_map = FlowMap(switch.datapath.window.flows, room=30)
+    gone, left = flow_map.sweep(time.monotonic_ns(), 10**6, 10**6)
+    assert (gone, left) == (10, 30)
+    assert switch.flow(flows[0].data_key) is not None
+    assert [switch.flow(flow.data_key) is None for flow in flows[1:]] == [True] * 10 + [False] * 29
+    # Silence alone removes nothing more.
+    assert flow_map.sweep(time.monotonic_ns(), 1, 1) == (0, 30)
+
+
 def test_closed_flows_are_removed_sooner(switch: Switch) -> None:
     flow = Connection(switch).open()
     flow.ack(flags="R")
@@ -72,7 +103,7 @@ def test_many_flows_in_few_calls(switch: Switch) -> None:
     for n in range(5000):
         key = layout.fq_flow_key(lo_port=n, hi_port=1, family=4)
         flows.set(key, layout.fq_flow())
-    keys, values = FlowMap(flows).rows()
+    keys, values = FlowMap(flows, 1).rows()
     assert len(keys) == len(values) == 5000
     assert len({key["lo_port"] for key in keys}) == 5000
     assert keys.itemsize == ctypes.sizeof(layout.fq_flow_key)

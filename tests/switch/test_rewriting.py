@@ -156,7 +156,7 @@ def test_windows_are_never_raised(switch: Switch, advertised: int) -> None:
 @pytest.mark.parametrize("scale", range(15))
 @pytest.mark.parametrize("size", [1, 536, 1460, 8960, 65495])
 def test_floor_is_one_mss_rounded_up_to_a_step(switch: Switch, scale: int, size: int) -> None:
-    flow = Connection(switch, server_scale=scale, server_mss=size).open()
+    flow = Connection(switch, server_scale=scale, client_mss=size, server_mss=size).open()
     switch.rule(2, 1)
     granted = flow.granted()
     assert granted * 2**scale >= size
@@ -340,6 +340,7 @@ def test_the_rule_of_the_window_laws(
         **(V6 if v6 else {}),  # type: ignore[arg-type]
         client_scale=client_scale,
         server_scale=server_scale,
+        client_mss=size,
         server_mss=size,
         shape=round_it | (round6 if v6 else round4),
     ).open()

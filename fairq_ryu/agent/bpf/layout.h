@@ -11,7 +11,7 @@
 #define FAIRQ_LAYOUT_H
 
 /* Raised when the maps that outlive an agent (flows and their settings) change. */
-#define FQ_LAYOUT_VERSION 2
+#define FQ_LAYOUT_VERSION 3
 
 /* Activity is counted in this many time buckets; together they span the activity timeout. */
 #define FQ_BUCKETS   8
@@ -22,17 +22,18 @@
 #define FQ_RULE_POOL   2
 
 /* fq_dir.flags */
-#define FQ_SYN_SEEN 1   /* isn, new_wscale, new_mss are those of a SYN that is not answered yet */
-#define FQ_NEW_WS   2   /* that SYN carried the window scale option */
-#define FQ_WS       4   /* the SYN of the established connection carried it */
-#define FQ_KNOWN    8   /* both SYNs of the connection were seen: its scale is known */
-#define FQ_FIN      16  /* this direction has sent FIN */
-#define FQ_RST      32  /* either side has reset the connection */
-#define FQ_NEW_TS   64  /* the SYN that is not answered yet carried the timestamps option */
-#define FQ_TS_DUE   128 /* segments carry timestamps: both SYNs did, or without them the last may */
-#define FQ_TS       256 /* tsval and tsecr are those of the last segment; due and not there: unknown */
-#define FQ_SEQ      512  /* seq_next is known */
-#define FQ_ACK      1024 /* ack, window and timestamps are known: it has acknowledged something */
+#define FQ_SYN_SEEN   1 /* isn, wscale, mss, seq_next are those of a SYN that is not answered yet */
+#define FQ_FIN_DUE    2 /* its FIN, at seq_next, is not acknowledged yet */
+#define FQ_WS         4 /* its SYN carried the window scale option */
+#define FQ_KNOWN      8 /* both SYNs of the connection were seen: its scale is known */
+#define FQ_FIN        16 /* this direction has sent FIN */
+#define FQ_RST        32 /* either side has reset the connection */
+#define FQ_TS_OFFERED 64 /* the SYN that is not answered yet carried the timestamps option */
+#define FQ_TS_DUE     128 /* segments carry timestamps: both SYNs did, or without them the last may */
+#define FQ_TS         256 /* tsval and tsecr are those of the last segment; due and not there: unknown */
+#define FQ_SEQ        512 /* seq_next is known */
+#define FQ_ACK        1024 /* ack, edge, window and timestamps are known: it has acknowledged something */
+#define FQ_RIVAL      2048 /* another handshake waits for its last segment (rivals.h) */
 
 /* fq_queue.state */
 #define FQ_NOM 0
@@ -72,28 +73,32 @@ struct fq_flow_key {
 
 /* State of one direction of a connection: of the segments that its sender sends. */
 struct fq_dir {
+	/* Of the addresses and ports. These members stay when another connection takes them (rivals.h). */
 	__u64 last_ns;     /* last segment, CLOCK_MONOTONIC ns */
-	__u64 bytes;       /* payload bytes that left */
-	__u64 packets;     /* data segments that left */
-	__u64 rewritten;   /* segments of this direction whose window was lowered */
 	__u64 ruled_until; /* it has a rule of its own until then and takes no share of the pool */
-	__u64 acked;       /* payload bytes of the other direction that it has acknowledged */
-	__u64 syn_ns;      /* its SYN or SYN-ACK; 0: retransmitted, so its answer gives no RTT */
 	__u32 ifindex;     /* port by which it leaves; 0: not seen */
 	__u32 epoch;       /* time bucket it is counted in; 0: not counted */
-	__u32 isn;         /* initial sequence number, host byte order, as all such numbers here */
-	__u32 seq_next;    /* behind the last byte, SYN or FIN that it has sent */
-	__u32 ack;         /* last acknowledgement number */
-	__u32 tsval;       /* timestamps of the last segment that acknowledged no less than ack */
+	__u32 alt_ifindex; /* another port by which it left since it last left by ifindex; 0: none */
+	__u32 alt_from;    /* seq_next when it first left by that port */
+	/* Of the connection. */
+	__u64 bytes;     /* payload bytes that left */
+	__u64 packets;   /* data segments that left */
+	__u64 rewritten; /* segments of this direction whose window was lowered */
+	__u64 acked;     /* payload bytes of the other direction that it has acknowledged */
+	__u64 syn_ns;    /* its SYN or SYN-ACK; 0: retransmitted, so its answer gives no RTT */
+	__u32 isn;       /* initial sequence number, host byte order, as all such numbers here */
+	__u32 seq_next;  /* behind the last byte, SYN or FIN that it has sent */
+	__u32 ack;       /* last acknowledgement number */
+	__u32 edge;      /* the furthest right edge of a window that it has advertised */
+	__u32 tsval;     /* timestamps of the last segment that acknowledged no less than ack */
 	__u32 tsecr;
 	__u32 rtt_ns; /* from the other's SYN at the switch to its answer there; 0: not known */
 	__u16 mss;    /* announced by the sender of this direction, bytes; 0: no option */
-	__u16 new_mss;
 	__u16 window; /* as the sender of this direction advertised it last, in steps of its scale */
 	__u16 flags;
-	__u8 wscale; /* announced by the sender of this direction, 0 to 14 */
-	__u8 new_wscale;
-	__u8 pad[6];
+	__u8 wscale;    /* announced by the sender of this direction, 0 to 14 */
+	__u8 alt_epoch; /* low byte of the time bucket in which it first left by alt_ifindex */
+	__u8 pad[4];
 };
 
 struct fq_flow {

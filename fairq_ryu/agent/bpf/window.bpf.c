@@ -2,7 +2,8 @@
 /*
  * The window program: tc egress on every port of the bridge.
  *
- *   frame -> parse.h -> the flow map -> connection.h, activity.h -> window_rule.h -> the same frame
+ *   frame -> parse.h -> the flow map -> sequence.h, connection.h, activity.h -> window_rule.h -> the same frame
+ *                                    -> rivals.h: what does not belong to the connection
  *
  * Every TCP segment shows the port by which its flow leaves; handshakes show the window scales (RFC 7323)
  * and the MSS; ACKs whose data leaves by a port with a rule get a lower receive window. A window is never
@@ -25,6 +26,7 @@
 #include "lib/parse.h"
 
 #include "lib/connection.h"
+#include "lib/rivals.h"
 #include "lib/window_rule.h"
 
 SEC("classifier")
@@ -37,7 +39,7 @@ int fq_egress(struct __sk_buff *skb)
 	struct fq_flow *flow;
 	struct fq_dir *own, *peer;
 	enum parsed parsed = parse(skb, &s);
-	bool opened; /* by a SYN-ACK like this one */
+	bool copy, fresh = false;
 
 	if (parsed == NOT_TCP)
 		return TC_ACT_UNSPEC;
@@ -54,28 +56,26 @@ int fq_egress(struct __sk_buff *skb)
 	s.epoch = s.now / cfg->bucket_ns;
 
 	flow = bpf_map_lookup_elem(&flows, &s.key);
-	if (!flow)
+	if (!flow) {
 		flow = new_connection(&ifindex, &s);
+		fresh = !s.syn;
+	}
 	if (!flow)
 		return TC_ACT_UNSPEC;
 	own = &flow->dir[s.dir & 1];
 	peer = &flow->dir[(s.dir & 1) ^ 1];
-	opened = own->flags & FQ_KNOWN && own->isn == s.seq;
-	learn(ifindex, &s, own);
-
-	if (s.syn && !s.ack) {
-		remember_syn(skb, &s, own);
-		return TC_ACT_UNSPEC;
+	if (!belongs(&s, own, peer) ||
+	    ((fresh || own->flags & FQ_RIVAL) && is_disputed(&s, own, peer, fresh))) {
+		if (!dispute(skb, &s, own, peer)) {
+			/* The window of a SYN-ACK is never scaled: nothing is believed by lowering it. */
+			if (s.syn && s.ack && !s.rst)
+				goto lower;
+			return TC_ACT_UNSPEC;
+		}
+		if (s.syn)
+			goto lower; /* the opening is recorded already */
 	}
-	if (s.syn && opened)
-		own->syn_ns = 0; /* retransmitted: its answer gives no RTT */
-	if (s.syn && open_connection(skb, &s, own, peer, opened)) {
-		port = bpf_map_lookup_elem(&ports, &ifindex);
-		if (port && !opened)
-			ADD(port->handshakes, 1);
-		count_active(own, s.epoch);
-		count_active(peer, s.epoch);
-	}
+	learn(ifindex, &s, own, peer);
 	if (s.rst) {
 		uncount(own, s.epoch);
 		uncount(peer, s.epoch);
@@ -83,12 +83,23 @@ int fq_egress(struct __sk_buff *skb)
 		peer->flags |= FQ_RST;
 		return TC_ACT_UNSPEC;
 	}
-	if (!s.syn)
+	copy = own->ifindex != ifindex;
+	if (!s.syn) {
 		follow(&s, own, peer);
-	if (s.fin) {
-		uncount(own, s.epoch);
-		own->flags |= FQ_FIN;
+	} else if (!s.ack) {
+		if (!(own->flags & FQ_KNOWN))
+			remember_syn(skb, &s, own, copy);
+		else if (!copy)
+			own->syn_ns = 0; /* retransmitted: its answer gives no RTT */
+		return TC_ACT_UNSPEC;
+	} else if (open_connection(skb, &s, own, peer, copy)) {
+		port = bpf_map_lookup_elem(&ports, &ifindex);
+		if (port)
+			ADD(port->handshakes, 1);
+		count_active(own, s.epoch);
+		count_active(peer, s.epoch);
 	}
+lower:
 	if (s.ack && peer->ifindex)
 		lower_window(skb, &s, own, peer);
 	return TC_ACT_UNSPEC;

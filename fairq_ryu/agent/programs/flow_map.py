@@ -54,8 +54,10 @@ _COMPLETE = _C["FQ_SEQ"] | _C["FQ_ACK"]
 class FlowMap:
     """The connections that the window program has recorded."""
 
-    def __init__(self, flows: Map) -> None:
+    def __init__(self, flows: Map, room: int) -> None:
+        """``room``: established connections are kept, however silent, as long as there are no more flows."""
         self.map = flows
+        self._room = room
         self._keys = b""
         self._created: int | None = None  # flows ever entered in the map when the keys were read
         self._read_again_ns = 0
@@ -79,7 +81,8 @@ class FlowMap:
 
     def sweep(self, now_ns: int, idle_ns: int, closed_ns: int) -> tuple[int, int]:
         """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``, and unanswered
-        SYNs.
+        SYNs. An established connection is kept, with its window scale, which is not announced again; unless
+        the map fills: then those that were silent longest go.
 
         Returns the numbers of flows removed and left.
         """
@@ -92,6 +95,11 @@ class FlowMap:
         patience = np.where(closed, closed_ns, idle_ns)
         patience = np.where(_half_open(flows), np.minimum(patience, HALF_OPEN_NS), patience)
         dead = quiet > patience
+        kept = np.flatnonzero(dead & ~closed & _open_by_handshake(flows))
+        dead[kept] = False
+        excess = len(keys) - int(np.count_nonzero(dead)) - self._room
+        if excess > 0:
+            dead[kept[np.argsort(quiet[kept])[::-1][:excess]]] = True
         gone = sum(self.map.delete(layout.fq_flow_key.from_buffer_copy(key.tobytes())) for key in keys[dead])
         return gone, len(keys) - gone
 
@@ -165,6 +173,13 @@ def _half_open(flows: Rows) -> NDArray[np.bool_]:
     return silent
 
 
+def _open_by_handshake(flows: Rows) -> NDArray[np.bool_]:
+    """The handshake was seen, with its last segment."""
+    wanted = _C["FQ_KNOWN"] | _C["FQ_ACK"]
+    found: NDArray[np.bool_] = (flows["dir"]["flags"] & wanted == wanted).all(axis=1)
+    return found
+
+
 def _encode(keys: Rows, flows: Rows, side: int, now_ns: int, ofports: dict[int, int]) -> bytes:
     """One direction of every connection: ``side`` 0 is lo to hi."""
     own = flows["dir"][:, side]
@@ -187,11 +202,12 @@ def _encode(keys: Rows, flows: Rows, side: int, now_ns: int, ofports: dict[int, 
     out["dport"] = keys[f"{ends[1]}_port"].byteswap() if layout.LITTLE_ENDIAN else keys[f"{ends[1]}_port"]
     out["version"] = keys["family"]
     bits = own["flags"]
-    out["wscale"] = np.where(bits & _C["FQ_WS"], own["wscale"], records.UNSCALED)
-    out["mss"] = own["mss"]
+    known = bits & _C["FQ_KNOWN"] != 0
+    out["wscale"] = np.where(known & (bits & _C["FQ_WS"] != 0), own["wscale"], records.UNSCALED)
+    out["mss"] = np.where(known, own["mss"], 0)
     out["port"] = [ofports[index] for index in own["ifindex"].tolist()]
     out["flags"] = (
-        np.where(bits & _C["FQ_KNOWN"], records.KNOWN, 0)
+        np.where(known, records.KNOWN, 0)
         | np.where(bits & (_C["FQ_FIN"] | _C["FQ_RST"]), records.CLOSED, 0)
         | np.where(own["ruled_until"] > now_ns, records.RULED, 0)
         | np.where(established, records.ESTABLISHED, 0)

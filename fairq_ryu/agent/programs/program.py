@@ -28,6 +28,11 @@ class ProgramLimits:
     active_timeout: float = 0.2
 
     @property
+    def rivals(self) -> int:
+        """Addresses and ports for which two connections may be recorded at a time."""
+        return max(64, self.flows // 16)
+
+    @property
     def bucket_ns(self) -> int:
         """Length of one of the time buckets in which active flows are counted, ns."""
         return max(1, int(self.active_timeout * 1e9) // layout.BUCKETS)

@@ -52,6 +52,7 @@ class WindowProgram(FilterProgram):
                 layout.BPF_DIR / "window.bpf.o",
                 {
                     "flows": limits.flows,
+                    "rivals": limits.rivals,
                     "ports": limits.ports,
                     "port_rules": limits.ports,
                     "flow_rules": limits.rules + limits.ports,
@@ -64,7 +65,8 @@ class WindowProgram(FilterProgram):
                 os.close(inherited)
         self._config = loaded.map("config", c_uint32, layout.fq_config)
         self.flows = loaded.map("flows", layout.fq_flow_key, layout.fq_flow)
-        self._flow_map = FlowMap(self.flows)
+        self.rivals = loaded.map("rivals", layout.fq_flow_key, layout.fq_flow)
+        self._flow_map = FlowMap(self.flows, limits.flows * 3 // 4)
         self._port_states = loaded.map("ports", c_uint32, layout.fq_port)
         self._port_rules = loaded.map("port_rules", c_uint32, layout.fq_rule)
         self._flow_rules = loaded.map("flow_rules", layout.fq_flow_key, layout.fq_rule)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What is known of a connection, learnt from its segments:
+ * What is known of a connection, learnt from its own segments (sequence.h):
  *
  *   SYN -> SYN-ACK that answers it -> window scales, MSS and timestamps of both sides are known
- *   every segment -> port by which its direction leaves, sequence and acknowledgement numbers
+ *   every segment -> sequence and acknowledgement numbers of its direction, its end
  */
 #ifndef FAIRQ_CONNECTION_H
 #define FAIRQ_CONNECTION_H
@@ -16,10 +16,10 @@
 
 #include "../layout.h"
 #include "activity.h"
+#include "leaving.h"
 #include "parse.h"
+#include "sequence.h"
 #include "window_maps.h"
-
-#define MAX_WINDOW (1 << 30) /* RFC 7323: numbers further apart are of no one window */
 
 /* Too large for the stack. */
 static const struct fq_flow new_flow;
@@ -30,7 +30,9 @@ static __always_inline struct fq_flow *new_connection(const __u32 *ifindex, cons
 	struct fq_port *port;
 
 	/* A bare ACK or the end of an unknown flow is not worth an entry. */
-	if (!s->payload && !s->syn)
+	if (!s->syn && !(s->payload && s->ack))
+		return NULL;
+	if (s->rst)
 		return NULL;
 	port = bpf_map_lookup_elem(&ports, ifindex);
 	if (!bpf_map_update_elem(&flows, &s->key, &new_flow, BPF_NOEXIST) && port)
@@ -38,34 +40,34 @@ static __always_inline struct fq_flow *new_connection(const __u32 *ifindex, cons
 	return bpf_map_lookup_elem(&flows, &s->key);
 }
 
-/* Record what a SYN or SYN-ACK offers. */
-static __always_inline void remember_syn(struct __sk_buff *skb, struct segment *s, struct fq_dir *d)
+/* Record what a SYN or SYN-ACK offers. `copy`: by another port, a mirror's. */
+static __always_inline void remember_syn(struct __sk_buff *skb, struct segment *s, struct fq_dir *d,
+					 bool copy)
 {
 	/* Karn: after a retransmission it is unknown which SYN is answered. */
 	bool again = d->flags & (FQ_SYN_SEEN | FQ_KNOWN) && d->isn == s->seq;
 
 	syn_options(skb, s, s->tcp_off + sizeof(struct tcphdr), s->options);
-	d->syn_ns = again ? 0 : s->now;
+	if (!(again && copy))
+		d->syn_ns = again ? 0 : s->now;
 	d->isn = s->seq;
-	d->new_mss = s->mss;
-	d->new_wscale = s->wscale;
-	d->flags = (d->flags & ~(FQ_NEW_WS | FQ_NEW_TS)) | FQ_SYN_SEEN | s->offers;
+	d->seq_next = s->seq + 1 + s->payload;
+	d->mss = s->mss;
+	d->wscale = s->wscale;
+	d->flags = (d->flags & ~(FQ_WS | FQ_TS_OFFERED)) | FQ_SYN_SEEN | s->offers;
 }
 
 /* The connection is open: the offer of the SYN is in force. `ack`: acknowledged before any data. */
 static __always_inline void commit_syn(struct fq_dir *d, __u32 ack, bool timestamps)
 {
-	d->wscale = d->new_wscale;
-	d->mss = d->new_mss;
-	d->flags = FQ_KNOWN | FQ_SEQ | (d->flags & FQ_NEW_WS ? FQ_WS : 0) |
-		   (timestamps ? FQ_TS_DUE : 0);
-	d->bytes = 0;
-	d->packets = 0;
+	d->flags = FQ_KNOWN | FQ_SEQ | (d->flags & FQ_WS) | (timestamps ? FQ_TS_DUE : 0);
+	d->bytes = d->seq_next - (d->isn + 1); /* Fast Open */
+	d->packets = d->bytes > 0;
 	d->rewritten = 0;
 	d->ruled_until = 0;
 	d->acked = 0;
-	d->seq_next = d->isn + 1;
 	d->ack = ack;
+	d->edge = ack;
 }
 
 static __always_inline __u32 time_since(const struct segment *s, __u64 then)
@@ -78,59 +80,72 @@ static __always_inline __u32 time_since(const struct segment *s, __u64 then)
 }
 
 /* Record acknowledgement, window and timestamps of the last segment of this direction. */
-static __always_inline void note_segment(const struct segment *s, struct fq_dir *own, __u16 window)
+static __always_inline void note_segment(const struct segment *s, struct fq_dir *own,
+					 const struct fq_dir *peer, __u16 window)
 {
-	__u16 flags = (own->flags & ~FQ_TS) | FQ_ACK;
+	__u16 flags = own->flags & ~FQ_TS;
+	__u32 scale = MAX_WSCALE, edge;
 
 	/* If the handshake was not seen, segments with room for timestamps may carry them. */
 	if (!(flags & FQ_KNOWN))
 		flags = (flags & ~FQ_TS_DUE) | (s->options >= TS_ROOM ? FQ_TS_DUE : 0);
+	else
+		scale = flags & peer->flags & FQ_WS ? own->wscale & 15 : 0;
 	if (s->ts && flags & FQ_TS_DUE) {
 		own->tsval = s->tsval;
 		own->tsecr = s->tsecr;
 		flags |= FQ_TS;
 	}
+	/* Where windows are lowered before they come here, the sender may still use an earlier one. */
+	edge = s->ack_seq + ((__u32)window << scale);
+	if (!(flags & (FQ_ACK | FQ_KNOWN)) || (__s32)(edge - own->edge) > 0)
+		own->edge = edge;
 	own->ack = s->ack_seq;
 	own->window = window;
-	own->flags = flags;
+	own->flags = flags | FQ_ACK;
 }
 
 /*
- * A SYN-ACK fixes the scales of both sides, but only if it answers the SYN that was seen: a stray SYN on a
- * live connection (RFC 5961) is answered by a plain ACK, and so changes nothing. Returns whether this
- * SYN-ACK opened the connection; a retransmitted one does not, unless its SYN was retransmitted as well
- * (the first SYN-ACK was lost behind this switch). `again`: a SYN-ACK like this one opened it before.
+ * A SYN-ACK that answers the recorded SYN fixes the scales of both sides. Returns whether it opened the
+ * connection: a retransmitted one does not.
  */
 static __always_inline bool open_connection(struct __sk_buff *skb, struct segment *s,
-					    struct fq_dir *own, struct fq_dir *peer, bool again)
+					    struct fq_dir *own, struct fq_dir *peer, bool copy)
 {
-	bool timestamps;
+	bool timestamps, first = !(own->flags & FQ_KNOWN);
 	__u16 window = s->window;
 
-	if (!(peer->flags & FQ_SYN_SEEN) || s->ack_seq != peer->isn + 1)
+	if (!(peer->flags & (FQ_SYN_SEEN | FQ_KNOWN)))
 		return false;
-	uncount(own, s->epoch);
-	uncount(peer, s->epoch);
-	remember_syn(skb, s, own);
-	timestamps = own->flags & peer->flags & FQ_NEW_TS;
+	if (!first && own->isn == s->seq) {
+		if (!copy)
+			own->syn_ns = 0; /* retransmitted: its answer gives no RTT */
+		return false;
+	}
+	remember_syn(skb, s, own, copy);
+	timestamps = own->flags & peer->flags & FQ_TS_OFFERED;
+	if (!first)
+		timestamps = s->ts && peer->flags & FQ_TS_DUE;
 	commit_syn(own, s->ack_seq, timestamps);
 	commit_syn(peer, own->isn + 1, timestamps);
-	if (!again) {
-		own->rtt_ns = time_since(s, peer->syn_ns);
-		peer->rtt_ns = 0;
-	}
+	own->acked = s->ack_seq - (peer->isn + 1);
+	own->rtt_ns = time_since(s, peer->syn_ns);
+	peer->rtt_ns = 0;
 	/* The window of a SYN is not scaled; it is recorded as later segments would advertise it. */
 	if (own->flags & peer->flags & FQ_WS)
 		window >>= own->wscale & 15;
-	note_segment(s, own, window);
-	return true;
+	note_segment(s, own, peer, window);
+	return first;
 }
 
 /*
- * Follow the sequence and acknowledgement numbers of a direction. They move forward only, so that a reordered
- * segment undoes nothing; numbers further apart than any window start anew.
+ * Follow the numbers of a direction, by a segment that fits. They move forward only, so that a reordered segment
+ * undoes nothing.
+ *
+ * A FIN ends its direction if all before it was seen. If not (a segment was lost before the switch), it does so
+ * when the receiver acknowledges it.
  */
-__noinline int follow(const struct segment *s, struct fq_dir *own, const struct fq_dir *peer)
+__noinline int follow(const struct segment *s, struct fq_dir *own, struct fq_dir *peer)
 {
 	__s32 ahead, moved;
 	__u32 end;
@@ -140,46 +155,35 @@ __noinline int follow(const struct segment *s, struct fq_dir *own, const struct 
 	end = s->seq + s->payload + s->fin;
 	ahead = end - own->seq_next;
 	moved = s->ack_seq - own->ack;
-	if (!(own->flags & FQ_SEQ) || ahead > 0 || ahead < -MAX_WINDOW) {
+	if (!(own->flags & FQ_SEQ) || ahead > 0) {
+		if (s->fin && own->flags & FQ_SEQ && (__s32)(s->seq - own->seq_next) <= 0) {
+			own->flags |= FQ_FIN;
+			uncount(own, s->epoch);
+		}
+		own->flags = (own->flags & ~FQ_FIN_DUE) | FQ_SEQ | (s->fin ? FQ_FIN_DUE : 0);
 		own->seq_next = end;
-		own->flags |= FQ_SEQ;
 	}
-	/* RFC 9293 section 3.10.7.4: data that was never sent cannot be acknowledged. */
-	if (!s->ack || (peer->flags & FQ_SEQ && (__s32)(s->ack_seq - peer->seq_next) > 0))
-		return 0;
 	if (own->flags & (FQ_ACK | FQ_KNOWN)) {
-		if (moved < 0 && moved >= -MAX_WINDOW)
+		if (moved < 0)
 			return 0;
-		if (moved > 0 && moved <= MAX_WINDOW) {
-			own->acked += moved;
-			if (peer->flags & FQ_FIN && s->ack_seq == peer->seq_next)
-				own->acked--; /* the FIN */
+		own->acked += moved;
+		if (peer->flags & FQ_FIN_DUE && s->ack_seq == peer->seq_next) {
+			peer->flags = (peer->flags & ~FQ_FIN_DUE) | FQ_FIN;
+			uncount(peer, s->epoch);
+			if (moved)
+				own->acked--; /* the FIN is no payload */
 		}
 		/* The last segment of the handshake. The sender of the SYN-ACK has acknowledged before. */
 		if (!(own->flags & FQ_ACK) && !moved)
 			own->rtt_ns = time_since(s, peer->syn_ns);
+		if (peer->alt_ifindex && (__s32)(s->ack_seq - peer->alt_from) > 0) {
+			/* The other port has not seen what has arrived: the flow has moved. */
+			peer->bytes += peer->seq_next - peer->alt_from;
+			move(peer, peer->alt_ifindex, s->epoch);
+		}
 	}
-	note_segment(s, own, s->window);
+	note_segment(s, own, peer, s->window);
 	return 0;
-}
-
-/* Learn from a segment the port by which its flow leaves; if it carries data, the flow is active. */
-static __always_inline void learn(__u32 ifindex, const struct segment *s, struct fq_dir *own)
-{
-	if (own->ifindex != ifindex) {
-		/* The path has changed, or the flow is mirrored and leaves by two ports in turn. */
-		uncount(own, s->epoch);
-		own->ifindex = ifindex;
-	}
-	own->last_ns = s->now;
-	if (!s->payload)
-		return;
-	own->bytes += s->payload;
-	own->packets++;
-	/* Only a flow whose window can be lowered takes a share of the pool. */
-	if (own->epoch != s->epoch && own->flags & FQ_KNOWN && !(own->flags & (FQ_FIN | FQ_RST)) &&
-	    own->ruled_until <= s->now)
-		count_active(own, s->epoch);
 }
 
 #endif

@@ -44,7 +44,7 @@ struct segment {
 	__u32 tsecr;
 	__u16 window; /* host byte order, as on the wire */
 	__u16 mss;    /* in a SYN; 0: no option */
-	__u16 offers; /* in a SYN: FQ_NEW_WS, FQ_NEW_TS */
+	__u16 offers; /* in a SYN: FQ_WS, FQ_TS_OFFERED */
 	__u8 wscale;  /* in a SYN */
 	__u8 dir;     /* 0: from lo to hi */
 	bool syn, ack, fin, rst, ts;
@@ -276,7 +276,7 @@ __noinline int syn_options(struct __sk_buff *skb, struct segment *s, __u32 at, _
 			s->mss = opt[i + 2] << 8 | opt[i + 3];
 		if (kind == TCP_OPT_WSCALE && size == 3) {
 			s->wscale = opt[i + 2] < MAX_WSCALE ? opt[i + 2] : MAX_WSCALE;
-			s->offers |= FQ_NEW_WS;
+			s->offers |= FQ_WS;
 		}
 		if (kind == TCP_OPT_TS && size == TCP_OPT_TS_LEN)
 			ts_at = at + i + 2;
@@ -286,7 +286,7 @@ __noinline int syn_options(struct __sk_buff *skb, struct segment *s, __u32 at, _
 		s->tsval = bpf_ntohl(ts[0]);
 		s->tsecr = bpf_ntohl(ts[1]);
 		s->ts = true;
-		s->offers |= FQ_NEW_TS;
+		s->offers |= FQ_TS_OFFERED;
 	}
 	return 0;
 }

@@ -23,6 +23,14 @@ struct {
 	__type(value, struct fq_flow);
 } flows SEC(".maps");
 
+/* Connections that claim the addresses and ports of one in flows (rivals.h). */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct fq_flow_key);
+	__type(value, struct fq_flow);
+} rivals SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);

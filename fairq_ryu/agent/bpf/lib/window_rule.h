@@ -20,6 +20,21 @@
 #define DEFAULT_MSS_V6 1220
 
 /*
+ * The largest segment that is certain to be sent: by the smaller MSS of the two ends, because no end sends more
+ * than it can receive itself. Without an option the receiver of data accepts the default; of its sender nothing
+ * is known then.
+ */
+static __always_inline __u32 common_mss(const struct segment *s, const struct fq_dir *receiver,
+					const struct fq_dir *sender)
+{
+	__u32 mss = receiver->mss;
+
+	if (!mss)
+		mss = s->key.family == 4 ? DEFAULT_MSS_V4 : DEFAULT_MSS_V6;
+	return sender->mss && sender->mss < mss ? sender->mss : mss;
+}
+
+/*
  * The window that a rule grants a flow, in steps of its scale. `port` is the port by which its data leaves,
  * `peer` that direction. A flow that is not counted yet counts as one more, because its data is about to come.
  */
@@ -27,7 +42,7 @@ static __always_inline __u32 granted_steps(const struct fq_rule *rule, const str
 					   struct fq_port *port, const struct fq_dir *own,
 					   const struct fq_dir *peer, __u32 scale)
 {
-	__u32 bytes = rule->bytes, mss = own->mss, steps, floor;
+	__u32 bytes = rule->bytes, steps, floor;
 
 	if (rule->kind == FQ_RULE_POOL) {
 		__u32 n = active_flows(port, s->epoch);
@@ -41,9 +56,7 @@ static __always_inline __u32 granted_steps(const struct fq_rule *rule, const str
 	}
 	if (bytes < 1U << scale)
 		ADD(port->coarse, 1);
-	if (!mss)
-		mss = s->key.family == 4 ? DEFAULT_MSS_V4 : DEFAULT_MSS_V6;
-	floor = (mss + (1U << scale) - 1) >> scale;
+	floor = (common_mss(s, own, peer) + (1U << scale) - 1) >> scale;
 	steps = bytes >> scale;
 	return steps > floor ? steps : floor;
 }
@@ -68,10 +81,10 @@ static __always_inline bool write_window(struct __sk_buff *skb, const struct seg
  * Lower the window of an ACK. The flow's own rule applies if its lease lives, else the rule of the port by
  * which the data leaves.
  */
-static __always_inline void lower_window(struct __sk_buff *skb, const struct segment *s,
+static __always_inline void lower_window(struct __sk_buff *skb, struct segment *s,
 					 struct fq_dir *own, struct fq_dir *peer)
 {
-	__u32 zero = 0, ifindex = peer->ifindex, leaves_by = own->ifindex, scale = 0, steps;
+	__u32 zero = 0, ifindex = peer->ifindex, leaves_by = skb->ifindex, scale = 0, steps;
 	struct fq_config *cfg = bpf_map_lookup_elem(&config, &zero);
 	struct fq_rule *rule = NULL;
 	struct fq_counter *counter;
@@ -79,10 +92,9 @@ static __always_inline void lower_window(struct __sk_buff *skb, const struct seg
 	bool own_rule = false;
 
 	if (cfg && cfg->flow_rules) {
-		struct fq_flow_key key = s->key;
-
-		key.dir = s->dir;
-		rule = bpf_map_lookup_elem(&flow_rules, &key);
+		/* The key of the flow is not needed any more, and the stack is small. */
+		s->key.dir = s->dir;
+		rule = bpf_map_lookup_elem(&flow_rules, &s->key);
 		own_rule = rule && rule->expires_ns > s->now;
 	}
 	if (own_rule) {
