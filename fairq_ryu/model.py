@@ -85,7 +85,8 @@ class FlowPath(NamedTuple):
 class TcpSegment(NamedTuple):
     """A copied TCP segment: its flow (``key.src`` sent it), flags, numbers and SYN options.
 
-    ``wscale`` is None and ``mss`` is 0 without the option; only a SYN has them.
+    ``wscale`` is None and ``mss`` is 0 without the option; only a SYN has them. ``payload``: bytes of data in
+    a SYN (Fast Open, RFC 7413).
     """
 
     key: FlowKey
@@ -97,6 +98,7 @@ class TcpSegment(NamedTuple):
     rst: bool
     mss: int = 0
     wscale: int | None = None
+    payload: int = 0
 
 
 class SegmentState(NamedTuple):

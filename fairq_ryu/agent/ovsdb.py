@@ -18,8 +18,9 @@ import ovs.vlog
 from fairq_ryu.errors import UserError
 
 _COLUMNS = {
-    "Bridge": ["name", "ports", "datapath_id", "datapath_type"],
+    "Bridge": ["name", "ports", "datapath_id", "datapath_type", "mirrors"],
     "Port": ["interfaces"],
+    "Mirror": ["output_port"],
     "Interface": [
         "name",
         "type",
@@ -104,6 +105,8 @@ def _view(idl: Any, name: str) -> BridgeView | None:
         return None
     ports: list[BridgePort] = []
     unwatched: list[tuple[str, str]] = []
+    # OVS sends nothing but copies to such a port. It sends them first, and they would be taken for the flow.
+    mirrors = {output.uuid for mirror in bridge.mirrors for output in mirror.output_port}
     for port in bridge.ports:
         for interface in port.interfaces:
             ofport, ifindex = _first(interface.ofport), _first(interface.ifindex)
@@ -112,6 +115,9 @@ def _view(idl: Any, name: str) -> BridgeView | None:
             if interface.type in UNWATCHED_TYPES:
                 if interface.name != name:  # every bridge has its own port: not worth a warning
                     unwatched.append((interface.name, f"type {interface.type}"))
+                continue
+            if port.uuid in mirrors:
+                unwatched.append((interface.name, "a mirror sends its copies there"))
                 continue
             if not ifindex:
                 unwatched.append((interface.name, "it is no network device of this host"))

@@ -173,7 +173,10 @@ def _parse_tcp(data: bytes, packet: IpPacket, sender: str) -> TcpSegment | None:
     size = (header >> 4) * 4
     if size < TCP.size:
         return None
-    mss, wscale = tcp_options.mss_and_wscale(data, at + TCP.size, at + size) if flags & SYN else (0, None)
+    mss, wscale, payload = 0, None, 0
+    if flags & SYN:
+        mss, wscale = tcp_options.mss_and_wscale(data, at + TCP.size, at + size)
+        payload = _payload(data, packet) or 0
     return TcpSegment(
         key=FlowKey(sender, addresses.text(packet.dst), sport, dport),
         seq=seq,
@@ -184,4 +187,5 @@ def _parse_tcp(data: bytes, packet: IpPacket, sender: str) -> TcpSegment | None:
         rst=bool(flags & RST),
         mss=mss,
         wscale=wscale,
+        payload=payload,
     )

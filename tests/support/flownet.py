@@ -34,10 +34,17 @@ Placed = set[tuple[PortKey, FlowKey]]
 
 
 def segment(
-    key: FlowKey, flags: str, seq: int = 0, ack: int = 0, mss: int = 0, wscale: int | None = None
+    key: FlowKey,
+    flags: str,
+    seq: int = 0,
+    ack: int = 0,
+    mss: int = 0,
+    wscale: int | None = None,
+    payload: int = 0,
 ) -> TcpSegment:
     """``flags`` of S, A, F and R."""
-    return TcpSegment(key, seq, ack, "S" in flags, "A" in flags, "F" in flags, "R" in flags, mss, wscale)
+    bits = ("S" in flags, "A" in flags, "F" in flags, "R" in flags)
+    return TcpSegment(key, seq, ack, *bits, mss, wscale, payload)
 
 
 def record(key: FlowKey, port: PortKey, **more) -> SeenFlow:

@@ -6,6 +6,7 @@ Nothing that he sends may change what is known of the connection, or its share o
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 import pytest
@@ -198,6 +199,18 @@ def test_a_handshake_forged_twice_does_not_drive_out_the_true_connection(switch:
     assert switch.active(2) == 1
 
 
+def test_a_forged_connection_that_is_swept_gives_the_true_one_back(switch: Switch) -> None:
+    flow = opened(switch, 1, client_scale=0, server_scale=0)[0]
+    switch.rule(2, RULE)
+    forge_opening(flow, last_ack=True)
+    switch.leave(2, flow.from_client(flags="R", seq=7_000_001))
+    time.sleep(0.01)
+    assert switch.datapath.sweep(10**12, 10**6)[0] == 0
+    flow.data(1000)
+    assert flow.granted(ack=flow.client_isn + 1001) == RULE
+    assert switch.active(2) == 1
+
+
 def test_a_forged_handshake_on_a_flow_older_than_the_agent(switch: Switch) -> None:
     flow = Connection(switch, client_scale=0, server_scale=0)
     flow.data(1000)
@@ -220,24 +233,24 @@ def test_a_forged_syn_before_the_answer_to_the_true_one(switch: Switch) -> None:
 # Data and acknowledgements
 
 
-def test_forged_data_makes_no_flow_active(switch: Switch) -> None:
+def test_forged_data_counts_for_nothing(switch: Switch) -> None:
     flow = opened(switch, 1)[0]
-    switch.leave(2, flow.from_client(flags="FA"))
-    (other,) = [Connection(switch, sport=20_000).open()]
-    index = switch.ports[2].ifindex
-    assert switch.active(2) == 1
-    idle = Connection(switch, sport=20_001)
-    idle.syn()
-    idle.syn_ack()
-    found = switch.flow(idle.data_key)
-    assert found is not None and found[0].ifindex == index
-    before = found[0].packets
-    idle.data(1000, seq=(idle.client_isn + 2**31) % WRAP)
-    idle.data(1000, ack=(idle.server_isn + 2**31) % WRAP)
-    idle.data(1000, flags="P", ack=0)
-    found = switch.flow(idle.data_key)
-    assert found is not None and found[0].packets == before
-    assert other.data_key != idle.data_key
+    flow.data(1000)
+    seq = flow.client_isn + 1001
+    for forged in ({"seq": (seq + 2**31) % WRAP}, {"ack": flow.server_isn + 2**31}, {"flags": "P", "ack": 0}):
+        flow.data(1000, **({"seq": seq} | forged))
+    client, _ = directions(switch, flow)
+    assert (client.packets, client.bytes, client.seq_next) == (1, 1000, seq)
+
+
+def test_acknowledgements_that_do_not_belong_to_a_connection_are_not_touched(switch: Switch) -> None:
+    flow = opened(switch, 1)[0]
+    switch.rule(2, RULE)
+    acks = switch.state(2).acks
+    for forged in ({"seq": flow.server_isn + 2**30}, {"ack": flow.client_isn + 2}, {"ack": 2**31}):
+        assert flow.granted(**forged) == 65535
+    assert switch.state(2).acks == acks
+    assert flow.granted() == RULE >> 7
 
 
 def test_random_forgeries_change_nothing(switch: Switch) -> None:

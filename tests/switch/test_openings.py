@@ -135,6 +135,18 @@ def test_the_third_connection_of_the_same_ports(switch: Switch) -> None:
     assert third.granted() == RULE >> 5
 
 
+def test_a_second_syn_before_any_answer(switch: Switch) -> None:
+    """The first was lost behind the switch, and its sender has given up: the second one is answered."""
+    flow = Connection(switch)
+    flow.syn()
+    again = used_again(switch, flow).open()
+    switch.rule(2, RULE)
+    assert again.granted() == RULE >> 2
+    assert (switch.active(1), switch.active(2), switch.state(1).handshakes) == (1, 1, 1)
+    again.data(1000)
+    assert directions(switch, again)[0].bytes == 1000
+
+
 def test_a_half_open_connection_of_a_dead_client(switch: Switch) -> None:
     """RFC 9293 3.5.1: the server answers with a challenge, the client resets it, and tries again."""
     flow = Connection(switch).open()

@@ -74,6 +74,8 @@ class Direction:
     isn: int | None = None
     wscale: int | None = None
     mss: int = 0
+    # Bytes of data in its SYN.
+    carried: int = 0
     bytes: int = 0
     # The number of its segments whose window was lowered; None: no switch has reported it.
     rewritten: int | None = None
@@ -104,7 +106,7 @@ class Direction:
 
     def announce(self, syn: TcpSegment) -> None:
         """Store the options of its SYN or SYN-ACK."""
-        self.isn, self.wscale, self.mss = syn.seq, syn.wscale, syn.mss
+        self.isn, self.wscale, self.mss, self.carried = syn.seq, syn.wscale, syn.mss, syn.payload
 
 
 @dataclass(slots=True)
@@ -160,9 +162,11 @@ class Connection:
         return FlowInfo(flow, receiver.mss or DEFAULT_MSS, step, flow.src, self.opener)
 
 
-def answers(segment: TcpSegment, isn: int) -> bool:
-    """Whether the segment acknowledges the SYN with the sequence number ``isn``, and nothing more."""
-    return segment.ack_number == (isn + 1) & 0xFFFFFFFF
+def answers(segment: TcpSegment, isn: int, carried: int = 0) -> bool:
+    """Whether the segment acknowledges the SYN with the sequence number ``isn``, and no more than the data that
+    the SYN ``carried`` (bytes; Fast Open, RFC 7413).
+    """
+    return (segment.ack_number - isn - 1) & 0xFFFFFFFF <= carried
 
 
 def is_after(number: int, other: int) -> bool:

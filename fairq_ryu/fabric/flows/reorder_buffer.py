@@ -47,7 +47,7 @@ class ReorderBuffer:
         if now - since > _LIFETIME:
             return []
         for place, arrival in enumerate(kept):
-            if is_answer(arrival.segment) and answers(arrival.segment, syn.seq):
+            if is_answer(arrival.segment) and answers(arrival.segment, syn.seq, syn.payload):
                 return kept[place:]
         return []
 

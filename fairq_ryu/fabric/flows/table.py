@@ -175,7 +175,7 @@ class FlowTable:
             events = self._open_again(connection, pending, now)
             connection = self._entries.by_flow[segment.key]
         own, opener = connection.directions[segment.key], connection.directions[segment.key.reversed]
-        if opener.isn is None or not answers(segment, opener.isn):
+        if opener.isn is None or not answers(segment, opener.isn, opener.carried):
             self._reorder_buffer.keep(arrival, now)
             return events
         if connection.state is FlowState.CLOSED:
@@ -218,7 +218,7 @@ class FlowTable:
         opener = connection.directions[segment.key.reversed]
         waiting = connection.state is FlowState.SYN_SEEN
         if is_answer(segment):
-            refused = waiting and opener.isn is not None and answers(segment, opener.isn)
+            refused = waiting and opener.isn is not None and answers(segment, opener.isn, opener.carried)
             return refused or _answered_pending(connection, segment) is not None
         if waiting and segment.ack and opener.isn is not None:
             return is_after(segment.ack_number, opener.isn)
@@ -324,4 +324,5 @@ def _answered_pending(connection: Connection, segment: TcpSegment) -> CopiedSegm
     pending = connection.pending
     if pending is None or pending.segment.key != segment.key.reversed:
         return None
-    return pending if answers(segment, pending.segment.seq) else None
+    syn = pending.segment
+    return pending if answers(segment, syn.seq, syn.payload) else None

@@ -69,6 +69,13 @@ def test_a_syn_of_linux():
     assert (found.mss, found.wscale) == (1460, 7)
 
 
+@pytest.mark.parametrize(("flags", "data"), [(tcp.TCP_SYN, 5), (tcp.TCP_ACK, 0)])
+def test_data_in_a_syn(flags, data):
+    found = parse.parse(over4(segment(flags), b"hello")[:54])  # the copy is cut short
+    assert found is not None and found.tcp is not None
+    assert (found.payload, found.tcp.payload) == (5, data)
+
+
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [

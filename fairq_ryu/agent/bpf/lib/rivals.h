@@ -129,7 +129,7 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 		uncount(own, s->epoch);
 		uncount(peer, s->epoch);
 	} else if (opened) {
-		ifindex = own->flags & FQ_ACK && peer->syn_ns ? peer->ifindex : own->ifindex;
+		ifindex = s->syn ? own->ifindex : peer->ifindex; /* of the SYN-ACK */
 		port = bpf_map_lookup_elem(&ports, &ifindex);
 		if (port)
 			ADD(port->handshakes, 1);

@@ -394,3 +394,32 @@ def test_a_recorded_flow_evicts_a_syn():
     net.send("S", client(1), seq=ISN)
     events = net.reconcile(record(client(2), B), now=0.5)
     assert events == [(False, B, client(1)), (False, A, client(1).reversed), (True, B, client(2))]
+
+
+# Fast Open (RFC 7413)
+
+
+@pytest.mark.parametrize("accepted", [0, 300, 500])
+@pytest.mark.parametrize("order", ["in order", "answer first", "on a live connection"])
+def test_the_answer_to_a_syn_with_data(net, accepted, order):
+    if order == "on a live connection":
+        net.open(isn=ISN - 50)
+    syn, answer = {"seq": ISN, "payload": 500}, {"seq": PEER_ISN, "ack": ISN + 1 + accepted}
+    if order == "answer first":
+        net.send("SA", BACK, **answer)
+        net.send("S", **syn)
+    else:
+        net.send("S", **syn)
+        net.send("SA", BACK, **answer)
+    assert net.state is FlowState.ESTABLISHED
+    assert net.entry.directions[KEY].isn == ISN
+    assert placed(net.table) == on(LOCAL)
+
+
+def test_no_answer_to_a_syn_with_data(net):
+    net.send("S", seq=ISN, payload=500)
+    for wrong in (ISN, ISN + 502, ISN - 70_000):
+        net.send("SA", BACK, seq=PEER_ISN, ack=wrong % 2**32)
+    assert net.state is FlowState.SYN_SEEN
+    net.send("RA", BACK, ack=ISN + 501)
+    assert net.state is FlowState.CLOSED

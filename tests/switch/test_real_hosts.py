@@ -1,0 +1,248 @@
+"""The hosts' own TCP through a bridge with the programs on its ports: nothing of it is taken for forged."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.model import WindowKind, WindowRule
+from tests.switch.rig import CLONE_NEWNET, PATIENT, _check, _libc, make_port, namespace, run
+
+C = layout.CONSTANTS
+CLIENT, SERVER = "10.7.0.1", "10.7.0.2"
+POOL = 20_000
+TCP_FASTOPEN, TCP_REPAIR, TCPI_OPT_SYN_DATA = 23, 19, 32
+MSG_FASTOPEN = 0x20000000
+
+
+class Hosts:
+    """Two hosts behind ports 1 and 2 of a Linux bridge, each in a namespace of its own."""
+
+    def __init__(self) -> None:
+        self.home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        run("ip", "link", "add", "name", "bridge0", "type", "bridge")
+        run("ip", "link", "set", "bridge0", "up")
+        self.spaces: dict[str, int] = {}
+        self.ports = {n: make_port(n, f"p{n}") for n in (1, 2)}
+        for n, address in ((1, CLIENT), (2, SERVER)):
+            run("ip", "link", "set", f"p{n}", "master", "bridge0")
+            with namespace():
+                space = self.spaces[address] = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+            run("ip", "link", "set", f"p{n}h", "netns", f"/proc/{os.getpid()}/fd/{space}")
+            self.enter(address)
+            run("ip", "addr", "add", f"{address}/24", "dev", f"p{n}h")
+            run("ip", "link", "set", f"p{n}h", "up")
+            run("sysctl", "-qw", "net.ipv4.tcp_fastopen=3", "net.ipv4.tcp_fin_timeout=5")
+            self.enter()
+        self.programs = BridgePrograms(PATIENT)
+        self.programs.load(list(self.ports.values()))
+        for port in self.ports.values():
+            self.programs.add_port(port)
+
+    def enter(self, address: str | None = None) -> None:
+        _check(_libc.setns(self.spaces[address] if address else self.home, CLONE_NEWNET))
+
+    def socket(self, address: str) -> socket.socket:
+        """A socket of this host."""
+        self.enter(address)
+        try:
+            made = socket.socket()
+        finally:
+            self.enter()
+        made.settimeout(20)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return made
+
+    def listen(self, port: int) -> socket.socket:
+        listener = self.socket(SERVER)
+        listener.setsockopt(socket.IPPROTO_TCP, TCP_FASTOPEN, 16)
+        listener.bind((SERVER, port))
+        listener.listen(64)
+        return listener
+
+    def connect(self, port: int, sport: int = 0) -> socket.socket:
+        client = self.socket(CLIENT)
+        client.bind((CLIENT, sport))
+        client.connect((SERVER, port))
+        return client
+
+    def flows(self) -> list[Any]:
+        return [flow for _, flow in self.programs.window.flows.items()]
+
+    def rivals(self) -> int:
+        return len(list(self.programs.window.rivals.keys()))
+
+    def close(self) -> None:
+        self.programs.close()
+        for space in (*self.spaces.values(), self.home):
+            os.close(space)
+
+
+@pytest.fixture
+def hosts(own_namespace: None) -> Iterator[Hosts]:
+    with namespace():
+        found = Hosts()
+        try:
+            for port in (1, 2):
+                expires = 2**63
+                found.programs.install_rule(port, WindowRule(WindowKind.POOL, POOL), expires, port)
+            yield found
+        finally:
+            found.close()
+
+
+def ended(flow: Any) -> str:
+    flags = [each.flags for each in flow.dir]
+    if any(each & C["FQ_RST"] for each in flags):
+        return "reset"
+    if all(each & C["FQ_FIN"] for each in flags):
+        return "closed"
+    return "half closed" if any(each & C["FQ_FIN"] for each in flags) else "open"
+
+
+def echo(server: socket.socket) -> None:
+    """Send back what comes, until the end."""
+    with server:
+        while data := server.recv(65536):
+            server.sendall(data)
+
+
+def exchange(hosts: Hosts, listener: socket.socket, client: socket.socket, size: int) -> None:
+    """``size`` bytes there and back; both sides close."""
+    server, _ = listener.accept()
+    thread = threading.Thread(target=echo, args=(server,))
+    thread.start()
+    reader_got = 0
+    sender = threading.Thread(target=client.sendall, args=(b"d" * size,))
+    sender.start()
+    while reader_got < size:
+        reader_got += len(client.recv(65536))
+    sender.join()
+    client.close()
+    thread.join()
+
+
+def test_connections_that_end_in_order(hosts: Hosts) -> None:
+    listener = hosts.listen(80)
+    sizes = [1, 1448, 11_500, 300_000, 2_000_000]
+    for size in sizes:
+        exchange(hosts, listener, hosts.connect(80), size)
+    assert Counter(map(ended, hosts.flows())) == {"closed": len(sizes)}
+    assert sorted(flow.dir[side].acked for flow in hosts.flows() for side in (0, 1)) == sorted(sizes * 2)
+    for port in hosts.ports.values():
+        state = hosts.programs.port_state(port)
+        assert state.unknown_scale == 0 and state.rewritten > 100
+        assert hosts.programs.active_flows(port) == 0
+    assert hosts.rivals() == 0, "every segment belonged to its connection"
+
+
+@pytest.mark.parametrize("side", ["client", "server"])
+def test_connections_that_are_reset_with_data_under_way(hosts: Hosts, side: str) -> None:
+    """Behind a window that was lowered, Linux resets at the window's edge and not at its next number: the
+    receiver asks back, and the second reset is exact.
+    """
+    listener = hosts.listen(80)
+    for _ in range(10):
+        client = hosts.connect(80)
+        server, _ = listener.accept()
+        sender, receiver = (client, server) if side == "client" else (server, client)
+        sender.setblocking(False)
+        while True:
+            try:
+                sender.send(b"d" * 100_000)
+            except BlockingIOError:
+                break
+        receiver.recv(50_000)
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sender.close()
+        with pytest.raises(ConnectionResetError):
+            while receiver.recv(1_000_000):
+                pass
+        receiver.close()
+    assert Counter(map(ended, hosts.flows())) == {"reset": 10}
+    assert [hosts.programs.active_flows(port) for port in hosts.ports.values()] == [0, 0]
+    assert hosts.rivals() == 0
+
+
+def test_a_closed_port_and_a_closed_reader(hosts: Hosts) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        hosts.connect(81)
+    listener = hosts.listen(80)
+    client = hosts.connect(80)
+    server, _ = listener.accept()
+    server.sendall(b"d" * 10_000)
+    client.recv(100)
+    client.close()  # with data that was not read: a reset
+    with pytest.raises(ConnectionError):
+        for _ in range(100):
+            server.sendall(b"d" * 10_000)
+    assert Counter(map(ended, hosts.flows())) == {"reset": 2}
+
+
+def test_fast_open(hosts: Hosts) -> None:
+    listener = hosts.listen(80)
+    for turn in range(2):  # the first asks for the cookie
+        client = hosts.socket(CLIENT)
+        client.settimeout(None)  # without a cookie it must wait for the SYN-ACK
+        assert client.sendto(b"d" * 500, MSG_FASTOPEN, (SERVER, 80)) == 500
+        server, _ = listener.accept()
+        assert len(server.recv(1000)) == 500
+        server.sendall(b"e" * 5000)
+        got = 0
+        while got < 5000:
+            got += len(client.recv(5000))
+        assert hosts.programs.port_state(hosts.ports[2]).unknown_scale == 0, turn
+        options = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)[5]
+        assert bool(options & TCPI_OPT_SYN_DATA) == (turn == 1), "the SYN's data was accepted"
+        client.close()
+        server.close()
+    assert sum(each.acked for flow in hosts.flows() for each in flow.dir) == 2 * 5500
+    assert hosts.rivals() == 0
+
+
+def test_the_ports_of_a_client_that_died(hosts: Hosts) -> None:
+    """It vanishes without a word and comes again: challenge, reset, new handshake (RFC 9293 3.5.1)."""
+    listener = hosts.listen(80)
+    for turn in range(3):
+        client = hosts.connect(80, sport=30_000)
+        server, _ = listener.accept()
+        client.sendall(b"d" * 10_000)
+        assert server.recv(1)
+        (flow,) = hosts.flows()
+        assert ended(flow) == "open" and all(each.flags & C["FQ_KNOWN"] for each in flow.dir), turn
+        assert hosts.programs.active_flows(hosts.ports[2]) == 1
+        client.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
+        client.close()
+    assert hosts.programs.port_state(hosts.ports[2]).unknown_scale == 0
+
+
+def test_time_wait_used_again(hosts: Hosts) -> None:
+    """A server that closed last gets the same ports again from a client that skipped TIME-WAIT."""
+    listener = hosts.listen(80)
+    hosts.enter(CLIENT)
+    run("sysctl", "-qw", "net.ipv4.tcp_tw_reuse=1", "net.ipv4.tcp_timestamps=1")
+    hosts.enter()
+    for _ in range(3):
+        client = hosts.connect(80, sport=31_000)
+        server, _ = listener.accept()
+        server.sendall(b"d" * 3000)
+        server.close()  # TIME-WAIT is the server's
+        while client.recv(10_000):
+            pass
+        client.close()
+    (flow,) = hosts.flows()
+    assert ended(flow) == "closed" and sum(each.acked for each in flow.dir) == 3000
+    assert (
+        hosts.programs.port_state(hosts.ports[2]).handshakes
+        + (hosts.programs.port_state(hosts.ports[1]).handshakes)
+        == 3
+    )
