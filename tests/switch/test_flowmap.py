@@ -76,6 +76,24 @@ def test_an_established_flow_keeps_its_scale_while_there_is_room(switch: Switch)
     assert switch.datapath.sweep(10**6, 10**6)[0] == 0
 
 
+def test_a_kept_flow_that_wakes_is_told_of_again(switch: Switch) -> None:
+    """What was silent for the timeout is not looked up a hundred times a second."""
+
+    def told_of_port() -> int:
+        return sum(len(part) for part in switch.datapath.flow_records(0, [switch.ports[2]]))
+
+    flow = Connection(switch).open()
+    flow.data(0)
+    one = told_of_port()
+    assert one
+    time.sleep(0.01)
+    assert switch.datapath.sweep(10**6, 10**6)[0] == 1
+    assert told_of_port() == 0
+    flow.data()
+    assert switch.datapath.sweep(10**9, 10**6)[0] == 1
+    assert told_of_port() == one
+
+
 def test_the_longest_silent_go_when_the_map_fills(switch: Switch) -> None:
     flows = [Connection(switch, sport=30_000 + n).open() for n in range(40)]
     for flow in flows:

@@ -46,6 +46,17 @@ def test_fast_open(switch: Switch, accepted: int) -> None:
     assert switch.state(2).unknown_scale == 0
 
 
+def test_fast_open_with_a_plain_syn_sent_again(switch: Switch) -> None:
+    """The SYN-ACK was lost; Linux repeats its SYN without data, and the server has the data by then."""
+    flow = Connection(switch)
+    flow.syn(payload=b"d" * 500, options=packets.syn_options(1460, 7, COOKIE))
+    flow.syn()
+    flow.syn_ack(ack=flow.client_isn + 501)
+    flow.data(0, seq=flow.client_isn + 501)
+    switch.rule(2, RULE)
+    assert flow.granted(ack=flow.client_isn + 501) == RULE >> 7
+
+
 def test_fast_open_acknowledges_no_more_than_the_syn_carried(switch: Switch) -> None:
     flow = Connection(switch)
     flow.syn(payload=b"d" * 500, options=packets.syn_options(1460, 7, COOKIE))

@@ -101,7 +101,7 @@ int fq_egress(struct __sk_buff *skb)
 	}
 lower:
 	if (s.ack && peer->ifindex)
-		lower_window(skb, &s, own, peer);
+		lower_window(skb, &s, cfg, own, peer);
 	return TC_ACT_UNSPEC;
 }
 

@@ -59,6 +59,7 @@ class FlowMap:
         self.map = flows
         self._room = room
         self._keys = b""
+        self._idle_ns = 0  # flows silent for longer are not looked up one by one; 0: all are
         self._created: int | None = None  # flows ever entered in the map when the keys were read
         self._read_again_ns = 0
 
@@ -69,15 +70,22 @@ class FlowMap:
     def known_rows(self, created: int, now_ns: int) -> tuple[Rows, Rows]:
         """As :meth:`rows`, for a hundred requests a second. Reading the whole map takes milliseconds, however
         few flows are in it, so the keys are read again only after flows were entered (``created``: the number
-        ever entered), and not more often than a limit. ``now_ns`` is by CLOCK_MONOTONIC.
+        ever entered), and not more often than a limit. ``now_ns`` is by CLOCK_MONOTONIC. A connection that
+        :meth:`sweep` kept although it was silent is included after the sweep that follows its next segment.
         """
         if created != self._created and now_ns >= self._read_again_ns:
-            self._keys, flows = self.map.batches()
+            keys, flows = self.rows()
             self._created = created
+            self._remember(keys, flows, now_ns)
             took = time.monotonic_ns() - now_ns
             self._read_again_ns = now_ns + max(_READ_AGAIN_NS, _READ_PART * took)
-            return _arrays(self._keys, flows)
+            return keys, flows
         return _arrays(*self.map.lookup_all(self._keys))
+
+    def _remember(self, keys: Rows, flows: Rows, now_ns: int) -> None:
+        """Keys to look up one by one from now on."""
+        recent = _quiet(flows, now_ns) <= self._idle_ns if self._idle_ns and len(keys) else slice(None)
+        self._keys = keys[recent].tobytes()
 
     def sweep(self, now_ns: int, idle_ns: int, closed_ns: int) -> tuple[int, int]:
         """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``, and unanswered
@@ -87,6 +95,8 @@ class FlowMap:
         Returns the numbers of flows removed and left.
         """
         keys, flows = self.rows()
+        self._idle_ns = idle_ns
+        self._remember(keys, flows, now_ns)
         if not len(keys):
             return 0, 0
         quiet = _quiet(flows, now_ns)

@@ -46,12 +46,15 @@ static __always_inline void remember_syn(struct __sk_buff *skb, struct segment *
 {
 	/* Karn: after a retransmission it is unknown which SYN is answered. */
 	bool again = d->flags & (FQ_SYN_SEEN | FQ_KNOWN) && d->isn == s->seq;
+	__u32 next = s->seq + 1 + s->payload;
 
 	syn_options(skb, s, s->tcp_off + sizeof(struct tcphdr), s->options);
 	if (!(again && copy))
 		d->syn_ns = again ? 0 : s->now;
 	d->isn = s->seq;
-	d->seq_next = s->seq + 1 + s->payload;
+	/* After Fast Open the same SYN may come again without its data, which has been accepted. */
+	if (!again || (__s32)(next - d->seq_next) > 0)
+		d->seq_next = next;
 	d->mss = s->mss;
 	d->wscale = s->wscale;
 	d->flags = (d->flags & ~(FQ_WS | FQ_TS_OFFERED)) | FQ_SYN_SEEN | s->offers;

@@ -82,16 +82,16 @@ static __always_inline bool write_window(struct __sk_buff *skb, const struct seg
  * which the data leaves.
  */
 static __always_inline void lower_window(struct __sk_buff *skb, struct segment *s,
-					 struct fq_dir *own, struct fq_dir *peer)
+					 const struct fq_config *cfg, struct fq_dir *own,
+					 struct fq_dir *peer)
 {
-	__u32 zero = 0, ifindex = peer->ifindex, leaves_by = skb->ifindex, scale = 0, steps;
-	struct fq_config *cfg = bpf_map_lookup_elem(&config, &zero);
+	__u32 ifindex = peer->ifindex, leaves_by = skb->ifindex, scale = 0, steps;
 	struct fq_rule *rule = NULL;
 	struct fq_counter *counter;
 	struct fq_port *port;
 	bool own_rule = false;
 
-	if (cfg && cfg->flow_rules) {
+	if (cfg->flow_rules) {
 		/* The key of the flow is not needed any more, and the stack is small. */
 		s->key.dir = s->dir;
 		rule = bpf_map_lookup_elem(&flow_rules, &s->key);
