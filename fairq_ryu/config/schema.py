@@ -185,8 +185,8 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         "flow_idle_timeout",
         300.0,
         "s",
-        "A flow without packets is removed after this time. An established connection is kept, with its window "
-        "scale, while less than three quarters of the flow map are used.",
+        "A flow without packets is removed after this time. An established connection is kept, with its "
+        "window scale, while less than three quarters of the flow map are used.",
         1,
         86400,
     ),

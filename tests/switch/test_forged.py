@@ -147,6 +147,19 @@ def test_a_fin_after_a_lost_segment_counts_when_it_is_acknowledged(switch: Switc
     assert directions(switch, flow)[1].acked == 2000, "the FIN is no payload"
 
 
+@pytest.mark.parametrize("acknowledged", [False, True])
+def test_a_fin_that_an_ack_has_overtaken(switch: Switch, acknowledged: bool) -> None:
+    flow = opened(switch, 1)[0]
+    flow.data(1000)
+    flow.data(0, seq=flow.client_isn + 1002)
+    if acknowledged:
+        flow.ack(ack=flow.client_isn + 1002)
+    switch.leave(2, flow.from_client(flags="FA", seq=flow.client_isn + 1001))
+    flow.ack(ack=flow.client_isn + 1002)
+    assert switch.active(2) == 0
+    assert directions(switch, flow)[1].acked == 1000
+
+
 def test_a_fin_with_retransmitted_data_counts(switch: Switch) -> None:
     flow = opened(switch, 1)[0]
     flow.data(1000)

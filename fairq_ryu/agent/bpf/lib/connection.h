@@ -165,6 +165,16 @@ __noinline int follow(const struct segment *s, struct fq_dir *own, struct fq_dir
 		}
 		own->flags = (own->flags & ~FQ_FIN_DUE) | FQ_SEQ | (s->fin ? FQ_FIN_DUE : 0);
 		own->seq_next = end;
+	} else if (s->fin && !ahead && !(own->flags & (FQ_FIN | FQ_FIN_DUE))) {
+		/* An ACK behind it has come first: it was lost before the switch, or overtaken. */
+		if (peer->flags & FQ_ACK && peer->ack == end) {
+			own->flags |= FQ_FIN;
+			uncount(own, s->epoch);
+			if (peer->acked)
+				peer->acked--;
+		} else {
+			own->flags |= FQ_FIN_DUE;
+		}
 	}
 	if (own->flags & (FQ_ACK | FQ_KNOWN)) {
 		if (moved < 0)
