@@ -64,7 +64,7 @@ def test_the_next_sequence_number_is_kept(switch: Switch, isn: int) -> None:
     assert both(switch, flow)[0].seq_next == (start + 2001) % WRAP
 
 
-def test_sequence_numbers_outside_of_any_window_replace_the_state_when_both_sides_have_them(switch: Switch) -> None:
+def test_numbers_outside_of_the_window_replace_the_state_when_both_sides_use_them(switch: Switch) -> None:
     flow = Connection(switch).open()
     flow.data(10)
     flow.data(10, seq=2**31 + 77)

@@ -73,14 +73,14 @@ struct fq_flow_key {
 
 /* State of one direction of a connection: of the segments that its sender sends. */
 struct fq_dir {
-	/* Of the addresses and ports. These members stay when another connection takes them (rivals.h). */
+	/* State of the addresses and ports; it stays when another connection uses them (rivals.h). */
 	__u64 last_ns;     /* last segment, CLOCK_MONOTONIC ns */
 	__u64 ruled_until; /* it has a rule of its own until then and takes no share of the pool */
 	__u32 ifindex;     /* port by which it leaves; 0: not seen */
 	__u32 epoch;       /* time bucket it is counted in; 0: not counted */
 	__u32 alt_ifindex; /* another port by which it left since it last left by ifindex; 0: none */
 	__u32 alt_from;    /* seq_next when it first left by that port */
-	/* Of the connection. */
+	/* State of the connection. */
 	__u64 bytes;     /* payload bytes that left */
 	__u64 packets;   /* data segments that left */
 	__u64 rewritten; /* segments of this direction whose window was lowered */

@@ -64,18 +64,18 @@ int fq_egress(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	own = &flow->dir[s.dir & 1];
 	peer = &flow->dir[(s.dir & 1) ^ 1];
-	if (!belongs(&s, own, peer) ||
-	    ((fresh || own->flags & FQ_RIVAL) && is_disputed(&s, own, peer, fresh))) {
-		if (!dispute(skb, &s, own, peer)) {
-			/* The window of a SYN-ACK is never scaled: nothing is believed by lowering it. */
+	if (!is_of_connection(&s, own, peer) ||
+	    ((fresh || own->flags & FQ_RIVAL) && is_of_rival(&s, own, peer, fresh))) {
+		if (!match_rival(skb, &s, own, peer)) {
+			/* The window of a SYN-ACK is never scaled, so it can be lowered safely. */
 			if (s.syn && s.ack && !s.rst)
 				goto lower;
 			return TC_ACT_UNSPEC;
 		}
 		if (s.syn)
-			goto lower; /* the opening is recorded already */
+			goto lower; /* open_connection() was called for the rival */
 	}
-	learn(ifindex, &s, own, peer);
+	note_departure(ifindex, &s, own, peer);
 	if (s.rst) {
 		uncount(own, s.epoch);
 		uncount(peer, s.epoch);

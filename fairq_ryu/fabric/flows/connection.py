@@ -163,8 +163,8 @@ class Connection:
 
 
 def answers(segment: TcpSegment, isn: int, carried: int = 0) -> bool:
-    """Whether the segment acknowledges the SYN with the sequence number ``isn``, and no more than the data that
-    the SYN ``carried`` (bytes; Fast Open, RFC 7413).
+    """Whether the segment acknowledges the SYN with the sequence number ``isn``, and at most the data in that
+    SYN (``carried`` bytes; Fast Open, RFC 7413).
     """
     return (segment.ack_number - isn - 1) & 0xFFFFFFFF <= carried
 

@@ -16,7 +16,7 @@
 
 #include "../layout.h"
 #include "activity.h"
-#include "leaving.h"
+#include "egress_port.h"
 #include "parse.h"
 #include "sequence.h"
 #include "window_maps.h"
@@ -40,7 +40,7 @@ static __always_inline struct fq_flow *new_connection(const __u32 *ifindex, cons
 	return bpf_map_lookup_elem(&flows, &s->key);
 }
 
-/* Record what a SYN or SYN-ACK offers. `copy`: by another port, a mirror's. */
+/* Record the offers of a SYN or SYN-ACK. `copy`: it leaves by another port than the recorded one. */
 static __always_inline void remember_syn(struct __sk_buff *skb, struct segment *s, struct fq_dir *d,
 					 bool copy)
 {
@@ -52,7 +52,7 @@ static __always_inline void remember_syn(struct __sk_buff *skb, struct segment *
 	if (!(again && copy))
 		d->syn_ns = again ? 0 : s->now;
 	d->isn = s->seq;
-	/* After Fast Open the same SYN may come again without its data, which has been accepted. */
+	/* With Fast Open, the SYN may be retransmitted without its data, after the data was accepted. */
 	if (!again || (__s32)(next - d->seq_next) > 0)
 		d->seq_next = next;
 	d->mss = s->mss;
@@ -99,7 +99,7 @@ static __always_inline void note_segment(const struct segment *s, struct fq_dir 
 		own->tsecr = s->tsecr;
 		flags |= FQ_TS;
 	}
-	/* Where windows are lowered before they come here, the sender may still use an earlier one. */
+	/* If another switch lowers windows before this one, the sender may still use an earlier, larger window. */
 	edge = s->ack_seq + ((__u32)window << scale);
 	if (!(flags & (FQ_ACK | FQ_KNOWN)) || (__s32)(edge - own->edge) > 0)
 		own->edge = edge;
@@ -142,11 +142,11 @@ static __always_inline bool open_connection(struct __sk_buff *skb, struct segmen
 }
 
 /*
- * Follow the numbers of a direction, by a segment that fits. They move forward only, so that a reordered segment
+ * Follow the numbers of a direction, by an acceptable segment. They only increase, so that a reordered segment
  * undoes nothing.
  *
- * A FIN ends its direction if all before it was seen. If not (a segment was lost before the switch), it does so
- * when the receiver acknowledges it.
+ * A FIN ends its direction if all data before it was seen. Otherwise (a segment was lost before the switch) it
+ * ends the direction when the receiver acknowledges it.
  */
 __noinline int follow(const struct segment *s, struct fq_dir *own, struct fq_dir *peer)
 {
@@ -166,7 +166,7 @@ __noinline int follow(const struct segment *s, struct fq_dir *own, struct fq_dir
 		own->flags = (own->flags & ~FQ_FIN_DUE) | FQ_SEQ | (s->fin ? FQ_FIN_DUE : 0);
 		own->seq_next = end;
 	} else if (s->fin && !ahead && !(own->flags & (FQ_FIN | FQ_FIN_DUE))) {
-		/* An ACK behind it has come first: it was lost before the switch, or overtaken. */
+		/* A later ACK arrived first: the first FIN was lost before the switch, or segments were reordered. */
 		if (peer->flags & FQ_ACK && peer->ack == end) {
 			own->flags |= FQ_FIN;
 			uncount(own, s->epoch);
@@ -190,9 +190,9 @@ __noinline int follow(const struct segment *s, struct fq_dir *own, struct fq_dir
 		if (!(own->flags & FQ_ACK) && !moved)
 			own->rtt_ns = time_since(s, peer->syn_ns);
 		if (peer->alt_ifindex && (__s32)(s->ack_seq - peer->alt_from) > 0) {
-			/* The other port has not seen what has arrived: the flow has moved. */
+			/* Data that has not left by the recorded port has arrived: the flow has moved. */
 			peer->bytes += peer->seq_next - peer->alt_from;
-			move(peer, peer->alt_ifindex, s->epoch);
+			move_to_port(peer, peer->alt_ifindex, s->epoch);
 		}
 	}
 	note_segment(s, own, peer, s->window);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Segments that do not belong to the connection that is recorded for their addresses and ports. Most are late or
- * forged. They are true where
- *  - the ports are used again, and the end of the connection was not seen;
- *  - the connection has gone on elsewhere for a while;
- *  - a forged connection has displaced the true one.
+ * Segments that do not belong to the connection that is recorded for their addresses and ports. Most of them are
+ * late or forged. They are genuine if
+ *  - the ports are used again, and the end of the old connection was not seen;
+ *  - the connection has used another path for a while;
+ *  - a forged connection has replaced the real one.
  *
- * Such segments make up a rival, by the same rules as any connection, and change nothing else. It takes the place of
- * the recorded connection when both of its sides have acknowledged each other: for a handshake, with the ACK of
- * the opener. The connection that it displaces becomes the rival, complete as it is. So one who forges a whole
- * conversation is believed until the next segment of the true one.
+ * Such segments are recorded as a rival: a second connection with the same addresses and ports, which changes nothing
+ * else. It replaces the recorded connection when both of its sides have acknowledged each other; in a handshake, this
+ * is the ACK of the client. The replaced connection becomes the rival, with its complete state. So a completely forged
+ * connection is recorded only until the next segment of the real one.
  */
 #ifndef FAIRQ_RIVALS_H
 #define FAIRQ_RIVALS_H
@@ -25,12 +25,12 @@
 #include "sequence.h"
 #include "window_maps.h"
 
-/* A displaced connection stays for as long as TIME-WAIT does, ns. */
+/* A replaced connection is kept at least for the duration of TIME-WAIT, ns. */
 #define DISPLACED_NS (60ULL * 1000000000)
-/* A handshake that is not complete stays, whatever else does not fit, ns. */
+/* An incomplete handshake is kept at least for this time, unless another SYN arrives, ns. */
 #define HANDSHAKE_NS (1ULL * 1000000000)
 
-/* Have both sides acknowledged each other? */
+/* Whether both sides have acknowledged each other. */
 static __always_inline bool is_proven(const struct fq_dir *own, const struct fq_dir *peer)
 {
 	return (own->flags & peer->flags & (FQ_SEQ | FQ_ACK)) == (FQ_SEQ | FQ_ACK);
@@ -41,7 +41,7 @@ static __always_inline __u64 last_seen(const struct fq_dir *own, const struct fq
 	return own->last_ns > peer->last_ns ? own->last_ns : peer->last_ns;
 }
 
-/* May another rival take the place of this one? */
+/* Whether another rival may be recorded in place of this one. */
 static __always_inline bool is_replaceable(const struct segment *s, const struct fq_dir *own,
 					   const struct fq_dir *peer)
 {
@@ -69,7 +69,7 @@ static __always_inline void exchange(struct fq_dir *a, struct fq_dir *b)
 	a->alt_ifindex = 0;
 }
 
-/* What a handshake said, for the same connection with later numbers. */
+/* Take over the state that does not depend on the sequence numbers. */
 static __always_inline void inherit(struct fq_dir *d, const struct fq_dir *from, bool scaled)
 {
 	d->isn = from->isn;
@@ -85,8 +85,9 @@ static __always_inline void inherit(struct fq_dir *d, const struct fq_dir *from,
 }
 
 /*
- * Is the rival the recorded connection, of which segments have gone by elsewhere? Then at least one side (that of
- * the acknowledgements) is about where it was. By chance that is so once in 32,768 times.
+ * Whether the rival is the recorded connection, some segments of which have used another path. Then at least one side
+ * (the one that sends ACKs only) has about the same sequence number. For another connection the probability of that
+ * is 1 in 32,768.
  */
 static __always_inline bool is_resumed(const struct fq_dir *own, const struct fq_dir *peer,
 				       const struct fq_dir *rival, const struct fq_dir *rival_peer)
@@ -96,7 +97,7 @@ static __always_inline bool is_resumed(const struct fq_dir *own, const struct fq
 		rival_peer->seq_next - peer->seq_next < SLACK);
 }
 
-/* The rival takes the place of the recorded connection. */
+/* Replace the recorded connection by the rival. */
 static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 				    struct fq_dir *peer, struct fq_dir *rival,
 				    struct fq_dir *rival_peer, bool opened)
@@ -121,9 +122,9 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 	}
 	rival->last_ns = s->now;
 	if (resumed) {
-		/* It is not displaced, only older. */
-		forget(rival);
-		forget(rival_peer);
+		/* It is the same connection, with older numbers. */
+		clear_connection(rival);
+		clear_connection(rival_peer);
 	}
 	if (is_closed(own, peer)) {
 		uncount(own, s->epoch);
@@ -139,11 +140,11 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 }
 
 /*
- * A segment that does not belong to the connection of `own` and `peer`. Returns whether it does now. Not inlined, as
- * parse() is not.
+ * Record a segment that does not belong to the connection of `own` and `peer` as one of a rival. Returns whether the
+ * rival has replaced the connection. Not inlined, for the reason given at parse().
  */
-__noinline int dispute(struct __sk_buff *skb, struct segment *s, struct fq_dir *own,
-		       struct fq_dir *peer)
+__noinline int match_rival(struct __sk_buff *skb, struct segment *s, struct fq_dir *own,
+			   struct fq_dir *peer)
 {
 	struct fq_dir *rival, *rival_peer;
 	struct fq_flow *flow;
@@ -152,8 +153,8 @@ __noinline int dispute(struct __sk_buff *skb, struct segment *s, struct fq_dir *
 	if (!s || !own || !peer)
 		return 0;
 	flow = bpf_map_lookup_elem(&rivals, &s->key);
-	if (!flow || !belongs(s, &flow->dir[s->dir & 1], &flow->dir[(s->dir & 1) ^ 1])) {
-		/* Neither a reset nor an answer is the beginning of anything. */
+	if (!flow || !is_of_connection(s, &flow->dir[s->dir & 1], &flow->dir[(s->dir & 1) ^ 1])) {
+		/* A connection starts neither with a RST nor with a SYN-ACK. */
 		if (s->rst || (s->syn && s->ack))
 			return 0;
 		if (!s->ack && !s->syn)
@@ -185,7 +186,7 @@ __noinline int dispute(struct __sk_buff *skb, struct segment *s, struct fq_dir *
 	}
 	if (s->syn) {
 		opened = open_connection(skb, s, rival, rival_peer, false);
-		/* On a connection in use a SYN-ACK proves nothing. */
+		/* On a live connection both SYN and SYN-ACK may be forged. */
 		if (is_live(own, peer)) {
 			own->flags |= FQ_RIVAL;
 			peer->flags |= FQ_RIVAL;
@@ -204,13 +205,14 @@ __noinline int dispute(struct __sk_buff *skb, struct segment *s, struct fq_dir *
 }
 
 /*
- * Although a segment may belong to the recorded connection: is it that of a rival? FQ_RIVAL says that this may be:
- *  - The handshake of another connection has been answered. The initial numbers of a host go on with the time, so
- *    those of the next connection may lie within the window of the one before.
- *  - A connection of unknown scale, whose windows may be large, has displaced one of known scale.
- * Or the connection has just been entered (`fresh`), and a forged one was removed that had displaced it.
+ * Whether a segment belongs to a rival, although it is acceptable for the recorded connection. This is possible if
+ * FQ_RIVAL is set:
+ *  - A SYN of another connection has been answered. Initial sequence numbers increase with time, so those of the next
+ *    connection may be in the window of the previous one.
+ *  - A connection of unknown scale, with a large window, has replaced one of known scale.
+ * It is also possible if the entry is new (`fresh`): an entry that had replaced this connection was removed.
  */
-__noinline int is_disputed(const struct segment *s, struct fq_dir *own, struct fq_dir *peer,
+__noinline int is_of_rival(const struct segment *s, struct fq_dir *own, struct fq_dir *peer,
 			   bool fresh)
 {
 	struct fq_dir *rival, *rival_peer;
@@ -223,11 +225,11 @@ __noinline int is_disputed(const struct segment *s, struct fq_dir *own, struct f
 		rival = &flow->dir[s->dir & 1];
 		rival_peer = &flow->dir[(s->dir & 1) ^ 1];
 		if (fresh)
-			return is_proven(rival, rival_peer) && fits(s, rival, rival_peer);
+			return is_proven(rival, rival_peer) && is_acceptable(s, rival, rival_peer);
 		if (rival->flags & FQ_KNOWN &&
 		    s->now - last_seen(rival, rival_peer) <= DISPLACED_NS &&
 		    (!is_proven(rival, rival_peer) || !(own->flags & FQ_KNOWN)))
-			return fits(s, rival, rival_peer);
+			return is_acceptable(s, rival, rival_peer);
 	}
 	own->flags &= ~FQ_RIVAL;
 	peer->flags &= ~FQ_RIVAL;

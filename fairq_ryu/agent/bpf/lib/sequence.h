@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Which segments belong to a recorded connection, by their numbers.
+ * Which segments belong to a recorded connection, by their sequence and acknowledgement numbers.
  *
- * Whoever forges segments may know addresses and ports, but not sequence numbers. So what is not acceptable to
- * the receiver (RFC 9293 section 3.10.7.4, RFC 5961) changes nothing here either. A segment is checked in both
- * its numbers, so that one guessed at random passes once in (2^32 / window)^2 times; a reset must have one of two
- * exact numbers.
+ * An attacker may know addresses and ports of a connection, but not its sequence numbers. So a segment that is
+ * not acceptable to the receiver (RFC 9293 section 3.10.7.4, RFC 5961) does not change the state here either.
+ * Both numbers are checked; random numbers pass with a probability of about (window / 2^32)^2. A reset must have
+ * one of two exact sequence numbers.
  */
 #ifndef FAIRQ_SEQUENCE_H
 #define FAIRQ_SEQUENCE_H
@@ -17,28 +17,28 @@
 #include "../layout.h"
 #include "parse.h"
 
-#define MAX_WINDOW  (1U << 30) /* RFC 7323: numbers further apart are of no one window */
-#define MAX_UNKNOWN (1U << 24) /* no more is accepted if the scale is not known */
+#define MAX_WINDOW  (1U << 30) /* RFC 7323: the largest window */
+#define MAX_UNKNOWN (1U << 24) /* the largest window that is accepted if the scale is not known */
 /*
- * Room on either side of a window: for the first segments, which the window of a SYN allows, for probes of a
+ * Tolerance on both sides of a window: for the first segments, which the window of a SYN allows, for probes of a
  * closed window, and for late duplicates.
  */
 #define SLACK       (1U << 16)
 
-/* Is the connection in use: was anything seen of it but a SYN? */
+/* Whether more than a SYN was seen of the connection. */
 static __always_inline bool is_live(const struct fq_dir *own, const struct fq_dir *peer)
 {
 	return (own->flags | peer->flags) & (FQ_SEQ | FQ_KNOWN);
 }
 
-/* Has the connection ended? */
+/* Whether the connection has ended. */
 static __always_inline bool is_closed(const struct fq_dir *own, const struct fq_dir *peer)
 {
 	return (own->flags | peer->flags) & FQ_RST || own->flags & peer->flags & FQ_FIN;
 }
 
-/* By how much the numbers of the other side may differ from what `d` has acknowledged. */
-static __always_inline __u32 reach(const struct fq_dir *d)
+/* By how much sequence numbers of the other side may differ from the one that `d` has acknowledged. */
+static __always_inline __u32 tolerance(const struct fq_dir *d)
 {
 	__u32 window = d->edge - d->ack;
 
@@ -49,22 +49,22 @@ static __always_inline __u32 reach(const struct fq_dir *d)
 	return window + SLACK;
 }
 
-/* Does a SYN-ACK or RST acknowledge the SYN of `peer`, and no more than the SYN carried (RFC 7413)? */
-static __always_inline bool answers_syn(const struct segment *s, const struct fq_dir *peer)
+/* Whether a SYN-ACK or RST acknowledges the SYN of `peer`, and at most the data in that SYN (RFC 7413). */
+static __always_inline bool acknowledges_syn(const struct segment *s, const struct fq_dir *peer)
 {
 	return s->ack && s->ack_seq - (peer->isn + 1) <= peer->seq_next - (peer->isn + 1);
 }
 
-/* A segment that is neither SYN nor RST: are both its numbers acceptable? What is not known is not checked. */
-static __always_inline bool fits(const struct segment *s, const struct fq_dir *own,
-				 const struct fq_dir *peer)
+/* Whether both numbers of a segment without SYN and RST are acceptable, as far as the connection is known. */
+static __always_inline bool is_acceptable(const struct segment *s, const struct fq_dir *own,
+					  const struct fq_dir *peer)
 {
 	__u64 room, behind;
 
 	if (!s->ack)
 		return false;
 	if (peer->flags & (FQ_ACK | FQ_KNOWN)) {
-		room = reach(peer);
+		room = tolerance(peer);
 		behind = s->seq - (peer->ack - (__u32)room);
 		if (behind + s->payload > 2 * room)
 			return false;
@@ -75,11 +75,11 @@ static __always_inline bool fits(const struct segment *s, const struct fq_dir *o
 			return false;
 	}
 	if (peer->flags & (FQ_SEQ | FQ_SYN_SEEN)) {
-		/* What was never sent cannot be acknowledged. */
+		/* Data that was never sent cannot be acknowledged. */
 		__u32 oldest = peer->seq_next - (peer->flags & FQ_SEQ ? MAX_WINDOW : SLACK);
 
 		if (own->flags & (FQ_ACK | FQ_KNOWN))
-			oldest = own->ack - reach(own);
+			oldest = own->ack - tolerance(own);
 		return s->ack_seq - oldest <= peer->seq_next - oldest;
 	}
 	if (own->flags & FQ_ACK)
@@ -88,13 +88,14 @@ static __always_inline bool fits(const struct segment *s, const struct fq_dir *o
 }
 
 /*
- * A reset: at the number that its sender would use next (RFC 9293 section 3.10.7.4), at the one that the other side
- * has acknowledged (an answer to its segment, or to a challenge of RFC 5961), or in answer to a SYN.
+ * Whether a RST is acceptable: its sequence number is the next one of its sender (RFC 9293 section 3.10.7.4), or
+ * the one that the other side has acknowledged (it answers a segment, or a challenge ACK of RFC 5961), or it answers
+ * a SYN.
  */
 static __always_inline bool is_reset(const struct segment *s, const struct fq_dir *own,
 				     const struct fq_dir *peer)
 {
-	if (peer->flags & FQ_SYN_SEEN && answers_syn(s, peer))
+	if (peer->flags & FQ_SYN_SEEN && acknowledges_syn(s, peer))
 		return true;
 	if (own->flags & (FQ_SEQ | FQ_SYN_SEEN) && s->seq == own->seq_next)
 		return true;
@@ -104,17 +105,19 @@ static __always_inline bool is_reset(const struct segment *s, const struct fq_di
 typedef __u64 __attribute__((may_alias)) word;
 #define CONNECTION_WORDS ((sizeof(struct fq_dir) - offsetof(struct fq_dir, bytes)) / sizeof(word))
 
-/* Forget what is known of a direction, but not where it leaves. */
-static __always_inline void forget(struct fq_dir *d)
+/* Clear the state of the connection in a direction; its port stays. */
+static __always_inline void clear_connection(struct fq_dir *d)
 {
 	__builtin_memset(&d->bytes, 0, CONNECTION_WORDS * sizeof(word));
 }
 
 /*
- * A SYN, SYN-ACK or RST: is it of this connection? A SYN is, if it is the connection's own, or if there is no
- * connection yet or any more: then it starts one. Not inlined, as parse() is not.
+ * Whether a SYN, SYN-ACK or RST belongs to this connection. A SYN does if it is a retransmission of the connection's
+ * own, or if there is no connection: then it starts one, and the state of an ended connection is cleared. Not
+ * inlined, for the reason given at parse().
  */
-__noinline int is_own_handshake(const struct segment *s, struct fq_dir *own, struct fq_dir *peer)
+__noinline int is_handshake_or_reset(const struct segment *s, struct fq_dir *own,
+				     struct fq_dir *peer)
 {
 	if (!s || !own || !peer)
 		return 0;
@@ -124,8 +127,8 @@ __noinline int is_own_handshake(const struct segment *s, struct fq_dir *own, str
 		bool same = own->flags & (FQ_SYN_SEEN | FQ_KNOWN) && own->isn == s->seq;
 
 		if (is_closed(own, peer) && !(same && own->flags & FQ_KNOWN)) {
-			forget(own);
-			forget(peer);
+			clear_connection(own);
+			clear_connection(peer);
 			return 1;
 		}
 		return same || !(is_live(own, peer) || own->flags & FQ_SYN_SEEN);
@@ -134,14 +137,14 @@ __noinline int is_own_handshake(const struct segment *s, struct fq_dir *own, str
 		return !is_live(own, peer);
 	if (own->flags & FQ_KNOWN && own->isn == s->seq)
 		return 1;
-	/* With SYN cookies a second SYN-ACK may have another number. The opener has taken neither yet. */
-	return !(peer->flags & FQ_KNOWN && peer->flags & FQ_ACK) && answers_syn(s, peer);
+	/* With SYN cookies, a second SYN-ACK may have another number. The client has not acknowledged the first. */
+	return !(peer->flags & FQ_KNOWN && peer->flags & FQ_ACK) && acknowledges_syn(s, peer);
 }
 
-static __always_inline bool belongs(const struct segment *s, struct fq_dir *own,
-				    struct fq_dir *peer)
+static __always_inline bool is_of_connection(const struct segment *s, struct fq_dir *own,
+					     struct fq_dir *peer)
 {
-	return s->syn || s->rst ? is_own_handshake(s, own, peer) : fits(s, own, peer);
+	return s->syn || s->rst ? is_handshake_or_reset(s, own, peer) : is_acceptable(s, own, peer);
 }
 
 #endif

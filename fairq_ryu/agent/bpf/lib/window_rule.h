@@ -20,9 +20,8 @@
 #define DEFAULT_MSS_V6 1220
 
 /*
- * The largest segment that is certain to be sent: by the smaller MSS of the two ends, because no end sends more
- * than it can receive itself. Without an option the receiver of data accepts the default; of its sender nothing
- * is known then.
+ * The segment size of the flow: the smaller MSS of the two ends, because an end does not send larger segments than
+ * it can receive. Without an MSS option the receiver accepts the default size; the sender's own size is not known.
  */
 static __always_inline __u32 common_mss(const struct segment *s, const struct fq_dir *receiver,
 					const struct fq_dir *sender)
@@ -92,7 +91,7 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 	bool own_rule = false;
 
 	if (cfg->flow_rules) {
-		/* The key of the flow is not needed any more, and the stack is small. */
+		/* The flow's key is no longer needed, and a second key would exceed the stack limit. */
 		s->key.dir = s->dir;
 		rule = bpf_map_lookup_elem(&flow_rules, &s->key);
 		own_rule = rule && rule->expires_ns > s->now;
