@@ -185,8 +185,8 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         "flow_idle_timeout",
         300.0,
         "s",
-        "A flow without packets is removed after this time. An established connection is kept, with its "
-        "window scale, while less than three quarters of the flow map are used.",
+        "A flow without packets is removed after this time. The window scale of an established connection is "
+        "kept in a second map, and used again from its next packet on.",
         1,
         86400,
     ),

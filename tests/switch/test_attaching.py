@@ -174,6 +174,19 @@ def test_flows_of_a_killed_agent_are_taken_over(ports: dict[int, BridgePort]) ->
         assert not has_clsact(port.name)
 
 
+def test_silent_flows_of_a_killed_agent_are_taken_over(ports: dict[int, BridgePort]) -> None:
+    def work(switch: Switch) -> None:
+        handshake(switch).data(0)
+        time.sleep(0.01)
+        assert switch.datapath.sweep(10**6, 10**6)[0] == 0
+
+    killed(ports, work)
+    with agent(ports) as (switch, inherited):
+        assert inherited == 0
+        switch.rule(2, RULE)
+        assert Connection(switch, sport=4321).granted() == RULE >> 6
+
+
 def test_two_killed_agents_in_a_row(ports: dict[int, BridgePort]) -> None:
     killed(ports, handshake)
     killed(ports, lambda switch: Connection(switch, sport=5555, server_scale=2).open())

@@ -56,10 +56,8 @@ int fq_egress(struct __sk_buff *skb)
 	s.epoch = s.now / cfg->bucket_ns;
 
 	flow = bpf_map_lookup_elem(&flows, &s.key);
-	if (!flow) {
-		flow = new_connection(&ifindex, &s);
-		fresh = !s.syn;
-	}
+	if (!flow)
+		flow = new_connection(&ifindex, &s, &fresh);
 	if (!flow)
 		return TC_ACT_UNSPEC;
 	own = &flow->dir[s.dir & 1];

@@ -24,6 +24,8 @@ HALF_OPEN_NS = 10_000_000_000
 _READ_AGAIN_NS = 15_000_000
 # ... which is also at least this multiple of the time that one read takes.
 _READ_PART = 8
+# Silent connections that one sweep moves, because it blocks the channel for some microseconds each.
+_MOVES = 2000
 # Records in a part of a reply: as many as fit in one message.
 _PART = 60000 // records.RECORD_SIZE - 1
 # The record of fairq_ryu.channel.flow_records, as numpy packs it; a test compares the two.
@@ -54,12 +56,11 @@ _COMPLETE = _C["FQ_SEQ"] | _C["FQ_ACK"]
 class FlowMap:
     """The connections that the window program has recorded."""
 
-    def __init__(self, flows: Map, room: int) -> None:
-        """``room``: established connections are kept, however silent, as long as there are no more flows."""
+    def __init__(self, flows: Map, silent: Map) -> None:
+        """``silent``: the map for established connections without packets."""
         self.map = flows
-        self._room = room
+        self._silent = silent
         self._keys = b""
-        self._idle_ns = 0  # flows silent for longer are not looked up one by one; 0: all are
         self._created: int | None = None  # flows ever entered in the map when the keys were read
         self._read_again_ns = 0
 
@@ -70,33 +71,25 @@ class FlowMap:
     def known_rows(self, created: int, now_ns: int) -> tuple[Rows, Rows]:
         """As :meth:`rows`, for a hundred requests a second. Reading the whole map takes milliseconds, however
         few flows are in it, so the keys are read again only after flows were entered (``created``: the number
-        ever entered), and not more often than a limit. ``now_ns`` is by CLOCK_MONOTONIC. A connection that
-        :meth:`sweep` kept although it was silent is included after the sweep that follows its next segment.
+        ever entered), and not more often than a limit. ``now_ns`` is by CLOCK_MONOTONIC.
         """
         if created != self._created and now_ns >= self._read_again_ns:
-            keys, flows = self.rows()
+            self._keys, flows = self.map.batches()
             self._created = created
-            self._remember(keys, flows, now_ns)
             took = time.monotonic_ns() - now_ns
             self._read_again_ns = now_ns + max(_READ_AGAIN_NS, _READ_PART * took)
-            return keys, flows
+            return _arrays(self._keys, flows)
         return _arrays(*self.map.lookup_all(self._keys))
 
-    def _remember(self, keys: Rows, flows: Rows, now_ns: int) -> None:
-        """Keys to look up one by one from now on."""
-        recent = _quiet(flows, now_ns) <= self._idle_ns if self._idle_ns and len(keys) else slice(None)
-        self._keys = keys[recent].tobytes()
-
     def sweep(self, now_ns: int, idle_ns: int, closed_ns: int) -> tuple[int, int]:
-        """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``, and unanswered
-        SYNs. An established connection is kept, with its window scale, which is not announced again; unless
-        the map fills: then those that were silent longest go.
+        """Remove flows silent for ``idle_ns``, or closed and silent for ``closed_ns``, and unanswered SYNs.
+
+        An established connection is moved to the map of silent connections, because its window scale is not
+        announced again. That map evicts the connection that was silent longest when it is full.
 
         Returns the numbers of flows removed and left.
         """
         keys, flows = self.rows()
-        self._idle_ns = idle_ns
-        self._remember(keys, flows, now_ns)
         if not len(keys):
             return 0, 0
         quiet = _quiet(flows, now_ns)
@@ -105,11 +98,11 @@ class FlowMap:
         patience = np.where(closed, closed_ns, idle_ns)
         patience = np.where(_half_open(flows), np.minimum(patience, HALF_OPEN_NS), patience)
         dead = quiet > patience
-        kept = np.flatnonzero(dead & ~closed & _open_by_handshake(flows))
-        dead[kept] = False
-        excess = len(keys) - int(np.count_nonzero(dead)) - self._room
-        if excess > 0:
-            dead[kept[np.argsort(quiet[kept])[::-1][:excess]]] = True
+        kept = np.flatnonzero(dead & ~closed & _established(flows))
+        dead[kept[_MOVES:]] = False  # they are moved by the next sweeps
+        for row in kept[:_MOVES]:
+            key = layout.fq_flow_key.from_buffer_copy(keys[row].tobytes())
+            self._silent.set(key, layout.fq_flow.from_buffer_copy(flows[row].tobytes()))
         gone = sum(self.map.delete(layout.fq_flow_key.from_buffer_copy(key.tobytes())) for key in keys[dead])
         return gone, len(keys) - gone
 
@@ -183,8 +176,8 @@ def _half_open(flows: Rows) -> NDArray[np.bool_]:
     return silent
 
 
-def _open_by_handshake(flows: Rows) -> NDArray[np.bool_]:
-    """The handshake was seen, with its last segment."""
+def _established(flows: Rows) -> NDArray[np.bool_]:
+    """Whether the handshake was seen, with its last segment."""
     wanted = _C["FQ_KNOWN"] | _C["FQ_ACK"]
     found: NDArray[np.bool_] = (flows["dir"]["flags"] & wanted == wanted).all(axis=1)
     return found

@@ -28,6 +28,11 @@ class ProgramLimits:
     active_timeout: float = 0.2
 
     @property
+    def silent(self) -> int:
+        """Established connections without packets whose state is kept."""
+        return max(64, self.flows // 2)
+
+    @property
     def rivals(self) -> int:
         """Addresses and ports for which two connections may be recorded at a time."""
         return max(64, self.flows // 16)

@@ -45,61 +45,64 @@ class WindowProgram(FilterProgram):
     def load(self) -> None:
         """Load the program. Raises :class:`BpfError`."""
         limits = self._limits
-        inherited = self._inherited_map()
+        inherited = self._inherited_maps()
         try:
             self._object = loaded = BpfObject(
                 self._lib,
                 layout.BPF_DIR / "window.bpf.o",
                 {
                     "flows": limits.flows,
+                    "silent": limits.silent,
                     "rivals": limits.rivals,
                     "ports": limits.ports,
                     "port_rules": limits.ports,
                     "flow_rules": limits.rules + limits.ports,
                     "counters": limits.rules + limits.ports,
                 },
-                {"flows": inherited} if inherited is not None else None,
+                inherited,
             )
         finally:
-            if inherited is not None:
-                os.close(inherited)
+            for fd in inherited.values():
+                os.close(fd)
         self._config = loaded.map("config", c_uint32, layout.fq_config)
         self.flows = loaded.map("flows", layout.fq_flow_key, layout.fq_flow)
         self.rivals = loaded.map("rivals", layout.fq_flow_key, layout.fq_flow)
-        self._flow_map = FlowMap(self.flows, limits.flows * 3 // 4)
+        self.silent = loaded.map("silent", layout.fq_flow_key, layout.fq_flow)
+        self._flow_map = FlowMap(self.flows, self.silent)
         self._port_states = loaded.map("ports", c_uint32, layout.fq_port)
         self._port_rules = loaded.map("port_rules", c_uint32, layout.fq_rule)
         self._flow_rules = loaded.map("flow_rules", layout.fq_flow_key, layout.fq_rule)
         self._counters = loaded.map("counters", c_uint32, layout.fq_counter)
         self._write_config()
         self._program = loaded.program_fd("fq_egress")
-        self.inherited = self._created = len(list(self.flows.keys())) if inherited is not None else 0
+        self.inherited = self._created = len(list(self.flows.keys())) if inherited else 0
 
-    def _inherited_map(self) -> int | None:
-        """The flow map of a dead agent, whose tc filters still run its programs: the window scales in it are
-        kept. None if there is none, or if its layout differs.
+    def _inherited_maps(self) -> dict[str, int]:
+        """The flow maps of a dead agent, whose tc filters still run its programs: the window scales in them
+        are kept. File descriptors by the name of the map; empty if there are none with this layout.
         """
+        wanted = {"flows": self._limits.flows, "silent": self._limits.silent}
         for ifindex in self._first_ports:
             program = self._filter.filter.attached_program(ifindex)
             maps = program_maps(self._lib, program) if program else {}
-            chosen: int | None = None
-            if "flows" in maps and "config" in maps:
-                fd, info = maps["flows"]
+            chosen: dict[str, int] = {}
+            if maps.keys() >= {"config", *wanted}:
                 config = Map(self._lib, maps["config"][0], "config", c_uint32, layout.fq_config).get(_ZERO)
-                fits = (
-                    info.key_size == ctypes.sizeof(layout.fq_flow_key)
-                    and info.value_size == ctypes.sizeof(layout.fq_flow)
-                    and info.max_entries == self._limits.flows
-                    and config is not None
-                    and config.layout == layout.CONSTANTS["FQ_LAYOUT_VERSION"]
-                )
-                chosen = fd if fits else None
+                fits = config is not None and config.layout == layout.CONSTANTS["FQ_LAYOUT_VERSION"]
+                for name, entries in wanted.items():
+                    info = maps[name][1]
+                    fits = fits and (info.key_size, info.value_size, info.max_entries) == (
+                        ctypes.sizeof(layout.fq_flow_key),
+                        ctypes.sizeof(layout.fq_flow),
+                        entries,
+                    )
+                chosen = {name: maps[name][0] for name in wanted} if fits else {}
             for fd, _ in maps.values():
-                if fd != chosen:
+                if fd not in chosen.values():
                     os.close(fd)
-            if chosen is not None:
+            if chosen:
                 return chosen
-        return None
+        return {}
 
     def _write_config(self) -> None:
         self._config.set(

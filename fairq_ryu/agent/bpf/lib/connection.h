@@ -24,19 +24,25 @@
 /* Too large for the stack. */
 static const struct fq_flow new_flow;
 
-/* Enter the connection of a segment in the map; NULL if it is not to be recorded. */
-static __always_inline struct fq_flow *new_connection(const __u32 *ifindex, const struct segment *s)
+/*
+ * Enter the connection of a segment in the flow map, with its former state if it was silent; NULL if it is not to be
+ * recorded.
+ */
+static __always_inline struct fq_flow *new_connection(const __u32 *ifindex, const struct segment *s,
+						      bool *fresh)
 {
+	const struct fq_flow *state = bpf_map_lookup_elem(&silent, &s->key);
 	struct fq_port *port;
 
+	*fresh = !state && !s->syn;
 	/* A bare ACK or the end of an unknown flow is not worth an entry. */
-	if (!s->syn && !(s->payload && s->ack))
-		return NULL;
-	if (s->rst)
+	if (!state && (s->rst || !(s->syn || (s->payload && s->ack))))
 		return NULL;
 	port = bpf_map_lookup_elem(&ports, ifindex);
-	if (!bpf_map_update_elem(&flows, &s->key, &new_flow, BPF_NOEXIST) && port)
+	if (!bpf_map_update_elem(&flows, &s->key, state ? state : &new_flow, BPF_NOEXIST) && port)
 		ADD(port->created, 1);
+	if (state)
+		bpf_map_delete_elem(&silent, &s->key);
 	return bpf_map_lookup_elem(&flows, &s->key);
 }
 

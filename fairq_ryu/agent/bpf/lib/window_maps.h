@@ -23,6 +23,17 @@ struct {
 	__type(value, struct fq_flow);
 } flows SEC(".maps");
 
+/*
+ * Established connections without segments for the idle timeout; the agent moves them here. Not in flows, which the
+ * agent reads as a whole several times a second.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct fq_flow_key);
+	__type(value, struct fq_flow);
+} silent SEC(".maps");
+
 /* Connections that claim the addresses and ports of one in flows (rivals.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
