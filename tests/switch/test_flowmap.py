@@ -105,11 +105,11 @@ def test_many_silent_flows(switch: Switch) -> None:
     state = layout.fq_flow()
     for direction in state.dir:
         direction.flags = flags
-    for n in range(3000):
+    for n in range(1200):
         flows.set(layout.fq_flow_key(lo_port=n, hi_port=1, family=4), state)
     left = [switch.datapath.sweep(1, 1)[0] for _ in range(3)]
-    assert left == [1000, 0, 0]
-    assert len(list(switch.datapath.window.silent.keys())) == 3000
+    assert left == [700, 200, 0]
+    assert len(list(switch.datapath.window.silent.keys())) == 1200
 
 
 def test_closed_flows_are_removed_sooner(switch: Switch) -> None:

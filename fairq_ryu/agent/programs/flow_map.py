@@ -24,8 +24,8 @@ HALF_OPEN_NS = 10_000_000_000
 _READ_AGAIN_NS = 15_000_000
 # ... which is also at least this multiple of the time that one read takes.
 _READ_PART = 8
-# Silent connections that one sweep moves, because it blocks the channel for some microseconds each.
-_MOVES = 2000
+# Silent connections that one sweep moves: each takes about 20 microseconds, in which the channel waits.
+_MOVES = 500
 # Records in a part of a reply: as many as fit in one message.
 _PART = 60000 // records.RECORD_SIZE - 1
 # The record of fairq_ryu.channel.flow_records, as numpy packs it; a test compares the two.
