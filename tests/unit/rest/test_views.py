@@ -1,33 +1,14 @@
 """Hosts as the REST interface and the live page show them, beside the switches that they are behind."""
 
 import logging
-from queue import Queue
 
-from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.flow_tracking import FlowTracker
-from fairq_ryu.control.port_traffic import PortTrafficTable
-from fairq_ryu.control.state import ControllerState
 from fairq_ryu.model import PortKey
 from fairq_ryu.packet.parse import Frame
-from fairq_ryu.rest.streams import Streams
 from fairq_ryu.rest.views import FabricView
 from tests.support.flownet import BACK, KEY, segment
+from tests.support.full_controller import of
 from tests.support.site import CLIENT_MAC, SERVER_MAC, Site
-
-
-def state_of(site: Site) -> ControllerState:
-    streams = Streams()
-    return ControllerState(
-        fabric=site.fabric,
-        flows=site.flows,
-        windows=site.windows,
-        traffic=PortTrafficTable(),
-        counts=Counts(),
-        history=streams.history,
-        event_queue=Queue(),
-        open_streams=lambda: len(streams),
-    )
-
 
 SYN, SYN_ACK = segment(KEY, "S"), segment(BACK, "SA")
 
@@ -36,7 +17,7 @@ def test_hosts_are_listed_beside_switches():
     site = Site()
     site.fabric.hosts.seen(SERVER_MAC, PortKey(1, 2), "10.0.0.2")
     site.fabric.hosts.seen(CLIENT_MAC, PortKey(1, 1), "10.0.0.1")
-    assert FabricView(state_of(site)).hosts() == [
+    assert FabricView(of(site).state).hosts() == [
         {"mac": CLIENT_MAC, "at": [f"{1:016x}", 1], "addresses": ["10.0.0.1"]},
         {"mac": SERVER_MAC, "at": [f"{1:016x}", 2], "addresses": ["10.0.0.2"]},
     ]
@@ -46,7 +27,7 @@ def test_the_first_address_of_a_host_is_of_ipv4():
     site = Site()
     for address in ("fe80::1", "2001:db8::1", "203.0.113.9", "10.0.0.1"):
         site.fabric.hosts.seen(SERVER_MAC, PortKey(1, 2), address)
-    (row,) = FabricView(state_of(site)).hosts()
+    (row,) = FabricView(of(site).state).hosts()
     assert row["addresses"] == ["10.0.0.1", "203.0.113.9", "2001:db8::1", "fe80::1"]
 
 
@@ -59,7 +40,7 @@ def test_both_ends_of_a_connection_are_learnt_from_copies_of_their_syns():
     for mac, port, made in ((CLIENT_MAC, 1, SYN), (SERVER_MAC, 2, SYN_ACK)):
         frame = Frame(mac, "ff:ff:ff:ff:ff:ff", (), tcp=made)
         tracker.copied(frame, made, PortKey(1, port), 1.0)
-    assert [row["addresses"] for row in FabricView(state_of(site)).hosts()] == [
+    assert [row["addresses"] for row in FabricView(of(site).state).hosts()] == [
         ["10.0.0.1", "fe80::a"],
         ["10.0.0.2", "fe80::b"],
     ]
