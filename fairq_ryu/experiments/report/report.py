@@ -17,6 +17,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.report import page as report_page
 from fairq_ryu.experiments.report import result
 from fairq_ryu.experiments.workloads import registry
+from fairq_ryu.experiments.workloads.common import rounds
 from fairq_ryu.experiments.workloads.common.pictures import STYLE
 
 Policy = Mapping[str, Any]
@@ -75,11 +76,12 @@ def _disturbed(policies: Sequence[Policy], counted: bool) -> str:
     """
     listed = []
     for policy in policies:
-        rounds = policy.get("rounds")  # none without mice, and in older results
-        if rounds and rounds["disturbed"]:
-            kept = rounds["counted_disturbed"] if counted else 0
-            but = f" ({kept} counted, as too few others)" if kept else ""
-            listed.append(f"{policy['policy']} {rounds['disturbed']} of {rounds['made']}{but}")
+        made = policy.get("rounds")  # none without mice, and in older results
+        if made and made["disturbed"]:
+            kept = made["counted_disturbed"] if counted else 0
+            but = f" ({rounds.number(kept)} counted, as too few others)" if kept else ""
+            shown = f"{rounds.number(made['disturbed'])} of {rounds.number(made['made'])}"
+            listed.append(f"{policy['policy']} {shown}{but}")
     where = "left out" if counted else "included"
     return f"; rounds that the host disturbed are {where}: {', '.join(listed)}" if listed else ""
 

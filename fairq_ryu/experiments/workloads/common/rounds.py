@@ -23,6 +23,11 @@ CPU: on a machine whose host takes a little all the time, hardly any volley lose
 """
 
 
+def number(rounds: float) -> str:
+    """A number of rounds as text: whole, or a mean of several repetitions with one decimal place."""
+    return f"{rounds:,.0f}" if rounds == int(rounds) else f"{rounds:,.1f}"
+
+
 def disturbed(stolen: Sequence[float]) -> list[int]:
     """The numbers of the rounds that the host disturbed."""
     return [number for number, percent in enumerate(stolen) if percent > DISTURBED_PERCENT]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairq_ryu.experiments.workloads.common import rounds
 from fairq_ryu.experiments.workloads.common import rows as common
 from fairq_ryu.experiments.workloads.common.rows import (
     Figures,
@@ -61,8 +62,9 @@ _RATIOS = (
 
 def _remarks(policy: Figures) -> Iterator[str]:
     if kept := figure(policy, ("rounds", "counted_disturbed")):
+        counted = rounds.number(policy["rounds"]["wanted"])
         yield (
-            f"{policy['policy']}: the host took CPU away in {kept:,g} of the {policy['rounds']['wanted']}"
+            f"{policy['policy']}: the host took CPU away in {rounds.number(kept)} of the {counted}"
             " rounds counted; its mice are not those of an undisturbed machine"
         )
 

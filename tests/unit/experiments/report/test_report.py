@@ -129,6 +129,22 @@ def test_disturbed_rounds_are_shown(directory, undrawn):
     assert "droptail: the host" not in out.getvalue()
 
 
+def test_means_of_disturbed_rounds_are_readable(directory, undrawn):
+    """Of several repetitions, such a number is a mean."""
+
+    def change(whole):
+        for policy in whole["policies"]:
+            policy["rounds"] = {"wanted": 3.0, "made": 4.0, "disturbed": 5 / 3, "counted_disturbed": 2 / 3}
+
+    rewrite(directory, change)
+    report.main(directory)
+    page = (directory / "report.html").read_text()
+    assert "droptail 1.7 of 4 (0.7 counted, as too few others), fairq 1.7 of 4 (0.7 counted" in page
+    out = io.StringIO()
+    table.show(result.load(directory), Console(file=out, width=200))
+    assert "fairq: the host took CPU away in 0.7 of the 3 rounds counted" in out.getvalue()
+
+
 @pytest.mark.parametrize("rounds", [{"wanted": 2, "made": 2, "disturbed": 0, "counted_disturbed": 0}, None])
 def test_undisturbed_and_older_results_have_no_such_remark(directory, undrawn, rounds):
     def change(whole):
