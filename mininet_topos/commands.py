@@ -56,9 +56,10 @@ def child_setup(death_signal: int = signal.SIGTERM, ignore: bool = False) -> Ite
     """A ``preexec_fn`` for one child that is started inside this block.
 
     The kernel sends the child ``death_signal`` when its parent dies, even by SIGKILL. SIGINT, SIGTERM and
-    SIGHUP are blocked meanwhile, because they would run the parent's handlers in the child, between fork and
-    exec. A signal that arrives meanwhile is for the parent, which ends its children; the child discards it.
-    After exec the child has the default actions, or with ``ignore`` it ignores these signals.
+    SIGHUP are blocked meanwhile in the calling thread, because they would run the parent's handlers in the
+    child, between fork and exec. A signal that arrives meanwhile is for the parent, which ends its children;
+    the child discards it. After exec the child has the default actions, or with ``ignore`` it ignores these
+    signals.
     """
     # The library is opened here, before the fork, since little is safe between fork and exec.
     libc = ctypes.CDLL(None, use_errno=True)
