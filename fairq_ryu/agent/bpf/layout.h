@@ -11,7 +11,7 @@
 #define FAIRQ_LAYOUT_H
 
 /* Raised when the maps that outlive an agent (flows and their settings) change. */
-#define FQ_LAYOUT_VERSION 3
+#define FQ_LAYOUT_VERSION 4
 
 /* Activity is counted in this many time buckets; together they span the activity timeout. */
 #define FQ_BUCKETS   8
@@ -93,12 +93,12 @@ struct fq_dir {
 	__u32 tsval;     /* timestamps of the last segment that acknowledged no less than ack */
 	__u32 tsecr;
 	__u32 rtt_ns; /* from the other's SYN at the switch to its answer there; 0: not known */
+	__u32 flags;
 	__u16 mss;    /* announced by the sender of this direction, bytes; 0: no option */
 	__u16 window; /* as the sender of this direction advertised it last, in steps of its scale */
-	__u16 flags;
-	__u8 wscale;    /* announced by the sender of this direction, 0 to 14 */
+	__u8 wscale;  /* announced by the sender of this direction, 0 to 14 */
 	__u8 alt_epoch; /* low byte of the time bucket in which it first left by alt_ifindex */
-	__u8 pad[4];
+	__u8 pad[2];
 };
 
 struct fq_flow {

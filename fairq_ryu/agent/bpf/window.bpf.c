@@ -77,8 +77,8 @@ int fq_egress(struct __sk_buff *skb)
 	if (s.rst) {
 		uncount(own, s.epoch);
 		uncount(peer, s.epoch);
-		own->flags |= FQ_RST;
-		peer->flags |= FQ_RST;
+		set_flags(own, FQ_RST);
+		set_flags(peer, FQ_RST);
 		return TC_ACT_UNSPEC;
 	}
 	copy = own->ifindex != ifindex;

@@ -88,12 +88,11 @@ static __always_inline __u32 time_since(const struct segment *s, __u64 then)
 	return spent < 0xFFFFFFFF ? spent : 0xFFFFFFFF;
 }
 
-/* Record acknowledgement, window and timestamps of the last segment of this direction. */
+/* Record window and timestamps of the last segment of this direction. */
 static __always_inline void note_segment(const struct segment *s, struct fq_dir *own,
 					 const struct fq_dir *peer, __u16 window)
 {
-	__u16 flags = own->flags & ~FQ_TS;
-	__u32 scale = MAX_WSCALE, edge;
+	__u32 old = own->flags, flags = old & ~FQ_TS, scale = MAX_WSCALE, edge;
 
 	/* If the handshake was not seen, segments with room for timestamps may carry them. */
 	if (!(flags & FQ_KNOWN))
@@ -109,9 +108,10 @@ static __always_inline void note_segment(const struct segment *s, struct fq_dir 
 	edge = s->ack_seq + ((__u32)window << scale);
 	if (!(flags & (FQ_ACK | FQ_KNOWN)) || (__s32)(edge - own->edge) > 0)
 		own->edge = edge;
-	own->ack = s->ack_seq;
 	own->window = window;
-	own->flags = flags | FQ_ACK;
+	flags |= FQ_ACK;
+	set_flags(own, flags & ~old);
+	clear_flags(own, old & ~flags);
 }
 
 /*
@@ -156,50 +156,63 @@ static __always_inline bool open_connection(struct __sk_buff *skb, struct segmen
  */
 __noinline int follow(const struct segment *s, struct fq_dir *own, struct fq_dir *peer)
 {
-	__s32 ahead, moved;
-	__u32 end;
+	__s32 ahead, moved = 0;
+	__u32 end, flags;
 
 	if (!s || !own || !peer)
 		return 0;
 	end = s->seq + s->payload + s->fin;
-	ahead = end - own->seq_next;
-	moved = s->ack_seq - own->ack;
-	if (!(own->flags & FQ_SEQ) || ahead > 0) {
-		if (s->fin && own->flags & FQ_SEQ && (__s32)(s->seq - own->seq_next) <= 0) {
-			own->flags |= FQ_FIN;
+	flags = own->flags;
+	if (flags & FQ_SEQ) {
+		ahead = advance(&own->seq_next, end);
+	} else {
+		ahead = 1;
+		own->seq_next = end;
+		set_flags(own, FQ_SEQ);
+	}
+	if (ahead > 0) {
+		if (s->fin && flags & FQ_SEQ && (__s32)(s->seq - (end - ahead)) <= 0) {
+			set_flags(own, FQ_FIN);
 			uncount(own, s->epoch);
 		}
-		own->flags = (own->flags & ~FQ_FIN_DUE) | FQ_SEQ | (s->fin ? FQ_FIN_DUE : 0);
-		own->seq_next = end;
-	} else if (s->fin && !ahead && !(own->flags & (FQ_FIN | FQ_FIN_DUE))) {
+		if (s->fin)
+			set_flags(own, FQ_FIN_DUE);
+		else if (flags & FQ_FIN_DUE)
+			clear_flags(own, FQ_FIN_DUE);
+	} else if (s->fin && !ahead && !(flags & (FQ_FIN | FQ_FIN_DUE))) {
 		/* A later ACK arrived first: the first FIN was lost before the switch, or segments were reordered. */
 		if (peer->flags & FQ_ACK && peer->ack == end) {
-			own->flags |= FQ_FIN;
+			set_flags(own, FQ_FIN);
 			uncount(own, s->epoch);
 			if (peer->acked)
-				peer->acked--;
+				ADD(peer->acked, -1);
 		} else {
-			own->flags |= FQ_FIN_DUE;
+			set_flags(own, FQ_FIN_DUE);
 		}
 	}
-	if (own->flags & (FQ_ACK | FQ_KNOWN)) {
+	if (flags & (FQ_ACK | FQ_KNOWN)) {
+		moved = advance(&own->ack, s->ack_seq);
 		if (moved < 0)
 			return 0;
-		own->acked += moved;
+		if (moved)
+			ADD(own->acked, moved);
 		if (peer->flags & FQ_FIN_DUE && s->ack_seq == peer->seq_next) {
-			peer->flags = (peer->flags & ~FQ_FIN_DUE) | FQ_FIN;
+			clear_flags(peer, FQ_FIN_DUE);
+			set_flags(peer, FQ_FIN);
 			uncount(peer, s->epoch);
 			if (moved)
-				own->acked--; /* the FIN is no payload */
+				ADD(own->acked, -1); /* the FIN is no payload */
 		}
 		/* The last segment of the handshake. The sender of the SYN-ACK has acknowledged before. */
-		if (!(own->flags & FQ_ACK) && !moved)
+		if (!(flags & FQ_ACK) && !moved)
 			own->rtt_ns = time_since(s, peer->syn_ns);
 		if (peer->alt_ifindex && (__s32)(s->ack_seq - peer->alt_from) > 0) {
 			/* Data that has not left by the recorded port has arrived: the flow has moved. */
-			peer->bytes += peer->seq_next - peer->alt_from;
+			ADD(peer->bytes, peer->seq_next - peer->alt_from);
 			move_to_port(peer, peer->alt_ifindex, s->epoch);
 		}
+	} else {
+		own->ack = s->ack_seq;
 	}
 	note_segment(s, own, peer, s->window);
 	return 0;

@@ -84,8 +84,8 @@ static __always_inline void note_departure(__u32 ifindex, const struct segment *
 	/* The payload of a SYN is counted when the SYN is answered. */
 	if (!s->payload || s->syn)
 		return;
-	own->bytes += s->payload;
-	own->packets++;
+	ADD(own->bytes, s->payload);
+	ADD(own->packets, 1);
 	/* Only a flow whose window can be lowered takes a share of the pool. */
 	if (own->epoch != s->epoch && own->flags & FQ_KNOWN && !(own->flags & (FQ_FIN | FQ_RST)) &&
 	    own->ruled_until <= s->now)

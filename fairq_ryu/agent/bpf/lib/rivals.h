@@ -114,11 +114,11 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 	}
 	exchange(own, rival);
 	exchange(peer, rival_peer);
-	own->flags &= ~FQ_RIVAL;
-	peer->flags &= ~FQ_RIVAL;
+	clear_flags(own, FQ_RIVAL);
+	clear_flags(peer, FQ_RIVAL);
 	if (rival->flags & FQ_KNOWN && !(own->flags & FQ_KNOWN)) {
-		own->flags |= FQ_RIVAL;
-		peer->flags |= FQ_RIVAL;
+		set_flags(own, FQ_RIVAL);
+		set_flags(peer, FQ_RIVAL);
 	}
 	rival->last_ns = s->now;
 	if (resumed) {
@@ -175,8 +175,8 @@ __noinline int match_rival(struct __sk_buff *skb, struct segment *s, struct fq_d
 		rival->last_ns = s->now;
 	rival->ifindex = skb->ifindex;
 	if (s->rst) {
-		rival->flags |= FQ_RST;
-		rival_peer->flags |= FQ_RST;
+		set_flags(rival, FQ_RST);
+		set_flags(rival_peer, FQ_RST);
 		return 0;
 	}
 	if (s->syn && !s->ack) {
@@ -188,8 +188,8 @@ __noinline int match_rival(struct __sk_buff *skb, struct segment *s, struct fq_d
 		opened = open_connection(skb, s, rival, rival_peer, false);
 		/* On a live connection both SYN and SYN-ACK may be forged. */
 		if (is_live(own, peer)) {
-			own->flags |= FQ_RIVAL;
-			peer->flags |= FQ_RIVAL;
+			set_flags(own, FQ_RIVAL);
+			set_flags(peer, FQ_RIVAL);
 			return 0;
 		}
 		if (!opened)
@@ -231,8 +231,8 @@ __noinline int is_of_rival(const struct segment *s, struct fq_dir *own, struct f
 		    (!is_proven(rival, rival_peer) || !(own->flags & FQ_KNOWN)))
 			return is_acceptable(s, rival, rival_peer);
 	}
-	own->flags &= ~FQ_RIVAL;
-	peer->flags &= ~FQ_RIVAL;
+	clear_flags(own, FQ_RIVAL);
+	clear_flags(peer, FQ_RIVAL);
 	return 0;
 }
 

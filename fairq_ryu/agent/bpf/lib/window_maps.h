@@ -73,4 +73,39 @@ struct {
 /* Add to a member of an entry that several CPUs may write at once. */
 #define ADD(counter, n) __sync_fetch_and_add(&(counter), (n))
 
+/* Attempts to advance a number. If other CPUs were faster each time, the next segment advances it. */
+#define ADVANCE_TRIES 4
+
+/*
+ * Advance a sequence or acknowledgement number of an entry that several CPUs may write at once. It never goes back.
+ * Returns how far `to` was ahead; 0 or less: the number stays.
+ */
+static __always_inline __s32 advance(__u32 *number, __u32 to)
+{
+	__s32 ahead = 0;
+
+#pragma unroll
+	for (int i = 0; i < ADVANCE_TRIES; i++) {
+		__u32 old = *(volatile __u32 *)number;
+
+		ahead = to - old;
+		if (ahead <= 0 || __sync_val_compare_and_swap(number, old, to) == old)
+			return ahead;
+	}
+	return 0;
+}
+
+/* Both directions of a connection change the flags of each other, on different CPUs. */
+static __always_inline void set_flags(struct fq_dir *d, __u32 flags)
+{
+	if (~d->flags & flags)
+		__sync_fetch_and_or(&d->flags, flags);
+}
+
+static __always_inline void clear_flags(struct fq_dir *d, __u32 flags)
+{
+	if (d->flags & flags)
+		__sync_fetch_and_and(&d->flags, ~flags);
+}
+
 #endif
