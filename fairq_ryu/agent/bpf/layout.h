@@ -21,6 +21,45 @@
 #define FQ_RULE_WINDOW 1
 #define FQ_RULE_POOL   2
 
+/* fq_law.kind */
+#define FQ_LAW_FAIRQ      1
+#define FQ_LAW_FAIRSWITCH 2
+#define FQ_LAW_IQM        3
+#define FQ_LAW_SED_BASE   4
+#define FQ_LAW_LAS        5
+
+/* fq_law.gain, of kind fairq */
+#define FQ_GAIN_PAPER   1
+#define FQ_GAIN_LISTING 2
+#define FQ_GAIN_OURS    3
+
+/*
+ * fq_law.flags. SLOW_START: raise the pool fast until the queue first reaches the target. ANTICIPATE: sed-base
+ * limits its flows if new ones will congest the queue.
+ */
+#define FQ_LAW_SLOW_START 1
+#define FQ_LAW_ANTICIPATE 2
+
+/*
+ * fq_law_state.mode. LIMITING: every flow has fq_law_state.window (iqm: incast; sed-base: congested). FLOORED:
+ * the minimum windows of the flows exceed the pool.
+ */
+#define FQ_MODE_SLOW_START 1
+#define FQ_MODE_LIMITING   2
+#define FQ_MODE_FLOORED    4
+
+/*
+ * What limits fq_law_state.pool. FLOWS: none uses its whole window, so that it is not raised. CAP: it is what
+ * the port can hold. FLOOR: every flow has its minimum window.
+ */
+#define FQ_LIMITED_BY_QUEUE 0
+#define FQ_LIMITED_BY_FLOWS 1
+#define FQ_LIMITED_BY_CAP   2
+#define FQ_LIMITED_BY_FLOOR 3
+
+/* A law grants no window: the ACK stays as it is. */
+#define FQ_NO_WINDOW 4294967295
+
 /* fq_dir.flags */
 #define FQ_SYN_SEEN   1 /* isn, wscale, mss, seq_next are those of a SYN that is not answered yet */
 #define FQ_FIN_DUE    2 /* its FIN, at seq_next, is not acknowledged yet */
@@ -125,6 +164,64 @@ struct fq_rule {
 	__u16 pad;
 	__u32 slot; /* index into counters */
 	__u32 pad2;
+};
+
+/* The parameters of a window law, by its id: written by the agent only. Bytes unless said. */
+struct fq_law {
+	__u64 rate;        /* of the port, bytes/s */
+	__u64 linger_ns;   /* iqm, sed-base: the queue must have been short for this long */
+	__u32 interval_ns; /* T: minimum time between two ticks */
+	__u32 base_rtt_ns; /* round-trip time with empty queues */
+	__u32 limit;       /* the port's buffer */
+	__u32 target;      /* fairq, fairswitch, las: length of the queue; sed-base: K */
+	__u32 calm;        /* iqm, sed-base: a queue below it is short */
+	__u32 gain_q16;  /* fairq (ours), las: part of the pool that one tick may move it, << 16 */
+	__u32 trim_step; /* fairswitch: change of the trim in one tick */
+	__u32 young_bytes;       /* las: a flow that has sent less is young */
+	__u16 kind;              /* FQ_LAW_... */
+	__u16 gain;              /* FQ_GAIN_... */
+	__u16 increments;        /* M */
+	__u16 first_window;      /* x: segments that a new flow sends at once */
+	__u16 floor_segments;    /* minimum window while the buffer holds that of all flows */
+	__u16 limiting_segments; /* iqm, sed-base: window of every flow in FQ_MODE_LIMITING */
+	__u16 flags;             /* FQ_LAW_... */
+	__u16 pad;
+};
+
+/* What a law knows at a tick. */
+struct fq_law_input {
+	__u64 now_ns;
+	__u64 byte_ns; /* integral of the backlog up to now */
+	__u32 backlog;
+	__u32 flows; /* that use their windows or are new: they share the pool */
+	__u32 young; /* las: of these, the young ones */
+	__u32 pad;
+};
+
+/* The state of a law, by its id: written by the programs, under the lock of the port's qdisc. */
+struct fq_law_state {
+	__u64 pool;        /* shared by the flows, bytes << 8 */
+	__u64 incr;        /* increments since the last update, bytes << 16, two's complement */
+	__u64 last_ns;     /* last tick; 0: none yet */
+	__u64 byte_ns;     /* fq_law_input.byte_ns then */
+	__u64 limited_ns;  /* last ACK of a flow that had used its whole window */
+	__u64 calm_ns;     /* the queue has been short since then; 0: it is not */
+	__u64 expected_ns; /* sed-base: when `expected` was computed */
+	__u64 updates;     /* changes of the pool */
+	__u64 late;        /* ticks that came after more than two intervals */
+	__u32 granted;     /* the pool in force: not below the floors, bytes */
+	__u32 flows;       /* at the last tick */
+	__u32 young;
+	__u32 window; /* of every flow in FQ_MODE_LIMITING and until it has opened again; 0: none */
+	__u32 segment;    /* largest MSS seen, bytes */
+	__u32 trim;       /* fairswitch */
+	__u32 beta;       /* iqm: flows that began in this interval, less those that ended */
+	__u32 count;      /* increments since the last update */
+	__u32 expected;   /* sed-base: bytes of first windows that the port has not sent yet */
+	__u32 queue;      /* mean of the last interval, bytes */
+	__u16 mode;       /* FQ_MODE_... */
+	__u16 limited_by; /* FQ_LIMITED_BY_... */
+	__u32 pad;
 };
 
 struct fq_counter {
