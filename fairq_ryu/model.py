@@ -218,6 +218,7 @@ class WindowKind(Enum):
 
     WINDOW = "tcp_window", 1, 1, False, "port"
     POOL = "tcp_window_pool", 2, 2, True, "pool"
+    LAW = "tcp_window_law", 3, 3, True, "law"
 
     def __init__(self, field: str, oxm_number: int, map_number: int, port_only: bool, scope: str) -> None:
         self.field = field

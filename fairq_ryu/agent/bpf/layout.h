@@ -20,6 +20,7 @@
 
 #define FQ_RULE_WINDOW 1
 #define FQ_RULE_POOL   2
+#define FQ_RULE_LAW    3
 
 /* fq_law.kind */
 #define FQ_LAW_FAIRQ      1
@@ -96,7 +97,7 @@ struct fq_queue_config {
 	__u32 netns;      /* inode of the network namespace the ports live in */
 	__u32 peak_epoch; /* raised by the agent: peaks start again */
 	__u32 thresholds; /* number of ports in thresholds: 0 spares every packet a lookup */
-	__u32 pad;
+	__u32 laws;       /* number of ports in port_laws: likewise */
 };
 
 /* A connection, the same for both directions: the end that sorts first is "lo". */
@@ -116,7 +117,9 @@ struct fq_dir {
 	__u64 last_ns;     /* last segment, CLOCK_MONOTONIC ns */
 	__u64 ruled_until; /* it has a rule of its own until then and takes no share of the pool */
 	__u32 ifindex;     /* port by which it leaves; 0: not seen */
-	__u32 epoch;       /* time bucket it is counted in; 0: not counted */
+	__u32 epoch;       /* time bucket it is counted in as active; 0: not counted */
+	__u32 sharing_epoch; /* likewise, as a flow that uses its window, or is new */
+	__u32 young_epoch;   /* likewise, as one that has sent little (las) */
 	__u32 alt_ifindex; /* another port by which it left since it last left by ifindex; 0: none */
 	__u32 alt_from;    /* seq_next when it first left by that port */
 	/* State of the connection. */
@@ -131,13 +134,14 @@ struct fq_dir {
 	__u32 edge;      /* the furthest right edge of a window that it has advertised */
 	__u32 tsval;     /* timestamps of the last segment that acknowledged no less than ack */
 	__u32 tsecr;
-	__u32 rtt_ns; /* from the other's SYN at the switch to its answer there; 0: not known */
+	__u32 granted; /* by a law: bytes that this direction may have under way; 0: none yet */
+	__u32 rtt_ns;  /* from the other's SYN at the switch to its answer there; 0: not known */
 	__u32 flags;
-	__u16 mss;    /* announced by the sender of this direction, bytes; 0: no option */
-	__u16 window; /* as the sender of this direction advertised it last, in steps of its scale */
-	__u8 wscale;  /* announced by the sender of this direction, 0 to 14 */
+	__u16 mss;      /* announced by the sender of this direction, bytes; 0: no option */
+	__u16 window;   /* as the sender of this direction advertised it last, in steps of its scale */
+	__u8 wscale;    /* announced by the sender of this direction, 0 to 14 */
 	__u8 alt_epoch; /* low byte of the time bucket in which it first left by alt_ifindex */
-	__u8 pad[2];
+	__u8 pad[6];
 };
 
 struct fq_flow {
@@ -146,27 +150,29 @@ struct fq_flow {
 
 /* A port, by ifindex: written by the programs only. */
 struct fq_port {
-	__u64 active[FQ_BUCKETS]; /* epoch << 32 | flows whose last data left in that epoch */
-	__u64 acks;               /* ACKs of its data that met a live rule */
-	__u64 rewritten;          /* of these, lowered */
-	__u64 unknown_scale;      /* ACKs left alone: the handshake was not seen */
-	__u64 coarse;             /* ACKs whose window step exceeded the window asked for */
-	__u64 created;            /* connections that were entered in the flow map at the port */
-	__u64 handshakes;         /* SYN-ACKs that opened a flow leaving by the port */
-	__u64 malformed;          /* TCP packets left alone: truncated, bad lengths, fragments */
+	__u64 active[FQ_BUCKETS];  /* epoch << 32 | flows whose last data left in that epoch */
+	__u64 sharing[FQ_BUCKETS]; /* likewise, of flows that use their windows or are new */
+	__u64 young[FQ_BUCKETS];   /* likewise, of these, those that have sent little */
+	__u64 acks;                /* ACKs of its data that met a live rule */
+	__u64 rewritten;           /* of these, lowered */
+	__u64 unknown_scale;       /* ACKs left alone: the handshake was not seen */
+	__u64 coarse;              /* ACKs whose window step exceeded the window asked for */
+	__u64 created;             /* connections that were entered in the flow map at the port */
+	__u64 handshakes;          /* SYN-ACKs that opened a flow leaving by the port */
+	__u64 malformed;           /* TCP packets left alone: truncated, bad lengths, fragments */
 };
 
 /* A rule: written by the agent only. */
 struct fq_rule {
 	__u64 expires_ns; /* CLOCK_MONOTONIC; from then on the programs ignore the rule */
 	__u32 bytes;      /* unscaled */
-	__u16 kind;       /* FQ_RULE_WINDOW or FQ_RULE_POOL */
+	__u16 kind;       /* FQ_RULE_... */
 	__u16 pad;
 	__u32 slot; /* index into counters */
 	__u32 pad2;
 };
 
-/* The parameters of a window law, by its id: written by the agent only. Bytes unless said. */
+/* The parameters of a window law. Bytes unless said. */
 struct fq_law {
 	__u64 rate;        /* of the port, bytes/s */
 	__u64 linger_ns;   /* iqm, sed-base: the queue must have been short for this long */
@@ -188,6 +194,14 @@ struct fq_law {
 	__u16 pad;
 };
 
+/* The law of a port, by ifindex: written by the agent only. */
+struct fq_port_law {
+	struct fq_law law;
+	__u64 expires_ns; /* CLOCK_MONOTONIC, of the rule that refers to it: from then on it does nothing */
+	__u32 id;
+	__u32 pad;
+};
+
 /* What a law knows at a tick. */
 struct fq_law_input {
 	__u64 now_ns;
@@ -198,7 +212,7 @@ struct fq_law_input {
 	__u32 pad;
 };
 
-/* The state of a law, by its id: written by the programs, under the lock of the port's qdisc. */
+/* The state of a port's law, by ifindex: made by the agent, written by the programs. */
 struct fq_law_state {
 	__u64 pool;        /* shared by the flows, bytes << 8 */
 	__u64 incr;        /* increments since the last update, bytes << 16, two's complement */

@@ -58,6 +58,9 @@ class WindowProgram(FilterProgram):
                     "port_rules": limits.ports,
                     "flow_rules": limits.rules + limits.ports,
                     "counters": limits.rules + limits.ports,
+                    "queues": limits.ports,
+                    "port_laws": limits.ports,
+                    "law_states": limits.ports,
                 },
                 inherited,
             )
@@ -73,6 +76,9 @@ class WindowProgram(FilterProgram):
         self._port_rules = loaded.map("port_rules", c_uint32, layout.fq_rule)
         self._flow_rules = loaded.map("flow_rules", layout.fq_flow_key, layout.fq_rule)
         self._counters = loaded.map("counters", c_uint32, layout.fq_counter)
+        self.port_laws = loaded.map("port_laws", c_uint32, layout.fq_port_law)
+        self.law_states = loaded.map("law_states", c_uint32, layout.fq_law_state)
+        self.queues = loaded.map("queues", c_uint32, layout.fq_queue)
         self._write_config()
         self._program = loaded.program_fd("fq_egress")
         self.inherited = self._created = len(list(self.flows.keys())) if inherited else 0
@@ -157,6 +163,12 @@ class WindowProgram(FilterProgram):
         if self._flow_rules.delete(flow_key(flow, directed=True)):
             self._flow_rule_count -= 1
             self._write_config()
+
+    @property
+    def shared_maps(self) -> dict[str, int]:
+        """The maps that the queue program uses as well: their file descriptors, by name."""
+        maps = (self._config, self._port_states, self.port_laws, self.law_states, self.queues)
+        return {table.name: table.fd for table in maps}
 
     def counters(self, slot: int) -> tuple[int, int]:
         """The number of ACKs that the rule in this slot applied to, and of those it lowered."""

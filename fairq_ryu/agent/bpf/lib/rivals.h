@@ -22,6 +22,7 @@
 #include "../layout.h"
 #include "activity.h"
 #include "connection.h"
+#include "port_law.h"
 #include "sequence.h"
 #include "window_maps.h"
 
@@ -136,6 +137,8 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 			ADD(port->handshakes, 1);
 		count_active(own, s->epoch);
 		count_active(peer, s->epoch);
+		law_direction_began(own, s->epoch, s->now);
+		law_direction_began(peer, s->epoch, s->now);
 	}
 }
 

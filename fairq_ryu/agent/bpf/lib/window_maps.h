@@ -8,13 +8,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fq_config);
-} config SEC(".maps");
+#include "port_maps.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -46,13 +40,6 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct fq_port);
-} ports SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u32);
 	__type(value, struct fq_rule);
 } port_rules SEC(".maps");
 
@@ -69,9 +56,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct fq_counter);
 } counters SEC(".maps");
-
-/* Add to a member of an entry that several CPUs may write at once. */
-#define ADD(counter, n) __sync_fetch_and_add(&(counter), (n))
 
 /* Attempts to advance a number. If other CPUs were faster each time, the next segment advances it. */
 #define ADVANCE_TRIES 4

@@ -14,6 +14,7 @@
 #include "../layout.h"
 #include "activity.h"
 #include "parse.h"
+#include "port_law.h"
 #include "window_maps.h"
 
 #define DEFAULT_MSS_V4 536 /* RFC 9293 section 3.7.1: what no MSS option means */
@@ -39,17 +40,21 @@ static __always_inline __u32 common_mss(const struct segment *s, const struct fq
  */
 static __always_inline __u32 granted_steps(const struct fq_rule *rule, const struct segment *s,
 					   struct fq_port *port, const struct fq_dir *own,
-					   const struct fq_dir *peer, __u32 scale)
+					   struct fq_dir *peer, __u32 scale)
 {
 	__u32 bytes = rule->bytes, steps, floor;
 
 	if (rule->kind == FQ_RULE_POOL) {
-		__u32 n = active_flows(port, s->epoch);
+		__u32 n = counted_flows(port->active, s->epoch);
 
 		if (!is_recent(peer->epoch, s->epoch))
 			n++;
 		if (n > 1)
 			bytes /= n;
+	} else if (rule->kind == FQ_RULE_LAW) {
+		bytes = law_grant(peer, port, s->flight, s->epoch, s->now);
+		if (bytes == FQ_NO_WINDOW)
+			return bytes;
 	} else if (bytes == 0) {
 		return 0;
 	}
@@ -122,6 +127,8 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 	if (!s->syn && own->flags & FQ_WS && peer->flags & FQ_WS)
 		scale = own->wscale & 15;
 	steps = granted_steps(rule, s, port, own, peer, scale);
+	if (rule->kind == FQ_RULE_LAW)
+		peer->granted = (steps < s->window ? steps : s->window) << scale;
 	if (steps >= s->window)
 		return;
 
