@@ -13,10 +13,11 @@ from typing import Any
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, flowmod, oxm, queue_depth, segment_state
+from fairq_ryu.channel import congestion, flowmod, oxm, queue_depth, segment_state, window_law
 from fairq_ryu.channel import flow_records as records
 from fairq_ryu.channel.segment_state import MAX_KEYS
 from fairq_ryu.control.counters import ROUND_TRIPS, Histogram, Peak
+from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, Thresholds
 
 _QUEUE_XID = 0xFA17
@@ -48,6 +49,7 @@ class AgentLink:
         self._partial: dict[int, list[records.FlowRecord]] = {}  # replies, by transaction id
         self._progress_requested_at: dict[int, float] = {}
         self._thresholds: dict[int, Thresholds] = {}
+        self._laws: dict[int, LawSpec] = {}  # that the agent has, by number
         self._no_drops = False
         # Counters. A round trip is from a request for queues to the moment when its reply is handled,
         # seconds; flows_unscaled are directions whose handshake the agent has not seen.
@@ -60,12 +62,22 @@ class AgentLink:
     # Rules
 
     def clear_rules(self) -> None:
-        """Remove all rules."""
+        """Remove all rules and laws."""
+        self._laws.clear()
+        self.datapath.send_msg(
+            window_law.set_law(self.datapath, window_law.LawCommand.DELETE, window_law.ALL_LAWS)
+        )
         self.datapath.send_msg(flowmod.clear(self.datapath))
 
     def send_rule(self, change: RuleChange, lease: int) -> None:
         """Install, change or remove a window rule."""
         self.rule_messages += 1
+        rule = change.rule
+        if rule is not None and rule.law is not None and self._laws.get(rule.bytes) != rule.law:
+            commands = window_law.LawCommand
+            command = commands.MODIFY if rule.bytes in self._laws else commands.ADD
+            self._laws[rule.bytes] = rule.law
+            self.datapath.send_msg(window_law.set_law(self.datapath, command, rule.bytes, rule.law))
         self.datapath.send_msg(flowmod.window_rule(self.datapath, change, lease))
 
     # Queues

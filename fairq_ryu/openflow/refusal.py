@@ -6,7 +6,7 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.channel import congestion, oxm, window_law
 
 _REQUESTS = {
     ofp.OFPT_FLOW_MOD: "a rule",
@@ -38,6 +38,8 @@ _MEANING = {
     (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL): "its table is full",
 }
 
+_OURS = congestion.ERRORS | window_law.ERRORS
+
 
 def described(message: Any) -> str:
     """An error message (Ryu's ``OFPErrorMsg``) as text: ``a multipart request (BAD_REQUEST, BAD_PORT): the
@@ -51,7 +53,7 @@ def described(message: Any) -> str:
     kind = _KINDS.get(message.type, f"error type {message.type}")
     if message.type == ofp.OFPET_EXPERIMENTER:
         ours = message.experimenter == oxm.EXPERIMENTER_ID
-        why = congestion.ERRORS.get(message.exp_type) if ours else None
+        why = _OURS.get(message.exp_type) if ours else None
         return f"{request} ({kind}, {message.exp_type})" + (f": {why}" if why else "")
     code = next(
         (

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
+from fairq_ryu.law_spec import Gain, LawFlags, LawKind
+
 NS_PER_S = 1_000_000_000
 MAX_POOL = 1 << 30
 POOL_SHIFT = 8
@@ -21,31 +23,6 @@ LAS_WEIGHT, LAS_FEW = 8, 4
 FAIRSWITCH_LEAST, FAIRSWITCH_EMPTY = 2048, 80
 NO_WINDOW = 0xFFFFFFFF
 _U32 = 0xFFFFFFFF
-
-
-class LawKind(IntEnum):
-    """The laws, by their numbers in ``layout.h``."""
-
-    FAIRQ = 1
-    FAIRSWITCH = 2
-    IQM = 3
-    SED_BASE = 4
-    LAS = 5
-
-
-class Gain(IntEnum):
-    """How FairQ's pool follows the queue: as the paper's Algorithm 1, as its authors' listing, or ours."""
-
-    PAPER = 1
-    LISTING = 2
-    OURS = 3
-
-
-class LawFlags(IntFlag):
-    """Options of a law."""
-
-    SLOW_START = 1
-    ANTICIPATE = 2
 
 
 class Mode(IntFlag):

@@ -220,6 +220,10 @@ class BridgePrograms:
         limits = self.queues.limits(port.ifindex)
         return limits if limits.rate else QueueLimits(limits.kind, limits.limit, port.speed // 8)
 
+    def limits_of(self, port: int) -> QueueLimits:
+        """The same, by OpenFlow number."""
+        return self.queue_limits(self._ports[port])
+
     def set_queue_limits(self, limits: dict[int, QueueLimits], read: list[int]) -> None:
         """Store the ``limits`` that were read of interfaces ``read``; those without an entry have none."""
         self.queues.set_limits(limits, read)

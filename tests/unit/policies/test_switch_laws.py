@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairq_ryu.agent import layout
+from fairq_ryu.law_spec import Gain, LawFlags, LawKind
 from fairq_ryu.policies import switch_laws
-from fairq_ryu.policies.switch_laws import Gain, Law, LawInput, LawKind, LawParameters
+from fairq_ryu.policies.switch_laws import Law, LawInput, LawParameters
 
 U64 = (1 << 64) - 1
 RENAMED = {"window_in_force": "window"}
@@ -136,6 +137,6 @@ def test_the_twin_has_the_fields_and_numbers_of_the_header():
     }.items():
         found = {n.removeprefix(prefix): v for n, v in layout.CONSTANTS.items() if n.startswith(prefix)}
         if prefix == "FQ_LAW_":
-            numbers = [*numbers, *switch_laws.LawFlags]
+            numbers = [*numbers, *LawFlags]
         assert found == {each.name: each.value for each in numbers}
     assert layout.CONSTANTS["FQ_NO_WINDOW"] == switch_laws.NO_WINDOW
