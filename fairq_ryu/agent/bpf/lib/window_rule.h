@@ -61,6 +61,9 @@ static __always_inline __u32 granted_steps(const struct fq_rule *rule, const str
 	if (bytes < 1U << scale)
 		ADD(port->coarse, 1);
 	floor = (common_mss(s, own, peer) + (1U << scale) - 1) >> scale;
+	/* A law counts in whole segments: rounded down, a window of two would hold one, and wait for its ACK. */
+	if (rule->kind == FQ_RULE_LAW)
+		bytes += (1U << scale) - 1;
 	steps = bytes >> scale;
 	return steps > floor ? steps : floor;
 }
