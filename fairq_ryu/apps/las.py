@@ -1,11 +1,11 @@
-"""``ryu-manager fairq_ryu.apps.fairq``: the controller with the policy LAS."""
+"""``ryu-manager fairq_ryu.apps.las``: the controller with the policy LAS."""
 
 from __future__ import annotations
 
 from fairq_ryu.apps.controller import Controller
 
 
-class LASApp(Controller):
-    """LAS (:mod:`X`)."""
+class LasApp(Controller):
+    """LAS (:mod:`fairq_ryu.policies.las`)."""
 
     policy_name = "las"

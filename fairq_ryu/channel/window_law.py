@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from fairq_ryu.channel import framing
+from fairq_ryu.channel import framing, oxm
 from fairq_ryu.channel.dispatch import Incoming
+from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LawSpec
 
 EXP_TYPE_SET_LAW = 6
@@ -41,6 +42,9 @@ ERRORS = {
     ERROR_LAW_TABLE_FULL: "there are as many laws as the agent can hold",
     ERROR_LAW_NO_QUEUE: "the port has no queue of known size and rate",
 }
+
+# Where the in_port of a rule for a port is in its FlowMod.
+_FLOW_MOD_IN_PORT = ofp.OFP_HEADER_SIZE + 40 + 4 + 4
 
 _SET = struct.Struct("!BBBxI6I5H2x4x")
 _REQUEST = struct.Struct("!I4x")
@@ -145,6 +149,28 @@ def decode_set(data: bytes) -> SetLaw:
         *rest,
     )
     return SetLaw(command, law, spec)
+
+
+def refused_law(error: Any) -> int | None:
+    """The law that an error message (Ryu's ``OFPErrorMsg``) of an agent refuses, or the rule that refers to
+    it; None: it refuses something else. An agent without laws does not know the message.
+    """
+    data = bytes(error.data or b"")
+    body = ofp.OFP_HEADER_SIZE + framing.EXPERIMENTER.size
+    if len(data) < body + 8 or data[1] not in (ofp.OFPT_EXPERIMENTER, ofp.OFPT_FLOW_MOD):
+        return None
+    if data[1] == ofp.OFPT_EXPERIMENTER:
+        experimenter, number = framing.EXPERIMENTER.unpack_from(data, ofp.OFP_HEADER_SIZE)
+        if (experimenter, number) != (oxm.EXPERIMENTER_ID, EXP_TYPE_SET_LAW):
+            return None
+        command, law = data[body], int.from_bytes(data[body + 4 : body + 8], "big")
+        return None if command == LawCommand.DELETE else law
+    ours = error.type == ofp.OFPET_EXPERIMENTER and error.experimenter == oxm.EXPERIMENTER_ID
+    if not ours or error.exp_type not in ERRORS:
+        return None
+    # The rule of a port: in_port is the first field of its match.
+    port = _FLOW_MOD_IN_PORT
+    return int.from_bytes(data[port : port + 4], "big") if len(data) >= port + 4 else None
 
 
 # Statistics

@@ -16,6 +16,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu.channel import congestion, flowmod, oxm, queue_depth, segment_state, window_law
 from fairq_ryu.channel import flow_records as records
 from fairq_ryu.channel.segment_state import MAX_KEYS
+from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.counters import ROUND_TRIPS, Histogram, Peak
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, Thresholds
@@ -50,6 +51,8 @@ class AgentLink:
         self._progress_requested_at: dict[int, float] = {}
         self._thresholds: dict[int, Thresholds] = {}
         self._laws: dict[int, LawSpec] = {}  # that the agent has, by number
+        self.law_states: dict[int, LawState] = {}  # by the port that the law governs
+        self._laws_requested_at = 0.0
         self._no_drops = False
         # Counters. A round trip is from a request for queues to the moment when its reply is handled,
         # seconds; flows_unscaled are directions whose handshake the agent has not seen.
@@ -145,6 +148,7 @@ class AgentLink:
         self.peaks.pop(number, None)
         self._peak_since_taken.pop(number, None)
         self._thresholds.pop(number, None)
+        self.law_states.pop(number, None)
         self._progress_requested_at.pop(number, None)
 
     # Flow records
@@ -182,6 +186,23 @@ class AgentLink:
             return None
         del self._partial[xid]
         return port, whole
+
+    # Laws
+
+    def request_laws(self, interval: float, now: float) -> None:
+        """Request the state of all laws, unless there are none or that was done within the ``interval``."""
+        if self._laws and now - self._laws_requested_at >= interval:
+            self._laws_requested_at = now
+            self.datapath.send_msg(window_law.request(self.datapath))
+
+    def replace_laws(self, states: Sequence[LawState]) -> None:
+        """Store the states of laws that govern ports."""
+        self.law_states.update((state.port, state) for state in states if state.port)
+
+    def law_refused(self, number: int) -> None:
+        """The agent has refused a law: it does not have it."""
+        self._laws.pop(number, None)
+        self.law_states.pop(number, None)
 
     # Thresholds and segments
 

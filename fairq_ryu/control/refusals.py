@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.channel import congestion, oxm, window_law
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.windows import WindowController
@@ -45,6 +46,16 @@ class Refusals:
             self.log.warning(
                 "agent of bridge %s: its kernel does not report dropped packets: none are recovered",
                 dpid_text(link.dpid),
+            )
+            return
+        law = None if link is None else window_law.refused_law(message)
+        if link is not None and law is not None:
+            self.windows.law_refused(link, law, time.monotonic())
+            self.log.warning(
+                "agent of bridge %s, port %d: the law runs in the controller, because the agent refused %s",
+                dpid_text(link.dpid),
+                law,
+                refusal.described(message),
             )
             return
         who = f"bridge {dpid_text(dpid)}" if link is None else f"agent of bridge {dpid_text(link.dpid)}"

@@ -153,6 +153,11 @@ class WindowController:
         if frame.tcp is not None:
             self.recovery.forget_connection(frame.tcp.key)
 
+    def law_refused(self, link: AgentLink, number: int, now: float) -> None:
+        """An agent does not run the law of a port: the controller does."""
+        link.law_refused(number)
+        self._send(self.engine.law_refused(PortKey(link.dpid, number), now), now)
+
     # Announcements
 
     def deadline_of(self, opener: FlowKey, now: float) -> float | None:

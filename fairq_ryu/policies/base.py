@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from fairq_ryu import model
 from fairq_ryu.errors import UserError
+from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.policies.parts.deadline_table import GifTable
 
 log = logging.getLogger(__name__)
@@ -29,13 +30,15 @@ class Display(NamedTuple):
 
     ``target``: the queue length that it aims at, bytes; ``incast``: whether it limits its flows because of an
     incast; ``gif``: its table of flows by priority; ``state``: whether the queue is congested. A law leaves
-    ``state`` None: the engine, which receives the switch's congestion messages, sets it.
+    ``state`` None: the engine, which receives the switch's congestion messages, sets it, and ``where`` the
+    law runs: "switch" or "controller".
     """
 
     target: float | None = None
     incast: bool | None = None
     gif: GifTable | None = None
     state: model.Congestion | None = None
+    where: str | None = None
 
 
 class PortLaw:
@@ -145,6 +148,14 @@ class Recovery:
     reinject: bool
     bytes: int
     age: float
+
+
+def switch_law(policy: Policy, port: model.PortKey) -> LawSpec | None:
+    """The law that a policy wants the switch to run on a port: its method ``switch_law``; None: it has none,
+    and the law of :meth:`Policy.port_law` runs in the controller.
+    """
+    method: Callable[[model.PortKey], LawSpec | None] | None = getattr(policy, "switch_law", None)
+    return None if method is None else method(port)
 
 
 def recovery_of(policy: Policy) -> Recovery | None:

@@ -47,7 +47,8 @@ class PolicyEngine:
 
     def interval(self, key: model.PortKey) -> float:
         """Time between two readings of the port's queue, seconds."""
-        return self.policy_of(key).interval
+        port = self._ports.get(key)
+        return self._chosen(key).interval if port is None else port.interval
 
     def poll_interval(self, keys: Iterable[model.PortKey]) -> float:
         """Time between two readings of these ports' queues, seconds; without ports, the default policy's."""
@@ -136,6 +137,11 @@ class PolicyEngine:
         port = self._ports.get(target.port)
         if port is not None and target.flow is not None:
             port.installed.not_woken(target.flow)
+
+    def law_refused(self, key: model.PortKey, now: float) -> list[model.RuleChange]:
+        """The switch does not run the port's law: the controller does from now on."""
+        port = self._ports.get(key)
+        return [] if port is None else port.law_refused(now)
 
     # What the laws ask of the switches
 

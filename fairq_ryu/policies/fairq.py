@@ -22,7 +22,6 @@ from fairq_ryu.model import LARGEST_WINDOW, NO_WINDOWS, FlowInfo, PortKey, Queue
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
 from fairq_ryu.policies.common_settings import typed_parameters
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
-from fairq_ryu.policies.switch_port import LOOK_INTERVAL, SwitchPort
 from fairq_ryu.setting import Setting
 
 # Between updates, a higher floor is installed only if it is higher by this factor.
@@ -242,9 +241,18 @@ class FairQ:
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[fairq]``."""
         self.parameters = typed_parameters(FairQParameters, parameters)
+        self.interval = self.parameters.interval
+
+    def port_law(self, port: PortKey) -> FairQPort:
+        """The law for one port, where it runs in the controller."""
+        return FairQPort(self.parameters)
+
+    def switch_law(self, port: PortKey) -> LawSpec | None:
+        """The law for one port, where it runs in the switch; None: it does not."""
         p = self.parameters
-        self.interval = p.interval if p.where == "controller" else LOOK_INTERVAL
-        self.spec = LawSpec(
+        if p.where == "controller":
+            return None
+        return LawSpec(
             LawKind.FAIRQ,
             Gain[p.gain.upper()],
             LawFlags.SLOW_START if p.slow_start else NO_FLAGS,
@@ -254,9 +262,3 @@ class FairQ:
             increments=p.increments,
             floor_segments=p.floor_segments,
         )
-
-    def port_law(self, port: PortKey) -> PortLaw:
-        """The law for one port."""
-        if self.parameters.where == "controller":
-            return FairQPort(self.parameters)
-        return SwitchPort(self.spec, port)

@@ -27,11 +27,12 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from fairq_ryu import model
-from fairq_ryu.policies.base import Display, Policy, PortLaw
+from fairq_ryu.policies.base import Display, Policy, PortLaw, switch_law
 from fairq_ryu.policies.law_adapter import adapted
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from fairq_ryu.policies.parts.installed_rules import InstalledRules
 from fairq_ryu.policies.parts.sampling import Sampling
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL, SwitchPort
 
 log = logging.getLogger(__name__)
 # Seconds from a failure of a port's law until the port gets a fresh one.
@@ -74,6 +75,8 @@ class GovernedPort:
         self._last_event = 0.0
         # Whether the switch was ever given thresholds, and whether it has some now.
         self._thresholds_set = False
+        # Whether the switch has refused to run the law.
+        self._law_refused = False
         self._watched = False
 
     # Events
@@ -134,7 +137,7 @@ class GovernedPort:
         self._ensure_law(now)
         if not had_law and self.law is not None:
             return self._changes(now)  # the replay had this sample
-        due = self._sampling.due(sample, self.policy.interval, now)
+        due = self._sampling.due(sample, self.interval, now)
         if due is None:
             return self._changes(now)
         return self._event(lambda law: law.queue_sampled(due, len(self.flows), now), now)
@@ -145,11 +148,25 @@ class GovernedPort:
         self._ensure_law(now)
         return self._changes(now)
 
+    def law_refused(self, now: float) -> list[model.RuleChange]:
+        """The switch does not run the port's law: the controller does, until the agent connects anew."""
+        if not isinstance(self.law, SwitchPort):
+            return []
+        self._law_refused = True
+        return self.govern(self.policy, now)
+
+    @property
+    def interval(self) -> float:
+        """Time between two readings of the port's queue, seconds."""
+        return LOOK_INTERVAL if isinstance(self.law, SwitchPort) else self.policy.interval
+
     def switch_gone(self) -> int:
         """The switch's agent has gone, with its rules. Returns how many were installed."""
         count = len(self.installed)
         self.installed.clear()
         self._congestion = None
+        if self._law_refused:  # another agent may run it
+            self._law_refused, self.law, self.plan = False, None, model.NO_WINDOWS
         return count
 
     # What the law asks of the switch, and what it shows
@@ -191,7 +208,9 @@ class GovernedPort:
         shown, state = self.shown(), None
         if self._watched:
             state = model.Congestion.NOM if self._congestion is None else self._congestion[0]
-        return shown._replace(target=None if shown.target is None else int(shown.target), state=state)
+        where = None if self.law is None else "switch" if isinstance(self.law, SwitchPort) else "controller"
+        target = None if shown.target is None else int(shown.target)
+        return shown._replace(target=target, state=state, where=where)
 
     def view(self) -> PortView:
         """The port for displays."""
@@ -205,7 +224,10 @@ class GovernedPort:
         if self.law is not None or now < self._rests_until:
             return
         try:
-            self.law = adapted(self.policy.port_law(self.key))
+            spec = None if self._law_refused else switch_law(self.policy, self.key)
+            self.law = (
+                SwitchPort(spec, self.key) if spec is not None else adapted(self.policy.port_law(self.key))
+            )
         except Exception:
             self._fail(now)
             return

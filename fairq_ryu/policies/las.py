@@ -1,9 +1,9 @@
-"""LAS: least attained service. Flows that have sent little get more of the queue than those that have sent much.
+"""LAS: least attained service. Flows that have sent little get more of the queue than those that sent much.
 
 Ours, after the scheduling discipline of that name. The switch works the windows out by itself
-(``agent/bpf/laws/las.h``, with its twin in :mod:`.switch_laws`): a pool follows the queue as FairQ's does; young
-flows weigh eight times as much as old ones, and during a volley old flows have one segment each. No priorities
-are needed in the network, and nothing has to be announced.
+(``agent/bpf/laws/las.h``, with its twin in :mod:`.switch_laws`): a pool follows the queue as FairQ's does;
+young flows weigh eight times as much as old ones, and during a volley old flows have one segment each. No
+priorities are needed in the network, and nothing has to be announced.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
-from fairq_ryu.policies.switch_port import LOOK_INTERVAL, SwitchPort
+from fairq_ryu.policies.fairq import FairQParameters, FairQPort
 from fairq_ryu.setting import Setting
 
 
@@ -46,9 +46,18 @@ class Las:
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[las]``."""
-        self.parameters = p = typed_parameters(LasParameters, parameters)
-        self.interval = LOOK_INTERVAL
-        self.spec = LawSpec(
+        self.parameters = typed_parameters(LasParameters, parameters)
+        self.interval = FairQParameters().interval
+
+    def port_law(self, port: PortKey) -> FairQPort:
+        """The law for one port, where the switch cannot run one: FairQ's, with this target."""
+        p = self.parameters
+        return FairQPort(FairQParameters(alpha=p.alpha, base_rtt=p.base_rtt, floor_segments=p.floor_segments))
+
+    def switch_law(self, port: PortKey) -> LawSpec:
+        """The law for one port, which runs in the switch."""
+        p = self.parameters
+        return LawSpec(
             LawKind.LAS,
             interval_us=round(p.interval * 1e6),
             base_rtt_us=round(p.base_rtt * 1e6),
@@ -56,7 +65,3 @@ class Las:
             young_bytes=p.young_bytes,
             floor_segments=p.floor_segments,
         )
-
-    def port_law(self, port: PortKey) -> SwitchPort:
-        """The law for one port."""
-        return SwitchPort(self.spec, port)

@@ -57,6 +57,9 @@ class PortRow(Row):
     window_bytes: Count | None = described(
         "window that is installed for every flow of the port; null: none", "bytes"
     )
+    law: Literal["switch", "controller"] | None = described(
+        "where the law of the port runs: `switch` or `controller`; null: the port has none"
+    )
     flow_windows: Count = described("number of flows with a window rule of their own")
     policy: str = described("policy of the port")
     target_bytes: Count | None = described(
