@@ -41,6 +41,32 @@ class LawFlags(IntFlag):
 NO_FLAGS = LawFlags(0)
 
 
+class Mode(IntFlag):
+    """What a law is doing (``FQ_MODE_...``). ``SLOW_START``: its pool is raised fast; ``LIMITING``: it limits
+    every flow because of an incast (IQM) or congestion (SED); ``FLOORED``: the flows' minimum windows are
+    more than the pool.
+    """
+
+    SLOW_START = 1
+    LIMITING = 2
+    FLOORED = 4
+
+
+class LimitedBy(IntEnum):
+    """What limits the pool (``FQ_LIMITED_BY_...``): the queue; its flows, which do not use their windows; the
+    capacity of the port; or the flows' minimum windows.
+    """
+
+    QUEUE = 0
+    FLOWS = 1
+    CAP = 2
+    FLOOR = 3
+
+
+POOL_KINDS = frozenset({LawKind.FAIRQ, LawKind.FAIRSWITCH, LawKind.LAS})
+"""The laws whose flows share a pool. The others give every flow the same window, or none."""
+
+
 @dataclass(frozen=True, slots=True)
 class LawSpec:
     """A law and its parameters. Times in microseconds, sizes in bytes, ``..._ppm`` in millionths of the

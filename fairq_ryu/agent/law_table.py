@@ -19,7 +19,7 @@ from fairq_ryu.channel import window_law
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.window_law import LawCommand, LawState, SetLaw
-from fairq_ryu.law_spec import Gain, LawKind, LawSpec, out_of_bounds
+from fairq_ryu.law_spec import POOL_KINDS, Gain, LawKind, LawSpec, out_of_bounds
 from fairq_ryu.model import WindowKind, WindowRule
 
 _PPM = 1_000_000
@@ -101,6 +101,7 @@ class LawTable:
         self.capacity = capacity
         self._laws: dict[int, LawSpec] = {}
         self._ports: dict[int, tuple[int, int]] = {}  # law and end of its lease (ns), by port
+        self._port_of: dict[int, int] = {}  # the port that a law governs
         self._limits: dict[int, QueueLimits] = {}  # that the parameters in force were worked out with
 
     def __len__(self) -> int:
@@ -130,7 +131,7 @@ class LawTable:
             raise refused(window_law.ERROR_LAW_UNKNOWN, f"no law {wanted.law}")
         if not known and len(self._laws) >= self.capacity:
             raise refused(window_law.ERROR_LAW_TABLE_FULL, f"{self.capacity} laws are there already")
-        port = self._port_of(wanted.law)
+        port = self._port_of.get(wanted.law)
         if port is not None:
             self._install(port, wanted.law, wanted.spec, self._ports[port][1])
         self._laws[wanted.law] = wanted.spec
@@ -140,7 +141,7 @@ class LawTable:
         if law != window_law.ALL_LAWS and law not in self._laws:
             return []  # as a meter's deletion
         gone = list(self._laws) if law == window_law.ALL_LAWS else [law]
-        ports = [port for port, (used, _) in self._ports.items() if used in gone]
+        ports = [self._port_of[each] for each in gone if each in self._port_of]
         for each in gone:
             del self._laws[each]
         return ports
@@ -153,14 +154,14 @@ class LawTable:
         return [self._state(each) for each in wanted]
 
     def _state(self, law: int) -> LawState:
-        spec, port = self._laws[law], self._port_of(law)
+        spec, port = self._laws[law], self._port_of.get(law)
         state = None if port is None else self._sink.law_state(port)
         if state is None:
             return LawState(law, port or 0, *(0,) * 10, spec.kind, 0, 0)
         return LawState(
             law=law,
             port=port or 0,
-            pool=state.granted,
+            pool=state.granted if spec.kind in POOL_KINDS else 0,
             window=state.window,
             queue=state.queue,
             target=parameters(spec, self._limits[port or 0]).target,
@@ -174,9 +175,6 @@ class LawTable:
             updates=state.updates,
             late=state.late,
         )
-
-    def _port_of(self, law: int) -> int | None:
-        return next((port for port, (used, _) in self._ports.items() if used == law), None)
 
     # The rules that refer to them
 
@@ -196,13 +194,17 @@ class LawTable:
         spec = self._laws.get(window.bytes)
         if spec is None:
             raise refused(window_law.ERROR_LAW_UNKNOWN, f"no law {window.bytes}")
-        if self._port_of(window.bytes) not in (None, target):
+        if self._port_of.get(window.bytes) not in (None, target):
             raise refused(window_law.ERROR_LAW_IN_USE, f"law {window.bytes} governs another port")
+        former = self._ports.get(target)
         self._install(target, window.bytes, spec, expires_ns)
         try:
             self._sink.install_rule(target, window, expires_ns, slot)
         except BaseException:
-            self._release(target)
+            if former is None:
+                self._release(target)
+            else:
+                self._install(target, former[0], self._laws[former[0]], former[1])
             raise
 
     def _install(self, port: int, law: int, spec: LawSpec, expires_ns: int) -> None:
@@ -218,10 +220,18 @@ class LawTable:
                 f"M {spec.increments}, base round trip {spec.base_rtt_us} us)",
             )
         self._sink.install_law(port, law, parameters(spec, limits), expires_ns)
+        self._unlink(port)
         self._ports[port], self._limits[port] = (law, expires_ns), limits
+        self._port_of[law] = port
+
+    def _unlink(self, port: int) -> bool:
+        former = self._ports.pop(port, None)
+        if former is not None:
+            del self._port_of[former[0]]
+        return former is not None
 
     def _release(self, target: PortOrFlow) -> None:
-        if isinstance(target, int) and self._ports.pop(target, None) is not None:
+        if isinstance(target, int) and self._unlink(target):
             self._limits.pop(target, None)
             self._sink.remove_law(target)
 

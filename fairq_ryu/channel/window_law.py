@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any, NamedTuple
 
 from fairq_ryu.channel import framing, oxm
@@ -45,6 +45,7 @@ ERRORS = {
 
 # Where the in_port of a rule for a port is in its FlowMod.
 _FLOW_MOD_IN_PORT = ofp.OFP_HEADER_SIZE + 40 + 4 + 4
+_IN_PORT = struct.pack("!HBB", ofp.OFPXMC_OPENFLOW_BASIC, ofp.OFPXMT_OFB_IN_PORT << 1, 4)
 
 _SET = struct.Struct("!BBBxI6I5H2x4x")
 _REQUEST = struct.Struct("!I4x")
@@ -151,26 +152,80 @@ def decode_set(data: bytes) -> SetLaw:
     return SetLaw(command, law, spec)
 
 
-def refused_law(error: Any) -> int | None:
-    """The law that an error message (Ryu's ``OFPErrorMsg``) of an agent refuses, or the rule that refers to
-    it; None: it refuses something else. An agent without laws does not know the message.
+class Conflict(Enum):
+    """Why an agent does not run a law. ``UNSUPPORTED``: it has no laws at all (it is of an older version);
+    ``OTHERS``: another controller has added or deleted a law with this number; ``REFUSED``: it does not
+    accept this law.
+    """
+
+    UNSUPPORTED = 1
+    OTHERS = 2
+    REFUSED = 3
+
+
+class RefusedLaw(NamedTuple):
+    """A law that an agent has refused, or the rule that refers to it. ``law``: its number, which is also that
+    of its port; 0: all laws.
+    """
+
+    law: int
+    conflict: Conflict
+    reason: str
+
+
+def refused_law(error: Any) -> RefusedLaw | None:
+    """The law that an error message (Ryu's ``OFPErrorMsg``) of an agent refuses. None: it refuses something
+    else, or refuses any change from this controller (a slave).
     """
     data = bytes(error.data or b"")
-    body = ofp.OFP_HEADER_SIZE + framing.EXPERIMENTER.size
-    if len(data) < body + 8 or data[1] not in (ofp.OFPT_EXPERIMENTER, ofp.OFPT_FLOW_MOD):
+    if len(data) < ofp.OFP_HEADER_SIZE:
         return None
-    if data[1] == ofp.OFPT_EXPERIMENTER:
-        experimenter, number = framing.EXPERIMENTER.unpack_from(data, ofp.OFP_HEADER_SIZE)
-        if (experimenter, number) != (oxm.EXPERIMENTER_ID, EXP_TYPE_SET_LAW):
+    law, unknown_type = _law_of_request(data)
+    if law is None:
+        return None
+    if error.type != ofp.OFPET_EXPERIMENTER and (error.type, error.code) == unknown_type:
+        return RefusedLaw(0, Conflict.UNSUPPORTED, "it has no window laws")
+    if error.type == ofp.OFPET_EXPERIMENTER:
+        if error.experimenter != oxm.EXPERIMENTER_ID or error.exp_type not in ERRORS:
             return None
-        command, law = data[body], int.from_bytes(data[body + 4 : body + 8], "big")
-        return None if command == LawCommand.DELETE else law
-    ours = error.type == ofp.OFPET_EXPERIMENTER and error.experimenter == oxm.EXPERIMENTER_ID
-    if not ours or error.exp_type not in ERRORS:
-        return None
-    # The rule of a port: in_port is the first field of its match.
-    port = _FLOW_MOD_IN_PORT
-    return int.from_bytes(data[port : port + 4], "big") if len(data) >= port + 4 else None
+        others = error.exp_type in (ERROR_LAW_EXISTS, ERROR_LAW_UNKNOWN)
+        # Behind the quoted request, whose own length is in its header.
+        quoted = min(int.from_bytes(data[2:4], "big"), 64)
+        reason = data[quoted:].decode(errors="replace") or ERRORS[error.exp_type]
+        return RefusedLaw(law, Conflict.OTHERS if others else Conflict.REFUSED, reason)
+    unusable = error.type == ofp.OFPET_BAD_REQUEST and error.code in (ofp.OFPBRC_BAD_LEN, ofp.OFPBRC_EPERM)
+    if data[1] == ofp.OFPT_EXPERIMENTER and unusable:
+        return RefusedLaw(law, Conflict.REFUSED, "it cannot read or install the law (see its log)")
+    return None
+
+
+def _law_of_request(data: bytes) -> tuple[int | None, tuple[int, int]]:
+    """The law that a quoted request is about (None: it is no such request; 0: all), and type and code of the
+    error with which an agent answers it that has no laws.
+    """
+    kind, start, none = data[1], ofp.OFP_HEADER_SIZE, (None, (0, 0))
+    if kind == ofp.OFPT_FLOW_MOD:
+        # The rule of a port: in_port is the first field of its match.
+        port = data[_FLOW_MOD_IN_PORT : _FLOW_MOD_IN_PORT + 4]
+        head = data[_FLOW_MOD_IN_PORT - 4 : _FLOW_MOD_IN_PORT]
+        if len(port) < 4 or head != _IN_PORT:
+            return none
+        return int.from_bytes(port, "big"), (ofp.OFPET_BAD_ACTION, ofp.OFPBAC_BAD_SET_TYPE)
+    unknown_type = (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE)
+    if kind == ofp.OFPT_MULTIPART_REQUEST:
+        start += ofp.OFP_MULTIPART_REQUEST_SIZE - ofp.OFP_HEADER_SIZE
+    elif kind != ofp.OFPT_EXPERIMENTER:
+        return none
+    body = start + framing.EXPERIMENTER.size
+    if len(data) < body + 8:
+        return none
+    found = framing.EXPERIMENTER.unpack_from(data, start)
+    if kind == ofp.OFPT_MULTIPART_REQUEST:
+        return (0, unknown_type) if found == (oxm.EXPERIMENTER_ID, EXP_TYPE_LAW_STATS) else none
+    if found != (oxm.EXPERIMENTER_ID, EXP_TYPE_SET_LAW):
+        return none
+    law = int.from_bytes(data[body + 4 : body + 8], "big")
+    return 0 if law == ALL_LAWS else law, unknown_type
 
 
 # Statistics

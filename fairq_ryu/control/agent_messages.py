@@ -125,7 +125,7 @@ def _segment_states(arrival: Arrival, states: list[SegmentState]) -> None:
 
 
 def _law_states(arrival: Arrival, states: list[window_law.LawState]) -> None:
-    arrival.link.replace_laws(states)
+    arrival.to.windows.laws_reported(arrival.link, states)
 
 
 def _congestion(arrival: Arrival, notice: congestion.CongestionNotice) -> None:

@@ -53,6 +53,7 @@ class AgentLink:
         self._laws: dict[int, LawSpec] = {}  # that the agent has, by number
         self.law_states: dict[int, LawState] = {}  # by the port that the law governs
         self._laws_requested_at = 0.0
+        self._conflicts: set[int] = set()  # laws that another controller has changed
         self._no_drops = False
         # Counters. A round trip is from a request for queues to the moment when its reply is handled,
         # seconds; flows_unscaled are directions whose handshake the agent has not seen.
@@ -73,15 +74,16 @@ class AgentLink:
         self.datapath.send_msg(flowmod.clear(self.datapath))
 
     def send_rule(self, change: RuleChange, lease: int) -> None:
-        """Install, change or remove a window rule."""
+        """Install, change or remove a window rule. The law that a rule refers to is sent before the rule, if
+        the agent does not have it; a law is deleted after the rule that referred to it.
+        """
         self.rule_messages += 1
         rule = change.rule
         if rule is not None and rule.law is not None and self._laws.get(rule.bytes) != rule.law:
-            commands = window_law.LawCommand
-            command = commands.MODIFY if rule.bytes in self._laws else commands.ADD
-            self._laws[rule.bytes] = rule.law
-            self.datapath.send_msg(window_law.set_law(self.datapath, command, rule.bytes, rule.law))
+            self._send_law(rule.bytes, rule.law)
         self.datapath.send_msg(flowmod.window_rule(self.datapath, change, lease))
+        if change.target.flow is None and (rule is None or rule.law is None):
+            self._delete_law(change.target.port.port)
 
     # Queues
 
@@ -150,6 +152,7 @@ class AgentLink:
         self._thresholds.pop(number, None)
         self.law_states.pop(number, None)
         self._progress_requested_at.pop(number, None)
+        self._delete_law(number)
 
     # Flow records
 
@@ -187,7 +190,20 @@ class AgentLink:
         del self._partial[xid]
         return port, whole
 
-    # Laws
+    # Laws. Their numbers are those of the ports that they govern.
+
+    def _send_law(self, number: int, law: LawSpec) -> None:
+        commands = window_law.LawCommand
+        command = commands.MODIFY if number in self._laws else commands.ADD
+        if command is commands.ADD and number in self._conflicts:
+            self.datapath.send_msg(window_law.set_law(self.datapath, commands.DELETE, number))
+        self._laws[number] = law
+        self.datapath.send_msg(window_law.set_law(self.datapath, command, number, law))
+
+    def _delete_law(self, number: int) -> None:
+        self.law_states.pop(number, None)
+        if self._laws.pop(number, None) is not None:
+            self.datapath.send_msg(window_law.set_law(self.datapath, window_law.LawCommand.DELETE, number))
 
     def request_laws(self, interval: float, now: float) -> None:
         """Request the state of all laws, unless there are none or that was done within the ``interval``."""
@@ -196,13 +212,32 @@ class AgentLink:
             self.datapath.send_msg(window_law.request(self.datapath))
 
     def replace_laws(self, states: Sequence[LawState]) -> None:
-        """Store the states of laws that govern ports."""
-        self.law_states.update((state.port, state) for state in states if state.port)
+        """Store the states of laws. One without a port governs none any more."""
+        for state in states:
+            if state.port:
+                self.law_states[state.port] = state
+            else:
+                self.law_states.pop(state.law, None)
 
     def law_refused(self, number: int) -> None:
         """The agent has refused a law: it does not have it."""
         self._laws.pop(number, None)
         self.law_states.pop(number, None)
+
+    def laws_unsupported(self) -> None:
+        """The agent has no laws."""
+        self._laws.clear()
+        self.law_states.clear()
+
+    def law_conflict(self, number: int) -> bool:
+        """Another controller has added or deleted a law with this number. Returns whether it should be
+        requested again: once in a connection, because that controller may do the same.
+        """
+        if number in self._conflicts:
+            return number not in self._laws  # not yet requested again: another error about the same change
+        self._conflicts.add(number)
+        self._laws.pop(number, None)
+        return True
 
     # Thresholds and segments
 

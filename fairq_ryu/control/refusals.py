@@ -50,13 +50,15 @@ class Refusals:
             return
         law = None if link is None else window_law.refused_law(message)
         if link is not None and law is not None:
-            self.windows.law_refused(link, law, time.monotonic())
-            self.log.warning(
-                "agent of bridge %s, port %d: the law runs in the controller, because the agent refused %s",
-                dpid_text(link.dpid),
-                law,
-                refusal.described(message),
-            )
+            # An error about a law that runs in the controller already is no news.
+            if self.windows.law_refused(link, law, time.monotonic()):
+                where = f", port {law.law}" if law.law else ""
+                self.log.warning(
+                    "agent of bridge %s%s: laws run in the controller, because the agent refuses them: %s",
+                    dpid_text(link.dpid),
+                    where,
+                    law.reason,
+                )
             return
         who = f"bridge {dpid_text(dpid)}" if link is None else f"agent of bridge {dpid_text(link.dpid)}"
         self.warn(who, f"{who} refused {refusal.described(message)}")

@@ -77,6 +77,7 @@ class ControllerState:
                     "state": None if seen.shown.state is None else str(seen.shown.state),
                     "incast": seen.shown.incast,
                     "law": seen.shown.where,
+                    "law_fallback": seen.shown.fallback,
                     "tx_bytes": None if traffic is None else traffic.tx_bytes,
                     "rx_bytes": None if traffic is None else traffic.rx_bytes,
                     "tx_bps": None if traffic is None else traffic.tx_bps,

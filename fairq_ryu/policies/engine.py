@@ -26,6 +26,7 @@ class PolicyEngine:
         self.renew_after = renewal_interval(lease)
         self._ports: dict[model.PortKey, GovernedPort] = {}
         self._names: dict[model.PortKey, tuple[str, str]] = {}
+        self._without_laws: dict[int, str] = {}  # the switches that run no laws, by dpid, and why
         # Counts of removed ports.
         self._lapsed = self._failures = 0
 
@@ -77,7 +78,9 @@ class PolicyEngine:
     def _port(self, key: model.PortKey) -> GovernedPort:
         port = self._ports.get(key)
         if port is None:
-            port = GovernedPort(key, self._chosen(key), self.renew_after, self.lease)
+            port = GovernedPort(
+                key, self._chosen(key), self.renew_after, self.lease, self._without_laws.get(key.dpid)
+            )
             self._ports[key] = port
         return port
 
@@ -129,6 +132,7 @@ class PolicyEngine:
         """A switch's agent has gone, with its rules: they are installed again when it is back, and flows that
         were paused are woken unless they still are. Returns how many rules were installed.
         """
+        self._without_laws.pop(dpid, None)
         counts = [port.switch_gone() for key, port in self._ports.items() if key.dpid == dpid]
         return sum(counts)
 
@@ -138,10 +142,41 @@ class PolicyEngine:
         if port is not None and target.flow is not None:
             port.installed.not_woken(target.flow)
 
-    def law_refused(self, key: model.PortKey, now: float) -> list[model.RuleChange]:
-        """The switch does not run the port's law: the controller does from now on."""
+    # Laws that run in the switches
+
+    def in_switch(self, key: model.PortKey) -> bool:
+        """Whether the port's law runs in the switch, or is requested there."""
         port = self._ports.get(key)
-        return [] if port is None else port.law_refused(now)
+        return port is not None and port.in_switch
+
+    def law_refused(self, key: model.PortKey, reason: str, now: float) -> list[model.RuleChange]:
+        """The switch does not run the port's law: the controller does, until the queue or the policy changes
+        or the agent connects again.
+        """
+        port = self._ports.get(key)
+        return [] if port is None else port.law_refused(reason, now)
+
+    def laws_unsupported(self, dpid: int, reason: str, now: float) -> list[model.RuleChange]:
+        """A switch runs no laws at all: the controller does, until its agent connects again."""
+        self._without_laws[dpid] = reason
+        ports = [port for key, port in self._ports.items() if key.dpid == dpid]
+        return [change for port in ports for change in port.laws_unsupported(reason, now)]
+
+    def runs_no_laws(self, dpid: int) -> bool:
+        """Whether the agent of a switch is known to run no laws."""
+        return dpid in self._without_laws
+
+    def law_lost(self, key: model.PortKey) -> None:
+        """The switch does not have the port's law any more: it is requested again with the next event."""
+        port = self._ports.get(key)
+        if port is not None:
+            port.law_lost()
+
+    def law_reported(self, key: model.PortKey, limiting: bool) -> None:
+        """The switch has reported whether the port's law limits the flows because of an incast."""
+        port = self._ports.get(key)
+        if port is not None:
+            port.law_reported(limiting)
 
     # What the laws ask of the switches
 

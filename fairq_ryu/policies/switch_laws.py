@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
 
-from fairq_ryu.law_spec import Gain, LawFlags, LawKind
+from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LimitedBy, Mode
 
 NS_PER_S = 1_000_000_000
 MAX_POOL = 1 << 30
@@ -23,23 +22,6 @@ LAS_WEIGHT, LAS_FEW = 8, 4
 FAIRSWITCH_LEAST, FAIRSWITCH_EMPTY = 2048, 80
 NO_WINDOW = 0xFFFFFFFF
 _U32 = 0xFFFFFFFF
-
-
-class Mode(IntFlag):
-    """What a law is doing."""
-
-    SLOW_START = 1
-    LIMITING = 2
-    FLOORED = 4
-
-
-class LimitedBy(IntEnum):
-    """What limits the pool."""
-
-    QUEUE = 0
-    FLOWS = 1
-    CAP = 2
-    FLOOR = 3
 
 
 @dataclass(frozen=True, slots=True)

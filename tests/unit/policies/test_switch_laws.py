@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import shutil
-import subprocess
-from dataclasses import asdict, fields
+from dataclasses import fields
 
 import pytest
 from hypothesis import given, settings
@@ -15,64 +12,12 @@ from fairq_ryu.agent import layout
 from fairq_ryu.law_spec import Gain, LawFlags, LawKind
 from fairq_ryu.policies import switch_laws
 from fairq_ryu.policies.switch_laws import Law, LawInput, LawParameters
-
-U64 = (1 << 64) - 1
-RENAMED = {"window_in_force": "window"}
-STATE = [name for name, _ in layout.STRUCTS["fq_law_state"]._fields_ if name != "pad"]
-
-
-class CompiledLaw:
-    """The C law, compiled for the host."""
-
-    def __init__(self, library: ctypes.CDLL, parameters: LawParameters) -> None:
-        self.library = library
-        self.parameters = layout.STRUCTS["fq_law"](**asdict(parameters))
-        self.state = layout.STRUCTS["fq_law_state"]()
-        self.refs = ctypes.byref(self.parameters), ctypes.byref(self.state)
-
-    def saw_segment(self, mss: int) -> None:
-        self.state.segment = max(self.state.segment, mss)
-
-    def tick(self, seen: LawInput) -> bool:
-        given = layout.STRUCTS["fq_law_input"](**asdict(seen))
-        return bool(self.library.fq_host_tick(*self.refs, ctypes.byref(given)))
-
-    def flow_began(self, backlog: int, now_ns: int) -> None:
-        self.library.fq_host_flow_began(*self.refs, backlog, ctypes.c_uint64(now_ns))
-
-    def flow_ended(self) -> None:
-        self.library.fq_host_flow_ended(*self.refs)
-
-    def limited(self, flight: int, granted: int, now_ns: int) -> None:
-        self.library.fq_host_limited(self.refs[1], flight, granted, ctypes.c_uint64(now_ns))
-
-    def window(self, flows: int, young: int, sent: int) -> int:
-        return int(self.library.fq_host_window(*self.refs, flows, young, ctypes.c_uint64(sent)))
-
-    def seen(self) -> dict[str, int]:
-        return {name: getattr(self.state, name) for name in STATE}
-
-
-def state_of(law: Law) -> dict[str, int]:
-    names = {RENAMED.get(name, name): value for name, value in vars(law).items() if name != "parameters"}
-    return {name: value & U64 for name, value in names.items()}
+from tests.support.host_laws import STATE, CompiledLaw, build, state_of, steps_agree
 
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
-    """With clang's checks of undefined behaviour: they end the process."""
-    found = tmp_path_factory.mktemp("laws") / "laws.so"
-    source = layout.BPF_DIR / "laws/host.c"
-    checks = ["-fsanitize=undefined,unsigned-shift-base", "-fsanitize-trap=all"]
-    clang = shutil.which("clang")
-    assert clang, "clang compiles the eBPF programs: set-up installs it"
-    subprocess.run(
-        [clang, "-O1", "-Wall", "-Wextra", "-Werror", *checks, "-shared", "-fPIC", "-o", found, source],
-        check=True,
-    )
-    library = ctypes.CDLL(str(found))
-    library.fq_host_window.restype = ctypes.c_uint32
-    return library
+    return build(layout.BPF_DIR, tmp_path_factory.mktemp("laws"))
 
 
 parameters = st.builds(
@@ -110,19 +55,7 @@ step = st.one_of(
 @settings(max_examples=400)
 @given(parameters, st.lists(step, max_size=60))
 def test_both_laws_do_the_same(library, parameters, trace):
-    law, compiled = Law(parameters), CompiledLaw(library, parameters)
-    now, area = 10**12, 0
-    for name, *values in trace:
-        results = []
-        if name == "tick":
-            elapsed, backlog, count, young = values
-            now, area = now + elapsed, area + backlog * elapsed
-            values = [LawInput(now, area, backlog, count, young)]
-        elif name in ("flow_began", "limited"):
-            values = [*values, now]
-        results = [getattr(each, name)(*values) for each in (law, compiled)]
-        assert results[0] == results[1], name
-        assert state_of(law) == compiled.seen(), name
+    steps_agree(Law(parameters), CompiledLaw(library, parameters), trace, LawInput)
 
 
 def test_the_twin_has_the_fields_and_numbers_of_the_header():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, quote_from_bytes, urlencode
 
@@ -153,7 +154,11 @@ def test_a_port_s_rule_of_every_kind_is_shown(site, kind):
     connection = site.flows.get(KEY)
     (port,) = connection.directions[KEY].ports[-1:]
     view = site.windows.engine.view()[port]._replace(plan=WindowPlan(rule=WindowRule(kind, 5000)))
-    row = flow_rows.FlowRows(site.fabric.paths, {port: view}, {}, 0.0).row(connection)
+    links = {}
+    if kind is WindowKind.LAW:  # a rule of this kind has a number; the switch reports the window
+        law = SimpleNamespace(window=5000, pool=0, flows=0)
+        links[port.dpid] = SimpleNamespace(depths={}, law_states={port.port: law})
+    row = flow_rows.FlowRows(site.fabric.paths, {port: view}, links, 0.0).row(connection)
     assert (row["window_bytes"], row["window_kind"]) == (5000, kind.scope)
     FlowRow.model_validate(row)
 
