@@ -10,6 +10,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import LawTable, loop_gain, parameters
+from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.channel import flowmod, oxm, window_law
 from fairq_ryu.channel.flowmod import OpenFlowError
@@ -165,6 +166,31 @@ def test_a_law_that_would_not_settle_is_refused_with_its_numbers(data: FakeDatap
     assert data.laws[1][1].interval_ns == 2_000_000
 
 
+def test_a_controller_gets_the_numbers(peer: Peer, data: FakeDatapath) -> None:
+    peer.ask(add(1, LawSpec(LawKind.FAIRQ, Gain.LISTING)))
+    (answer,) = peer.ask(law_rule(1, 1))
+    refused = window_law.refused_law(answer)
+    assert refused is not None and (refused.law, refused.conflict) == (1, window_law.Conflict.REFUSED)
+    assert "1.41, more than 1 (buffer 125000 bytes, 200000000 bit/s, T 200 us, M 8," in refused.reason
+
+
+def test_a_law_that_the_kernel_refuses_leaves_the_former(data: FakeDatapath) -> None:
+    table = LawTable(data, 8)
+    for number in (1, 2):
+        table.set(SetLaw(LawCommand.ADD, number, FAIRQ))
+    table.install_rule(1, WindowRule(WindowKind.LAW, 1), 10, 0)
+
+    def fail(*_: Any) -> None:
+        raise BpfError("no room")
+
+    data.install_rule = fail  # type: ignore[method-assign]
+    for target in (1, 2):
+        with pytest.raises(BpfError):
+            table.install_rule(target, WindowRule(WindowKind.LAW, 2), 20, 0)
+    assert {port: (law, expires) for port, (law, _, expires) in data.laws.items()} == {1: (1, 10)}
+    assert [(state.law, state.port) for state in table.states(ALL_LAWS)] == [(1, 1), (2, 0)]
+
+
 def test_a_port_without_a_queue_of_known_size_gets_no_law(peer: Peer, data: FakeDatapath) -> None:
     data.limits[1] = QueueLimits("noqueue", 0, 25_000_000)
     peer.ask(add())
@@ -207,4 +233,10 @@ def test_the_state_of_laws_is_reported(peer: Peer, data: FakeDatapath) -> None:
     assert (one.law, one.port, one.pool, one.flows, one.queue) == (1, 1, 31_250, 7, 30_000)
     assert (one.target, one.updates, one.late, one.mode, one.kind) == (31_250, 9, 1, 4, LawKind.FAIRQ)
     assert (other.law, other.port, other.pool, other.kind) == (2, 0, 0, LawKind.IQM)
+    # IQM's flows share no pool.
+    peer.ask(law_rule(2, 2))
+    data.law_states[2] = layout.fq_law_state(granted=31_250, window=2920, beta=3, mode=2)
+    answer = peer.one(window_law.request(DATAPATH, 2))
+    (other,) = window_law.decode_reply(answer.body.data)
+    assert (other.port, other.pool, other.window, other.beta, other.mode) == (2, 0, 2920, 3, 2)
     assert refusal(peer, window_law.request(DATAPATH, 3)) == window_law.ERROR_LAW_UNKNOWN
