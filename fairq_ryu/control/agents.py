@@ -220,9 +220,10 @@ class AgentLink:
                 self.law_states.pop(state.law, None)
 
     def law_refused(self, number: int) -> None:
-        """The agent has refused a law: it does not have it."""
-        self._laws.pop(number, None)
-        self.law_states.pop(number, None)
+        """The agent has refused a law, or the rule that refers to it: then it still has the law, which is
+        deleted.
+        """
+        self._delete_law(number)
 
     def laws_unsupported(self) -> None:
         """The agent has no laws."""

@@ -129,7 +129,9 @@ def test_the_law_of_a_port_that_has_gone_is_deleted():
 def test_a_refused_law_is_not_there():
     agent = agent_link()
     sent(agent, law())
+    agent.datapath.log.clear()
     agent.law_refused(3)
+    assert [words(message) for message in agent.datapath.sent] == ["DELETE 3"]
     assert sent(agent, POOL) == ["tcp_window_pool"]
     assert sent(agent, law(OTHER)) == ["ADD 3 100000", "tcp_window_law"]
 
