@@ -139,7 +139,7 @@ class Iqm:
             "interval",
             0.01,
             "s",
-            "T_i: length of the interval in which new flows are counted.",
+            "T_i: length of the interval in which new flows are counted (in the switch at most 10 ms).",
             0.0005,
             10,
         ),
