@@ -9,11 +9,51 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from hypothesis import strategies as st
+
 from fairq_ryu.agent import layout
+from fairq_ryu.law_spec import Gain
 
 U64 = (1 << 64) - 1
 RENAMED = {"window_in_force": "window"}
 STATE = [name for name, _ in layout.STRUCTS["fq_law_state"]._fields_ if name != "pad"]
+
+
+U30 = st.integers(0, 1 << 30)
+_COUNT = st.integers(0, 100_000)
+_STEP = st.one_of(
+    st.tuples(st.just("saw_segment"), st.integers(0, 9_000)),
+    st.tuples(st.just("tick"), st.integers(0, 50_000_000), U30, _COUNT, _COUNT),
+    st.tuples(st.just("flow_began"), U30),
+    st.tuples(st.just("flow_ended")),
+    st.tuples(st.just("limited"), U30, U30),
+    st.tuples(st.just("window"), _COUNT, _COUNT, st.integers(0, 1 << 40)),
+)
+TRACES = st.lists(_STEP, max_size=60)
+
+
+def parameters(made: Any, kinds: Any) -> st.SearchStrategy[Any]:
+    """Parameters of laws of these kinds; ``made`` is the class ``LawParameters``."""
+    return st.builds(
+        made,
+        kind=st.sampled_from(kinds),
+        gain=st.sampled_from(Gain),
+        rate=st.integers(1_000, 50_000_000_000),
+        limit=st.integers(3_000, 1 << 30),
+        target=st.integers(1, 1 << 30),
+        interval_ns=st.integers(50_000, 10_000_000),
+        base_rtt_ns=st.integers(0, 1_000_000_000),
+        gain_q16=st.integers(0, 65_536),
+        increments=st.integers(1, 1000),
+        flags=st.integers(0, 3),
+        floor_segments=st.integers(1, 10),
+        linger_ns=st.integers(0, 1_000_000_000),
+        calm=st.integers(0, 1 << 30),
+        trim_step=st.integers(0, 100_000),
+        young_bytes=st.integers(0, 1 << 30),
+        first_window=st.integers(1, 100),
+        limiting_segments=st.integers(1, 10),
+    )
 
 
 def build(sources: Path, into: Path) -> ctypes.CDLL:
