@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from typing import Any
 
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import LawTable, loop_gain, parameters
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.channel import flowmod, oxm, window_law
+from fairq_ryu.agent.status import rule_row
+from fairq_ryu.channel import flowmod, framing, oxm, window_law
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand, SetLaw, set_law
 from fairq_ryu.law_spec import LAW_BOUNDS, Gain, LawKind, LawSpec
@@ -189,6 +192,63 @@ def test_a_law_that_the_kernel_refuses_leaves_the_former(data: FakeDatapath) -> 
             table.install_rule(target, WindowRule(WindowKind.LAW, 2), 20, 0)
     assert {port: (law, expires) for port, (law, _, expires) in data.laws.items()} == {1: (1, 10)}
     assert [(state.law, state.port) for state in table.states(ALL_LAWS)] == [(1, 1), (2, 0)]
+
+
+def test_the_status_of_a_port_has_the_state_of_its_law(peer: Peer, switch: Any, data: FakeDatapath) -> None:
+    def row(port: int, later: int = 0) -> Any:
+        return rule_row(switch.table.port_rule(port), switch.laws, time.monotonic_ns() + later)
+
+    for number, kind in ((1, LawKind.FAIRQ), (2, LawKind.IQM)):
+        peer.ask(add(number, LawSpec(kind)))
+        peer.ask(law_rule(number, number))
+    data.law_states[1] = layout.fq_law_state(granted=31_250, flows=7, late=3)
+    found = row(1)
+    assert (found["kind"], found["bytes"]) == ("law", 31_250)
+    assert (found["law"]["kind"], found["law"]["flows"], found["law"]["late"]) == ("fairq", 7, 3)
+    assert 1.5 < found["expires_in_s"] <= 2
+    assert row(2)["bytes"] == 0
+    data.law_states[2] = layout.fq_law_state(window=2920)
+    assert (row(2)["bytes"], row(2)["law"]["kind"]) == (2920, "iqm")
+    assert row(1, 3 * 10**9) is None
+    peer.set_window(31_250, pool=True)
+    assert (row(1)["kind"], row(1)["bytes"]) == ("pool", 31_250) and "law" not in row(1)
+
+
+def test_openflow_s_own_statistics_have_the_rules_of_laws(peer: Peer) -> None:
+    peer.ask(add())
+    rule = law_rule(1, 1)
+    rule.flags = ofp.OFPFF_SEND_FLOW_REM
+    peer.ask(rule)
+    (entry,) = peer.one(parser.OFPFlowStatsRequest(DATAPATH)).body
+    (action,) = entry.instructions[0].actions
+    assert (action.key, action.value, entry.match["in_port"]) == ("tcp_window_law", 1, 1)
+    assert peer.session.server.expire_rules(time.monotonic_ns() + 3 * 10**9) is None
+    (removed,) = peer.taken()
+    assert (removed.reason, removed.match["in_port"]) == (ofp.OFPRR_HARD_TIMEOUT, 1)
+
+
+def test_a_law_of_another_length_is_refused_whole(peer: Peer, data: FakeDatapath) -> None:
+    for cut in (0, 4, 47):
+        message = framing.command(DATAPATH, window_law.EXP_TYPE_SET_LAW, bytes(cut))
+        assert peer.refusal(message) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN)
+    request = framing.request(DATAPATH, window_law.EXP_TYPE_LAW_STATS, bytes(4))
+    assert peer.refusal(request) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN)
+
+
+def test_a_law_that_the_kernel_refuses_to_change_stays(peer: Peer, data: FakeDatapath) -> None:
+    peer.ask(add())
+    peer.ask(law_rule(1, 1))
+
+    def fail(*_: Any) -> None:
+        raise BpfError("no room")
+
+    data.install_law = fail  # type: ignore[method-assign]
+    changed = dataclasses.replace(FAIRQ, target_ppm=100_000)
+    message = add(1, changed, LawCommand.MODIFY)
+    assert peer.refusal(message) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
+    assert peer.refusal(law_rule(1, 1)) == (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)
+    (state,) = peer.session.server.laws.states(1)
+    assert state.target in (0, 31_250) and data.laws[1][1].target == 31_250
 
 
 def test_a_port_without_a_queue_of_known_size_gets_no_law(peer: Peer, data: FakeDatapath) -> None:
