@@ -74,11 +74,11 @@ def snapshot(
     handshake was not seen, ``coarse`` those whose window step exceeded the window of the rule. Of a ``rule``
     of kind ``law``, ``bytes`` is the pool or the window of every flow (0: neither), and ``law`` the law's
     state as on the window channel. ``flows_evicted`` counts flows that were removed because the map was full.
-    ``congestion`` has a port's thresholds in bytes and its state, null where no controller has set thresholds.
-    ``drop_reports``: ``available`` if this kernel can report dropped packets (``unavailable``: why not) and, in packets, those
-    sent to controllers (``told``), of no interest to them (``passed_over``: no TCP segment whose loss
-    matters), suppressed by the rate or because no controller reads fast enough (``held_back``), and ``lost``
-    because the agent was too slow.
+    ``congestion`` has a port's thresholds in bytes and its state, null where no controller has set any.
+    ``drop_reports``: ``available`` if this kernel can report dropped packets (``unavailable``: why not) and,
+    in packets, those sent to controllers (``told``), of no interest to them (``passed_over``: no TCP segment
+    whose loss matters), suppressed by the rate or because no controller reads fast enough (``held_back``),
+    and ``lost`` because the agent was too slow.
     """
     now = time.monotonic_ns()
     ports = []

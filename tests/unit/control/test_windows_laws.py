@@ -172,6 +172,19 @@ def test_an_unstable_law_runs_in_the_controller_until_the_queue_is_another(lines
     assert len(lines()) == 1
 
 
+def test_a_law_that_becomes_unstable_ends_with_the_next_renewal(lines):
+    """The agent sees the new rate first, and takes the law out of force; the rule stays until its renewal."""
+    net = Network(policy(gain="listing", switch_interval=0.001))
+    net.read(B)
+    assert net.rule(B) is WindowKind.LAW
+    net.data.limits[B.port] = QueueLimits("htb", LIMIT, RATE // 20)
+    net.server.laws.limits_changed()
+    assert (net.data.laws, net.rule(B)) == ({}, WindowKind.LAW)
+    for _ in range(12):
+        net.read(B)
+    assert (net.rule(B), net.shown(B)[0], len(lines())) == (WindowKind.POOL, "controller", 1)
+
+
 def test_another_policy_may_run_where_one_was_refused():
     net = Network(policy(gain="listing"))
     net.read(B)
