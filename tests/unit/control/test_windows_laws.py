@@ -24,7 +24,7 @@ from fairq_ryu.model import PortKey, WindowKind
 from fairq_ryu.policies.choice import PolicyChoice, make
 from tests.support.agent_peer import Peer, role
 from tests.support.fakes import DATAPATH, FakeDatapath
-from tests.support.flownet import A, B
+from tests.support.flownet import A, B, C
 from tests.support.site import LIMIT, Site
 
 NOW = 100.0
@@ -185,6 +185,21 @@ def test_a_law_that_becomes_unstable_ends_with_the_next_renewal(lines):
     assert (net.rule(B), net.shown(B)[0], len(lines())) == (WindowKind.POOL, "controller", 1)
 
 
+def test_only_the_first_of_several_errors_is_reported(lines):
+    net = Network()
+    net.server.laws.capacity = 0
+    net.read(B)  # both the law and the rule that refers to it are refused
+    (line,) = lines()
+    assert line.endswith("0 laws are there already") and net.rule(B) is WindowKind.POOL
+    refused = window_law.RefusedLaw(B.port, window_law.Conflict.REFUSED, "once more")
+    assert not net.windows.law_refused(net.site.link, refused, net.now)
+    assert net.shown(B) == ("controller", "0 laws are there already")
+    net.server.laws.capacity = 8
+    net.windows.use(PolicyChoice(policy(alpha=0.5)))
+    net.deliver()
+    assert (net.rule(B), len(lines())) == (WindowKind.LAW, 1)
+
+
 def test_another_policy_may_run_where_one_was_refused():
     net = Network(policy(gain="listing"))
     net.read(B)
@@ -251,6 +266,11 @@ def test_an_agent_of_an_older_version_is_reported_once(old, lines):
     assert line.endswith("it has no window laws")
     assert (net.rule(A), net.rule(B), net.warned) == (WindowKind.POOL, WindowKind.POOL, [])
     assert net.shown(B) == ("controller", "it has no window laws")
+    refused = net.refusals.counts.refused["agent"]
+    net.read(C)
+    assert (net.rule(C), net.refusals.counts.refused["agent"]) == (WindowKind.POOL, refused), (
+        "not asked again"
+    )
     net.windows.use(PolicyChoice(policy(where="controller")))
     assert net.shown(B) == ("controller", None)
 
