@@ -53,9 +53,9 @@ class PortRow(Row):
     drops: Count | None = described(
         "packets that the queue has dropped, counted by the queue itself", "packets"
     )
-    pool_bytes: Count | None = described("pool that is installed for the port; null: none", "bytes")
+    pool_bytes: Count | None = described("pool that is in force on the port; null: none", "bytes")
     window_bytes: Count | None = described(
-        "window that is installed for every flow of the port; null: none", "bytes"
+        "window that is in force for every flow of the port; null: none", "bytes"
     )
     law: Literal["switch", "controller"] | None = described(
         "where the law of the port runs: `switch` or `controller`; null: the port has no queue of known size"
