@@ -50,8 +50,9 @@ class Refusals:
             return
         law = None if link is None else window_law.refused_law(message)
         if link is not None and law is not None:
-            # An error about a law that runs in the controller already is no news.
-            if self.windows.law_refused(link, law, time.monotonic()):
+            # Further errors about a law that runs in the controller already are not logged.
+            in_controller = self.windows.law_refused(link, law, time.monotonic())
+            if in_controller:
                 where = f", port {law.law}" if law.law else ""
                 self.log.warning(
                     "agent of bridge %s%s: laws run in the controller, because the agent refuses them: %s",
@@ -59,6 +60,7 @@ class Refusals:
                     where,
                     law.reason,
                 )
-            return
+            if in_controller is not None:
+                return
         who = f"bridge {dpid_text(dpid)}" if link is None else f"agent of bridge {dpid_text(link.dpid)}"
         self.warn(who, f"{who} refused {refusal.described(message)}")

@@ -166,9 +166,9 @@ class WindowController:
                 self.engine.law_reported(key, bool(state.mode & Mode.LIMITING))
                 self._reporter.incast(key, self.engine.incast(key))
 
-    def law_refused(self, link: AgentLink, refused: RefusedLaw, now: float) -> bool:
+    def law_refused(self, link: AgentLink, refused: RefusedLaw, now: float) -> bool | None:
         """An agent has refused a law. Returns whether the law runs in the controller because of that: not if
-        it did so before, or if the law is requested again.
+        it did so before, or if the law is requested again. None: no law of a policy is concerned.
         """
         if refused.conflict is Conflict.UNSUPPORTED:
             link.laws_unsupported()
@@ -177,7 +177,7 @@ class WindowController:
             return not known
         key = PortKey(link.dpid, refused.law)
         if not self.engine.in_switch(key):
-            return False
+            return False if self.engine.fallback(key) is not None else None
         if refused.conflict is Conflict.OTHERS and link.law_conflict(refused.law):
             self.engine.law_lost(key)
             return False

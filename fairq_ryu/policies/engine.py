@@ -149,6 +149,13 @@ class PolicyEngine:
         port = self._ports.get(key)
         return port is not None and port.in_switch
 
+    def fallback(self, key: model.PortKey) -> str | None:
+        """Why the port's law runs in the controller although its policy has one for the switch; None: it does
+        not.
+        """
+        port = self._ports.get(key)
+        return None if port is None else port.fallback
+
     def law_refused(self, key: model.PortKey, reason: str, now: float) -> list[model.RuleChange]:
         """The switch does not run the port's law: the controller does, until the queue or the policy changes
         or the agent connects again.

@@ -95,7 +95,7 @@ class GovernedPort:
         self._refusal: str | None = None
         self._refused_with: tuple[int, int] | None = None
         # Why the law in force runs in the controller although the policy has one for the switch.
-        self._fallback: str | None = None
+        self.fallback: str | None = None
 
     # Events
 
@@ -210,15 +210,15 @@ class GovernedPort:
 
     def _switch_law(self) -> LawSpec | None:
         """The law to request of the switch; None: the law runs in the controller."""
-        spec, self._fallback = switch_law(self.policy, self.key), None
+        spec, self.fallback = switch_law(self.policy, self.key), None
         if spec is None:
             return None
         wrong = out_of_bounds(spec)
         if wrong is not None and self._refusal is None:
             log.warning("port %s: the law runs in the controller: in the switch, %s", self.key, wrong)
             self._refusal = wrong
-        self._fallback = self._without_laws or self._refusal
-        return spec if self._fallback is None else None
+        self.fallback = self._without_laws or self._refusal
+        return spec if self.fallback is None else None
 
     @property
     def interval(self) -> float:
@@ -230,7 +230,7 @@ class GovernedPort:
         count = len(self.installed)
         self.installed.clear()
         self._congestion = None
-        if self._without_laws is not None and self._fallback is not None:
+        if self._without_laws is not None and self.fallback is not None:
             self.law, self.plan = None, model.NO_WINDOWS
         self._without_laws = None  # another agent may run them
         self._forget_refusal()
@@ -280,7 +280,7 @@ class GovernedPort:
             where = "switch" if self.in_switch else "controller"
         target = None if shown.target is None else int(shown.target)
         return shown._replace(
-            target=target, state=state, where=where, fallback=None if where is None else self._fallback
+            target=target, state=state, where=where, fallback=None if where is None else self.fallback
         )
 
     def view(self) -> PortView:

@@ -20,12 +20,12 @@ from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.refusals import Refusals
 from fairq_ryu.law_spec import LawKind
-from fairq_ryu.model import PortKey, WindowKind
+from fairq_ryu.model import PortKey, WindowKind, WindowPlan, WindowRule
 from fairq_ryu.policies.choice import PolicyChoice, make
 from tests.support.agent_peer import Peer, role
 from tests.support.fakes import DATAPATH, FakeDatapath
 from tests.support.flownet import A, B, C
-from tests.support.site import LIMIT, Site
+from tests.support.site import LIMIT, Obedient, Site
 
 NOW = 100.0
 RATE = 25_000_000
@@ -198,6 +198,18 @@ def test_only_the_first_of_several_errors_is_reported(lines):
     net.windows.use(PolicyChoice(policy(alpha=0.5)))
     net.deliver()
     assert (net.rule(B), len(lines())) == (WindowKind.LAW, 1)
+
+
+def test_a_rule_that_names_a_law_of_nobody_is_reported(lines):
+    """A policy of another package may have a rule of any kind, but laws are added for `switch_law` only."""
+    chosen = Obedient()
+    chosen.plan = WindowPlan(rule=WindowRule(WindowKind.LAW, 77))
+    net = Network(chosen)
+    net.read(B)
+    net.read(B)
+    (warned,) = net.warned
+    assert "refused a rule (EXPERIMENTER, 5): there is no law with this id" in warned
+    assert (net.rule(B), lines()) == (None, [])
 
 
 def test_another_policy_may_run_where_one_was_refused():
