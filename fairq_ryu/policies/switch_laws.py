@@ -18,7 +18,7 @@ POOL_SHIFT = 8
 DEFAULT_SEGMENT = 1460
 MOST_TICKS = 64
 MOST_STARTS = 1_000_000
-LAS_WEIGHT, LAS_FEW = 8, 4
+LAS_WEIGHT, LAS_FEW, LAS_HEADERS = 8, 4, 66
 FAIRSWITCH_LEAST, FAIRSWITCH_EMPTY = 2048, 80
 NO_WINDOW = 0xFFFFFFFF
 _U32 = 0xFFFFFFFF
@@ -123,7 +123,7 @@ class Law:
         if p.kind == LawKind.FAIRSWITCH:
             return self._fairswitch_window(flows)
         if p.kind == LawKind.LAS:
-            return self._las_window(flows, young, sent < p.young_bytes)
+            return self._las_window(flows, young, sent)
         return self.window_in_force or NO_WINDOW
 
     # The pool
@@ -246,11 +246,16 @@ class Law:
             self._start_pool()
         self._bound_pool(seen.flows)
 
-    def _las_window(self, n: int, young: int, is_young: bool) -> int:
-        pool, old = self.pool >> POOL_SHIFT, max(n - young, 0)
+    def _las_window(self, n: int, young: int, sent: int) -> int:
+        p, segment = self.parameters, self.segment
+        pool, old, is_young = self.pool >> POOL_SHIFT, max(n - young, 0), sent < p.young_bytes
         if young > LAS_FEW:
-            rest = max(pool - old * self.segment, 0)
-            return max(rest // young, self.segment) if is_young else self.segment
+            if not is_young or not sent:
+                return segment
+            rest = max(pool - old * segment, 0) // young
+            rest = _div(rest * (segment + 2 * min(sent, p.young_bytes)), 2 * segment)
+            room = max(p.limit - n * (segment + LAS_HEADERS), 0)
+            return max(min(rest, segment + room // young), segment)
         share = pool // max(LAS_WEIGHT * young + old, 1)
         return max(share * LAS_WEIGHT if is_young else share, self._floor_window(n))
 

@@ -101,7 +101,7 @@ law_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32
 	if (p->kind == FQ_LAW_FAIRSWITCH)
 		return fairswitch_window(p, st, n);
 	if (p->kind == FQ_LAW_LAS)
-		return las_window(p, st, n, young, sent < p->young_bytes);
+		return las_window(p, st, n, young, sent);
 	return st->window ? st->window : FQ_NO_WINDOW;
 }
 
