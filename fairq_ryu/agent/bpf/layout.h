@@ -11,7 +11,7 @@
 #define FAIRQ_LAYOUT_H
 
 /* Raised when the maps that outlive an agent (flows and their settings) change. */
-#define FQ_LAYOUT_VERSION 4
+#define FQ_LAYOUT_VERSION 5
 
 /* Activity is counted in this many time buckets; together they span the activity timeout. */
 #define FQ_BUCKETS   8
@@ -137,9 +137,9 @@ struct fq_dir {
 	__u32 granted; /* by a law: bytes that this direction may have under way; 0: none yet */
 	__u32 rtt_ns;  /* from the other's SYN at the switch to its answer there; 0: not known */
 	__u32 flags;
-	__u16 mss;      /* announced by the sender of this direction, bytes; 0: no option */
-	__u16 window;   /* as the sender of this direction advertised it last, in steps of its scale */
-	__u8 wscale;    /* announced by the sender of this direction, 0 to 14 */
+	__u16 mss;    /* announced by the sender of this direction, bytes; 0: no option */
+	__u16 window; /* as the sender of this direction advertised it last, in steps of its scale */
+	__u8 wscale;  /* announced by the sender of this direction, 0 to 14 */
 	__u8 alt_epoch; /* low byte of the time bucket in which it first left by alt_ifindex */
 	__u8 pad[6];
 };
