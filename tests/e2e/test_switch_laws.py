@@ -10,7 +10,7 @@ import pytest
 from tests.support.lab import TOKEN, output, received, until
 
 pytestmark = pytest.mark.root
-LEASE = 3.0
+LEASE = 3
 
 
 @pytest.fixture
