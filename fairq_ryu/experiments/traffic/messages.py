@@ -126,8 +126,8 @@ class Talkers:
             talk.unsent -= talk.sock.send(b"m" * talk.unsent)
 
     def _talk(self, size: int, interval_s: float, seconds: float, timeout_s: float, seed: int) -> None:
-        """The first message of each connection is due at a random time of the first interval. ``errors`` in the
-        answer are the connections that have ended since they were opened.
+        """The first message of each connection is due at a random time of the first interval. ``errors``: the
+        connections that have ended since they were opened.
         """
         phase, interval, start = random.Random(seed), int(interval_s * 1e9), time.monotonic_ns()
         end = start + int(seconds * 1e9)
