@@ -117,3 +117,10 @@ def out_of_bounds(spec: LawSpec) -> str | None:
         if not least <= value <= most:
             return f"{name} {value} is not between {least} and {most}"
     return None
+
+
+def trim_step(rate: int, interval: float) -> int:
+    """By how much FairSwitch's trim moves in one interval (seconds), bytes: the card moves it by 8 bytes each
+    8 us at 1 Gbit/s, so in proportion to ``rate`` (bytes/s) and time.
+    """
+    return max(1, round(rate * interval / 125))

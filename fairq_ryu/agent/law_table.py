@@ -19,7 +19,7 @@ from fairq_ryu.channel import window_law
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.window_law import LawCommand, LawState, SetLaw
-from fairq_ryu.law_spec import POOL_KINDS, Gain, LawKind, LawSpec, out_of_bounds
+from fairq_ryu.law_spec import POOL_KINDS, Gain, LawKind, LawSpec, out_of_bounds, trim_step
 from fairq_ryu.model import WindowKind, WindowRule
 
 _PPM = 1_000_000
@@ -30,8 +30,6 @@ _SEGMENT = 1460
 _OURS = 0.4
 # The largest loop gain times round trip with which a law is accepted.
 _STABLE = 1.0
-# FairSwitch's hardware moves its trim by 8 bytes each 8 us at 1 Gbit/s.
-_TRIM_PER_BYTE = 1 / 125
 
 
 class LawSink(RuleSink, Protocol):
@@ -81,7 +79,7 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
         target=target,
         calm=limits.limit * spec.calm_ppm // _PPM,
         gain_q16=max(1, min(65535, round(_OURS * interval / round_trip * 65536))),
-        trim_step=max(1, round(_TRIM_PER_BYTE * limits.rate * interval)),
+        trim_step=trim_step(limits.rate, interval),
         young_bytes=spec.young_bytes,
         kind=spec.kind,
         gain=spec.gain,

@@ -383,6 +383,7 @@ def from_controller():
         "thresholds-none": congestion.set_thresholds(DATAPATH, 1, Thresholds(0, 0)),
         "law": set_law(1),
         "law-iqm": set_law(2, kind=LawKind.IQM),
+        "law-fairswitch": set_law(4, kind=LawKind.FAIRSWITCH),
         "law-unstable": set_law(3, gain=Gain.LISTING),
         "law-changed": set_law(1, window_law.LawCommand.MODIFY, LawKind.LAS),
         "law-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, 2),

@@ -52,7 +52,7 @@ class RestSite:
         **values: Any,
     ) -> None:
         """``where`` the laws run that can run in the switch."""
-        laws = {(section, "where"): where for section in ("fairq", "iqm")}
+        laws = {(section, "where"): where for section in ("fairq", "fairswitch", "iqm")}
         self.config = Config(laws | {("fairq_ryu", name): value for name, value in values.items()})
         self.logger = logging.getLogger("fairq_ryu.test")
         self.log: list[tuple[int, Any]] = []

@@ -81,6 +81,14 @@ def test_las_prefers_flows_that_have_sent_little(switch: Switch) -> None:
     assert (old.granted(), young.granted()) == (5_000, 40_000)
 
 
+def test_fairswitch_divides_the_target_but_not_below_2048_bytes(switch: Switch) -> None:
+    install(switch, LawSpec(LawKind.FAIRSWITCH), pool=0)
+    flows = opened(switch, 3)
+    assert [flow.granted() for flow in flows] == [31_250 // 3] * 3
+    opened(switch, 13)
+    assert flows[0].granted() == 2048
+
+
 def test_a_renewal_keeps_the_state_and_another_kind_does_not(switch: Switch) -> None:
     install(switch, LawSpec(LawKind.FAIRQ), pool=60_000)
     install(switch, LawSpec(LawKind.FAIRQ, target_ppm=100_000))

@@ -41,7 +41,7 @@ def test_what_does_not_fit_is_dropped_and_sent_again():
     assert port.drops > 0 and port.peak <= port.buffer
 
 
-@pytest.mark.parametrize("name", ["fairq paper", "fairq listing", "fairq ours", "las"])
+@pytest.mark.parametrize("name", ["fairq paper", "fairq listing", "fairq ours", "fairswitch", "las"])
 def test_the_queue_is_at_its_target_and_the_link_is_busy(library, name):
     found = volleys(FAST, law_of(library, name))
     target = 0.15 if name == "las" else 0.25

@@ -69,7 +69,7 @@ def site() -> RestSite:
 # Reading
 
 
-@pytest.fixture(scope="module", params=["droptail", "fairq", "iqm", "sed", "rsed"])
+@pytest.fixture(scope="module", params=["droptail", "fairq", "fairswitch", "iqm", "sed", "rsed"])
 def full(request: Any) -> RestSite:
     """A site whose tables all have entries."""
     site = RestSite(request.param)
@@ -124,7 +124,7 @@ def test_a_port_has_the_fields_of_its_policy(full):
     (row,) = [row for row in get(full, "/v1/ports")["ports"] if (row["dpid"], row["port"]) == (S2, 1)]
     policy = full.windows.engine.policy.name
     assert row["policy"] == policy
-    assert (row["target_bytes"] is not None) == (policy in ("fairq", "sed", "rsed"))
+    assert (row["target_bytes"] is not None) == (policy in ("fairq", "fairswitch", "sed", "rsed"))
     assert row["state"] == ("CNG" if policy in ("sed", "rsed") else None)
     assert row["incast"] == (True if policy == "iqm" else None)
 
@@ -133,7 +133,7 @@ def test_a_flow_has_its_window_and_counters(full):
     rows = get(full, "/v1/flows?limit=1")["flows"]
     row, policy = rows[0], full.windows.engine.policy.name
     assert (row["sport"], row["rtt_s"], row["bytes"], row["rewritten"]) == (KEY.sport, 0.00125, 5000, 7)
-    kinds = {"droptail": None, "fairq": "pool", "iqm": "port"}
+    kinds = {"droptail": None, "fairq": "pool", "fairswitch": "pool", "iqm": "port"}
     assert row["window_kind"] == kinds.get(policy, row["window_kind"])
     assert (row["window_bytes"] is None) == (policy == "droptail")
 
@@ -174,6 +174,7 @@ LAW_STATE = LawState(1, 1, 0, 0, 20_000, 31_250, 3, 1, 0, 1460, 0, 0, LawKind.FA
     [
         ("fairq", {}, (None, None), None, None),
         ("fairq", {"pool": 30_000}, (30_000, None), 10_000, None),
+        ("fairswitch", {"pool": 30_000}, (30_000, None), 10_000, None),
         ("las", {"pool": 30_000, "mode": 4}, (30_000, None), 10_000, None),
         ("iqm", {}, (None, None), None, False),
         ("iqm", {"window": 2920, "mode": 2}, (None, 2920), 2920, True),
