@@ -18,7 +18,7 @@ POOL_SHIFT = 8
 DEFAULT_SEGMENT = 1460
 MOST_TICKS = 64
 MOST_STARTS = 1_000_000
-LAS_WEIGHT, LAS_FEW, LAS_HEADERS = 8, 4, 66
+LAS_WEIGHT, LAS_FEW, SEGMENT_HEADERS = 8, 4, 66
 FAIRSWITCH_LEAST, FAIRSWITCH_EMPTY = 2048, 80
 NO_WINDOW = 0xFFFFFFFF
 _U32 = 0xFFFFFFFF
@@ -119,7 +119,7 @@ class Law:
         """The window of a flow that has sent so much, bytes; :data:`NO_WINDOW`: it keeps its own."""
         p, n = self.parameters, max(flows, 1)
         if p.kind == LawKind.FAIRQ:
-            return max(((self.pool >> POOL_SHIFT) & _U32) // n, self._floor_window(n))
+            return self._fairq_window(n, sent)
         if p.kind == LawKind.FAIRSWITCH:
             return self._fairswitch_window(flows)
         if p.kind == LawKind.LAS:
@@ -200,6 +200,13 @@ class Law:
                 self._update_pool(seen)
         self._bound_pool(seen.flows)
 
+    def _fairq_window(self, n: int, sent: int) -> int:
+        p = self.parameters
+        floors = n * p.floor_segments * (self.segment + SEGMENT_HEADERS)
+        if not sent and floors + p.target > p.limit:
+            return self.segment
+        return max(((self.pool >> POOL_SHIFT) & _U32) // n, self._floor_window(n))
+
     def _increment(self) -> int:
         p = self.parameters
         if p.gain == Gain.LISTING:
@@ -254,7 +261,7 @@ class Law:
                 return segment
             rest = max(pool - old * segment, 0) // young
             rest = _div(rest * (segment + 2 * min(sent, p.young_bytes)), 2 * segment)
-            room = max(p.limit - n * (segment + LAS_HEADERS), 0)
+            room = max(p.limit - n * (segment + SEGMENT_HEADERS), 0)
             return max(min(rest, segment + room // young), segment)
         share = pool // max(LAS_WEIGHT * young + old, 1)
         return max(share * LAS_WEIGHT if is_young else share, self._floor_window(n))

@@ -85,12 +85,21 @@ static inline __attribute__((always_inline)) void fairq_tick(const struct fq_law
 	bound_pool(p, st, in->flows);
 }
 
-/* The window of one of n flows, bytes. */
+/*
+ * The window of one of n flows, bytes; `sent` is what this one has sent. A new flow begins with one segment if the
+ * floors of all flows do not fit into the buffer above the target: the flows of a volley begin at once, while the
+ * others have their larger windows under way.
+ */
 static inline __attribute__((always_inline)) __u32
-pool_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n)
+pool_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u64 sent)
 {
+	__u64 floors;
+
 	if (!n)
 		n = 1;
+	floors = (__u64)n * p->floor_segments * (st->segment + SEGMENT_HEADERS);
+	if (!sent && floors + p->target > p->limit)
+		return st->segment;
 	return law_max((__u32)(st->pool >> POOL_SHIFT) / n, floor_window(p, st, n));
 }
 

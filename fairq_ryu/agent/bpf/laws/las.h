@@ -13,9 +13,8 @@
 
 #include "pool.h"
 
-#define LAS_WEIGHT  8
-#define LAS_FEW     4
-#define LAS_HEADERS 66 /* of a segment: Ethernet, IPv4, TCP with timestamps */
+#define LAS_WEIGHT 8
+#define LAS_FEW    4
 
 static inline __attribute__((always_inline)) void las_tick(const struct fq_law *p,
 							   struct fq_law_state *st,
@@ -45,7 +44,7 @@ las_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32
 		rest = law_div(law_less(pool, (__u64)old * st->segment), young);
 		rest = law_div(rest * (st->segment + 2 * law_min(sent, p->young_bytes)),
 			       2 * st->segment);
-		room = law_less(p->limit, (__u64)n * (st->segment + LAS_HEADERS));
+		room = law_less(p->limit, (__u64)n * (st->segment + SEGMENT_HEADERS));
 		return law_max(law_min(rest, st->segment + law_div(room, young)), st->segment);
 	}
 	rest = law_div(pool, law_max((__u64)LAS_WEIGHT * young + old, 1));

@@ -97,7 +97,7 @@ static inline __attribute__((always_inline)) __u32
 law_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young, __u64 sent)
 {
 	if (p->kind == FQ_LAW_FAIRQ)
-		return pool_window(p, st, n);
+		return pool_window(p, st, n, sent);
 	if (p->kind == FQ_LAW_FAIRSWITCH)
 		return fairswitch_window(p, st, n);
 	if (p->kind == FQ_LAW_LAS)

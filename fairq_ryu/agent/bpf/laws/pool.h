@@ -13,6 +13,8 @@
 #include "../layout.h"
 #include "arithmetic.h"
 
+#define SEGMENT_HEADERS 66 /* bytes: Ethernet, IPv4, TCP with timestamps */
+
 /* Bytes that the port can hold: its buffer and what is on the way in a round trip. */
 static inline __attribute__((always_inline)) __u64 pool_cap(const struct fq_law *p)
 {
