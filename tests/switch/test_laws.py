@@ -26,7 +26,7 @@ def install(switch: Switch, spec: LawSpec, lease: float = 3600, pool: int | None
     if pool is not None:
         state = switch.datapath.law_state(PORT)
         state.pool, state.segment = pool << 8, 1460
-        key = c_uint32(switch.ports[PORT].ifindex)
+        key = c_uint32(switch.datapath.window.slots[switch.ports[PORT].ifindex])
         switch.datapath.window.law_states.set(key, state)
 
 

@@ -11,7 +11,7 @@
 #define FAIRQ_LAYOUT_H
 
 /* Raised when the maps that outlive an agent (flows and their settings) change. */
-#define FQ_LAYOUT_VERSION 5
+#define FQ_LAYOUT_VERSION 6
 
 /* Activity is counted in this many time buckets; together they span the activity timeout. */
 #define FQ_BUCKETS   8
@@ -117,11 +117,13 @@ struct fq_dir {
 	__u64 last_ns;     /* last segment, CLOCK_MONOTONIC ns */
 	__u64 ruled_until; /* it has a rule of its own until then and takes no share of the pool */
 	__u32 ifindex;     /* port by which it leaves; 0: not seen */
+	__u32 slot;        /* of that port; it may be out of date */
 	__u32 epoch;       /* time bucket it is counted in as active; 0: not counted */
 	__u32 sharing_epoch; /* likewise, as a flow that uses its window, or is new */
 	__u32 young_epoch;   /* likewise, as one that has sent little (las) */
 	__u32 alt_ifindex; /* another port by which it left since it last left by ifindex; 0: none */
 	__u32 alt_from;    /* seq_next when it first left by that port */
+	__u32 alt_epoch;   /* time bucket in which it first left by that port */
 	/* State of the connection. */
 	__u64 bytes;     /* payload bytes that left */
 	__u64 packets;   /* data segments that left */
@@ -140,15 +142,14 @@ struct fq_dir {
 	__u16 mss;    /* announced by the sender of this direction, bytes; 0: no option */
 	__u16 window; /* as the sender of this direction advertised it last, in steps of its scale */
 	__u8 wscale;  /* announced by the sender of this direction, 0 to 14 */
-	__u8 alt_epoch; /* low byte of the time bucket in which it first left by alt_ifindex */
-	__u8 pad[6];
+	__u8 pad[7];
 };
 
 struct fq_flow {
 	struct fq_dir dir[2]; /* 0: lo to hi */
 };
 
-/* A port, by ifindex: written by the programs only. */
+/* A port, by slot: written by the programs only, except ifindex. */
 struct fq_port {
 	__u64 active[FQ_BUCKETS];  /* epoch << 32 | flows whose last data left in that epoch */
 	__u64 sharing[FQ_BUCKETS]; /* likewise, of flows that use their windows or are new */
@@ -160,6 +161,8 @@ struct fq_port {
 	__u64 created;             /* connections that were entered in the flow map at the port */
 	__u64 handshakes;          /* SYN-ACKs that opened a flow leaving by the port */
 	__u64 malformed;           /* TCP packets left alone: truncated, bad lengths, fragments */
+	__u32 ifindex;             /* of the port in this slot; 0: the slot is free */
+	__u32 pad;
 };
 
 /* A rule: written by the agent only. */
@@ -194,7 +197,7 @@ struct fq_law {
 	__u16 pad;
 };
 
-/* The law of a port, by ifindex: written by the agent only. */
+/* The law of a port, by slot: written by the agent only. */
 struct fq_port_law {
 	struct fq_law law;
 	__u64 expires_ns; /* CLOCK_MONOTONIC, of the rule that refers to it: from then on it does nothing */
@@ -212,7 +215,7 @@ struct fq_law_input {
 	__u32 pad;
 };
 
-/* The state of a port's law, by ifindex: made by the agent, written by the programs. */
+/* The state of a port's law, by slot: made by the agent, written by the programs. */
 struct fq_law_state {
 	__u64 pool;        /* shared by the flows, bytes << 8 */
 	__u64 incr;        /* increments since the last update, bytes << 16, two's complement */
@@ -256,7 +259,7 @@ struct fq_queue {
 	__u32 drops;   /* as the qdisc counts them; starts again when the qdisc is replaced */
 	__u32 peak_epoch; /* differs from the agent's: no packet since then, so the peak is the backlog */
 	__u32 state; /* FQ_CNG or FQ_NOM, by the port's thresholds */
-	__u32 pad;
+	__u32 slot;  /* of the port */
 };
 
 /* The thresholds of a queue, by ifindex: written by the agent only. cng 0: never congested. */

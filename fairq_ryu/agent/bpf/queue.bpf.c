@@ -83,19 +83,20 @@ static __noinline int run_law(struct fq_queue *st, __u32 ifindex)
 	struct fq_port_law *law;
 	struct fq_config *cfg;
 	struct fq_port *port;
-	__u32 zero = 0, epoch;
+	__u32 zero = 0, slot, epoch;
 
 	if (!st)
 		return 0;
-	law = bpf_map_lookup_elem(&port_laws, &ifindex);
-	state = bpf_map_lookup_elem(&law_states, &ifindex);
+	slot = st->slot;
+	law = bpf_map_lookup_elem(&port_laws, &slot);
+	state = bpf_map_lookup_elem(&law_states, &slot);
 	in.now_ns = st->last_ns;
 	if (!law || !state || law->expires_ns <= in.now_ns)
 		return 0;
 	if (state->last_ns && in.now_ns - state->last_ns < law->law.interval_ns)
 		return 0;
 	cfg = bpf_map_lookup_elem(&config, &zero);
-	port = bpf_map_lookup_elem(&ports, &ifindex);
+	port = port_in(slot, ifindex);
 	if (!cfg || !port || !cfg->bucket_ns)
 		return 0;
 	epoch = in.now_ns / cfg->bucket_ns;

@@ -45,7 +45,7 @@ int fq_egress(struct __sk_buff *skb)
 	if (parsed == NOT_TCP)
 		return TC_ACT_UNSPEC;
 	if (parsed == MALFORMED) {
-		port = bpf_map_lookup_elem(&ports, &ifindex);
+		port = find_port(ifindex);
 		if (port)
 			ADD(port->malformed, 1);
 		return TC_ACT_UNSPEC;
@@ -100,7 +100,7 @@ int fq_egress(struct __sk_buff *skb)
 			own->syn_ns = 0; /* retransmitted: its answer gives no RTT */
 		return TC_ACT_UNSPEC;
 	} else if (open_connection(skb, &s, own, peer, copy)) {
-		port = bpf_map_lookup_elem(&ports, &ifindex);
+		port = find_port(ifindex);
 		if (port)
 			ADD(port->handshakes, 1);
 		count_active(own, s.epoch);

@@ -23,18 +23,15 @@ class PortLaws:
 
     def install(self, ifindex: int, law_id: int, law: Any, expires_ns: int) -> None:
         """Install a law (an ``fq_law``), change its parameters, or renew its lease. Its state stays unless
-        the port had another law, or one of another kind. Raises :class:`BpfError`; then nothing has changed.
+        the port had another law, or one of another kind. Raises :class:`BpfError`.
         """
-        key = c_uint32(ifindex)
-        before = self._window.port_laws.get(key)
+        slot = c_uint32(self._window.slots[ifindex])
+        before = self._window.port_laws.get(slot)
         if before is None or (before.id, before.law.kind) != (law_id, law.kind):
-            self._window.law_states.set(key, layout.fq_law_state())
-        try:
-            self._window.port_laws.set(key, layout.fq_port_law(law=law, expires_ns=expires_ns, id=law_id))
-        except BaseException:
-            if before is None:
-                self._window.law_states.delete(key)
-            raise
+            # Without parameters nothing runs: the programs must not meet the new state with the old law.
+            self._window.port_laws.set(slot, layout.fq_port_law())
+            self._window.law_states.set(slot, layout.fq_law_state())
+        self._window.port_laws.set(slot, layout.fq_port_law(law=law, expires_ns=expires_ns, id=law_id))
         self._laws[ifindex] = law_id
         self._queues.set_laws(len(self._laws))
 
@@ -42,10 +39,14 @@ class PortLaws:
         """Remove the law of a port and its state."""
         if self._laws.pop(ifindex, None) is None:
             return
-        for table in (self._window.port_laws, self._window.law_states):
-            table.delete(c_uint32(ifindex))
+        if ifindex in self._window.slots:
+            slot = c_uint32(self._window.slots[ifindex])
+            self._window.port_laws.set(slot, layout.fq_port_law())
+            self._window.law_states.set(slot, layout.fq_law_state())
         self._queues.set_laws(len(self._laws))
 
     def state(self, ifindex: int) -> Any | None:
         """The state of a port's law, an ``fq_law_state``; None: it has none."""
-        return self._window.law_states.get(c_uint32(ifindex)) if ifindex in self._laws else None
+        if ifindex not in self._laws:
+            return None
+        return self._window.law_states.get(c_uint32(self._window.slots[ifindex]))

@@ -102,7 +102,8 @@ class QueueProgram(LoadedProgram):
     def add_port(self, ifindex: int) -> None:
         """Start accounting for a port's queue, as empty. Raises :class:`BpfError`; then no entry is left."""
         index = c_uint32(ifindex)
-        self.queues.set(index, layout.fq_queue())
+        slot = self._window.slots[ifindex] if self._window is not None else 0
+        self.queues.set(index, layout.fq_queue(slot=slot))
         try:
             self._histograms.set(index, layout.fq_histogram())
         except BaseException:

@@ -74,12 +74,10 @@ static __always_inline __u32 counted_flows(const __u64 *buckets, __u32 epoch)
 __noinline int uncount(struct fq_dir *d, __u32 epoch)
 {
 	struct fq_port *port;
-	__u32 ifindex;
 
 	if (!d)
 		return 0;
-	ifindex = d->ifindex;
-	port = bpf_map_lookup_elem(&ports, &ifindex);
+	port = port_of(d);
 	if (port) {
 		leave_bucket(port->active, &d->epoch, epoch);
 		leave_bucket(port->sharing, &d->sharing_epoch, epoch);
@@ -95,12 +93,10 @@ __noinline int uncount(struct fq_dir *d, __u32 epoch)
 __noinline int count_active(struct fq_dir *d, __u32 epoch)
 {
 	struct fq_port *port;
-	__u32 ifindex;
 
 	if (!d)
 		return 0;
-	ifindex = d->ifindex;
-	port = bpf_map_lookup_elem(&ports, &ifindex);
+	port = port_of(d);
 	if (port)
 		enter_bucket(port->active, &d->epoch, epoch);
 	return 0;
@@ -110,12 +106,10 @@ __noinline int count_active(struct fq_dir *d, __u32 epoch)
 __noinline int count_sharing(struct fq_dir *d, __u32 epoch, __u32 young_bytes)
 {
 	struct fq_port *port;
-	__u32 ifindex;
 
 	if (!d)
 		return 0;
-	ifindex = d->ifindex;
-	port = bpf_map_lookup_elem(&ports, &ifindex);
+	port = port_of(d);
 	if (!port)
 		return 0;
 	if (d->sharing_epoch != epoch)

@@ -21,14 +21,17 @@ __noinline int law_direction_began(struct fq_dir *d, __u32 epoch, __u64 now)
 	struct fq_law_state *state;
 	struct fq_port_law *law;
 	struct fq_queue *queue;
-	__u32 ifindex;
+	__u32 ifindex, slot;
 
 	if (!d)
 		return 0;
 	d->granted = 0;
 	ifindex = d->ifindex;
-	law = bpf_map_lookup_elem(&port_laws, &ifindex);
-	state = bpf_map_lookup_elem(&law_states, &ifindex);
+	if (!port_of(d))
+		return 0;
+	slot = d->slot;
+	law = bpf_map_lookup_elem(&port_laws, &slot);
+	state = bpf_map_lookup_elem(&law_states, &slot);
 	if (!law || !state || law->expires_ns <= now)
 		return 0;
 	queue = bpf_map_lookup_elem(&queues, &ifindex);
@@ -43,13 +46,13 @@ __noinline int law_direction_ended(struct fq_dir *d, __u64 now)
 {
 	struct fq_law_state *state;
 	struct fq_port_law *law;
-	__u32 ifindex;
+	__u32 slot;
 
-	if (!d)
+	if (!d || !port_of(d))
 		return 0;
-	ifindex = d->ifindex;
-	law = bpf_map_lookup_elem(&port_laws, &ifindex);
-	state = bpf_map_lookup_elem(&law_states, &ifindex);
+	slot = d->slot;
+	law = bpf_map_lookup_elem(&port_laws, &slot);
+	state = bpf_map_lookup_elem(&law_states, &slot);
 	if (law && state && law->expires_ns > now)
 		law_flow_ended(&law->law, state);
 	return 0;
@@ -64,13 +67,13 @@ __noinline __u32 law_grant(struct fq_dir *peer, struct fq_port *port, __u32 flig
 {
 	struct fq_law_state *state;
 	struct fq_port_law *law;
-	__u32 ifindex, n, young;
+	__u32 slot, n, young;
 
 	if (!peer || !port)
 		return FQ_NO_WINDOW;
-	ifindex = peer->ifindex;
-	law = bpf_map_lookup_elem(&port_laws, &ifindex);
-	state = bpf_map_lookup_elem(&law_states, &ifindex);
+	slot = peer->slot;
+	law = bpf_map_lookup_elem(&port_laws, &slot);
+	state = bpf_map_lookup_elem(&law_states, &slot);
 	if (!law || !state || law->expires_ns <= now)
 		return FQ_NO_WINDOW;
 	if (!peer->granted || law_uses_window(flight, peer->granted))

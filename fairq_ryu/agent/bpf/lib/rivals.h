@@ -66,7 +66,7 @@ static __always_inline void exchange(struct fq_dir *a, struct fq_dir *b)
 		y[i] = other;
 	}
 	if (!a->ifindex)
-		a->ifindex = b->ifindex;
+		set_port(a, b->ifindex);
 	a->alt_ifindex = 0;
 }
 
@@ -132,7 +132,7 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 		uncount(peer, s->epoch);
 	} else if (opened) {
 		ifindex = s->syn ? own->ifindex : peer->ifindex; /* of the SYN-ACK */
-		port = bpf_map_lookup_elem(&ports, &ifindex);
+		port = find_port(ifindex);
 		if (port)
 			ADD(port->handshakes, 1);
 		count_active(own, s->epoch);
@@ -176,7 +176,7 @@ __noinline int match_rival(struct __sk_buff *skb, struct segment *s, struct fq_d
 	known = rival->flags & FQ_KNOWN;
 	if (!proven)
 		rival->last_ns = s->now;
-	rival->ifindex = skb->ifindex;
+	set_port(rival, skb->ifindex);
 	if (s->rst) {
 		set_flags(rival, FQ_RST);
 		set_flags(rival_peer, FQ_RST);

@@ -92,10 +92,10 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 					 const struct fq_config *cfg, struct fq_dir *own,
 					 struct fq_dir *peer)
 {
-	__u32 ifindex = peer->ifindex, leaves_by = skb->ifindex, scale = 0, steps;
+	__u32 port_slot = peer->slot, leaves_by = skb->ifindex, scale = 0, steps;
+	struct fq_port *port = port_of(peer);
 	struct fq_rule *rule = NULL;
 	struct fq_counter *counter;
-	struct fq_port *port;
 	bool own_rule = false;
 
 	if (cfg->flow_rules) {
@@ -110,12 +110,11 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 		peer->ruled_until = rule->expires_ns;
 	} else {
 		peer->ruled_until = 0;
-		rule = bpf_map_lookup_elem(&port_rules, &ifindex);
+		rule = port ? bpf_map_lookup_elem(&port_rules, &port_slot) : NULL;
 		if (!rule || rule->expires_ns <= s->now)
 			return;
 	}
-	port = bpf_map_lookup_elem(&ports, &ifindex);
-	if (!port || !bpf_map_lookup_elem(&ports, &leaves_by))
+	if (!port || !(own->ifindex == leaves_by ? port_of(own) : find_port(leaves_by)))
 		return; /* in at a port of the bridge, out at another, or it is none of ours */
 	ADD(port->acks, 1);
 	__u32 slot = rule->slot;
