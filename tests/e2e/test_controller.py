@@ -153,7 +153,7 @@ def test_when_the_controller_dies_traffic_continues_and_windows_expire(fabric):
 
 
 def test_retransmitted_and_refused_connections_leave_no_trace(fabric):
-    lab = fabric("fairq", "[fairq]\nlinger = 0.1\n")
+    lab = fabric("fairq", "[fairq]\nwhere = controller\nlinger = 0.1\n")
     target = lab["r"].IP()
     for _ in range(3):
         lab["h1"].cmd(sys.executable, "-c", f"'import socket; socket.socket().connect_ex((\"{target}\", 9))'")
