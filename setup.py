@@ -45,7 +45,7 @@ if __name__ == "__main__":
     setup(
         name="fairq_ryu",
         version=read_version(),
-        description="FairQ, IQM, SED and RSED for stock Open vSwitch: a Ryu app and an eBPF agent",
+        description="FairQ, FairSwitch, IQM, LAS, SED, RSED for stock Open vSwitch: a Ryu app, an eBPF agent",
         long_description=read_readme(),
         long_description_content_type="text/markdown",
         license="Apache-2.0",
@@ -57,7 +57,7 @@ if __name__ == "__main__":
         package_data={
             "fairq_ryu": ["page/*"],
             "fairq_ryu.config": ["programs.txt"],
-            "fairq_ryu.agent": ["bpf/*.h", "bpf/lib/*.h", "bpf/*.c", "bpf/*.o"],
+            "fairq_ryu.agent": ["bpf/*.h", "bpf/lib/*.h", "bpf/laws/*.[ch]", "bpf/*.c", "bpf/*.o"],
             "fairq_ryu.experiments": ["scenarios/*"],
             "mininet_topos": ["delayline/*"],
         },

@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Callable
 
-from bench import connections, idle, program, rest, rules, serving, step
+from bench import connections, idle, laws, program, rest, rules, serving, step
 
 BENCHES: dict[str, Callable[[], None]] = {
+    "laws": laws.main,
     "program": program.main,
     "rules": rules.main,
     "step": step.main,

@@ -9,9 +9,12 @@ import time
 from pathlib import Path
 
 from bench.program_run import LoadedProgram
+from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.program import ProgramLimits
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import WindowKind, WindowRule
 
 REPEAT = 200_000
@@ -84,9 +87,18 @@ def _measure(datapath: BridgePrograms, ours: LoadedProgram, empty: LoadedProgram
         took = cost(ours, packet, index)
         print(f"{what:33} {took:7.0f} ns a packet   {took - baseline:5.0f} ns more than the empty program")
     lease = time.monotonic_ns() + 3600 * 10**9
-    datapath.install_rule(1, WindowRule(WindowKind.POOL, 100_000), lease, 0)
-    took = cost(ours, ack, to_2)
-    print(f"{'ACK, pool rule, already low':33} {took:7.0f} ns a packet   {took - baseline:5.0f} ns more")
+    limits = QueueLimits("bench", 125_000, 6_250_000)
+    rules = [("pool rule", WindowRule(WindowKind.POOL, 100_000), None)]
+    rules += [
+        (f"law {kind.name.lower()}", WindowRule(WindowKind.LAW, 1), LawSpec(kind))
+        for kind in (LawKind.FAIRQ, LawKind.LAS)
+    ]
+    for what, rule, law in rules:
+        if law is not None:
+            datapath.install_law(1, 1, parameters(law, limits), lease)
+        datapath.install_rule(1, rule, lease, 0)
+        took = cost(ours, ack, to_2)
+        print(f"{f'ACK, {what}, already low':33} {took:7.0f} ns a packet   {took - baseline:5.0f} ns more")
     # Single runs, because a window is lowered only once. Both figures include the cost of reading the clock.
     fresh = statistics.median(ours.run(ack, to_2).duration_ns for _ in range(2000))
     idle = statistics.median(empty.run(ack, to_2).duration_ns for _ in range(2000))

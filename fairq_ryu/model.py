@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
+from fairq_ryu.law_spec import LawSpec
+
 # The hash of a flow's addresses and ports, which selects one of several paths. Bit i is the parity of bit i
 # of both addresses and bit i + HASH_PORT_SHIFT of both ports: Linux gives clients every second port.
 HASH_BITS = 4
@@ -218,6 +220,7 @@ class WindowKind(Enum):
 
     WINDOW = "tcp_window", 1, 1, False, "port"
     POOL = "tcp_window_pool", 2, 2, True, "pool"
+    LAW = "tcp_window_law", 3, 3, True, "law"
 
     def __init__(self, field: str, oxm_number: int, map_number: int, port_only: bool, scope: str) -> None:
         self.field = field
@@ -232,11 +235,13 @@ class WindowRule:
     """What a switch does to the receive windows of a flow or of a port's flows, from policy to eBPF map.
 
     ``bytes`` is unscaled. WINDOW: each flow gets a window of this size; 0 pauses it. POOL: the active flows
-    of the port share these bytes.
+    of the port share these bytes. LAW: the switch works the windows out by the law ``law``, and ``bytes`` is
+    the law's number.
     """
 
     kind: WindowKind
     bytes: int
+    law: LawSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

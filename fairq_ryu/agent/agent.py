@@ -228,7 +228,9 @@ class Agent:
                 {"target": each.target.text, "connected": each.connected} for each in self._connections
             ],
             "unwatched": [{"name": name, "reason": reason} for name, reason in self._ports.unwatched],
-            **status.snapshot(self._programs, server.table, server.congestion, self._flows, self._evicted),
+            **status.snapshot(
+                self._programs, server.table, server.laws, server.congestion, self._flows, self._evicted
+            ),
         }
         writer.write(json.dumps(answer).encode())
         with contextlib.suppress(OSError):

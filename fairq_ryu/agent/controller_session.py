@@ -18,7 +18,7 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.requests import HANDLERS
-from fairq_ryu.channel import framing, wellformed
+from fairq_ryu.channel import framing, wellformed, window_law
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.framing import HEADER
 from fairq_ryu.channel.layouts import Malformed
@@ -136,8 +136,8 @@ class ControllerSession:
         self.fault, self.closed = fault, True
         self._buffer.clear()
 
-    def _refuse(self, request: bytes, kind: int, code: int) -> None:
-        self._send(messages.error(kind, code, request))
+    def _refuse(self, request: bytes, kind: int, code: int, reason: str = "") -> None:
+        self._send(messages.error(kind, code, request, reason))
 
     def _handle(self, version: int, kind: int, request: bytes) -> None:
         if kind == ofp.OFPT_HELLO:
@@ -159,7 +159,9 @@ class ControllerSession:
             handler(self, request, HEADER.unpack_from(request)[3])
         except OpenFlowError as refusal:
             log.debug("refused: %s", refusal)
-            self._refuse(request, refusal.type, refusal.code)
+            ours = refusal.type == ofp.OFPET_EXPERIMENTER
+            reason = str(refusal) if ours and refusal.code in window_law.ERRORS else ""
+            self._refuse(request, refusal.type, refusal.code, reason)
         except BpfError as error:
             log.error("%s", error)
             if kind == ofp.OFPT_FLOW_MOD:

@@ -30,14 +30,15 @@ def hello(xid: int) -> bytes:
     )
 
 
-def error(kind: int, code: int, request: bytes) -> bytes:
+def error(kind: int, code: int, request: bytes, reason: str = "") -> bytes:
     """ERROR in answer to a request, of which the first 64 bytes are quoted. ``code`` is one of our own for
-    OFPET_EXPERIMENTER.
+    OFPET_EXPERIMENTER; then the ``reason`` follows the quotation.
     """
     xid = HEADER.unpack_from(request)[3] if len(request) >= HEADER.size else 0
     head = struct.pack("!HH", kind, code)
     if kind == ofp.OFPET_EXPERIMENTER:
         head += struct.pack("!I", oxm.EXPERIMENTER_ID)
+        return message(ofp.OFPT_ERROR, xid, head + request[:_ERROR_DATA] + reason.encode())
     return message(ofp.OFPT_ERROR, xid, head + request[:_ERROR_DATA])
 
 

@@ -11,17 +11,19 @@ from typing import Protocol
 
 from fairq_ryu.agent import messages
 from fairq_ryu.agent.congestion_monitor import CongestionMonitor, Queues
+from fairq_ryu.agent.law_table import LawSink, LawTable
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.agent.rule_table import Rule, RuleSink, RuleTable
+from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.channel import oxm, queue_depth
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.window_law import SetLaw
 from fairq_ryu.model import FlowKey, SegmentState
 
 
-class BridgeData(RuleSink, Queues, Protocol):
+class BridgeData(LawSink, Queues, Protocol):
     """What the server needs of its datapath (:class:`fairq_ryu.agent.programs.bridge.BridgePrograms`, or a
     fake).
     """
@@ -95,7 +97,8 @@ class OpenFlowServer:
         """
         self.bridge, self.data = bridge, data
         self.dpid = oxm.agent_dpid(dpid)
-        self.table = RuleTable(data, rule_capacity)
+        self.laws = LawTable(data, rule_capacity)
+        self.table = RuleTable(self.laws, rule_capacity)
         self.sessions: list[Session] = []
         self.master: Session | None = None
         self.generation: int | None = None
@@ -130,6 +133,13 @@ class OpenFlowServer:
                 for session in self.sessions:
                     if session.role != ofp.OFPCR_ROLE_SLAVE:
                         session.push(messages.flow_removed(rule, reason, *counts, now_ns))
+
+    def set_law(self, wanted: SetLaw, now_ns: int) -> None:
+        """Add, change or delete a law; the rules that refer to a deleted one are removed. Raises
+        :class:`OpenFlowError`.
+        """
+        for port in self.laws.set(wanted):
+            self.send_flow_removed(self.table.forget_port(port), ofp.OFPRR_DELETE, now_ns)
 
     def requested_ports(self, number: int) -> list[BridgePort]:
         """The ports that a request names; OFPP_ANY names all. Raises :class:`OpenFlowError` if there is no

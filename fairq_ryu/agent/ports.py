@@ -113,6 +113,7 @@ class BridgePorts:
         # Netlink is slow on big hosts: not in the loop that answers controllers.
         found = await asyncio.get_running_loop().run_in_executor(None, read_queue_limits, indexes)
         self._programs.set_queue_limits(found, indexes)
+        self._server.laws.limits_changed()
 
     async def check_peers(self) -> None:
         """Log which hosts leave out checksums that a userspace switch does not fill in: their TCP hangs."""

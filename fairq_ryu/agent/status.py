@@ -14,9 +14,12 @@ from typing import Any
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.congestion_monitor import CongestionMonitor
+from fairq_ryu.agent.law_table import LawTable
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.errors import UserError
+from fairq_ryu.law_spec import LawKind
+from fairq_ryu.model import WindowKind
 
 _TIMEOUT = 5.0
 
@@ -31,14 +34,20 @@ def socket_path(bridge: str) -> Path:
     return run_directory() / f"{bridge}.sock"
 
 
-def _rule(rule: Rule | None, now_ns: int) -> dict[str, Any] | None:
+def rule_row(rule: Rule | None, laws: LawTable, now_ns: int) -> dict[str, Any] | None:
+    """The rule of a port, and the state of the law that it refers to; None: no rule whose lease lives."""
     if rule is None or rule.expires_ns <= now_ns:
         return None
-    return {
+    row = {
         "kind": rule.window.kind.name.lower(),
         "bytes": rule.window.bytes,
         "expires_in_s": (rule.expires_ns - now_ns) / 1e9,
     }
+    if rule.window.kind is WindowKind.LAW:
+        (state,) = laws.states(rule.window.bytes)
+        row["bytes"] = state.pool or state.window
+        row["law"] = {**state._asdict(), "kind": LawKind(state.kind).name.lower()}
+    return row
 
 
 def _congestion(datapath: BridgePrograms, monitor: CongestionMonitor, ofport: int) -> dict[str, Any] | None:
@@ -49,7 +58,12 @@ def _congestion(datapath: BridgePrograms, monitor: CongestionMonitor, ofport: in
 
 
 def snapshot(
-    datapath: BridgePrograms, table: RuleTable, monitor: CongestionMonitor, flows: int, evicted: int
+    datapath: BridgePrograms,
+    table: RuleTable,
+    laws: LawTable,
+    monitor: CongestionMonitor,
+    flows: int,
+    evicted: int,
 ) -> dict[str, Any]:
     """Ports with their queues, counters and rules.
 
@@ -57,13 +71,14 @@ def snapshot(
     in packets, ``byte_ns`` the integral of the backlog up to ``clock_ns``, ``histogram`` as
     ``[lowest bytes, highest bytes, ns]``. ``acks`` counts ACKs to which a rule of the port or of its
     flows applied, ``rewritten`` those that were lowered, ``unknown_scale`` those left unchanged because their
-    handshake was not seen, ``coarse`` those whose window step exceeded the window of the rule.
-    ``flows_evicted`` counts flows that were removed because the map was full. ``congestion`` has a port's
-    thresholds in bytes and its state, null where no controller has set thresholds. ``drop_reports``:
-    ``available`` if this kernel can report dropped packets (``unavailable``: why not) and, in packets, those
-    sent to controllers (``told``), of no interest to them (``passed_over``: no TCP segment whose loss
-    matters), suppressed by the rate or because no controller reads fast enough (``held_back``), and ``lost``
-    because the agent was too slow.
+    handshake was not seen, ``coarse`` those whose window step exceeded the window of the rule. Of a ``rule``
+    of kind ``law``, ``bytes`` is the pool or the window of every flow (0: neither), and ``law`` the law's
+    state as on the window channel. ``flows_evicted`` counts flows that were removed because the map was full.
+    ``congestion`` has a port's thresholds in bytes and its state, null where no controller has set any.
+    ``drop_reports``: ``available`` if this kernel can report dropped packets (``unavailable``: why not) and,
+    in packets, those sent to controllers (``told``), of no interest to them (``passed_over``: no TCP segment
+    whose loss matters), suppressed by the rate or because no controller reads fast enough (``held_back``),
+    and ``lost`` because the agent was too slow.
     """
     now = time.monotonic_ns()
     ports = []
@@ -93,7 +108,7 @@ def snapshot(
                 "handshakes": state.handshakes,
                 "malformed": state.malformed,
                 "congestion": _congestion(datapath, monitor, port.ofport),
-                "rule": _rule(table.port_rule(port.ofport), now),
+                "rule": rule_row(table.port_rule(port.ofport), laws, now),
             }
         )
     drops = monitor.drops

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from fairq_ryu.agent.openflow_server import Session
-from fairq_ryu.channel import congestion, flow_records, framing, oxm, queue_depth, segment_state
+from fairq_ryu.channel import congestion, flow_records, framing, oxm, queue_depth, segment_state, window_law
 from fairq_ryu.channel.dispatch import DispatchTable, MalformedBody, Route
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
@@ -82,10 +82,20 @@ def _segment_states(session: Session, keys: list[FlowKey]) -> Iterable[bytes]:
     return [segment_state.encode_state(session.server.data.segment_state(key)) for key in keys]
 
 
+def _set_law(session: Session, requested: window_law.SetLaw) -> None:
+    session.server.set_law(requested, time.monotonic_ns())
+
+
+def _law_states(session: Session, law: int) -> Iterable[bytes]:
+    return [window_law.encode_reply([state]) for state in session.server.laws.states(law)]
+
+
 _COMMANDS: DispatchTable[Session, None] = DispatchTable()
 _COMMANDS.add(congestion.SET, _set_thresholds)
+_COMMANDS.add(window_law.SET, _set_law)
 
 _REQUESTS: DispatchTable[Session, Iterable[bytes]] = DispatchTable()
 _REQUESTS.add(queue_depth.REQUEST, _queue_depths)
 _REQUESTS.add(flow_records.REQUEST, _flow_records)
 _REQUESTS.add(segment_state.REQUEST, _segment_states)
+_REQUESTS.add(window_law.REQUEST, _law_states)

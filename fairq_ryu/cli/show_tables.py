@@ -125,10 +125,20 @@ def _ports_table(answer: Answer) -> RenderableType:
         columns.append(word("state"))
         cells = [[*line, _cell("state", state)] for line, state in zip(cells, states, strict=True)]
     policies = [str(row["policy"]) for row in rows]
+    notes = [Text(plain(note)) for note in _fallbacks(rows)]
     if len(set(policies)) == 1:
-        return Group(plain_table(columns, cells), Text(plain(f"policy {policies[0]}")))
+        return Group(plain_table(columns, cells), Text(plain(f"policy {policies[0]}")), *notes)
     cells = [[*line, policy] for line, policy in zip(cells, policies, strict=True)]
-    return plain_table([*columns, long("policy")], cells)
+    return Group(plain_table([*columns, long("policy")], cells), *notes)
+
+
+def _fallbacks(rows: list[Answer]) -> list[str]:
+    """The ports whose laws run in the controller although the switch should run them, one line a reason."""
+    ports: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get("law_fallback"):  # a controller of an older version does not have it
+            ports.setdefault(row["law_fallback"], []).append(_port(row["dpid"], row["port"]))
+    return [f"law in the controller on {', '.join(where)}: {why}" for why, where in ports.items()]
 
 
 def _path(ports: list[list[Any]]) -> str:

@@ -45,10 +45,18 @@ def _row(port: dict[str, Any]) -> list[str]:
         f"{queue['rate'] * 8 / 1e6:.0f}" if queue["rate"] else "-",
         str(queue["drops"]),
         str(port["active_flows"]),
-        # As `fairq show` has it.
-        f"{'pool' if rule['kind'] == 'pool' else 'each'} {rule['bytes']}" if rule else "-",
+        _window(rule) if rule else "-",
         str(port["rewritten"]),
     ]
+
+
+def _window(rule: dict[str, Any]) -> str:
+    """The windows of a port, as `fairq show` has them."""
+    law = rule.get("law")
+    if law and not rule["bytes"]:
+        return "law"  # it limits no flow now
+    shared = law["pool"] if law else rule["kind"] == "pool"
+    return f"{'pool' if shared else 'each'} {rule['bytes']}"
 
 
 def _remarks(about: dict[str, Any]) -> Iterator[str]:

@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, dropped_packet, flow_records, oxm, queue_depth, segment_state
+from fairq_ryu.channel import (
+    congestion,
+    dropped_packet,
+    flow_records,
+    oxm,
+    queue_depth,
+    segment_state,
+    window_law,
+)
 from fairq_ryu.channel.dispatch import DispatchTable, MalformedBody
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.counters import Counts
@@ -116,6 +124,10 @@ def _segment_states(arrival: Arrival, states: list[SegmentState]) -> None:
     arrival.to.windows.segments_reported(states, arrival.now)
 
 
+def _law_states(arrival: Arrival, states: list[window_law.LawState]) -> None:
+    arrival.to.windows.laws_reported(arrival.link, states)
+
+
 def _congestion(arrival: Arrival, notice: congestion.CongestionNotice) -> None:
     arrival.to.windows.threshold_crossed(arrival.link, notice, arrival.now)
 
@@ -124,6 +136,7 @@ _REPLIES: DispatchTable[Arrival, None] = DispatchTable()
 _REPLIES.add(queue_depth.REPLY, _queue_depths)
 _REPLIES.add(flow_records.REPLY, _flow_records)
 _REPLIES.add(segment_state.REPLY, _segment_states)
+_REPLIES.add(window_law.REPLY, _law_states)
 
 _NOTIFICATIONS: DispatchTable[Arrival, None] = DispatchTable()
 _NOTIFICATIONS.add(congestion.NOTICE, _congestion)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ryu.lib import hub
 
 from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 
 if TYPE_CHECKING:
     from fairq_ryu.control.counters import Delays
@@ -41,6 +42,7 @@ class AgentPolling:
         while self._windows.links.get(link.dpid) is link:
             link.request_records(self._records_interval, self._idle_ms, now)
             link.request_queues(now)
+            link.request_laws(LOOK_INTERVAL, now)
             interval = self._windows.interval(link)
             early = False
             if interval is not None:

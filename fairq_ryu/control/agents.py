@@ -13,10 +13,12 @@ from typing import Any
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, flowmod, oxm, queue_depth, segment_state
+from fairq_ryu.channel import congestion, flowmod, oxm, queue_depth, segment_state, window_law
 from fairq_ryu.channel import flow_records as records
 from fairq_ryu.channel.segment_state import MAX_KEYS
+from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.counters import ROUND_TRIPS, Histogram, Peak
+from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, Thresholds
 
 _QUEUE_XID = 0xFA17
@@ -48,6 +50,10 @@ class AgentLink:
         self._partial: dict[int, list[records.FlowRecord]] = {}  # replies, by transaction id
         self._progress_requested_at: dict[int, float] = {}
         self._thresholds: dict[int, Thresholds] = {}
+        self._laws: dict[int, LawSpec] = {}  # that the agent has, by number
+        self.law_states: dict[int, LawState] = {}  # by the port that the law governs
+        self._laws_requested_at = 0.0
+        self._conflicts: set[int] = set()  # laws that another controller has changed
         self._no_drops = False
         # Counters. A round trip is from a request for queues to the moment when its reply is handled,
         # seconds; flows_unscaled are directions whose handshake the agent has not seen.
@@ -60,13 +66,24 @@ class AgentLink:
     # Rules
 
     def clear_rules(self) -> None:
-        """Remove all rules."""
+        """Remove all rules and laws."""
+        self._laws.clear()
+        self.datapath.send_msg(
+            window_law.set_law(self.datapath, window_law.LawCommand.DELETE, window_law.ALL_LAWS)
+        )
         self.datapath.send_msg(flowmod.clear(self.datapath))
 
     def send_rule(self, change: RuleChange, lease: int) -> None:
-        """Install, change or remove a window rule."""
+        """Install, change or remove a window rule. The law that a rule refers to is sent before the rule, if
+        the agent does not have it; a law is deleted after the rule that referred to it.
+        """
         self.rule_messages += 1
+        rule = change.rule
+        if rule is not None and rule.law is not None and self._laws.get(rule.bytes) != rule.law:
+            self._send_law(rule.bytes, rule.law)
         self.datapath.send_msg(flowmod.window_rule(self.datapath, change, lease))
+        if change.target.flow is None and (rule is None or rule.law is None):
+            self._delete_law(change.target.port.port)
 
     # Queues
 
@@ -133,7 +150,9 @@ class AgentLink:
         self.peaks.pop(number, None)
         self._peak_since_taken.pop(number, None)
         self._thresholds.pop(number, None)
+        self.law_states.pop(number, None)
         self._progress_requested_at.pop(number, None)
+        self._delete_law(number)
 
     # Flow records
 
@@ -170,6 +189,56 @@ class AgentLink:
             return None
         del self._partial[xid]
         return port, whole
+
+    # Laws. Their numbers are those of the ports that they govern.
+
+    def _send_law(self, number: int, law: LawSpec) -> None:
+        commands = window_law.LawCommand
+        command = commands.MODIFY if number in self._laws else commands.ADD
+        if command is commands.ADD and number in self._conflicts:
+            self.datapath.send_msg(window_law.set_law(self.datapath, commands.DELETE, number))
+        self._laws[number] = law
+        self.datapath.send_msg(window_law.set_law(self.datapath, command, number, law))
+
+    def _delete_law(self, number: int) -> None:
+        self.law_states.pop(number, None)
+        if self._laws.pop(number, None) is not None:
+            self.datapath.send_msg(window_law.set_law(self.datapath, window_law.LawCommand.DELETE, number))
+
+    def request_laws(self, interval: float, now: float) -> None:
+        """Request the state of all laws, unless there are none or that was done within the ``interval``."""
+        if self._laws and now - self._laws_requested_at >= interval:
+            self._laws_requested_at = now
+            self.datapath.send_msg(window_law.request(self.datapath))
+
+    def replace_laws(self, states: Sequence[LawState]) -> None:
+        """Store the states of laws. One without a port governs none any more."""
+        for state in states:
+            if state.port:
+                self.law_states[state.port] = state
+            else:
+                self.law_states.pop(state.law, None)
+
+    def law_refused(self, number: int) -> None:
+        """The agent has refused a law, or the rule that refers to it: then it still has the law, which is
+        deleted.
+        """
+        self._delete_law(number)
+
+    def laws_unsupported(self) -> None:
+        """The agent has no laws."""
+        self._laws.clear()
+        self.law_states.clear()
+
+    def law_conflict(self, number: int) -> bool:
+        """Another controller has added or deleted a law with this number. Returns whether it should be
+        requested again: once in a connection, because that controller may do the same.
+        """
+        if number in self._conflicts:
+            return number not in self._laws  # not yet requested again: another error about the same change
+        self._conflicts.add(number)
+        self._laws.pop(number, None)
+        return True
 
     # Thresholds and segments
 

@@ -53,7 +53,7 @@ class EventReporter:
         """Whether a policy treats the flows of a port as an incast; None: it does not report this."""
         if self._incast.get(key, False) is not bool(incast):
             self._incast[key] = bool(incast)
-            words = "incast: its flows are held at one segment" if incast else "the incast is over"
+            words = "incast: the windows of its flows are limited" if incast else "the incast is over"
             self._sink(Occurrence(Kind.INCAST, f"{self._text(key)}: {words}", key))
 
     def dropped(self, key: PortKey, packets: int) -> None:

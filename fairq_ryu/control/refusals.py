@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.channel import congestion, oxm, window_law
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.windows import WindowController
@@ -47,5 +48,19 @@ class Refusals:
                 dpid_text(link.dpid),
             )
             return
+        law = None if link is None else window_law.refused_law(message)
+        if link is not None and law is not None:
+            # Further errors about a law that runs in the controller already are not logged.
+            in_controller = self.windows.law_refused(link, law, time.monotonic())
+            if in_controller:
+                where = f", port {law.law}" if law.law else ""
+                self.log.warning(
+                    "agent of bridge %s%s: laws run in the controller, because the agent refuses them: %s",
+                    dpid_text(link.dpid),
+                    where,
+                    law.reason,
+                )
+            if in_controller is not None:
+                return
         who = f"bridge {dpid_text(dpid)}" if link is None else f"agent of bridge {dpid_text(link.dpid)}"
         self.warn(who, f"{who} refused {refusal.described(message)}")

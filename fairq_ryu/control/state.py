@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.events import History
 from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
-from fairq_ryu.model import NO_WINDOWS, WindowKind, dpid_text
+from fairq_ryu.model import NO_WINDOWS, WindowKind, WindowRule, dpid_text
 from fairq_ryu.policies.base import Display
 from fairq_ryu.policies.governed_port import PortView
 
@@ -54,6 +55,7 @@ class ControllerState:
                 plan, sample = seen.plan, seen.sample
                 rule = plan.port_rule
                 depth = link.depths.get(port.port) if link is not None else None
+                law = link.law_states.get(port.port) if link is not None else None
                 traffic = self.traffic.get(port)
                 yield {
                     "dpid": dpid_text(dpid),
@@ -67,15 +69,35 @@ class ControllerState:
                     "limit_bytes": None if depth is None else (sample.limit if sample else depth.limit),
                     "rate_bps": None if depth is None else depth.rate * 8,
                     "drops": None if depth is None else depth.drops,
-                    "pool_bytes": rule.bytes if rule and rule.kind is WindowKind.POOL else None,
-                    "window_bytes": rule.bytes if rule and rule.kind is WindowKind.WINDOW else None,
+                    "pool_bytes": _pool(rule, law),
+                    "window_bytes": _window(rule, law),
                     "flow_windows": len(plan.flows),
                     "policy": engine.policy_of(port).name,
                     "target_bytes": seen.shown.target,
                     "state": None if seen.shown.state is None else str(seen.shown.state),
                     "incast": seen.shown.incast,
+                    "law": seen.shown.where,
+                    "law_fallback": seen.shown.fallback,
                     "tx_bytes": None if traffic is None else traffic.tx_bytes,
                     "rx_bytes": None if traffic is None else traffic.rx_bytes,
                     "tx_bps": None if traffic is None else traffic.tx_bps,
                     "rx_bps": None if traffic is None else traffic.rx_bps,
                 }
+
+
+def _pool(rule: WindowRule | None, law: LawState | None) -> int | None:
+    """The pool in force, bytes: the rule's, or that of the switch's law."""
+    if rule is None or rule.kind is WindowKind.WINDOW:
+        return None
+    if rule.kind is WindowKind.POOL:
+        return rule.bytes
+    return law.pool if law is not None and law.pool else None
+
+
+def _window(rule: WindowRule | None, law: LawState | None) -> int | None:
+    """The window in force for every flow, bytes: the rule's, or that of the switch's law."""
+    if rule is None or rule.kind is WindowKind.POOL:
+        return None
+    if rule.kind is WindowKind.WINDOW:
+        return rule.bytes
+    return law.window if law is not None and law.window else None

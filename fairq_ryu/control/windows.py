@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth
+from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.announced_flows import AnnouncedFlows
@@ -19,6 +20,7 @@ from fairq_ryu.control.segment_injector import SegmentInjector
 from fairq_ryu.fabric.deadlines.announcements import Announcements, Entry
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
+from fairq_ryu.law_spec import Mode
 from fairq_ryu.model import FlowKey, FlowProgress, PortKey, RuleChange, SegmentState
 from fairq_ryu.packet import parse
 from fairq_ryu.policies.choice import PolicyChoice
@@ -152,6 +154,36 @@ class WindowController:
         self.injector.learn(frame)
         if frame.tcp is not None:
             self.recovery.forget_connection(frame.tcp.key)
+
+    # Laws that run in the switches
+
+    def laws_reported(self, link: AgentLink, states: Sequence[LawState]) -> None:
+        """An agent has reported the states of its laws."""
+        link.replace_laws(states)
+        for state in states:
+            if state.port:
+                key = PortKey(link.dpid, state.port)
+                self.engine.law_reported(key, bool(state.mode & Mode.LIMITING))
+                self._reporter.incast(key, self.engine.incast(key))
+
+    def law_refused(self, link: AgentLink, refused: RefusedLaw, now: float) -> bool | None:
+        """An agent has refused a law. Returns whether the law runs in the controller because of that: not if
+        it did so before, or if the law is requested again. None: no law of a policy is concerned.
+        """
+        if refused.conflict is Conflict.UNSUPPORTED:
+            link.laws_unsupported()
+            known = self.engine.runs_no_laws(link.dpid)
+            self._send(self.engine.laws_unsupported(link.dpid, refused.reason, now), now)
+            return not known
+        key = PortKey(link.dpid, refused.law)
+        if not self.engine.in_switch(key):
+            return False if self.engine.fallback(key) is not None else None
+        if refused.conflict is Conflict.OTHERS and link.law_conflict(refused.law):
+            self.engine.law_lost(key)
+            return False
+        link.law_refused(refused.law)
+        self._send(self.engine.law_refused(key, refused.reason, now), now)
+        return True
 
     # Announcements
 

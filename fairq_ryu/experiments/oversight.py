@@ -36,6 +36,8 @@ def verdict(metrics: str, log: str) -> str | None:
         reasons.append(f"the policy failed {_times(failures)}{f', at last with {error}' if error else ''}")
     if changes:
         reasons.append(f"the policy was changed {_times(changes)} over REST")
+    if reason := refused_law(log):
+        reasons.append(f"its law ran in the controller and not in the switch: {reason}")
     return " and ".join(reasons) or None
 
 
@@ -46,6 +48,12 @@ def last_failure(log: str) -> str:
         return ""
     # The traceback's last line is the first that is not indented.
     found = re.search(r"^Traceback.*\n(?:[ \t].*\n|\n)*(\S.*)$", after, re.M)
+    return found[1][:_MAX_WORDS] if found else ""
+
+
+def refused_law(log: str) -> str:
+    """Why a law of the switch ran in the controller, by the controller's log; "" if none did."""
+    found = re.search(r"laws? runs? in the controller(?:, because the agent refuses them)?: (.+)$", log, re.M)
     return found[1][:_MAX_WORDS] if found else ""
 
 

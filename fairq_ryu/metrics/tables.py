@@ -91,6 +91,12 @@ PORTS = (
         _PORT,
     ),
     Family(
+        "fairq_port_law_in_switch",
+        "gauge",
+        "1: the law of the port runs in the switch, 0: it runs in the controller.",
+        _PORT,
+    ),
+    Family(
         "fairq_port_info",
         "info",
         "Role of the port (host, link, undecided) and its policy.",
@@ -178,6 +184,8 @@ def ports(state: ControllerState, now: float) -> Samples:
         congestion = row.get("state")
         if congestion is not None:
             found["fairq_port_congested"].append((labels, congestion == Congestion.CNG))
+        if row["law"] is not None:
+            found["fairq_port_law_in_switch"].append((labels, row["law"] == "switch"))
         found["fairq_port_info"].append(((*labels, row["role"], row["policy"]), 1))
         _queue(state, row, labels, found, now)
     return found

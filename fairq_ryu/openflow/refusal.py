@@ -6,7 +6,7 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.channel import congestion, framing, oxm, window_law
 
 _REQUESTS = {
     ofp.OFPT_FLOW_MOD: "a rule",
@@ -38,6 +38,10 @@ _MEANING = {
     (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL): "its table is full",
 }
 
+# How the body of a SET_LAW begins.
+_SET_LAW = framing.EXPERIMENTER.pack(oxm.EXPERIMENTER_ID, window_law.EXP_TYPE_SET_LAW)
+_OURS = congestion.ERRORS | window_law.ERRORS
+
 
 def described(message: Any) -> str:
     """An error message (Ryu's ``OFPErrorMsg``) as text: ``a multipart request (BAD_REQUEST, BAD_PORT): the
@@ -48,10 +52,12 @@ def described(message: Any) -> str:
     request = "a message"
     if len(data) >= ofp.OFP_HEADER_SIZE:
         request = _REQUESTS.get(data[1], f"a message of type {data[1]}")
+        if data[1] == ofp.OFPT_EXPERIMENTER and data[8:16] == _SET_LAW:
+            request = "a window law"
     kind = _KINDS.get(message.type, f"error type {message.type}")
     if message.type == ofp.OFPET_EXPERIMENTER:
         ours = message.experimenter == oxm.EXPERIMENTER_ID
-        why = congestion.ERRORS.get(message.exp_type) if ours else None
+        why = _OURS.get(message.exp_type) if ours else None
         return f"{request} ({kind}, {message.exp_type})" + (f": {why}" if why else "")
     code = next(
         (

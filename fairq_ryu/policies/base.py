@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from fairq_ryu import model
 from fairq_ryu.errors import UserError
+from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.policies.parts.deadline_table import GifTable
 
 log = logging.getLogger(__name__)
@@ -28,14 +29,18 @@ class Display(NamedTuple):
     """The values of a port law for displays; None: the law does not have this value.
 
     ``target``: the queue length that it aims at, bytes; ``incast``: whether it limits its flows because of an
-    incast; ``gif``: its table of flows by priority; ``state``: whether the queue is congested. A law leaves
-    ``state`` None: the engine, which receives the switch's congestion messages, sets it.
+    incast; ``gif``: its table of flows by priority. A law leaves the others None, because the engine sets
+    them: ``state``: whether the queue is congested, by the switch's congestion messages; ``where`` the law
+    runs ("switch" or "controller"); ``fallback``: why it does not run in the switch although its policy has a
+    law for it.
     """
 
     target: float | None = None
     incast: bool | None = None
     gif: GifTable | None = None
     state: model.Congestion | None = None
+    where: str | None = None
+    fallback: str | None = None
 
 
 class PortLaw:
@@ -145,6 +150,18 @@ class Recovery:
     reinject: bool
     bytes: int
     age: float
+
+
+def switch_law(policy: Policy, port: model.PortKey) -> LawSpec | None:
+    """The law that a policy wants the switch to run on a port: its method ``switch_law``; None: it has none,
+    and the law of :meth:`Policy.port_law` runs in the controller. Raises TypeError if it returns anything
+    else.
+    """
+    method: Callable[[model.PortKey], LawSpec | None] | None = getattr(policy, "switch_law", None)
+    spec = None if method is None else method(port)
+    if spec is not None and not isinstance(spec, LawSpec):
+        raise TypeError(f"switch_law() returns a LawSpec or None, not {spec!r}")
+    return spec
 
 
 def recovery_of(policy: Policy) -> Recovery | None:

@@ -26,6 +26,7 @@ class PolicyEngine:
         self.renew_after = renewal_interval(lease)
         self._ports: dict[model.PortKey, GovernedPort] = {}
         self._names: dict[model.PortKey, tuple[str, str]] = {}
+        self._without_laws: dict[int, str] = {}  # the switches that run no laws, by dpid, and why
         # Counts of removed ports.
         self._lapsed = self._failures = 0
 
@@ -47,7 +48,8 @@ class PolicyEngine:
 
     def interval(self, key: model.PortKey) -> float:
         """Time between two readings of the port's queue, seconds."""
-        return self.policy_of(key).interval
+        port = self._ports.get(key)
+        return self._chosen(key).interval if port is None else port.interval
 
     def poll_interval(self, keys: Iterable[model.PortKey]) -> float:
         """Time between two readings of these ports' queues, seconds; without ports, the default policy's."""
@@ -76,7 +78,9 @@ class PolicyEngine:
     def _port(self, key: model.PortKey) -> GovernedPort:
         port = self._ports.get(key)
         if port is None:
-            port = GovernedPort(key, self._chosen(key), self.renew_after, self.lease)
+            port = GovernedPort(
+                key, self._chosen(key), self.renew_after, self.lease, self._without_laws.get(key.dpid)
+            )
             self._ports[key] = port
         return port
 
@@ -128,6 +132,7 @@ class PolicyEngine:
         """A switch's agent has gone, with its rules: they are installed again when it is back, and flows that
         were paused are woken unless they still are. Returns how many rules were installed.
         """
+        self._without_laws.pop(dpid, None)
         counts = [port.switch_gone() for key, port in self._ports.items() if key.dpid == dpid]
         return sum(counts)
 
@@ -136,6 +141,49 @@ class PolicyEngine:
         port = self._ports.get(target.port)
         if port is not None and target.flow is not None:
             port.installed.not_woken(target.flow)
+
+    # Laws that run in the switches
+
+    def in_switch(self, key: model.PortKey) -> bool:
+        """Whether the port's law runs in the switch, or is requested there."""
+        port = self._ports.get(key)
+        return port is not None and port.in_switch
+
+    def fallback(self, key: model.PortKey) -> str | None:
+        """Why the port's law runs in the controller although its policy has one for the switch; None: it does
+        not.
+        """
+        port = self._ports.get(key)
+        return None if port is None else port.fallback
+
+    def law_refused(self, key: model.PortKey, reason: str, now: float) -> list[model.RuleChange]:
+        """The switch does not run the port's law: the controller does, until the queue or the policy changes
+        or the agent connects again.
+        """
+        port = self._ports.get(key)
+        return [] if port is None else port.law_refused(reason, now)
+
+    def laws_unsupported(self, dpid: int, reason: str, now: float) -> list[model.RuleChange]:
+        """A switch runs no laws at all: the controller does, until its agent connects again."""
+        self._without_laws[dpid] = reason
+        ports = [port for key, port in self._ports.items() if key.dpid == dpid]
+        return [change for port in ports for change in port.laws_unsupported(reason, now)]
+
+    def runs_no_laws(self, dpid: int) -> bool:
+        """Whether the agent of a switch is known to run no laws."""
+        return dpid in self._without_laws
+
+    def law_lost(self, key: model.PortKey) -> None:
+        """The switch does not have the port's law any more: it is requested again with the next event."""
+        port = self._ports.get(key)
+        if port is not None:
+            port.law_lost()
+
+    def law_reported(self, key: model.PortKey, limiting: bool) -> None:
+        """The switch has reported whether the port's law limits the flows because of an incast."""
+        port = self._ports.get(key)
+        if port is not None:
+            port.law_reported(limiting)
 
     # What the laws ask of the switches
 

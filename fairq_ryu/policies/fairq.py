@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fairq_ryu.law_spec import NO_FLAGS, Gain, LawFlags, LawKind, LawSpec
 from fairq_ryu.model import LARGEST_WINDOW, NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
 from fairq_ryu.policies.common_settings import typed_parameters
@@ -40,6 +41,9 @@ class FairQParameters:
     base_rtt: float = 0.001
     linger: float = 2.0
     floor_segments: int = 2
+    where: str = "switch"
+    gain: str = "ours"
+    switch_interval: float = 0.0002
 
 
 class FairQPort(PortLaw):
@@ -207,6 +211,31 @@ class FairQ:
             1,
             10,
         ),
+        Setting(
+            "fairq",
+            "where",
+            "switch",
+            "",
+            "Where the law runs: in the switch, or in the controller.",
+            choices=("switch", "controller"),
+        ),
+        Setting(
+            "fairq",
+            "gain",
+            "ours",
+            "",
+            "How the pool follows the queue in the switch.",
+            choices=("paper", "listing", "ours"),
+        ),
+        Setting(
+            "fairq",
+            "switch_interval",
+            0.0002,
+            "s",
+            "T in the switch: minimum time between two ticks of the law.",
+            0.00005,
+            0.01,
+        ),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -215,5 +244,21 @@ class FairQ:
         self.interval = self.parameters.interval
 
     def port_law(self, port: PortKey) -> FairQPort:
-        """The law for one port."""
+        """The law for one port, where it runs in the controller."""
         return FairQPort(self.parameters)
+
+    def switch_law(self, port: PortKey) -> LawSpec | None:
+        """The law for one port, where it runs in the switch; None: it does not."""
+        p = self.parameters
+        if p.where == "controller":
+            return None
+        return LawSpec(
+            LawKind.FAIRQ,
+            Gain[p.gain.upper()],
+            LawFlags.SLOW_START if p.slow_start else NO_FLAGS,
+            interval_us=round(p.switch_interval * 1e6),
+            base_rtt_us=round(p.base_rtt * 1e6),
+            target_ppm=round(p.alpha * 1e6),
+            increments=p.increments,
+            floor_segments=p.floor_segments,
+        )

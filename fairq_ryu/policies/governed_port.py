@@ -17,6 +17,10 @@ A fresh law does not know the past, so the port's present state is replayed to i
 last sample of the queue first, because laws need the buffer size when a flow starts, then flows,
 announcements and congestion. ``settled`` then tells the law that all further events are new. The event that
 caused the fresh law follows after that, and is not part of the replay.
+
+A policy may have a law that the switch runs (``switch_law``). Then the port's law is a :class:`SwitchPort`,
+which requests it. If the switch refuses it, the law of ``port_law`` runs in the controller until the buffer
+or the rate of the queue changes, the policy changes, or the agent connects again.
 """
 
 from __future__ import annotations
@@ -27,11 +31,13 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from fairq_ryu import model
-from fairq_ryu.policies.base import Display, Policy, PortLaw
+from fairq_ryu.law_spec import LawSpec, out_of_bounds
+from fairq_ryu.policies.base import Display, Policy, PortLaw, switch_law
 from fairq_ryu.policies.law_adapter import adapted
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from fairq_ryu.policies.parts.installed_rules import InstalledRules
 from fairq_ryu.policies.parts.sampling import Sampling
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL, SwitchPort
 
 log = logging.getLogger(__name__)
 # Seconds from a failure of a port's law until the port gets a fresh one.
@@ -56,8 +62,17 @@ class PortView(NamedTuple):
 class GovernedPort:
     """A port, its policy and its law. Times in seconds of any monotonic clock."""
 
-    def __init__(self, key: model.PortKey, policy: Policy, renew_after: float, lease: float) -> None:
-        """``renew_after`` and ``lease``: see :class:`InstalledRules`."""
+    def __init__(
+        self,
+        key: model.PortKey,
+        policy: Policy,
+        renew_after: float,
+        lease: float,
+        without_laws: str | None = None,
+    ) -> None:
+        """``renew_after`` and ``lease``: see :class:`InstalledRules`; ``without_laws``: why the switch runs
+        no laws at all; None: it may.
+        """
         self.key = key
         self.policy = policy
         self.law: PortLaw | None = None
@@ -75,6 +90,12 @@ class GovernedPort:
         # Whether the switch was ever given thresholds, and whether it has some now.
         self._thresholds_set = False
         self._watched = False
+        self._without_laws = without_laws
+        # Why the switch does not run the law of this policy, and the buffer and rate with which it refused.
+        self._refusal: str | None = None
+        self._refused_with: tuple[int, int] | None = None
+        # Why the law in force runs in the controller although the policy has one for the switch.
+        self.fallback: str | None = None
 
     # Events
 
@@ -130,26 +151,89 @@ class GovernedPort:
         ``mean`` of that sample cover those between.
         """
         self.last = sample
+        if self._refused_with not in (None, (sample.limit, sample.rate)):
+            self._forget_refusal()  # on another queue, the switch may run the law
         had_law = self.law is not None
         self._ensure_law(now)
         if not had_law and self.law is not None:
             return self._changes(now)  # the replay had this sample
-        due = self._sampling.due(sample, self.policy.interval, now)
+        due = self._sampling.due(sample, self.interval, now)
         if due is None:
             return self._changes(now)
         return self._event(lambda law: law.queue_sampled(due, len(self.flows), now), now)
 
     def govern(self, policy: Policy, now: float) -> list[model.RuleChange]:
         """Another policy governs the port from now on: no rule of the former one stays."""
-        self.policy, self.law, self.plan, self._rests_until = policy, None, model.NO_WINDOWS, 0.0
+        self.policy, self._rests_until = policy, 0.0
+        self._refusal = self._refused_with = None
+        return self._restart(now)
+
+    def _restart(self, now: float) -> list[model.RuleChange]:
+        self.law, self.plan = None, model.NO_WINDOWS
         self._ensure_law(now)
         return self._changes(now)
+
+    # Laws that run in the switch
+
+    @property
+    def in_switch(self) -> bool:
+        """Whether the law runs in the switch, or is requested there."""
+        return isinstance(self.law, SwitchPort)
+
+    def law_refused(self, reason: str, now: float) -> list[model.RuleChange]:
+        """The switch does not run the port's law: the controller does. Nothing changes if it does already."""
+        if not self.in_switch:
+            return []
+        self._refusal = reason
+        self._refused_with = None if self.last is None else (self.last.limit, self.last.rate)
+        return self._restart(now)
+
+    def laws_unsupported(self, reason: str, now: float) -> list[model.RuleChange]:
+        """The switch runs no laws at all, until its agent connects again."""
+        self._without_laws = reason
+        return self._restart(now) if self.in_switch else []
+
+    def law_lost(self) -> None:
+        """The switch does not have the law any more: it is requested again with the next event."""
+        if self.in_switch:
+            self.installed.port_rule_lost()
+
+    def law_reported(self, limiting: bool) -> None:
+        """The switch has reported whether its law limits the flows because of an incast."""
+        if isinstance(self.law, SwitchPort):
+            self.law.limiting = limiting
+
+    def _forget_refusal(self) -> None:
+        if self._refusal is not None:
+            self._refusal = self._refused_with = None
+            self.law, self.plan = None, model.NO_WINDOWS
+
+    def _switch_law(self) -> LawSpec | None:
+        """The law to request of the switch; None: the law runs in the controller."""
+        spec, self.fallback = switch_law(self.policy, self.key), None
+        if spec is None:
+            return None
+        wrong = out_of_bounds(spec)
+        if wrong is not None and self._refusal is None:
+            log.warning("port %s: the law runs in the controller: in the switch, %s", self.key, wrong)
+            self._refusal = wrong
+        self.fallback = self._without_laws or self._refusal
+        return spec if self.fallback is None else None
+
+    @property
+    def interval(self) -> float:
+        """Time between two readings of the port's queue, seconds."""
+        return LOOK_INTERVAL if self.in_switch else self.policy.interval
 
     def switch_gone(self) -> int:
         """The switch's agent has gone, with its rules. Returns how many were installed."""
         count = len(self.installed)
         self.installed.clear()
         self._congestion = None
+        if self._without_laws is not None and self.fallback is not None:
+            self.law, self.plan = None, model.NO_WINDOWS
+        self._without_laws = None  # another agent may run them
+        self._forget_refusal()
         return count
 
     # What the law asks of the switch, and what it shows
@@ -191,7 +275,13 @@ class GovernedPort:
         shown, state = self.shown(), None
         if self._watched:
             state = model.Congestion.NOM if self._congestion is None else self._congestion[0]
-        return shown._replace(target=None if shown.target is None else int(shown.target), state=state)
+        where = None
+        if self.law is not None and self.last is not None and self.last.limit > 0:
+            where = "switch" if self.in_switch else "controller"
+        target = None if shown.target is None else int(shown.target)
+        return shown._replace(
+            target=target, state=state, where=where, fallback=None if where is None else self.fallback
+        )
 
     def view(self) -> PortView:
         """The port for displays."""
@@ -205,7 +295,10 @@ class GovernedPort:
         if self.law is not None or now < self._rests_until:
             return
         try:
-            self.law = adapted(self.policy.port_law(self.key))
+            spec = self._switch_law()
+            self.law = (
+                SwitchPort(spec, self.key) if spec is not None else adapted(self.policy.port_law(self.key))
+            )
         except Exception:
             self._fail(now)
             return

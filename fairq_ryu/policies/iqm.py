@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, FlowKey, FlowProgress, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
 from fairq_ryu.policies.common_settings import initial_window, syn_allowance, typed_parameters
@@ -45,6 +46,8 @@ class IqmParameters:
     initial_window: int = 10
     syn_allowance: int = 256
     linger: float = 0.05
+    where: str = "switch"
+    segments: int = 2
 
 
 class IqmPort(PortLaw):
@@ -136,7 +139,7 @@ class Iqm:
             "interval",
             0.01,
             "s",
-            "T_i: length of the interval in which new flows are counted.",
+            "T_i: length of the interval in which new flows are counted (in the switch at most 10 ms).",
             0.0005,
             10,
         ),
@@ -161,6 +164,23 @@ class Iqm:
             0,
             60,
         ),
+        Setting(
+            "iqm",
+            "where",
+            "switch",
+            "",
+            "Where the law runs: in the switch, or in the controller.",
+            choices=("switch", "controller"),
+        ),
+        Setting(
+            "iqm",
+            "segments",
+            2,
+            "segments",
+            "Window of every flow in an incast, where the law runs in the switch.",
+            1,
+            10,
+        ),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -168,6 +188,20 @@ class Iqm:
         self.parameters = typed_parameters(IqmParameters, parameters)
         self.interval = self.parameters.interval
 
+    def switch_law(self, port: PortKey) -> LawSpec | None:
+        """The law for one port, where it runs in the switch; None: it does not."""
+        p = self.parameters
+        if p.where == "controller":
+            return None
+        return LawSpec(
+            LawKind.IQM,
+            interval_us=min(10_000, max(50, round(p.interval * 1e6))),
+            linger_us=round(p.linger * 1e6),
+            calm_ppm=round(p.alpha * 1e6),
+            first_window=p.initial_window,
+            limiting_segments=p.segments,
+        )
+
     def port_law(self, port: PortKey) -> IqmPort:
-        """The law for one port."""
+        """The law for one port, where it runs in the controller."""
         return IqmPort(self.parameters)

@@ -73,6 +73,10 @@ class Link(Protocol):
     def depths(self) -> Mapping[int, Any]:
         """The last reading of the queue of each port."""
 
+    @property
+    def law_states(self) -> Mapping[int, Any]:
+        """The last reported state of the law of each port."""
+
 
 @dataclass(eq=False)
 class FlowRows:
@@ -131,9 +135,22 @@ class FlowRows:
                 size, kind = rule.bytes, rule.kind.scope
                 if rule.kind is WindowKind.POOL:
                     size = self._share(port, rule.bytes)
+                elif rule.kind is WindowKind.LAW:
+                    law = self._law_window(port)
+                    if law is None:
+                        continue
+                    size = law
             if found[0] is None or size < found[0]:
                 found = size, kind
         return found
+
+    def _law_window(self, port: PortKey) -> int | None:
+        """The window of a flow under the law of a port, as the switch reported it last; None: none."""
+        link = self.links.get(port.dpid)
+        law = None if link is None else link.law_states.get(port.port)
+        if law is None:
+            return None
+        return law.window or (law.pool // max(1, law.flows) if law.pool else None)
 
     def _share(self, port: PortKey, pool: int) -> int:
         """The share of a flow in a pool, which the switch divides by the number of active flows."""

@@ -75,7 +75,7 @@ def test_arp_is_answered_by_the_controller_once_the_host_is_known(fabric):
 
 
 def test_a_port_with_flows_has_windows_and_a_port_without_has_none(fabric):
-    lab = fabric("fairq", "[fairq]\nlinger = 0.5\n")
+    lab = fabric("fairq", "[fairq]\nwhere = controller\nlinger = 0.5\n")
     sink, source = lab.bulk()
     rule = until(lambda: lab.port_status()["rule"])
     assert rule and rule["kind"] == "pool"
@@ -112,7 +112,7 @@ def test_the_policy_of_a_running_controller_can_be_changed(fabric):
 
     assert change({"policy": "droptail"}, "not-the-token-at-all") == 401
     assert change({"policy": "sed", "parameters": {"interval": 15}}) == 422
-    assert lab.port_status()["rule"]["kind"] == "pool"
+    assert lab.port_status()["rule"]["kind"] == "law"
     assert change({"policy": "droptail"}) == 200
     assert until(lambda: lab.status()["rules"] == 0, 2)
     rewritten = lab.port_status()["rewritten"]
@@ -153,7 +153,7 @@ def test_when_the_controller_dies_traffic_continues_and_windows_expire(fabric):
 
 
 def test_retransmitted_and_refused_connections_leave_no_trace(fabric):
-    lab = fabric("fairq", "[fairq]\nlinger = 0.1\n")
+    lab = fabric("fairq", "[fairq]\nwhere = controller\nlinger = 0.1\n")
     target = lab["r"].IP()
     for _ in range(3):
         lab["h1"].cmd(sys.executable, "-c", f"'import socket; socket.socket().connect_ex((\"{target}\", 9))'")

@@ -51,6 +51,20 @@ def test_fan_in_of_prepared_connections_and_hosts_without_options(tmp_path):
     assert 0 < few["last_byte_ms"]["p50"] < 5000
 
 
+def test_messages_beside_an_elephant(tmp_path):
+    settings = [
+        "senders=3",
+        "connections=5",
+        "rate_mbit=50",
+        "warmup_s=1",
+        "elephants_only_s=1",
+        "messages_s=1",
+    ]
+    found = run(tmp_path, "messages", *settings)
+    assert 5 * 6 <= found["messages"]["sent"] <= 5 * 7 and found["messages"]["unanswered"] == 0
+    assert found["elephants"]["alone_sum_mbit"] > 10 and found["elephants"]["goodput_sum_mbit"] > 10
+
+
 def test_a_flood_beside_elephants(tmp_path):
     settings = ["senders=3", "elephants=2", "warmup_s=1", "elephants_only_s=1", "flood_s=1", "after_s=1"]
     found = run(tmp_path, "flood", *settings, "syn_rate=500", "flood_addresses=3")

@@ -330,7 +330,8 @@ def test_an_interrupted_run_leaves_nothing(clean, tmp_path, number, delay):
     with contextlib.suppress(ProcessLookupError):
         os.killpg(started.pid, number)
     _none, printed = started.communicate(timeout=30)
-    assert started.returncode == 130, printed
+    # A machine so slow that the program had not begun ends it by the signal.
+    assert started.returncode in (130, -number), printed
     assert "Traceback" not in printed
     assert not (tmp_path / "result.json").exists()
     assert until(lambda: not processes(), 5), processes()

@@ -20,7 +20,9 @@ from fairq_ryu.channel import (
     oxm,
     queue_depth,
     segment_state,
+    window_law,
 )
+from fairq_ryu.law_spec import Gain, LawKind, LawSpec
 from fairq_ryu.model import (
     Congestion,
     FlowKey,
@@ -284,6 +286,14 @@ def from_switch():
             + segment_state.encode_state(segment_of(FLOW))
             + segment_state.encode_state(segment_of(FLOW6)),
         ),
+        "laws": reply(
+            0xFFFF,
+            struct.pack("!II", oxm.EXPERIMENTER_ID, window_law.EXP_TYPE_LAW_STATS)
+            + window_law.encode_reply([law_state(1, LawKind.FAIRQ), law_state(2, LawKind.IQM)]),
+        ),
+        "error-law": agent.error(0xFFFF, window_law.ERROR_LAW_UNSTABLE, wire(set_law(1)), "gain 1.41"),
+        "error-law-unknown": agent.error(1, ofp.OFPBRC_BAD_EXP_TYPE, wire(set_law(1))),
+        "error-law-rule": agent.error(0xFFFF, window_law.ERROR_LAW_UNKNOWN, wire(law_rule())),
     }
     cookies = {
         "syn": pipeline.COOKIE_TCP,
@@ -298,6 +308,19 @@ def from_switch():
         frames()["syn"], in_port=1, metadata=(5, 7), eth_type=0x0800, ip_proto=6, tcp_flags=(2, 2)
     )
     return found
+
+
+def law_state(law, kind):
+    return window_law.LawState(law, law, 30_000, 2920, 20_000, 31_250, 7, 2, 1, 1460, 4, 3, kind, 99, 1)
+
+
+def set_law(law, command=window_law.LawCommand.ADD, kind=LawKind.FAIRQ, gain=Gain.OURS):
+    return window_law.set_law(DATAPATH, command, law, LawSpec(kind, gain))
+
+
+def law_rule(law=1):
+    change = RuleChange(RuleTarget(PortKey(1, law), None), WindowRule(WindowKind.LAW, law))
+    return flowmod.window_rule(DATAPATH, change, 2)
 
 
 def record(key):
@@ -358,6 +381,15 @@ def from_controller():
         "segments": segment_state.request(DATAPATH, [FLOW, FLOW6]),
         "thresholds": congestion.set_thresholds(DATAPATH, 1, Thresholds(1000, 500, True)),
         "thresholds-none": congestion.set_thresholds(DATAPATH, 1, Thresholds(0, 0)),
+        "law": set_law(1),
+        "law-iqm": set_law(2, kind=LawKind.IQM),
+        "law-fairswitch": set_law(4, kind=LawKind.FAIRSWITCH),
+        "law-unstable": set_law(3, gain=Gain.LISTING),
+        "law-changed": set_law(1, window_law.LawCommand.MODIFY, LawKind.LAS),
+        "law-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, 2),
+        "laws-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, window_law.ALL_LAWS),
+        "law-rule": law_rule(),
+        "law-states": window_law.request(DATAPATH),
         "desc": parser.OFPDescStatsRequest(DATAPATH, 0),
         "ports": parser.OFPPortDescStatsRequest(DATAPATH, 0),
         "flows": parser.OFPFlowStatsRequest(DATAPATH),

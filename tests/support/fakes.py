@@ -117,6 +117,8 @@ class FakeDatapath:
         self.reports_drops = True
         self.segments: dict[FlowKey, SegmentState] = {}
         self.flows_asked: list[tuple[int, list[int]]] = []
+        self.laws: dict[int, tuple[int, Any, int]] = {}
+        self.law_states: dict[int, Any] = {}
 
     @property
     def ports(self) -> dict[int, BridgePort]:
@@ -134,6 +136,18 @@ class FakeDatapath:
     def remove_rule(self, target: PortOrFlow) -> None:
         self.writes += 1
         del self.installed[target]
+
+    def install_law(self, port: int, law_id: int, law: Any, expires_ns: int) -> None:
+        self.laws[port] = (law_id, law, expires_ns)
+
+    def remove_law(self, port: int) -> None:
+        self.laws.pop(port, None)
+
+    def law_state(self, port: int) -> Any | None:
+        return self.law_states.get(port)
+
+    def limits_of(self, port: int) -> QueueLimits:
+        return self.queue_limits(self._ports[port])
 
     def counters(self, slot: int) -> tuple[int, int]:
         return self.counted.get(slot, (0, 0))

@@ -58,7 +58,7 @@ def full_controller() -> Any:
     """A bridge with an agent and another without; RSED with congestion, flows, a deadline and losses; IQM at
     one port.
     """
-    iqm = choose("iqm", Config()).default
+    iqm = choose("iqm", Config({("iqm", "where"): "controller"})).default
     site = Site(choose("rsed", Config()).default, (("s1-eth3", iqm),))
     controller = of(site)
     now = time.monotonic()

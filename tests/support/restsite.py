@@ -43,8 +43,17 @@ KEY = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
 class RestSite:
     """Two bridges with a link and two hosts, one agent, and flows from host to host."""
 
-    def __init__(self, policy: str = "fairq", token: str = TOKEN, flows: int = 3, **values: Any) -> None:
-        self.config = Config({("fairq_ryu", name): value for name, value in values.items()})
+    def __init__(
+        self,
+        policy: str = "fairq",
+        token: str = TOKEN,
+        flows: int = 3,
+        where: str = "controller",
+        **values: Any,
+    ) -> None:
+        """``where`` the laws run that can run in the switch."""
+        laws = {(section, "where"): where for section in ("fairq", "fairswitch", "iqm")}
+        self.config = Config(laws | {("fairq_ryu", name): value for name, value in values.items()})
         self.logger = logging.getLogger("fairq_ryu.test")
         self.log: list[tuple[int, Any]] = []
         self.fabric = FabricController(self.config, self.logger)

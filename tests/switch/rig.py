@@ -123,9 +123,10 @@ class Switch:
             for key in list(flows.keys()):
                 flows.delete(key)
         for bridge_port in self.ports.values():
-            window._port_states.set(ctypes.c_uint32(bridge_port.ifindex), layout.fq_port())
-        for slot in range(4):
-            datapath.reset_counters(slot)
+            slot = ctypes.c_uint32(window.slots[bridge_port.ifindex])
+            window._port_states.set(slot, layout.fq_port(ifindex=bridge_port.ifindex))
+        for number in range(4):
+            datapath.reset_counters(number)
 
 
 @contextmanager

@@ -146,7 +146,7 @@ def test_port_that_cannot_be_watched(ports: dict[int, BridgePort]) -> None:
         with pytest.raises(BpfError, match="interface 999999"):
             switch.datapath.add_port(gone)
         assert not switch.datapath.has_port(3)
-        assert len(list(switch.datapath.window._port_states.keys())) == 2
+        assert len(list(switch.datapath.window._port_slots.keys())) == 2
 
 
 def test_flows_of_a_killed_agent_are_taken_over(ports: dict[int, BridgePort]) -> None:

@@ -270,4 +270,4 @@ def test_interface_that_is_no_port_is_ignored(switch: Switch) -> None:
     before = flow.from_server(window=65535).frame()
     result = switch.program.run(before, other)
     assert (result.verdict, result.packet) == (-1, before)
-    assert switch.datapath.window._port_states.get(ctypes.c_uint32(other)) is None
+    assert switch.datapath.window._port_slots.get(ctypes.c_uint32(other)) is None

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
+from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.agent.qdisc import read_queue_limits
+from fairq_ryu.law_spec import LawKind, LawSpec
 from tests.switch.rig import make_port, namespace, run
 
 LIMITS = ProgramLimits(flows=64, rules=16, ports=4)
@@ -233,3 +235,28 @@ def test_queues_under_a_multiqueue_root_are_not_mixed_into_one(watched: Watched)
     send("p1", 5, 60)
     assert kernel_counters("p1")["packets"] == 5
     assert watched.datapath.queue(watched.port).packets == 0
+
+
+def test_a_law_ticks_with_the_packets_of_its_queue(watched: Watched) -> None:
+    """Thirty frames queue behind 1 MB/s; the law sees the queue grow, and its mean."""
+    data, port = watched.datapath, watched.port
+    limits = data.limits_of(port.ofport)
+    assert (limits.limit, limits.rate) == (20_000, 1_000_000)
+    law = parameters(LawSpec(LawKind.FAIRQ), limits)
+    send("p1", 1, 1000)
+    assert data.law_state(port.ofport) is None
+    data.install_law(port.ofport, 1, law, time.monotonic_ns() + 3600 * 10**9)
+    send("p1", 30, 1000)
+    wait_empty("p1")
+    state = data.law_state(port.ofport)
+    assert state.last_ns and state.segment == 1460
+    assert state.pool == law.target << 8 == 5_000 << 8, "without flows the pool is the target"
+    ticked = state.last_ns
+    send("p1", 1, 1000)
+    assert data.law_state(port.ofport).last_ns > ticked
+    data.install_law(port.ofport, 1, law, 1)
+    ticked = data.law_state(port.ofport).last_ns
+    time.sleep(0.001)
+    send("p1", 1, 1000)
+    wait_empty("p1")
+    assert data.law_state(port.ofport).last_ns == ticked, "its lease has ended"

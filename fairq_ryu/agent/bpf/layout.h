@@ -11,7 +11,7 @@
 #define FAIRQ_LAYOUT_H
 
 /* Raised when the maps that outlive an agent (flows and their settings) change. */
-#define FQ_LAYOUT_VERSION 4
+#define FQ_LAYOUT_VERSION 6
 
 /* Activity is counted in this many time buckets; together they span the activity timeout. */
 #define FQ_BUCKETS   8
@@ -20,6 +20,46 @@
 
 #define FQ_RULE_WINDOW 1
 #define FQ_RULE_POOL   2
+#define FQ_RULE_LAW    3
+
+/* fq_law.kind */
+#define FQ_LAW_FAIRQ      1
+#define FQ_LAW_FAIRSWITCH 2
+#define FQ_LAW_IQM        3
+#define FQ_LAW_SED_BASE   4
+#define FQ_LAW_LAS        5
+
+/* fq_law.gain, of kind fairq */
+#define FQ_GAIN_PAPER   1
+#define FQ_GAIN_LISTING 2
+#define FQ_GAIN_OURS    3
+
+/*
+ * fq_law.flags. SLOW_START: raise the pool fast until the queue first reaches the target. ANTICIPATE: sed-base
+ * limits its flows if new ones will congest the queue.
+ */
+#define FQ_LAW_SLOW_START 1
+#define FQ_LAW_ANTICIPATE 2
+
+/*
+ * fq_law_state.mode. LIMITING: every flow has fq_law_state.window (iqm: incast; sed-base: congested). FLOORED:
+ * the minimum windows of the flows exceed the pool.
+ */
+#define FQ_MODE_SLOW_START 1
+#define FQ_MODE_LIMITING   2
+#define FQ_MODE_FLOORED    4
+
+/*
+ * What limits fq_law_state.pool. FLOWS: none uses its whole window, so that it is not raised. CAP: it is what
+ * the port can hold. FLOOR: every flow has its minimum window.
+ */
+#define FQ_LIMITED_BY_QUEUE 0
+#define FQ_LIMITED_BY_FLOWS 1
+#define FQ_LIMITED_BY_CAP   2
+#define FQ_LIMITED_BY_FLOOR 3
+
+/* A law grants no window: the ACK stays as it is. */
+#define FQ_NO_WINDOW 4294967295
 
 /* fq_dir.flags */
 #define FQ_SYN_SEEN   1 /* isn, wscale, mss, seq_next are those of a SYN that is not answered yet */
@@ -57,7 +97,7 @@ struct fq_queue_config {
 	__u32 netns;      /* inode of the network namespace the ports live in */
 	__u32 peak_epoch; /* raised by the agent: peaks start again */
 	__u32 thresholds; /* number of ports in thresholds: 0 spares every packet a lookup */
-	__u32 pad;
+	__u32 laws;       /* number of ports in port_laws: likewise */
 };
 
 /* A connection, the same for both directions: the end that sorts first is "lo". */
@@ -77,9 +117,13 @@ struct fq_dir {
 	__u64 last_ns;     /* last segment, CLOCK_MONOTONIC ns */
 	__u64 ruled_until; /* it has a rule of its own until then and takes no share of the pool */
 	__u32 ifindex;     /* port by which it leaves; 0: not seen */
-	__u32 epoch;       /* time bucket it is counted in; 0: not counted */
+	__u32 slot;        /* of that port; it may be out of date */
+	__u32 epoch;       /* time bucket it is counted in as active; 0: not counted */
+	__u32 sharing_epoch; /* likewise, as a flow that uses its window, or is new */
+	__u32 young_epoch;   /* likewise, as one that has sent little (las) */
 	__u32 alt_ifindex; /* another port by which it left since it last left by ifindex; 0: none */
 	__u32 alt_from;    /* seq_next when it first left by that port */
+	__u32 alt_epoch;   /* time bucket in which it first left by that port */
 	/* State of the connection. */
 	__u64 bytes;     /* payload bytes that left */
 	__u64 packets;   /* data segments that left */
@@ -92,39 +136,109 @@ struct fq_dir {
 	__u32 edge;      /* the furthest right edge of a window that it has advertised */
 	__u32 tsval;     /* timestamps of the last segment that acknowledged no less than ack */
 	__u32 tsecr;
-	__u32 rtt_ns; /* from the other's SYN at the switch to its answer there; 0: not known */
+	__u32 granted; /* by a law: bytes that this direction may have under way; 0: none yet */
+	__u32 rtt_ns;  /* from the other's SYN at the switch to its answer there; 0: not known */
 	__u32 flags;
 	__u16 mss;    /* announced by the sender of this direction, bytes; 0: no option */
 	__u16 window; /* as the sender of this direction advertised it last, in steps of its scale */
 	__u8 wscale;  /* announced by the sender of this direction, 0 to 14 */
-	__u8 alt_epoch; /* low byte of the time bucket in which it first left by alt_ifindex */
-	__u8 pad[2];
+	__u8 pad[7];
 };
 
 struct fq_flow {
 	struct fq_dir dir[2]; /* 0: lo to hi */
 };
 
-/* A port, by ifindex: written by the programs only. */
+/* A port, by slot: written by the programs only, except ifindex. */
 struct fq_port {
-	__u64 active[FQ_BUCKETS]; /* epoch << 32 | flows whose last data left in that epoch */
-	__u64 acks;               /* ACKs of its data that met a live rule */
-	__u64 rewritten;          /* of these, lowered */
-	__u64 unknown_scale;      /* ACKs left alone: the handshake was not seen */
-	__u64 coarse;             /* ACKs whose window step exceeded the window asked for */
-	__u64 created;            /* connections that were entered in the flow map at the port */
-	__u64 handshakes;         /* SYN-ACKs that opened a flow leaving by the port */
-	__u64 malformed;          /* TCP packets left alone: truncated, bad lengths, fragments */
+	__u64 active[FQ_BUCKETS];  /* epoch << 32 | flows whose last data left in that epoch */
+	__u64 sharing[FQ_BUCKETS]; /* likewise, of flows that use their windows or are new */
+	__u64 young[FQ_BUCKETS];   /* likewise, of these, those that have sent little */
+	__u64 acks;                /* ACKs of its data that met a live rule */
+	__u64 rewritten;           /* of these, lowered */
+	__u64 unknown_scale;       /* ACKs left alone: the handshake was not seen */
+	__u64 coarse;              /* ACKs whose window step exceeded the window asked for */
+	__u64 created;             /* connections that were entered in the flow map at the port */
+	__u64 handshakes;          /* SYN-ACKs that opened a flow leaving by the port */
+	__u64 malformed;           /* TCP packets left alone: truncated, bad lengths, fragments */
+	__u32 ifindex;             /* of the port in this slot; 0: the slot is free */
+	__u32 pad;
 };
 
 /* A rule: written by the agent only. */
 struct fq_rule {
 	__u64 expires_ns; /* CLOCK_MONOTONIC; from then on the programs ignore the rule */
 	__u32 bytes;      /* unscaled */
-	__u16 kind;       /* FQ_RULE_WINDOW or FQ_RULE_POOL */
+	__u16 kind;       /* FQ_RULE_... */
 	__u16 pad;
 	__u32 slot; /* index into counters */
 	__u32 pad2;
+};
+
+/* The parameters of a window law. Bytes unless said. */
+struct fq_law {
+	__u64 rate;        /* of the port, bytes/s */
+	__u64 linger_ns;   /* iqm, sed-base: the queue must have been short for this long */
+	__u32 interval_ns; /* T: minimum time between two ticks */
+	__u32 base_rtt_ns; /* round-trip time with empty queues */
+	__u32 limit;       /* the port's buffer */
+	__u32 target;      /* fairq, fairswitch, las: length of the queue; sed-base: K */
+	__u32 calm;        /* iqm, sed-base: a queue below it is short */
+	__u32 gain_q16;  /* fairq (ours), las: part of the pool that one tick may move it, << 16 */
+	__u32 trim_step; /* fairswitch: change of the trim in one tick */
+	__u32 young_bytes;       /* las: a flow that has sent less is young */
+	__u16 kind;              /* FQ_LAW_... */
+	__u16 gain;              /* FQ_GAIN_... */
+	__u16 increments;        /* M */
+	__u16 first_window;      /* x: segments that a new flow sends at once */
+	__u16 floor_segments;    /* minimum window while the buffer holds that of all flows */
+	__u16 limiting_segments; /* iqm, sed-base: window of every flow in FQ_MODE_LIMITING */
+	__u16 flags;             /* FQ_LAW_... */
+	__u16 pad;
+};
+
+/* The law of a port, by slot: written by the agent only. */
+struct fq_port_law {
+	struct fq_law law;
+	__u64 expires_ns; /* CLOCK_MONOTONIC, of the rule that refers to it: from then on it does nothing */
+	__u32 id;
+	__u32 pad;
+};
+
+/* What a law knows at a tick. */
+struct fq_law_input {
+	__u64 now_ns;
+	__u64 byte_ns; /* integral of the backlog up to now */
+	__u32 backlog;
+	__u32 flows; /* that use their windows or are new: they share the pool */
+	__u32 young; /* las: of these, the young ones */
+	__u32 pad;
+};
+
+/* The state of a port's law, by slot: made by the agent, written by the programs. */
+struct fq_law_state {
+	__u64 pool;        /* shared by the flows, bytes << 8 */
+	__u64 incr;        /* increments since the last update, bytes << 16, two's complement */
+	__u64 last_ns;     /* last tick; 0: none yet */
+	__u64 byte_ns;     /* fq_law_input.byte_ns then */
+	__u64 limited_ns;  /* last ACK of a flow that had used its whole window */
+	__u64 calm_ns;     /* the queue has been short since then; 0: it is not */
+	__u64 expected_ns; /* sed-base: when `expected` was computed */
+	__u64 updates;     /* changes of the pool */
+	__u64 late;        /* ticks that came after more than two intervals */
+	__u32 granted;     /* the pool in force: not below the floors, bytes */
+	__u32 flows;       /* at the last tick */
+	__u32 young;
+	__u32 window; /* of every flow in FQ_MODE_LIMITING and until it has opened again; 0: none */
+	__u32 segment;    /* largest MSS seen, bytes */
+	__u32 trim;       /* fairswitch */
+	__u32 beta;       /* iqm: flows that began in this interval, less those that ended */
+	__u32 count;      /* increments since the last update */
+	__u32 expected;   /* sed-base: bytes of first windows that the port has not sent yet */
+	__u32 queue;      /* mean of the last interval, bytes */
+	__u16 mode;       /* FQ_MODE_... */
+	__u16 limited_by; /* FQ_LIMITED_BY_... */
+	__u32 pad;
 };
 
 struct fq_counter {
@@ -145,7 +259,7 @@ struct fq_queue {
 	__u32 drops;   /* as the qdisc counts them; starts again when the qdisc is replaced */
 	__u32 peak_epoch; /* differs from the agent's: no packet since then, so the peak is the backlog */
 	__u32 state; /* FQ_CNG or FQ_NOM, by the port's thresholds */
-	__u32 pad;
+	__u32 slot;  /* of the port */
 };
 
 /* The thresholds of a queue, by ifindex: written by the agent only. cng 0: never congested. */

@@ -9,9 +9,12 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "laws/law.h"
 #include "layout.h"
+#include "lib/activity.h"
 #include "lib/core_types.h"
 #include "lib/histogram.h"
+#include "lib/port_maps.h"
 #include "lib/queue_map.h"
 #include "lib/threshold_maps.h"
 
@@ -70,6 +73,39 @@ static __always_inline void report_crossing(struct fq_queue *st, __u32 ifindex)
 	event->backlog = st->backlog;
 	event->pad = 0;
 	bpf_ringbuf_submit(event, 0);
+}
+
+/* Run the law of a port if it is due. */
+static __noinline int run_law(struct fq_queue *st, __u32 ifindex)
+{
+	struct fq_law_input in = {};
+	struct fq_law_state *state;
+	struct fq_port_law *law;
+	struct fq_config *cfg;
+	struct fq_port *port;
+	__u32 zero = 0, slot, epoch;
+
+	if (!st)
+		return 0;
+	slot = st->slot;
+	law = bpf_map_lookup_elem(&port_laws, &slot);
+	state = bpf_map_lookup_elem(&law_states, &slot);
+	in.now_ns = st->last_ns;
+	if (!law || !state || law->expires_ns <= in.now_ns)
+		return 0;
+	if (state->last_ns && in.now_ns - state->last_ns < law->law.interval_ns)
+		return 0;
+	cfg = bpf_map_lookup_elem(&config, &zero);
+	port = port_in(slot, ifindex);
+	if (!cfg || !port || !cfg->bucket_ns)
+		return 0;
+	epoch = in.now_ns / cfg->bucket_ns;
+	in.byte_ns = st->byte_ns;
+	in.backlog = st->backlog;
+	in.flows = counted_flows(port->sharing, epoch);
+	in.young = counted_flows(port->young, epoch);
+	law_tick(&law->law, state, &in);
+	return 0;
 }
 
 /*
@@ -141,6 +177,8 @@ static __always_inline struct fq_queue *account(struct Qdisc *q, const struct ne
 		st->peak = st->backlog;
 	if (cfg->thresholds)
 		report_crossing(st, ifindex);
+	if (cfg->laws)
+		run_law(st, ifindex);
 	return st;
 }
 

@@ -21,6 +21,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "layout.h"
+#include "lib/queue_map.h"
 #include "lib/window_maps.h"
 
 #include "lib/parse.h"
@@ -44,7 +45,7 @@ int fq_egress(struct __sk_buff *skb)
 	if (parsed == NOT_TCP)
 		return TC_ACT_UNSPEC;
 	if (parsed == MALFORMED) {
-		port = bpf_map_lookup_elem(&ports, &ifindex);
+		port = find_port(ifindex);
 		if (port)
 			ADD(port->malformed, 1);
 		return TC_ACT_UNSPEC;
@@ -83,7 +84,15 @@ int fq_egress(struct __sk_buff *skb)
 	}
 	copy = own->ifindex != ifindex;
 	if (!s.syn) {
+		__u16 ended = (own->flags & FQ_FIN) | (peer->flags & FQ_FIN) << 1;
+
+		if (peer->flags & FQ_SEQ && own->flags & FQ_ACK)
+			s.flight = peer->seq_next - own->ack;
 		follow(&s, own, peer);
+		if (own->flags & FQ_FIN && !(ended & FQ_FIN))
+			law_direction_ended(own, s.now);
+		if (peer->flags & FQ_FIN && !(ended & FQ_FIN << 1))
+			law_direction_ended(peer, s.now);
 	} else if (!s.ack) {
 		if (!(own->flags & FQ_KNOWN))
 			remember_syn(skb, &s, own, copy);
@@ -91,11 +100,13 @@ int fq_egress(struct __sk_buff *skb)
 			own->syn_ns = 0; /* retransmitted: its answer gives no RTT */
 		return TC_ACT_UNSPEC;
 	} else if (open_connection(skb, &s, own, peer, copy)) {
-		port = bpf_map_lookup_elem(&ports, &ifindex);
+		port = find_port(ifindex);
 		if (port)
 			ADD(port->handshakes, 1);
 		count_active(own, s.epoch);
 		count_active(peer, s.epoch);
+		law_direction_began(own, s.epoch, s.now);
+		law_direction_began(peer, s.epoch, s.now);
 	}
 lower:
 	if (s.ack && peer->ifindex)

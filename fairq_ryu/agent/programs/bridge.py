@@ -13,6 +13,7 @@ from typing import Any
 from fairq_ryu.agent.libbpf import load_library
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.drops import DropProgram
+from fairq_ryu.agent.programs.port_laws import PortLaws
 from fairq_ryu.agent.programs.program import Program, ProgramLimits
 from fairq_ryu.agent.programs.queue import QueueProgram, QueueState
 from fairq_ryu.agent.programs.window import WindowProgram
@@ -53,8 +54,9 @@ class BridgePrograms:
         Raises :class:`UserError` or :class:`BpfError`; then nothing is left.
         """
         self.window = WindowProgram(self._lib, self.limits, [port.ifindex for port in first_ports])
-        self.queues = QueueProgram(self._lib, self.limits.ports)
+        self.queues = QueueProgram(self._lib, self.limits.ports, self.window)
         self.drops = DropProgram(self._lib, self.queues)
+        self.laws = PortLaws(self.window, self.queues)
         try:
             # In the order in which a packet passes them.
             for program in (self.window, self.queues, self.drops):
@@ -106,6 +108,7 @@ class BridgePrograms:
         port = self._ports.pop(ofport)
         for program in reversed(self._programs):
             program.remove_port(port.ifindex)
+        self.laws.remove(port.ifindex)
         self._watch_kernel_drops()
 
     def _ofports(self) -> dict[int, int]:
@@ -119,6 +122,21 @@ class BridgePrograms:
             self.window.install_port_rule(self._ports[target].ifindex, window, expires_ns, slot)
         else:
             self.window.install_flow_rule(target, window, expires_ns, slot)
+
+    def install_law(self, port: int, law_id: int, law: Any, expires_ns: int) -> None:
+        """Install the law of a port (an ``fq_law``), change it, or renew its lease. Raises
+        :class:`BpfError`.
+        """
+        self.laws.install(self._ports[port].ifindex, law_id, law, expires_ns)
+
+    def remove_law(self, port: int) -> None:
+        """Remove the law of a port."""
+        if port in self._ports:
+            self.laws.remove(self._ports[port].ifindex)
+
+    def law_state(self, port: int) -> Any | None:
+        """The state of a port's law, an ``fq_law_state``; None: it has none."""
+        return self.laws.state(self._ports[port].ifindex)
 
     def remove_rule(self, target: PortOrFlow) -> None:
         """Remove a rule. The rule of a port is also removed with the port."""
@@ -201,6 +219,10 @@ class BridgePrograms:
         """Buffer and rate of a port; the link's own speed where no qdisc limits it."""
         limits = self.queues.limits(port.ifindex)
         return limits if limits.rate else QueueLimits(limits.kind, limits.limit, port.speed // 8)
+
+    def limits_of(self, port: int) -> QueueLimits:
+        """The same, by OpenFlow number."""
+        return self.queue_limits(self._ports[port])
 
     def set_queue_limits(self, limits: dict[int, QueueLimits], read: list[int]) -> None:
         """Store the ``limits`` that were read of interfaces ``read``; those without an entry have none."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError, BpfObject
 from fairq_ryu.agent.programs.program import LoadedProgram
+from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.qdisc import NO_LIMITS, QueueLimits
 from fairq_ryu.agent.ringbuf import RingBuffer
 from fairq_ryu.errors import UserError
@@ -39,14 +40,16 @@ class QueueState(NamedTuple):
 class QueueProgram(LoadedProgram):
     """``queue.bpf.o`` at the tracepoints of enqueue and dequeue, and the thresholds of ports."""
 
-    def __init__(self, lib: Any, max_ports: int) -> None:
+    def __init__(self, lib: Any, max_ports: int, window: WindowProgram | None = None) -> None:
+        """``window``: the loaded window program, whose laws this one runs; None: there are no laws."""
         super().__init__(lib)
-        self._max_ports = max_ports
+        self._max_ports, self._window = max_ports, window
         self._ports: set[int] = set()
         self._limits: dict[int, QueueLimits] = {}
         self._drop_base: dict[int, tuple[int, int]] = {}
         self._thresholds: dict[int, Thresholds] = {}
         self._peak_epoch = 1
+        self._laws = 0
         self._crossed: set[int] = set()
         self._events_lost = 0
 
@@ -55,11 +58,14 @@ class QueueProgram(LoadedProgram):
         none.
         """
         ports = self._max_ports
+        shared = self._window.shared_maps if self._window is not None else {}
+        sizes = {"queues": ports, "histograms": ports, "thresholds": ports}
         try:
             self._object = loaded = BpfObject(
                 self._lib,
                 layout.BPF_DIR / "queue.bpf.o",
-                {"queues": ports, "histograms": ports, "thresholds": ports},
+                {name: entries for name, entries in sizes.items() if name not in shared},
+                shared,
             )
         except BpfError as error:
             raise UserError(
@@ -84,13 +90,20 @@ class QueueProgram(LoadedProgram):
                 netns=os.stat("/proc/thread-self/ns/net").st_ino,
                 peak_epoch=self._peak_epoch,
                 thresholds=len(self._thresholds),
+                laws=self._laws,
             ),
         )
+
+    def set_laws(self, count: int) -> None:
+        """The number of ports with a law; 0 spares every packet a lookup."""
+        self._laws = count
+        self._write_config()
 
     def add_port(self, ifindex: int) -> None:
         """Start accounting for a port's queue, as empty. Raises :class:`BpfError`; then no entry is left."""
         index = c_uint32(ifindex)
-        self.queues.set(index, layout.fq_queue())
+        slot = self._window.slots[ifindex] if self._window is not None else 0
+        self.queues.set(index, layout.fq_queue(slot=slot))
         try:
             self._histograms.set(index, layout.fq_histogram())
         except BaseException:

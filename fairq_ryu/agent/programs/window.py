@@ -16,6 +16,7 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfObject, Map, program_maps
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.flow_map import FlowMap, segment_state
+from fairq_ryu.agent.programs.port_slots import PortSlots
 from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, FilterProgram, ProgramLimits
 from fairq_ryu.agent.tc import OwnFilter
 from fairq_ryu.model import FlowKey, SegmentState, WindowRule
@@ -37,6 +38,7 @@ class WindowProgram(FilterProgram):
         self._filter = OwnFilter(lib, WINDOW_PRIORITY)
         self._flow_rule_count = 0
         self._active: dict[int, tuple[int, int]] = {}
+        self.slots = PortSlots(limits.ports)
         self._created = 0  # flows entered in the map at ports that were removed, and by a dead agent
         self._swept = 0
         self.inherited = 0
@@ -54,10 +56,14 @@ class WindowProgram(FilterProgram):
                     "flows": limits.flows,
                     "silent": limits.silent,
                     "rivals": limits.rivals,
+                    "port_slots": limits.ports,
                     "ports": limits.ports,
                     "port_rules": limits.ports,
                     "flow_rules": limits.rules + limits.ports,
                     "counters": limits.rules + limits.ports,
+                    "queues": limits.ports,
+                    "port_laws": limits.ports,
+                    "law_states": limits.ports,
                 },
                 inherited,
             )
@@ -69,10 +75,14 @@ class WindowProgram(FilterProgram):
         self.rivals = loaded.map("rivals", layout.fq_flow_key, layout.fq_flow)
         self.silent = loaded.map("silent", layout.fq_flow_key, layout.fq_flow)
         self._flow_map = FlowMap(self.flows, self.silent)
+        self._port_slots = loaded.map("port_slots", c_uint32, c_uint32)
         self._port_states = loaded.map("ports", c_uint32, layout.fq_port)
         self._port_rules = loaded.map("port_rules", c_uint32, layout.fq_rule)
         self._flow_rules = loaded.map("flow_rules", layout.fq_flow_key, layout.fq_rule)
         self._counters = loaded.map("counters", c_uint32, layout.fq_counter)
+        self.port_laws = loaded.map("port_laws", c_uint32, layout.fq_port_law)
+        self.law_states = loaded.map("law_states", c_uint32, layout.fq_law_state)
+        self.queues = loaded.map("queues", c_uint32, layout.fq_queue)
         self._write_config()
         self._program = loaded.program_fd("fq_egress")
         self.inherited = self._created = len(list(self.flows.keys())) if inherited else 0
@@ -116,11 +126,13 @@ class WindowProgram(FilterProgram):
 
     def add_port(self, ifindex: int) -> None:
         """Attach to a port. Raises :class:`BpfError`; then nothing is left on the port."""
-        self._port_states.set(c_uint32(ifindex), layout.fq_port())
+        slot = self.slots.take(ifindex)
         try:
+            self._port_states.set(c_uint32(slot), layout.fq_port(ifindex=ifindex))
+            self._port_slots.set(c_uint32(ifindex), c_uint32(slot))
             self._filter.attach(ifindex, self._program)
         except BaseException:
-            self._port_states.delete(c_uint32(ifindex))
+            self._clear_slot(ifindex)
             raise
         self._ports.add(ifindex)
 
@@ -128,20 +140,28 @@ class WindowProgram(FilterProgram):
         """Detach from a port, which may have been deleted already, and remove its rule."""
         self._filter.detach(ifindex)
         self._created += self.port_state(ifindex).created
-        for table in (self._port_rules, self._port_states):
-            table.delete(c_uint32(ifindex))
+        self._clear_slot(ifindex)
         self._active.pop(ifindex, None)
         self._ports.discard(ifindex)
+
+    def _clear_slot(self, ifindex: int) -> None:
+        slot = c_uint32(self.slots[ifindex])
+        self._port_slots.delete(c_uint32(ifindex))
+        self._port_states.set(slot, layout.fq_port())
+        self._port_rules.set(slot, layout.fq_rule())
+        self.port_laws.set(slot, layout.fq_port_law())
+        self.law_states.set(slot, layout.fq_law_state())
+        self.slots.release(ifindex)
 
     # Rules
 
     def install_port_rule(self, ifindex: int, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install the rule of a port, or change it. Raises :class:`BpfError`."""
-        self._port_rules.set(c_uint32(ifindex), _rule(window, expires_ns, slot))
+        self._port_rules.set(c_uint32(self.slots[ifindex]), _rule(window, expires_ns, slot))
 
     def remove_port_rule(self, ifindex: int) -> None:
         """Remove the rule of a port."""
-        self._port_rules.delete(c_uint32(ifindex))
+        self._port_rules.set(c_uint32(self.slots[ifindex]), layout.fq_rule())
 
     def install_flow_rule(self, flow: FlowKey, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install the rule for the ACKs of ``flow``, or change it. Raises :class:`BpfError`."""
@@ -158,6 +178,12 @@ class WindowProgram(FilterProgram):
             self._flow_rule_count -= 1
             self._write_config()
 
+    @property
+    def shared_maps(self) -> dict[str, int]:
+        """The maps that the queue program uses as well: their file descriptors, by name."""
+        maps = (self._config, self._port_states, self.port_laws, self.law_states, self.queues)
+        return {table.name: table.fd for table in maps}
+
     def counters(self, slot: int) -> tuple[int, int]:
         """The number of ACKs that the rule in this slot applied to, and of those it lowered."""
         counter = self._counters.get(c_uint32(slot))
@@ -171,7 +197,9 @@ class WindowProgram(FilterProgram):
 
     def port_state(self, ifindex: int) -> Any:
         """The port's counters: an ``fq_port`` (see ``layout.h``)."""
-        return self._port_states.get(c_uint32(ifindex)) or layout.fq_port()
+        if ifindex not in self.slots:
+            return layout.fq_port()
+        return self._port_states.get(c_uint32(self.slots[ifindex])) or layout.fq_port()
 
     def active_flows(self, ifindex: int, max_age_ns: int = 0) -> int:
         """Flows whose data left by the port within the activity timeout, and that have no rule of their own.

@@ -12,10 +12,11 @@
       unsound         null, or why the figures are not those of the policy: it failed, or was changed, while
                       they were taken. Results from before this was checked have no such key
       rounds, mice, mice_left_out, distance   of an incast, see `workloads.incast.figures`
-      elephants       of an incast and of a flood, see `workloads.common.elephants`
+      elephants       of an incast, a flood and messages, see `workloads.common.elephants`
       deadlines       see `workloads.deadlines.figures`
       fanin           see `workloads.fanin.figures`
       flood           see `workloads.flood.measurement`
+      messages        see `workloads.messages.measurement`
       senders         retransmissions, rto_timeouts: of the senders' namespaces during the rounds
       queue           of the bottleneck port
         port, limit_bytes

@@ -7,6 +7,8 @@
     generator client     receiver: opens a volley of mice at once
     generator source     outside:  flows of all senders that start together
     generator collector  receiver: receives these flows, and records when each has arrived
+    generator talkers    sender:   short messages on open connections
+    generator echo       receiver: answers them
     generator syns       attacker: SYNs of connections that are never completed
     generator capture    outside:  packets at the hosts' interfaces
 
@@ -28,6 +30,7 @@ from fairq_ryu.experiments.measure.collector import Collector
 from fairq_ryu.experiments.traffic.bulk import Elephants, Sink
 from fairq_ryu.experiments.traffic.flow_sender import Source
 from fairq_ryu.experiments.traffic.generator_control import Loop, Role, answer
+from fairq_ryu.experiments.traffic.messages import Echo, Talkers
 from fairq_ryu.experiments.traffic.mice import Client, Server
 from fairq_ryu.experiments.traffic.syns import Syns
 
@@ -38,6 +41,8 @@ _ROLES: dict[str, Callable[[Loop, int], Role]] = {
     "client": lambda loop, _port: Client(loop),
     "source": lambda loop, _port: Source(loop),
     "collector": Collector,
+    "talkers": lambda loop, _port: Talkers(loop),
+    "echo": Echo,
     "syns": lambda loop, _port: Syns(loop),
     "capture": lambda loop, _port: Capture(loop),
 }

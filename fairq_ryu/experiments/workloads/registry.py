@@ -18,6 +18,8 @@ from fairq_ryu.experiments.workloads.flood.settings import FloodScenario
 from fairq_ryu.experiments.workloads.incast import limits as incast_limits
 from fairq_ryu.experiments.workloads.incast import rows as incast_rows
 from fairq_ryu.experiments.workloads.incast.settings import IncastScenario
+from fairq_ryu.experiments.workloads.messages import rows as messages_rows
+from fairq_ryu.experiments.workloads.messages.settings import MessagesScenario
 from fairq_ryu.experiments.workloads.workload import Workload
 
 _ALL = (
@@ -25,6 +27,7 @@ _ALL = (
     Workload("deadlines", DeadlinesScenario, deadlines_rows.TABLE, add_limits=deadlines_limits.add_limits),
     Workload("fanin", FaninScenario, fanin_rows.TABLE, fanin_limits.floor, fanin_limits.add_limits),
     Workload("flood", FloodScenario, flood_rows.TABLE),
+    Workload("messages", MessagesScenario, messages_rows.TABLE),
 )
 
 WORKLOADS: dict[str, Workload] = {each.name: each for each in _ALL}

@@ -49,6 +49,10 @@ class InstalledRules:
                 self._paused[flow] = None
         self._rules.clear()
 
+    def port_rule_lost(self) -> None:
+        """The switch does not have the rule for all flows of the port: the next changes install it again."""
+        self._rules.pop(None, None)
+
     def not_woken(self, flow: FlowKey) -> None:
         """A change that was to wake the flow could not be sent: the next change wakes it."""
         self._paused[flow] = None

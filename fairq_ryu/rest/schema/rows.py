@@ -53,9 +53,15 @@ class PortRow(Row):
     drops: Count | None = described(
         "packets that the queue has dropped, counted by the queue itself", "packets"
     )
-    pool_bytes: Count | None = described("pool that is installed for the port; null: none", "bytes")
+    pool_bytes: Count | None = described("pool that is in force on the port; null: none", "bytes")
     window_bytes: Count | None = described(
-        "window that is installed for every flow of the port; null: none", "bytes"
+        "window that is in force for every flow of the port; null: none", "bytes"
+    )
+    law: Literal["switch", "controller"] | None = described(
+        "where the law of the port runs: `switch` or `controller`; null: the port has no queue of known size"
+    )
+    law_fallback: str | None = described(
+        "why the law runs in the controller although the policy has one for the switch; null: it does not"
     )
     flow_windows: Count = described("number of flows with a window rule of their own")
     policy: str = described("policy of the port")
@@ -105,8 +111,8 @@ class FlowRow(FlowRef):
     back_window_bytes: Count | None = described("the same for `dst`", "bytes")
     window_kind: WindowScope | None = described(
         "where this window comes from: `flow` (a rule for this flow), `port` (one window for "
-        "every flow of a port) or `pool` (a share of a port's pool). It describes "
-        "`window_bytes`, or `back_window_bytes` if `window_bytes` is null"
+        "every flow of a port), `pool` (a share of a port's pool) or `law` (a law that runs in the "
+        "switch). It describes `window_bytes`, or `back_window_bytes` if `window_bytes` is null"
     )
     rewritten: Count | None = described(
         "number of ACKs, of both sides, whose window was lowered; the largest number that one "

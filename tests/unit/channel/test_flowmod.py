@@ -363,7 +363,7 @@ ACTIONS = {
     "length no multiple of 8": (action(window_field(), length=12), "BAD_LEN"),
     "an ordinary field": (action(field(0, bytes(4)) + bytes(4)), "BAD_SET_TYPE"),
     "masked": (action(window_field(mask=1)), "BAD_SET_TYPE"),
-    "a window field that does not exist": (action(window_field(3)), "BAD_SET_TYPE"),
+    "a window field that does not exist": (action(window_field(4)), "BAD_SET_TYPE"),
     "another's field": (action(window_field(experimenter=0x00002320)), "BAD_SET_TYPE"),
     "value too short": (action(window_field(length=6)), "BAD_SET_LEN"),
     "value too long": (action(window_field(length=12) + bytes(8)), "BAD_SET_LEN"),

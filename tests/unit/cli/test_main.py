@@ -258,6 +258,16 @@ STATUS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("pool", "window", "shown"), [(38747, 0, "pool 38747"), (0, 2920, "each 2920"), (0, 0, "law")]
+)
+def test_status_shows_what_a_law_of_the_switch_grants(fairq, answering, pool, window, shown):
+    rule = {"kind": "law", "bytes": pool or window, "law": {"pool": pool, "window": window}}
+    answering(json.dumps({**STATUS, "ports": [{**PORT_STATUS, "rule": rule}]}).encode())
+    (line,) = [line for line in fairq("status", "--bridge", "s1")[1].splitlines() if " dhp2 " in line]
+    assert shown in line
+
+
 @pytest.mark.parametrize("width", [60, 79, 100])
 def test_status_fits_a_narrow_terminal_and_cuts_no_number(fairq, answering, monkeypatch, width):
     monkeypatch.setattr(columns, "WIDTH", width)

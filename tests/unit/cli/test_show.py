@@ -208,6 +208,16 @@ def test_ports_of_several_policies(controller, lines):
     assert words(second).endswith("pool 38747 fixed")
 
 
+def test_laws_that_the_switch_should_run_and_does_not(controller, lines):
+    fallen = {**PORT, "law": "controller", "law_fallback": "it has no window laws"}
+    fine = {**PORT, "law": "switch", "law_fallback": None}
+    controller.say({"ports": [fallen, fine, {**fallen, "port": 4}]})
+    assert lines()[-2:] == ["policy fairq", "law in the controller on 1:3, 1:4: it has no window laws"]
+    controller.answers.clear()
+    controller.say({"ports": [fallen, {**PORT, "policy": "fixed"}]})
+    assert lines()[-1] == "law in the controller on 1:3: it has no window laws"
+
+
 @pytest.mark.parametrize(
     ("fields", "printed"),
     [

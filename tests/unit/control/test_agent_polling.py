@@ -24,7 +24,11 @@ class Loop:
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
         monkeypatch.setattr(module, "hub", SimpleNamespace(sleep=self.sleep))
         link: Any = SimpleNamespace(
-            dpid=1, request_records=nothing, request_queues=self.request, poll_now=self
+            dpid=1,
+            request_records=nothing,
+            request_queues=self.request,
+            request_laws=nothing,
+            poll_now=self,
         )
         self.windows: Any = SimpleNamespace(links={1: link}, interval=lambda _: interval)
         self.delay = Delays()

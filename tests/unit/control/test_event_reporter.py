@@ -52,7 +52,7 @@ def test_incasts_begin_and_end(reported):
     for incast in (None, False, True, True, False, None):
         reported.reporter.incast(PORT, incast)
     assert reported.kinds == [Kind.INCAST, Kind.INCAST]
-    assert "held" in reported.events[0][1] and "over" in reported.events[1][1]
+    assert "limited" in reported.events[0][1] and "over" in reported.events[1][1]
 
 
 def test_a_deadline_is_missed_once_and_not_before(reported):

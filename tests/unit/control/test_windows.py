@@ -73,6 +73,7 @@ def thresholds(site: Site) -> list[tuple[int, int, int, int]]:
         tuple(congestion.decode_set(message.data))
         for message in site.agent.sent
         if type(message).__name__ == "OFPExperimenter"
+        and message.exp_type == congestion.EXP_TYPE_SET_THRESHOLDS
     ]
 
 

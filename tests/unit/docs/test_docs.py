@@ -27,6 +27,7 @@ from fairq_ryu.channel import (
     oxm,
     queue_depth,
     segment_state,
+    window_law,
 )
 from fairq_ryu.cli import main
 from fairq_ryu.config import loader, schema, services
@@ -35,6 +36,7 @@ from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.report import result
 from fairq_ryu.experiments.workloads.registry import WORKLOADS
 from fairq_ryu.fabric.topology import hosts
+from fairq_ryu.law_spec import LAW_BOUNDS, Gain, LawFlags, LawKind, LawSpec
 from fairq_ryu.model import (
     Announcement,
     Congestion,
@@ -51,6 +53,7 @@ from fairq_ryu.model import (
 )
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.policies import base, engine, governed_port
+from fairq_ryu.policies.choice import make
 from tests.support.documents import ROOT, blocks, read, rows
 
 PAGES = sorted(
@@ -84,7 +87,7 @@ def test_the_table_of_every_setting_is_the_code_s() -> None:
     assert found == [[f"`{s.section}`", *setting_row(s)] for s in every]
 
 
-@pytest.mark.parametrize("policy", ["fairq", "fixed", "iqm", "sed"])
+@pytest.mark.parametrize("policy", ["fairq", "fairswitch", "fixed", "iqm", "las", "sed"])
 def test_the_table_of_a_policy_s_settings_is_the_code_s(policy: str) -> None:
     names = {f"`{name}`" for name in schema.sections()[policy]}
     found = [row for row in rows(read(f"docs/policies/{policy}.md")) if row[0] in names]
@@ -132,6 +135,11 @@ def test_the_numbers_of_the_channel_are_the_code_s() -> None:
         "queue-depth record": f"{queue_depth.RECORD_SIZE} bytes",
         "flow-record request body": f"{flow_records.REQUEST_SIZE} bytes",
         "flow record": f"{flow_records.RECORD_SIZE} bytes",
+        "message type SET_LAW": str(window_law.EXP_TYPE_SET_LAW),
+        "multipart type law states": str(window_law.EXP_TYPE_LAW_STATS),
+        "SET_LAW body": f"{window_law.SET_SIZE} bytes",
+        "law-state request body": f"{window_law.REQUEST_SIZE} bytes",
+        "law state": f"{window_law.RECORD_SIZE} bytes",
     }
     assert wanted.items() <= listed.items()
     assert listed["bridge"] == "`0000000000000001`"
@@ -154,6 +162,8 @@ def layout(heading: str) -> list[tuple[int, int]]:
         ("Segment states", segment_state.RECORD_SIZE),
         ("SET_THRESHOLDS", congestion.SET_SIZE),
         ("Congestion messages", congestion.NOTICE_SIZE),
+        ("SET_LAW", window_law.SET_SIZE),
+        ("Law states", window_law.RECORD_SIZE),
     ],
 )
 def test_record_layouts_have_no_gaps_and_the_right_size(heading: str, size: int) -> None:
@@ -173,6 +183,57 @@ def test_queue_depth_offsets_name_the_right_fields() -> None:
     for row, name, value in zip(named, queue_depth.QueueDepth._fields, values, strict=True):
         assert re.split(r"[:\s]", row[2])[0] == name
         assert int.from_bytes(raw[int(row[0]) : int(row[0]) + int(row[1])], "big") == value
+
+
+def fields_of(heading: str) -> list[tuple[int, int, str]]:
+    """Offset, size and text of the fields in the last offset table under a heading."""
+    section = read("docs/window-channel.md").split(f"### {heading}\n")[1].split("\n#")[0]
+    found = [
+        (int(row[0]), int(row[1]), row[2]) for row in rows(section) if len(row) == 3 and row[0].isdigit()
+    ]
+    return found[max(place for place, (offset, _, _) in enumerate(found) if offset == 0) :]
+
+
+def test_the_fields_of_a_law_are_named_at_their_offsets() -> None:
+    values = {name: 100 + number for number, name in enumerate(LAW_BOUNDS)}
+    spec = LawSpec(LawKind.LAS, Gain.LISTING, LawFlags(3), **values)
+    values |= {"command": 1, "kind": 5, "gain": 2, "number of the law": 77, "flags": 3, "padding": 0}
+    raw = window_law.encode_set(1, 77, spec)
+    named = set()
+    for offset, size, text in fields_of("SET_LAW"):
+        (name,) = [name for name in values if re.match(rf"{name}\b", text)]
+        named.add(name)
+        assert int.from_bytes(raw[offset : offset + size], "big") == values[name]
+        if name in LAW_BOUNDS:
+            low, high = (f"{bound:,}" for bound in LAW_BOUNDS[name])
+            assert re.search(rf"\b{low} to ({high}|{high.replace(',', '')})$", text), name
+    assert named == set(values)
+
+
+def test_the_names_and_numbers_of_laws_are_the_code_s() -> None:
+    kinds, gains = (text for _, _, text in fields_of("SET_LAW") if text.startswith(("kind", "gain")))
+    words = {
+        name.replace("-", "_").upper(): int(number) for number, name in re.findall(r"(\d) `(.+?)`", kinds)
+    }
+    assert words == {kind.name: kind.value for kind in LawKind}
+    assert re.findall(r"\b(\d) (as|ours)", gains) == [("1", "as"), ("2", "as"), ("3", "ours")]
+    assert [gain.value for gain in (Gain.PAPER, Gain.LISTING, Gain.OURS)] == [1, 2, 3]
+
+
+def test_the_fields_of_law_states_are_named_at_their_offsets() -> None:
+    values = window_law.LawState(*range(1, 16))
+    raw = window_law.encode_reply([values])
+    for (offset, size, text), name, value in zip(
+        fields_of("Law states"), window_law.LawState._fields, values, strict=True
+    ):
+        assert text.split(":")[0] == name
+        assert int.from_bytes(raw[offset : offset + size], "big") == value
+
+
+def test_every_code_of_our_own_errors_is_listed() -> None:
+    section = read("docs/window-channel.md").split("\n## Errors\n")[1].split("\n## ")[0]
+    listed = [int(row[0]) for row in rows(section) if len(row) == 2 and row[0].isdigit()]
+    assert listed == sorted(congestion.ERRORS | window_law.ERRORS)
 
 
 def dumps() -> list[bytes]:
@@ -197,15 +258,38 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
         message.serialize()
         return bytes(message.buf)
 
-    record = queue_depth.QueueDepth(17, 9, 30280, 48448, 125000, 25000000, 3, 123456789012, 987654321098)
     prefix = oxm.EXPERIMENTER_ID.to_bytes(4, "big") + queue_depth.EXP_TYPE_QUEUE_DEPTH.to_bytes(4, "big")
+    law, spec = WindowRule(WindowKind.LAW, 17), make("fairq", loader.Config()).switch_law(port)
+    laws = prefix[:4] + window_law.EXP_TYPE_LAW_STATS.to_bytes(4, "big")
+    state = window_law.LawState(
+        law=17,
+        port=17,
+        pool=30500,
+        window=0,
+        queue=30280,
+        target=31250,
+        flows=9,
+        young=3,
+        beta=0,
+        segment=1460,
+        mode=0,
+        limited_by=0,
+        kind=LawKind.FAIRQ,
+        updates=123456,
+        late=7,
+    )
+    record = queue_depth.QueueDepth(17, 9, 30280, 48448, 125000, 25000000, 3, 123456789012, 987654321098)
     assert dumps() == [
         messages.hello(1),
         messages.features(2, oxm.agent_dpid(1)),
         sent(flowmod.window_rule(peer, RuleChange(RuleTarget(port, None), pool), 2), 0x101),
         sent(flowmod.window_rule(peer, RuleChange(RuleTarget(port, flow), window), 2), 0x102),
+        sent(flowmod.window_rule(peer, RuleChange(RuleTarget(port, None), law), 2), 0x107),
         sent(queue_depth.request(peer), 0x104),
         next(messages.multipart(0x104, ofp.OFPMP_EXPERIMENTER, [queue_depth.encode_reply([record])], prefix)),
+        sent(window_law.set_law(peer, window_law.LawCommand.ADD, 17, spec), 0x106),
+        sent(window_law.request(peer, 17), 0x108),
+        next(messages.multipart(0x108, ofp.OFPMP_EXPERIMENTER, [window_law.encode_reply([state])], laws)),
         sent(congestion.set_thresholds(peer, 17, Thresholds(50000, 25000, True)), 0x105),
         congestion.notice_message(congestion.CongestionNotice(17, Congestion.CNG, 51482, 987654321098)),
     ]
@@ -459,7 +543,7 @@ def test_the_policy_in_writing_a_policy_works() -> None:
 
 def test_the_app_the_test_and_the_package_in_writing_a_policy_work(monkeypatch: pytest.MonkeyPatch) -> None:
     page = read("docs/writing-a-policy.md")
-    policy, app, test = blocks(page, "python")
+    policy, app, test, eager = blocks(page, "python")
     compile(app, "buffershare_app.py", "exec")
     module = types.ModuleType("buffershare")
     exec(compile(policy, "buffershare.py", "exec"), module.__dict__)
@@ -467,6 +551,15 @@ def test_the_app_the_test_and_the_package_in_writing_a_policy_work(monkeypatch: 
     space: dict[str, Any] = {}
     exec(compile(test, "test_buffershare.py", "exec"), space)
     space["test_the_pool_stands_while_there_are_flows"]()
+    exec(compile(eager, "eager.py", "exec"), module.__dict__)
+    run = engine.PolicyEngine(module.__dict__["Eager"]({"share": 0.5}), 2.0)
+    (change,) = run.sampled(PortKey(1, 17), QueueSample(0, 0, 125000, 25_000_000, 0, 0, 0.0), 0.0)
+    assert change.rule is not None and change.rule.law == LawSpec(LawKind.LAS, target_ppm=100_000)
+    run.flow_started(
+        PortKey(1, 17), FlowInfo(FlowKey("10.0.0.1", "10.0.0.2", 1, 2), 1460, 1, "10.0.0.1"), 0.1
+    )
+    (change,) = run.law_refused(PortKey(1, 17), "too fast", 0.2)
+    assert change.rule == WindowRule(WindowKind.POOL, 62500)
     (package,) = blocks(page, "toml")
     entry = tomllib.loads(package)["project"]["entry-points"][base.ENTRY_POINT_GROUP]
     assert entry == {"buffershare": "buffershare:BufferShare"}

@@ -1,16 +1,26 @@
 """A policy that failed or was changed during a run must be reported as unsound."""
 
+import logging
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer  # Ryu replaces http.server by another module
 from types import SimpleNamespace
 
 import pytest
 
+from fairq_ryu.agent import messages
+from fairq_ryu.channel import window_law
+from fairq_ryu.control.counters import Counts
+from fairq_ryu.control.refusals import Refusals
 from fairq_ryu.experiments import oversight
 from fairq_ryu.experiments.report import table
 from fairq_ryu.experiments.traffic.workers import RunError
+from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey, QueueSample
+from fairq_ryu.policies.base import PortLaw
 from fairq_ryu.policies.engine import PolicyEngine
+from tests.support.fakes import ryu_decode
+from tests.support.flownet import B
+from tests.support.site import Site
 
 FINE = 'fairq_policy_failures_total 0.0\nfairq_events_total{kind="cng"} 7.0\n'
 
@@ -53,6 +63,11 @@ class Broken:
         return SimpleNamespace(queue_sampled=queue_sampled)
 
 
+class Nothing(PortLaw):
+    def __init__(self, port):
+        pass
+
+
 def log_of_a_failure(caplog):
     """The controller's log when a law raises, and the number of failures."""
     engine = PolicyEngine(Broken({}), 2.0)
@@ -64,6 +79,28 @@ def test_a_policy_that_governed_all_the_time(controller, tmp_path):
     (tmp_path / "log").write_text("a line\n")
     assert oversight.unsound(controller(FINE), tmp_path / "log") is None
     assert oversight.unsound(None, tmp_path / "none") is None
+
+
+@pytest.mark.parametrize("spec", [LawSpec(LawKind.FAIRQ), LawSpec(LawKind.FAIRQ, interval_us=1)])
+def test_a_law_that_the_switch_did_not_run(controller, tmp_path, caplog, spec):
+    """Refused by the agent, and out of bounds for any agent: two log lines."""
+    caplog.set_level("WARNING")
+    site = Site(SimpleNamespace(name="lawful", interval=0.1, switch_law=lambda _: spec, port_law=Nothing))
+    site.sample(B, 0.1)
+    refused = window_law.set_law(site.agent, window_law.LawCommand.ADD, B.port, spec)
+    refused.set_xid(1)
+    refused.serialize()
+    error = messages.error(0xFFFF, window_law.ERROR_LAW_UNSTABLE, bytes(refused.buf), "gain 1.41")
+    message = ryu_decode(error)
+    message.datapath = site.agent
+    log = logging.getLogger("laws")
+    Refusals(site.fabric, site.windows, Counts(), log, lambda *_: None).refused(message)
+    (tmp_path / "log").write_text(f"started\n{caplog.text}another line\n")
+    why = "gain 1.41" if spec.interval_us > 1 else "in the switch, interval_us 1 is not between 50 and 10000"
+    assert (
+        oversight.unsound(controller(FINE), tmp_path / "log")
+        == f"its law ran in the controller and not in the switch: {why}"
+    )
 
 
 def test_a_law_that_raised(controller, tmp_path, caplog):

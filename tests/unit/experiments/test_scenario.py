@@ -209,6 +209,7 @@ def test_the_other_topologies_have_the_traffic_of_incast():
         ("flood", {"senders": "1"}, "a flood needs elephants, and a sender besides"),
         ("flood", {"elephants": "0"}, "a flood needs elephants, and a sender besides"),
         ("flood", {"rounds": "1"}, "traffic 'flood' has no setting 'rounds'"),
+        ("messages", {"message_interval_s": "20"}, "no connection sends two messages"),
     ],
 )
 def test_wrong_settings_of_a_kind_of_traffic(name, overrides, words):

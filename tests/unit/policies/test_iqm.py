@@ -119,7 +119,7 @@ def established(flows) -> dict[FlowKey, FlowProgress]:
 
 def test_an_aggregator_s_rounds_trigger_round_after_round():
     """200 connections a round, every SYN from one port; they are answered, used and closed."""
-    policy = Iqm(Config().section("iqm") | {"linger": 0.0})
+    policy = Iqm(Config().section("iqm") | {"linger": 0.0, "where": "controller"})
     engine = PolicyEngine(policy, 2.0)
     now, number = 0.0, 0
     engine.sampled(PORT, sample(0), now)
@@ -292,7 +292,8 @@ def fresh(flows: int, allowance: int = 256) -> tuple[PolicyEngine, IqmPort]:
     engine.sampled(PORT, sample(60_000), 0.0)
     for n in range(flows):
         engine.flow_started(PORT, flow(n), 0.0)
-    changes = engine.use(Iqm(Config().section("iqm") | {"syn_allowance": allowance}), 5.0)
+    values = {"syn_allowance": allowance, "where": "controller"}
+    changes = engine.use(Iqm(Config().section("iqm") | values), 5.0)
     assert changes == []
     law = engine._ports[PORT].law
     assert isinstance(law, IqmPort)

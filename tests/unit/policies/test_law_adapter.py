@@ -163,7 +163,7 @@ def test_a_former_target_that_fails_does_not_hide_the_rest(base, length):
 
 
 def test_a_law_without_display_shows_nothing():
-    assert display(object()) == display(PortLaw()) == Display()
+    assert display(object()) == display(PortLaw()) == Display(where="controller")
 
 
 def fail() -> Display:
@@ -189,7 +189,7 @@ def test_a_law_that_cannot_be_shown_still_governs(shows):
         def display(self):
             return shows()
 
-    assert display(Law()) == Display()
+    assert display(Law()) == Display(where="controller")
     engine = PolicyEngine(Shown(Law()), 2.0)
     engine.sampled(PORT, SAMPLE, 0.0)
     assert engine.view()[PORT].plan == PLAN

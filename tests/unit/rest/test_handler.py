@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, quote_from_bytes, urlencode
 
@@ -13,9 +14,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from ryu.app.wsgi import ControllerBase, WSGIApplication, route
 
+from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
 from fairq_ryu.control import turns
+from fairq_ryu.control.events import Kind
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowState
+from fairq_ryu.law_spec import LawKind
 from fairq_ryu.model import Congestion, WindowKind, WindowPlan, WindowRule
 from fairq_ryu.rest import flow_rows, reply, setup
 from fairq_ryu.rest.resources import RESOURCES
@@ -65,7 +69,7 @@ def site() -> RestSite:
 # Reading
 
 
-@pytest.fixture(scope="module", params=["droptail", "fairq", "iqm", "sed", "rsed"])
+@pytest.fixture(scope="module", params=["droptail", "fairq", "fairswitch", "iqm", "sed", "rsed"])
 def full(request: Any) -> RestSite:
     """A site whose tables all have entries."""
     site = RestSite(request.param)
@@ -120,7 +124,7 @@ def test_a_port_has_the_fields_of_its_policy(full):
     (row,) = [row for row in get(full, "/v1/ports")["ports"] if (row["dpid"], row["port"]) == (S2, 1)]
     policy = full.windows.engine.policy.name
     assert row["policy"] == policy
-    assert (row["target_bytes"] is not None) == (policy in ("fairq", "sed", "rsed"))
+    assert (row["target_bytes"] is not None) == (policy in ("fairq", "fairswitch", "sed", "rsed"))
     assert row["state"] == ("CNG" if policy in ("sed", "rsed") else None)
     assert row["incast"] == (True if policy == "iqm" else None)
 
@@ -129,7 +133,7 @@ def test_a_flow_has_its_window_and_counters(full):
     rows = get(full, "/v1/flows?limit=1")["flows"]
     row, policy = rows[0], full.windows.engine.policy.name
     assert (row["sport"], row["rtt_s"], row["bytes"], row["rewritten"]) == (KEY.sport, 0.00125, 5000, 7)
-    kinds = {"droptail": None, "fairq": "pool", "iqm": "port"}
+    kinds = {"droptail": None, "fairq": "pool", "fairswitch": "pool", "iqm": "port"}
     assert row["window_kind"] == kinds.get(policy, row["window_kind"])
     assert (row["window_bytes"] is None) == (policy == "droptail")
 
@@ -153,9 +157,51 @@ def test_a_port_s_rule_of_every_kind_is_shown(site, kind):
     connection = site.flows.get(KEY)
     (port,) = connection.directions[KEY].ports[-1:]
     view = site.windows.engine.view()[port]._replace(plan=WindowPlan(rule=WindowRule(kind, 5000)))
-    row = flow_rows.FlowRows(site.fabric.paths, {port: view}, {}, 0.0).row(connection)
+    links = {}
+    if kind is WindowKind.LAW:  # a rule of this kind has a number; the switch reports the window
+        law = SimpleNamespace(window=5000, pool=0, flows=0)
+        links[port.dpid] = SimpleNamespace(depths={}, law_states={port.port: law})
+    row = flow_rows.FlowRows(site.fabric.paths, {port: view}, links, 0.0).row(connection)
     assert (row["window_bytes"], row["window_kind"]) == (5000, kind.scope)
     FlowRow.model_validate(row)
+
+
+LAW_STATE = LawState(1, 1, 0, 0, 20_000, 31_250, 3, 1, 0, 1460, 0, 0, LawKind.FAIRQ, 5, 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "reported", "port_windows", "flow_window", "incast"),
+    [
+        ("fairq", {}, (None, None), None, None),
+        ("fairq", {"pool": 30_000}, (30_000, None), 10_000, None),
+        ("fairswitch", {"pool": 30_000}, (30_000, None), 10_000, None),
+        ("las", {"pool": 30_000, "mode": 4}, (30_000, None), 10_000, None),
+        ("iqm", {}, (None, None), None, False),
+        ("iqm", {"window": 2920, "mode": 2}, (None, 2920), 2920, True),
+        ("iqm", {"window": 4000, "mode": 0}, (None, 4000), 4000, False),
+    ],
+)
+def test_a_law_in_the_switch_is_shown_as_reported(policy, reported, port_windows, flow_window, incast):
+    site = RestSite(policy, where="switch")
+    site.windows.laws_reported(site.link, [LAW_STATE._replace(**reported)])
+    (row,) = [row for row in get(site, "/v1/ports")["ports"] if (row["dpid"], row["port"]) == (S2, 1)]
+    assert (row["pool_bytes"], row["window_bytes"]) == port_windows
+    assert (row["law"], row["law_fallback"], row["incast"]) == ("switch", None, incast)
+    flow = get(site, "/v1/flows?limit=1")["flows"][0]
+    assert (flow["window_bytes"], flow["window_kind"]) == (flow_window, "law" if flow_window else None)
+    kinds = [event.kind for event in site.streams.history.since(kind=Kind.INCAST)]
+    assert len(kinds) == bool(incast)
+
+
+def test_a_law_that_the_switch_refuses_says_so():
+    site = RestSite(where="switch")
+    site.windows.law_refused(site.link, RefusedLaw(1, Conflict.REFUSED, "gain 1.41"), time.monotonic())
+    rows = get(site, "/v1/ports")["ports"]
+    found = {(row["dpid"], row["port"]): (row["law"], row["law_fallback"]) for row in rows}
+    assert found[S2, 1] == ("controller", "gain 1.41")
+    assert set(found.values()) - {("switch", None)} == {("controller", "gain 1.41"), (None, None)}
+    row = next(row for row in rows if row["law_fallback"])
+    assert row["pool_bytes"] and row["window_bytes"] is None
 
 
 def test_hosts_and_links(site):

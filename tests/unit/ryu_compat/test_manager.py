@@ -8,6 +8,7 @@ import pytest
 from oslo_config import cfg
 
 from fairq_ryu.errors import UserError
+from fairq_ryu.policies import base
 from fairq_ryu.ryu_compat import manager
 
 ROOT = Path(__file__).parents[3]
@@ -63,7 +64,7 @@ def test_a_missing_application(wrong, meant):
     assert f"there is no application {wrong}" in shown and meant in shown
 
 
-@pytest.mark.parametrize("app", ["fairq", "droptail", "fixed", "iqm", "sed", "rsed", "policy", "controller"])
+@pytest.mark.parametrize("app", [*base.own(), "policy", "controller"])
 def test_existing_applications(app):
     manager.check([f"fairq_ryu.apps.{app}", "ryu.app.simple_switch_13", "--verbose"])
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The number of flows that are active on a port: in time buckets, each flow in one bucket, the last in which it
- * sent data. Buckets that are older than the activity timeout no longer count.
+ * The flows of a port that count: as active, as using their windows (for laws), as young. Each count is in time
+ * buckets, each flow in one bucket, the last in which it did so. Buckets that are older than the activity
+ * timeout no longer count.
  */
 #ifndef FAIRQ_ACTIVITY_H
 #define FAIRQ_ACTIVITY_H
@@ -12,7 +13,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
-#include "window_maps.h"
+#include "port_maps.h"
 
 /* Is a bucket of that epoch within the activity timeout? */
 static __always_inline bool is_recent(__u32 epoch, __u32 now_epoch)
@@ -20,72 +21,46 @@ static __always_inline bool is_recent(__u32 epoch, __u32 now_epoch)
 	return epoch && now_epoch - epoch < FQ_BUCKETS;
 }
 
-/* Remove a direction from the count of `port`, by which it leaves. */
-static __always_inline void uncount_on(struct fq_port *port, struct fq_dir *d, __u32 epoch)
+/* Remove a flow from a count; `counted` is the epoch of its bucket. */
+static __always_inline void leave_bucket(__u64 *buckets, __u32 *counted, __u32 epoch)
 {
-	if (is_recent(d->epoch, epoch)) {
-		__u64 *bucket = &port->active[d->epoch % FQ_BUCKETS], old = *bucket;
+	if (is_recent(*counted, epoch)) {
+		__u64 *bucket = &buckets[*counted % FQ_BUCKETS], old = *bucket;
 
 		/*
 		 * Not below 0, and not from a bucket that was reused since. If another CPU was faster,
 		 * the bucket stays: an excess count ages out.
 		 */
-		if (old >> 32 == d->epoch && (__u32)old)
+		if (old >> 32 == *counted && (__u32)old)
 			__sync_val_compare_and_swap(bucket, old, old - 1);
 	}
-	d->epoch = 0;
+	*counted = 0;
 }
 
-/* Remove a direction from its port's count: it ended, or it has a rule of its own now. */
-__noinline int uncount(struct fq_dir *d, __u32 epoch)
+/* Take a flow into a count, in the bucket of this epoch and no longer in the one before. */
+static __always_inline void enter_bucket(__u64 *buckets, __u32 *counted, __u32 epoch)
 {
-	struct fq_port *port;
-	__u32 ifindex;
+	__u64 *bucket = &buckets[epoch % FQ_BUCKETS], old;
 
-	if (!d)
-		return 0;
-	ifindex = d->ifindex;
-	port = bpf_map_lookup_elem(&ports, &ifindex);
-	if (port)
-		uncount_on(port, d, epoch);
-	d->epoch = 0;
-	return 0;
-}
-
-/* Count a direction as active in this epoch, and no longer in the one before. */
-__noinline int count_active(struct fq_dir *d, __u32 epoch)
-{
-	struct fq_port *port;
-	__u64 *bucket, old;
-	__u32 ifindex;
-
-	if (!d)
-		return 0;
-	ifindex = d->ifindex;
-	port = bpf_map_lookup_elem(&ports, &ifindex);
-	if (!port)
-		return 0;
-	uncount_on(port, d, epoch);
-	bucket = &port->active[epoch % FQ_BUCKETS];
+	leave_bucket(buckets, counted, epoch);
 	old = *bucket;
 	if (old >> 32 != epoch)
 		__sync_val_compare_and_swap(bucket, old, (__u64)epoch << 32);
 	ADD(*bucket, 1);
-	d->epoch = epoch;
-	return 0;
+	*counted = epoch;
 }
 
 /*
- * Flows active on the port. Without branches: with eight in a row the verifier would walk 256 paths. The
- * empty asm keeps the compiler from restoring them.
+ * Flows in a count. Without branches: with eight in a row the verifier would walk 256 paths. The empty asm
+ * keeps the compiler from restoring them.
  */
-static __always_inline __u32 active_flows(const struct fq_port *port, __u32 epoch)
+static __always_inline __u32 counted_flows(const __u64 *buckets, __u32 epoch)
 {
 	__u64 n = 0;
 
 #pragma unroll
 	for (int i = 0; i < FQ_BUCKETS; i++) {
-		__u64 bucket = port->active[i];
+		__u64 bucket = buckets[i];
 		__u64 age = (__u32)(epoch - (__u32)(bucket >> 32));
 		__u64 recent = (age - FQ_BUCKETS) >> 63; /* 1 if age < FQ_BUCKETS */
 
@@ -93,6 +68,57 @@ static __always_inline __u32 active_flows(const struct fq_port *port, __u32 epoc
 		n += (__u32)bucket * recent;
 	}
 	return n;
+}
+
+/* Remove a direction from the counts of its port: it ended, or it has a rule of its own now. */
+__noinline int uncount(struct fq_dir *d, __u32 epoch)
+{
+	struct fq_port *port;
+
+	if (!d)
+		return 0;
+	port = port_of(d);
+	if (port) {
+		leave_bucket(port->active, &d->epoch, epoch);
+		leave_bucket(port->sharing, &d->sharing_epoch, epoch);
+		leave_bucket(port->young, &d->young_epoch, epoch);
+	}
+	d->epoch = 0;
+	d->sharing_epoch = 0;
+	d->young_epoch = 0;
+	return 0;
+}
+
+/* Count a direction as active in this epoch. */
+__noinline int count_active(struct fq_dir *d, __u32 epoch)
+{
+	struct fq_port *port;
+
+	if (!d)
+		return 0;
+	port = port_of(d);
+	if (port)
+		enter_bucket(port->active, &d->epoch, epoch);
+	return 0;
+}
+
+/* Count a direction as one that uses its window; as young while it has sent less than `young_bytes`. */
+__noinline int count_sharing(struct fq_dir *d, __u32 epoch, __u32 young_bytes)
+{
+	struct fq_port *port;
+
+	if (!d)
+		return 0;
+	port = port_of(d);
+	if (!port)
+		return 0;
+	if (d->sharing_epoch != epoch)
+		enter_bucket(port->sharing, &d->sharing_epoch, epoch);
+	if (d->bytes >= young_bytes)
+		leave_bucket(port->young, &d->young_epoch, epoch);
+	else if (d->young_epoch != epoch)
+		enter_bucket(port->young, &d->young_epoch, epoch);
+	return 0;
 }
 
 #endif

@@ -38,7 +38,7 @@ static __always_inline struct fq_flow *new_connection(const __u32 *ifindex, cons
 	/* A bare ACK or the end of an unknown flow is not worth an entry. */
 	if (!state && (s->rst || !(s->syn || (s->payload && s->ack))))
 		return NULL;
-	port = bpf_map_lookup_elem(&ports, ifindex);
+	port = find_port(*ifindex);
 	if (!bpf_map_update_elem(&flows, &s->key, state ? state : &new_flow, BPF_NOEXIST) && port)
 		ADD(port->created, 1);
 	if (state)

@@ -28,7 +28,7 @@ __noinline int move_to_port(struct fq_dir *d, __u32 ifindex, __u32 epoch)
 		return 0;
 	counted = is_recent(d->epoch, epoch);
 	uncount(d, epoch);
-	d->ifindex = ifindex;
+	set_port(d, ifindex);
 	d->alt_ifindex = 0;
 	if (counted)
 		count_active(d, epoch);
@@ -50,7 +50,7 @@ __noinline int seen_on_other_port(const struct segment *s, struct fq_dir *own, s
 	if (!s || !own || !peer)
 		return 0;
 	port = own->ifindex;
-	if (!bpf_map_lookup_elem(&ports, &port))
+	if (!find_port(port))
 		return move_to_port(own, ifindex, s->epoch);
 	if (port == peer->ifindex) {
 		if (peer->alt_ifindex)
@@ -62,7 +62,7 @@ __noinline int seen_on_other_port(const struct segment *s, struct fq_dir *own, s
 		own->alt_from = own->seq_next;
 		own->alt_epoch = s->epoch;
 	}
-	if ((__u8)(s->epoch - own->alt_epoch) >= MOVE_BUCKETS)
+	if (s->epoch - own->alt_epoch >= MOVE_BUCKETS)
 		move_to_port(own, ifindex, s->epoch);
 	return 0;
 }
@@ -74,8 +74,10 @@ static __always_inline void note_departure(__u32 ifindex, const struct segment *
 	own->last_ns = s->now;
 	if (own->ifindex == ifindex) {
 		own->alt_ifindex = 0;
+		if (!port_of(own)) /* another agent, or the port was added again */
+			set_port(own, ifindex);
 	} else if (!own->ifindex) {
-		own->ifindex = ifindex;
+		set_port(own, ifindex);
 	} else {
 		seen_on_other_port(s, own, peer, ifindex);
 		if (own->ifindex != ifindex)

@@ -40,6 +40,7 @@ struct segment {
 	__u32 tcp_off; /* of the TCP header in the packet */
 	__u32 options; /* length of the TCP options, bytes */
 	__u32 epoch;
+	__u32 flight; /* of the other direction, before this segment: bytes that it had under way */
 	__u32 tsval;
 	__u32 tsecr;
 	__u16 window; /* host byte order, as on the wire */

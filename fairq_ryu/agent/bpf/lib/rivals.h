@@ -22,6 +22,7 @@
 #include "../layout.h"
 #include "activity.h"
 #include "connection.h"
+#include "port_law.h"
 #include "sequence.h"
 #include "window_maps.h"
 
@@ -65,7 +66,7 @@ static __always_inline void exchange(struct fq_dir *a, struct fq_dir *b)
 		y[i] = other;
 	}
 	if (!a->ifindex)
-		a->ifindex = b->ifindex;
+		set_port(a, b->ifindex);
 	a->alt_ifindex = 0;
 }
 
@@ -80,7 +81,7 @@ static __always_inline void inherit(struct fq_dir *d, const struct fq_dir *from,
 	d->packets = from->packets;
 	d->rewritten = from->rewritten;
 	d->acked = from->acked;
-	d->flags |= from->flags & (FQ_KNOWN | FQ_WS | FQ_TS_DUE);
+	set_flags(d, from->flags & (FQ_KNOWN | FQ_WS | FQ_TS_DUE));
 	d->edge = d->ack + ((__u32)d->window << (scaled ? d->wscale & 15 : 0));
 }
 
@@ -131,11 +132,13 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 		uncount(peer, s->epoch);
 	} else if (opened) {
 		ifindex = s->syn ? own->ifindex : peer->ifindex; /* of the SYN-ACK */
-		port = bpf_map_lookup_elem(&ports, &ifindex);
+		port = find_port(ifindex);
 		if (port)
 			ADD(port->handshakes, 1);
 		count_active(own, s->epoch);
 		count_active(peer, s->epoch);
+		law_direction_began(own, s->epoch, s->now);
+		law_direction_began(peer, s->epoch, s->now);
 	}
 }
 
@@ -173,7 +176,7 @@ __noinline int match_rival(struct __sk_buff *skb, struct segment *s, struct fq_d
 	known = rival->flags & FQ_KNOWN;
 	if (!proven)
 		rival->last_ns = s->now;
-	rival->ifindex = skb->ifindex;
+	set_port(rival, skb->ifindex);
 	if (s->rst) {
 		set_flags(rival, FQ_RST);
 		set_flags(rival_peer, FQ_RST);

@@ -8,13 +8,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fq_config);
-} config SEC(".maps");
+#include "port_maps.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -42,15 +36,17 @@ struct {
 	__type(value, struct fq_flow);
 } rivals SEC(".maps");
 
+/* The slot of a port, by ifindex. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct fq_port);
-} ports SEC(".maps");
+	__type(value, __u32);
+} port_slots SEC(".maps");
 
+/* By slot. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct fq_rule);
@@ -70,8 +66,22 @@ struct {
 	__type(value, struct fq_counter);
 } counters SEC(".maps");
 
-/* Add to a member of an entry that several CPUs may write at once. */
-#define ADD(counter, n) __sync_fetch_and_add(&(counter), (n))
+/* The port with this ifindex; NULL: it is none of the agent's. */
+static __always_inline struct fq_port *find_port(__u32 ifindex)
+{
+	const __u32 *slot = bpf_map_lookup_elem(&port_slots, &ifindex);
+
+	return slot ? port_in(*slot, ifindex) : NULL;
+}
+
+/* Record the port by which a direction leaves. */
+static __always_inline void set_port(struct fq_dir *d, __u32 ifindex)
+{
+	const __u32 *slot = bpf_map_lookup_elem(&port_slots, &ifindex);
+
+	d->ifindex = ifindex;
+	d->slot = slot ? *slot : 0;
+}
 
 /* Attempts to advance a number. If other CPUs were faster each time, the next segment advances it. */
 #define ADVANCE_TRIES 4

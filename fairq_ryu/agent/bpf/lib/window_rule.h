@@ -14,6 +14,7 @@
 #include "../layout.h"
 #include "activity.h"
 #include "parse.h"
+#include "port_law.h"
 #include "window_maps.h"
 
 #define DEFAULT_MSS_V4 536 /* RFC 9293 section 3.7.1: what no MSS option means */
@@ -39,23 +40,30 @@ static __always_inline __u32 common_mss(const struct segment *s, const struct fq
  */
 static __always_inline __u32 granted_steps(const struct fq_rule *rule, const struct segment *s,
 					   struct fq_port *port, const struct fq_dir *own,
-					   const struct fq_dir *peer, __u32 scale)
+					   struct fq_dir *peer, __u32 scale)
 {
 	__u32 bytes = rule->bytes, steps, floor;
 
 	if (rule->kind == FQ_RULE_POOL) {
-		__u32 n = active_flows(port, s->epoch);
+		__u32 n = counted_flows(port->active, s->epoch);
 
 		if (!is_recent(peer->epoch, s->epoch))
 			n++;
 		if (n > 1)
 			bytes /= n;
+	} else if (rule->kind == FQ_RULE_LAW) {
+		bytes = law_grant(peer, port, s->flight, s->epoch, s->now);
+		if (bytes == FQ_NO_WINDOW)
+			return bytes;
 	} else if (bytes == 0) {
 		return 0;
 	}
 	if (bytes < 1U << scale)
 		ADD(port->coarse, 1);
 	floor = (common_mss(s, own, peer) + (1U << scale) - 1) >> scale;
+	/* A law counts in whole segments: rounded down, a window of two would hold one, and wait for its ACK. */
+	if (rule->kind == FQ_RULE_LAW)
+		bytes += (1U << scale) - 1;
 	steps = bytes >> scale;
 	return steps > floor ? steps : floor;
 }
@@ -84,10 +92,10 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 					 const struct fq_config *cfg, struct fq_dir *own,
 					 struct fq_dir *peer)
 {
-	__u32 ifindex = peer->ifindex, leaves_by = skb->ifindex, scale = 0, steps;
+	__u32 port_slot = peer->slot, leaves_by = skb->ifindex, scale = 0, steps;
+	struct fq_port *port = port_of(peer);
 	struct fq_rule *rule = NULL;
 	struct fq_counter *counter;
-	struct fq_port *port;
 	bool own_rule = false;
 
 	if (cfg->flow_rules) {
@@ -102,12 +110,11 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 		peer->ruled_until = rule->expires_ns;
 	} else {
 		peer->ruled_until = 0;
-		rule = bpf_map_lookup_elem(&port_rules, &ifindex);
+		rule = port ? bpf_map_lookup_elem(&port_rules, &port_slot) : NULL;
 		if (!rule || rule->expires_ns <= s->now)
 			return;
 	}
-	port = bpf_map_lookup_elem(&ports, &ifindex);
-	if (!port || !bpf_map_lookup_elem(&ports, &leaves_by))
+	if (!port || !(own->ifindex == leaves_by ? port_of(own) : find_port(leaves_by)))
 		return; /* in at a port of the bridge, out at another, or it is none of ours */
 	ADD(port->acks, 1);
 	__u32 slot = rule->slot;
@@ -122,6 +129,8 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 	if (!s->syn && own->flags & FQ_WS && peer->flags & FQ_WS)
 		scale = own->wscale & 15;
 	steps = granted_steps(rule, s, port, own, peer, scale);
+	if (rule->kind == FQ_RULE_LAW)
+		peer->granted = (steps < s->window ? steps : s->window) << scale;
 	if (steps >= s->window)
 		return;
 

@@ -85,7 +85,7 @@ def warmup_s() -> Any:
 def elephants_only_s() -> Any:
     """Phase before the traffic that is measured."""
     return setting(
-        "duration of the measurement with elephants only, before mice or flood start; 0: none",
+        "duration of the measurement with elephants only, before mice, flood or messages start; 0: none",
         unit="s",
         low=0,
         high=3600,

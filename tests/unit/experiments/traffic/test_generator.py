@@ -76,6 +76,32 @@ def test_a_volley_of_mice_transfers_every_byte(start):
     assert first.ask("report") == {"re": "report", "mice": [], "open": 0}
 
 
+TALK = {"size": 200, "interval_s": 0.02, "timeout_s": 5, "seed": 1}
+
+
+def test_messages_are_answered_on_their_connections(start):
+    echo, port = start("echo")
+    talkers, _none = start("talkers")
+    echo.ask("expect", size=200)
+    talkers.ask("open", 10, connections=7, address="127.0.0.1", port=port)
+    for _ in range(2):
+        answer = talkers.ask("talk", 10, seconds=0.2, **TALK)
+        # The first message of a connection is due within the first interval, the last before the end.
+        assert 7 * 9 <= answer["sent"] <= 7 * 10
+        assert len(answer["times_ns"]) == answer["sent"] and min(answer["times_ns"]) > 0
+        assert answer["errors"] == 0
+
+
+def test_messages_without_an_answer_and_closed_connections_are_reported(start):
+    talkers, _none = start("talkers")
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        talkers.ask("open", 10, connections=2, address="127.0.0.1", port=deaf.getsockname()[1])
+        answer = talkers.ask("talk", 10, seconds=0.1, **TALK | {"timeout_s": 0.1})
+        assert answer["sent"] >= 8 and answer["times_ns"] == [] and answer["errors"] == 0
+    answer = talkers.ask("talk", 10, seconds=0.1, **TALK | {"timeout_s": 0.1})
+    assert answer["errors"] == 2
+
+
 def test_a_refused_mouse_is_an_error_of_its_own(start):
     _server, port = start("server")
     client, _none = start("client")

@@ -1,0 +1,140 @@
+"""The laws of the switch at 50 Mbit/s to 100 Gbit/s, in a model of one port (``python -m bench laws``).
+
+Eight elephants fill the queue; 32 mice of 11.5 KB begin together, several times. No network is made: the
+laws are the C code of the switch, and nothing depends on how fast this machine is.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.packet_model import HEADERS, MSS, Bottleneck, SwitchLaw, compile_laws
+from fairq_ryu.agent.law_table import parameters
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LawSpec
+
+ELEPHANTS, MICE, MOUSE, VOLLEYS = 8, 32, 11_500, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """``rate`` in bit/s, ``round_trip`` in us, ``buffer`` in bytes."""
+
+    rate: float
+    round_trip: int
+    buffer: int
+
+    @property
+    def interval(self) -> int:
+        """The interval of the laws, us: half of the round trip, within their bounds."""
+        return max(50, min(200, self.round_trip // 2))
+
+
+NETWORKS = (
+    Network(50e6, 1000, 125_000),
+    Network(200e6, 1000, 125_000),
+    Network(1e9, 200, 125_000),
+    Network(10e9, 100, 500_000),
+    Network(100e9, 50, 4_000_000),
+)
+
+
+def specs(network: Network) -> dict[str, LawSpec | None]:
+    """The laws that are compared, by their names in the table."""
+    times = {"interval_us": network.interval, "base_rtt_us": network.round_trip}
+    start = LawFlags.SLOW_START
+    # As fast as it is stable: the listing moves the pool by the whole distance each M * T.
+    slow = max(network.interval, min(10_000, 2 * network.round_trip))
+    return {
+        "droptail": None,
+        "fairq paper": LawSpec(LawKind.FAIRQ, Gain.PAPER, start, **times),
+        "fairq listing": LawSpec(LawKind.FAIRQ, Gain.LISTING, start, **times | {"interval_us": slow}),
+        "fairq ours": LawSpec(LawKind.FAIRQ, Gain.OURS, **times),
+        "fairswitch": LawSpec(LawKind.FAIRSWITCH, **times),
+        "las": LawSpec(LawKind.LAS, target_ppm=150_000, **times),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of the mice: mean and p99 as multiples of the time in which the port sends all mice, alone and with the
+    elephants' share; of the port: mean queue with elephants alone and longest queue as parts of the buffer,
+    goodput of the elephants as a part of the rate, and drops after the start.
+    """
+
+    mean: float
+    p99: float
+    queue: float
+    peak: float
+    goodput: float
+    drops: int
+    unfinished: int
+
+
+def volleys(network: Network, law: SwitchLaw | None) -> Outcome:
+    """Run the model."""
+    port = Bottleneck(network.rate, network.round_trip * 1000, network.buffer, law)
+    drain = network.buffer * 8e9 / network.rate
+    warm = int(max(100 * (port.round_trip + drain), 20e6))
+    elephants = [port.start(port.now + i * 1000) for i in range(ELEPHANTS)]
+    port.run(port.now + warm)
+    area, acked, began = port.byte_ns, sum(flow.acked for flow in elephants), port.now
+    drops = port.drops
+    port.run(port.now + warm)
+    spent = port.now - began
+    queue = (port.byte_ns - area) / spent / network.buffer
+    goodput = (sum(flow.acked for flow in elephants) - acked) * 8e9 / spent / network.rate
+    segments = -(-MOUSE // MSS)
+    alone = MICE * (MOUSE + segments * HEADERS) * 8e9 / network.rate
+    times: list[int] = []
+    unfinished, peak = 0, 0
+    for _ in range(VOLLEYS):
+        port.peak = 0
+        mice = [port.start(port.now, MOUSE) for _ in range(MICE)]
+        port.run(port.now + int(8 * alone + 20 * port.round_trip + 1e9 * (law is None)))
+        times += [flow.end - flow.start for flow in mice if flow.end is not None]
+        unfinished += sum(flow.end is None for flow in mice)
+        peak = max(peak, port.peak)
+        for flow in mice:
+            port.remove(flow)
+        port.run(port.now + warm // 4)
+    fair = alone * (MICE + ELEPHANTS) / MICE
+    times.sort()
+    return Outcome(
+        mean=statistics.mean(times) / alone,
+        p99=times[min(len(times) - 1, len(times) * 99 // 100)] / fair,
+        queue=queue,
+        peak=peak / network.buffer,
+        goodput=goodput * (MSS + HEADERS) / MSS,
+        drops=port.drops - drops,
+        unfinished=unfinished,
+    )
+
+
+def table(networks: Sequence[Network] = NETWORKS) -> list[str]:
+    """The lines of the table."""
+    lines = [
+        "rate [Mbit/s]  law            mean/alone  p99/fair  queue  peak  elephants  drops",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        library = compile_laws(Path(folder))
+        for network in networks:
+            limits = QueueLimits("model", network.buffer, int(network.rate / 8))
+            for name, spec in specs(network).items():
+                law = None if spec is None else SwitchLaw(library, parameters(spec, limits))
+                found = volleys(network, law)
+                lines.append(
+                    f"{network.rate / 1e6:13,.0f}  {name:13s} {found.mean:11.2f} {found.p99:9.2f} "
+                    f"{found.queue:6.0%} {found.peak:5.0%} {found.goodput:10.1%} {found.drops:6d}"
+                    + (f"  {found.unfinished} mice unfinished" if found.unfinished else "")
+                )
+    return lines
+
+
+def main() -> None:
+    """Print the table."""
+    print("\n".join(table()))

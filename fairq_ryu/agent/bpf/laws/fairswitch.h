@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * FairSwitch, the NetFPGA prototype of FairQ: each flow has the target divided by the number of flows, plus a
+ * trim that follows the queue in small steps. The trim rests while the queue is near the target.
+ */
+#ifndef FAIRQ_LAW_FAIRSWITCH_H
+#define FAIRQ_LAW_FAIRSWITCH_H
+
+#include "pool.h"
+
+#define FAIRSWITCH_LEAST 2048 /* bytes: the smallest window before the trim */
+#define FAIRSWITCH_EMPTY 80   /* bytes: a queue that is not longer counts as empty */
+
+static inline __attribute__((always_inline)) __u32
+fairswitch_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n)
+{
+	__u64 base = law_max(FAIRSWITCH_LEAST, law_div(p->target, n ? n : 1));
+
+	return law_min(law_max(base + st->trim, st->segment), pool_cap(p));
+}
+
+static inline __attribute__((always_inline)) void fairswitch_tick(const struct fq_law *p,
+								  struct fq_law_state *st,
+								  const struct fq_law_input *in,
+								  __u32 ticks)
+{
+	__u32 dead = st->segment / 4;
+	__u64 step = (__u64)p->trim_step * ticks;
+
+	if (!in->flows) {
+		st->trim = 0;
+	} else if (st->queue > (__u64)p->target + dead) {
+		st->trim = law_less(st->trim, step);
+		st->updates++;
+	} else if (st->queue > FAIRSWITCH_EMPTY && (__u64)st->queue + dead < p->target) {
+		st->trim = law_min(st->trim + step, p->limit);
+		st->updates++;
+	}
+	st->granted = law_min((__u64)in->flows * fairswitch_window(p, st, in->flows), MAX_POOL);
+}
+
+#endif

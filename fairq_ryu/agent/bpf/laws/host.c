@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The laws for the host: a shared library for tests and for models of a network. */
+#include "law.h"
+
+int fq_host_tick(const struct fq_law *p, struct fq_law_state *st, const struct fq_law_input *in)
+{
+	return law_tick(p, st, in);
+}
+
+void fq_host_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog, __u64 now)
+{
+	law_flow_began(p, st, backlog, now);
+}
+
+void fq_host_flow_ended(const struct fq_law *p, struct fq_law_state *st)
+{
+	law_flow_ended(p, st);
+}
+
+__u32 fq_host_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young,
+		     __u64 sent)
+{
+	return law_window(p, st, n, young, sent);
+}
+
+void fq_host_limited(struct fq_law_state *st, __u32 flight, __u32 granted, __u64 now)
+{
+	law_limited(st, flight, granted, now);
+}

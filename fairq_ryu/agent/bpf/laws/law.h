@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The window laws: what happens at a tick, when a flow begins or ends, and the window of a flow.
+ *
+ *   queue tracepoint, at least T after the last tick  -> law_tick
+ *   SYN-ACK that opens a flow; FIN in sequence        -> law_flow_began, law_flow_ended
+ *   ACK whose data leaves by the port                 -> law_window, law_limited
+ *
+ * Nothing here reads a clock or a map: all of it compiles for eBPF and for the host.
+ */
+#ifndef FAIRQ_LAW_H
+#define FAIRQ_LAW_H
+
+#include "fairq.h"
+#include "fairswitch.h"
+#include "iqm.h"
+#include "las.h"
+#include "sed_base.h"
+
+#define DEFAULT_SEGMENT 1460
+#define MOST_STARTS     1000000 /* counted in an interval */
+#define MOST_TICKS      64      /* that one late tick makes up for */
+
+/* A flow with this MSS has been seen. */
+static inline __attribute__((always_inline)) void law_segment(struct fq_law_state *st, __u16 mss)
+{
+	if (mss > st->segment)
+		st->segment = mss;
+}
+
+/* Run the law if it is due. Returns whether it did. */
+static inline __attribute__((always_inline)) bool
+law_tick(const struct fq_law *p, struct fq_law_state *st, const struct fq_law_input *in)
+{
+	__u64 elapsed = in->now_ns - st->last_ns;
+	__u32 ticks;
+
+	if (!st->last_ns) {
+		if (!st->segment)
+			st->segment = DEFAULT_SEGMENT;
+		start_pool(p, st);
+		bound_pool(p, st, in->flows);
+		st->queue = in->backlog;
+	} else {
+		/* Another processor's clock, or reading, may be behind: this one counts with the next tick. */
+		if (in->now_ns <= st->last_ns || in->byte_ns < st->byte_ns ||
+		    elapsed < p->interval_ns)
+			return false;
+		ticks = law_min(law_max(law_div(elapsed, p->interval_ns), 1), MOST_TICKS);
+		if (ticks > 2)
+			st->late++;
+		st->queue = law_min((in->byte_ns - st->byte_ns) / elapsed, MAX_POOL);
+		st->limited_by = FQ_LIMITED_BY_QUEUE;
+		if (p->kind == FQ_LAW_FAIRQ)
+			fairq_tick(p, st, in, ticks);
+		else if (p->kind == FQ_LAW_FAIRSWITCH)
+			fairswitch_tick(p, st, in, ticks);
+		else if (p->kind == FQ_LAW_IQM)
+			iqm_tick(p, st, in, ticks);
+		else if (p->kind == FQ_LAW_SED_BASE)
+			sed_base_tick(p, st, in, ticks);
+		else if (p->kind == FQ_LAW_LAS)
+			las_tick(p, st, in, ticks);
+	}
+	st->last_ns = in->now_ns;
+	st->byte_ns = in->byte_ns;
+	st->flows = in->flows;
+	st->young = in->young;
+	return true;
+}
+
+/* A handshake has ended whose data leaves by the port. */
+static inline __attribute__((always_inline)) void
+law_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog, __u64 now)
+{
+	if (p->kind == FQ_LAW_IQM) {
+		if (st->beta < MOST_STARTS)
+			st->beta++;
+		iqm_predict(p, st, backlog);
+	} else if (p->kind == FQ_LAW_SED_BASE) {
+		sed_base_flow(p, st, backlog, now);
+	}
+}
+
+static inline __attribute__((always_inline)) void law_flow_ended(const struct fq_law *p,
+								 struct fq_law_state *st)
+{
+	if (p->kind == FQ_LAW_IQM && st->beta)
+		st->beta--;
+}
+
+/*
+ * The window of a flow, bytes; FQ_NO_WINDOW: it keeps its own. n flows share the pool, this one among them;
+ * `young` of them are young, `sent` is what this one has sent.
+ */
+static inline __attribute__((always_inline)) __u32
+law_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young, __u64 sent)
+{
+	if (p->kind == FQ_LAW_FAIRQ)
+		return pool_window(p, st, n, sent);
+	if (p->kind == FQ_LAW_FAIRSWITCH)
+		return fairswitch_window(p, st, n);
+	if (p->kind == FQ_LAW_LAS)
+		return las_window(p, st, n, young, sent);
+	return st->window ? st->window : FQ_NO_WINDOW;
+}
+
+/* An ACK shows that a flow had `flight` of its `granted` bytes under way: does it use its window? */
+static inline __attribute__((always_inline)) bool law_uses_window(__u32 flight, __u32 granted)
+{
+	return flight > granted / 2;
+}
+
+/* ... and all of it? Then the pool may be raised. */
+static inline __attribute__((always_inline)) void law_limited(struct fq_law_state *st, __u32 flight,
+							      __u32 granted, __u64 now)
+{
+	if ((__u64)flight + st->segment > granted)
+		st->limited_ns = now;
+}
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The pool of a port: bytes that its flows share, never more than the port can hold and never less than a
+ * segment. A pool is raised only while flows use their whole windows: otherwise it would grow without bound
+ * while the queue is short, and overflow the queue when the flows send again.
+ */
+#ifndef FAIRQ_LAW_POOL_H
+#define FAIRQ_LAW_POOL_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+#include "../layout.h"
+#include "arithmetic.h"
+
+#define SEGMENT_HEADERS 66 /* bytes: Ethernet, IPv4, TCP with timestamps */
+
+/* Bytes that the port can hold: its buffer and what is on the way in a round trip. */
+static inline __attribute__((always_inline)) __u64 pool_cap(const struct fq_law *p)
+{
+	return law_min(p->limit + law_bytes(p->rate, p->base_rtt_ns), MAX_POOL);
+}
+
+/* The minimum window of each of n flows, bytes. */
+static inline __attribute__((always_inline)) __u32
+floor_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n)
+{
+	__u64 window = (__u64)p->floor_segments * st->segment;
+
+	return n * window <= p->limit ? window : st->segment;
+}
+
+/* Has a flow used its whole window within the time in which it could have? */
+static inline __attribute__((always_inline)) bool
+flows_are_limited(const struct fq_law *p, const struct fq_law_state *st, __u64 now)
+{
+	__u64 round_trip = p->base_rtt_ns + law_div((__u64)st->queue * NS_PER_S, p->rate);
+	__u64 update = (__u64)p->increments * p->interval_ns;
+
+	return st->limited_ns && law_less(now, st->limited_ns) <= law_max(update, 2 * round_trip);
+}
+
+static inline __attribute__((always_inline)) void raise_pool(const struct fq_law *p,
+							     struct fq_law_state *st,
+							     const struct fq_law_input *in,
+							     __u64 amount)
+{
+	if (!flows_are_limited(p, st, in->now_ns)) {
+		st->limited_by = FQ_LIMITED_BY_FLOWS;
+		return;
+	}
+	st->pool += amount;
+}
+
+/* After each tick: bound the pool, and work out what is in force. */
+static inline __attribute__((always_inline)) void bound_pool(const struct fq_law *p,
+							     struct fq_law_state *st, __u32 n)
+{
+	__u64 cap = pool_cap(p) << POOL_SHIFT, least = (__u64)st->segment << POOL_SHIFT;
+	__u64 floors = (__u64)n * floor_window(p, st, n);
+
+	if (st->pool >= cap) {
+		st->pool = cap;
+		st->limited_by = FQ_LIMITED_BY_CAP;
+	}
+	if (st->pool < least)
+		st->pool = least;
+	st->granted = st->pool >> POOL_SHIFT;
+	st->mode &= ~FQ_MODE_FLOORED;
+	if (floors > st->granted) {
+		st->mode |= FQ_MODE_FLOORED;
+		st->granted = law_min(floors, MAX_POOL);
+		st->limited_by = FQ_LIMITED_BY_FLOOR;
+	}
+}
+
+/* No flows: the next ones find a pool of the target's size. */
+static inline __attribute__((always_inline)) void start_pool(const struct fq_law *p,
+							     struct fq_law_state *st)
+{
+	st->pool = (__u64)p->target << POOL_SHIFT;
+	st->incr = 0;
+	st->count = 0;
+	st->mode = p->flags & FQ_LAW_SLOW_START ? FQ_MODE_SLOW_START : 0;
+}
+
+/* While the floors are in force, the queue depends on them and not on the pool. */
+static inline __attribute__((always_inline)) bool pool_is_frozen(const struct fq_law *p,
+								 const struct fq_law_state *st)
+{
+	return st->mode & FQ_MODE_FLOORED && st->queue > p->target;
+}
+
+/*
+ * How far the queue is from the target, in targets, << 16; at most 64 targets, which keeps what is worked out
+ * from it within 64 bits.
+ */
+static inline __attribute__((always_inline)) __u64 distance_q16(const struct fq_law *p,
+								const struct fq_law_state *st)
+{
+	__u64 distance = st->queue > p->target ? st->queue - p->target : p->target - st->queue;
+
+	return law_min(law_div(distance << 16, p->target), 64 << 16);
+}
+
+/*
+ * Move the pool by its own size times the distance of the queue from the target, so that the time in which it
+ * follows does not depend on the number of flows or the rate: gain_q16 is worked out from the round trip.
+ */
+static inline __attribute__((always_inline)) void scale_pool(const struct fq_law *p,
+							     struct fq_law_state *st,
+							     const struct fq_law_input *in,
+							     __u32 ticks)
+{
+	__u64 part = law_min((__u64)p->gain_q16 * ticks, 1 << 15);
+	__u64 move = (st->pool * part >> 16) * distance_q16(p, st) >> 16;
+
+	if (pool_is_frozen(p, st))
+		return;
+	if (st->queue <= p->target)
+		raise_pool(p, st, in, move);
+	else
+		st->pool -= law_min(
+			move,
+			st->pool >> 1); /* an overflow of the queue is no reason to stop all */
+	st->updates++;
+}
+
+#endif

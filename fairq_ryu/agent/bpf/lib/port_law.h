@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The law of a port, as ACKs and handshakes meet it. The queue program runs its ticks. */
+#ifndef FAIRQ_PORT_LAW_H
+#define FAIRQ_PORT_LAW_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "../laws/law.h"
+#include "../layout.h"
+#include "activity.h"
+#include "parse.h"
+#include "port_maps.h"
+#include "queue_map.h"
+
+/* A handshake has ended: a direction whose data leaves by a port with a law begins. */
+__noinline int law_direction_began(struct fq_dir *d, __u32 epoch, __u64 now)
+{
+	struct fq_law_state *state;
+	struct fq_port_law *law;
+	struct fq_queue *queue;
+	__u32 ifindex, slot;
+
+	if (!d)
+		return 0;
+	d->granted = 0;
+	ifindex = d->ifindex;
+	if (!port_of(d))
+		return 0;
+	slot = d->slot;
+	law = bpf_map_lookup_elem(&port_laws, &slot);
+	state = bpf_map_lookup_elem(&law_states, &slot);
+	if (!law || !state || law->expires_ns <= now)
+		return 0;
+	queue = bpf_map_lookup_elem(&queues, &ifindex);
+	law_segment(state, d->mss);
+	law_flow_began(&law->law, state, queue ? queue->backlog : 0, now);
+	count_sharing(d, epoch, law->law.young_bytes);
+	return 0;
+}
+
+/* A direction has ended in sequence. */
+__noinline int law_direction_ended(struct fq_dir *d, __u64 now)
+{
+	struct fq_law_state *state;
+	struct fq_port_law *law;
+	__u32 slot;
+
+	if (!d || !port_of(d))
+		return 0;
+	slot = d->slot;
+	law = bpf_map_lookup_elem(&port_laws, &slot);
+	state = bpf_map_lookup_elem(&law_states, &slot);
+	if (law && state && law->expires_ns > now)
+		law_flow_ended(&law->law, state);
+	return 0;
+}
+
+/*
+ * What the law of a port grants a direction, bytes; FQ_NO_WINDOW: nothing. `flight` is what it had under way
+ * before this ACK: that shows whether it uses its window.
+ */
+__noinline __u32 law_grant(struct fq_dir *peer, struct fq_port *port, __u32 flight, __u32 epoch,
+			   __u64 now)
+{
+	struct fq_law_state *state;
+	struct fq_port_law *law;
+	__u32 slot, n, young;
+
+	if (!peer || !port)
+		return FQ_NO_WINDOW;
+	slot = peer->slot;
+	law = bpf_map_lookup_elem(&port_laws, &slot);
+	state = bpf_map_lookup_elem(&law_states, &slot);
+	if (!law || !state || law->expires_ns <= now)
+		return FQ_NO_WINDOW;
+	if (!peer->granted || law_uses_window(flight, peer->granted))
+		count_sharing(peer, epoch, law->law.young_bytes);
+	if (peer->granted)
+		law_limited(state, flight, peer->granted, now);
+	n = counted_flows(port->sharing, epoch);
+	if (!is_recent(peer->sharing_epoch, epoch))
+		n++;
+	young = law->law.kind == FQ_LAW_LAS ? counted_flows(port->young, epoch) : 0;
+	return law_window(&law->law, state, n, young, peer->bytes);
+}
+
+#endif

@@ -1,0 +1,52 @@
+"""The laws of ports: parameters that the agent writes, and states that the programs keep.
+
+The window program asks a port's law for the window of each flow; the queue program runs its ticks. A law
+without a living lease does nothing.
+"""
+
+from __future__ import annotations
+
+from ctypes import c_uint32
+from typing import Any
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.programs.queue import QueueProgram
+from fairq_ryu.agent.programs.window import WindowProgram
+
+
+class PortLaws:
+    """The laws of the ports of a bridge, at most one for each port. Ports are interface indices here."""
+
+    def __init__(self, window: WindowProgram, queues: QueueProgram) -> None:
+        self._window, self._queues = window, queues
+        self._laws: dict[int, int] = {}
+
+    def install(self, ifindex: int, law_id: int, law: Any, expires_ns: int) -> None:
+        """Install a law (an ``fq_law``), change its parameters, or renew its lease. Its state stays unless
+        the port had another law, or one of another kind. Raises :class:`BpfError`.
+        """
+        slot = c_uint32(self._window.slots[ifindex])
+        before = self._window.port_laws.get(slot)
+        if before is None or (before.id, before.law.kind) != (law_id, law.kind):
+            # Without parameters nothing runs: the programs must not meet the new state with the old law.
+            self._window.port_laws.set(slot, layout.fq_port_law())
+            self._window.law_states.set(slot, layout.fq_law_state())
+        self._window.port_laws.set(slot, layout.fq_port_law(law=law, expires_ns=expires_ns, id=law_id))
+        self._laws[ifindex] = law_id
+        self._queues.set_laws(len(self._laws))
+
+    def remove(self, ifindex: int) -> None:
+        """Remove the law of a port and its state."""
+        if self._laws.pop(ifindex, None) is None:
+            return
+        if ifindex in self._window.slots:
+            slot = c_uint32(self._window.slots[ifindex])
+            self._window.port_laws.set(slot, layout.fq_port_law())
+            self._window.law_states.set(slot, layout.fq_law_state())
+        self._queues.set_laws(len(self._laws))
+
+    def state(self, ifindex: int) -> Any | None:
+        """The state of a port's law, an ``fq_law_state``; None: it has none."""
+        if ifindex not in self._laws:
+            return None
+        return self._window.law_states.get(c_uint32(self._window.slots[ifindex]))

@@ -1,0 +1,265 @@
+"""Window laws on the channel: SET_LAW adds, changes or deletes one, and a multipart reports their state.
+
+As OpenFlow's meters: to add a law that is there, or to change one that is not, is an error; to delete one
+removes the rules that refer to it, and :data:`ALL_LAWS` deletes all. Everything is in network byte order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from enum import Enum, IntEnum
+from typing import Any, NamedTuple
+
+from fairq_ryu.channel import framing, oxm
+from fairq_ryu.channel.dispatch import Incoming
+from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LawSpec
+
+EXP_TYPE_SET_LAW = 6
+EXP_TYPE_LAW_STATS = 7
+ALL_LAWS = 0xFFFFFFFF
+MAX_LAW_ID = 0xFFFF0000
+
+# Codes (exp_type) of the OFPET_EXPERIMENTER errors that answer a SET_LAW, or a rule that refers to a law.
+ERROR_LAW_EXISTS = 4
+ERROR_LAW_UNKNOWN = 5
+ERROR_LAW_COMMAND = 6
+ERROR_LAW_KIND = 7
+ERROR_LAW_PARAMETER = 8
+ERROR_LAW_UNSTABLE = 9
+ERROR_LAW_IN_USE = 10
+ERROR_LAW_TABLE_FULL = 11
+ERROR_LAW_NO_QUEUE = 12
+ERRORS = {
+    ERROR_LAW_EXISTS: "there is a law with this id",
+    ERROR_LAW_UNKNOWN: "there is no law with this id",
+    ERROR_LAW_COMMAND: "unknown command",
+    ERROR_LAW_KIND: "unknown kind of law",
+    ERROR_LAW_PARAMETER: "a parameter is out of bounds",
+    ERROR_LAW_UNSTABLE: "the law would not be stable on this port",
+    ERROR_LAW_IN_USE: "another port's rule refers to this law",
+    ERROR_LAW_TABLE_FULL: "there are as many laws as the agent can hold",
+    ERROR_LAW_NO_QUEUE: "the port has no queue of known size and rate",
+}
+
+# Where the in_port of a rule for a port is in its FlowMod.
+_FLOW_MOD_IN_PORT = ofp.OFP_HEADER_SIZE + 40 + 4 + 4
+_IN_PORT = struct.pack("!HBB", ofp.OFPXMC_OPENFLOW_BASIC, ofp.OFPXMT_OFB_IN_PORT << 1, 4)
+
+_SET = struct.Struct("!BBBxI6I5H2x4x")
+_REQUEST = struct.Struct("!I4x")
+_RECORD = struct.Struct("!IIIIIIIIIIHHIQQ")
+SET_SIZE, REQUEST_SIZE, RECORD_SIZE = _SET.size, _REQUEST.size, _RECORD.size
+
+
+class LawCommand(IntEnum):
+    """What a SET_LAW does."""
+
+    ADD = 0
+    MODIFY = 1
+    DELETE = 2
+
+
+class SetLaw(NamedTuple):
+    """The body of a SET_LAW (48 bytes). ``spec`` is None in a deletion."""
+
+    command: int
+    law: int
+    spec: LawSpec | None
+
+
+class LawState(NamedTuple):
+    """The state of a law (64 bytes), in the order of the wire.
+
+    ``port``: whose rule refers to it (0: none). Bytes: ``pool`` in force, ``window`` of every flow (0: none),
+    ``queue`` mean of the last interval, ``target``. ``flows`` share the pool, ``young`` of them have sent
+    little; ``beta``: IQM's new flows of this interval; ``mode`` and ``limited_by`` as ``FQ_MODE_...`` and
+    ``FQ_LIMITED_BY_...``; ``kind``; ``updates`` of the pool; ``late`` ticks.
+    """
+
+    law: int
+    port: int
+    pool: int
+    window: int
+    queue: int
+    target: int
+    flows: int
+    young: int
+    beta: int
+    segment: int
+    mode: int
+    limited_by: int
+    kind: int
+    updates: int
+    late: int
+
+
+# Setting and deleting
+
+
+def set_law(datapath: Any, command: LawCommand, law: int, spec: LawSpec | None = None) -> Any:
+    """The message that adds, changes or deletes a law; ``spec`` is not needed to delete one."""
+    return framing.command(datapath, EXP_TYPE_SET_LAW, encode_set(command, law, spec))
+
+
+def encode_set(command: int, law: int, spec: LawSpec | None) -> bytes:
+    """The body of a SET_LAW."""
+    if spec is None:
+        return _SET.pack(command, 0, 0, law, *(0,) * 11)
+    return _SET.pack(
+        command,
+        spec.kind,
+        spec.gain,
+        law,
+        spec.interval_us,
+        spec.base_rtt_us,
+        spec.linger_us,
+        spec.target_ppm,
+        spec.calm_ppm,
+        spec.young_bytes,
+        spec.flags,
+        spec.increments,
+        spec.first_window,
+        spec.floor_segments,
+        spec.limiting_segments,
+    )
+
+
+def decode_set(data: bytes) -> SetLaw:
+    """The requested law; bounds are not checked. A kind, gain or flag that is not known gives a ``spec`` of
+    None in an ADD or MODIFY. Raises ValueError on a wrong length.
+    """
+    if len(data) != SET_SIZE:
+        raise ValueError(f"the body of SET_LAW is {SET_SIZE} bytes, not {len(data)}")
+    command, kind, gain, law, *numbers = _SET.unpack(data)
+    interval, base_rtt, linger, target, calm, young, flags, *rest = numbers
+    known = kind in set(LawKind) and gain in set(Gain) and not flags & ~int(LawFlags(3))
+    if command == LawCommand.DELETE or not known:
+        return SetLaw(command, law, None)
+    spec = LawSpec(
+        LawKind(kind),
+        Gain(gain),
+        LawFlags(flags),
+        interval,
+        base_rtt,
+        linger,
+        target,
+        calm,
+        young,
+        *rest,
+    )
+    return SetLaw(command, law, spec)
+
+
+class Conflict(Enum):
+    """Why an agent does not run a law. ``UNSUPPORTED``: it has no laws at all (it is of an older version);
+    ``OTHERS``: another controller has added or deleted a law with this number; ``REFUSED``: it does not
+    accept this law.
+    """
+
+    UNSUPPORTED = 1
+    OTHERS = 2
+    REFUSED = 3
+
+
+class RefusedLaw(NamedTuple):
+    """A law that an agent has refused, or the rule that refers to it. ``law``: its number, which is also that
+    of its port; 0: all laws.
+    """
+
+    law: int
+    conflict: Conflict
+    reason: str
+
+
+def refused_law(error: Any) -> RefusedLaw | None:
+    """The law that an error message (Ryu's ``OFPErrorMsg``) of an agent refuses. None: it refuses something
+    else, or refuses any change from this controller (a slave).
+    """
+    data = bytes(error.data or b"")
+    if len(data) < ofp.OFP_HEADER_SIZE:
+        return None
+    law, unknown_type = _law_of_request(data)
+    if law is None:
+        return None
+    if error.type != ofp.OFPET_EXPERIMENTER and (error.type, error.code) == unknown_type:
+        return RefusedLaw(0, Conflict.UNSUPPORTED, "it has no window laws")
+    if error.type == ofp.OFPET_EXPERIMENTER:
+        if error.experimenter != oxm.EXPERIMENTER_ID or error.exp_type not in ERRORS:
+            return None
+        others = error.exp_type in (ERROR_LAW_EXISTS, ERROR_LAW_UNKNOWN)
+        # Behind the quoted request, whose own length is in its header.
+        quoted = min(int.from_bytes(data[2:4], "big"), 64)
+        reason = data[quoted:].decode(errors="replace") or ERRORS[error.exp_type]
+        return RefusedLaw(law, Conflict.OTHERS if others else Conflict.REFUSED, reason)
+    unusable = error.type == ofp.OFPET_BAD_REQUEST and error.code in (ofp.OFPBRC_BAD_LEN, ofp.OFPBRC_EPERM)
+    if data[1] == ofp.OFPT_EXPERIMENTER and unusable:
+        return RefusedLaw(law, Conflict.REFUSED, "it cannot read or install the law (see its log)")
+    return None
+
+
+def _law_of_request(data: bytes) -> tuple[int | None, tuple[int, int]]:
+    """The law that a quoted request is about (None: it is no such request; 0: all), and type and code of the
+    error with which an agent answers it that has no laws.
+    """
+    kind, start, none = data[1], ofp.OFP_HEADER_SIZE, (None, (0, 0))
+    if kind == ofp.OFPT_FLOW_MOD:
+        # The rule of a port: in_port is the first field of its match.
+        port = data[_FLOW_MOD_IN_PORT : _FLOW_MOD_IN_PORT + 4]
+        head = data[_FLOW_MOD_IN_PORT - 4 : _FLOW_MOD_IN_PORT]
+        if len(port) < 4 or head != _IN_PORT:
+            return none
+        return int.from_bytes(port, "big"), (ofp.OFPET_BAD_ACTION, ofp.OFPBAC_BAD_SET_TYPE)
+    unknown_type = (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE)
+    if kind == ofp.OFPT_MULTIPART_REQUEST:
+        start += ofp.OFP_MULTIPART_REQUEST_SIZE - ofp.OFP_HEADER_SIZE
+    elif kind != ofp.OFPT_EXPERIMENTER:
+        return none
+    body = start + framing.EXPERIMENTER.size
+    if len(data) < body + 8:
+        return none
+    found = framing.EXPERIMENTER.unpack_from(data, start)
+    if kind == ofp.OFPT_MULTIPART_REQUEST:
+        return (0, unknown_type) if found == (oxm.EXPERIMENTER_ID, EXP_TYPE_LAW_STATS) else none
+    if found != (oxm.EXPERIMENTER_ID, EXP_TYPE_SET_LAW):
+        return none
+    law = int.from_bytes(data[body + 4 : body + 8], "big")
+    return 0 if law == ALL_LAWS else law, unknown_type
+
+
+# Statistics
+
+
+def request(datapath: Any, law: int = ALL_LAWS) -> Any:
+    """The request for the state of a law, or of all laws."""
+    return framing.request(datapath, EXP_TYPE_LAW_STATS, encode_request(law))
+
+
+def encode_request(law: int) -> bytes:
+    """The request's body."""
+    return _REQUEST.pack(law)
+
+
+def decode_request(data: bytes) -> int:
+    """The requested law. Raises ValueError on a wrong length."""
+    if len(data) != REQUEST_SIZE:
+        raise ValueError(f"a request for laws is {REQUEST_SIZE} bytes, not {len(data)}")
+    return int(_REQUEST.unpack(data)[0])
+
+
+def encode_reply(states: Iterable[LawState]) -> bytes:
+    """The reply's body."""
+    return b"".join(_RECORD.pack(*state) for state in states)
+
+
+def decode_reply(data: bytes) -> list[LawState]:
+    """The states in a reply's body. Raises ValueError on a wrong length."""
+    if len(data) % RECORD_SIZE:
+        raise ValueError(f"a reply about laws is a multiple of {RECORD_SIZE} bytes, not {len(data)}")
+    return [LawState._make(fields) for fields in _RECORD.iter_unpack(data)]
+
+
+SET = Incoming(EXP_TYPE_SET_LAW, "SET_LAW", decode_set)
+REQUEST = Incoming(EXP_TYPE_LAW_STATS, "request for laws", decode_request)
+REPLY = Incoming(EXP_TYPE_LAW_STATS, "reply about laws", decode_reply)

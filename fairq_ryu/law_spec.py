@@ -1,0 +1,126 @@
+"""Window laws that run in the switch: what a controller asks of an agent.
+
+A law is an object of the window channel, as a meter is in OpenFlow: it has a kind and parameters, and does
+nothing until a rule of a port refers to it. Its parameters are relative to the port's buffer, so that they
+stay right when the port changes; the agent works out bytes from the buffer and the rate of the port.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+
+
+class LawKind(IntEnum):
+    """The laws, by their numbers on the wire and in the eBPF maps (``FQ_LAW_...`` in ``layout.h``)."""
+
+    FAIRQ = 1
+    FAIRSWITCH = 2
+    IQM = 3
+    SED_BASE = 4
+    LAS = 5
+
+
+class Gain(IntEnum):
+    """How FairQ's pool follows the queue: as the paper's Algorithm 1, as its authors' listing, or ours."""
+
+    PAPER = 1
+    LISTING = 2
+    OURS = 3
+
+
+class LawFlags(IntFlag):
+    """``SLOW_START``: raise the pool fast until the queue first reaches the target. ``ANTICIPATE``: SED's
+    base windows are in force when new flows will congest the queue.
+    """
+
+    SLOW_START = 1
+    ANTICIPATE = 2
+
+
+NO_FLAGS = LawFlags(0)
+
+
+class Mode(IntFlag):
+    """What a law is doing (``FQ_MODE_...``). ``SLOW_START``: its pool is raised fast; ``LIMITING``: it limits
+    every flow because of an incast (IQM) or congestion (SED); ``FLOORED``: the flows' minimum windows are
+    more than the pool.
+    """
+
+    SLOW_START = 1
+    LIMITING = 2
+    FLOORED = 4
+
+
+class LimitedBy(IntEnum):
+    """What limits the pool (``FQ_LIMITED_BY_...``): the queue; its flows, which do not use their windows; the
+    capacity of the port; or the flows' minimum windows.
+    """
+
+    QUEUE = 0
+    FLOWS = 1
+    CAP = 2
+    FLOOR = 3
+
+
+POOL_KINDS = frozenset({LawKind.FAIRQ, LawKind.FAIRSWITCH, LawKind.LAS})
+"""The laws whose flows share a pool. The others give every flow the same window, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class LawSpec:
+    """A law and its parameters. Times in microseconds, sizes in bytes, ``..._ppm`` in millionths of the
+    buffer.
+
+    ``interval_us`` T, minimum time between two ticks; ``base_rtt_us`` the round-trip time with empty queues;
+    ``target_ppm`` the queue length that the law aims at (SED: K); ``calm_ppm`` below it, the queue is short
+    (IQM, SED); ``linger_us`` the queue must have been short for this long; ``increments`` M;
+    ``first_window`` x, the segments that a new flow sends at once; ``floor_segments`` the minimum window
+    while the buffer holds that of all flows; ``limiting_segments`` the window of every flow in an incast
+    (IQM) or in congestion (SED); ``young_bytes`` a flow that has sent less is young (LAS).
+    """
+
+    kind: LawKind
+    gain: Gain = Gain.OURS
+    flags: LawFlags = NO_FLAGS
+    interval_us: int = 200
+    base_rtt_us: int = 1000
+    linger_us: int = 50_000
+    target_ppm: int = 250_000
+    calm_ppm: int = 200_000
+    young_bytes: int = 100_000
+    increments: int = 8
+    first_window: int = 10
+    floor_segments: int = 2
+    limiting_segments: int = 2
+
+
+LAW_BOUNDS: dict[str, tuple[int, int]] = {
+    "interval_us": (50, 10_000),
+    "base_rtt_us": (0, 1_000_000),
+    "linger_us": (0, 3_600_000_000),
+    "target_ppm": (10_000, 1_000_000),
+    "calm_ppm": (0, 1_000_000),
+    "young_bytes": (0, 1 << 30),
+    "increments": (1, 1000),
+    "first_window": (1, 1000),
+    "floor_segments": (1, 10),
+    "limiting_segments": (1, 10),
+}
+"""The bounds of the parameters, inclusive; the only table of them."""
+
+
+def out_of_bounds(spec: LawSpec) -> str | None:
+    """The first parameter that is out of its bounds, in words; None: all are within."""
+    for name, (least, most) in LAW_BOUNDS.items():
+        value = getattr(spec, name)
+        if not least <= value <= most:
+            return f"{name} {value} is not between {least} and {most}"
+    return None
+
+
+def trim_step(rate: int, interval: float) -> int:
+    """By how much FairSwitch's trim moves in one interval (seconds), bytes: the card moves it by 8 bytes each
+    8 us at 1 Gbit/s, so in proportion to ``rate`` (bytes/s) and time.
+    """
+    return max(1, round(rate * interval / 125))

@@ -1,0 +1,335 @@
+"""The window laws that run in the switch, in Python: the twin of ``agent/bpf/laws/*.h``.
+
+Same integers, same order, no floating point: for the same trace both give the same state, bit for bit, and a
+test drives both with random traces. The twin is the reference for readers and for models of a network; the C
+code decides in the switch. Units: bytes, ns and bytes/s; ``pool`` is bytes << 8 and ``incr`` bytes << 16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LimitedBy, Mode
+
+NS_PER_S = 1_000_000_000
+MAX_POOL = 1 << 30
+POOL_SHIFT = 8
+DEFAULT_SEGMENT = 1460
+MOST_TICKS = 64
+MOST_STARTS = 1_000_000
+LAS_WEIGHT, LAS_FEW, SEGMENT_HEADERS = 8, 4, 66
+FAIRSWITCH_LEAST, FAIRSWITCH_EMPTY = 2048, 80
+NO_WINDOW = 0xFFFFFFFF
+_U32 = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class LawParameters:
+    """``fq_law`` of ``layout.h``."""
+
+    kind: int
+    rate: int
+    limit: int
+    target: int
+    interval_ns: int = 200_000
+    base_rtt_ns: int = 1_000_000
+    gain: int = Gain.OURS
+    gain_q16: int = 983
+    increments: int = 8
+    flags: int = 0
+    floor_segments: int = 2
+    linger_ns: int = 50_000_000
+    calm: int = 0
+    trim_step: int = 40
+    young_bytes: int = 100_000
+    first_window: int = 10
+    limiting_segments: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LawInput:
+    """``fq_law_input`` of ``layout.h``: what a law knows at a tick."""
+
+    now_ns: int
+    byte_ns: int
+    backlog: int
+    flows: int
+    young: int = 0
+
+
+class Law:
+    """One law on one port; its fields are those of ``fq_law_state``."""
+
+    def __init__(self, parameters: LawParameters) -> None:
+        self.parameters = parameters
+        self.pool = self.incr = 0
+        self.last_ns = self.byte_ns = self.limited_ns = self.calm_ns = self.expected_ns = 0
+        self.updates = self.late = 0
+        self.granted = self.flows = self.young = self.window_in_force = self.segment = 0
+        self.trim = self.beta = self.count = self.expected = self.queue = 0
+        self.mode = self.limited_by = 0
+
+    # Events
+
+    def saw_segment(self, mss: int) -> None:
+        """A flow with this MSS has been seen."""
+        self.segment = max(self.segment, mss)
+
+    def tick(self, seen: LawInput) -> bool:
+        """Run the law if it is due; returns whether it did."""
+        p = self.parameters
+        if not self.last_ns:
+            self.segment = self.segment or DEFAULT_SEGMENT
+            self._start_pool()
+            self._bound_pool(seen.flows)
+            self.queue = seen.backlog
+        else:
+            elapsed = seen.now_ns - self.last_ns
+            if elapsed <= 0 or seen.byte_ns < self.byte_ns or elapsed < p.interval_ns:
+                return False
+            ticks = min(max(_div(elapsed, p.interval_ns), 1), MOST_TICKS)
+            self.late += ticks > 2
+            self.queue = min((seen.byte_ns - self.byte_ns) // elapsed, MAX_POOL)
+            self.limited_by = LimitedBy.QUEUE
+            _TICKS[p.kind](self, seen, ticks)
+        self.last_ns, self.byte_ns = seen.now_ns, seen.byte_ns
+        self.flows, self.young = seen.flows, seen.young
+        return True
+
+    def flow_began(self, backlog: int, now_ns: int) -> None:
+        """A handshake has ended whose data leaves by the port."""
+        if self.parameters.kind == LawKind.IQM:
+            self.beta = min(self.beta + 1, MOST_STARTS)
+            self._predict(backlog)
+        elif self.parameters.kind == LawKind.SED_BASE:
+            self._expect(backlog, now_ns)
+
+    def flow_ended(self) -> None:
+        """A flow has ended."""
+        if self.parameters.kind == LawKind.IQM and self.beta:
+            self.beta -= 1
+
+    def limited(self, flight: int, granted: int, now_ns: int) -> None:
+        """An ACK shows that a flow had ``flight`` of its ``granted`` bytes under way."""
+        if flight + self.segment > granted:
+            self.limited_ns = now_ns
+
+    def window(self, flows: int, young: int, sent: int) -> int:
+        """The window of a flow that has sent so much, bytes; :data:`NO_WINDOW`: it keeps its own."""
+        p, n = self.parameters, max(flows, 1)
+        if p.kind == LawKind.FAIRQ:
+            return self._fairq_window(n, sent)
+        if p.kind == LawKind.FAIRSWITCH:
+            return self._fairswitch_window(flows)
+        if p.kind == LawKind.LAS:
+            return self._las_window(flows, young, sent)
+        return self.window_in_force or NO_WINDOW
+
+    # The pool
+
+    def _cap(self) -> int:
+        p = self.parameters
+        return min(p.limit + _bytes(p.rate, p.base_rtt_ns), MAX_POOL)
+
+    def _floor_window(self, n: int) -> int:
+        window = self.parameters.floor_segments * self.segment
+        return window if n * window <= self.parameters.limit else self.segment
+
+    def _raise_pool(self, seen: LawInput, amount: int) -> None:
+        p = self.parameters
+        round_trip = p.base_rtt_ns + _div(self.queue * NS_PER_S, p.rate)
+        patience = max(p.increments * p.interval_ns, 2 * round_trip)
+        if not self.limited_ns or max(seen.now_ns - self.limited_ns, 0) > patience:
+            self.limited_by = LimitedBy.FLOWS
+        else:
+            self.pool += amount
+
+    def _bound_pool(self, n: int) -> None:
+        cap, floors = self._cap() << POOL_SHIFT, n * self._floor_window(n)
+        if self.pool >= cap:
+            self.pool, self.limited_by = cap, LimitedBy.CAP
+        self.pool = max(self.pool, self.segment << POOL_SHIFT)
+        self.granted = self.pool >> POOL_SHIFT
+        self.mode &= ~Mode.FLOORED
+        if floors > self.granted:
+            self.mode |= Mode.FLOORED
+            self.granted, self.limited_by = min(floors, MAX_POOL), LimitedBy.FLOOR
+
+    def _start_pool(self) -> None:
+        p = self.parameters
+        self.pool, self.incr, self.count = p.target << POOL_SHIFT, 0, 0
+        self.mode = Mode.SLOW_START if p.flags & LawFlags.SLOW_START else 0
+
+    def _is_frozen(self) -> bool:
+        return bool(self.mode & Mode.FLOORED) and self.queue > self.parameters.target
+
+    def _distance_q16(self) -> int:
+        target = self.parameters.target
+        return min(_div(abs(self.queue - target) << 16, target), 64 << 16)
+
+    def _scale_pool(self, seen: LawInput, ticks: int) -> None:
+        part = min(self.parameters.gain_q16 * ticks, 1 << 15)
+        move = (self.pool * part >> 16) * self._distance_q16() >> 16
+        if self._is_frozen():
+            return
+        if self.queue <= self.parameters.target:
+            self._raise_pool(seen, move)
+        else:
+            self.pool -= min(move, self.pool >> 1)
+        self.updates += 1
+
+    # FairQ, FairSwitch and least attained service
+
+    def _fairq(self, seen: LawInput, ticks: int) -> None:
+        p, frozen = self.parameters, self._is_frozen()
+        if not seen.flows:
+            self._start_pool()
+        elif p.gain == Gain.OURS:
+            self._scale_pool(seen, ticks)
+        elif self.mode & Mode.SLOW_START and self.queue >= p.target and not frozen:
+            self.mode &= ~Mode.SLOW_START
+            above = (self.queue - p.target) << POOL_SHIFT
+            self.pool = max(self.pool - above, p.target << POOL_SHIFT)
+            self.incr = self.count = 0
+            self.updates += 1
+        elif not frozen:
+            self.incr += self._increment() * ticks
+            self.count += ticks
+            if self.count >= p.increments:
+                self._update_pool(seen)
+        self._bound_pool(seen.flows)
+
+    def _fairq_window(self, n: int, sent: int) -> int:
+        p = self.parameters
+        floors = n * p.floor_segments * (self.segment + SEGMENT_HEADERS)
+        if not sent and floors + p.target > p.limit:
+            return self.segment
+        return max(((self.pool >> POOL_SHIFT) & _U32) // n, self._floor_window(n))
+
+    def _increment(self) -> int:
+        p = self.parameters
+        if p.gain == Gain.LISTING:
+            return (p.target - self.queue) << 16
+        step = _div(self._distance_q16() * self.segment, p.increments)
+        return -step if self.queue > p.target else step
+
+    def _update_pool(self, seen: LawInput) -> None:
+        listing = self.parameters.gain == Gain.LISTING
+        move = abs(self.incr)
+        if listing:
+            move = _div(move, self.count)
+        move >>= 16 - POOL_SHIFT
+        if self.mode & Mode.SLOW_START:
+            segments = 2 * self.segment << POOL_SHIFT
+            self._raise_pool(seen, segments if listing else segments * seen.flows)
+        elif self.incr < 0:
+            self.pool = max(self.pool - move, 0)
+        else:
+            self._raise_pool(seen, move)
+        self.incr = self.count = 0
+        self.updates += 1
+
+    def _fairswitch_window(self, n: int) -> int:
+        base = max(FAIRSWITCH_LEAST, self.parameters.target // max(n, 1))
+        return min(max(base + self.trim, self.segment), self._cap())
+
+    def _fairswitch(self, seen: LawInput, ticks: int) -> None:
+        p, dead, step = self.parameters, self.segment // 4, self.parameters.trim_step * ticks
+        if not seen.flows:
+            self.trim = 0
+        elif self.queue > p.target + dead:
+            self.trim = max(self.trim - step, 0)
+            self.updates += 1
+        elif self.queue > FAIRSWITCH_EMPTY and self.queue + dead < p.target:
+            self.trim = min(self.trim + step, p.limit)
+            self.updates += 1
+        self.granted = min(seen.flows * self._fairswitch_window(seen.flows), MAX_POOL)
+
+    def _las(self, seen: LawInput, ticks: int) -> None:
+        if seen.flows:
+            self._scale_pool(seen, ticks)
+        else:
+            self._start_pool()
+        self._bound_pool(seen.flows)
+
+    def _las_window(self, n: int, young: int, sent: int) -> int:
+        p, segment = self.parameters, self.segment
+        pool, old, is_young = self.pool >> POOL_SHIFT, max(n - young, 0), sent < p.young_bytes
+        if young > LAS_FEW:
+            if not is_young or not sent:
+                return segment
+            rest = max(pool - old * segment, 0) // young
+            rest = _div(rest * (segment + 2 * min(sent, p.young_bytes)), 2 * segment)
+            room = max(p.limit - n * (segment + SEGMENT_HEADERS), 0)
+            return max(min(rest, segment + room // young), segment)
+        share = pool // max(LAS_WEIGHT * young + old, 1)
+        return max(share * LAS_WEIGHT if is_young else share, self._floor_window(n))
+
+    # IQM and SED's base window
+
+    def _begin_limiting(self) -> None:
+        self.updates += not self.mode & Mode.LIMITING
+        self.mode |= Mode.LIMITING
+        self.window_in_force = self.parameters.limiting_segments * self.segment
+        self.calm_ns = 0
+
+    def _leave_limiting(self, now_ns: int, ticks: int) -> None:
+        p = self.parameters
+        if not self.mode & Mode.LIMITING:
+            for _ in range(min(8, ticks)):
+                if self.window_in_force:
+                    self.window_in_force += max(self.window_in_force >> 3, 1)
+                if self.window_in_force >= p.limit:
+                    self.window_in_force = 0
+            return
+        if self.queue >= p.calm:
+            self.calm_ns = 0
+        elif not self.calm_ns:
+            self.calm_ns = now_ns
+        if self.calm_ns and now_ns - self.calm_ns >= p.linger_ns:
+            self.mode &= ~Mode.LIMITING
+            self.calm_ns = 0
+            self.updates += 1
+
+    def _predict(self, backlog: int) -> None:
+        p = self.parameters
+        if self.beta * p.first_window * self.segment + backlog > p.limit:
+            self._begin_limiting()
+
+    def _iqm(self, seen: LawInput, ticks: int) -> None:
+        self._leave_limiting(seen.now_ns, ticks)
+        self._predict(seen.backlog)
+        self.beta = 0
+
+    def _sed_base(self, seen: LawInput, ticks: int) -> None:
+        self._leave_limiting(seen.now_ns, ticks)
+        if seen.backlog >= self.parameters.target:
+            self._begin_limiting()
+
+    def _expect(self, backlog: int, now_ns: int) -> None:
+        p = self.parameters
+        spent = min(max(now_ns - self.expected_ns, 0), NS_PER_S)
+        left = max(self.expected - _bytes(p.rate, spent), 0)
+        self.expected = min(left + p.first_window * self.segment, MAX_POOL)
+        self.expected_ns = now_ns
+        if p.flags & LawFlags.ANTICIPATE and backlog + self.expected > p.target:
+            self._begin_limiting()
+            self.expected = 0
+
+
+_TICKS: dict[int, Callable[[Law, LawInput, int], None]] = {
+    LawKind.FAIRQ: Law._fairq,
+    LawKind.FAIRSWITCH: Law._fairswitch,
+    LawKind.IQM: Law._iqm,
+    LawKind.SED_BASE: Law._sed_base,
+    LawKind.LAS: Law._las,
+}
+
+
+def _div(a: int, b: int) -> int:
+    return a // b if b else 0
+
+
+def _bytes(rate: int, ns: int) -> int:
+    return rate // 1000 * ns // 1_000_000

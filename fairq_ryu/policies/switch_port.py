@@ -1,0 +1,44 @@
+"""A port law that runs in the switch: the controller asks for it, renews its lease, and shows its state."""
+
+from __future__ import annotations
+
+from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowKind, WindowPlan, WindowRule
+from fairq_ryu.policies.base import Display, PortLaw
+
+# The queues are read this often, seconds: for displays and leases only.
+LOOK_INTERVAL = 0.05
+
+
+class SwitchPort(PortLaw):
+    """One law on one port. The number of the law is that of the port: a law governs one port.
+
+    ``limiting``: whether the switch has reported that the law limits its flows because of an incast.
+    """
+
+    def __init__(self, spec: LawSpec, port: PortKey) -> None:
+        self.spec = spec
+        self.limit = 0
+        self.limiting = False
+        self._plan = WindowPlan(rule=WindowRule(WindowKind.LAW, port.port, spec))
+
+    def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
+        """The law is requested as soon as the queue is known."""
+        return self._plan if self.limit > 0 else None
+
+    def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
+        """The law stays while the queue has a known size: the switch counts the flows. The switch decides
+        whether the law can run on this queue: a size that only the configuration knows is not enough.
+        """
+        self.limit = sample.limit
+        if self.limit > 0:
+            return self._plan
+        self.limiting = False
+        return NO_WINDOWS
+
+    def display(self) -> Display:
+        """The queue length that the law aims at, and whether IQM limits its flows."""
+        target = self.limit * self.spec.target_ppm / 1e6 if self.limit > 0 else None
+        if self.spec.kind is LawKind.IQM:
+            return Display(incast=self.limiting)
+        return Display(target=target)

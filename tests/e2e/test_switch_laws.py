@@ -1,0 +1,81 @@
+"""A law in the switch with a real controller, agent, queue and TCP: what happens when one of them stops."""
+
+import json
+import signal
+import time
+import urllib.request
+
+import pytest
+
+from tests.support.lab import TOKEN, output, received, until
+
+pytestmark = pytest.mark.root
+LEASE = 3
+
+
+@pytest.fixture
+def governed(lab):
+    """A bulk flow whose windows a law in the switch lowers."""
+    output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
+    lab.manager = lab.controller("fairq", f"[fairq_ryu]\nlease = {LEASE}\n")
+    lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
+    lab.manager.wait_for("agent of bridge 0000000000000001: connected")
+    lab.manager.wait_for("bridge 0000000000000001: connected")
+    assert until(lambda: "priority=100,arp" in output("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s1"))
+    lab.sink, _ = lab.bulk()
+    assert until(lambda: lab.port_status()["rewritten"] > 1000)
+    return lab
+
+
+def law(lab):
+    """The state of the law of the receiver's port; None: the port has none."""
+    rule = lab.port_status()["rule"]
+    return rule and rule["law"]
+
+
+def test_a_law_goes_on_while_the_controller_is_stopped_and_ends_with_its_lease(governed):
+    lab = governed
+    lab.manager.process.send_signal(signal.SIGSTOP)
+    try:
+        time.sleep(0.2)  # what the controller has sent before
+        before, first = lab.port_status(), law(lab)
+        assert until(lambda: law(lab)["updates"] > first["updates"] + 1000, LEASE)
+        assert lab.port_status()["rewritten"] > before["rewritten"]
+        assert until(lambda: law(lab) is None, 2 * LEASE)
+        freed = lab.port_status()["rewritten"]
+        count = received(lab.sink)
+        assert until(lambda: received(lab.sink) > count + 1_000_000)
+        assert lab.port_status()["rewritten"] == freed
+    finally:
+        lab.manager.process.send_signal(signal.SIGCONT)
+    assert until(lambda: law(lab) is not None and lab.port_status()["rewritten"] > freed + 1000)
+
+
+def test_a_law_ends_with_its_agent_and_comes_back_with_the_next(governed):
+    lab = governed
+    lab.agent_process.end(signal.SIGKILL)
+    count = received(lab.sink)
+    assert until(lambda: received(lab.sink) > count + 1_000_000)
+    lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
+    rewritten = lab.port_status()["rewritten"]
+    assert until(lambda: law(lab) is not None and lab.port_status()["rewritten"] > rewritten + 1000)
+
+
+def test_a_law_that_is_changed_under_load_drops_nothing(governed):
+    lab = governed
+
+    def change(alpha):
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
+        body = json.dumps({"policy": "fairq", "parameters": {"alpha": alpha}}).encode()
+        request = urllib.request.Request(f"{lab.manager.url}/v1/policy", body, headers, method="PATCH")
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            assert answer.status == 200
+
+    time.sleep(1)
+    drops = lab.port_status()["queue"]["drops"]
+    for alpha in (0.5, 0.1, 0.4, 0.25):
+        change(alpha)
+        assert until(lambda alpha=alpha: law(lab) and law(lab)["target"] == alpha * 60_000)
+        updates = law(lab)["updates"]
+        assert until(lambda updates=updates: law(lab)["updates"] > updates + 1000)
+    assert lab.port_status()["queue"]["drops"] == drops

@@ -1,0 +1,302 @@
+"""The agent's window laws: objects of the channel, as meters are; rules of ports refer to them."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+import pytest
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.law_table import LawTable, loop_gain, parameters
+from fairq_ryu.agent.libbpf import BpfError
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.status import rule_row
+from fairq_ryu.channel import flowmod, framing, oxm, window_law
+from fairq_ryu.channel.flowmod import OpenFlowError
+from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand, SetLaw, set_law
+from fairq_ryu.law_spec import LAW_BOUNDS, Gain, LawKind, LawSpec
+from fairq_ryu.model import PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
+from tests.support.agent_peer import Peer, role
+from tests.support.fakes import DATAPATH, FakeDatapath
+
+FAIRQ = LawSpec(LawKind.FAIRQ)
+LIMITS = QueueLimits("netem", 125_000, 25_000_000)
+
+
+def law_rule(port: int, law: int, lease: int = 2) -> Any:
+    rule = WindowRule(WindowKind.LAW, law, FAIRQ)
+    return flowmod.window_rule(DATAPATH, RuleChange(RuleTarget(PortKey(1, port), None), rule), lease)
+
+
+def add(law: int = 1, spec: LawSpec = FAIRQ, command: LawCommand = LawCommand.ADD) -> Any:
+    return set_law(DATAPATH, command, law, spec)
+
+
+def refusal(peer: Peer, message: Any) -> int:
+    """The code of ours with which a message is refused."""
+    (answer,) = peer.ask(message)
+    assert (answer.msg_type, answer.type) == (ofp.OFPT_ERROR, ofp.OFPET_EXPERIMENTER)
+    assert answer.experimenter == oxm.EXPERIMENTER_ID
+    return int(answer.exp_type)
+
+
+# The life of a law
+
+
+def test_a_law_does_nothing_until_a_rule_refers_to_it(peer: Peer, data: FakeDatapath) -> None:
+    assert peer.ask(add()) == []
+    assert data.laws == {}
+    assert peer.ask(law_rule(1, 1)) == []
+    number, law, expires = data.laws[1]
+    window, rule_expires, _ = data.installed[1]
+    assert (number, law.kind, law.limit, law.rate) == (1, LawKind.FAIRQ, 125_000, 25_000_000)
+    assert window == WindowRule(WindowKind.LAW, 1) and rule_expires == expires
+
+
+def test_a_law_is_changed_while_it_governs(peer: Peer, data: FakeDatapath) -> None:
+    peer.ask(add())
+    peer.ask(law_rule(1, 1))
+    changed = dataclasses.replace(FAIRQ, target_ppm=100_000)
+    assert peer.ask(add(1, changed, LawCommand.MODIFY)) == []
+    assert data.laws[1][1].target == 12_500
+
+
+def test_the_rules_that_refer_to_a_deleted_law_are_removed(peer: Peer, data: FakeDatapath) -> None:
+    for number in (1, 2):
+        peer.ask(add(number))
+        rule = law_rule(number, number)
+        rule.flags = ofp.OFPFF_SEND_FLOW_REM
+        peer.ask(rule)
+    (removed,) = peer.ask(set_law(DATAPATH, LawCommand.DELETE, 1))
+    assert (removed.msg_type, removed.match["in_port"]) == (ofp.OFPT_FLOW_REMOVED, 1)
+    assert data.laws.keys() == data.installed.keys() == {2}
+    assert len(peer.ask(set_law(DATAPATH, LawCommand.DELETE, ALL_LAWS))) == 1
+    assert data.laws == data.installed == {}
+    assert peer.ask(set_law(DATAPATH, LawCommand.DELETE, 1)) == [], "as with meters, that is no error"
+
+
+def test_a_rule_of_another_kind_takes_the_place_of_the_law(peer: Peer, data: FakeDatapath) -> None:
+    peer.ask(add())
+    peer.ask(law_rule(1, 1))
+    peer.set_window(31_250, pool=True)
+    assert data.laws == {}
+    assert data.installed[1][0] == WindowRule(WindowKind.POOL, 31_250)
+    assert peer.ask(law_rule(1, 1)) == []
+
+
+def test_a_port_that_changes_its_law_frees_the_former(peer: Peer, data: FakeDatapath) -> None:
+    for number in (1, 2):
+        peer.ask(add(number))
+    peer.ask(law_rule(1, 1))
+    peer.ask(law_rule(1, 2))
+    assert data.laws[1][0] == 2
+    assert peer.ask(law_rule(2, 1)) == []
+
+
+def test_a_rule_without_a_lease_left_takes_its_law_along(data: FakeDatapath) -> None:
+    table = LawTable(data, 8)
+    table.set(SetLaw(LawCommand.ADD, 1, FAIRQ))
+    table.install_rule(1, WindowRule(WindowKind.LAW, 1), 10, 0)
+    table.remove_rule(1)
+    assert data.laws == {}
+    assert len(table) == 1
+
+
+def test_the_parameters_follow_the_port_and_the_state_stays(data: FakeDatapath) -> None:
+    table = LawTable(data, 8)
+    table.set(SetLaw(LawCommand.ADD, 1, FAIRQ))
+    table.install_rule(1, WindowRule(WindowKind.LAW, 1), 10, 0)
+    before = data.laws[1][1]
+    table.limits_changed()
+    assert data.laws[1][1] is before, "nothing has changed"
+    data.limits[1] = QueueLimits("bfifo", 50_000, 5_000_000)
+    table.limits_changed()
+    assert (data.laws[1][1].target, data.laws[1][1].rate) == (12_500, 5_000_000)
+    data.limits[1] = QueueLimits("", 0, 0)
+    table.limits_changed()
+    assert data.laws == {}, "nothing can be worked out without a buffer"
+
+
+# Refusals
+
+
+def test_refused_laws_change_nothing(peer: Peer, data: FakeDatapath) -> None:
+    peer.ask(add())
+    peer.ask(law_rule(1, 1))
+    before = data.laws[1]
+    cases = [
+        (add(), window_law.ERROR_LAW_EXISTS),
+        (add(2, FAIRQ, LawCommand.MODIFY), window_law.ERROR_LAW_UNKNOWN),
+        (set_law(DATAPATH, 9, 1, FAIRQ), window_law.ERROR_LAW_COMMAND),  # type: ignore[arg-type]
+        (set_law(DATAPATH, LawCommand.ADD, 2, None), window_law.ERROR_LAW_KIND),
+        (add(0), window_law.ERROR_LAW_PARAMETER),
+        (add(ALL_LAWS), window_law.ERROR_LAW_PARAMETER),
+        (law_rule(1, 2), window_law.ERROR_LAW_UNKNOWN),
+        (law_rule(2, 1), window_law.ERROR_LAW_IN_USE),
+    ]
+    for message, code in cases:
+        assert refusal(peer, message) == code
+    assert data.laws == {1: before} and data.installed.keys() == {1}
+
+
+@pytest.mark.parametrize("name", LAW_BOUNDS)
+def test_every_parameter_has_its_bounds(data: FakeDatapath, name: str) -> None:
+    table, (least, most) = LawTable(data, 8), LAW_BOUNDS[name]
+    for number, value in enumerate((least, most), 1):
+        table.set(SetLaw(LawCommand.ADD, number, dataclasses.replace(FAIRQ, **{name: value})))
+    for value in (least - 1, most + 1):
+        with pytest.raises(OpenFlowError, match=f"{name} {value} is not between"):
+            table.set(SetLaw(LawCommand.MODIFY, 1, dataclasses.replace(FAIRQ, **{name: value})))
+
+
+def test_a_law_that_would_not_settle_is_refused_with_its_numbers(data: FakeDatapath) -> None:
+    table = LawTable(data, 8)
+    listing = LawSpec(LawKind.FAIRQ, Gain.LISTING)
+    assert loop_gain(listing, LIMITS) == pytest.approx((0.001 + 0.00125) / 0.0016)
+    table.set(SetLaw(LawCommand.ADD, 1, listing))
+    with pytest.raises(OpenFlowError, match=r"loop gain times round trip is 1.41, more than 1 "):
+        table.install_rule(1, WindowRule(WindowKind.LAW, 1), 10, 0)
+    assert data.laws == data.installed == {}
+    slower = dataclasses.replace(listing, interval_us=2000)
+    table.set(SetLaw(LawCommand.MODIFY, 1, slower))
+    table.install_rule(1, WindowRule(WindowKind.LAW, 1), 10, 0)
+    with pytest.raises(OpenFlowError, match="loop gain"):
+        table.set(SetLaw(LawCommand.MODIFY, 1, listing))
+    assert data.laws[1][1].interval_ns == 2_000_000
+
+
+def test_a_controller_gets_the_numbers(peer: Peer, data: FakeDatapath) -> None:
+    peer.ask(add(1, LawSpec(LawKind.FAIRQ, Gain.LISTING)))
+    (answer,) = peer.ask(law_rule(1, 1))
+    refused = window_law.refused_law(answer)
+    assert refused is not None and (refused.law, refused.conflict) == (1, window_law.Conflict.REFUSED)
+    assert "1.41, more than 1 (buffer 125000 bytes, 200000000 bit/s, T 200 us, M 8," in refused.reason
+
+
+def test_a_law_that_the_kernel_refuses_leaves_the_former(data: FakeDatapath) -> None:
+    table = LawTable(data, 8)
+    for number in (1, 2):
+        table.set(SetLaw(LawCommand.ADD, number, FAIRQ))
+    table.install_rule(1, WindowRule(WindowKind.LAW, 1), 10, 0)
+
+    def fail(*_: Any) -> None:
+        raise BpfError("no room")
+
+    data.install_rule = fail  # type: ignore[method-assign]
+    for target in (1, 2):
+        with pytest.raises(BpfError):
+            table.install_rule(target, WindowRule(WindowKind.LAW, 2), 20, 0)
+    assert {port: (law, expires) for port, (law, _, expires) in data.laws.items()} == {1: (1, 10)}
+    assert [(state.law, state.port) for state in table.states(ALL_LAWS)] == [(1, 1), (2, 0)]
+
+
+def test_the_status_of_a_port_has_the_state_of_its_law(peer: Peer, switch: Any, data: FakeDatapath) -> None:
+    def row(port: int, later: int = 0) -> Any:
+        return rule_row(switch.table.port_rule(port), switch.laws, time.monotonic_ns() + later)
+
+    for number, kind in ((1, LawKind.FAIRQ), (2, LawKind.IQM)):
+        peer.ask(add(number, LawSpec(kind)))
+        peer.ask(law_rule(number, number))
+    data.law_states[1] = layout.fq_law_state(granted=31_250, flows=7, late=3)
+    found = row(1)
+    assert (found["kind"], found["bytes"]) == ("law", 31_250)
+    assert (found["law"]["kind"], found["law"]["flows"], found["law"]["late"]) == ("fairq", 7, 3)
+    assert 1.5 < found["expires_in_s"] <= 2
+    assert row(2)["bytes"] == 0
+    data.law_states[2] = layout.fq_law_state(window=2920)
+    assert (row(2)["bytes"], row(2)["law"]["kind"]) == (2920, "iqm")
+    assert row(1, 3 * 10**9) is None
+    peer.set_window(31_250, pool=True)
+    assert (row(1)["kind"], row(1)["bytes"]) == ("pool", 31_250) and "law" not in row(1)
+
+
+def test_openflow_s_own_statistics_have_the_rules_of_laws(peer: Peer) -> None:
+    peer.ask(add())
+    rule = law_rule(1, 1)
+    rule.flags = ofp.OFPFF_SEND_FLOW_REM
+    peer.ask(rule)
+    (entry,) = peer.one(parser.OFPFlowStatsRequest(DATAPATH)).body
+    (action,) = entry.instructions[0].actions
+    assert (action.key, action.value, entry.match["in_port"]) == ("tcp_window_law", 1, 1)
+    assert peer.session.server.expire_rules(time.monotonic_ns() + 3 * 10**9) is None
+    (removed,) = peer.taken()
+    assert (removed.reason, removed.match["in_port"]) == (ofp.OFPRR_HARD_TIMEOUT, 1)
+
+
+def test_a_law_of_another_length_is_refused_whole(peer: Peer, data: FakeDatapath) -> None:
+    for cut in (0, 4, 47):
+        message = framing.command(DATAPATH, window_law.EXP_TYPE_SET_LAW, bytes(cut))
+        assert peer.refusal(message) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN)
+    request = framing.request(DATAPATH, window_law.EXP_TYPE_LAW_STATS, bytes(4))
+    assert peer.refusal(request) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN)
+
+
+def test_a_law_that_the_kernel_refuses_to_change_stays(peer: Peer, data: FakeDatapath) -> None:
+    peer.ask(add())
+    peer.ask(law_rule(1, 1))
+
+    def fail(*_: Any) -> None:
+        raise BpfError("no room")
+
+    data.install_law = fail  # type: ignore[method-assign]
+    changed = dataclasses.replace(FAIRQ, target_ppm=100_000)
+    message = add(1, changed, LawCommand.MODIFY)
+    assert peer.refusal(message) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
+    assert peer.refusal(law_rule(1, 1)) == (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)
+    (state,) = peer.session.server.laws.states(1)
+    assert state.target in (0, 31_250) and data.laws[1][1].target == 31_250
+
+
+def test_a_port_without_a_queue_of_known_size_gets_no_law(peer: Peer, data: FakeDatapath) -> None:
+    data.limits[1] = QueueLimits("noqueue", 0, 25_000_000)
+    peer.ask(add())
+    assert refusal(peer, law_rule(1, 1)) == window_law.ERROR_LAW_NO_QUEUE
+
+
+def test_there_are_as_many_laws_as_the_table_holds(data: FakeDatapath) -> None:
+    table = LawTable(data, 2)
+    for number in (1, 2):
+        table.set(SetLaw(LawCommand.ADD, number, FAIRQ))
+    with pytest.raises(OpenFlowError, match="2 laws are there already"):
+        table.set(SetLaw(LawCommand.ADD, 3, FAIRQ))
+
+
+def test_a_slave_sets_no_laws(peer: Peer, switch: Any) -> None:
+    slave = Peer(switch)
+    role(slave, ofp.OFPCR_ROLE_SLAVE)
+    assert slave.refusal(add()) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE)
+
+
+# What the programs get, and what controllers see
+
+
+def test_the_parameters_are_worked_out_from_buffer_and_rate() -> None:
+    law = parameters(FAIRQ, LIMITS)
+    assert (law.target, law.calm, law.interval_ns, law.base_rtt_ns) == (31_250, 25_000, 200_000, 1_000_000)
+    # 0.4 in a round trip of 1 ms and 1.25 ms.
+    assert law.gain_q16 == round(0.4 * 0.0002 / 0.00225 * 65536)
+    # 8 bytes in 8 us at 1 Gbit/s are 40 in 200 us at 200 Mbit/s.
+    assert law.trim_step == 40
+
+
+def test_the_state_of_laws_is_reported(peer: Peer, data: FakeDatapath) -> None:
+    peer.ask(add())
+    peer.ask(add(2, LawSpec(LawKind.IQM)))
+    peer.ask(law_rule(1, 1))
+    data.law_states[1] = layout.fq_law_state(granted=31_250, flows=7, queue=30_000, updates=9, late=1, mode=4)
+    answer = peer.one(window_law.request(DATAPATH))
+    one, other = window_law.decode_reply(answer.body.data)
+    assert (one.law, one.port, one.pool, one.flows, one.queue) == (1, 1, 31_250, 7, 30_000)
+    assert (one.target, one.updates, one.late, one.mode, one.kind) == (31_250, 9, 1, 4, LawKind.FAIRQ)
+    assert (other.law, other.port, other.pool, other.kind) == (2, 0, 0, LawKind.IQM)
+    # IQM's flows share no pool.
+    peer.ask(law_rule(2, 2))
+    data.law_states[2] = layout.fq_law_state(granted=31_250, window=2920, beta=3, mode=2)
+    answer = peer.one(window_law.request(DATAPATH, 2))
+    (other,) = window_law.decode_reply(answer.body.data)
+    assert (other.port, other.pool, other.window, other.beta, other.mode) == (2, 0, 2920, 3, 2)
+    assert refusal(peer, window_law.request(DATAPATH, 3)) == window_law.ERROR_LAW_UNKNOWN

@@ -1,0 +1,56 @@
+"""The model of one port, and what the laws of the switch do on it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.laws import Network, specs, volleys
+from bench.packet_model import HEADERS, MSS, Bottleneck, SwitchLaw, compile_laws
+from fairq_ryu.agent.law_table import parameters
+from fairq_ryu.agent.qdisc import QueueLimits
+
+FAST = Network(1e9, 200, 125_000)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return compile_laws(tmp_path_factory.mktemp("laws"))
+
+
+def law_of(library, name):
+    spec = specs(FAST)[name]
+    return SwitchLaw(library, parameters(spec, QueueLimits("model", FAST.buffer, int(FAST.rate / 8))))
+
+
+def test_one_flow_on_an_empty_port_takes_its_time():
+    port = Bottleneck(1e9, 200_000, 125_000, seed=0)
+    flow = port.start(port.now, 5 * MSS)
+    port.run(port.now + 10_000_000)
+    wire = 5 * int((MSS + HEADERS) * 8)
+    late = 200_000 // 50
+    # A round trip for the handshake, the bytes on the wire, and a round trip for the last.
+    assert 0 <= flow.end - flow.start - (2 * 200_000 + wire) <= late
+    assert (port.backlog, port.drops) == (0, 0)
+
+
+def test_what_does_not_fit_is_dropped_and_sent_again():
+    port = Bottleneck(1e9, 200_000, 3 * (MSS + HEADERS))
+    flow = port.start(port.now, 10 * MSS)
+    port.run(port.now + 2_000_000_000)
+    assert flow.end is not None and flow.acked == 10 * MSS
+    assert port.drops > 0 and port.peak <= port.buffer
+
+
+@pytest.mark.parametrize("name", ["fairq paper", "fairq listing", "fairq ours", "fairswitch", "las"])
+def test_the_queue_is_at_its_target_and_the_link_is_busy(library, name):
+    found = volleys(FAST, law_of(library, name))
+    target = 0.15 if name == "las" else 0.25
+    assert found.queue == pytest.approx(target, abs=0.02)
+    assert found.goodput > 0.99
+    assert found.unfinished == 0
+
+
+def test_las_serves_a_volley_sooner_than_fairq_and_its_last_mouse_no_later(library):
+    las, fairq = (volleys(FAST, law_of(library, name)) for name in ("las", "fairq ours"))
+    assert las.mean < fairq.mean and las.p99 < fairq.p99
+    assert las.drops == 0

@@ -1,0 +1,147 @@
+"""Window laws on the wire: SET_LAW and the reports, and which law an error is about."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from fairq_ryu.agent import messages
+from fairq_ryu.channel import flowmod, oxm, queue_depth, window_law
+from fairq_ryu.channel.window_law import Conflict, LawCommand, LawState
+from fairq_ryu.law_spec import LAW_BOUNDS, Gain, LawFlags, LawKind, LawSpec
+from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
+from tests.support.fakes import DATAPATH, wire
+
+U32 = st.integers(0, 2**32 - 1)
+specs = st.builds(
+    LawSpec,
+    st.sampled_from(LawKind),
+    st.sampled_from(Gain),
+    st.integers(0, 3).map(LawFlags),
+    **{name: st.integers(least, most) for name, (least, most) in LAW_BOUNDS.items()},
+)
+
+
+@given(st.sampled_from([LawCommand.ADD, LawCommand.MODIFY]), U32, specs)
+def test_a_law_arrives_as_it_was_sent(command, law, spec):
+    found = window_law.decode_set(window_law.encode_set(command, law, spec))
+    assert found == (command, law, spec)
+
+
+def test_a_deletion_has_no_parameters():
+    body = window_law.encode_set(LawCommand.DELETE, 7, None)
+    assert len(body) == 48
+    assert window_law.decode_set(body) == (LawCommand.DELETE, 7, None)
+
+
+@pytest.mark.parametrize("place, value", [(1, 99), (2, 9), (33, 0x10)], ids=["kind", "gain", "flag"])
+def test_what_is_not_known_leaves_the_law_without_parameters(place, value):
+    body = bytearray(window_law.encode_set(LawCommand.ADD, 7, LawSpec(LawKind.FAIRQ)))
+    body[place] = value
+    assert window_law.decode_set(bytes(body)) == (LawCommand.ADD, 7, None)
+
+
+@given(st.binary(max_size=100))
+def test_wrong_lengths_are_refused(data):
+    if len(data) != 48:
+        with pytest.raises(ValueError, match="48 bytes"):
+            window_law.decode_set(data)
+    if len(data) != 8:
+        with pytest.raises(ValueError, match="8 bytes"):
+            window_law.decode_request(data)
+    if len(data) % 64:
+        with pytest.raises(ValueError, match="multiple of 64 bytes"):
+            window_law.decode_reply(data)
+
+
+@given(st.lists(st.tuples(*[U32] * 10, *[st.integers(0, 65535)] * 2, *[U32] * 3), max_size=4))
+def test_reports_come_back(rows):
+    states = [LawState(*row) for row in rows]
+    assert window_law.decode_reply(window_law.encode_reply(states)) == states
+
+
+# Errors
+
+
+def error(
+    request, kind=ofp.OFPET_EXPERIMENTER, code=window_law.ERROR_LAW_UNSTABLE, experimenter=None, why=""
+):
+    found = parser.OFPErrorMsg(DATAPATH, kind, code, data=request[:64] + why.encode())
+    found.experimenter = oxm.EXPERIMENTER_ID if experimenter is None else experimenter
+    found.exp_type = code
+    return found
+
+
+def law_rule():
+    rule = WindowRule(WindowKind.LAW, 17)
+    return wire(flowmod.window_rule(DATAPATH, RuleChange(RuleTarget(PortKey(1, 17), None), rule), 2))
+
+
+def flow_rule():
+    target = RuleTarget(PortKey(1, 17), FlowKey("10.0.0.1", "10.0.0.2", 1, 2))
+    return wire(flowmod.window_rule(DATAPATH, RuleChange(target, WindowRule(WindowKind.WINDOW, 17)), 2))
+
+
+LAW = wire(window_law.set_law(DATAPATH, LawCommand.ADD, 17, LawSpec(LawKind.LAS)))
+
+
+@pytest.mark.parametrize("request_", [LAW, law_rule()], ids=["law", "rule"])
+def test_an_error_names_its_law_and_the_reason(request_):
+    reason = window_law.ERRORS[window_law.ERROR_LAW_UNSTABLE]
+    assert window_law.refused_law(error(request_)) == (17, Conflict.REFUSED, reason)
+    assert window_law.refused_law(error(request_, why="gain 1.41")) == (17, Conflict.REFUSED, "gain 1.41")
+    for code in (window_law.ERROR_LAW_EXISTS, window_law.ERROR_LAW_UNKNOWN):
+        assert window_law.refused_law(error(request_, code=code)).conflict is Conflict.OTHERS
+
+
+def test_the_reason_survives_ryu():
+    """Ryu has a class of its own for experimenter errors."""
+    data = messages.error(ofp.OFPET_EXPERIMENTER, window_law.ERROR_LAW_UNSTABLE, LAW, "loop gain 1.41")
+    found = parser.OFPErrorMsg.parser(DATAPATH, 4, ofp.OFPT_ERROR, len(data), 7, data)
+    assert window_law.refused_law(found) == (17, Conflict.REFUSED, "loop gain 1.41")
+
+
+def test_an_agent_without_laws():
+    requests = [LAW, wire(window_law.set_law(DATAPATH, LawCommand.DELETE, window_law.ALL_LAWS))]
+    requests.append(wire(window_law.request(DATAPATH)))
+    answers = [error(each, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE) for each in requests]
+    answers.append(error(law_rule(), ofp.OFPET_BAD_ACTION, ofp.OFPBAC_BAD_SET_TYPE))
+    for each in answers:
+        assert window_law.refused_law(each) == (0, Conflict.UNSUPPORTED, "it has no window laws")
+
+
+def test_an_agent_that_cannot_read_the_law():
+    for code in (ofp.OFPBRC_BAD_LEN, ofp.OFPBRC_EPERM):
+        found = window_law.refused_law(error(LAW, ofp.OFPET_BAD_REQUEST, code))
+        assert found[:2] == (17, Conflict.REFUSED)
+
+
+def test_other_errors_name_none():
+    slave = (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE)
+    others = [
+        error(LAW, *slave),
+        error(law_rule(), *slave),
+        error(LAW, code=1),
+        error(LAW, experimenter=1),
+        error(LAW[:20]),
+        error(flow_rule(), ofp.OFPET_BAD_ACTION, ofp.OFPBAC_BAD_SET_TYPE),
+        error(flow_rule()),
+        error(law_rule(), ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL),
+        error(law_rule(), ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN),
+        error(law_rule(), experimenter=1),
+        error(law_rule(), code=1),
+        error(law_rule()[:58]),
+        error(wire(queue_depth.request(DATAPATH, 17)), ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE),
+        error(wire(parser.OFPEchoRequest(DATAPATH, data=bytes(64)))),
+        parser.OFPErrorMsg(DATAPATH, ofp.OFPET_BAD_REQUEST, 0, data=b""),
+    ]
+    assert [window_law.refused_law(each) for each in others] == [None] * len(others)
+
+
+@given(st.binary(max_size=120), st.sampled_from([1, 2, 5, 0xFFFF]), st.integers(0, 12))
+def test_any_quotation_is_read_without_a_fault(data, kind, code):
+    found = window_law.refused_law(error(data, kind, code))
+    assert found is None or 0 <= found.law <= 0xFFFFFFFF

@@ -1,0 +1,381 @@
+"""Laws that run in the switch: a controller and a real agent's server, without sockets and without eBPF."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import pytest
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.agent import layout, window_channel
+from fairq_ryu.agent.openflow_server import OpenFlowServer
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.channel import flowmod, oxm, window_law
+from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand
+from fairq_ryu.config.loader import Config
+from fairq_ryu.control.agent_messages import AgentMessages
+from fairq_ryu.control.counters import Counts
+from fairq_ryu.control.refusals import Refusals
+from fairq_ryu.law_spec import LawKind
+from fairq_ryu.model import PortKey, WindowKind, WindowPlan, WindowRule
+from fairq_ryu.policies.choice import PolicyChoice, make
+from tests.support.agent_peer import Peer, role
+from tests.support.fakes import DATAPATH, FakeDatapath
+from tests.support.flownet import A, B, C
+from tests.support.site import LIMIT, Obedient, Site
+
+NOW = 100.0
+RATE = 25_000_000
+
+
+def policy(name: str = "fairq", **values: Any) -> Any:
+    return make(name, Config({(name, key): value for key, value in values.items()}))
+
+
+class Network:
+    """Bridge 1, its agent and a controller. Each reading of the queues takes the controller's messages to the
+    agent and the answers back, until nothing is left. ``warned``: rate-limited lines.
+    """
+
+    def __init__(self, chosen: Any = None) -> None:
+        self.site = Site(chosen or policy(), agent=False)
+        self.windows = self.site.windows
+        self.data = FakeDatapath(1, 2, 3)
+        self.warned: list[str] = []
+        self.now = NOW
+        log, counts = logging.getLogger("laws"), Counts()
+        self.refusals = Refusals(
+            self.site.fabric, self.windows, counts, log, lambda _, line: self.warned.append(line)
+        )
+        self.messages = AgentMessages(self.windows, lambda *_: None, counts, log)
+        self.connect()
+
+    def connect(self) -> None:
+        """Another agent on the same bridge: it has no rules and no laws."""
+        if self.windows.links:
+            self.windows.agent_disconnected(self.site.link)
+        self.data.installed.clear()
+        self.data.laws.clear()
+        self.server = OpenFlowServer("s1", 1, self.data, rule_capacity=8)
+        self.peer = Peer(self.server)
+        self.site.connect_agent()
+        self.deliver()
+
+    def deliver(self) -> None:
+        while self.site.agent.sent:
+            requests = [bytes(message.buf) for message in self.site.agent.sent]
+            self.site.log.clear()
+            for answer in [answer for request in requests for answer in self.peer.ask(request)]:
+                answer.datapath = self.site.agent
+                if answer.msg_type == ofp.OFPT_ERROR:
+                    self.refusals.refused(answer)
+                else:
+                    self.messages.reply(answer, self.now)
+
+    def read(self, *ports: PortKey, limit: int = LIMIT, rate: int = RATE, after: float = 0.05) -> None:
+        """The agent reports the queues of ports."""
+        self.now += after
+        found = [QueueDepth(port.port, 3, 0, 0, limit, rate, 0, 0, int(self.now * 1e9)) for port in ports]
+        self.windows.queues_read(self.site.link, found, self.now)
+        self.deliver()
+
+    def rule(self, port: PortKey) -> WindowKind | None:
+        found = self.data.installed.get(port.port)
+        return None if found is None else found[0].kind
+
+    def shown(self, port: PortKey) -> tuple[str | None, str | None]:
+        shown = self.windows.engine.display(port)
+        return shown.where, shown.fallback
+
+
+@pytest.fixture
+def lines(caplog: Any) -> Any:
+    caplog.set_level("WARNING")
+    return lambda: [record.message for record in caplog.records]
+
+
+def test_the_law_runs_in_the_switch_and_its_lease_is_renewed(lines):
+    net = Network()
+    net.read(B)
+    (number, law, expires) = net.data.laws[B.port]
+    assert (number, law.kind, law.limit) == (B.port, LawKind.FAIRQ, LIMIT)
+    assert (net.rule(B), net.shown(B)) == (WindowKind.LAW, ("switch", None))
+    for _ in range(30):
+        net.read(B)
+    assert net.data.laws[B.port][2] > expires
+    assert lines() == net.warned == []
+
+
+def test_the_state_that_the_switch_reports_is_stored():
+    net = Network()
+    net.read(B)
+    net.data.law_states[B.port] = layout.fq_law_state(granted=40_000, flows=7)
+    net.site.link.request_laws(0.0, net.now)
+    net.deliver()
+    state = net.site.link.law_states[B.port]
+    assert (state.pool, state.flows, state.kind) == (40_000, 7, LawKind.FAIRQ)
+
+
+@pytest.mark.parametrize(("name", "shown"), [("iqm", True), ("fairq", None)])
+def test_an_incast_that_the_switch_reports_is_shown(name, shown):
+    net = Network(policy(name))
+    net.read(B)
+    assert net.windows.engine.incast(B) in (False, None)
+    for mode, wanted in ((2, shown), (0, shown and False)):
+        net.data.law_states[B.port] = layout.fq_law_state(window=2920, mode=mode)
+        net.site.link.request_laws(0.0, net.now)
+        net.deliver()
+        assert net.windows.engine.incast(B) is wanted
+
+
+def test_a_change_of_the_parameters_changes_the_law():
+    net = Network()
+    net.read(B)
+    net.windows.use(PolicyChoice(policy(alpha=0.5)))
+    net.deliver()
+    assert net.data.laws[B.port][1].target == LIMIT // 2
+
+
+@pytest.mark.parametrize(
+    ("other", "kind"), [(policy("droptail"), None), (policy(where="controller"), WindowKind.POOL)]
+)
+def test_another_policy_leaves_neither_rule_nor_law(other, kind):
+    net = Network()
+    net.read(A, B)
+    assert len(net.server.laws) == 2
+    net.windows.use(PolicyChoice(other))
+    net.deliver()
+    assert (net.rule(A), net.rule(B), net.data.laws) == (kind, kind, {})
+    assert len(net.server.laws) == 0
+    assert net.windows.engine.display(B).fallback is None
+
+
+# Refusals
+
+
+def test_an_unstable_law_runs_in_the_controller_until_the_queue_is_another(lines):
+    net = Network(policy(gain="listing"))
+    for _ in range(3):
+        net.read(B)
+    (line,) = lines()
+    assert line.startswith("agent of bridge 0000000000000001, port 2: laws run in the controller")
+    assert "loop gain times round trip is 1.41, more than 1 (buffer 125000 bytes" in line
+    where, reason = net.shown(B)
+    assert where == "controller" and reason in line
+    assert (net.rule(B), net.data.laws, net.warned) == (WindowKind.POOL, {}, [])
+    net.data.limits[B.port] = QueueLimits("bfifo", LIMIT, 10 * RATE)
+    net.read(B, rate=10 * RATE)
+    assert (net.rule(B), net.shown(B)) == (WindowKind.LAW, ("switch", None))
+    assert len(lines()) == 1
+
+
+def test_a_law_that_becomes_unstable_ends_with_the_next_renewal(lines):
+    """The agent sees the new rate first, and takes the law out of force; the rule stays until its renewal."""
+    net = Network(policy(gain="listing", switch_interval=0.001))
+    net.read(B)
+    assert net.rule(B) is WindowKind.LAW
+    net.data.limits[B.port] = QueueLimits("htb", LIMIT, RATE // 20)
+    net.server.laws.limits_changed()
+    assert (net.data.laws, net.rule(B)) == ({}, WindowKind.LAW)
+    for _ in range(12):
+        net.read(B)
+    assert (net.rule(B), net.shown(B)[0], len(lines())) == (WindowKind.POOL, "controller", 1)
+
+
+def test_only_the_first_of_several_errors_is_reported(lines):
+    net = Network()
+    net.server.laws.capacity = 0
+    net.read(B)  # both the law and the rule that refers to it are refused
+    (line,) = lines()
+    assert line.endswith("0 laws are there already") and net.rule(B) is WindowKind.POOL
+    refused = window_law.RefusedLaw(B.port, window_law.Conflict.REFUSED, "once more")
+    assert not net.windows.law_refused(net.site.link, refused, net.now)
+    assert net.shown(B) == ("controller", "0 laws are there already")
+    net.server.laws.capacity = 8
+    net.windows.use(PolicyChoice(policy(alpha=0.5)))
+    net.deliver()
+    assert (net.rule(B), len(lines())) == (WindowKind.LAW, 1)
+
+
+def test_a_rule_that_names_a_law_of_nobody_is_reported(lines):
+    """A policy of another package may have a rule of any kind, but laws are added for `switch_law` only."""
+    chosen = Obedient()
+    chosen.plan = WindowPlan(rule=WindowRule(WindowKind.LAW, 77))
+    net = Network(chosen)
+    net.read(B)
+    net.read(B)
+    (warned,) = net.warned
+    assert "refused a rule (EXPERIMENTER, 5): there is no law with this id" in warned
+    assert (net.rule(B), lines()) == (None, [])
+
+
+def test_another_policy_may_run_where_one_was_refused():
+    net = Network(policy(gain="listing"))
+    net.read(B)
+    net.windows.use(PolicyChoice(policy()))
+    net.deliver()
+    assert (net.rule(B), net.shown(B)) == (WindowKind.LAW, ("switch", None))
+
+
+def test_parameters_that_no_agent_accepts_are_not_sent(lines):
+    net = Network(policy(base_rtt=2.0))
+    for _ in range(3):
+        net.read(B)
+    (line,) = lines()
+    assert "port 0000000000000001:2" in line and "base_rtt_us 2000000 is not between" in line
+    assert (net.rule(B), len(net.server.laws)) == (WindowKind.POOL, 0)
+    assert net.shown(B)[0] == "controller"
+
+
+@pytest.mark.parametrize("known", ["neither", "size", "default_buffer"])
+def test_a_queue_that_the_switch_does_not_know(lines, known):
+    """The law needs its size and its rate; the controller's needs the size, which a setting may give."""
+    net = Network()
+    net.data.limits[B.port] = QueueLimits("", LIMIT if known == "size" else 0, 0)
+    if known == "default_buffer":
+        net.windows._default_buffer = 50_000
+        net.site.link.govern_all = True
+    for _ in range(3):
+        net.read(B, limit=LIMIT if known == "size" else 0, rate=0)
+    if known == "neither":
+        assert (net.rule(B), net.shown(B), lines()) == (None, (None, None), [])
+        return
+    assert (net.rule(B), net.shown(B)[0], len(lines())) == (WindowKind.POOL, "controller", 1)
+    assert "has no queue of known size and rate" in lines()[0]
+
+
+def test_las_without_the_switch_is_fairq_with_its_target():
+    net = Network(policy("las"))
+    net.read(B)
+    assert net.data.laws[B.port][1].kind == LawKind.LAS
+    net.data.limits[B.port] = QueueLimits("", 0, 0)
+    net.read(B, after=1.0)
+    assert (net.rule(B), net.shown(B)[0]) == (WindowKind.POOL, "controller")
+    assert net.windows.engine.display(B).target == int(0.15 * LIMIT)
+
+
+# Agents
+
+
+@pytest.fixture
+def old(monkeypatch: Any) -> Any:
+    """Agents do not know laws, as those of older versions."""
+    monkeypatch.delitem(window_channel._COMMANDS._routes, window_law.EXP_TYPE_SET_LAW)
+    monkeypatch.delitem(window_channel._REQUESTS._routes, window_law.EXP_TYPE_LAW_STATS)
+    monkeypatch.delitem(oxm.KINDS, WindowKind.LAW.oxm_number)
+    return monkeypatch
+
+
+def test_an_agent_of_an_older_version_is_reported_once(old, lines):
+    net = Network()
+    for _ in range(3):
+        net.read(A, B)
+    (line,) = lines()
+    assert line.startswith("agent of bridge 0000000000000001: laws run in the controller, because the agent")
+    assert line.endswith("it has no window laws")
+    assert (net.rule(A), net.rule(B), net.warned) == (WindowKind.POOL, WindowKind.POOL, [])
+    assert net.shown(B) == ("controller", "it has no window laws")
+    refused = net.refusals.counts.refused["agent"]
+    net.read(C)
+    assert (net.rule(C), net.refusals.counts.refused["agent"]) == (WindowKind.POOL, refused), (
+        "not asked again"
+    )
+    net.windows.use(PolicyChoice(policy(where="controller")))
+    assert net.shown(B) == ("controller", None)
+
+
+def test_a_request_that_crosses_the_refusal_changes_nothing_else(old, lines):
+    """The first queue was read before the answer to the removal of all laws arrived."""
+    net = Network()
+    net.site.connect_agent()
+    net.read(B)
+    assert (net.rule(B), net.warned, net.shown(B)[0]) == (WindowKind.POOL, [], "controller")
+    assert len(lines()) == 2, "one for each connection"
+
+
+def test_a_newer_agent_runs_the_laws_that_the_older_refused(old, lines):
+    net = Network()
+    net.read(B)
+    old.undo()
+    net.connect()
+    net.read(A, B)
+    assert (net.rule(A), net.rule(B), len(lines())) == (WindowKind.LAW, WindowKind.LAW, 1)
+    assert net.shown(B) == ("switch", None)
+
+
+def test_laws_are_requested_again_after_a_reconnection(lines):
+    net = Network(policy(gain="listing"))
+    net.read(B)
+    net.connect()
+    assert net.rule(B) is None
+    net.read(B)
+    assert (net.rule(B), len(lines())) == (WindowKind.POOL, 2)
+    fine = Network()
+    fine.read(B)
+    fine.connect()
+    fine.read(B)
+    assert (fine.rule(B), fine.shown(B)[0]) == (WindowKind.LAW, "switch")
+
+
+# Several controllers
+
+
+def test_laws_that_another_controller_deletes_are_requested_again_once(lines):
+    net, other = Network(), None
+    net.read(B)
+    for times in (1, 2):
+        other = Peer(net.server)
+        other.ask(window_law.set_law(DATAPATH, LawCommand.DELETE, ALL_LAWS))
+        other.ask(flowmod.clear(DATAPATH))
+        assert net.data.laws == net.data.installed == {}
+        for _ in range(12):
+            net.read(B)
+        if times == 1:
+            assert (net.rule(B), lines()) == (WindowKind.LAW, [])
+    assert (net.rule(B), net.warned) == (WindowKind.POOL, [])
+    (line,) = lines()
+    assert "no law 2" in line
+
+
+def test_a_law_that_another_controller_has_added_is_replaced(lines):
+    net = Network()
+    Peer(net.server).ask(window_law.set_law(DATAPATH, LawCommand.ADD, B.port, policy("las").switch_law(B)))
+    net.read(B)
+    net.read(B)
+    assert (net.data.laws[B.port][1].kind, net.rule(B)) == (LawKind.FAIRQ, WindowKind.LAW)
+    assert lines() == net.warned == []
+
+
+def test_a_slave_keeps_to_the_law_for_the_day_that_it_is_none(lines):
+    """Every change of a slave is refused: that says nothing about the law."""
+    net = Network()
+    role(net.peer, ofp.OFPCR_ROLE_SLAVE)
+    net.read(B)
+    assert (net.rule(B), net.shown(B)[0], lines()) == (None, "switch", [])
+    assert "a window law (BAD_REQUEST, IS_SLAVE)" in net.warned[0]
+    role(net.peer, ofp.OFPCR_ROLE_EQUAL)
+    for _ in range(12):
+        net.read(B)
+    assert (net.rule(B), net.data.laws[B.port][1].kind) == (WindowKind.LAW, LawKind.FAIRQ)
+
+
+def test_the_law_of_a_port_that_has_gone_is_deleted():
+    net = Network()
+    net.read(A, B)
+    net.windows.port_removed(B)
+    net.deliver()
+    assert net.data.laws.keys() == {A.port} and len(net.server.laws) == 1
+
+
+def test_a_lease_that_ends_frees_the_port():
+    net = Network()
+    net.read(B)
+    net.server.expire_rules(time.monotonic_ns() + 10 * 10**9)
+    assert net.data.laws == net.data.installed == {}
+    (state,) = net.server.laws.states(ALL_LAWS)
+    assert (state.law, state.port) == (B.port, 0)
+    net.read(B, after=1.0)
+    assert net.rule(B) is WindowKind.LAW

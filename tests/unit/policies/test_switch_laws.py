@@ -1,0 +1,42 @@
+"""The window laws of the switch: the C code and its twin give the same state, bit for bit, for any trace."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+from hypothesis import given, settings
+
+from fairq_ryu.agent import layout
+from fairq_ryu.law_spec import Gain, LawFlags, LawKind
+from fairq_ryu.policies import switch_laws
+from fairq_ryu.policies.switch_laws import Law, LawInput, LawParameters
+from tests.support.host_laws import STATE, TRACES, CompiledLaw, build, parameters, state_of, steps_agree
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    return build(layout.BPF_DIR, tmp_path_factory.mktemp("laws"))
+
+
+@settings(max_examples=400)
+@given(parameters(LawParameters, LawKind), TRACES)
+def test_both_laws_do_the_same(library, values, trace):
+    steps_agree(Law(values), CompiledLaw(library, values), trace, LawInput)
+
+
+def test_the_twin_has_the_fields_and_numbers_of_the_header():
+    assert set(state_of(Law(LawParameters(1, 1, 1, 1)))) == set(STATE)
+    names = {name for name, _ in layout.STRUCTS["fq_law"]._fields_} - {"pad"}
+    assert {field.name for field in fields(LawParameters)} == names
+    for prefix, numbers in {
+        "FQ_LAW_": LawKind,
+        "FQ_GAIN_": Gain,
+        "FQ_MODE_": switch_laws.Mode,
+        "FQ_LIMITED_BY_": switch_laws.LimitedBy,
+    }.items():
+        found = {n.removeprefix(prefix): v for n, v in layout.CONSTANTS.items() if n.startswith(prefix)}
+        if prefix == "FQ_LAW_":
+            numbers = [*numbers, *LawFlags]
+        assert found == {each.name: each.value for each in numbers}
+    assert layout.CONSTANTS["FQ_NO_WINDOW"] == switch_laws.NO_WINDOW
