@@ -50,6 +50,7 @@ class Agent:
         self._stop = asyncio.Event()
         self._readers: list[int] = []
         self._notice_timer: asyncio.TimerHandle | None = None
+        self._recovery_timer: asyncio.TimerHandle | None = None
 
     def _jobs(self) -> list[tuple[str, float, Callable[[], Awaitable[None]]]]:
         """The periodic jobs: what is done, how often (seconds), by which function."""
@@ -173,8 +174,9 @@ class Agent:
         for fd in self._readers:
             loop.remove_reader(fd)
         self._readers.clear()
-        if self._notice_timer is not None:
-            self._notice_timer.cancel()
+        for timer in (self._notice_timer, self._recovery_timer):
+            if timer is not None:
+                timer.cancel()
 
     def _on_threshold_event(self) -> None:
         self._server.congestion.mark_crossed(self._programs.crossed())
@@ -194,7 +196,23 @@ class Agent:
         self._send_notices()
 
     def _on_drops(self) -> None:
-        self._server.congestion.report_drops(self._programs.take_drops(_MAX_DROPS), time.monotonic_ns())
+        packets, now = self._programs.take_drops(_MAX_DROPS), time.monotonic_ns()
+        self._server.recovery.dropped(packets, now)
+        self._server.congestion.report_drops(packets, now)
+        self._set_recovery_timer(now)
+
+    def _set_recovery_timer(self, now: int) -> None:
+        if self._recovery_timer is not None:
+            self._recovery_timer.cancel()
+            self._recovery_timer = None
+        due = self._server.recovery.next_ns
+        if due is not None:
+            loop = asyncio.get_running_loop()
+            self._recovery_timer = loop.call_later(max(0, due - now) / 1e9, self._on_recovery_timer)
+
+    def _on_recovery_timer(self) -> None:
+        self._server.recovery.work(time.monotonic_ns())
+        self._set_recovery_timer(time.monotonic_ns())
 
     # Periodic jobs
 
@@ -229,7 +247,14 @@ class Agent:
             ],
             "unwatched": [{"name": name, "reason": reason} for name, reason in self._ports.unwatched],
             **status.snapshot(
-                self._programs, server.table, server.laws, server.congestion, self._flows, self._evicted
+                self._programs,
+                server.table,
+                server.laws,
+                server.congestion,
+                self._flows,
+                self._evicted,
+                server.recovery,
+                server.injector,
             ),
         }
         writer.write(json.dumps(answer).encode())

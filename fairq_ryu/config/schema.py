@@ -64,6 +64,16 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "fairq_ryu",
+        "segments_from",
+        "agent",
+        "",
+        "What sends window updates, duplicate ACKs and dropped segments to hosts: agent (at the port of the "
+        "queue's switch, at once) or controller (through the tables of the bridge, a round trip later; for "
+        "bridges that add or remove VLAN tags).",
+        choices=("agent", "controller"),
+    ),
+    Setting(
+        "fairq_ryu",
         "packet_in_rate",
         10000,
         "packets/s",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Seconds. The first flow of an idle bridge is known from the copy of its SYN anyway.
 _IDLE_INTERVAL = 0.25
+_COUNTS_INTERVAL = 1.0
 
 
 class AgentPolling:
@@ -43,6 +44,7 @@ class AgentPolling:
             link.request_records(self._records_interval, self._idle_ms, now)
             link.request_queues(now)
             link.request_laws(LOOK_INTERVAL, now)
+            link.request_counts(_COUNTS_INTERVAL, now)
             interval = self._windows.interval(link)
             early = False
             if interval is not None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth
+from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agents import AgentLink
@@ -47,6 +48,7 @@ class WindowController:
         self._fabric = fabric
         self._reporter = reporter or EventReporter(lambda *_, **__: None, lambda _: "")
         self._default_buffer = int(config.number("fairq_ryu", "default_buffer"))
+        self._agents_inject = config.value("fairq_ryu", "segments_from") == "agent"
         self.lease = int(config.number("fairq_ryu", "lease"))
         self.engine = PolicyEngine(choice, self.lease)
         self.links: dict[int, AgentLink] = {}
@@ -72,6 +74,10 @@ class WindowController:
         self.links[link.dpid] = link
         link.clear_rules()
         self.engine.switch_gone(link.dpid)
+        if self._agents_inject:
+            link.request_counts(0.0, time.monotonic())
+        else:
+            link.injects = False
         self._reporter.agent(link.dpid, connected=True)
         return link
 
@@ -229,6 +235,8 @@ class WindowController:
             self._send(self.engine.sampled(key, sample, now), now)
             self._reporter.incast(key, self.engine.incast(key))
             thresholds = self.engine.thresholds(key)
+            if self.recovery.order(link, key, self.lease, now) and thresholds is not None:
+                thresholds = thresholds._replace(drops=False)  # the agent needs them by itself
             link.set_thresholds(record.port, thresholds)
             if thresholds is None or not thresholds.cng:
                 self._reporter.unwatched(key)
@@ -274,6 +282,13 @@ class WindowController:
             wanted = (_counted(link.dpid, each) for each in found if outcomes.wants(each.key))
             self._reporter.counted(wanted, now)
 
+    def segments_counted(self, link: AgentLink, counts: SegmentCounts) -> None:
+        """An agent has reported how many segments it has sent by itself."""
+        link.injects = self._agents_inject
+        grown = link.replace_counts(counts)
+        self.recovery.reported(grown.losses)
+        self.injector.counts.update(grown.sent)
+
     def segments_reported(self, states: list[SegmentState], now: float) -> None:
         """An agent has reported the last segments of receivers."""
         self.injector.send_updates(states, now)
@@ -289,6 +304,7 @@ class WindowController:
         """Send rule changes to the agents they are for; returns these agents' datapaths."""
         informed: dict[int, Any] = {}
         awake: list[FlowKey] = []
+        by_agent: dict[AgentLink, list[FlowKey]] = {}
         for change in changes:
             link = self.links.get(change.target.port.dpid)
             if link is None:
@@ -298,7 +314,9 @@ class WindowController:
             informed[link.dpid] = link.datapath
             link.send_rule(change, self.lease)
             if change.wake and change.target.flow is not None:
-                awake.append(change.target.flow)
+                (by_agent.setdefault(link, []) if link.injects else awake).append(change.target.flow)
+        for link, flows in by_agent.items():
+            self.injector.wake_by_agent(link, flows)
         if awake:
             self.injector.wake(awake, informed.values(), now)
         return list(informed.values())

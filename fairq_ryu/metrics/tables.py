@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from fairq_ryu.control.state import ControllerState
@@ -214,9 +213,7 @@ def fabric(state: ControllerState, now: float) -> Samples:
     fabric, flows, windows = state.fabric, state.flows, state.windows
     known = sorted(fabric.topology.known_switches | set(windows.links))
     gif = _gif_states(windows.engine.gif().values(), now)
-    losses: Counter[str] = Counter()
-    for each in windows.recovery:
-        losses.update(asdict(each.counters))
+    losses = windows.recovery.outcomes
     sent = windows.injector.counts
     unsent = ((key.partition(": "), count) for key, count in sorted(sent.items()) if ": " in key)
     return {
@@ -235,7 +232,7 @@ def fabric(state: ControllerState, now: float) -> Samples:
         "fairq_announcements": [((), len(windows.announcements))],
         "fairq_announcements_made_total": [((), windows.announcements.made)],
         "fairq_gif_flows": [((state,), gif[state]) for state in _GIF_STATES],
-        "fairq_losses_remembered": [((), sum(len(each) for each in windows.recovery))],
+        "fairq_losses_remembered": [((), windows.recovery.stored)],
         "fairq_losses_total": [((), losses["lost"])],
         "fairq_losses_repeated_total": [((), losses["repeated"])],
         "fairq_losses_settled_total": [((name,), losses[name]) for name in _SETTLED],

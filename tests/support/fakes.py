@@ -119,6 +119,8 @@ class FakeDatapath:
         self.flows_asked: list[tuple[int, list[int]]] = []
         self.laws: dict[int, tuple[int, Any, int]] = {}
         self.law_states: dict[int, Any] = {}
+        self.frames: list[tuple[int, bytes]] = []  # sent, with their ports
+        self.full: set[int] = set()  # ports that take no frame
 
     @property
     def ports(self) -> dict[int, BridgePort]:
@@ -175,6 +177,12 @@ class FakeDatapath:
 
     def segment_state(self, key: FlowKey) -> SegmentState:
         return self.segments.get(key, SegmentState(key, False))
+
+    def send_frame(self, port: int, frame: bytes) -> bool:
+        if port in self.full or port not in self._ports:
+            return False
+        self.frames.append((port, frame))
+        return True
 
     def set_thresholds(self, ofport: int, thresholds: Thresholds | None) -> None:
         if thresholds is None:

@@ -10,6 +10,7 @@ import os
 import time
 from typing import Any
 
+from fairq_ryu.agent.frame_socket import FrameSocket
 from fairq_ryu.agent.libbpf import load_library
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.drops import DropProgram
@@ -46,6 +47,7 @@ class BridgePrograms:
         self._lib = load_library()
         self._ports: dict[int, BridgePort] = {}
         self._programs: list[Program] = []
+        self._frames = FrameSocket()
 
     def load(self, first_ports: list[BridgePort]) -> int:
         """Load the programs. The flows that a dead agent's program on one of ``first_ports`` still knows are
@@ -74,6 +76,7 @@ class BridgePrograms:
         for program in reversed(self._programs):
             program.close()
         self._programs.clear()
+        self._frames.close()
 
     # Ports
 
@@ -256,6 +259,11 @@ class BridgePrograms:
     def segment_state(self, key: FlowKey) -> SegmentState:
         """The last segment of one direction of a flow."""
         return self.window.segment_state(key, self._ofports())
+
+    def send_frame(self, port: int, frame: bytes) -> bool:
+        """Send a frame out of a port, through its programs and its queue. False if it could not be sent."""
+        known = self._ports.get(port)
+        return known is not None and self._frames.send(known.name, frame)
 
     def sweep(self, idle_ns: int, closed_ns: int) -> tuple[int, int]:
         """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``.
