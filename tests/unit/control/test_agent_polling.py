@@ -28,6 +28,7 @@ class Loop:
             request_records=nothing,
             request_queues=self.request,
             request_laws=nothing,
+            request_counts=nothing,
             poll_now=self,
         )
         self.windows: Any = SimpleNamespace(links={1: link}, interval=lambda _: interval)
