@@ -131,11 +131,11 @@ class PortRecovery:
                     port, port.engine.lost(port.key, frame, length, None, None, now_ns / _NS), now_ns
                 )
                 continue
-            known = addressing(read)
-            if known is not None:
-                port.links[known.key] = known
             stamped = tcp_timestamps.tsval_at(frame, read) is not None
             actions = port.engine.lost(port.key, frame, length, read.tcp, read.payload, now_ns / _NS, stamped)
+            known = addressing(read)
+            if known is not None and port.engine.has_losses(known.key):
+                port.links[known.key] = known
             self._carry_out(port, actions, now_ns)
             if port.due_ns is None and len(port.engine):
                 port.due_ns = now_ns + _SHORTEST_NS

@@ -1,8 +1,8 @@
 """RSED: SED, and the network retransmits lost segments at once.
 
 Lu, "SED: An SDN-Based Explicit-Deadline-Aware TCP for Cloud Data Center Networks" (2016), section 4.
-The windows are SED's. The switch also sends the segments that the queue drops; :attr:`Rsed.recovery` says how
-they are recovered, and the controller does it.
+The windows are SED's. :attr:`Rsed.recovery` says how the segments that the queue drops are recovered, and the
+agent of the switch does it.
 """
 
 from __future__ import annotations

@@ -145,14 +145,16 @@ def test_a_bulk_flow_causes_congestion_and_its_windows_are_removed_at_its_end(fa
     assert until(lambda: not show(lab, "gif"))
 
 
-def test_a_flow_that_was_paused_is_woken_when_it_gets_a_window(fabric):
+@pytest.mark.parametrize("by", ["agent", "controller"])
+def test_a_flow_that_was_paused_is_woken_when_it_gets_a_window(fabric, by):
     """Without a wake the sender would probe after 0.2, 0.6, 1.4 and 3 s (RFC 9293, section 3.8.6.1)."""
-    lab = fabric("sed")
+    lab = fabric("sed", f"[fairq_ryu]\nsegments_from = {by}\n")
     first, second = two_flows_of_which_one_is_paused(lab)
     assert still(second[0], 1.6)
     end(first[0])  # a reset; a sender that closes would first send its buffered data
     # Well before its fourth probe.
     grown(second[0], 20_000, 1.0)
+    assert bool(lab.status()["recovery"]["sent"].get("wake")) == (by == "agent")
 
 
 def test_a_controller_that_dies_leaves_no_flow_paused(fabric):

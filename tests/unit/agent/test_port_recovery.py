@@ -288,6 +288,7 @@ def test_other_frames_are_counted_and_forgotten(frame):
     bridge = Bridge(port=2)
     bridge.recovery.dropped([(2, frame, len(frame)), (1, frame, len(frame)), (7, frame, 60)], 0)
     assert (bridge.recovery.outcomes["lost"], bridge.recovery.outcomes["ignored"]) == (1, 1)
+    assert bridge.recovery._ports[2].links == {}
     assert bridge.recovery.next_ns is None
 
 
@@ -335,13 +336,17 @@ def short(message: Any) -> bytes:
 KNOWN = Addressing(KEY.reversed, "02:00:00:00:00:02", "02:00:00:00:00:01")
 
 
-@pytest.mark.parametrize("message", [recovery.set_recovery(DATAPATH, WANTED), waking.wake(DATAPATH, [KNOWN])])
-def test_malformed_messages_and_those_of_a_slave(message):
+@pytest.mark.parametrize(
+    "made",
+    [lambda: recovery.set_recovery(DATAPATH, WANTED), lambda: waking.wake(DATAPATH, [KNOWN])],
+    ids=["SET_RECOVERY", "WAKE"],
+)
+def test_malformed_messages_and_those_of_a_slave(made):
     bridge = Bridge()
     peer = Peer(bridge.server)
-    assert peer.refusal(short(message)) == bad_request("BAD_LEN")
+    assert peer.refusal(short(made())) == bad_request("BAD_LEN")
     role(peer, ofp.OFPCR_ROLE_SLAVE)
-    assert peer.refusal(message) == bad_request("IS_SLAVE")
+    assert peer.refusal(made()) == bad_request("IS_SLAVE")
     assert bridge.data.frames == [] and bridge.recovery.settings(2) is None
 
 
