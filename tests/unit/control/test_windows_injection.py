@@ -5,6 +5,7 @@ sockets and without eBPF.
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -19,12 +20,13 @@ from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.refusals import Refusals
 from fairq_ryu.model import SegmentState, Thresholds, WindowPlan
-from fairq_ryu.packet.parse import parse
+from fairq_ryu.packet.parse import Frame, parse
+from fairq_ryu.packet.tcp_build import Addressing
 from fairq_ryu.policies.base import Recovery
 from fairq_ryu.policies.choice import PolicyChoice
 from tests.support.agent_peer import Peer, queue_state
 from tests.support.fakes import FakeDatapath
-from tests.support.flownet import BACK, KEY, A, B
+from tests.support.flownet import BACK, KEY, A, B, segment
 from tests.support.site import CLIENT_MAC, LIMIT, SERVER_MAC, Obedient, Site
 from tests.switch.packets import Segment, window
 
@@ -153,6 +155,18 @@ def test_a_flow_that_had_a_window_is_not_woken():
     net.plan(WindowPlan(flows={KEY: 5000}))
     net.plan(WindowPlan(flows={KEY: 9000}))
     assert len(net.data.frames) == 1
+
+
+@pytest.mark.parametrize("opener", [KEY, BACK])
+def test_the_addresses_are_those_of_the_acks_whichever_syn_was_copied_last(opener):
+    net = Network()
+    net.plan(WindowPlan(flows={KEY: 0}))
+    macs = (CLIENT_MAC, SERVER_MAC) if opener == KEY else (SERVER_MAC, CLIENT_MAC)
+    net.site.injector.learn(Frame(*macs, (), opener.src, None, segment(opener, "S"), 0))
+    sent: list[Any] = []
+    net.site.link.wake = sent.extend
+    net.plan(WindowPlan(flows={KEY: 5000}))
+    assert sent == [Addressing(BACK, SERVER_MAC, CLIENT_MAC)]
 
 
 def test_a_sender_whose_addresses_are_not_known_is_not_woken():
