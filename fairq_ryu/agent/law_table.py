@@ -87,6 +87,7 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
         first_window=spec.first_window,
         floor_segments=spec.floor_segments,
         limiting_segments=spec.limiting_segments,
+        syn_allowance=spec.syn_allowance,
         flags=spec.flags,
     )
 

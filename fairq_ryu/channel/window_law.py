@@ -47,7 +47,7 @@ ERRORS = {
 _FLOW_MOD_IN_PORT = ofp.OFP_HEADER_SIZE + 40 + 4 + 4
 _IN_PORT = struct.pack("!HBB", ofp.OFPXMC_OPENFLOW_BASIC, ofp.OFPXMT_OFB_IN_PORT << 1, 4)
 
-_SET = struct.Struct("!BBBxI6I5H2x4x")
+_SET = struct.Struct("!BBBxI6I5H2xI")
 _REQUEST = struct.Struct("!I4x")
 _RECORD = struct.Struct("!IIIIIIIIIIHHIQQ")
 SET_SIZE, REQUEST_SIZE, RECORD_SIZE = _SET.size, _REQUEST.size, _RECORD.size
@@ -106,7 +106,7 @@ def set_law(datapath: Any, command: LawCommand, law: int, spec: LawSpec | None =
 def encode_set(command: int, law: int, spec: LawSpec | None) -> bytes:
     """The body of a SET_LAW."""
     if spec is None:
-        return _SET.pack(command, 0, 0, law, *(0,) * 11)
+        return _SET.pack(command, 0, 0, law, *(0,) * 12)
     return _SET.pack(
         command,
         spec.kind,
@@ -123,6 +123,7 @@ def encode_set(command: int, law: int, spec: LawSpec | None) -> bytes:
         spec.first_window,
         spec.floor_segments,
         spec.limiting_segments,
+        spec.syn_allowance,
     )
 
 

@@ -38,14 +38,16 @@ def initial_window(section: str) -> Setting:
 
 
 def syn_allowance(section: str) -> Setting:
-    """The limit of :class:`~fairq_ryu.policies.parts.half_open.HalfOpenLimiter`, for laws that count SYNs."""
+    """The limit of :class:`~fairq_ryu.policies.parts.half_open.HalfOpenLimiter` in the controller, and of
+    ``laws/opening.h`` in the switch, for laws that count SYNs.
+    """
     return Setting(
         section,
         "syn_allowance",
         256,
         "flows",
         "Limit against SYN floods: at most this many unanswered new flows count for each port at which they "
-        "enter the network.",
+        "enter the network; in the switch, by which their data leaves.",
         1,
         1_000_000,
     )

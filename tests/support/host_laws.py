@@ -25,6 +25,7 @@ _STEP = st.one_of(
     st.tuples(st.just("saw_segment"), st.integers(0, 9_000)),
     st.tuples(st.just("tick"), st.integers(0, 50_000_000), U30, _COUNT, _COUNT),
     st.tuples(st.just("flow_began"), U30),
+    st.tuples(st.just("opening"), st.integers(1, 4), st.sampled_from([0, 4096, 8192, 12_288, 12_296]), U30),
     st.tuples(st.just("flow_ended")),
     st.tuples(st.just("limited"), U30, U30),
     st.tuples(st.just("window"), _COUNT, _COUNT, st.integers(0, 1 << 40)),
@@ -53,6 +54,7 @@ def parameters(made: Any, kinds: Any) -> st.SearchStrategy[Any]:
         young_bytes=st.integers(0, 1 << 30),
         first_window=st.integers(1, 100),
         limiting_segments=st.integers(1, 10),
+        syn_allowance=st.integers(0, 8),
     )
 
 
@@ -65,7 +67,7 @@ def build(sources: Path, into: Path) -> ctypes.CDLL:
     flags = ["-O1", "-Wall", "-Wextra", "-Werror", *checks, "-shared", "-fPIC"]
     subprocess.run(["clang", *flags, "-o", str(found), str(sources / "laws/host.c")], check=True)
     library = ctypes.CDLL(str(found))
-    library.fq_host_window.restype = ctypes.c_uint32
+    library.fq_host_window.restype = library.fq_host_opening.restype = ctypes.c_uint32
     return library
 
 
@@ -87,6 +89,9 @@ class CompiledLaw:
 
     def flow_began(self, backlog: int, now_ns: int) -> None:
         self.library.fq_host_flow_began(*self.refs, backlog, ctypes.c_uint64(now_ns))
+
+    def opening(self, step: int, flags: int, backlog: int, now_ns: int) -> int:
+        return int(self.library.fq_host_opening(*self.refs, step, flags, backlog, ctypes.c_uint64(now_ns)))
 
     def flow_ended(self) -> None:
         self.library.fq_host_flow_ended(*self.refs)
@@ -116,7 +121,7 @@ def steps_agree(law: Any, compiled: CompiledLaw, trace: list[Any], tick: Callabl
             elapsed, backlog, count, young = values
             now, area = now + elapsed, area + backlog * elapsed
             values = [tick(now, area, backlog, count, young)]
-        elif name in ("flow_began", "limited"):
+        elif name in ("flow_began", "limited", "opening"):
             values = [*values, now]
         results = [getattr(each, name)(*values) for each in (law, compiled)]
         assert results[0] == results[1], name

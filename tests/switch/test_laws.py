@@ -12,6 +12,7 @@ from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import WindowKind
+from tests.switch import packets
 from tests.switch.rig import Connection, Switch
 
 PORT = 2
@@ -70,6 +71,71 @@ def test_iqm_limits_from_the_flow_on_that_would_overflow_the_queue(switch: Switc
     assert {flow.granted() for flow in flows} == {2 * 1460}
     state = switch.datapath.law_state(PORT)
     assert (state.beta, state.mode, state.window) == (9, 2, 2920)
+
+
+def test_iqm_counts_the_syns_that_leave_before_any_is_answered(switch: Switch) -> None:
+    install(switch, LawSpec(LawKind.IQM), pool=0)
+    flows = [Connection(switch, server_scale=0) for _ in range(9)]
+    for flow in flows[:8]:
+        flow.syn()
+    assert switch.datapath.law_state(PORT).mode == 0
+    flows[8].syn()
+    state = switch.datapath.law_state(PORT)
+    assert (state.beta, state.mode, state.unproven) == (9, 2, 9)
+    assert packets.window(flows[0].syn_ack(window=65_535)) == 2 * 1460
+    assert switch.datapath.law_state(PORT).beta == 9, "counted with its SYN"
+    flows[0].data()
+    assert switch.datapath.law_state(PORT).unproven == 8
+
+
+def test_a_repeated_syn_counts_again_with_its_answer(switch: Switch) -> None:
+    install(switch, LawSpec(LawKind.IQM), pool=0)
+    flow = Connection(switch)
+    betas = []
+    for leave in (flow.syn, flow.syn, flow.syn_ack, flow.syn_ack, flow.data):
+        leave()
+        betas.append(switch.datapath.law_state(PORT).beta)
+    assert betas == [1, 1, 2, 2, 2]
+    assert switch.datapath.law_state(PORT).unproven == 0
+
+
+def test_a_flow_beyond_the_allowance_counts_when_its_handshake_is_complete(switch: Switch) -> None:
+    install(switch, LawSpec(LawKind.IQM, syn_allowance=3), pool=0)
+    flows = [Connection(switch) for _ in range(5)]
+    for flow in flows:
+        flow.syn()
+    for flow in flows:
+        flow.syn_ack()
+    state = switch.datapath.law_state(PORT)
+    assert (state.beta, state.unproven) == (3, 3)
+    flows[4].data()
+    state = switch.datapath.law_state(PORT)
+    assert (state.beta, state.unproven) == (4, 3)
+    flows[0].data()
+    flows[0].data(seq=flows[0].client_isn + 1001)
+    state = switch.datapath.law_state(PORT)
+    assert (state.beta, state.unproven) == (4, 2)
+
+
+def test_a_connection_that_replaces_another_counts_when_it_is_proven(switch: Switch) -> None:
+    install(switch, LawSpec(LawKind.IQM), pool=0)
+    (old,) = opened(switch, 1)
+    old.data()
+    new = Connection(switch, sport=old.sport, client_isn=2_000_000_000, server_isn=3_000_000_000)
+    betas = []
+    for leave in (new.syn, new.syn_ack, new.data):
+        leave()
+        betas.append(switch.datapath.law_state(PORT).beta)
+    assert betas == [1, 1, 2]
+
+
+def test_the_mss_of_a_syn_counts_when_it_is_answered(switch: Switch) -> None:
+    install(switch, LawSpec(LawKind.IQM), pool=0)
+    flow = Connection(switch, client_mss=8960)
+    flow.syn()
+    assert switch.datapath.law_state(PORT).segment == 1460
+    flow.syn_ack()
+    assert switch.datapath.law_state(PORT).segment == 8960
 
 
 def test_las_prefers_flows_that_have_sent_little(switch: Switch) -> None:

@@ -74,6 +74,14 @@
 #define FQ_SEQ        512 /* seq_next is known */
 #define FQ_ACK        1024 /* ack, edge, window and timestamps are known: it has acknowledged something */
 #define FQ_RIVAL      2048 /* another handshake waits for its last segment (rivals.h) */
+#define FQ_BEGUN      4096 /* the law of its port has counted it as a flow that begins (opening.h) */
+#define FQ_UNPROVEN   8192 /* ... before its handshake was complete */
+
+/* Steps of a handshake at which a law may count a direction. */
+#define FQ_OPENING_SYN     1 /* its SYN has left */
+#define FQ_OPENING_AGAIN   2 /* once more */
+#define FQ_OPENING_SYN_ACK 3 /* the SYN has been answered */
+#define FQ_OPENING_PROVEN  4 /* the answer has been acknowledged */
 
 /* fq_queue.state */
 #define FQ_NOM 0
@@ -187,6 +195,7 @@ struct fq_law {
 	__u32 gain_q16;  /* fairq (ours), las: part of the pool that one tick may move it, << 16 */
 	__u32 trim_step; /* fairswitch: change of the trim in one tick */
 	__u32 young_bytes;       /* las: a flow that has sent less is young */
+	__u32 syn_allowance;     /* flows that may count before their handshakes are complete */
 	__u16 kind;              /* FQ_LAW_... */
 	__u16 gain;              /* FQ_GAIN_... */
 	__u16 increments;        /* M */
@@ -194,7 +203,7 @@ struct fq_law {
 	__u16 floor_segments;    /* minimum window while the buffer holds that of all flows */
 	__u16 limiting_segments; /* iqm, sed-base: window of every flow in FQ_MODE_LIMITING */
 	__u16 flags;             /* FQ_LAW_... */
-	__u16 pad;
+	__u16 pad[3];
 };
 
 /* The law of a port, by slot: written by the agent only. */
@@ -224,6 +233,7 @@ struct fq_law_state {
 	__u64 limited_ns;  /* last ACK of a flow that had used its whole window */
 	__u64 calm_ns;     /* the queue has been short since then; 0: it is not */
 	__u64 expected_ns; /* sed-base: when `expected` was computed */
+	__u64 unproven_ns; /* when `unproven` started at 0 */
 	__u64 updates;     /* changes of the pool */
 	__u64 late;        /* ticks that came after more than two intervals */
 	__u32 granted;     /* the pool in force: not below the floors, bytes */
@@ -238,7 +248,7 @@ struct fq_law_state {
 	__u32 queue;      /* mean of the last interval, bytes */
 	__u16 mode;       /* FQ_MODE_... */
 	__u16 limited_by; /* FQ_LIMITED_BY_... */
-	__u32 pad;
+	__u32 unproven;   /* flows that count, and whose handshakes are not complete */
 };
 
 struct fq_counter {

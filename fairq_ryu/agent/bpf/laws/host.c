@@ -12,6 +12,12 @@ void fq_host_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 b
 	law_flow_began(p, st, backlog, now);
 }
 
+__u32 fq_host_opening(const struct fq_law *p, struct fq_law_state *st, __u32 step, __u32 flags,
+		      __u32 backlog, __u64 now)
+{
+	return law_opening(p, st, step, flags, backlog, now);
+}
+
 void fq_host_flow_ended(const struct fq_law *p, struct fq_law_state *st)
 {
 	law_flow_ended(p, st);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * IQM (Abdelmoniem and Bensaou): while the first windows of new flows would overflow the queue, every flow has
- * a window of a few segments. The prediction is made with every SYN-ACK, so that the mode is in force before
- * the next segment of that handshake. Afterwards the windows open again by an eighth in each interval: all at
+ * a window of a few segments. The prediction is made with every SYN and SYN-ACK, so that the mode is in force
+ * before the next segment of that handshake. Afterwards the windows open again by an eighth in each interval: all at
  * once, the flows would fill the queue at once.
  */
 #ifndef FAIRQ_LAW_IQM_H

@@ -3,7 +3,8 @@
  * The window laws: what happens at a tick, when a flow begins or ends, and the window of a flow.
  *
  *   queue tracepoint, at least T after the last tick  -> law_tick
- *   SYN-ACK that opens a flow; FIN in sequence        -> law_flow_began, law_flow_ended
+ *   SYN, SYN-ACK and the ACK that completes them      -> law_opening: law_flow_began once for each flow
+ *   FIN in sequence                                   -> law_flow_ended
  *   ACK whose data leaves by the port                 -> law_window, law_limited
  *
  * Nothing here reads a clock or a map: all of it compiles for eBPF and for the host.
@@ -15,6 +16,7 @@
 #include "fairswitch.h"
 #include "iqm.h"
 #include "las.h"
+#include "opening.h"
 #include "sed_base.h"
 
 #define DEFAULT_SEGMENT 1460
@@ -69,7 +71,7 @@ law_tick(const struct fq_law *p, struct fq_law_state *st, const struct fq_law_in
 	return true;
 }
 
-/* A handshake has ended whose data leaves by the port. */
+/* A flow begins whose data leaves by the port. */
 static inline __attribute__((always_inline)) void
 law_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog, __u64 now)
 {
@@ -80,6 +82,20 @@ law_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog, _
 	} else if (p->kind == FQ_LAW_SED_BASE) {
 		sed_base_flow(p, st, backlog, now);
 	}
+}
+
+/* A handshake has come to a step: `flags` of its direction; returns the new ones. */
+static inline __attribute__((always_inline)) __u32 law_opening(const struct fq_law *p,
+							       struct fq_law_state *st, __u32 step,
+							       __u32 flags, __u32 backlog,
+							       __u64 now)
+{
+	if (law_counts(p, st, step, &flags, now)) {
+		if (!st->segment)
+			st->segment = DEFAULT_SEGMENT;
+		law_flow_began(p, st, backlog, now);
+	}
+	return flags;
 }
 
 static inline __attribute__((always_inline)) void law_flow_ended(const struct fq_law *p,

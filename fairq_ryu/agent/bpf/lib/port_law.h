@@ -14,18 +14,21 @@
 #include "parse.h"
 #include "port_maps.h"
 #include "queue_map.h"
+#include "window_maps.h"
 
-/* A handshake has ended: a direction whose data leaves by a port with a law begins. */
-__noinline int law_direction_began(struct fq_dir *d, __u32 epoch, __u64 now)
+/*
+ * The handshake of a direction has come to a step (FQ_OPENING_...): the law of the port by which it leaves may
+ * count it.
+ */
+__noinline int law_direction_opens(struct fq_dir *d, __u32 step, __u64 now)
 {
 	struct fq_law_state *state;
 	struct fq_port_law *law;
 	struct fq_queue *queue;
-	__u32 ifindex, slot;
+	__u32 ifindex, slot, flags, old;
 
 	if (!d)
 		return 0;
-	d->granted = 0;
 	ifindex = d->ifindex;
 	if (!port_of(d))
 		return 0;
@@ -35,9 +38,32 @@ __noinline int law_direction_began(struct fq_dir *d, __u32 epoch, __u64 now)
 	if (!law || !state || law->expires_ns <= now)
 		return 0;
 	queue = bpf_map_lookup_elem(&queues, &ifindex);
-	law_segment(state, d->mss);
-	law_flow_began(&law->law, state, queue ? queue->backlog : 0, now);
-	count_sharing(d, epoch, law->law.young_bytes);
+	/* Anybody can send a SYN: its MSS counts when it has been answered. */
+	if (step >= FQ_OPENING_SYN_ACK)
+		law_segment(state, d->mss);
+	old = d->flags;
+	flags = law_opening(&law->law, state, step, old, queue ? queue->backlog : 0, now);
+	set_flags(d, flags & ~old);
+	clear_flags(d, old & ~flags);
+	return 0;
+}
+
+/* The SYN-ACK of a direction, or at once the proof of its handshake: it shares its port from now on. */
+__noinline int law_direction_began(struct fq_dir *d, __u32 step, __u32 epoch, __u64 now)
+{
+	struct fq_port_law *law;
+	__u32 slot;
+
+	if (!d)
+		return 0;
+	d->granted = 0;
+	law_direction_opens(d, step, now);
+	if (!port_of(d))
+		return 0;
+	slot = d->slot;
+	law = bpf_map_lookup_elem(&port_laws, &slot);
+	if (law && law->expires_ns > now)
+		count_sharing(d, epoch, law->law.young_bytes);
 	return 0;
 }
 
