@@ -48,7 +48,7 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "flow_poll_interval",
         1.0,
         "s",
-        "How often the switches' flow records are compared with the controller's flow table.",
+        "Shortest time between two comparisons of a switch's flow records with the controller's flow table.",
         0.1,
         60,
     ),

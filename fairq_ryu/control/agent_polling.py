@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ryu.lib import hub
 
 from fairq_ryu.control.agents import AgentLink
-from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 
 if TYPE_CHECKING:
     from fairq_ryu.control.counters import Delays
@@ -34,6 +33,7 @@ class AgentPolling:
     ) -> None:
         self._windows = windows
         self._records_interval = records_interval
+        self._idle_timeout = idle_timeout
         self._idle_ms = int(idle_timeout * 1000)
         self._loop_delay = loop_delay
 
@@ -41,11 +41,12 @@ class AgentPolling:
         """Poll one agent until it disconnects."""
         now = time.monotonic()
         while self._windows.links.get(link.dpid) is link:
-            link.request_records(self._records_interval, self._idle_ms, now)
-            link.request_queues(now)
-            link.request_laws(LOOK_INTERVAL, now)
-            link.request_counts(_COUNTS_INTERVAL, now)
             interval = self._windows.interval(link)
+            records = self._windows.records_interval(link, self._records_interval, self._idle_timeout)
+            link.request_records(records, self._idle_ms, now)
+            link.request_queues(now)
+            link.request_laws(self._windows.engine.look_interval, now)
+            link.request_counts(_COUNTS_INTERVAL, now)
             early = False
             if interval is not None:
                 due = now + interval

@@ -11,6 +11,7 @@ from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth
 from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
 from fairq_ryu.config.loader import Config
+from fairq_ryu.control import polling_pace
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.announced_flows import AnnouncedFlows
 from fairq_ryu.control.announcement_outcomes import Counted
@@ -30,6 +31,8 @@ from fairq_ryu.policies.engine import PolicyEngine
 # While there are losses to recover, queues are read at this interval, seconds, so that free space in them is
 # used at once.
 _RECOVERY_INTERVAL = 0.001
+# A plain number: an operation on flags takes a microsecond.
+_LIMITING = int(Mode.LIMITING)
 
 
 class WindowController:
@@ -119,9 +122,22 @@ class WindowController:
     def interval(self, link: AgentLink) -> float | None:
         """The interval at which the queues of a switch must be read, seconds; None: there is no need."""
         busy = [key for key in link.governed if self.engine.busy(key)]
+        link.switch_laws = sum(map(self.engine.in_switch, busy))
+        link.only_switch_laws = 0 < link.switch_laws == len(busy)
+        ports = sum(each.switch_laws for each in self.links.values())
+        self.engine.look_interval = polling_pace.look_interval(ports, self.engine.renew_after)
         if any(self.recovery.used(key) for key in busy):
             return _RECOVERY_INTERVAL
         return self.engine.poll_interval(busy) if busy else None
+
+    def records_interval(self, link: AgentLink, wanted: float, idle_timeout: float) -> float:
+        """The interval at which the flow records of a switch are read, seconds: ``wanted``, or longer where
+        there are many and neither a law in the controller nor an announced flow needs them.
+        """
+        if not link.only_switch_laws or self._reporter.outcomes:
+            return wanted
+        records = sum(each.records for each in self.links.values())
+        return polling_pace.records_interval(wanted, records, idle_timeout)
 
     # Flows
 
@@ -169,7 +185,7 @@ class WindowController:
         for state in states:
             if state.port:
                 key = PortKey(link.dpid, state.port)
-                self.engine.law_reported(key, bool(state.mode & Mode.LIMITING))
+                self.engine.law_reported(key, bool(state.mode & _LIMITING))
                 self._reporter.incast(key, self.engine.incast(key))
 
     def law_refused(self, link: AgentLink, refused: RefusedLaw, now: float) -> bool | None:
@@ -302,6 +318,8 @@ class WindowController:
 
     def _send(self, changes: list[RuleChange], now: float) -> list[Any]:
         """Send rule changes to the agents they are for; returns these agents' datapaths."""
+        if not changes:
+            return []
         informed: dict[int, Any] = {}
         awake: list[FlowKey] = []
         by_agent: dict[AgentLink, list[FlowKey]] = {}

@@ -14,6 +14,11 @@ from fairq_ryu.policies.choice import PolicyChoice
 from fairq_ryu.policies.governed_port import NOTHING_SHOWN, GovernedPort, PortView
 from fairq_ryu.policies.law_adapter import takes_announcements
 from fairq_ryu.policies.parts.deadline_table import GifTable
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL
+
+# Rules are renewed after this part of the longest interval between two readings of a queue, so that a reading
+# that comes a little early renews them too: the next one may be that interval later.
+_EARLY = 0.9
 
 
 class PolicyEngine:
@@ -24,6 +29,8 @@ class PolicyEngine:
         self.choice = choice if isinstance(choice, PolicyChoice) else PolicyChoice(choice)
         self.lease = lease
         self.renew_after = renewal_interval(lease)
+        self.look_interval = LOOK_INTERVAL
+        """Time between two readings of the queues whose laws run in the switch, seconds."""
         self._ports: dict[model.PortKey, GovernedPort] = {}
         self._names: dict[model.PortKey, tuple[str, str]] = {}
         self._without_laws: dict[int, str] = {}  # the switches that run no laws, by dpid, and why
@@ -49,7 +56,9 @@ class PolicyEngine:
     def interval(self, key: model.PortKey) -> float:
         """Time between two readings of the port's queue, seconds."""
         port = self._ports.get(key)
-        return self._chosen(key).interval if port is None else port.interval
+        if port is None:
+            return self._chosen(key).interval
+        return max(port.interval, self.look_interval) if port.in_switch else port.interval
 
     def poll_interval(self, keys: Iterable[model.PortKey]) -> float:
         """Time between two readings of these ports' queues, seconds; without ports, the default policy's."""
@@ -79,7 +88,11 @@ class PolicyEngine:
         port = self._ports.get(key)
         if port is None:
             port = GovernedPort(
-                key, self._chosen(key), self.renew_after, self.lease, self._without_laws.get(key.dpid)
+                key,
+                self._chosen(key),
+                _EARLY * self.renew_after,
+                self.lease,
+                self._without_laws.get(key.dpid),
             )
             self._ports[key] = port
         return port
@@ -232,7 +245,7 @@ class PolicyEngine:
     def incast(self, key: model.PortKey) -> bool | None:
         """Whether the port's law shows an incast; None: it does not detect any."""
         port = self._ports.get(key)
-        return None if port is None else port.shown().incast
+        return None if port is None else port.incast()
 
     def gif(self) -> Mapping[model.PortKey, GifTable]:
         """The tables of flows by priority, of the ports whose laws show one."""

@@ -258,6 +258,10 @@ class GovernedPort:
         """Whether the port has flows or windows."""
         return bool(self.flows or self.installed)
 
+    def incast(self) -> bool | None:
+        """Whether the law shows an incast; None: it does not detect any. Asked after each sample."""
+        return self.law.incast if isinstance(self.law, SwitchPort) else self.shown().incast
+
     def shown(self) -> Display:
         """What the law shows. If its ``display()`` fails, the law stays in force: only displays need it."""
         if self.law is None:
@@ -334,7 +338,7 @@ class GovernedPort:
             return
         try:
             plan = call(self.law)
-            if plan is not None:
+            if plan is not None and plan is not self.plan:
                 if not isinstance(plan, model.WindowPlan) or not all(
                     isinstance(f, model.FlowKey) for f in plan.flows
                 ):

@@ -31,7 +31,12 @@ class Loop:
             request_counts=nothing,
             poll_now=self,
         )
-        self.windows: Any = SimpleNamespace(links={1: link}, interval=lambda _: interval)
+        self.windows: Any = SimpleNamespace(
+            links={1: link},
+            interval=lambda _: interval,
+            records_interval=lambda _link, wanted, _idle: wanted,
+            engine=SimpleNamespace(look_interval=0.05),
+        )
         self.delay = Delays()
         AgentPolling(self.windows, 1.0, 60.0, self.delay).run(link)
 
