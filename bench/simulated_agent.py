@@ -107,6 +107,10 @@ class SimulatedPorts:
         """No segment is known."""
         return SegmentState(key, False)
 
+    def send_frame(self, port: int, frame: bytes) -> bool:
+        """There is nobody to send it to."""
+        return False
+
     def set_thresholds(self, ofport: int, thresholds: Thresholds | None) -> None:
         """Thresholds are stored; the queues never cross them."""
         self._thresholds.pop(ofport, None)

@@ -98,8 +98,8 @@ class Report:
 def read_report(line: str) -> Report:
     """The report in a line of JSON."""
     values = json.loads(line)
-    traffic = {name: Traffic(**values.pop(name)) for name in ("agents", "bridges")}
-    return Report(**values, **traffic)
+    agents, bridges = Traffic(**values.pop("agents")), Traffic(**values.pop("bridges"))
+    return Report(**values, agents=agents, bridges=bridges)
 
 
 class MessageCounter:
