@@ -31,14 +31,17 @@ class Gain(IntEnum):
 
 class LawFlags(IntFlag):
     """``SLOW_START``: raise the pool fast until the queue first reaches the target. ``ANTICIPATE``: SED's
-    base windows are in force when new flows will congest the queue.
+    base windows are in force when new flows will congest the queue. ``TURNS``: new connections wait until the
+    buffer has room for one more first window.
     """
 
     SLOW_START = 1
     ANTICIPATE = 2
+    TURNS = 4
 
 
 NO_FLAGS = LawFlags(0)
+ALL_FLAGS = LawFlags.SLOW_START | LawFlags.ANTICIPATE | LawFlags.TURNS
 
 
 class Mode(IntFlag):

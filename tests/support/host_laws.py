@@ -46,7 +46,7 @@ def parameters(made: Any, kinds: Any) -> st.SearchStrategy[Any]:
         base_rtt_ns=st.integers(0, 1_000_000_000),
         gain_q16=st.integers(0, 65_536),
         increments=st.integers(1, 1000),
-        flags=st.integers(0, 3),
+        flags=st.integers(0, 7),
         floor_segments=st.integers(1, 10),
         linger_ns=st.integers(0, 1_000_000_000),
         calm=st.integers(0, 1 << 30),

@@ -36,10 +36,11 @@
 
 /*
  * fq_law.flags. SLOW_START: raise the pool fast until the queue first reaches the target. ANTICIPATE: sed-base
- * limits its flows if new ones will congest the queue.
+ * limits its flows if new ones will congest the queue. TURNS: new connections wait until the buffer has room.
  */
 #define FQ_LAW_SLOW_START 1
 #define FQ_LAW_ANTICIPATE 2
+#define FQ_LAW_TURNS      4
 
 /*
  * fq_law_state.mode. LIMITING: every flow has fq_law_state.window (iqm: incast; sed-base: congested). FLOORED:
@@ -92,6 +93,13 @@
 
 /* Bytes of a dropped packet that are handed to the agent. */
 #define FQ_DROP_BYTES 2048
+
+/* Bytes of a SYN or SYN-ACK that may wait for its turn: headers with all their options. */
+#define FQ_TURN_BYTES 256
+
+/* Mark of a packet that has waited: FQ_TURN_MARK << FQ_TURN_SHIFT | microseconds. */
+#define FQ_TURN_MARK  4001
+#define FQ_TURN_SHIFT 20
 
 /* Settings of the window program, written by the agent; one entry, index 0. */
 struct fq_config {
@@ -314,6 +322,48 @@ struct fq_taildrop {
 	__u64 bytes;
 	__u32 limit; /* capacity of the queue, bytes */
 	__u32 pad;
+};
+
+/* What decides whether a port has room for the first window of one more flow. Bytes as in the queue, with headers. */
+struct fq_room {
+	__u32 limit; /* the port's buffer */
+	__u32 backlog;
+	__u32 flows; /* that share the pool: each has at least one segment under way */
+	__u32 frame; /* a segment */
+	__u32 first; /* the first window of the next flow */
+	__u32 expected; /* first windows of flows that have begun, as far as the port has not sent them yet */
+};
+
+/* A port whose new connections take turns, by ifindex: made by the agent, written by the program. */
+struct fq_turns {
+	__u64 expected_ns; /* when `expected` was computed */
+	__u64 held;        /* packets handed to the agent */
+	__u64 full;        /* packets that left because the ring buffer had no room for them */
+	__u32 expected;    /* as in fq_room */
+	__u32 first;
+};
+
+/* Likewise, written by the agent only. */
+struct fq_turn_port {
+	__u32 waiting; /* packets that wait: later ones wait as well */
+	__u32 pad;
+};
+
+/* The agent, as the turns program knows it: from until_ns on it counts as gone. One entry, index 0. */
+struct fq_turn_agent {
+	__u64 until_ns; /* CLOCK_MONOTONIC */
+};
+
+/* In the ring buffer "held": a SYN or SYN-ACK that waits for its turn. */
+struct fq_held {
+	__u64 ns;
+	__u32 ifindex;
+	__u32 captured;   /* of data: the whole packet */
+	__u16 vlan_proto; /* as in fq_drop */
+	__u16 vlan_tci;
+	__u32 pad;
+	struct fq_flow_key key; /* dir: of the packet */
+	__u8 data[FQ_TURN_BYTES];
 };
 
 /* Time spent at each depth, by ifindex. Not in fq_queue, which is read far more often. */
