@@ -31,6 +31,7 @@ from fairq_ryu.agent.options import AgentOptions
 from fairq_ryu.agent.ovsdb import BridgeView, BridgeWatcher
 from fairq_ryu.agent.ports import BridgePorts
 from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.turn_clock import TurnClock
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import dpid_text
 
@@ -82,6 +83,7 @@ class Agent:
         status_server: asyncio.Server | None = None
         tasks: list[asyncio.Task[None]] = []
         programs: BridgePrograms | None = None
+        clock: TurnClock | None = None
         try:
             programs = self._programs = BridgePrograms(options.limits)
             view = watcher.start()
@@ -94,6 +96,7 @@ class Agent:
             inherited = programs.load(list(view.ports))
             if inherited:
                 log.info("took over %d flows from an agent that died", inherited)
+            clock = TurnClock(loop, programs.turn_program, programs.turns)
             self._ports.update(view)
             self._add_readers(loop)
             await self._ports.read_queue_limits()
@@ -116,6 +119,8 @@ class Agent:
             await asyncio.gather(*tasks, return_exceptions=True)
             watcher.stop()
             self._remove_readers(loop)
+            if clock is not None:
+                clock.stop()
             if status_server is not None:
                 status_server.close()
                 with contextlib.suppress(OSError):

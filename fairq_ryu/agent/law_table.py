@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow, RuleSink
+from fairq_ryu.agent.turns import TurnCounts
 from fairq_ryu.channel import window_law
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
@@ -48,6 +49,9 @@ class LawSink(RuleSink, Protocol):
 
     def law_state(self, port: int) -> Any | None:
         """The state of a port's law, an ``fq_law_state``; None: it has none."""
+
+    def turn_counts(self, port: int) -> TurnCounts:
+        """How the new connections of a port have taken turns."""
 
 
 def loop_gain(spec: LawSpec, limits: QueueLimits) -> float:
@@ -156,7 +160,8 @@ class LawTable:
         spec, port = self._laws[law], self._port_of.get(law)
         state = None if port is None else self._sink.law_state(port)
         if state is None:
-            return LawState(law, port or 0, *(0,) * 10, spec.kind, 0, 0)
+            return LawState(law, port or 0, *(0,) * 10, spec.kind, *(0,) * 7)
+        turns = self._sink.turn_counts(port or 0)
         return LawState(
             law=law,
             port=port or 0,
@@ -173,6 +178,11 @@ class LawTable:
             kind=spec.kind,
             updates=state.updates,
             late=state.late,
+            waiting=turns.waiting,
+            held=turns.held,
+            released=turns.released,
+            overdue=turns.late,
+            overflowed=turns.full,
         )
 
     # The rules that refer to them
