@@ -33,6 +33,7 @@ _FIELDS: Mapping[str, tuple[str, float]] = {
     "fairq_port_window_bytes": ("window_bytes", 1),
     "fairq_port_flow_windows": ("flow_windows", 1),
     "fairq_port_incast": ("incast", 1),
+    "fairq_port_turns_waiting": ("turns_waiting", 1),
 }
 
 PORTS = (
@@ -94,6 +95,19 @@ PORTS = (
         "gauge",
         "1: the law of the port runs in the switch, 0: it runs in the controller.",
         _PORT,
+    ),
+    Family(
+        "fairq_port_turns_waiting",
+        "gauge",
+        "SYNs and SYN-ACKs that wait for their turn. Only where new connections take turns.",
+        _PORT,
+    ),
+    Family(
+        "fairq_port_turns_total",
+        "counter",
+        "SYNs and SYN-ACKs that left because the port had room (released), because they had waited too long "
+        "(overdue), or at once because too many waited (overflowed).",
+        (*_PORT, "outcome"),
     ),
     Family(
         "fairq_port_info",
@@ -166,6 +180,7 @@ FABRIC = (
 )
 _GIF_STATES = ("open", "met", "missed", "ended", "none")
 _SETTLED = ("ignored", "acked", "expired", "overflow", "forgotten")
+_TURNS = ("released", "overdue", "overflowed")
 _SENT_KINDS = ("wake", "dupack", "reinject")
 
 
@@ -185,6 +200,8 @@ def ports(state: ControllerState, now: float) -> Samples:
             found["fairq_port_congested"].append((labels, congestion == Congestion.CNG))
         if row["law"] is not None:
             found["fairq_port_law_in_switch"].append((labels, row["law"] == "switch"))
+        if row["turns_waiting"] is not None:
+            found["fairq_port_turns_total"] += [((*labels, each), row[f"turns_{each}"]) for each in _TURNS]
         found["fairq_port_info"].append(((*labels, row["role"], row["policy"]), 1))
         _queue(state, row, labels, found, now)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import Field, fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from fairq_ryu.law_spec import NO_FLAGS, LawFlags
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.setting import Setting
 
@@ -35,6 +36,24 @@ def initial_window(section: str) -> Setting:
         1,
         1000,
     )
+
+
+def turns(section: str) -> Setting:
+    """Whether new connections take turns, for laws that run in the switch."""
+    return Setting(
+        section,
+        "turns",
+        "off",
+        "",
+        "New connections wait (at most 0.5 s) while the flows of a port, with a segment each, and the first "
+        "windows of new flows exceed its buffer. Only where the law runs in the switch.",
+        choices=("off", "on"),
+    )
+
+
+def turns_flag(value: str) -> LawFlags:
+    """The flag of a law for this value of the setting."""
+    return LawFlags.TURNS if value == "on" else NO_FLAGS
 
 
 def syn_allowance(section: str) -> Setting:

@@ -193,6 +193,15 @@ def test_a_law_in_the_switch_is_shown_as_reported(policy, reported, port_windows
     assert len(kinds) == bool(incast)
 
 
+def test_turns_of_new_connections_are_shown_where_they_are_taken():
+    counts = {"waiting": 12, "held": 256, "released": 240, "overdue": 3, "overflowed": 1}
+    for setting, wanted in (("on", counts), ("off", dict.fromkeys(counts))):
+        site = RestSite("fairq", where="switch", turns=setting)
+        site.windows.laws_reported(site.link, [LAW_STATE._replace(**counts)])
+        (row,) = [row for row in get(site, "/v1/ports")["ports"] if (row["dpid"], row["port"]) == (S2, 1)]
+        assert {name: row[f"turns_{name}"] for name in counts} == wanted
+
+
 def test_a_law_that_the_switch_refuses_says_so():
     site = RestSite(where="switch")
     site.windows.law_refused(site.link, RefusedLaw(1, Conflict.REFUSED, "gain 1.41"), time.monotonic())
