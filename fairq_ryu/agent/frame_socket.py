@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 
 # Frames that wait in a queue count against the buffer of the socket; the default is about 90 of them.
 _BUFFER = 4 << 20
@@ -19,14 +20,18 @@ class FrameSocket:
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
+        self._mark = 0
 
-    def send(self, interface: str, frame: bytes) -> bool:
-        """Send a frame. False: it was not sent, because the interface is gone or down, the frame is too long
-        for it, or queue or socket are full.
+    def send(self, interface: str, frame: bytes, mark: int = 0) -> bool:
+        """Send a frame, with a mark that eBPF programs can read. False: it was not sent, because the
+        interface is gone or down, the frame is too long for it, or queue or socket are full.
         """
         try:
             if self._socket is None:
                 self._socket = _opened()
+            if mark != self._mark:
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, struct.pack("=I", mark))
+                self._mark = mark
             kind = int.from_bytes(frame[12:14], "big")
             self._socket.sendto(frame, (interface, kind))
         except OSError:
@@ -38,6 +43,7 @@ class FrameSocket:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+            self._mark = 0
 
 
 def _opened() -> socket.socket:

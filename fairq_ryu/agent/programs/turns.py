@@ -10,12 +10,12 @@ import contextlib
 import ctypes
 import logging
 import socket
-import struct
 from collections.abc import Callable
 from ctypes import c_uint32
 from typing import Any
 
 from fairq_ryu.agent import layout
+from fairq_ryu.agent.frame_socket import FrameSocket
 from fairq_ryu.agent.libbpf import BpfError, BpfObject
 from fairq_ryu.agent.programs.program import TURN_PRIORITY, FilterProgram, on_the_wire
 from fairq_ryu.agent.programs.window import WindowProgram
@@ -31,9 +31,6 @@ ALIVE_NS = 200_000_000
 _ZERO = c_uint32(0)
 _MARK = layout.CONSTANTS["FQ_TURN_MARK"]
 _SHIFT = layout.CONSTANTS["FQ_TURN_SHIFT"]
-_SO_SNDBUFFORCE = 32
-# All packets that may wait at one port leave without blocking: the kernel counts about 1 KiB for each.
-_SEND_BUFFER = 8 << 20
 _DEFAULT_SEGMENT = 1460
 
 
@@ -54,7 +51,7 @@ class TurnProgram(FilterProgram):
         super().__init__(lib)
         self._window, self._max_ports = window, max_ports
         self._filter = TcFilter(lib, TURN_PRIORITY)
-        self._sockets: dict[int, socket.socket] = {}
+        self._frames = FrameSocket()
         self._packets: list[HeldPacket] = []
         self._unusable = False
         self.unsent = 0
@@ -77,9 +74,13 @@ class TurnProgram(FilterProgram):
             return
         self._ports.discard(ifindex)
         self._filter.detach(ifindex)
-        self._sockets.pop(ifindex).close()
         for table in (self._turn_ports, self._turns):
             table.delete(c_uint32(ifindex))
+
+    def close(self) -> None:
+        """Detach and free. A second call does nothing."""
+        super().close()
+        self._frames.close()
 
     def start(self, ifindex: int) -> bool:
         """Start on a port. Returns whether it has turns now; if not, the log says why."""
@@ -94,7 +95,7 @@ class TurnProgram(FilterProgram):
             return False
         try:
             self._attach(ifindex)
-        except (BpfError, OSError) as error:
+        except BpfError as error:
             log.warning("new connections do not take turns on interface %d: %s", ifindex, error)
             return False
         return True
@@ -118,13 +119,11 @@ class TurnProgram(FilterProgram):
 
     def _attach(self, ifindex: int) -> None:
         key = c_uint32(ifindex)
-        self._sockets[ifindex] = _sending_socket(ifindex)
         try:
             self._turns.set(key, layout.fq_turns())
             self._turn_ports.set(key, layout.fq_turn_port())
             self._filter.attach(ifindex, self._program)
         except BaseException:
-            self._sockets.pop(ifindex).close()
             for table in (self._turn_ports, self._turns):
                 table.delete(key)
             raise
@@ -159,15 +158,12 @@ class TurnProgram(FilterProgram):
 
     def send(self, port: int, frame: bytes, waited_ns: int) -> None:
         """Let a packet leave by a port. One that cannot be sent is lost: its sender will retransmit it."""
-        sender = self._sockets.get(port)
         try:
-            if sender is None:  # the port has no turns any more
-                with contextlib.closing(_sending_socket(port)) as other:
-                    _send(other, frame, waited_ns)
-            else:
-                _send(sender, frame, waited_ns)
-        except OSError:
+            name = socket.if_indextoname(port)
+        except OSError:  # the interface is gone
             self.unsent += 1
+            return
+        self.unsent += not self._frames.send(name, frame, mark_of(waited_ns))
 
     def set_waiting(self, port: int, waiting: int) -> None:
         """Let further packets of the port wait as well, because ``waiting`` wait; 0: only without room."""
@@ -206,21 +202,3 @@ class TurnProgram(FilterProgram):
         """
         found = self._turns.get(c_uint32(ifindex)) if ifindex in self._ports else None
         return (found.held, found.full) if found is not None else (0, 0)
-
-
-def _sending_socket(ifindex: int) -> socket.socket:
-    """A packet socket that sends by an interface and receives nothing."""
-    found = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC, 0)
-    try:
-        found.bind((socket.if_indextoname(ifindex), 0))
-        with contextlib.suppress(OSError):
-            found.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _SEND_BUFFER)
-    except BaseException:
-        found.close()
-        raise
-    return found
-
-
-def _send(sender: socket.socket, frame: bytes, waited_ns: int) -> None:
-    sender.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, struct.pack("=I", mark_of(waited_ns)))
-    sender.send(frame)

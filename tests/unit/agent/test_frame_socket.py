@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ class Kernel:
         self.error: OSError | None = None
         self.forced: OSError | None = None
         self.closed = 0
+        self.marks: list[bytes] = []
+        self.unmarked: OSError | None = None
 
     def __call__(self, *arguments: Any) -> Kernel:
         self.opened.append(arguments)
@@ -33,8 +36,12 @@ class Kernel:
     def setblocking(self, wanted: bool) -> None:
         self.blocking = wanted
 
-    def setsockopt(self, *_: int) -> None:
-        if self.forced:
+    def setsockopt(self, _level: int, name: int, value: Any) -> None:
+        if name == socket.SO_MARK:
+            if self.unmarked:
+                raise self.unmarked
+            self.marks.append(value)
+        elif self.forced:
             raise self.forced
 
     def sendto(self, frame: bytes, address: tuple[str, int]) -> None:
@@ -72,6 +79,16 @@ def test_what_the_kernel_refuses_is_not_sent(kernel, error):
 def test_the_default_buffer_is_enough_to_go_on(kernel):
     kernel.forced = PermissionError()
     assert FrameSocket().send("s1-eth1", FRAME)
+
+
+def test_a_mark_holds_for_its_frame_only(kernel):
+    frames = FrameSocket()
+    for mark in (0, 0xFA100001, 0xFA100001, 0):
+        assert frames.send("s1-eth1", FRAME, mark)
+    assert kernel.marks == [struct.pack("=I", mark) for mark in (0xFA100001, 0)]
+    # Without its mark, a frame that has waited would be held again.
+    kernel.unmarked = PermissionError()
+    assert not frames.send("s1-eth1", FRAME, 1) and len(kernel.sent) == 4
 
 
 def test_closing_twice(kernel):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import struct
 from ctypes import addressof, sizeof
 from types import SimpleNamespace
 from typing import Any
@@ -36,22 +34,17 @@ class Table(dict[int, Any]):
         self.pop(key.value, None)
 
 
-class Socket:
+class Frames:
     def __init__(self) -> None:
-        self.sent: list[tuple[int, bytes]] = []
-        self.mark, self.closed, self.failure = 0, False, False
+        self.sent: list[tuple[str, bytes, int]] = []
+        self.failure = False
 
-    def setsockopt(self, level: int, name: int, value: bytes) -> None:
-        assert (level, name) == (socket.SOL_SOCKET, socket.SO_MARK)
-        (self.mark,) = struct.unpack("=I", value)
-
-    def send(self, frame: bytes) -> None:
-        if self.failure:
-            raise OSError("no buffer space")
-        self.sent.append((self.mark, frame))
+    def send(self, interface: str, frame: bytes, mark: int) -> bool:
+        self.sent.append((interface, frame, mark))
+        return not self.failure
 
     def close(self) -> None:
-        self.closed = True
+        pass
 
 
 class Filter:
@@ -71,7 +64,7 @@ class Filter:
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(turns, "TcFilter", lambda lib, priority: Filter())
-    monkeypatch.setattr(turns, "_sending_socket", lambda ifindex: Socket())
+    monkeypatch.setattr(turns, "FrameSocket", Frames)
     counts = layout.fq_port()
     counts.sharing[3] = 70 << 32 | 5
     window = SimpleNamespace(
@@ -109,7 +102,7 @@ def test_nothing_is_loaded_before_a_port_asks(program: Any) -> None:
 def test_a_port_whose_filter_fails_leaves_nothing_behind_and_is_tried_again(program: Any) -> None:
     program._filter.fails = True
     assert not program.start(7)
-    assert not program._turns and not program._turn_ports and not program._sockets
+    assert not program._turns and not program._turn_ports
     program._filter.fails = False
     assert program.start(7)
 
@@ -136,16 +129,25 @@ def test_the_program_holds_while_the_agent_renews(program: Any) -> None:
     program.set_waiting(7, 0)
 
 
-def test_a_packet_is_sent_with_the_time_that_it_has_waited(program: Any) -> None:
-    program.start(7)
+def test_a_packet_is_sent_with_the_time_that_it_has_waited(
+    program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {7: "s1-eth7"}
+
+    def name_of(ifindex: int) -> str:
+        if ifindex not in names:
+            raise OSError("no such device")
+        return names[ifindex]
+
+    monkeypatch.setattr(turns.socket, "if_indextoname", name_of)
     program.send(7, b"frame", 1_234_567)
-    (sent,) = program._sockets[7].sent
-    assert sent == (4001 << 20 | 1234, b"frame")
-    # A port that has no turns any more, and one that cannot send.
+    assert program._frames.sent == [("s1-eth7", b"frame", 4001 << 20 | 1234)]
+    assert program.unsent == 0
+    # An interface that is gone, and a queue that is full.
     program.send(8, b"frame", 0)
-    program._sockets[7].failure = True
+    program._frames.failure = True
     program.send(7, b"frame", 0)
-    assert program.unsent == 1
+    assert program.unsent == 2
 
 
 @pytest.mark.parametrize(("waited", "micros"), [(-5, 0), (999, 0), (10**9, 10**6), (10**12, (1 << 20) - 1)])
