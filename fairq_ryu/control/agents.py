@@ -318,6 +318,10 @@ class AgentLink:
             part = flows[start : start + waking.MAX_FLOWS]
             self.datapath.send_msg(waking.wake(self.datapath, part))
 
+    def recovers(self, port: int) -> bool:
+        """Whether the agent was told to recover the losses of a port."""
+        return port in self._recoveries
+
     def set_recovery(self, wanted: SetRecovery, now: float) -> None:
         """Let the agent recover the losses of a port, or end that (``flags`` 0). What is set already is sent
         again only to renew its lease.

@@ -51,7 +51,10 @@ class LossRecovery:
         """
         if not link.injects:
             return False
-        wanted, thresholds = self._engine.recovery(port), self._engine.thresholds(port)
+        wanted = self._engine.recovery(port)
+        if wanted is None and not link.recovers(port.port):
+            return False  # most ports: asked after each of their samples
+        thresholds = self._engine.thresholds(port)
         order = SetRecovery(port.port, 0, 0, 0, 0, 0)
         if wanted is not None and thresholds is not None and thresholds.cng:
             order = SetRecovery(
