@@ -81,7 +81,8 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
         base_rtt_ns=spec.base_rtt_us * 1000,
         limit=limits.limit,
         target=target,
-        calm=limits.limit * spec.calm_ppm // _PPM,
+        # SED's queue is short at NOM as well, IQM's only below.
+        calm=limits.limit * spec.calm_ppm // _PPM + (spec.kind is LawKind.SED_BASE),
         gain_q16=max(1, min(65535, round(_OURS * interval / round_trip * 65536))),
         trim_step=trim_step(limits.rate, interval),
         young_bytes=spec.young_bytes,

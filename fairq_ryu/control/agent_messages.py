@@ -130,7 +130,7 @@ def _segment_counts(arrival: Arrival, counts: segment_counts.SegmentCounts) -> N
 
 
 def _law_states(arrival: Arrival, states: list[window_law.LawState]) -> None:
-    arrival.to.windows.laws_reported(arrival.link, states)
+    arrival.to.windows.laws_reported(arrival.link, states, arrival.now)
 
 
 def _congestion(arrival: Arrival, notice: congestion.CongestionNotice) -> None:

@@ -179,13 +179,13 @@ class WindowController:
 
     # Laws that run in the switches
 
-    def laws_reported(self, link: AgentLink, states: Sequence[LawState]) -> None:
+    def laws_reported(self, link: AgentLink, states: Sequence[LawState], now: float) -> None:
         """An agent has reported the states of its laws."""
         link.replace_laws(states)
         for state in states:
             if state.port:
                 key = PortKey(link.dpid, state.port)
-                self.engine.law_reported(key, bool(state.mode & _LIMITING))
+                self._send(self.engine.law_reported(key, bool(state.mode & _LIMITING), now), now)
                 self._reporter.incast(key, self.engine.incast(key))
 
     def law_refused(self, link: AgentLink, refused: RefusedLaw, now: float) -> bool | None:

@@ -192,11 +192,12 @@ class PolicyEngine:
         if port is not None:
             port.law_lost()
 
-    def law_reported(self, key: model.PortKey, limiting: bool) -> None:
-        """The switch has reported whether the port's law limits the flows because of an incast."""
+    def law_reported(self, key: model.PortKey, limiting: bool, now: float) -> list[model.RuleChange]:
+        """The switch has reported whether the port's law limits every flow, because of an incast or
+        congestion.
+        """
         port = self._ports.get(key)
-        if port is not None:
-            port.law_reported(limiting)
+        return [] if port is None else port.law_reported(limiting, now)
 
     # What the laws ask of the switches
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters, Recovery
-from fairq_ryu.policies.sed import Sed, SedPort
+from fairq_ryu.policies.sed import Sed
 from fairq_ryu.policies.sed_settings import deadline_settings
 from fairq_ryu.setting import Setting
 
@@ -61,7 +60,4 @@ class Rsed(Sed):
             bytes=int(parameters["recovery_bytes"]),
             age=float(parameters["recovery_age"]),
         )
-
-    def port_law(self, port: PortKey) -> SedPort:
-        """The law for one port."""
-        return SedPort(self.parameters, drops=self.recovery.dupack or self.recovery.reinject)
+        self.drops = self.recovery.dupack or self.recovery.reinject

@@ -167,8 +167,10 @@ class Law:
         if flight + self.segment > granted:
             self.limited_ns = now_ns
 
-    def window(self, flows: int, young: int, sent: int) -> int:
-        """The window of a flow that has sent so much, bytes; :data:`NO_WINDOW`: it keeps its own."""
+    def window(self, flows: int, young: int, sent: int, mss: int) -> int:
+        """The window of a flow that has sent so much in segments of ``mss``, bytes; :data:`NO_WINDOW`: it
+        keeps its own.
+        """
         p, n = self.parameters, max(flows, 1)
         if p.kind == LawKind.FAIRQ:
             return self._fairq_window(n, sent)
@@ -176,6 +178,8 @@ class Law:
             return self._fairswitch_window(flows)
         if p.kind == LawKind.LAS:
             return self._las_window(flows, young, sent)
+        if p.kind == LawKind.SED_BASE:
+            return self._sed_base_window(mss)
         return self.window_in_force or NO_WINDOW
 
     # The pool
@@ -338,7 +342,7 @@ class Law:
         if self.queue >= p.calm:
             self.calm_ns = 0
         elif not self.calm_ns:
-            self.calm_ns = now_ns
+            self.calm_ns = self.last_ns if ticks > 2 else now_ns
         if self.calm_ns and now_ns - self.calm_ns >= p.linger_ns:
             self.mode &= ~Mode.LIMITING
             self.calm_ns = 0
@@ -358,16 +362,26 @@ class Law:
         self._leave_limiting(seen.now_ns, ticks)
         if seen.backlog >= self.parameters.target:
             self._begin_limiting()
+            self.expected = 0
 
     def _expect(self, backlog: int, now_ns: int) -> None:
         p = self.parameters
+        if self.mode & Mode.LIMITING or not p.flags & LawFlags.ANTICIPATE:
+            return
         spent = min(max(now_ns - self.expected_ns, 0), NS_PER_S)
         left = max(self.expected - _bytes(p.rate, spent), 0)
         self.expected = min(left + p.first_window * self.segment, MAX_POOL)
         self.expected_ns = now_ns
-        if p.flags & LawFlags.ANTICIPATE and backlog + self.expected > p.target:
+        if backlog + self.expected > p.target:
             self._begin_limiting()
             self.expected = 0
+
+    def _sed_base_window(self, mss: int) -> int:
+        if self.mode & Mode.LIMITING:
+            return self.parameters.limiting_segments * mss
+        if not self.window_in_force:
+            return NO_WINDOW
+        return min(_div(self.window_in_force * mss, self.segment), MAX_POOL)
 
 
 _TICKS: dict[int, Callable[[Law, LawInput, int], None]] = {

@@ -20,7 +20,14 @@ class SwitchPort(PortLaw):
         self.spec = spec
         self.limit = 0
         self.limiting = False
-        self._plan = WindowPlan(rule=WindowRule(WindowKind.LAW, port.port, spec))
+        self.rule = WindowRule(WindowKind.LAW, port.port, spec)
+        self._plan = WindowPlan(rule=self.rule)
+
+    def interval(self, wanted: float, flows: int) -> float:
+        """Time between two readings of the queue, seconds; ``wanted``: for the policy's law in the
+        controller; ``flows``: of the port.
+        """
+        return LOOK_INTERVAL
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """The law is requested as soon as the queue is known."""

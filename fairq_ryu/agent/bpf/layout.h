@@ -199,7 +199,7 @@ struct fq_law {
 	__u32 base_rtt_ns; /* round-trip time with empty queues */
 	__u32 limit;       /* the port's buffer */
 	__u32 target;      /* fairq, fairswitch, las: length of the queue; sed-base: K */
-	__u32 calm;        /* iqm, sed-base: a queue below it is short */
+	__u32 calm;        /* iqm, sed-base: a queue below it is short (sed-base: NOM + 1) */
 	__u32 gain_q16;  /* fairq (ours), las: part of the pool that one tick may move it, << 16 */
 	__u32 trim_step; /* fairswitch: change of the trim in one tick */
 	__u32 young_bytes;       /* las: a flow that has sent less is young */
@@ -247,7 +247,7 @@ struct fq_law_state {
 	__u32 granted;     /* the pool in force: not below the floors, bytes */
 	__u32 flows;       /* at the last tick */
 	__u32 young;
-	__u32 window; /* of every flow in FQ_MODE_LIMITING and until it has opened again; 0: none */
+	__u32 window; /* of flows with `segment`, in FQ_MODE_LIMITING and until it has opened; 0: none */
 	__u32 segment;    /* largest MSS seen, bytes */
 	__u32 trim;       /* fairswitch */
 	__u32 beta;       /* iqm: flows that began in this interval, less those that ended */

@@ -183,7 +183,7 @@ LAW_STATE = LawState(1, 1, 0, 0, 20_000, 31_250, 3, 1, 0, 1460, 0, 0, LawKind.FA
 )
 def test_a_law_in_the_switch_is_shown_as_reported(policy, reported, port_windows, flow_window, incast):
     site = RestSite(policy, where="switch")
-    site.windows.laws_reported(site.link, [LAW_STATE._replace(**reported)])
+    site.windows.laws_reported(site.link, [LAW_STATE._replace(**reported)], time.monotonic())
     (row,) = [row for row in get(site, "/v1/ports")["ports"] if (row["dpid"], row["port"]) == (S2, 1)]
     assert (row["pool_bytes"], row["window_bytes"]) == port_windows
     assert (row["law"], row["law_fallback"], row["incast"]) == ("switch", None, incast)

@@ -25,9 +25,9 @@ void fq_host_flow_ended(const struct fq_law *p, struct fq_law_state *st)
 }
 
 __u32 fq_host_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young,
-		     __u64 sent)
+		     __u64 sent, __u32 mss)
 {
-	return law_window(p, st, n, young, sent);
+	return law_window(p, st, n, young, sent, mss);
 }
 
 void fq_host_limited(struct fq_law_state *st, __u32 flight, __u32 granted, __u64 now)

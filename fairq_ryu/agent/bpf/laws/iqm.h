@@ -43,7 +43,8 @@ leave_limiting(const struct fq_law *p, struct fq_law_state *st, __u64 now, __u32
 	if (st->queue >= p->calm)
 		st->calm_ns = 0;
 	else if (!st->calm_ns)
-		st->calm_ns = now;
+		/* A late tick ends a silence: the queue had not changed since the last tick. */
+		st->calm_ns = ticks > 2 ? st->last_ns : now;
 	if (st->calm_ns && now - st->calm_ns >= p->linger_ns) {
 		st->mode &= ~FQ_MODE_LIMITING;
 		st->calm_ns = 0;

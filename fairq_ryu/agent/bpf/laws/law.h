@@ -107,10 +107,12 @@ static inline __attribute__((always_inline)) void law_flow_ended(const struct fq
 
 /*
  * The window of a flow, bytes; FQ_NO_WINDOW: it keeps its own. n flows share the pool, this one among them;
- * `young` of them are young, `sent` is what this one has sent.
+ * `young` of them are young. This one has sent `sent` bytes, and its segments have `mss`.
  */
-static inline __attribute__((always_inline)) __u32
-law_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young, __u64 sent)
+static inline __attribute__((always_inline)) __u32 law_window(const struct fq_law *p,
+							      const struct fq_law_state *st,
+							      __u32 n, __u32 young, __u64 sent,
+							      __u32 mss)
 {
 	if (p->kind == FQ_LAW_FAIRQ)
 		return pool_window(p, st, n, sent);
@@ -118,6 +120,8 @@ law_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32
 		return fairswitch_window(p, st, n);
 	if (p->kind == FQ_LAW_LAS)
 		return las_window(p, st, n, young, sent);
+	if (p->kind == FQ_LAW_SED_BASE)
+		return sed_base_window(p, st, mss);
 	return st->window ? st->window : FQ_NO_WINDOW;
 }
 

@@ -84,33 +84,51 @@ __noinline int law_direction_ended(struct fq_dir *d, __u64 now)
 	return 0;
 }
 
+#define DEFAULT_MSS_V4 536 /* RFC 9293 section 3.7.1: what no MSS option means */
+#define DEFAULT_MSS_V6 1220
+
 /*
- * What the law of a port grants a direction, bytes; FQ_NO_WINDOW: nothing. `flight` is what it had under way
- * before this ACK: that shows whether it uses its window.
+ * The segment size of the flow: the smaller MSS of the two ends, because an end does not send larger segments than
+ * it can receive. Without an MSS option the receiver accepts the default size; the sender's own size is not known.
  */
-__noinline __u32 law_grant(struct fq_dir *peer, struct fq_port *port, __u32 flight, __u32 epoch,
-			   __u64 now)
+static __always_inline __u32 common_mss(const struct segment *s, const struct fq_dir *receiver,
+					const struct fq_dir *sender)
+{
+	__u32 mss = receiver->mss;
+
+	if (!mss)
+		mss = s->key.family == 4 ? DEFAULT_MSS_V4 : DEFAULT_MSS_V6;
+	return sender->mss && sender->mss < mss ? sender->mss : mss;
+}
+
+/*
+ * What the law of a port grants the direction `peer`, bytes, at an ACK of `own`; FQ_NO_WINDOW: nothing. What it
+ * had under way before this ACK shows whether it uses its window.
+ */
+__noinline __u32 law_grant(const struct segment *s, const struct fq_dir *own, struct fq_dir *peer,
+			   struct fq_port *port)
 {
 	struct fq_law_state *state;
 	struct fq_port_law *law;
-	__u32 slot, n, young;
+	__u32 slot, epoch, n, young;
 
-	if (!peer || !port)
+	if (!s || !own || !peer || !port)
 		return FQ_NO_WINDOW;
 	slot = peer->slot;
+	epoch = s->epoch;
 	law = bpf_map_lookup_elem(&port_laws, &slot);
 	state = bpf_map_lookup_elem(&law_states, &slot);
-	if (!law || !state || law->expires_ns <= now)
+	if (!law || !state || law->expires_ns <= s->now)
 		return FQ_NO_WINDOW;
-	if (!peer->granted || law_uses_window(flight, peer->granted))
+	if (!peer->granted || law_uses_window(s->flight, peer->granted))
 		count_sharing(peer, epoch, law->law.young_bytes);
 	if (peer->granted)
-		law_limited(state, flight, peer->granted, now);
+		law_limited(state, s->flight, peer->granted, s->now);
 	n = counted_flows(port->sharing, epoch);
 	if (!is_recent(peer->sharing_epoch, epoch))
 		n++;
 	young = law->law.kind == FQ_LAW_LAS ? counted_flows(port->young, epoch) : 0;
-	return law_window(&law->law, state, n, young, peer->bytes);
+	return law_window(&law->law, state, n, young, peer->bytes, common_mss(s, own, peer));
 }
 
 #endif
