@@ -126,8 +126,10 @@ def test_a_bulk_flow_causes_congestion_and_its_windows_are_removed_at_its_end(fa
         lambda: (found := lab.port_status()["congestion"]) and found["state"] == "CNG" and found
     )
     assert congestion and (congestion["cng"], congestion["nom"]) == (K, NOM)
-    rule = until(lambda: lab.port_status()["rule"])
-    assert rule and rule["kind"] == "window"
+    # The switch sets the base windows, and the controller the share of the flow.
+    rule = until(lambda: (found := lab.port_status()["rule"]) and found["law"]["mode"] & 2 and found)
+    assert rule and (rule["kind"], rule["law"]["kind"]) == ("law", "sed_base")
+    assert until(lambda: any(row["flow_windows"] for row in show(lab, "ports")))
     assert lab.status()["congestion_messages"] > 0
     announce(lab, "h1", 5001, 300_000_000, 200)
 
@@ -141,7 +143,8 @@ def test_a_bulk_flow_causes_congestion_and_its_windows_are_removed_at_its_end(fa
     assert until(lambda: announced()[0]["remaining_bytes"] < 295_000_000)
     end(source)
     end(sink)
-    assert until(lambda: lab.status()["rules"] == 0, 5)
+    assert until(lambda: not any(row["flow_windows"] for row in show(lab, "ports")), 5)
+    assert lab.port_status()["rule"]["kind"] == "law"
     assert until(lambda: not show(lab, "gif"))
 
 
