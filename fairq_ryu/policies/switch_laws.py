@@ -167,7 +167,7 @@ class Law:
         if flight + self.segment > granted:
             self.limited_ns = now_ns
 
-    def window(self, flows: int, young: int, sent: int, mss: int) -> int:
+    def window(self, flows: int, young: int, sent: int, mss: int = DEFAULT_SEGMENT) -> int:
         """The window of a flow that has sent so much in segments of ``mss``, bytes; :data:`NO_WINDOW`: it
         keeps its own.
         """
