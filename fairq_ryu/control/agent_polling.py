@@ -1,8 +1,8 @@
 """Polling of agents: a greenlet for each asks for queue depths and flow records while it is connected.
 
 While governed ports have flows, queues are read at the interval that their policies need. Otherwise they
-are read every :data:`_IDLE_INTERVAL`, or at once when ``link.poll_now`` is set: by the first flow of an idle
-port, a dropped packet, or a change of policies.
+are read every :data:`_IDLE_INTERVAL`. Where that is :data:`LOOK_INTERVAL` or longer, they are read at once when
+``link.poll_now`` is set: by the first flow of a port, a dropped packet, or a change of policies.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class AgentPolling:
             link.request_laws(self._windows.engine.look_interval, now)
             link.request_counts(_COUNTS_INTERVAL, now)
             early = False
-            if interval is not None:
+            if interval is not None and interval < LOOK_INTERVAL:
                 due = now + interval
                 hub.sleep(max(0.0, due - time.monotonic()))
             else:
                 link.poll_now.clear()
-                due = time.monotonic() + _IDLE_INTERVAL
-                early = link.poll_now.wait(_IDLE_INTERVAL)
+                due = time.monotonic() + _IDLE_INTERVAL if interval is None else now + interval
+                early = link.poll_now.wait(max(0.0, due - time.monotonic()))
             now = time.monotonic()
             if not early:
                 self._loop_delay.observe(max(0.0, now - due))

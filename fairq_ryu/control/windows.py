@@ -158,12 +158,12 @@ class WindowController:
 
     def _started(self, event: FlowEvent, now: float, received: float | None) -> list[RuleChange]:
         link = self.links.get(event.port.dpid)
-        # The queue of a port without flows and windows is read rarely. Read it now, so that the first ACK
-        # meets a window.
-        idle = not self.engine.busy(event.port)
-        if link is not None and idle and link.governs(link.depths.get(event.port.port)):
-            link.poll_now.set()
+        idle, interval = not self.engine.busy(event.port), self.engine.interval(event.port)
         changes = self.engine.flow_started(event.port, event.flow, now)
+        # The queue of a port without flows is read rarely. Read it now, so that the first ACK meets a window.
+        wanted = idle or self.engine.interval(event.port) < interval
+        if link is not None and wanted and link.governs(link.depths.get(event.port.port)):
+            link.poll_now.set()
         return changes + self._announced.flow_started(event, now, received)
 
     def flow_over(self, flow: FlowKey) -> None:

@@ -53,7 +53,7 @@ class RestSite:
         **values: Any,
     ) -> None:
         """``where`` the laws run that can run in the switch; ``turns`` of FairQ's."""
-        laws = {(section, "where"): where for section in ("fairq", "fairswitch", "iqm")}
+        laws = {(section, "where"): where for section in ("fairq", "fairswitch", "iqm", "sed", "rsed")}
         laws |= {("fairq", "turns"): turns}
         self.config = Config(laws | {("fairq_ryu", name): value for name, value in values.items()})
         self.logger = logging.getLogger("fairq_ryu.test")

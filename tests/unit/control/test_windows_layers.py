@@ -13,6 +13,7 @@ from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_records import ESTABLISHED, FlowRecord
 from fairq_ryu.law_spec import LawFlags, LawKind
 from fairq_ryu.model import Congestion, FlowKey, Thresholds, WindowKind, WindowRule
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from tests.support.flownet import KEY, B
 from tests.support.law_network import RATE, Network, policy
 from tests.support.site import LIMIT
@@ -127,3 +128,19 @@ def test_leases_of_both_layers_are_renewed_and_end():
     assert min(expires for _, expires, _ in net.data.installed.values()) > max(ends)
     net.server.expire_rules(time.monotonic_ns() + 10 * 10**9)
     assert net.data.installed == net.data.laws == {}
+
+
+def test_queues_are_read_as_often_as_the_controller_s_part_needs():
+    """Without flows rarely, and at once when the first one starts."""
+    net = network("sed")
+    link = net.site.link
+    assert net.windows.interval(link) == LOOK_INTERVAL
+    link.poll_now.clear()
+    net.site.open(KEY, net.now)
+    assert link.poll_now.is_set() and net.windows.interval(link) == 0.01
+    link.poll_now.clear()
+    net.site.open(OTHER, net.now)
+    assert not link.poll_now.is_set()
+    for key in (KEY, OTHER):
+        net.site.reset(key, net.now)
+    assert net.windows.interval(link) == LOOK_INTERVAL
