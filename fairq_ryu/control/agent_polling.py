@@ -1,7 +1,7 @@
 """Polling of agents: a greenlet for each asks for queue depths and flow records while it is connected.
 
 While governed ports have flows, queues are read at the interval that their policies need. Otherwise they
-are read every :data:`_IDLE_INTERVAL`. Where that is :data:`LOOK_INTERVAL` or longer, they are read at once when
+are read every :data:`_IDLE_INTERVAL`. An interval of :data:`LOOK_INTERVAL` or more ends early when
 ``link.poll_now`` is set: by the first flow of a port, a dropped packet, or a change of policies.
 """
 

@@ -235,9 +235,11 @@ def test_flows_that_begin_under_base_windows_do_not_prolong_them():
     until = None
     for now in range(3 * MS, 300 * MS, MS):
         switch.tick(LawInput(now, 0, 0, 1))
-        switch.flow_began(0, now)
-        if until is None and not switch.mode:
+        if not switch.mode:
             until = now
+            break
+        for _ in range(5):
+            switch.flow_began(0, now)
     assert until == 102 * MS, "0.1 s after the queue was short"
 
 
