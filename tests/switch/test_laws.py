@@ -180,7 +180,8 @@ def test_sed_anticipates_from_the_flow_on_that_would_congest_the_queue(switch: S
     assert (state.mode, state.window, state.expected) == (2, 1460, 0)
     # One that begins now is under the base window from its first ACK on, and no reason to limit longer.
     state.calm_ns = 1
-    switch.datapath.window.law_states.set(c_uint32(switch.ports[PORT].ifindex), state)
+    key = c_uint32(switch.datapath.window.slots[switch.ports[PORT].ifindex])
+    switch.datapath.window.law_states.set(key, state)
     flows += opened(switch, 1)
     assert flows[-1].granted() == 1460
     assert switch.datapath.law_state(PORT).calm_ns == 1
