@@ -33,6 +33,7 @@ def base_law(parameters: SedParameters) -> LawSpec | None:
         calm_ppm=round(p.nom * p.threshold * 1e6),
         first_window=p.initial_window,
         limiting_segments=p.base_segments,
+        syn_allowance=p.syn_allowance,
     )
 
 

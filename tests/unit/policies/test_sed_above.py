@@ -77,9 +77,10 @@ def test_the_law_has_the_settings_of_sed():
         limiting_segments=1,
     )
     changed = {"anticipate": False, "base_segments": 3, "initial_window": 4, "linger": 0.0, "nom": 0.5}
+    changed |= {"syn_allowance": 9}
     spec = Sed(Config().section("sed") | changed | {"switch_interval": 0.001}).switch_law(PORT)
     assert spec is not None
-    assert (spec.flags, spec.limiting_segments, spec.first_window) == (0, 3, 4)
+    assert (spec.flags, spec.limiting_segments, spec.first_window, spec.syn_allowance) == (0, 3, 4, 9)
     assert (spec.linger_us, spec.calm_ppm, spec.interval_us) == (0, 125_000, 1000)
 
 
