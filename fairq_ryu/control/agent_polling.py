@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ryu.lib import hub
 
 from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 
 if TYPE_CHECKING:
     from fairq_ryu.control.counters import Delays

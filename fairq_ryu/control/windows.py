@@ -122,7 +122,7 @@ class WindowController:
     def interval(self, link: AgentLink) -> float | None:
         """The interval at which the queues of a switch must be read, seconds; None: there is no need."""
         busy = [key for key in link.governed if self.engine.busy(key)]
-        link.switch_laws = sum(map(self.engine.in_switch, busy))
+        link.switch_laws = sum(map(self.engine.decided_in_switch, busy))
         link.only_switch_laws = 0 < link.switch_laws == len(busy)
         ports = sum(each.switch_laws for each in self.links.values())
         self.engine.look_interval = polling_pace.look_interval(ports, self.engine.renew_after)

@@ -58,7 +58,7 @@ class PolicyEngine:
         port = self._ports.get(key)
         if port is None:
             return self._chosen(key).interval
-        return max(port.interval, self.look_interval) if port.in_switch else port.interval
+        return max(port.interval, self.look_interval) if port.decided_in_switch else port.interval
 
     def poll_interval(self, keys: Iterable[model.PortKey]) -> float:
         """Time between two readings of these ports' queues, seconds; without ports, the default policy's."""
@@ -161,6 +161,11 @@ class PolicyEngine:
         """Whether the port's law runs in the switch, or is requested there."""
         port = self._ports.get(key)
         return port is not None and port.in_switch
+
+    def decided_in_switch(self, key: model.PortKey) -> bool:
+        """Whether the port's law runs in the switch, and no window waits for the controller."""
+        port = self._ports.get(key)
+        return port is not None and port.decided_in_switch
 
     def fallback(self, key: model.PortKey) -> str | None:
         """Why the port's law runs in the controller although its policy has one for the switch; None: it does

@@ -39,7 +39,7 @@ from fairq_ryu.policies.layered_port import LayeredPort
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from fairq_ryu.policies.parts.installed_rules import InstalledRules
 from fairq_ryu.policies.parts.sampling import Sampling
-from fairq_ryu.policies.switch_port import SwitchPort
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL, SwitchPort
 
 log = logging.getLogger(__name__)
 # Seconds from a failure of a port's law until the port gets a fresh one.
@@ -228,8 +228,12 @@ class GovernedPort:
     @property
     def interval(self) -> float:
         """Time between two readings of the port's queue, seconds."""
-        law, wanted = self.law, self.policy.interval
-        return law.interval(wanted, len(self.flows)) if isinstance(law, SwitchPort) else wanted
+        return LOOK_INTERVAL if self.decided_in_switch else self.policy.interval
+
+    @property
+    def decided_in_switch(self) -> bool:
+        """Whether no window of the port waits for the controller."""
+        return isinstance(self.law, SwitchPort) and self.law.decides_alone(len(self.flows))
 
     def switch_gone(self) -> int:
         """The switch's agent has gone, with its rules. Returns how many were installed."""

@@ -24,7 +24,7 @@ from fairq_ryu.model import (
     WindowPlan,
 )
 from fairq_ryu.policies.base import Display, PortLaw
-from fairq_ryu.policies.switch_port import LOOK_INTERVAL, SwitchPort
+from fairq_ryu.policies.switch_port import SwitchPort
 
 
 class LayeredPort(SwitchPort):
@@ -37,9 +37,9 @@ class LayeredPort(SwitchPort):
         self.above = above
         self._flows: Mapping[FlowKey, int] = {}
 
-    def interval(self, wanted: float, flows: int) -> float:
-        """As often as the controller's law needs, while there are flows."""
-        return wanted if flows else max(wanted, LOOK_INTERVAL)
+    def decides_alone(self, flows: int) -> bool:
+        """Only while there are no flows."""
+        return not flows
 
     # Events: both layers get those that concern the law of the port
 

@@ -168,9 +168,7 @@ class Law:
             self.limited_ns = now_ns
 
     def window(self, flows: int, young: int, sent: int, mss: int = DEFAULT_SEGMENT) -> int:
-        """The window of a flow that has sent so much in segments of ``mss``, bytes; :data:`NO_WINDOW`: it
-        keeps its own.
-        """
+        """The window of a flow, which has sent so much in segments of ``mss``; :data:`NO_WINDOW`: its own."""
         p, n = self.parameters, max(flows, 1)
         if p.kind == LawKind.FAIRQ:
             return self._fairq_window(n, sent)

@@ -23,11 +23,9 @@ class SwitchPort(PortLaw):
         self.rule = WindowRule(WindowKind.LAW, port.port, spec)
         self._plan = WindowPlan(rule=self.rule)
 
-    def interval(self, wanted: float, flows: int) -> float:
-        """Time between two readings of the queue, seconds; ``wanted``: for the policy's law in the
-        controller; ``flows``: of the port.
-        """
-        return LOOK_INTERVAL
+    def decides_alone(self, flows: int) -> bool:
+        """Whether no window of a port with so many flows waits for the controller."""
+        return True
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """The law is requested as soon as the queue is known."""
