@@ -61,7 +61,7 @@ def full_controller() -> Any:
     one port.
     """
     iqm = choose("iqm", Config({("iqm", "where"): "controller"})).default
-    site = Site(choose("rsed", Config()).default, (("s1-eth3", iqm),))
+    site = Site(choose("rsed", Config({("rsed", "where"): "controller"})).default, (("s1-eth3", iqm),))
     controller = of(site)
     now = time.monotonic()
     site.fabric.hosts.seen("02:00:00:00:00:0a", A, KEY.src)

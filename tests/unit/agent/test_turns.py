@@ -304,6 +304,6 @@ def test_the_first_window_is_the_law_s_and_at_most_what_a_host_sends_at_once(
         ctypes.byref(compiled), ctypes.byref(state), flows, flows if young else 1
     )
     size = segment or 1460
-    window = max(min(law.window(flows, flows if young else 1, 0), values.first_window * size), size)
+    window = max(min(law.window(flows, flows if young else 1, 0, size), values.first_window * size), size)
     assert found == min(window + -(-window // size) * 66, 1 << 30)
     assert found >= frame_of(size)

@@ -37,7 +37,7 @@ static inline __attribute__((always_inline)) __u32
 turns_first_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young)
 {
 	__u32 segment = turns_segment(st);
-	__u64 window = law_window(p, st, n, young, 0);
+	__u64 window = law_window(p, st, n, young, 0, segment);
 
 	window = law_max(law_min(window, (__u64)p->first_window * segment), segment);
 	return law_min(window + law_div(window + segment - 1, segment) * SEGMENT_HEADERS, MAX_POOL);
