@@ -199,7 +199,7 @@ def test_turns_of_new_connections_are_shown_where_they_are_taken():
     counts = {"waiting": 12, "held": 256, "released": 240, "overdue": 3, "overflowed": 1}
     for setting, wanted in (("on", counts), ("off", dict.fromkeys(counts))):
         site = RestSite("fairq", where="switch", turns=setting)
-        site.windows.laws_reported(site.link, [LAW_STATE._replace(**counts)])
+        site.windows.laws_reported(site.link, [LAW_STATE._replace(**counts)], time.monotonic())
         (row,) = [row for row in get(site, "/v1/ports")["ports"] if (row["dpid"], row["port"]) == (S2, 1)]
         assert {name: row[f"turns_{name}"] for name in counts} == wanted
 
