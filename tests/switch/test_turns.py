@@ -6,6 +6,7 @@ The test is the agent's clock: it renews, takes packets over, and serves.
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,19 @@ SHAPES: dict[str, dict[str, Any]] = {
     "VLAN": {"shape": {"vlans": ((packets.VLAN, 7),)}},
     "IPv6": {"client": "fd00::1", "server": "fd00::2"},
 }
+
+
+SOL_PACKET, PACKET_AUXDATA, TP_STATUS_VLAN_VALID = 263, 8, 1 << 4
+
+
+def with_tag(frame: bytes, more: list[tuple[int, int, bytes]]) -> bytes:
+    """The frame as it was on the wire: the kernel takes the outer VLAN tag out, and reports it beside."""
+    for level, kind, data in more:
+        if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
+            status, _length, _kept, _mac, _net, tci, tpid = struct.unpack("IIIHHHH", data)
+            if status & TP_STATUS_VLAN_VALID:
+                return frame[:12] + struct.pack("!HH", tpid, tci) + frame[12:]
+    return frame
 
 
 def install(
@@ -75,11 +89,11 @@ class Wire:
         self._host.settimeout(timeout)
         while True:
             try:
-                frame, about = self._host.recvfrom(2048, socket.MSG_TRUNC)
+                frame, more, _flags, about = self._host.recvmsg(2048, 128)
             except TimeoutError:
                 return found
             if about[2] != socket.PACKET_OUTGOING and frame[:12] == packets.MACS:
-                found.append(frame)
+                found.append(with_tag(frame, more))
 
 
 @contextmanager
@@ -88,6 +102,7 @@ def wire(switch: Switch, port: int = 1) -> Iterator[Wire]:
     kind = socket.AF_PACKET, socket.SOCK_RAW
     with socket.socket(*kind) as near, socket.socket(*kind, socket.htons(3)) as far:
         near.bind((name, 0))
+        far.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
         far.bind((f"{name}h", 3))
         yield Wire(near, far)
 
