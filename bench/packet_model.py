@@ -75,7 +75,7 @@ class SwitchLaw:
 
     def window(self, flows: int, young: int, sent: int) -> int:
         """The window of a flow, bytes."""
-        return int(self._library.fq_host_window(*self._law, flows, young, ctypes.c_uint64(sent)))
+        return int(self._library.fq_host_window(*self._law, flows, young, ctypes.c_uint64(sent), MSS))
 
 
 @dataclass(eq=False, slots=True)

@@ -1,7 +1,8 @@
 """Delay from a step of the queue to the first lowered ACK: switch, agent, controller, policy and back.
 
 TCP flows of low rate produce a steady sequence of ACKs; a burst of UDP into the same port raises the queue in
-one step.
+one step. The law runs in the controller: in the switch it does not count such flows, which do not use their
+windows.
 """
 
 from __future__ import annotations
@@ -67,14 +68,14 @@ print(json.dumps(times), flush=True)
 
 
 def main() -> None:
-    """Print the figures, for the default interval and for an update at every reading."""
+    """Print the figures, for the default number of readings and for an update at every reading."""
     for title, config in (
-        ("T = 2 ms, M = 8 (default)", ""),
-        ("T = 2 ms, M = 1", "[fairq]\nincrements = 1\n"),
+        ("controller, T = 2 ms, M = 8", "[fairq]\nwhere = controller\n"),
+        ("controller, T = 2 ms, M = 1", "[fairq]\nwhere = controller\nincrements = 1\n"),
     ):
         delays = _delays(config)
         print(
-            f"queue step to first lowered ACK, {title:26} median {statistics.median(delays):5.1f} ms, "
+            f"queue step to first lowered ACK, {title:28} median {statistics.median(delays):5.1f} ms, "
             f"90th percentile {sorted(delays)[len(delays) * 9 // 10]:5.1f} ms ({len(delays)} of {STEPS})"
         )
 

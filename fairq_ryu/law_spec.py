@@ -31,14 +31,17 @@ class Gain(IntEnum):
 
 class LawFlags(IntFlag):
     """``SLOW_START``: raise the pool fast until the queue first reaches the target. ``ANTICIPATE``: SED's
-    base windows are in force when new flows will congest the queue.
+    base windows are in force when new flows will congest the queue. ``TURNS``: new connections wait until the
+    buffer has room for one more first window.
     """
 
     SLOW_START = 1
     ANTICIPATE = 2
+    TURNS = 4
 
 
 NO_FLAGS = LawFlags(0)
+ALL_FLAGS = LawFlags.SLOW_START | LawFlags.ANTICIPATE | LawFlags.TURNS
 
 
 class Mode(IntFlag):
@@ -77,7 +80,9 @@ class LawSpec:
     (IQM, SED); ``linger_us`` the queue must have been short for this long; ``increments`` M;
     ``first_window`` x, the segments that a new flow sends at once; ``floor_segments`` the minimum window
     while the buffer holds that of all flows; ``limiting_segments`` the window of every flow in an incast
-    (IQM) or in congestion (SED); ``young_bytes`` a flow that has sent less is young (LAS).
+    (IQM) or in congestion (SED); ``young_bytes`` a flow that has sent less is young (LAS);
+    ``syn_allowance`` limit against SYN floods: at most this many flows count as new ones before their
+    handshakes are complete (IQM, SED).
     """
 
     kind: LawKind
@@ -93,6 +98,7 @@ class LawSpec:
     first_window: int = 10
     floor_segments: int = 2
     limiting_segments: int = 2
+    syn_allowance: int = 256
 
 
 LAW_BOUNDS: dict[str, tuple[int, int]] = {
@@ -106,6 +112,7 @@ LAW_BOUNDS: dict[str, tuple[int, int]] = {
     "first_window": (1, 1000),
     "floor_segments": (1, 10),
     "limiting_segments": (1, 10),
+    "syn_allowance": (1, 1_000_000),
 }
 """The bounds of the parameters, inclusive; the only table of them."""
 

@@ -31,6 +31,7 @@ from fairq_ryu.agent.options import AgentOptions
 from fairq_ryu.agent.ovsdb import BridgeView, BridgeWatcher
 from fairq_ryu.agent.ports import BridgePorts
 from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.turn_clock import TurnClock
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import dpid_text
 
@@ -50,6 +51,7 @@ class Agent:
         self._stop = asyncio.Event()
         self._readers: list[int] = []
         self._notice_timer: asyncio.TimerHandle | None = None
+        self._recovery_timer: asyncio.TimerHandle | None = None
 
     def _jobs(self) -> list[tuple[str, float, Callable[[], Awaitable[None]]]]:
         """The periodic jobs: what is done, how often (seconds), by which function."""
@@ -81,6 +83,7 @@ class Agent:
         status_server: asyncio.Server | None = None
         tasks: list[asyncio.Task[None]] = []
         programs: BridgePrograms | None = None
+        clock: TurnClock | None = None
         try:
             programs = self._programs = BridgePrograms(options.limits)
             view = watcher.start()
@@ -93,6 +96,7 @@ class Agent:
             inherited = programs.load(list(view.ports))
             if inherited:
                 log.info("took over %d flows from an agent that died", inherited)
+            clock = TurnClock(loop, programs.turn_program, programs.turns)
             self._ports.update(view)
             self._add_readers(loop)
             await self._ports.read_queue_limits()
@@ -115,6 +119,8 @@ class Agent:
             await asyncio.gather(*tasks, return_exceptions=True)
             watcher.stop()
             self._remove_readers(loop)
+            if clock is not None:
+                clock.stop()
             if status_server is not None:
                 status_server.close()
                 with contextlib.suppress(OSError):
@@ -173,8 +179,9 @@ class Agent:
         for fd in self._readers:
             loop.remove_reader(fd)
         self._readers.clear()
-        if self._notice_timer is not None:
-            self._notice_timer.cancel()
+        for timer in (self._notice_timer, self._recovery_timer):
+            if timer is not None:
+                timer.cancel()
 
     def _on_threshold_event(self) -> None:
         self._server.congestion.mark_crossed(self._programs.crossed())
@@ -194,7 +201,23 @@ class Agent:
         self._send_notices()
 
     def _on_drops(self) -> None:
-        self._server.congestion.report_drops(self._programs.take_drops(_MAX_DROPS), time.monotonic_ns())
+        packets, now = self._programs.take_drops(_MAX_DROPS), time.monotonic_ns()
+        self._server.recovery.dropped(packets, now)
+        self._server.congestion.report_drops(packets, now)
+        self._set_recovery_timer(now)
+
+    def _set_recovery_timer(self, now: int) -> None:
+        if self._recovery_timer is not None:
+            self._recovery_timer.cancel()
+            self._recovery_timer = None
+        due = self._server.recovery.next_ns
+        if due is not None:
+            loop = asyncio.get_running_loop()
+            self._recovery_timer = loop.call_later(max(0, due - now) / 1e9, self._on_recovery_timer)
+
+    def _on_recovery_timer(self) -> None:
+        self._server.recovery.work(time.monotonic_ns())
+        self._set_recovery_timer(time.monotonic_ns())
 
     # Periodic jobs
 
@@ -229,7 +252,14 @@ class Agent:
             ],
             "unwatched": [{"name": name, "reason": reason} for name, reason in self._ports.unwatched],
             **status.snapshot(
-                self._programs, server.table, server.laws, server.congestion, self._flows, self._evicted
+                self._programs,
+                server.table,
+                server.laws,
+                server.congestion,
+                self._flows,
+                self._evicted,
+                server.recovery,
+                server.injector,
             ),
         }
         writer.write(json.dumps(answer).encode())

@@ -147,6 +147,7 @@ class CongestionMonitor:
         self._schedule = NoticeSchedule(int(gap * _NS))
         self._bucket = TokenBucket(drop_rate)
         self.thresholds: dict[int, Thresholds] = {}
+        self._watched: set[int] = set()  # ports whose drops the agent itself needs
         self.drops = DropCounts()
         self.notices_sent = 0
 
@@ -174,20 +175,37 @@ class CongestionMonitor:
             self._schedule.forget(port)
 
     def _apply(self, port: int, wanted: Thresholds) -> None:
-        before = self.thresholds.get(port)
+        before = self.thresholds.get(port, NO_THRESHOLDS)
         try:
-            self._queues.set_thresholds(port, None if wanted == NO_THRESHOLDS else wanted)
+            self._install(port, wanted)
         except Exception:
-            self._queues.set_thresholds(port, before)
+            self._install(port, before)
             raise
         if wanted == NO_THRESHOLDS:
             self.thresholds.pop(port, None)
         else:
             self.thresholds[port] = wanted
 
+    def _install(self, port: int, wanted: Thresholds) -> None:
+        wanted = wanted._replace(drops=wanted.drops or port in self._watched)
+        self._queues.set_thresholds(port, None if wanted == NO_THRESHOLDS else wanted)
+
+    def watch_drops(self, port: int, wanted: bool) -> None:
+        """The agent itself needs the dropped packets of a port, or no longer. Raises the kernel's error, and
+        changes nothing then.
+        """
+        before = self._watched.copy()
+        self._watched = before | {port} if wanted else before - {port}
+        try:
+            self._install(port, self.thresholds.get(port, NO_THRESHOLDS))
+        except Exception:
+            self._watched = before
+            raise
+
     def forget_port(self, port: int) -> None:
         """The port has gone, and its thresholds with it."""
         self.thresholds.pop(port, None)
+        self._watched.discard(port)
         self._schedule.forget(port)
 
     def clear(self) -> None:
@@ -215,10 +233,13 @@ class CongestionMonitor:
 
     def report_drops(self, packets: Iterable[tuple[int, bytes, int]], now_ns: int) -> None:
         """Send dropped packets to controllers: port, frame or its beginning, length of the whole frame in
-        bytes.
+        bytes. Those that only the agent itself needs are not counted.
         """
         for port, frame, length in packets:
-            if not self.thresholds.get(port, NO_THRESHOLDS).drops or not can_be_lost(frame):
+            reported = self.thresholds.get(port, NO_THRESHOLDS).drops
+            if not reported and port in self._watched:
+                continue
+            if not reported or not can_be_lost(frame):
                 self.drops.ignored += 1
             elif self._bucket.take(now_ns) and self._sender.send_to_ready(
                 dropped_packet.encode(DroppedPacket(port, frame, length))

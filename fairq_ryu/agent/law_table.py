@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow, RuleSink
+from fairq_ryu.agent.turns import TurnCounts
 from fairq_ryu.channel import window_law
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
@@ -49,6 +50,9 @@ class LawSink(RuleSink, Protocol):
     def law_state(self, port: int) -> Any | None:
         """The state of a port's law, an ``fq_law_state``; None: it has none."""
 
+    def turn_counts(self, port: int) -> TurnCounts:
+        """How the new connections of a port have taken turns."""
+
 
 def loop_gain(spec: LawSpec, limits: QueueLimits) -> float:
     """The gain of the control loop times its round trip: above pi / 2 the pool never settles.
@@ -77,7 +81,8 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
         base_rtt_ns=spec.base_rtt_us * 1000,
         limit=limits.limit,
         target=target,
-        calm=limits.limit * spec.calm_ppm // _PPM,
+        # SED's queue is short at NOM as well, IQM's only below.
+        calm=limits.limit * spec.calm_ppm // _PPM + (spec.kind is LawKind.SED_BASE),
         gain_q16=max(1, min(65535, round(_OURS * interval / round_trip * 65536))),
         trim_step=trim_step(limits.rate, interval),
         young_bytes=spec.young_bytes,
@@ -87,6 +92,7 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
         first_window=spec.first_window,
         floor_segments=spec.floor_segments,
         limiting_segments=spec.limiting_segments,
+        syn_allowance=spec.syn_allowance,
         flags=spec.flags,
     )
 
@@ -155,7 +161,8 @@ class LawTable:
         spec, port = self._laws[law], self._port_of.get(law)
         state = None if port is None else self._sink.law_state(port)
         if state is None:
-            return LawState(law, port or 0, *(0,) * 10, spec.kind, 0, 0)
+            return LawState(law, port or 0, *(0,) * 10, spec.kind, *(0,) * 7)
+        turns = self._sink.turn_counts(port or 0)
         return LawState(
             law=law,
             port=port or 0,
@@ -172,6 +179,11 @@ class LawTable:
             kind=spec.kind,
             updates=state.updates,
             late=state.late,
+            waiting=turns.waiting,
+            held=turns.held,
+            released=turns.released,
+            overdue=turns.late,
+            overflowed=turns.full,
         )
 
     # The rules that refer to them

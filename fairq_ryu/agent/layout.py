@@ -89,6 +89,10 @@ fq_threshold_event: Any = STRUCTS["fq_threshold_event"]
 fq_ring_count: Any = STRUCTS["fq_ring_count"]
 fq_drop: Any = STRUCTS["fq_drop"]
 fq_taildrop: Any = STRUCTS["fq_taildrop"]
+fq_turns: Any = STRUCTS["fq_turns"]
+fq_turn_port: Any = STRUCTS["fq_turn_port"]
+fq_turn_agent: Any = STRUCTS["fq_turn_agent"]
+fq_held: Any = STRUCTS["fq_held"]
 
 LITTLE_ENDIAN = sys.byteorder == "little"
 BUCKETS = CONSTANTS["FQ_BUCKETS"]
@@ -110,9 +114,14 @@ def histogram_bounds(index: int) -> tuple[int, int]:
 
 def active_flows(port: Any, now_ns: int, bucket_ns: int) -> int:
     """Flows active on a port (an ``fq_port``) at ``now_ns``, counted as the eBPF program does."""
+    return counted_flows(port.active, now_ns, bucket_ns)
+
+
+def counted_flows(buckets: Any, now_ns: int, bucket_ns: int) -> int:
+    """Flows in a count of a port (``fq_port.active``, ``sharing``, ``young``) at ``now_ns``."""
     epoch = (now_ns // bucket_ns) & 0xFFFFFFFF
     count = 0
-    for bucket in port.active:
+    for bucket in buckets:
         stamp = bucket >> 32
         if stamp and (epoch - stamp) & 0xFFFFFFFF < BUCKETS:
             count += bucket & 0xFFFFFFFF

@@ -13,9 +13,11 @@ from fairq_ryu.agent import messages
 from fairq_ryu.agent.congestion_monitor import CongestionMonitor, Queues
 from fairq_ryu.agent.law_table import LawSink, LawTable
 from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.port_recovery import PortRecovery
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import Rule, RuleTable
+from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.channel import oxm, queue_depth
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
@@ -49,6 +51,9 @@ class BridgeData(LawSink, Queues, Protocol):
 
     def segment_state(self, key: FlowKey) -> SegmentState:
         """The last segment of one direction of a flow."""
+
+    def send_frame(self, port: int, frame: bytes) -> bool:
+        """Send a frame out of a port. False if it could not be sent."""
 
 
 class Session(Protocol):
@@ -103,6 +108,8 @@ class OpenFlowServer:
         self.master: Session | None = None
         self.generation: int | None = None
         self.congestion = CongestionMonitor(data, self, congestion_gap, drop_rate)
+        self.injector = SegmentInjector(data)
+        self.recovery = PortRecovery(data, self.injector, self.congestion.watch_drops)
         self._born_ns = time.monotonic_ns()
 
     def age_ns(self, now_ns: int) -> int:
@@ -153,12 +160,14 @@ class OpenFlowServer:
         return [ports[number]]
 
     def expire_rules(self, now_ns: int) -> None:
-        """Remove the rules whose lease has ended."""
+        """Remove the rules, and end the recoveries, whose lease has ended."""
+        self.recovery.expire(now_ns)
         self.send_flow_removed(self.table.expire(now_ns), ofp.OFPRR_HARD_TIMEOUT, now_ns)
 
     def forget_port(self, port: int, now_ns: int) -> None:
-        """Remove the rule and the thresholds of a port that has gone."""
+        """Remove the rule, the thresholds and the recovery of a port that has gone."""
         self.send_flow_removed(self.table.forget_port(port), ofp.OFPRR_DELETE, now_ns)
+        self.recovery.forget_port(port)
         self.congestion.forget_port(port)
 
     def read_queue_depths(self, session: Session, ports: list[BridgePort]) -> list[queue_depth.QueueDepth]:

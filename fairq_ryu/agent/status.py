@@ -15,8 +15,10 @@ from typing import Any
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.congestion_monitor import CongestionMonitor
 from fairq_ryu.agent.law_table import LawTable
+from fairq_ryu.agent.port_recovery import PortRecovery
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.rule_table import Rule, RuleTable
+from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.errors import UserError
 from fairq_ryu.law_spec import LawKind
 from fairq_ryu.model import WindowKind
@@ -64,6 +66,8 @@ def snapshot(
     monitor: CongestionMonitor,
     flows: int,
     evicted: int,
+    recovery: PortRecovery,
+    injector: SegmentInjector,
 ) -> dict[str, Any]:
     """Ports with their queues, counters and rules.
 
@@ -78,7 +82,9 @@ def snapshot(
     ``drop_reports``: ``available`` if this kernel can report dropped packets (``unavailable``: why not) and,
     in packets, those sent to controllers (``told``), of no interest to them (``passed_over``: no TCP segment
     whose loss matters), suppressed by the rate or because no controller reads fast enough (``held_back``),
-    and ``lost`` because the agent was too slow.
+    and ``lost`` because the agent was too slow. ``recovery`` has the ``losses`` that the agent has recovered
+    by itself, by outcome, the losses ``stored``, and the segments ``sent`` by kind, in segments; a kind with
+    a reason counts those that were not sent.
     """
     now = time.monotonic_ns()
     ports = []
@@ -125,6 +131,11 @@ def snapshot(
             "passed_over": drops.ignored,
             "held_back": drops.suppressed,
             "lost": datapath.drops.lost,
+        },
+        "recovery": {
+            "losses": dict(recovery.outcomes),
+            "stored": recovery.stored,
+            "sent": dict(injector.counts),
         },
     }
 

@@ -12,11 +12,23 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from fairq_ryu.agent.openflow_server import Session
-from fairq_ryu.channel import congestion, flow_records, framing, oxm, queue_depth, segment_state, window_law
+from fairq_ryu.channel import (
+    congestion,
+    flow_records,
+    framing,
+    oxm,
+    queue_depth,
+    recovery,
+    segment_counts,
+    segment_state,
+    waking,
+    window_law,
+)
 from fairq_ryu.channel.dispatch import DispatchTable, MalformedBody, Route
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.model import FlowKey
+from fairq_ryu.packet.tcp_build import Addressing
 
 _Result = TypeVar("_Result")
 
@@ -90,12 +102,31 @@ def _law_states(session: Session, law: int) -> Iterable[bytes]:
     return [window_law.encode_reply([state]) for state in session.server.laws.states(law)]
 
 
+def _wake(session: Session, flows: list[Addressing]) -> None:
+    session.server.injector.wake(flows)
+
+
+def _set_recovery(session: Session, wanted: recovery.SetRecovery) -> None:
+    session.server.recovery.set(wanted, time.monotonic_ns())
+
+
+def _segment_counts(session: Session, _: None) -> Iterable[bytes]:
+    server = session.server
+    counts = segment_counts.SegmentCounts(
+        server.recovery.outcomes, server.injector.counts, server.recovery.stored
+    )
+    return segment_counts.encode_reply(counts)
+
+
 _COMMANDS: DispatchTable[Session, None] = DispatchTable()
 _COMMANDS.add(congestion.SET, _set_thresholds)
 _COMMANDS.add(window_law.SET, _set_law)
+_COMMANDS.add(waking.WAKE, _wake)
+_COMMANDS.add(recovery.SET, _set_recovery)
 
 _REQUESTS: DispatchTable[Session, Iterable[bytes]] = DispatchTable()
 _REQUESTS.add(queue_depth.REQUEST, _queue_depths)
 _REQUESTS.add(flow_records.REQUEST, _flow_records)
 _REQUESTS.add(segment_state.REQUEST, _segment_states)
 _REQUESTS.add(window_law.REQUEST, _law_states)
+_REQUESTS.add(segment_counts.REQUEST, _segment_counts)

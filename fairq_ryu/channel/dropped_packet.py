@@ -1,7 +1,7 @@
 """A packet that the queue of a port has dropped: a PACKET_IN with a cookie of its own.
 
 Agents send it for the ports whose thresholds have the flag REPORT_DROPS
-(:mod:`fairq_ryu.channel.congestion`).
+(:mod:`fairq_ryu.channel.congestion`), to a controller that recovers losses by itself.
 """
 
 from __future__ import annotations

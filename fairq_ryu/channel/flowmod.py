@@ -86,6 +86,17 @@ class FlowMod:
 # The controller's end
 
 
+class PackedOnce(parser.OFPFlowMod):
+    """A FlowMod that is packed when it is first sent, and may be sent again without a change, with the same
+    transaction id.
+    """
+
+    def serialize(self) -> None:
+        """Pack it, unless that was done."""
+        if self.buf is None:
+            super().serialize()
+
+
 def window_rule(datapath: Any, change: RuleChange, lease: int) -> Any:
     """The FlowMod that installs, renews or removes a window rule in a bridge's agent; ``lease`` in seconds. A
     flow's rule matches its ACKs, so it names the flow reversed.
@@ -102,7 +113,8 @@ def window_rule(datapath: Any, change: RuleChange, lease: int) -> Any:
             match=matched,
         )
     action = parser.OFPActionSetField(**{change.rule.kind.field: min(change.rule.bytes, 0xFFFFFFFF)})
-    return parser.OFPFlowMod(
+    kind = parser.OFPFlowMod if change.rule.law is None else PackedOnce
+    return kind(
         datapath,
         cookie=WINDOW_RULE_COOKIE,
         hard_timeout=lease,

@@ -32,7 +32,8 @@ RST = 16
 NO_SCALE = 0xFF
 
 
-def _encode_key(key: FlowKey) -> bytes:
+def encode_key(key: FlowKey) -> bytes:
+    """One direction, as a key of 40 bytes."""
     return _KEY.pack(
         addresses.padded(key.src),
         addresses.padded(key.dst),
@@ -42,7 +43,8 @@ def _encode_key(key: FlowKey) -> bytes:
     )
 
 
-def _decode_key(data: bytes) -> FlowKey:
+def decode_key(data: bytes) -> FlowKey:
+    """The direction in a key of 40 bytes. Raises ValueError on a wrong IP version."""
     src, dst, sport, dport, version = _KEY.unpack(data)
     return FlowKey(addresses.unpadded(src, version), addresses.unpadded(dst, version), sport, dport)
 
@@ -58,7 +60,7 @@ def encode_request(keys: Sequence[FlowKey]) -> bytes:
     """The request's body. Raises ValueError for more than :data:`MAX_KEYS`."""
     if len(keys) > MAX_KEYS:
         raise ValueError(f"{len(keys)} flows in one request; at most {MAX_KEYS}")
-    return b"".join(map(_encode_key, keys))
+    return b"".join(map(encode_key, keys))
 
 
 def decode_request(data: bytes) -> list[FlowKey]:
@@ -67,14 +69,14 @@ def decode_request(data: bytes) -> list[FlowKey]:
         raise ValueError(
             f"a segment-state request is {KEY_SIZE} bytes a flow, at most {MAX_KEYS} flows, not {len(data)}"
         )
-    return [_decode_key(data[at : at + KEY_SIZE]) for at in range(0, len(data), KEY_SIZE)]
+    return [decode_key(data[at : at + KEY_SIZE]) for at in range(0, len(data), KEY_SIZE)]
 
 
 def encode_state(state: SegmentState) -> bytes:
     """One record of a reply."""
     flags = FOUND * state.found | FIN * state.fin | RST * state.rst
     flags |= TIMESTAMPS_UNKNOWN if state.has_timestamps is None else TIMESTAMPS * state.has_timestamps
-    return _encode_key(state.key) + _STATE.pack(
+    return encode_key(state.key) + _STATE.pack(
         state.port,
         flags,
         state.seq_next,
@@ -103,7 +105,7 @@ def decode_reply(data: bytes) -> list[SegmentState]:
         )
         states.append(
             SegmentState(
-                key=_decode_key(data[at : at + KEY_SIZE]),
+                key=decode_key(data[at : at + KEY_SIZE]),
                 found=bool(flags & FOUND),
                 port=port,
                 seq_next=seq_next,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from fairq_ryu.channel import framing, oxm
 from fairq_ryu.channel.dispatch import Incoming
 from fairq_ryu.channel.protocol import ofp
-from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LawSpec
+from fairq_ryu.law_spec import ALL_FLAGS, Gain, LawFlags, LawKind, LawSpec
 
 EXP_TYPE_SET_LAW = 6
 EXP_TYPE_LAW_STATS = 7
@@ -47,9 +47,9 @@ ERRORS = {
 _FLOW_MOD_IN_PORT = ofp.OFP_HEADER_SIZE + 40 + 4 + 4
 _IN_PORT = struct.pack("!HBB", ofp.OFPXMC_OPENFLOW_BASIC, ofp.OFPXMT_OFB_IN_PORT << 1, 4)
 
-_SET = struct.Struct("!BBBxI6I5H2x4x")
+_SET = struct.Struct("!BBBxI6I5H2xI")
 _REQUEST = struct.Struct("!I4x")
-_RECORD = struct.Struct("!IIIIIIIIIIHHIQQ")
+_RECORD = struct.Struct("!IIIIIIIIIIHHIQQI4xQQQQ")
 SET_SIZE, REQUEST_SIZE, RECORD_SIZE = _SET.size, _REQUEST.size, _RECORD.size
 
 
@@ -70,12 +70,16 @@ class SetLaw(NamedTuple):
 
 
 class LawState(NamedTuple):
-    """The state of a law (64 bytes), in the order of the wire.
+    """The state of a law (104 bytes), in the order of the wire.
 
     ``port``: whose rule refers to it (0: none). Bytes: ``pool`` in force, ``window`` of every flow (0: none),
     ``queue`` mean of the last interval, ``target``. ``flows`` share the pool, ``young`` of them have sent
     little; ``beta``: IQM's new flows of this interval; ``mode`` and ``limited_by`` as ``FQ_MODE_...`` and
     ``FQ_LIMITED_BY_...``; ``kind``; ``updates`` of the pool; ``late`` ticks.
+
+    With turns, SYNs and SYN-ACKs: those ``waiting`` now, those ``held`` ever; of these, those ``released``
+    because there was room, and ``overdue`` ones, which had waited too long. ``overflowed``: those that did
+    not wait because too many waited.
     """
 
     law: int
@@ -93,6 +97,11 @@ class LawState(NamedTuple):
     kind: int
     updates: int
     late: int
+    waiting: int = 0
+    held: int = 0
+    released: int = 0
+    overdue: int = 0
+    overflowed: int = 0
 
 
 # Setting and deleting
@@ -106,7 +115,7 @@ def set_law(datapath: Any, command: LawCommand, law: int, spec: LawSpec | None =
 def encode_set(command: int, law: int, spec: LawSpec | None) -> bytes:
     """The body of a SET_LAW."""
     if spec is None:
-        return _SET.pack(command, 0, 0, law, *(0,) * 11)
+        return _SET.pack(command, 0, 0, law, *(0,) * 12)
     return _SET.pack(
         command,
         spec.kind,
@@ -123,6 +132,7 @@ def encode_set(command: int, law: int, spec: LawSpec | None) -> bytes:
         spec.first_window,
         spec.floor_segments,
         spec.limiting_segments,
+        spec.syn_allowance,
     )
 
 
@@ -134,7 +144,7 @@ def decode_set(data: bytes) -> SetLaw:
         raise ValueError(f"the body of SET_LAW is {SET_SIZE} bytes, not {len(data)}")
     command, kind, gain, law, *numbers = _SET.unpack(data)
     interval, base_rtt, linger, target, calm, young, flags, *rest = numbers
-    known = kind in set(LawKind) and gain in set(Gain) and not flags & ~int(LawFlags(3))
+    known = kind in set(LawKind) and gain in set(Gain) and not flags & ~int(ALL_FLAGS)
     if command == LawCommand.DELETE or not known:
         return SetLaw(command, law, None)
     spec = LawSpec(

@@ -125,7 +125,7 @@ def _ports_table(answer: Answer) -> RenderableType:
         columns.append(word("state"))
         cells = [[*line, _cell("state", state)] for line, state in zip(cells, states, strict=True)]
     policies = [str(row["policy"]) for row in rows]
-    notes = [Text(plain(note)) for note in _fallbacks(rows)]
+    notes = [Text(plain(note)) for note in (*_fallbacks(rows), *_turns(rows))]
     if len(set(policies)) == 1:
         return Group(plain_table(columns, cells), Text(plain(f"policy {policies[0]}")), *notes)
     cells = [[*line, policy] for line, policy in zip(cells, policies, strict=True)]
@@ -139,6 +139,17 @@ def _fallbacks(rows: list[Answer]) -> list[str]:
         if row.get("law_fallback"):  # a controller of an older version does not have it
             ports.setdefault(row["law_fallback"], []).append(_port(row["dpid"], row["port"]))
     return [f"law in the controller on {', '.join(where)}: {why}" for why, where in ports.items()]
+
+
+def _turns(rows: list[Answer]) -> list[str]:
+    """The ports whose new connections take turns, and how many did."""
+    return [
+        f"turns on {_port(row['dpid'], row['port'])}: {row['turns_waiting']:,d} wait, "
+        f"{row['turns_released']:,d} had room, {row['turns_overdue']:,d} waited too long, "
+        f"{row['turns_overflowed']:,d} were too many"
+        for row in rows
+        if row.get("turns_waiting") is not None  # a controller of an older version does not have it
+    ]
 
 
 def _path(ports: list[list[Any]]) -> str:

@@ -48,7 +48,7 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "flow_poll_interval",
         1.0,
         "s",
-        "How often the switches' flow records are compared with the controller's flow table.",
+        "Shortest time between two comparisons of a switch's flow records with the controller's flow table.",
         0.1,
         60,
     ),
@@ -61,6 +61,16 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "on such ports).",
         0,
         1 << 31,
+    ),
+    Setting(
+        "fairq_ryu",
+        "segments_from",
+        "agent",
+        "",
+        "What sends window updates, duplicate ACKs and dropped segments to hosts: agent (at the port of the "
+        "queue's switch, at once) or controller (through the tables of the bridge, a round trip later; for "
+        "bridges that add or remove VLAN tags).",
+        choices=("agent", "controller"),
     ),
     Setting(
         "fairq_ryu",

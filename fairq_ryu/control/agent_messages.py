@@ -19,6 +19,7 @@ from fairq_ryu.channel import (
     flow_records,
     oxm,
     queue_depth,
+    segment_counts,
     segment_state,
     window_law,
 )
@@ -124,8 +125,12 @@ def _segment_states(arrival: Arrival, states: list[SegmentState]) -> None:
     arrival.to.windows.segments_reported(states, arrival.now)
 
 
+def _segment_counts(arrival: Arrival, counts: segment_counts.SegmentCounts) -> None:
+    arrival.to.windows.segments_counted(arrival.link, counts)
+
+
 def _law_states(arrival: Arrival, states: list[window_law.LawState]) -> None:
-    arrival.to.windows.laws_reported(arrival.link, states)
+    arrival.to.windows.laws_reported(arrival.link, states, arrival.now)
 
 
 def _congestion(arrival: Arrival, notice: congestion.CongestionNotice) -> None:
@@ -137,6 +142,7 @@ _REPLIES.add(queue_depth.REPLY, _queue_depths)
 _REPLIES.add(flow_records.REPLY, _flow_records)
 _REPLIES.add(segment_state.REPLY, _segment_states)
 _REPLIES.add(window_law.REPLY, _law_states)
+_REPLIES.add(segment_counts.REPLY, _segment_counts)
 
 _NOTIFICATIONS: DispatchTable[Arrival, None] = DispatchTable()
 _NOTIFICATIONS.add(congestion.NOTICE, _congestion)

@@ -1,8 +1,8 @@
 """Polling of agents: a greenlet for each asks for queue depths and flow records while it is connected.
 
 While governed ports have flows, queues are read at the interval that their policies need. Otherwise they
-are read every :data:`_IDLE_INTERVAL`, or at once when ``link.poll_now`` is set: by the first flow of an idle
-port, a dropped packet, or a change of policies.
+are read every :data:`_IDLE_INTERVAL`. An interval of :data:`LOOK_INTERVAL` or more ends early when
+``link.poll_now`` is set: by the first flow of a port, a dropped packet, or a change of policies.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Seconds. The first flow of an idle bridge is known from the copy of its SYN anyway.
 _IDLE_INTERVAL = 0.25
+_COUNTS_INTERVAL = 1.0
 
 
 class AgentPolling:
@@ -33,6 +34,7 @@ class AgentPolling:
     ) -> None:
         self._windows = windows
         self._records_interval = records_interval
+        self._idle_timeout = idle_timeout
         self._idle_ms = int(idle_timeout * 1000)
         self._loop_delay = loop_delay
 
@@ -40,18 +42,20 @@ class AgentPolling:
         """Poll one agent until it disconnects."""
         now = time.monotonic()
         while self._windows.links.get(link.dpid) is link:
-            link.request_records(self._records_interval, self._idle_ms, now)
-            link.request_queues(now)
-            link.request_laws(LOOK_INTERVAL, now)
             interval = self._windows.interval(link)
+            records = self._windows.records_interval(link, self._records_interval, self._idle_timeout)
+            link.request_records(records, self._idle_ms, now)
+            link.request_queues(now)
+            link.request_laws(self._windows.engine.look_interval, now)
+            link.request_counts(_COUNTS_INTERVAL, now)
             early = False
-            if interval is not None:
+            if interval is not None and interval < LOOK_INTERVAL:
                 due = now + interval
                 hub.sleep(max(0.0, due - time.monotonic()))
             else:
                 link.poll_now.clear()
-                due = time.monotonic() + _IDLE_INTERVAL
-                early = link.poll_now.wait(_IDLE_INTERVAL)
+                due = time.monotonic() + _IDLE_INTERVAL if interval is None else now + interval
+                early = link.poll_now.wait(max(0.0, due - time.monotonic()))
             now = time.monotonic()
             if not early:
                 self._loop_delay.observe(max(0.0, now - due))

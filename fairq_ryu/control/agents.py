@@ -13,13 +13,26 @@ from typing import Any
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, flowmod, oxm, queue_depth, segment_state, window_law
+from fairq_ryu.channel import (
+    congestion,
+    flowmod,
+    oxm,
+    queue_depth,
+    segment_counts,
+    segment_state,
+    waking,
+    window_law,
+)
 from fairq_ryu.channel import flow_records as records
+from fairq_ryu.channel import recovery as port_recovery
+from fairq_ryu.channel.recovery import SetRecovery
+from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.segment_state import MAX_KEYS
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.counters import ROUND_TRIPS, Histogram, Peak
 from fairq_ryu.law_spec import LawSpec
-from fairq_ryu.model import FlowKey, PortKey, RuleChange, Thresholds
+from fairq_ryu.model import FlowKey, PortKey, RuleChange, Thresholds, WindowRule
+from fairq_ryu.packet.tcp_build import Addressing
 
 _QUEUE_XID = 0xFA17
 # Requests for the flow records of one port: this plus the port's number. Ryu numbers its own messages from a
@@ -29,6 +42,8 @@ _PROGRESS_XID = 0xFA170000
 _RECENT_MS = 1000
 # All ports of a switch are read at least this often, seconds.
 _ALL_PORTS_INTERVAL = 0.25
+# A lease is renewed when this part of it has passed, as those of rules are.
+_RENEW_PART = 0.25
 # A reply that does not come within this many seconds is no longer waited for.
 _REPLY_TIMEOUT = 1.0
 
@@ -55,6 +70,16 @@ class AgentLink:
         self._laws_requested_at = 0.0
         self._conflicts: set[int] = set()  # laws that another controller has changed
         self._no_drops = False
+        # Whether the agent wakes senders and recovers losses by itself. None: it has not answered yet.
+        self.injects: bool | None = None
+        self._counts: SegmentCounts | None = None  # as it has reported them last
+        self._counts_requested_at = 0.0
+        self._recoveries: dict[int, tuple[SetRecovery, float]] = {}  # with the time when each was sent
+        # Busy ports whose law runs in the switch, whether all busy ones are such, and flow records that the
+        # agent has reported at once.
+        self.switch_laws = self.records = 0
+        self.only_switch_laws = False
+        self._law_rules: dict[int, tuple[WindowRule, Any]] = {}  # packed messages, by port
         # Counters. A round trip is from a request for queues to the moment when its reply is handled,
         # seconds; flows_unscaled are directions whose handshake the agent has not seen.
         self.round_trip = Histogram(ROUND_TRIPS)
@@ -81,9 +106,24 @@ class AgentLink:
         rule = change.rule
         if rule is not None and rule.law is not None and self._laws.get(rule.bytes) != rule.law:
             self._send_law(rule.bytes, rule.law)
-        self.datapath.send_msg(flowmod.window_rule(self.datapath, change, lease))
-        if change.target.flow is None and (rule is None or rule.law is None):
+        if change.target.flow is not None:
+            self.datapath.send_msg(flowmod.window_rule(self.datapath, change, lease))
+        elif rule is not None and rule.law is not None:
+            self._send_law_rule(change, rule, lease)
+        else:
+            self.datapath.send_msg(flowmod.window_rule(self.datapath, change, lease))
             self._delete_law(change.target.port.port)
+
+    def _send_law_rule(self, change: RuleChange, rule: WindowRule, lease: int) -> None:
+        """The rule that refers to a law is renewed without a change as long as the law is in force. Packing
+        it takes Ryu twenty times as long as sending it, so it is packed once.
+        """
+        port = change.target.port.port
+        known = self._law_rules.get(port)
+        if known is None or known[0] != rule:
+            message = flowmod.window_rule(self.datapath, change, lease)
+            known = self._law_rules[port] = rule, message
+        self.datapath.send_msg(known[1])
 
     # Queues
 
@@ -150,8 +190,10 @@ class AgentLink:
         self.peaks.pop(number, None)
         self._peak_since_taken.pop(number, None)
         self._thresholds.pop(number, None)
+        self._recoveries.pop(number, None)
         self.law_states.pop(number, None)
         self._progress_requested_at.pop(number, None)
+        self._law_rules.pop(number, None)
         self._delete_law(number)
 
     # Flow records
@@ -188,6 +230,8 @@ class AgentLink:
         if more:
             return None
         del self._partial[xid]
+        if port is None:
+            self.records = len(whole)
         return port, whole
 
     # Laws. Their numbers are those of the ports that they govern.
@@ -240,11 +284,65 @@ class AgentLink:
         self._laws.pop(number, None)
         return True
 
+    # Segments that the agent sends by itself
+
+    def request_counts(self, interval: float, now: float) -> None:
+        """Request the counts of the segments that the agent sends by itself, unless it sends none or that was
+        done within the ``interval``. The first answer shows whether it can send any.
+        """
+        if self.injects is not False and now - self._counts_requested_at >= interval:
+            self._counts_requested_at = now
+            self.datapath.send_msg(segment_counts.request(self.datapath))
+
+    def replace_counts(self, counts: SegmentCounts) -> SegmentCounts:
+        """Store the counts that an agent has reported. Returns by how much they have grown in this
+        connection: what was counted before the first reply is not returned.
+        """
+        before, self._counts = self._counts or counts, counts
+        return SegmentCounts(
+            {name: count - before.losses.get(name, 0) for name, count in counts.losses.items()},
+            {name: count - before.sent.get(name, 0) for name, count in counts.sent.items()},
+            counts.stored,
+        )
+
+    @property
+    def stored_losses(self) -> int:
+        """The losses that the agent can still recover."""
+        return self._counts.stored if self._counts is not None else 0
+
+    def wake(self, flows: Sequence[Addressing]) -> None:
+        """Let the agent end the pauses of flows, in this order; the keys are the directions of their ACKs. To
+        be called after the rules were sent that end the pauses.
+        """
+        for start in range(0, len(flows), waking.MAX_FLOWS):
+            part = flows[start : start + waking.MAX_FLOWS]
+            self.datapath.send_msg(waking.wake(self.datapath, part))
+
+    def recovers(self, port: int) -> bool:
+        """Whether the agent was told to recover the losses of a port."""
+        return port in self._recoveries
+
+    def set_recovery(self, wanted: SetRecovery, now: float) -> None:
+        """Let the agent recover the losses of a port, or end that (``flags`` 0). What is set already is sent
+        again only to renew its lease.
+        """
+        before, sent_at = self._recoveries.get(wanted.port, (None, 0.0))
+        if self._no_drops or (before is None and not wanted.flags):
+            return
+        if before == wanted and now - sent_at < _RENEW_PART * wanted.lease:
+            return
+        if wanted.flags:
+            self._recoveries[wanted.port] = wanted, now
+        else:
+            del self._recoveries[wanted.port]
+        self.datapath.send_msg(port_recovery.set_recovery(self.datapath, wanted))
+
     # Thresholds and segments
 
     def drops_refused(self) -> None:
         """The agent's kernel does not report dropped packets: they are not requested again."""
         self._no_drops = True
+        self._recoveries.clear()
         self._thresholds.clear()  # those refused are not set: all are sent again with the next sample
 
     def set_thresholds(self, port: int, wanted: Thresholds | None) -> None:

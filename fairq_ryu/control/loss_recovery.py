@@ -1,5 +1,9 @@
 """Recovery of packets that queues have dropped, as policies want it for their ports.
 
+The agent of a port recovers its losses by itself; this module tells it how, and adds up what it reports. An
+agent of an earlier version cannot, and with the setting ``segments_from = controller`` none does. Then
+the controller recovers the losses, as follows.
+
 :mod:`fairq_ryu.fabric.recovery.recovery` decides what is done about a loss. This module passes the reports of
 agents to it and carries out its actions: duplicate ACKs and reinjected segments by the
 :class:`~fairq_ryu.control.segment_injector.SegmentInjector`, requests for segments by the agent's link. Ports
@@ -8,8 +12,11 @@ whose policies have equal recovery settings share one engine. Bounded by the mem
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 
+from fairq_ryu.channel.recovery import DUPACK, REINJECT, SetRecovery
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.segment_injector import SegmentInjector
 from fairq_ryu.fabric.recovery import recovery
@@ -31,9 +38,55 @@ class LossRecovery:
         self._links = links
         self._injector = injector
         self._recoveries: dict[base.Recovery, recovery.RecoveryEngine] = {}
+        self._reported: Counter[str] = Counter()  # outcomes of losses that agents have recovered
 
     def __iter__(self) -> Iterator[recovery.RecoveryEngine]:
         return iter(list(self._recoveries.values()))
+
+    # Recovery by agents
+
+    def order(self, link: AgentLink, port: PortKey, lease: int, now: float) -> bool:
+        """Let an agent that can do so recover the losses of a port as its policy wants it; ``lease`` in
+        seconds. Returns whether the agent recovers them.
+        """
+        if not link.injects:
+            return False
+        wanted = self._engine.recovery(port)
+        if wanted is None and not link.recovers(port.port):
+            return False  # most ports: asked after each of their samples
+        thresholds = self._engine.thresholds(port)
+        order = SetRecovery(port.port, 0, 0, 0, 0, 0)
+        if wanted is not None and thresholds is not None and thresholds.cng:
+            order = SetRecovery(
+                port=port.port,
+                flags=DUPACK * wanted.dupack | REINJECT * wanted.reinject,
+                bytes=wanted.bytes,
+                age_ms=max(1, round(wanted.age * 1000)),
+                below=thresholds.cng,
+                lease=lease,
+            )
+        link.set_recovery(order, now)
+        return bool(order.flags)
+
+    def reported(self, losses: Mapping[str, int]) -> None:
+        """An agent has recovered losses; these outcomes are new."""
+        self._reported.update(losses)
+
+    @property
+    def outcomes(self) -> Counter[str]:
+        """The outcomes of all losses (:class:`fairq_ryu.fabric.recovery.recovery.Counters`), in segments."""
+        found = self._reported.copy()
+        for each in self:
+            found.update(asdict(each.counters))
+        return found
+
+    @property
+    def stored(self) -> int:
+        """The losses that can still be recovered."""
+        agents = sum(link.stored_losses for link in list(self._links.values()))
+        return agents + sum(len(each) for each in self)
+
+    # Recovery by the controller
 
     def used(self, port: PortKey) -> bool:
         """Whether there are losses of a port to recover."""

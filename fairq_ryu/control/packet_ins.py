@@ -50,14 +50,15 @@ class PacketIns:
         """A frame of a bridge, or a dropped packet of an agent (Ryu's ``EventOFPPacketIn``)."""
         message = event.msg
         datapath = message.datapath
-        if "in_port" not in message.match:
+        number = message.match.get("in_port")
+        if number is None:
             self.counts.packet_ins["other"] += 1
             return
         if datapath.id not in self.fabric.bridges:
             self.messages.packet_in(message, time.monotonic())
             return
         data = bytes(message.data)
-        in_port = PortKey(datapath.id, message.match["in_port"])
+        in_port = PortKey(datapath.id, number)
         if data[12:14] == _LLDP_BYTES:
             self.counts.packet_ins["lldp"] += 1
             self._discovery_frame(event, data, in_port)

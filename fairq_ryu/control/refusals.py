@@ -10,7 +10,7 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, oxm, window_law
+from fairq_ryu.channel import congestion, oxm, segment_counts, window_law
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.windows import WindowController
@@ -45,6 +45,14 @@ class Refusals:
             link.drops_refused()
             self.log.warning(
                 "agent of bridge %s: its kernel does not report dropped packets: none are recovered",
+                dpid_text(link.dpid),
+            )
+            return
+        if link is not None and segment_counts.is_unknown(message):
+            link.injects = False
+            self.log.info(
+                "agent of bridge %s: it is of an earlier version: the controller sends window updates and "
+                "recovers losses for it",
                 dpid_text(link.dpid),
             )
             return

@@ -1,6 +1,10 @@
 """Segments that the controller sends in a connection's name: window updates, duplicate ACKs, and reinjected
 segments.
 
+Agents send the window updates, and recover losses, by themselves: then a round trip of the controller is in
+no flow's way, and this module only knows the addresses of the connections. It sends the segments where an
+agent is of an earlier version, or with the setting ``segments_from = controller``.
+
 A segment enters the network where the receiver's own segments do: at its port, through all tables. So it
 takes the path of the receiver's ACKs, and every switch on that path lowers its window as it does with these.
 """
@@ -54,7 +58,25 @@ class SegmentInjector:
         for key in [key for key in self._addresses if self._flows.get(key) is None]:
             self.forget(key)
 
+    def addressing(self, flow: FlowKey) -> tcp_build.Addressing | None:
+        """The link-layer addresses of a direction; None: they are not known."""
+        known = self._addresses.get(flow.connection)
+        return known if known is None or known.key == flow else known.reversed
+
     # Waking
+
+    def wake_by_agent(self, link: AgentLink, flows: Iterable[FlowKey]) -> None:
+        """These flows were paused and are not any more. The agent, which has been sent their rules, sends the
+        window updates.
+        """
+        acks = []
+        for flow in flows:
+            known = self.addressing(flow.reversed)
+            if known is None:
+                self.counts["wake: addresses not known"] += 1
+            else:
+                acks.append(known)
+        link.wake(acks)
 
     def wake(self, flows: Iterable[FlowKey], informed: Iterable[Any], now: float) -> None:
         """These flows were paused and are not any more. When the ``informed`` agents have installed their

@@ -13,10 +13,12 @@ from fairq_ryu.control.events import History
 from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
+from fairq_ryu.law_spec import LawFlags
 from fairq_ryu.model import NO_WINDOWS, WindowKind, WindowRule, dpid_text
 from fairq_ryu.policies.base import Display
 from fairq_ryu.policies.governed_port import PortView
 
+_TURNS = ("turns_waiting", "turns_held", "turns_released", "turns_overdue", "turns_overflowed")
 _UNKNOWN = PortView(0, NO_WINDOWS, None, Display())
 
 
@@ -78,11 +80,22 @@ class ControllerState:
                     "incast": seen.shown.incast,
                     "law": seen.shown.where,
                     "law_fallback": seen.shown.fallback,
+                    **_turns(rule, law),
                     "tx_bytes": None if traffic is None else traffic.tx_bytes,
                     "rx_bytes": None if traffic is None else traffic.rx_bytes,
                     "tx_bps": None if traffic is None else traffic.tx_bps,
                     "rx_bps": None if traffic is None else traffic.rx_bps,
                 }
+
+
+def _turns(rule: WindowRule | None, law: LawState | None) -> dict[str, int | None]:
+    """The handshakes that take turns on a port; None: they take none, or the agent has not reported them."""
+    counts: dict[str, int | None] = dict.fromkeys(_TURNS)
+    asked = rule is not None and rule.law is not None and LawFlags.TURNS in rule.law.flags
+    if asked and law is not None:
+        values = (law.waiting, law.held, law.released, law.overdue, law.overflowed)
+        counts.update(zip(_TURNS, values, strict=True))
+    return counts
 
 
 def _pool(rule: WindowRule | None, law: LawState | None) -> int | None:

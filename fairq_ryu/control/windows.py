@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth
+from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
 from fairq_ryu.config.loader import Config
+from fairq_ryu.control import polling_pace
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.announced_flows import AnnouncedFlows
 from fairq_ryu.control.announcement_outcomes import Counted
@@ -29,6 +31,8 @@ from fairq_ryu.policies.engine import PolicyEngine
 # While there are losses to recover, queues are read at this interval, seconds, so that free space in them is
 # used at once.
 _RECOVERY_INTERVAL = 0.001
+# A plain number: an operation on flags takes a microsecond.
+_LIMITING = int(Mode.LIMITING)
 
 
 class WindowController:
@@ -47,6 +51,7 @@ class WindowController:
         self._fabric = fabric
         self._reporter = reporter or EventReporter(lambda *_, **__: None, lambda _: "")
         self._default_buffer = int(config.number("fairq_ryu", "default_buffer"))
+        self._agents_inject = config.value("fairq_ryu", "segments_from") == "agent"
         self.lease = int(config.number("fairq_ryu", "lease"))
         self.engine = PolicyEngine(choice, self.lease)
         self.links: dict[int, AgentLink] = {}
@@ -72,6 +77,10 @@ class WindowController:
         self.links[link.dpid] = link
         link.clear_rules()
         self.engine.switch_gone(link.dpid)
+        if self._agents_inject:
+            link.request_counts(0.0, time.monotonic())
+        else:
+            link.injects = False
         self._reporter.agent(link.dpid, connected=True)
         return link
 
@@ -113,9 +122,22 @@ class WindowController:
     def interval(self, link: AgentLink) -> float | None:
         """The interval at which the queues of a switch must be read, seconds; None: there is no need."""
         busy = [key for key in link.governed if self.engine.busy(key)]
+        link.switch_laws = sum(map(self.engine.decided_in_switch, busy))
+        link.only_switch_laws = 0 < link.switch_laws == len(busy)
+        ports = sum(each.switch_laws for each in self.links.values())
+        self.engine.look_interval = polling_pace.look_interval(ports, self.engine.renew_after)
         if any(self.recovery.used(key) for key in busy):
             return _RECOVERY_INTERVAL
         return self.engine.poll_interval(busy) if busy else None
+
+    def records_interval(self, link: AgentLink, wanted: float, idle_timeout: float) -> float:
+        """The interval at which the flow records of a switch are read, seconds: ``wanted``, or longer where
+        there are many and neither a law in the controller nor an announced flow needs them.
+        """
+        if not link.only_switch_laws or self._reporter.outcomes:
+            return wanted
+        records = sum(each.records for each in self.links.values())
+        return polling_pace.records_interval(wanted, records, idle_timeout)
 
     # Flows
 
@@ -136,12 +158,12 @@ class WindowController:
 
     def _started(self, event: FlowEvent, now: float, received: float | None) -> list[RuleChange]:
         link = self.links.get(event.port.dpid)
-        # The queue of a port without flows and windows is read rarely. Read it now, so that the first ACK
-        # meets a window.
-        idle = not self.engine.busy(event.port)
-        if link is not None and idle and link.governs(link.depths.get(event.port.port)):
-            link.poll_now.set()
+        idle, interval = not self.engine.busy(event.port), self.engine.interval(event.port)
         changes = self.engine.flow_started(event.port, event.flow, now)
+        # The queue of a port without flows is read rarely. Read it now, so that the first ACK meets a window.
+        wanted = idle or self.engine.interval(event.port) < interval
+        if link is not None and wanted and link.governs(link.depths.get(event.port.port)):
+            link.poll_now.set()
         return changes + self._announced.flow_started(event, now, received)
 
     def flow_over(self, flow: FlowKey) -> None:
@@ -157,13 +179,13 @@ class WindowController:
 
     # Laws that run in the switches
 
-    def laws_reported(self, link: AgentLink, states: Sequence[LawState]) -> None:
+    def laws_reported(self, link: AgentLink, states: Sequence[LawState], now: float) -> None:
         """An agent has reported the states of its laws."""
         link.replace_laws(states)
         for state in states:
             if state.port:
                 key = PortKey(link.dpid, state.port)
-                self.engine.law_reported(key, bool(state.mode & Mode.LIMITING))
+                self._send(self.engine.law_reported(key, bool(state.mode & _LIMITING), now), now)
                 self._reporter.incast(key, self.engine.incast(key))
 
     def law_refused(self, link: AgentLink, refused: RefusedLaw, now: float) -> bool | None:
@@ -229,6 +251,8 @@ class WindowController:
             self._send(self.engine.sampled(key, sample, now), now)
             self._reporter.incast(key, self.engine.incast(key))
             thresholds = self.engine.thresholds(key)
+            if self.recovery.order(link, key, self.lease, now) and thresholds is not None:
+                thresholds = thresholds._replace(drops=False)  # the agent needs them by itself
             link.set_thresholds(record.port, thresholds)
             if thresholds is None or not thresholds.cng:
                 self._reporter.unwatched(key)
@@ -274,6 +298,13 @@ class WindowController:
             wanted = (_counted(link.dpid, each) for each in found if outcomes.wants(each.key))
             self._reporter.counted(wanted, now)
 
+    def segments_counted(self, link: AgentLink, counts: SegmentCounts) -> None:
+        """An agent has reported how many segments it has sent by itself."""
+        link.injects = self._agents_inject
+        grown = link.replace_counts(counts)
+        self.recovery.reported(grown.losses)
+        self.injector.counts.update(grown.sent)
+
     def segments_reported(self, states: list[SegmentState], now: float) -> None:
         """An agent has reported the last segments of receivers."""
         self.injector.send_updates(states, now)
@@ -287,8 +318,11 @@ class WindowController:
 
     def _send(self, changes: list[RuleChange], now: float) -> list[Any]:
         """Send rule changes to the agents they are for; returns these agents' datapaths."""
+        if not changes:
+            return []
         informed: dict[int, Any] = {}
         awake: list[FlowKey] = []
+        by_agent: dict[AgentLink, list[FlowKey]] = {}
         for change in changes:
             link = self.links.get(change.target.port.dpid)
             if link is None:
@@ -298,7 +332,9 @@ class WindowController:
             informed[link.dpid] = link.datapath
             link.send_rule(change, self.lease)
             if change.wake and change.target.flow is not None:
-                awake.append(change.target.flow)
+                (by_agent.setdefault(link, []) if link.injects else awake).append(change.target.flow)
+        for link, flows in by_agent.items():
+            self.injector.wake_by_agent(link, flows)
         if awake:
             self.injector.wake(awake, informed.values(), now)
         return list(informed.values())

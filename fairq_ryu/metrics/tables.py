@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from fairq_ryu.control.state import ControllerState
@@ -34,6 +33,7 @@ _FIELDS: Mapping[str, tuple[str, float]] = {
     "fairq_port_window_bytes": ("window_bytes", 1),
     "fairq_port_flow_windows": ("flow_windows", 1),
     "fairq_port_incast": ("incast", 1),
+    "fairq_port_turns_waiting": ("turns_waiting", 1),
 }
 
 PORTS = (
@@ -95,6 +95,19 @@ PORTS = (
         "gauge",
         "1: the law of the port runs in the switch, 0: it runs in the controller.",
         _PORT,
+    ),
+    Family(
+        "fairq_port_turns_waiting",
+        "gauge",
+        "SYNs and SYN-ACKs that wait for their turn. Only where new connections take turns.",
+        _PORT,
+    ),
+    Family(
+        "fairq_port_turns_total",
+        "counter",
+        "SYNs and SYN-ACKs that left because the port had room (released), because they had waited too long "
+        "(overdue), or at once because too many waited (overflowed).",
+        (*_PORT, "outcome"),
     ),
     Family(
         "fairq_port_info",
@@ -167,6 +180,7 @@ FABRIC = (
 )
 _GIF_STATES = ("open", "met", "missed", "ended", "none")
 _SETTLED = ("ignored", "acked", "expired", "overflow", "forgotten")
+_TURNS = ("released", "overdue", "overflowed")
 _SENT_KINDS = ("wake", "dupack", "reinject")
 
 
@@ -186,6 +200,8 @@ def ports(state: ControllerState, now: float) -> Samples:
             found["fairq_port_congested"].append((labels, congestion == Congestion.CNG))
         if row["law"] is not None:
             found["fairq_port_law_in_switch"].append((labels, row["law"] == "switch"))
+        if row["turns_waiting"] is not None:
+            found["fairq_port_turns_total"] += [((*labels, each), row[f"turns_{each}"]) for each in _TURNS]
         found["fairq_port_info"].append(((*labels, row["role"], row["policy"]), 1))
         _queue(state, row, labels, found, now)
     return found
@@ -214,9 +230,7 @@ def fabric(state: ControllerState, now: float) -> Samples:
     fabric, flows, windows = state.fabric, state.flows, state.windows
     known = sorted(fabric.topology.known_switches | set(windows.links))
     gif = _gif_states(windows.engine.gif().values(), now)
-    losses: Counter[str] = Counter()
-    for each in windows.recovery:
-        losses.update(asdict(each.counters))
+    losses = windows.recovery.outcomes
     sent = windows.injector.counts
     unsent = ((key.partition(": "), count) for key, count in sorted(sent.items()) if ": " in key)
     return {
@@ -235,7 +249,7 @@ def fabric(state: ControllerState, now: float) -> Samples:
         "fairq_announcements": [((), len(windows.announcements))],
         "fairq_announcements_made_total": [((), windows.announcements.made)],
         "fairq_gif_flows": [((state,), gif[state]) for state in _GIF_STATES],
-        "fairq_losses_remembered": [((), sum(len(each) for each in windows.recovery))],
+        "fairq_losses_remembered": [((), windows.recovery.stored)],
         "fairq_losses_total": [((), losses["lost"])],
         "fairq_losses_repeated_total": [((), losses["repeated"])],
         "fairq_losses_settled_total": [((name,), losses[name]) for name in _SETTLED],

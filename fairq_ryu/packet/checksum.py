@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from fairq_ryu.packet.headers import IPPROTO_TCP
+from fairq_ryu.packet.headers import IPPROTO_TCP, TCP_CHECKSUM_AT
+from fairq_ryu.packet.parse import tcp_packet
 
 _ALL_ONES = 0xFFFF
 _PSEUDO_HEADER = struct.Struct("!HH")
@@ -40,3 +41,20 @@ def updated(checksum: int, old: bytes, new: bytes) -> int:
     # RFC 1624: HC' = ~(~HC + ~m + m').
     terms = (_ALL_ONES - checksum, _ALL_ONES - ones_complement_sum(old), ones_complement_sum(new))
     return internet_checksum(struct.pack("!3H", *terms))
+
+
+def completed(frame: bytes) -> bytes:
+    """The same frame, with its TCP checksum completed if its sender has left that to the network card. Then
+    the field holds the sum of the pseudo-header only. Any other frame is returned as it is.
+    """
+    packet = tcp_packet(frame)
+    if packet is None or packet.end > len(frame):
+        return frame
+    at = packet.at + TCP_CHECKSUM_AT
+    segment = frame[packet.at : packet.end]
+    pseudo = packet.src + packet.dst + _PSEUDO_HEADER.pack(IPPROTO_TCP, len(segment))
+    if int.from_bytes(frame[at : at + 2], "big") != ones_complement_sum(pseudo):
+        return frame
+    blank = segment[:TCP_CHECKSUM_AT] + b"\0\0" + segment[TCP_CHECKSUM_AT + 2 :]
+    value = tcp_checksum(packet.src + packet.dst, blank)
+    return frame[:at] + value.to_bytes(2, "big") + frame[at + 2 :]

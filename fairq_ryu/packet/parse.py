@@ -115,6 +115,17 @@ def can_be_lost(frame: bytes) -> bool:
     return bool(frame[packet.at + _FLAGS_AT] & (SYN | FIN)) or packet.end > packet.at + size
 
 
+def tcp_packet(frame: bytes) -> IpPacket | None:
+    """The IP packet of a frame that has a complete TCP header; None for all other frames."""
+    if len(frame) < ETHERNET_SIZE:
+        return None
+    kind, at, _ = _ethertype(frame)
+    packet = ip_packet(frame, kind, at)
+    if packet is None or packet.protocol != IPPROTO_TCP or len(frame) < packet.at + TCP.size:
+        return None
+    return packet
+
+
 def _ethertype(data: bytes) -> tuple[int, int, tuple[int, ...]]:
     """The type of what an Ethernet frame carries, its offset, and the VLAN tags before it."""
     kind, at = int.from_bytes(data[12:14], "big"), ETHERNET_SIZE

@@ -77,6 +77,12 @@ class PortLaw:
         """The switch has reported the progress of flows of this port; see :meth:`wants_progress`."""
         return None
 
+    def limited(self, limiting: bool, now: float) -> model.WindowPlan | None:
+        """The switch has reported whether its law limits every flow of the port (``Mode.LIMITING``); only the
+        law of a policy's ``flow_law`` is called.
+        """
+        return None
+
     def settled(self, now: float) -> model.WindowPlan | None:
         """The state of the port before this law has been replayed: all further calls are new events."""
         return None
@@ -162,6 +168,14 @@ def switch_law(policy: Policy, port: model.PortKey) -> LawSpec | None:
     if spec is not None and not isinstance(spec, LawSpec):
         raise TypeError(f"switch_law() returns a LawSpec or None, not {spec!r}")
     return spec
+
+
+def flow_law(policy: Policy, port: model.PortKey) -> object | None:
+    """A policy's law for the flows of a port above the law that the switch runs there: its method
+    ``flow_law``. Only ``flows`` of its plans is used. None: it has none.
+    """
+    method: Callable[[model.PortKey], object | None] | None = getattr(policy, "flow_law", None)
+    return None if method is None else method(port)
 
 
 def recovery_of(policy: Policy) -> Recovery | None:

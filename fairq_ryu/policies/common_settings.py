@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import Field, fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from fairq_ryu.law_spec import NO_FLAGS, LawFlags
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.setting import Setting
 
@@ -37,15 +38,35 @@ def initial_window(section: str) -> Setting:
     )
 
 
+def turns(section: str) -> Setting:
+    """Whether new connections take turns, for laws that run in the switch."""
+    return Setting(
+        section,
+        "turns",
+        "off",
+        "",
+        "New connections wait (at most 0.5 s) while the flows of a port, with a segment each, and the first "
+        "windows of new flows exceed its buffer. Only where the law runs in the switch.",
+        choices=("off", "on"),
+    )
+
+
+def turns_flag(value: str) -> LawFlags:
+    """The flag of a law for this value of the setting."""
+    return LawFlags.TURNS if value == "on" else NO_FLAGS
+
+
 def syn_allowance(section: str) -> Setting:
-    """The limit of :class:`~fairq_ryu.policies.parts.half_open.HalfOpenLimiter`, for laws that count SYNs."""
+    """The limit of :class:`~fairq_ryu.policies.parts.half_open.HalfOpenLimiter` in the controller, and of
+    ``laws/opening.h`` in the switch, for laws that count SYNs.
+    """
     return Setting(
         section,
         "syn_allowance",
         256,
         "flows",
         "Limit against SYN floods: at most this many unanswered new flows count for each port at which they "
-        "enter the network.",
+        "enter the network; in the switch, by which their data leaves.",
         1,
         1_000_000,
     )

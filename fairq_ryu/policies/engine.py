@@ -14,6 +14,11 @@ from fairq_ryu.policies.choice import PolicyChoice
 from fairq_ryu.policies.governed_port import NOTHING_SHOWN, GovernedPort, PortView
 from fairq_ryu.policies.law_adapter import takes_announcements
 from fairq_ryu.policies.parts.deadline_table import GifTable
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL
+
+# Rules are renewed after this part of the longest interval between two readings of a queue, so that a reading
+# that comes a little early renews them too: the next one may be that interval later.
+_EARLY = 0.9
 
 
 class PolicyEngine:
@@ -24,6 +29,8 @@ class PolicyEngine:
         self.choice = choice if isinstance(choice, PolicyChoice) else PolicyChoice(choice)
         self.lease = lease
         self.renew_after = renewal_interval(lease)
+        self.look_interval = LOOK_INTERVAL
+        """Time between two readings of the queues whose laws run in the switch, seconds."""
         self._ports: dict[model.PortKey, GovernedPort] = {}
         self._names: dict[model.PortKey, tuple[str, str]] = {}
         self._without_laws: dict[int, str] = {}  # the switches that run no laws, by dpid, and why
@@ -49,7 +56,9 @@ class PolicyEngine:
     def interval(self, key: model.PortKey) -> float:
         """Time between two readings of the port's queue, seconds."""
         port = self._ports.get(key)
-        return self._chosen(key).interval if port is None else port.interval
+        if port is None:
+            return self._chosen(key).interval
+        return max(port.interval, self.look_interval) if port.decided_in_switch else port.interval
 
     def poll_interval(self, keys: Iterable[model.PortKey]) -> float:
         """Time between two readings of these ports' queues, seconds; without ports, the default policy's."""
@@ -79,7 +88,11 @@ class PolicyEngine:
         port = self._ports.get(key)
         if port is None:
             port = GovernedPort(
-                key, self._chosen(key), self.renew_after, self.lease, self._without_laws.get(key.dpid)
+                key,
+                self._chosen(key),
+                _EARLY * self.renew_after,
+                self.lease,
+                self._without_laws.get(key.dpid),
             )
             self._ports[key] = port
         return port
@@ -149,6 +162,11 @@ class PolicyEngine:
         port = self._ports.get(key)
         return port is not None and port.in_switch
 
+    def decided_in_switch(self, key: model.PortKey) -> bool:
+        """Whether the port's law runs in the switch, and no window waits for the controller."""
+        port = self._ports.get(key)
+        return port is not None and port.decided_in_switch
+
     def fallback(self, key: model.PortKey) -> str | None:
         """Why the port's law runs in the controller although its policy has one for the switch; None: it does
         not.
@@ -179,11 +197,12 @@ class PolicyEngine:
         if port is not None:
             port.law_lost()
 
-    def law_reported(self, key: model.PortKey, limiting: bool) -> None:
-        """The switch has reported whether the port's law limits the flows because of an incast."""
+    def law_reported(self, key: model.PortKey, limiting: bool, now: float) -> list[model.RuleChange]:
+        """The switch has reported whether the port's law limits every flow, because of an incast or
+        congestion.
+        """
         port = self._ports.get(key)
-        if port is not None:
-            port.law_reported(limiting)
+        return [] if port is None else port.law_reported(limiting, now)
 
     # What the laws ask of the switches
 
@@ -232,7 +251,7 @@ class PolicyEngine:
     def incast(self, key: model.PortKey) -> bool | None:
         """Whether the port's law shows an incast; None: it does not detect any."""
         port = self._ports.get(key)
-        return None if port is None else port.shown().incast
+        return None if port is None else port.incast()
 
     def gif(self) -> Mapping[model.PortKey, GifTable]:
         """The tables of flows by priority, of the ports whose laws show one."""

@@ -20,7 +20,7 @@ from typing import ClassVar
 from fairq_ryu.law_spec import NO_FLAGS, Gain, LawFlags, LawKind, LawSpec
 from fairq_ryu.model import LARGEST_WINDOW, NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
-from fairq_ryu.policies.common_settings import typed_parameters
+from fairq_ryu.policies.common_settings import turns, turns_flag, typed_parameters
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 from fairq_ryu.setting import Setting
 
@@ -44,6 +44,7 @@ class FairQParameters:
     where: str = "switch"
     gain: str = "ours"
     switch_interval: float = 0.0002
+    turns: str = "off"
 
 
 class FairQPort(PortLaw):
@@ -236,6 +237,7 @@ class FairQ:
             0.00005,
             0.01,
         ),
+        turns("fairq"),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -255,7 +257,7 @@ class FairQ:
         return LawSpec(
             LawKind.FAIRQ,
             Gain[p.gain.upper()],
-            LawFlags.SLOW_START if p.slow_start else NO_FLAGS,
+            (LawFlags.SLOW_START if p.slow_start else NO_FLAGS) | turns_flag(p.turns),
             interval_us=round(p.switch_interval * 1e6),
             base_rtt_us=round(p.base_rtt * 1e6),
             target_ppm=round(p.alpha * 1e6),

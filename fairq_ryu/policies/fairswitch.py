@@ -15,7 +15,7 @@ from typing import ClassVar
 from fairq_ryu.law_spec import LawKind, LawSpec, trim_step
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
-from fairq_ryu.policies.common_settings import typed_parameters
+from fairq_ryu.policies.common_settings import turns, turns_flag, typed_parameters
 from fairq_ryu.policies.switch_laws import MAX_POOL, Law, LawInput, LawParameters
 from fairq_ryu.setting import Setting
 
@@ -35,6 +35,7 @@ class FairSwitchParameters:
     linger: float = 2.0
     where: str = "switch"
     switch_interval: float = 0.0002
+    turns: str = "off"
 
 
 class FairSwitchPort(PortLaw):
@@ -185,6 +186,7 @@ class FairSwitch:
             0.00005,
             0.01,
         ),
+        turns("fairswitch"),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -203,6 +205,7 @@ class FairSwitch:
             return None
         return LawSpec(
             LawKind.FAIRSWITCH,
+            flags=turns_flag(p.turns),
             interval_us=round(p.switch_interval * 1e6),
             base_rtt_us=round(p.base_rtt * 1e6),
             target_ppm=round(p.alpha * 1e6),

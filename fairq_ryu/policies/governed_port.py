@@ -19,7 +19,8 @@ announcements and congestion. ``settled`` then tells the law that all further ev
 caused the fresh law follows after that, and is not part of the replay.
 
 A policy may have a law that the switch runs (``switch_law``). Then the port's law is a :class:`SwitchPort`,
-which requests it. If the switch refuses it, the law of ``port_law`` runs in the controller until the buffer
+which requests it, or a :class:`LayeredPort` if the policy has a law for the flows above it (``flow_law``). If
+the switch refuses it, the law of ``port_law`` runs in the controller until the buffer
 or the rate of the queue changes, the policy changes, or the agent connects again.
 """
 
@@ -32,8 +33,9 @@ from typing import NamedTuple, TypeVar
 
 from fairq_ryu import model
 from fairq_ryu.law_spec import LawSpec, out_of_bounds
-from fairq_ryu.policies.base import Display, Policy, PortLaw, switch_law
+from fairq_ryu.policies.base import Display, Policy, PortLaw, flow_law, switch_law
 from fairq_ryu.policies.law_adapter import adapted
+from fairq_ryu.policies.layered_port import LayeredPort
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from fairq_ryu.policies.parts.installed_rules import InstalledRules
 from fairq_ryu.policies.parts.sampling import Sampling
@@ -198,10 +200,13 @@ class GovernedPort:
         if self.in_switch:
             self.installed.port_rule_lost()
 
-    def law_reported(self, limiting: bool) -> None:
-        """The switch has reported whether its law limits the flows because of an incast."""
+    def law_reported(self, limiting: bool, now: float) -> list[model.RuleChange]:
+        """The switch has reported whether its law limits every flow, because of an incast or congestion."""
+        if isinstance(self.law, LayeredPort):
+            return self._event(lambda law: law.limited(limiting, now), now)
         if isinstance(self.law, SwitchPort):
             self.law.limiting = limiting
+        return []
 
     def _forget_refusal(self) -> None:
         if self._refusal is not None:
@@ -223,7 +228,12 @@ class GovernedPort:
     @property
     def interval(self) -> float:
         """Time between two readings of the port's queue, seconds."""
-        return LOOK_INTERVAL if self.in_switch else self.policy.interval
+        return LOOK_INTERVAL if self.decided_in_switch else self.policy.interval
+
+    @property
+    def decided_in_switch(self) -> bool:
+        """Whether no window of the port waits for the controller."""
+        return isinstance(self.law, SwitchPort) and self.law.decides_alone(len(self.flows))
 
     def switch_gone(self) -> int:
         """The switch's agent has gone, with its rules. Returns how many were installed."""
@@ -257,6 +267,10 @@ class GovernedPort:
     def busy(self) -> bool:
         """Whether the port has flows or windows."""
         return bool(self.flows or self.installed)
+
+    def incast(self) -> bool | None:
+        """Whether the law shows an incast; None: it does not detect any. Asked after each sample."""
+        return self.law.incast if isinstance(self.law, SwitchPort) else self.shown().incast
 
     def shown(self) -> Display:
         """What the law shows. If its ``display()`` fails, the law stays in force: only displays need it."""
@@ -295,10 +309,7 @@ class GovernedPort:
         if self.law is not None or now < self._rests_until:
             return
         try:
-            spec = self._switch_law()
-            self.law = (
-                SwitchPort(spec, self.key) if spec is not None else adapted(self.policy.port_law(self.key))
-            )
+            self.law = self._fresh_law()
         except Exception:
             self._fail(now)
             return
@@ -313,6 +324,13 @@ class GovernedPort:
         if known is not None:
             self._deliver(lambda law: law.congestion(*known, now), now)
         self._deliver(lambda law: law.settled(now), now)
+
+    def _fresh_law(self) -> PortLaw:
+        spec = self._switch_law()
+        if spec is None:
+            return adapted(self.policy.port_law(self.key))
+        above = flow_law(self.policy, self.key)
+        return SwitchPort(spec, self.key) if above is None else LayeredPort(spec, self.key, adapted(above))
 
     def _deliver_started(self, flow: model.FlowInfo, count: int, now: float) -> None:
         self._deliver(lambda law: law.flow_started(flow, count, now), now)
@@ -334,7 +352,7 @@ class GovernedPort:
             return
         try:
             plan = call(self.law)
-            if plan is not None:
+            if plan is not None and plan is not self.plan:
                 if not isinstance(plan, model.WindowPlan) or not all(
                     isinstance(f, model.FlowKey) for f in plan.flows
                 ):

@@ -200,6 +200,7 @@ class Iqm:
             calm_ppm=round(p.alpha * 1e6),
             first_window=p.initial_window,
             limiting_segments=p.segments,
+            syn_allowance=p.syn_allowance,
         )
 
     def port_law(self, port: PortKey) -> IqmPort:

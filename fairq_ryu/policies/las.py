@@ -14,7 +14,7 @@ from typing import ClassVar
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import typed_parameters
+from fairq_ryu.policies.common_settings import turns, turns_flag, typed_parameters
 from fairq_ryu.policies.fairq import FairQParameters, FairQPort
 from fairq_ryu.setting import Setting
 
@@ -28,6 +28,7 @@ class LasParameters:
     base_rtt: float = 0.001
     young_bytes: int = 100_000
     floor_segments: int = 2
+    turns: str = "off"
 
 
 class Las:
@@ -42,6 +43,7 @@ class Las:
         Setting("las", "base_rtt", 0.001, "s", "Round-trip time with empty queues.", 0, 1),
         Setting("las", "young_bytes", 100_000, "bytes", "A flow that has sent less is young.", 0, 1 << 30),
         Setting("las", "floor_segments", 2, "segments", "Minimum window of a flow outside volleys.", 1, 10),
+        turns("las"),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -59,6 +61,7 @@ class Las:
         p = self.parameters
         return LawSpec(
             LawKind.LAS,
+            flags=turns_flag(p.turns),
             interval_us=round(p.interval * 1e6),
             base_rtt_us=round(p.base_rtt * 1e6),
             target_ppm=round(p.alpha * 1e6),

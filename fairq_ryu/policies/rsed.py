@@ -1,17 +1,16 @@
 """RSED: SED, and the network retransmits lost segments at once.
 
 Lu, "SED: An SDN-Based Explicit-Deadline-Aware TCP for Cloud Data Center Networks" (2016), section 4.
-The windows are SED's. The switch also sends the segments that the queue drops; :attr:`Rsed.recovery` says how
-they are recovered, and the controller does it.
+The windows are SED's. :attr:`Rsed.recovery` says how the segments that the queue drops are recovered, and the
+agent of the switch does it.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters, Recovery
-from fairq_ryu.policies.sed import Sed, SedPort
+from fairq_ryu.policies.sed import Sed
 from fairq_ryu.policies.sed_settings import deadline_settings
 from fairq_ryu.setting import Setting
 
@@ -61,7 +60,4 @@ class Rsed(Sed):
             bytes=int(parameters["recovery_bytes"]),
             age=float(parameters["recovery_age"]),
         )
-
-    def port_law(self, port: PortKey) -> SedPort:
-        """The law for one port."""
-        return SedPort(self.parameters, drops=self.recovery.dupack or self.recovery.reinject)
+        self.drops = self.recovery.dupack or self.recovery.reinject

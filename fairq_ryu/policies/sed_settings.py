@@ -10,9 +10,9 @@ from fairq_ryu.setting import Setting
 
 @dataclass(frozen=True, slots=True)
 class SedParameters:
-    """``interval`` T, ``base_rtt``, ``settle``, ``idle_after`` and ``linger`` in s; ``threshold`` K a part
-    of the buffer, ``nom`` of K, ``margin`` of the time to the deadline, ``keep`` of a flow's need; windows in
-    segments.
+    """``interval`` T, ``base_rtt``, ``settle``, ``idle_after``, ``linger`` and ``switch_interval`` in s;
+    ``threshold`` K a part of the buffer, ``nom`` of K, ``margin`` of the time to the deadline, ``keep`` of a
+    flow's need; windows in segments.
     """
 
     interval: float = 0.01
@@ -32,6 +32,8 @@ class SedParameters:
     idle_after: float = 0.2
     linger: float = 0.1
     syn_allowance: int = 256
+    where: str = "switch"
+    switch_interval: float = 0.0002
 
 
 def deadline_settings(section: str) -> tuple[Setting, ...]:
@@ -158,4 +160,22 @@ def deadline_settings(section: str) -> tuple[Setting, ...]:
             60,
         ),
         syn_allowance(section),
+        Setting(
+            section,
+            "where",
+            "switch",
+            "",
+            "Where the base windows are decided: in the switch, or in the controller. The windows of single "
+            "flows are always decided in the controller.",
+            choices=("switch", "controller"),
+        ),
+        Setting(
+            section,
+            "switch_interval",
+            0.0002,
+            "s",
+            "T in the switch: minimum time between two ticks of the law.",
+            0.00005,
+            0.01,
+        ),
     )

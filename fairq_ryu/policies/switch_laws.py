@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum, IntFlag
 
 from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LimitedBy, Mode
 
@@ -20,6 +21,7 @@ MOST_TICKS = 64
 MOST_STARTS = 1_000_000
 LAS_WEIGHT, LAS_FEW, SEGMENT_HEADERS = 8, 4, 66
 FAIRSWITCH_LEAST, FAIRSWITCH_EMPTY = 2048, 80
+UNPROVEN_NS = 10 * NS_PER_S
 NO_WINDOW = 0xFFFFFFFF
 _U32 = 0xFFFFFFFF
 
@@ -45,6 +47,25 @@ class LawParameters:
     young_bytes: int = 100_000
     first_window: int = 10
     limiting_segments: int = 2
+    syn_allowance: int = 256
+
+
+class Opening(IntEnum):
+    """The steps of a handshake at which a law may count a direction (``FQ_OPENING_...``): its SYN leaves, and
+    once more; it is answered; the answer is acknowledged.
+    """
+
+    SYN = 1
+    AGAIN = 2
+    SYN_ACK = 3
+    PROVEN = 4
+
+
+class OpeningFlags(IntFlag):
+    """Of a direction: a law has counted it as one that begins, before its handshake was complete."""
+
+    BEGUN = 4096
+    UNPROVEN = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +90,7 @@ class Law:
         self.granted = self.flows = self.young = self.window_in_force = self.segment = 0
         self.trim = self.beta = self.count = self.expected = self.queue = 0
         self.mode = self.limited_by = 0
+        self.unproven = self.unproven_ns = 0
 
     # Events
 
@@ -98,12 +120,42 @@ class Law:
         return True
 
     def flow_began(self, backlog: int, now_ns: int) -> None:
-        """A handshake has ended whose data leaves by the port."""
+        """A flow begins whose data leaves by the port."""
         if self.parameters.kind == LawKind.IQM:
             self.beta = min(self.beta + 1, MOST_STARTS)
             self._predict(backlog)
         elif self.parameters.kind == LawKind.SED_BASE:
             self._expect(backlog, now_ns)
+
+    def opening(self, step: int, flags: int, backlog: int, now_ns: int) -> int:
+        """A handshake has come to a step (:class:`Opening`); ``flags`` (:class:`OpeningFlags`) of its
+        direction. Returns the new flags. ``laws/opening.h`` says when a flow counts.
+        """
+        counts, flags = self._counts(step, flags, now_ns)
+        if counts:
+            self.segment = self.segment or DEFAULT_SEGMENT
+            self.flow_began(backlog, now_ns)
+        return flags
+
+    def _counts(self, step: int, flags: int, now_ns: int) -> tuple[bool, int]:
+        counted, unproven = bool(flags & OpeningFlags.BEGUN), bool(flags & OpeningFlags.UNPROVEN)
+        if step == Opening.AGAIN:
+            return False, flags & ~OpeningFlags.BEGUN
+        if step == Opening.PROVEN:
+            self.unproven -= unproven and self.unproven > 0
+            flags &= ~OpeningFlags.UNPROVEN
+        elif not counted and not unproven:
+            if (step == Opening.SYN and self.parameters.kind != LawKind.IQM) or not self._allows(now_ns):
+                return False, flags
+            flags |= OpeningFlags.UNPROVEN
+        return not counted, flags | OpeningFlags.BEGUN
+
+    def _allows(self, now_ns: int) -> bool:
+        if max(now_ns - self.unproven_ns, 0) >= UNPROVEN_NS:
+            self.unproven, self.unproven_ns = 0, now_ns
+        allowed = self.unproven < self.parameters.syn_allowance
+        self.unproven += allowed
+        return allowed
 
     def flow_ended(self) -> None:
         """A flow has ended."""
@@ -115,8 +167,8 @@ class Law:
         if flight + self.segment > granted:
             self.limited_ns = now_ns
 
-    def window(self, flows: int, young: int, sent: int) -> int:
-        """The window of a flow that has sent so much, bytes; :data:`NO_WINDOW`: it keeps its own."""
+    def window(self, flows: int, young: int, sent: int, mss: int = DEFAULT_SEGMENT) -> int:
+        """The window of a flow, which has sent so much in segments of ``mss``; :data:`NO_WINDOW`: its own."""
         p, n = self.parameters, max(flows, 1)
         if p.kind == LawKind.FAIRQ:
             return self._fairq_window(n, sent)
@@ -124,6 +176,8 @@ class Law:
             return self._fairswitch_window(flows)
         if p.kind == LawKind.LAS:
             return self._las_window(flows, young, sent)
+        if p.kind == LawKind.SED_BASE:
+            return self._sed_base_window(mss)
         return self.window_in_force or NO_WINDOW
 
     # The pool
@@ -286,7 +340,7 @@ class Law:
         if self.queue >= p.calm:
             self.calm_ns = 0
         elif not self.calm_ns:
-            self.calm_ns = now_ns
+            self.calm_ns = self.last_ns if ticks > 2 else now_ns
         if self.calm_ns and now_ns - self.calm_ns >= p.linger_ns:
             self.mode &= ~Mode.LIMITING
             self.calm_ns = 0
@@ -306,16 +360,26 @@ class Law:
         self._leave_limiting(seen.now_ns, ticks)
         if seen.backlog >= self.parameters.target:
             self._begin_limiting()
+            self.expected = 0
 
     def _expect(self, backlog: int, now_ns: int) -> None:
         p = self.parameters
+        if self.mode & Mode.LIMITING or not p.flags & LawFlags.ANTICIPATE:
+            return
         spent = min(max(now_ns - self.expected_ns, 0), NS_PER_S)
         left = max(self.expected - _bytes(p.rate, spent), 0)
         self.expected = min(left + p.first_window * self.segment, MAX_POOL)
         self.expected_ns = now_ns
-        if p.flags & LawFlags.ANTICIPATE and backlog + self.expected > p.target:
+        if backlog + self.expected > p.target:
             self._begin_limiting()
             self.expected = 0
+
+    def _sed_base_window(self, mss: int) -> int:
+        if self.mode & Mode.LIMITING:
+            return self.parameters.limiting_segments * mss
+        if not self.window_in_force:
+            return NO_WINDOW
+        return min(_div(self.window_in_force * mss, self.segment), MAX_POOL)
 
 
 _TICKS: dict[int, Callable[[Law, LawInput, int], None]] = {

@@ -6,8 +6,8 @@ from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowKind, WindowPlan, WindowRule
 from fairq_ryu.policies.base import Display, PortLaw
 
-# The queues are read this often, seconds: for displays and leases only.
 LOOK_INTERVAL = 0.05
+"""The shortest time between two readings of a queue, seconds: they are for displays and leases only."""
 
 
 class SwitchPort(PortLaw):
@@ -20,7 +20,12 @@ class SwitchPort(PortLaw):
         self.spec = spec
         self.limit = 0
         self.limiting = False
-        self._plan = WindowPlan(rule=WindowRule(WindowKind.LAW, port.port, spec))
+        self.rule = WindowRule(WindowKind.LAW, port.port, spec)
+        self._plan = WindowPlan(rule=self.rule)
+
+    def decides_alone(self, flows: int) -> bool:
+        """Whether no window of a port with so many flows waits for the controller."""
+        return True
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """The law is requested as soon as the queue is known."""
@@ -40,5 +45,10 @@ class SwitchPort(PortLaw):
         """The queue length that the law aims at, and whether IQM limits its flows."""
         target = self.limit * self.spec.target_ppm / 1e6 if self.limit > 0 else None
         if self.spec.kind is LawKind.IQM:
-            return Display(incast=self.limiting)
+            return Display(incast=self.incast)
         return Display(target=target)
+
+    @property
+    def incast(self) -> bool | None:
+        """Whether IQM limits its flows; None for other laws."""
+        return self.limiting if self.spec.kind is LawKind.IQM else None

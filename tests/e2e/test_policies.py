@@ -126,8 +126,10 @@ def test_a_bulk_flow_causes_congestion_and_its_windows_are_removed_at_its_end(fa
         lambda: (found := lab.port_status()["congestion"]) and found["state"] == "CNG" and found
     )
     assert congestion and (congestion["cng"], congestion["nom"]) == (K, NOM)
-    rule = until(lambda: lab.port_status()["rule"])
-    assert rule and rule["kind"] == "window"
+    # The switch sets the base windows, and the controller the share of the flow.
+    rule = until(lambda: (found := lab.port_status()["rule"]) and found["law"]["mode"] & 2 and found)
+    assert rule and (rule["kind"], rule["law"]["kind"]) == ("law", "sed_base")
+    assert until(lambda: any(row["flow_windows"] for row in show(lab, "ports")))
     assert lab.status()["congestion_messages"] > 0
     announce(lab, "h1", 5001, 300_000_000, 200)
 
@@ -141,18 +143,21 @@ def test_a_bulk_flow_causes_congestion_and_its_windows_are_removed_at_its_end(fa
     assert until(lambda: announced()[0]["remaining_bytes"] < 295_000_000)
     end(source)
     end(sink)
-    assert until(lambda: lab.status()["rules"] == 0, 5)
+    assert until(lambda: not any(row["flow_windows"] for row in show(lab, "ports")), 5)
+    assert lab.port_status()["rule"]["kind"] == "law"
     assert until(lambda: not show(lab, "gif"))
 
 
-def test_a_flow_that_was_paused_is_woken_when_it_gets_a_window(fabric):
+@pytest.mark.parametrize("by", ["agent", "controller"])
+def test_a_flow_that_was_paused_is_woken_when_it_gets_a_window(fabric, by):
     """Without a wake the sender would probe after 0.2, 0.6, 1.4 and 3 s (RFC 9293, section 3.8.6.1)."""
-    lab = fabric("sed")
+    lab = fabric("sed", f"[fairq_ryu]\nsegments_from = {by}\n")
     first, second = two_flows_of_which_one_is_paused(lab)
     assert still(second[0], 1.6)
     end(first[0])  # a reset; a sender that closes would first send its buffered data
     # Well before its fourth probe.
     grown(second[0], 20_000, 1.0)
+    assert bool(lab.status()["recovery"]["sent"].get("wake")) == (by == "agent")
 
 
 def test_a_controller_that_dies_leaves_no_flow_paused(fabric):

@@ -19,7 +19,10 @@ from fairq_ryu.channel import (
     flowmod,
     oxm,
     queue_depth,
+    recovery,
+    segment_counts,
     segment_state,
+    waking,
     window_law,
 )
 from fairq_ryu.law_spec import Gain, LawKind, LawSpec
@@ -35,6 +38,7 @@ from fairq_ryu.model import (
     WindowRule,
 )
 from fairq_ryu.openflow import pipeline
+from fairq_ryu.packet.tcp_build import Addressing
 from tests.support.fakes import DATAPATH, bridge_port, wire
 
 DPID = 0xF022
@@ -291,6 +295,14 @@ def from_switch():
             struct.pack("!II", oxm.EXPERIMENTER_ID, window_law.EXP_TYPE_LAW_STATS)
             + window_law.encode_reply([law_state(1, LawKind.FAIRQ), law_state(2, LawKind.IQM)]),
         ),
+        "segment-counts": reply(
+            0xFFFF,
+            struct.pack("!II", oxm.EXPERIMENTER_ID, segment_counts.EXP_TYPE_SEGMENT_COUNTS)
+            + b"".join(segment_counts.encode_reply(SEGMENT_COUNTS)),
+        ),
+        "error-segment-counts": agent.error(
+            1, ofp.OFPBRC_BAD_EXP_TYPE, wire(segment_counts.request(DATAPATH))
+        ),
         "error-law": agent.error(0xFFFF, window_law.ERROR_LAW_UNSTABLE, wire(set_law(1)), "gain 1.41"),
         "error-law-unknown": agent.error(1, ofp.OFPBRC_BAD_EXP_TYPE, wire(set_law(1))),
         "error-law-rule": agent.error(0xFFFF, window_law.ERROR_LAW_UNKNOWN, wire(law_rule())),
@@ -312,6 +324,15 @@ def from_switch():
 
 def law_state(law, kind):
     return window_law.LawState(law, law, 30_000, 2920, 20_000, 31_250, 7, 2, 1, 1460, 4, 3, kind, 99, 1)
+
+
+SEGMENT_COUNTS = segment_counts.SegmentCounts(
+    {"lost": 9, "reinjected": 8}, {"wake": 3, "wake: addresses not known": 1, "reinject": 8}, 1
+)
+
+
+def acks_of(flow, tags=()):
+    return Addressing(flow.reversed, "02:00:00:00:00:02", "02:00:00:00:00:01", tags)
 
 
 def set_law(law, command=window_law.LawCommand.ADD, kind=LawKind.FAIRQ, gain=Gain.OURS):
@@ -389,6 +410,10 @@ def from_controller():
         "law-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, 2),
         "laws-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, window_law.ALL_LAWS),
         "law-rule": law_rule(),
+        "wake": waking.wake(DATAPATH, [acks_of(FLOW, (7,)), acks_of(FLOW6)]),
+        "recovery": recovery.set_recovery(DATAPATH, recovery.SetRecovery(1, 3, 1 << 20, 1000, 500, 2)),
+        "recovery-none": recovery.set_recovery(DATAPATH, recovery.SetRecovery(1, 0, 0, 0, 0, 0)),
+        "segment-counts": segment_counts.request(DATAPATH),
         "law-states": window_law.request(DATAPATH),
         "desc": parser.OFPDescStatsRequest(DATAPATH, 0),
         "ports": parser.OFPPortDescStatsRequest(DATAPATH, 0),

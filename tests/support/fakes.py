@@ -12,6 +12,7 @@ from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
+from fairq_ryu.agent.turns import TurnCounts
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_records import FlowRecord, encode_reply
 from fairq_ryu.model import Congestion, FlowInfo, FlowKey, SegmentState, Thresholds, WindowRule
@@ -119,6 +120,9 @@ class FakeDatapath:
         self.flows_asked: list[tuple[int, list[int]]] = []
         self.laws: dict[int, tuple[int, Any, int]] = {}
         self.law_states: dict[int, Any] = {}
+        self.frames: list[tuple[int, bytes]] = []  # sent, with their ports
+        self.full: set[int] = set()  # ports that take no frame
+        self.turns: dict[int, TurnCounts] = {}
 
     @property
     def ports(self) -> dict[int, BridgePort]:
@@ -145,6 +149,9 @@ class FakeDatapath:
 
     def law_state(self, port: int) -> Any | None:
         return self.law_states.get(port)
+
+    def turn_counts(self, port: int) -> TurnCounts:
+        return self.turns.get(port, TurnCounts())
 
     def limits_of(self, port: int) -> QueueLimits:
         return self.queue_limits(self._ports[port])
@@ -175,6 +182,12 @@ class FakeDatapath:
 
     def segment_state(self, key: FlowKey) -> SegmentState:
         return self.segments.get(key, SegmentState(key, False))
+
+    def send_frame(self, port: int, frame: bytes) -> bool:
+        if port in self.full or port not in self._ports:
+            return False
+        self.frames.append((port, frame))
+        return True
 
     def set_thresholds(self, ofport: int, thresholds: Thresholds | None) -> None:
         if thresholds is None:

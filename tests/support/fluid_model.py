@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fairq_ryu.agent.law_table import parameters
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.law_spec import LawSpec, Mode
 from fairq_ryu.model import Announcement, Congestion, FlowKey, FlowProgress, PortKey, QueueSample
 from fairq_ryu.policies.engine import PolicyEngine
+from fairq_ryu.policies.switch_laws import NO_WINDOW, Law, LawInput, LawParameters
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from tests.support.fakes import info
 
 PORT = PortKey(1, 1)
@@ -35,7 +40,9 @@ class Transfer:
 
 
 class Bottleneck:
-    """Flows through one port under a policy. ``rate`` in bytes/s on the wire."""
+    """Flows through one port under a policy. ``rate`` in bytes/s on the wire. A law that the policy wants the
+    switch to run is run by its twin, at every tick of the model.
+    """
 
     def __init__(self, engine: PolicyEngine, rate: int, buffer: int, rtt: float, scale: int = 9) -> None:
         self.engine, self.rate, self.buffer, self.rtt = engine, rate, buffer, rtt
@@ -43,6 +50,9 @@ class Bottleneck:
         self.now = 0.0
         self.queue = 0.0
         self.rules: dict[FlowKey | None, int] = {}
+        self.law: Law | None = None
+        self._byte_ns = 0
+        self._reported = 0.0
         self.messages = 0
         self.wakes = 0
         self.congested = False
@@ -57,6 +67,17 @@ class Bottleneck:
                 del self.rules[change.target.flow]
             else:
                 self.rules[change.target.flow] = change.rule.bytes
+            if change.target.flow is None:
+                self._run(None if change.rule is None else change.rule.law)
+
+    def _run(self, spec: LawSpec | None) -> None:
+        """The law of the port from now on; a renewal keeps its state."""
+        if spec is None:
+            self.law = None
+        elif self.law is None:
+            made = parameters(spec, QueueLimits("model", self.buffer, self.rate))
+            names = LawParameters.__slots__
+            self.law = Law(LawParameters(**{name: getattr(made, name) for name in names}))
 
     def start(self, transfer: Transfer) -> None:
         key = FlowKey("10.0.0.2", "10.0.0.1", 80, 1000 + len(self.transfers))
@@ -64,6 +85,8 @@ class Bottleneck:
         self.flows[key] = transfer
         transfer.start = self.now
         transfer.rtt = self.rtt + self.queue / self.rate
+        if self.law is not None:
+            self.law.flow_began(round(self.queue), self.now_ns)
         self._take(self.engine.flow_started(PORT, info(key, step=self.step), self.now))
         if transfer.size is not None:
             deadline = None if transfer.deadline is None else self.now + transfer.deadline
@@ -75,12 +98,29 @@ class Bottleneck:
         """
         own = (self.buffer + self.rate * self.rtt) / max(1, len(self.flows))
         ruled = self.rules.get(key, self.rules.get(None))
+        if key not in self.rules and self.law is not None:
+            ruled = self.law.window(len(self.flows), 0, round(self.flows[key].acked), 1460)
+            ruled = None if ruled == NO_WINDOW else ruled + self.step - 1  # rounded up to a step
         if ruled is None:
             return own
         if ruled == 0:
             return 0.0
         floor = -(-1460 // self.step) * self.step
         return min(own, max(ruled // self.step * self.step, floor))
+
+    @property
+    def now_ns(self) -> int:
+        """The time as laws in the switch have it."""
+        return round(self.now * 1e9) + 1_000_000_000
+
+    def _tick_law(self, tick: float) -> None:
+        self._byte_ns += round(self.queue * tick * 1e9)
+        if self.law is None:
+            return
+        self.law.tick(LawInput(self.now_ns, self._byte_ns, round(self.queue), len(self.flows)))
+        if self.now - self._reported >= LOOK_INTERVAL:
+            self._reported = self.now
+            self._take(self.engine.law_reported(PORT, bool(self.law.mode & Mode.LIMITING), self.now))
 
     def run(self, seconds: float, tick: float = 0.001, interval: float = 0.01) -> None:
         """Run for a duration; rules take effect with the next tick."""
@@ -105,6 +145,7 @@ class Bottleneck:
             for key in [key for key, transfer in self.flows.items() if transfer.ended is not None]:
                 del self.flows[key]
                 self._take(self.engine.flow_ended(PORT, key, self.now))
+            self._tick_law(tick)
             self._cross()
             if self.now - sampled >= interval - 1e-9:
                 sampled = self.now

@@ -10,6 +10,7 @@ from ryu.lib import hub
 
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.events import Kind, Occurrence
@@ -17,8 +18,9 @@ from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.state import ControllerState
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.topology.paths import Assigned
+from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec
 from fairq_ryu.metrics.exporter import Metrics
-from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, WindowPlan
+from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, WindowKind, WindowPlan, WindowRule
 from fairq_ryu.policies.choice import choose
 from fairq_ryu.rest.streams import Streams
 from tests.support.flownet import BACK, KEY, A, B, C
@@ -59,7 +61,7 @@ def full_controller() -> Any:
     one port.
     """
     iqm = choose("iqm", Config({("iqm", "where"): "controller"})).default
-    site = Site(choose("rsed", Config()).default, (("s1-eth3", iqm),))
+    site = Site(choose("rsed", Config({("rsed", "where"): "controller"})).default, (("s1-eth3", iqm),))
     controller = of(site)
     now = time.monotonic()
     site.fabric.hosts.seen("02:00:00:00:00:0a", A, KEY.src)
@@ -87,6 +89,10 @@ def full_controller() -> Any:
     # One plan of each kind, independent of the laws.
     engine._ports[A].plan = WindowPlan(pool=50_000, flows={BACK: 3000})
     engine._ports[B].plan = WindowPlan(window=6000)
+    law = LawSpec(LawKind.FAIRQ, flags=LawFlags.TURNS)
+    engine._ports[C].plan = WindowPlan(rule=WindowRule(WindowKind.LAW, C.port, law))
+    counts = LawState(C.port, C.port, *(0,) * 13, waiting=2, held=9, released=4, overdue=3, overflowed=1)
+    link.law_states[C.port] = counts
     site.windows.packet_dropped(B, b"\0" * 60, 60, now)
     site.windows.injector.counts.update({"wake": 3, "dupack": 1, "dupack: addresses not known": 2})
     site.windows.segments_reported([state(KEY)], now)

@@ -25,9 +25,10 @@ _STEP = st.one_of(
     st.tuples(st.just("saw_segment"), st.integers(0, 9_000)),
     st.tuples(st.just("tick"), st.integers(0, 50_000_000), U30, _COUNT, _COUNT),
     st.tuples(st.just("flow_began"), U30),
+    st.tuples(st.just("opening"), st.integers(1, 4), st.sampled_from([0, 4096, 8192, 12_288, 12_296]), U30),
     st.tuples(st.just("flow_ended")),
     st.tuples(st.just("limited"), U30, U30),
-    st.tuples(st.just("window"), _COUNT, _COUNT, st.integers(0, 1 << 40)),
+    st.tuples(st.just("window"), _COUNT, _COUNT, st.integers(0, 1 << 40), st.integers(1, 65_535)),
 )
 TRACES = st.lists(_STEP, max_size=60)
 
@@ -45,7 +46,7 @@ def parameters(made: Any, kinds: Any) -> st.SearchStrategy[Any]:
         base_rtt_ns=st.integers(0, 1_000_000_000),
         gain_q16=st.integers(0, 65_536),
         increments=st.integers(1, 1000),
-        flags=st.integers(0, 3),
+        flags=st.integers(0, 7),
         floor_segments=st.integers(1, 10),
         linger_ns=st.integers(0, 1_000_000_000),
         calm=st.integers(0, 1 << 30),
@@ -53,6 +54,7 @@ def parameters(made: Any, kinds: Any) -> st.SearchStrategy[Any]:
         young_bytes=st.integers(0, 1 << 30),
         first_window=st.integers(1, 100),
         limiting_segments=st.integers(1, 10),
+        syn_allowance=st.integers(0, 8),
     )
 
 
@@ -65,7 +67,7 @@ def build(sources: Path, into: Path) -> ctypes.CDLL:
     flags = ["-O1", "-Wall", "-Wextra", "-Werror", *checks, "-shared", "-fPIC"]
     subprocess.run(["clang", *flags, "-o", str(found), str(sources / "laws/host.c")], check=True)
     library = ctypes.CDLL(str(found))
-    library.fq_host_window.restype = ctypes.c_uint32
+    library.fq_host_window.restype = library.fq_host_opening.restype = ctypes.c_uint32
     return library
 
 
@@ -88,14 +90,17 @@ class CompiledLaw:
     def flow_began(self, backlog: int, now_ns: int) -> None:
         self.library.fq_host_flow_began(*self.refs, backlog, ctypes.c_uint64(now_ns))
 
+    def opening(self, step: int, flags: int, backlog: int, now_ns: int) -> int:
+        return int(self.library.fq_host_opening(*self.refs, step, flags, backlog, ctypes.c_uint64(now_ns)))
+
     def flow_ended(self) -> None:
         self.library.fq_host_flow_ended(*self.refs)
 
     def limited(self, flight: int, granted: int, now_ns: int) -> None:
         self.library.fq_host_limited(self.refs[1], flight, granted, ctypes.c_uint64(now_ns))
 
-    def window(self, flows: int, young: int, sent: int) -> int:
-        return int(self.library.fq_host_window(*self.refs, flows, young, ctypes.c_uint64(sent)))
+    def window(self, flows: int, young: int, sent: int, mss: int = 1460) -> int:
+        return int(self.library.fq_host_window(*self.refs, flows, young, ctypes.c_uint64(sent), mss))
 
     def seen(self) -> dict[str, int]:
         return {name: getattr(self.state, name) for name in STATE}
@@ -116,7 +121,7 @@ def steps_agree(law: Any, compiled: CompiledLaw, trace: list[Any], tick: Callabl
             elapsed, backlog, count, young = values
             now, area = now + elapsed, area + backlog * elapsed
             values = [tick(now, area, backlog, count, young)]
-        elif name in ("flow_began", "limited"):
+        elif name in ("flow_began", "limited", "opening"):
             values = [*values, now]
         results = [getattr(each, name)(*values) for each in (law, compiled)]
         assert results[0] == results[1], name

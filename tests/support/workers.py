@@ -27,6 +27,9 @@ class WakeEvent:
     def __init__(self) -> None:
         self.rung = False
 
+    def is_set(self) -> bool:
+        return self.rung
+
     def set(self) -> None:
         self.rung = True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator
 from ctypes import c_uint32
@@ -10,8 +11,9 @@ import pytest
 
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec
 from fairq_ryu.model import WindowKind
+from tests.switch import packets
 from tests.switch.rig import Connection, Switch
 
 PORT = 2
@@ -72,6 +74,71 @@ def test_iqm_limits_from_the_flow_on_that_would_overflow_the_queue(switch: Switc
     assert (state.beta, state.mode, state.window) == (9, 2, 2920)
 
 
+def test_iqm_counts_the_syns_that_leave_before_any_is_answered(switch: Switch) -> None:
+    install(switch, LawSpec(LawKind.IQM), pool=0)
+    flows = [Connection(switch, server_scale=0) for _ in range(9)]
+    for flow in flows[:8]:
+        flow.syn()
+    assert switch.datapath.law_state(PORT).mode == 0
+    flows[8].syn()
+    state = switch.datapath.law_state(PORT)
+    assert (state.beta, state.mode, state.unproven) == (9, 2, 9)
+    assert packets.window(flows[0].syn_ack(window=65_535)) == 2 * 1460
+    assert switch.datapath.law_state(PORT).beta == 9, "counted with its SYN"
+    flows[0].data()
+    assert switch.datapath.law_state(PORT).unproven == 8
+
+
+def test_a_repeated_syn_counts_again_with_its_answer(switch: Switch) -> None:
+    install(switch, LawSpec(LawKind.IQM), pool=0)
+    flow = Connection(switch)
+    betas = []
+    for leave in (flow.syn, flow.syn, flow.syn_ack, flow.syn_ack, flow.data):
+        leave()
+        betas.append(switch.datapath.law_state(PORT).beta)
+    assert betas == [1, 1, 2, 2, 2]
+    assert switch.datapath.law_state(PORT).unproven == 0
+
+
+def test_a_flow_beyond_the_allowance_counts_when_its_handshake_is_complete(switch: Switch) -> None:
+    install(switch, LawSpec(LawKind.IQM, syn_allowance=3), pool=0)
+    flows = [Connection(switch) for _ in range(5)]
+    for flow in flows:
+        flow.syn()
+    for flow in flows:
+        flow.syn_ack()
+    state = switch.datapath.law_state(PORT)
+    assert (state.beta, state.unproven) == (3, 3)
+    flows[4].data()
+    state = switch.datapath.law_state(PORT)
+    assert (state.beta, state.unproven) == (4, 3)
+    flows[0].data()
+    flows[0].data(seq=flows[0].client_isn + 1001)
+    state = switch.datapath.law_state(PORT)
+    assert (state.beta, state.unproven) == (4, 2)
+
+
+def test_a_connection_that_replaces_another_counts_when_it_is_proven(switch: Switch) -> None:
+    install(switch, LawSpec(LawKind.IQM), pool=0)
+    (old,) = opened(switch, 1)
+    old.data()
+    new = Connection(switch, sport=old.sport, client_isn=2_000_000_000, server_isn=3_000_000_000)
+    betas = []
+    for leave in (new.syn, new.syn_ack, new.data):
+        leave()
+        betas.append(switch.datapath.law_state(PORT).beta)
+    assert betas == [1, 1, 2]
+
+
+def test_the_mss_of_a_syn_counts_when_it_is_answered(switch: Switch) -> None:
+    install(switch, LawSpec(LawKind.IQM), pool=0)
+    flow = Connection(switch, client_mss=8960)
+    flow.syn()
+    assert switch.datapath.law_state(PORT).segment == 1460
+    flow.syn_ack()
+    assert switch.datapath.law_state(PORT).segment == 8960
+
+
 def test_las_prefers_flows_that_have_sent_little(switch: Switch) -> None:
     install(switch, LawSpec(LawKind.LAS, young_bytes=1000), pool=45_000)
     old, young = opened(switch, 2)
@@ -95,3 +162,87 @@ def test_a_renewal_keeps_the_state_and_another_kind_does_not(switch: Switch) -> 
     assert switch.datapath.law_state(PORT).pool == 60_000 << 8
     install(switch, LawSpec(LawKind.LAS))
     assert switch.datapath.law_state(PORT).pool == 0
+
+
+# SED: base windows of the port, and windows of flows above them
+
+SED = LawSpec(LawKind.SED_BASE, flags=LawFlags.ANTICIPATE, calm_ppm=50_000, limiting_segments=1)
+
+
+def test_sed_anticipates_from_the_flow_on_that_would_congest_the_queue(switch: Switch) -> None:
+    install(switch, SED, pool=0)
+    # Two first windows of 14,600 bytes are less than K, and three are not.
+    flows = opened(switch, 2)
+    assert {flow.granted() for flow in flows} == {65_535}
+    flows += opened(switch, 1)
+    assert {flow.granted() for flow in flows} == {1460}
+    state = switch.datapath.law_state(PORT)
+    assert (state.mode, state.window, state.expected) == (2, 1460, 0)
+    # One that begins now is under the base window from its first ACK on, and no reason to limit longer.
+    state.calm_ns = 1
+    key = c_uint32(switch.datapath.window.slots[switch.ports[PORT].ifindex])
+    switch.datapath.window.law_states.set(key, state)
+    flows += opened(switch, 1)
+    assert flows[-1].granted() == 1460
+    assert switch.datapath.law_state(PORT).calm_ns == 1
+
+
+@pytest.mark.parametrize("segments", [1, 3])
+def test_a_base_window_is_counted_in_segments_of_the_flow(switch: Switch, segments: int) -> None:
+    """The smaller MSS of both ends, and rounded up to a step of the scale."""
+    install(switch, dataclasses.replace(SED, limiting_segments=segments), pool=0)
+    ends = [(1460, 1460), (536, 1460), (1460, 536), (1220, 900)]
+    flows = [
+        Connection(switch, server_scale=scale, client_mss=client, server_mss=server).open()
+        for client, server in ends
+        for scale in (0, 9)
+    ]
+    for number, flow in enumerate(flows):
+        step, mss = (1, 512)[number % 2], min(ends[number // 2])
+        assert flow.granted() == -(-segments * mss // step)
+
+
+def test_a_rule_of_a_flow_overrides_the_law_above_it_and_below(switch: Switch) -> None:
+    install(switch, SED, pool=0)
+    paused, small, granted, wide, other = flows = opened(switch, 5)
+    for flow, size in ((paused, 0), (small, 1000), (granted, 20_000), (wide, 200_000)):
+        switch.rule(flow.ack_key, size)
+    # Never below a segment unless it pauses, and never above what the receiver advertises.
+    assert [flow.granted() for flow in flows] == [0, 1460, 20_000, 65_535, 1460]
+    assert granted.granted(window=9_000) == 9_000
+    assert other.granted(window=1_000) == 1_000
+    before = [flow.granted() for flow in flows]
+    install(switch, SED)  # the law is renewed
+    assert [flow.granted() for flow in flows] == before
+
+
+def test_a_flow_whose_rule_has_ended_is_under_the_law_again(switch: Switch) -> None:
+    install(switch, SED, pool=0)
+    first, second, third = opened(switch, 3)
+    switch.rule(first.ack_key, 20_000)
+    switch.rule(second.ack_key, 0)
+    assert [flow.granted() for flow in (first, second, third)] == [20_000, 0, 1460]
+    switch.rule(first.ack_key, 20_000, lease=-1)
+    switch.datapath.remove_rule(second.ack_key)
+    assert [flow.granted() for flow in (first, second, third)] == [1460] * 3
+
+
+def test_a_rule_of_a_flow_stands_without_the_law_and_the_other_way_round(switch: Switch) -> None:
+    install(switch, SED, pool=0)
+    one, two, _ = opened(switch, 3)
+    switch.rule(one.ack_key, 20_000)
+    install(switch, SED, lease=-1)
+    assert (one.granted(), two.granted()) == (20_000, 65_535)
+
+
+def test_what_a_law_granted_before_a_rule_is_forgotten(switch: Switch) -> None:
+    """Otherwise data under way under the larger rule would count as a window of the law that is used up."""
+    install(switch, LawSpec(LawKind.FAIRQ), pool=60_000)
+    (flow,) = opened(switch, 1)
+    assert flow.granted() == 60_000
+    granted = switch.flow(flow.data_key)
+    assert granted is not None and granted[0].granted == 60_000
+    switch.rule(flow.ack_key, 5_000)
+    assert flow.granted() == 5_000
+    granted = switch.flow(flow.data_key)
+    assert granted is not None and granted[0].granted == 0

@@ -48,7 +48,10 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"ryu"},
     ),
     "fairq_ryu/ryu_compat": (BELOW | ours("channel", "config", "policies.base"), RYU | {"oslo_config"}),
-    "fairq_ryu/agent": ({MODEL, LAW, ERRORS} | ours("channel", "packet"), {"numpy", "ovs", "pyroute2"}),
+    "fairq_ryu/agent": (
+        {MODEL, LAW, ERRORS} | ours("channel", "packet", "fabric.recovery"),
+        {"numpy", "ovs", "pyroute2"},
+    ),
     "fairq_ryu/config": (BELOW | ours("policies.base"), set()),
     "fairq_ryu/cli": ({ERRORS} | ours("agent", "client", "config", "experiments"), {"rich"}),
     "fairq_ryu/experiments": (

@@ -36,10 +36,11 @@
 
 /*
  * fq_law.flags. SLOW_START: raise the pool fast until the queue first reaches the target. ANTICIPATE: sed-base
- * limits its flows if new ones will congest the queue.
+ * limits its flows if new ones will congest the queue. TURNS: new connections wait until the buffer has room.
  */
 #define FQ_LAW_SLOW_START 1
 #define FQ_LAW_ANTICIPATE 2
+#define FQ_LAW_TURNS      4
 
 /*
  * fq_law_state.mode. LIMITING: every flow has fq_law_state.window (iqm: incast; sed-base: congested). FLOORED:
@@ -74,6 +75,14 @@
 #define FQ_SEQ        512 /* seq_next is known */
 #define FQ_ACK        1024 /* ack, edge, window and timestamps are known: it has acknowledged something */
 #define FQ_RIVAL      2048 /* another handshake waits for its last segment (rivals.h) */
+#define FQ_BEGUN      4096 /* the law of its port has counted it as a flow that begins (opening.h) */
+#define FQ_UNPROVEN   8192 /* ... before its handshake was complete */
+
+/* Steps of a handshake at which a law may count a direction. */
+#define FQ_OPENING_SYN     1 /* its SYN has left */
+#define FQ_OPENING_AGAIN   2 /* once more */
+#define FQ_OPENING_SYN_ACK 3 /* the SYN has been answered */
+#define FQ_OPENING_PROVEN  4 /* the answer has been acknowledged */
 
 /* fq_queue.state */
 #define FQ_NOM 0
@@ -84,6 +93,13 @@
 
 /* Bytes of a dropped packet that are handed to the agent. */
 #define FQ_DROP_BYTES 2048
+
+/* Bytes of a SYN or SYN-ACK that may wait for its turn: headers with all their options. */
+#define FQ_TURN_BYTES 256
+
+/* Mark of a packet that has waited: FQ_TURN_MARK << FQ_TURN_SHIFT | microseconds. */
+#define FQ_TURN_MARK  4001
+#define FQ_TURN_SHIFT 20
 
 /* Settings of the window program, written by the agent; one entry, index 0. */
 struct fq_config {
@@ -183,10 +199,11 @@ struct fq_law {
 	__u32 base_rtt_ns; /* round-trip time with empty queues */
 	__u32 limit;       /* the port's buffer */
 	__u32 target;      /* fairq, fairswitch, las: length of the queue; sed-base: K */
-	__u32 calm;        /* iqm, sed-base: a queue below it is short */
+	__u32 calm;        /* iqm, sed-base: a queue below it is short (sed-base: NOM + 1) */
 	__u32 gain_q16;  /* fairq (ours), las: part of the pool that one tick may move it, << 16 */
 	__u32 trim_step; /* fairswitch: change of the trim in one tick */
 	__u32 young_bytes;       /* las: a flow that has sent less is young */
+	__u32 syn_allowance;     /* flows that may count before their handshakes are complete */
 	__u16 kind;              /* FQ_LAW_... */
 	__u16 gain;              /* FQ_GAIN_... */
 	__u16 increments;        /* M */
@@ -194,7 +211,7 @@ struct fq_law {
 	__u16 floor_segments;    /* minimum window while the buffer holds that of all flows */
 	__u16 limiting_segments; /* iqm, sed-base: window of every flow in FQ_MODE_LIMITING */
 	__u16 flags;             /* FQ_LAW_... */
-	__u16 pad;
+	__u16 pad[3];
 };
 
 /* The law of a port, by slot: written by the agent only. */
@@ -224,12 +241,13 @@ struct fq_law_state {
 	__u64 limited_ns;  /* last ACK of a flow that had used its whole window */
 	__u64 calm_ns;     /* the queue has been short since then; 0: it is not */
 	__u64 expected_ns; /* sed-base: when `expected` was computed */
+	__u64 unproven_ns; /* when `unproven` started at 0 */
 	__u64 updates;     /* changes of the pool */
 	__u64 late;        /* ticks that came after more than two intervals */
 	__u32 granted;     /* the pool in force: not below the floors, bytes */
 	__u32 flows;       /* at the last tick */
 	__u32 young;
-	__u32 window; /* of every flow in FQ_MODE_LIMITING and until it has opened again; 0: none */
+	__u32 window; /* of flows with `segment`, in FQ_MODE_LIMITING and until it has opened; 0: none */
 	__u32 segment;    /* largest MSS seen, bytes */
 	__u32 trim;       /* fairswitch */
 	__u32 beta;       /* iqm: flows that began in this interval, less those that ended */
@@ -238,7 +256,7 @@ struct fq_law_state {
 	__u32 queue;      /* mean of the last interval, bytes */
 	__u16 mode;       /* FQ_MODE_... */
 	__u16 limited_by; /* FQ_LIMITED_BY_... */
-	__u32 pad;
+	__u32 unproven;   /* flows that count, and whose handshakes are not complete */
 };
 
 struct fq_counter {
@@ -304,6 +322,48 @@ struct fq_taildrop {
 	__u64 bytes;
 	__u32 limit; /* capacity of the queue, bytes */
 	__u32 pad;
+};
+
+/* What decides whether a port has room for the first window of one more flow. Bytes as in the queue, with headers. */
+struct fq_room {
+	__u32 limit; /* the port's buffer */
+	__u32 backlog;
+	__u32 flows; /* that share the pool: each has at least one segment under way */
+	__u32 frame; /* a segment */
+	__u32 first; /* the first window of the next flow */
+	__u32 expected; /* first windows of flows that have begun, as far as the port has not sent them yet */
+};
+
+/* A port whose new connections take turns, by ifindex: made by the agent, written by the program. */
+struct fq_turns {
+	__u64 expected_ns; /* when `expected` was computed */
+	__u64 held;        /* packets handed to the agent */
+	__u64 full;        /* packets that left because the ring buffer had no room for them */
+	__u32 expected;    /* as in fq_room */
+	__u32 first;
+};
+
+/* Likewise, written by the agent only. */
+struct fq_turn_port {
+	__u32 waiting; /* packets that wait: later ones wait as well */
+	__u32 pad;
+};
+
+/* The agent, as the turns program knows it: from until_ns on it counts as gone. One entry, index 0. */
+struct fq_turn_agent {
+	__u64 until_ns; /* CLOCK_MONOTONIC */
+};
+
+/* In the ring buffer "held": a SYN or SYN-ACK that waits for its turn. */
+struct fq_held {
+	__u64 ns;
+	__u32 ifindex;
+	__u32 captured;   /* of data: the whole packet */
+	__u16 vlan_proto; /* as in fq_drop */
+	__u16 vlan_tci;
+	__u32 pad;
+	struct fq_flow_key key; /* dir: of the packet */
+	__u8 data[FQ_TURN_BYTES];
 };
 
 /* Time spent at each depth, by ifindex. Not in fq_queue, which is read far more often. */

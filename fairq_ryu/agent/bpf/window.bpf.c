@@ -40,7 +40,7 @@ int fq_egress(struct __sk_buff *skb)
 	struct fq_flow *flow;
 	struct fq_dir *own, *peer;
 	enum parsed parsed = parse(skb, &s);
-	bool copy, fresh = false;
+	bool copy, proves, fresh = false;
 
 	if (parsed == NOT_TCP)
 		return TC_ACT_UNSPEC;
@@ -88,16 +88,26 @@ int fq_egress(struct __sk_buff *skb)
 
 		if (peer->flags & FQ_SEQ && own->flags & FQ_ACK)
 			s.flight = peer->seq_next - own->ack;
+		proves = (own->flags & (FQ_KNOWN | FQ_ACK)) == FQ_KNOWN;
 		follow(&s, own, peer);
+		if (proves && own->flags & FQ_ACK) {
+			law_direction_opens(own, FQ_OPENING_PROVEN, s.now);
+			law_direction_opens(peer, FQ_OPENING_PROVEN, s.now);
+		}
 		if (own->flags & FQ_FIN && !(ended & FQ_FIN))
 			law_direction_ended(own, s.now);
 		if (peer->flags & FQ_FIN && !(ended & FQ_FIN << 1))
 			law_direction_ended(peer, s.now);
 	} else if (!s.ack) {
-		if (!(own->flags & FQ_KNOWN))
-			remember_syn(skb, &s, own, copy);
-		else if (!copy)
-			own->syn_ns = 0; /* retransmitted: its answer gives no RTT */
+		if (own->flags & FQ_KNOWN) {
+			if (!copy)
+				own->syn_ns = 0; /* retransmitted: its answer gives no RTT */
+			return TC_ACT_UNSPEC;
+		}
+		remember_syn(skb, &s, own, copy);
+		if (!copy)
+			law_direction_opens(own, own->syn_ns ? FQ_OPENING_SYN : FQ_OPENING_AGAIN,
+					    s.now);
 		return TC_ACT_UNSPEC;
 	} else if (open_connection(skb, &s, own, peer, copy)) {
 		port = find_port(ifindex);
@@ -105,8 +115,8 @@ int fq_egress(struct __sk_buff *skb)
 			ADD(port->handshakes, 1);
 		count_active(own, s.epoch);
 		count_active(peer, s.epoch);
-		law_direction_began(own, s.epoch, s.now);
-		law_direction_began(peer, s.epoch, s.now);
+		law_direction_began(own, FQ_OPENING_SYN_ACK, s.epoch, s.now);
+		law_direction_began(peer, FQ_OPENING_SYN_ACK, s.epoch, s.now);
 	}
 lower:
 	if (s.ack && peer->ifindex)

@@ -6,19 +6,24 @@ A further program is one source in ../bpf, one class beside these, and one entry
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from typing import Any
 
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.frame_socket import FrameSocket
 from fairq_ryu.agent.libbpf import load_library
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.drops import DropProgram
 from fairq_ryu.agent.programs.port_laws import PortLaws
 from fairq_ryu.agent.programs.program import Program, ProgramLimits
 from fairq_ryu.agent.programs.queue import QueueProgram, QueueState
+from fairq_ryu.agent.programs.turns import TurnProgram
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
+from fairq_ryu.agent.turns import TurnCounts, Turns
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, WindowRule
@@ -46,6 +51,7 @@ class BridgePrograms:
         self._lib = load_library()
         self._ports: dict[int, BridgePort] = {}
         self._programs: list[Program] = []
+        self._frames = FrameSocket()
 
     def load(self, first_ports: list[BridgePort]) -> int:
         """Load the programs. The flows that a dead agent's program on one of ``first_ports`` still knows are
@@ -57,9 +63,11 @@ class BridgePrograms:
         self.queues = QueueProgram(self._lib, self.limits.ports, self.window)
         self.drops = DropProgram(self._lib, self.queues)
         self.laws = PortLaws(self.window, self.queues)
+        self.turn_program = TurnProgram(self._lib, self.window, self.limits.ports)
+        self.turns = Turns(self.turn_program)
         try:
-            # In the order in which a packet passes them.
-            for program in (self.window, self.queues, self.drops):
+            # In the order in which a packet passes them, except for turns: they come first.
+            for program in (self.window, self.queues, self.drops, self.turn_program):
                 self._programs.append(program)
                 program.load()
         except BaseException:
@@ -74,6 +82,7 @@ class BridgePrograms:
         for program in reversed(self._programs):
             program.close()
         self._programs.clear()
+        self._frames.close()
 
     # Ports
 
@@ -106,6 +115,7 @@ class BridgePrograms:
     def remove_port(self, ofport: int) -> None:
         """Stop on a port, which may have been deleted already."""
         port = self._ports.pop(ofport)
+        self._stop_turns(port.ifindex)
         for program in reversed(self._programs):
             program.remove_port(port.ifindex)
         self.laws.remove(port.ifindex)
@@ -127,12 +137,30 @@ class BridgePrograms:
         """Install the law of a port (an ``fq_law``), change it, or renew its lease. Raises
         :class:`BpfError`.
         """
-        self.laws.install(self._ports[port].ifindex, law_id, law, expires_ns)
+        ifindex = self._ports[port].ifindex
+        self.laws.install(ifindex, law_id, law, expires_ns)
+        if not law.flags & layout.CONSTANTS["FQ_LAW_TURNS"]:
+            self._stop_turns(ifindex)
+        elif self.turn_program.start(ifindex):
+            self.turns.start(ifindex)
 
     def remove_law(self, port: int) -> None:
         """Remove the law of a port."""
         if port in self._ports:
+            self._stop_turns(self._ports[port].ifindex)
             self.laws.remove(self._ports[port].ifindex)
+
+    def _stop_turns(self, ifindex: int) -> None:
+        """New connections of a port take no turns any more; those that wait leave."""
+        self.turns.stop(ifindex, time.monotonic_ns())
+        self.turn_program.remove_port(ifindex)
+
+    def turn_counts(self, port: int) -> TurnCounts:
+        """How the new connections of a port have taken turns."""
+        ifindex = self._ports[port].ifindex
+        held, lost = self.turn_program.handed_over(ifindex)
+        counts = self.turns.counts(ifindex)
+        return dataclasses.replace(counts, held=held, full=counts.full + lost)
 
     def law_state(self, port: int) -> Any | None:
         """The state of a port's law, an ``fq_law_state``; None: it has none."""
@@ -256,6 +284,11 @@ class BridgePrograms:
     def segment_state(self, key: FlowKey) -> SegmentState:
         """The last segment of one direction of a flow."""
         return self.window.segment_state(key, self._ofports())
+
+    def send_frame(self, port: int, frame: bytes) -> bool:
+        """Send a frame out of a port, through its programs and its queue. False if it could not be sent."""
+        known = self._ports.get(port)
+        return known is not None and self._frames.send(known.name, frame)
 
     def sweep(self, idle_ns: int, closed_ns: int) -> tuple[int, int]:
         """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError, BpfObject
-from fairq_ryu.agent.programs.program import DROP_PRIORITY, LoadedProgram
+from fairq_ryu.agent.programs.program import DROP_PRIORITY, LoadedProgram, on_the_wire
 from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.ringbuf import RingBuffer
 from fairq_ryu.agent.tc import TcFilter
@@ -122,12 +122,9 @@ class DropProgram(LoadedProgram):
         head = ctypes.string_at(address, layout.fq_drop.data.offset)
         drop = layout.fq_drop.from_buffer_copy(head.ljust(ctypes.sizeof(layout.fq_drop), b"\0"))
         frame = ctypes.string_at(address + layout.fq_drop.data.offset, drop.captured)
-        length = drop.len
-        if drop.vlan_proto and len(frame) >= 12:
-            # The kernel keeps the tag beside the packet; on the wire it is part of it.
-            proto = ctypes.c_uint16(drop.vlan_proto)
-            frame = frame[:12] + bytes(proto) + drop.vlan_tci.to_bytes(2, "big") + frame[12:]
-            length += 4
+        length = drop.len - drop.captured
+        frame = on_the_wire(frame, drop.vlan_proto, drop.vlan_tci)
+        length += len(frame)
         if drop.before_full and drop.ifindex in self._before_full:
             self._before_full[drop.ifindex] += 1
         self._packets.append(DropRecord(drop.ifindex, frame, length))

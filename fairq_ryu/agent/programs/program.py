@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,6 +14,8 @@ from fairq_ryu.agent.ringbuf import RingBuffer
 # Priorities of the tc egress filters, which run in this order. They are high, so that filters of others see a
 # packet first; a filter left by a dead agent is recognised by them.
 WINDOW_PRIORITY = 0xFA17
+# A packet that waits for its turn is not recorded before it leaves.
+TURN_PRIORITY = WINDOW_PRIORITY - 1
 DROP_PRIORITY = WINDOW_PRIORITY + 1
 # What is dropped on a controller's request is also reported, so plain tail drop comes last.
 TAILDROP_PRIORITY = WINDOW_PRIORITY + 2
@@ -41,6 +44,15 @@ class ProgramLimits:
     def bucket_ns(self) -> int:
         """Length of one of the time buckets in which active flows are counted, ns."""
         return max(1, int(self.active_timeout * 1e9) // layout.BUCKETS)
+
+
+def on_the_wire(frame: bytes, vlan_proto: int, vlan_tci: int) -> bytes:
+    """A frame with the VLAN tag that the kernel keeps beside it: its type in network byte order, as the
+    programs read it (0: no tag), and its TCI.
+    """
+    if not vlan_proto or len(frame) < 12:
+        return frame
+    return frame[:12] + bytes(ctypes.c_uint16(vlan_proto)) + vlan_tci.to_bytes(2, "big") + frame[12:]
 
 
 class Program(Protocol):

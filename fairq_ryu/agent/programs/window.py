@@ -184,6 +184,19 @@ class WindowProgram(FilterProgram):
         maps = (self._config, self._port_states, self.port_laws, self.law_states, self.queues)
         return {table.name: table.fd for table in maps}
 
+    @property
+    def bucket_ns(self) -> int:
+        """Length of one of the time buckets in which active flows are counted, ns."""
+        return self._limits.bucket_ns
+
+    @property
+    def connection_maps(self) -> dict[str, int]:
+        """The maps of connections, of their rules and of the slots of ports, which the turns program uses as
+        well, likewise.
+        """
+        maps = (self.flows, self.rivals, self._flow_rules, self._port_slots)
+        return {table.name: table.fd for table in maps}
+
     def counters(self, slot: int) -> tuple[int, int]:
         """The number of ACKs that the rule in this slot applied to, and of those it lowered."""
         counter = self._counters.get(c_uint32(slot))

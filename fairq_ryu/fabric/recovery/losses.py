@@ -6,7 +6,7 @@ identified by its direction and sequence number. A full port removes the least r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from fairq_ryu.model import FlowKey, PortKey
@@ -83,7 +83,7 @@ class Losses:
         return list(self._ports)
 
     @property
-    def flows(self) -> Iterable[FlowKey]:
+    def flows(self) -> Collection[FlowKey]:
         """The directions with losses."""
         return self._flows
 

@@ -88,7 +88,7 @@ class Counters:
     repeated: int = 0  # reported again while stored: retransmitted by its sender or reinjected
     truncated: int = 0  # arrived cut short, and cannot be reinjected
     duplicates: int = 0  # reported to the sender by duplicate ACKs
-    reinjected: int = 0  # sent again by the controller
+    reinjected: int = 0  # sent again
     acked: int = 0  # acknowledged by the receiver meanwhile
     expired: int = 0  # forgotten because of age
     overflow: int = 0  # forgotten because of newer ones
@@ -133,6 +133,14 @@ class RecoveryEngine:
     def used(self, port: PortKey) -> int:
         """The size of the stored segments of a port, bytes."""
         return self._losses.used(port)
+
+    def has_losses(self, flow: FlowKey) -> bool:
+        """Whether losses of a direction are stored."""
+        return flow in self._losses.flows
+
+    def is_waiting(self, port: PortKey) -> bool:
+        """Whether segments of a port wait for room in its queue, or for their receivers' state."""
+        return self._losses.next_frame(port) is not None or bool(self._losses.cleared(port))
 
     # Inputs
 

@@ -34,6 +34,10 @@ class InstalledRules:
         self._rules: dict[FlowKey | None, _Rule] = {}
         # Flows whose senders may still be paused although no rule pauses them, in the order of the pauses.
         self._paused: dict[FlowKey, None] = {}
+        # The last plan, if it has no rules for single flows, and when its rule is sent again: until then it
+        # needs no changes. Most calls of a busy port end there.
+        self._applied: WindowPlan | None = None
+        self._renew_at = math.inf
 
     def __len__(self) -> int:
         return len(self._rules)
@@ -48,14 +52,17 @@ class InstalledRules:
             if flow is not None and rule.pauses:
                 self._paused[flow] = None
         self._rules.clear()
+        self._applied = None
 
     def port_rule_lost(self) -> None:
         """The switch does not have the rule for all flows of the port: the next changes install it again."""
         self._rules.pop(None, None)
+        self._applied = None
 
     def not_woken(self, flow: FlowKey) -> None:
         """A change that was to wake the flow could not be sent: the next change wakes it."""
         self._paused[flow] = None
+        self._applied = None
 
     def _count_lapsed(self, rule: _Rule, now: float) -> None:
         """A rule is replaced or removed: count it if its lease had ended."""
@@ -63,6 +70,8 @@ class InstalledRules:
 
     def changes(self, plan: WindowPlan, flows: Collection[FlowKey], now: float) -> list[RuleChange]:
         """The changes to send now. ``flows`` are the port's flows: a flow that has ended is not woken."""
+        if plan is self._applied and now < self._renew_at:
+            return []
         wanted = plan.rules
         if self._paused:
             self._paused = {flow: None for flow in self._paused if flow in flows}
@@ -88,4 +97,7 @@ class InstalledRules:
         left = [flow for flow in self._paused if flow not in wanted]
         changes += [RuleChange(RuleTarget(self.port, flow), None, wake=True) for flow in left]
         self._paused.clear()
+        rule = self._rules.get(None)
+        self._applied = None if plan.flows else plan
+        self._renew_at = math.inf if rule is None else rule.since + self.renew_after
         return changes

@@ -63,6 +63,13 @@ class PortRow(Row):
     law_fallback: str | None = described(
         "why the law runs in the controller although the policy has one for the switch; null: it does not"
     )
+    turns_waiting: Count | None = described(
+        "SYNs and SYN-ACKs that wait for their turn; null: new connections take no turns on this port"
+    )
+    turns_held: Count | None = described("SYNs and SYN-ACKs that have waited, or wait")
+    turns_released: Count | None = described("of these, those that left because the port had room")
+    turns_overdue: Count | None = described("of these, those that left because they had waited too long")
+    turns_overflowed: Count | None = described("those that did not wait because too many waited")
     flow_windows: Count = described("number of flows with a window rule of their own")
     policy: str = described("policy of the port")
     target_bytes: Count | None = described(

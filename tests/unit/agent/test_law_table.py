@@ -15,10 +15,11 @@ from fairq_ryu.agent.law_table import LawTable, loop_gain, parameters
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.status import rule_row
+from fairq_ryu.agent.turns import TurnCounts
 from fairq_ryu.channel import flowmod, framing, oxm, window_law
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand, SetLaw, set_law
-from fairq_ryu.law_spec import LAW_BOUNDS, Gain, LawKind, LawSpec
+from fairq_ryu.law_spec import LAW_BOUNDS, Gain, LawFlags, LawKind, LawSpec
 from fairq_ryu.model import PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from tests.support.agent_peer import Peer, role
 from tests.support.fakes import DATAPATH, FakeDatapath
@@ -272,6 +273,16 @@ def test_a_slave_sets_no_laws(peer: Peer, switch: Any) -> None:
 
 
 # What the programs get, and what controllers see
+
+
+def test_turns_are_a_flag_of_the_law_and_counted_in_its_state(peer: Peer, data: FakeDatapath) -> None:
+    peer.ask(add(1, dataclasses.replace(FAIRQ, flags=LawFlags.TURNS)))
+    peer.ask(law_rule(1, 1))
+    assert data.laws[1][1].flags == layout.CONSTANTS["FQ_LAW_TURNS"] == 4
+    data.law_states[1] = layout.fq_law_state()
+    data.turns[1] = TurnCounts(waiting=1, held=20, released=15, late=3, full=2)
+    (state,) = window_law.decode_reply(peer.one(window_law.request(DATAPATH)).body.data)
+    assert state[-5:] == (1, 20, 15, 3, 2)
 
 
 def test_the_parameters_are_worked_out_from_buffer_and_rate() -> None:

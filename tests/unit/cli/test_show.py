@@ -218,6 +218,16 @@ def test_laws_that_the_switch_should_run_and_does_not(controller, lines):
     assert lines()[-1] == "law in the controller on 1:3: it has no window laws"
 
 
+def test_ports_whose_new_connections_take_turns(controller, lines):
+    counts = {"waiting": 12, "held": 1256, "released": 1240, "overdue": 3, "overflowed": 1}
+    taken = {f"turns_{name}": count for name, count in counts.items()}
+    controller.say({"ports": [{**PORT, **taken}, {**PORT, **dict.fromkeys(taken)}]})
+    assert lines()[-2:] == [
+        "policy fairq",
+        "turns on 1:3: 12 wait, 1,240 had room, 3 waited too long, 1 were too many",
+    ]
+
+
 @pytest.mark.parametrize(
     ("fields", "printed"),
     [

@@ -193,7 +193,7 @@ def test_fairq_uses_all_its_settings_and_no_others():
     )
     changed = {"interval": 0.5, "increments": 2, "alpha": 0.75, "slow_start": False}
     changed |= {"base_rtt": 0.25, "linger": 9.0, "floor_segments": 1}
-    changed |= {"where": "controller", "gain": "paper", "switch_interval": 0.001}
+    changed |= {"where": "controller", "gain": "paper", "switch_interval": 0.001, "turns": "on"}
     assert dataclasses.asdict(FairQ(changed).parameters) == changed
     assert FairQ(changed).interval == 0.5
 

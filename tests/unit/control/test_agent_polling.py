@@ -28,9 +28,15 @@ class Loop:
             request_records=nothing,
             request_queues=self.request,
             request_laws=nothing,
+            request_counts=nothing,
             poll_now=self,
         )
-        self.windows: Any = SimpleNamespace(links={1: link}, interval=lambda _: interval)
+        self.windows: Any = SimpleNamespace(
+            links={1: link},
+            interval=lambda _: interval,
+            records_interval=lambda _link, wanted, _idle: wanted,
+            engine=SimpleNamespace(look_interval=0.05),
+        )
         self.delay = Delays()
         AgentPolling(self.windows, 1.0, 60.0, self.delay).run(link)
 
@@ -51,7 +57,7 @@ class Loop:
         return self.woken
 
 
-@pytest.mark.parametrize(("interval", "late"), [(0.002, 0.004), (0.002, 0.0), (None, 0.004)])
+@pytest.mark.parametrize(("interval", "late"), [(0.002, 0.004), (0.002, 0.0), (0.05, 0.004), (None, 0.004)])
 def test_the_loop_counts_how_late_it_continues(monkeypatch, interval, late):
     loop = Loop(monkeypatch, interval, late, woken=False)
     assert loop.delay.histogram.count == 5
@@ -64,5 +70,8 @@ def test_sending_that_takes_longer_than_the_interval_makes_it_late(monkeypatch):
     assert loop.delay.histogram.sum == pytest.approx(5 * 0.0004)
 
 
-def test_being_woken_is_not_being_late(monkeypatch):
-    assert Loop(monkeypatch, None, 0.004, woken=True).delay.histogram.count == 0
+@pytest.mark.parametrize("interval", [0.05, None])
+def test_being_woken_is_not_being_late(monkeypatch, interval):
+    loop = Loop(monkeypatch, interval, 0.004, woken=True)
+    assert loop.delay.histogram.count == 0
+    assert loop.now == pytest.approx(100 + 5 * (0.0005 + 0.014))

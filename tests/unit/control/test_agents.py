@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import queue_depth, window_law
 from fairq_ryu.channel.window_law import LawState
@@ -75,7 +76,7 @@ def sent(
 
 
 def words(message: object) -> str:
-    if type(message).__name__ == "OFPFlowMod":
+    if isinstance(message, parser.OFPFlowMod):
         if not message.instructions:
             return "no rule" if message.command == ofp.OFPFC_DELETE_STRICT else "clear"
         return str(message.instructions[0].actions[0].key)
@@ -90,6 +91,16 @@ def test_a_law_is_sent_once_and_before_its_rule():
     assert sent(agent, law(), law()) == ["ADD 3 250000", "tcp_window_law", "tcp_window_law"]
     assert sent(agent, law(OTHER), law(OTHER)) == ["MODIFY 3 100000", "tcp_window_law", "tcp_window_law"]
     assert sent(agent, law(port=4), port=4) == ["ADD 4 250000", "tcp_window_law"]
+
+
+def test_the_rule_of_a_law_is_packed_once_and_sent_as_it_is():
+    agent = agent_link()
+    sent(agent, law(), law())
+    first, second = agent.datapath.sent[-2:]
+    assert first is second
+    sent(agent, law(OTHER))
+    assert agent.datapath.sent[-1] is not first, "another law: packed anew"
+    assert bytes(agent.datapath.sent[-1].buf)[8:] == bytes(first.buf)[8:]
 
 
 def test_a_connection_begins_without_laws():

@@ -26,7 +26,10 @@ from fairq_ryu.channel import (
     flowmod,
     oxm,
     queue_depth,
+    recovery,
+    segment_counts,
     segment_state,
+    waking,
     window_law,
 )
 from fairq_ryu.cli import main
@@ -52,6 +55,7 @@ from fairq_ryu.model import (
     WindowRule,
 )
 from fairq_ryu.openflow import pipeline
+from fairq_ryu.packet.tcp_build import Addressing
 from fairq_ryu.policies import base, engine, governed_port
 from fairq_ryu.policies.choice import make
 from tests.support.documents import ROOT, blocks, read, rows
@@ -140,6 +144,12 @@ def test_the_numbers_of_the_channel_are_the_code_s() -> None:
         "SET_LAW body": f"{window_law.SET_SIZE} bytes",
         "law-state request body": f"{window_law.REQUEST_SIZE} bytes",
         "law state": f"{window_law.RECORD_SIZE} bytes",
+        "message type WAKE": str(waking.EXP_TYPE_WAKE),
+        "message type SET_RECOVERY": str(recovery.EXP_TYPE_SET_RECOVERY),
+        "multipart type segment counts": str(segment_counts.EXP_TYPE_SEGMENT_COUNTS),
+        "WAKE record": f"{waking.RECORD_SIZE} bytes",
+        "SET_RECOVERY body": f"{recovery.SET_SIZE} bytes",
+        "segment count": f"{segment_counts.RECORD_SIZE} bytes",
     }
     assert wanted.items() <= listed.items()
     assert listed["bridge"] == "`0000000000000001`"
@@ -164,6 +174,9 @@ def layout(heading: str) -> list[tuple[int, int]]:
         ("Congestion messages", congestion.NOTICE_SIZE),
         ("SET_LAW", window_law.SET_SIZE),
         ("Law states", window_law.RECORD_SIZE),
+        ("WAKE", waking.RECORD_SIZE),
+        ("SET_RECOVERY", recovery.SET_SIZE),
+        ("Segment counts", segment_counts.RECORD_SIZE),
     ],
 )
 def test_record_layouts_have_no_gaps_and_the_right_size(heading: str, size: int) -> None:
@@ -196,8 +209,8 @@ def fields_of(heading: str) -> list[tuple[int, int, str]]:
 
 def test_the_fields_of_a_law_are_named_at_their_offsets() -> None:
     values = {name: 100 + number for number, name in enumerate(LAW_BOUNDS)}
-    spec = LawSpec(LawKind.LAS, Gain.LISTING, LawFlags(3), **values)
-    values |= {"command": 1, "kind": 5, "gain": 2, "number of the law": 77, "flags": 3, "padding": 0}
+    spec = LawSpec(LawKind.LAS, Gain.LISTING, LawFlags(7), **values)
+    values |= {"command": 1, "kind": 5, "gain": 2, "number of the law": 77, "flags": 7, "padding": 0}
     raw = window_law.encode_set(1, 77, spec)
     named = set()
     for offset, size, text in fields_of("SET_LAW"):
@@ -221,10 +234,13 @@ def test_the_names_and_numbers_of_laws_are_the_code_s() -> None:
 
 
 def test_the_fields_of_law_states_are_named_at_their_offsets() -> None:
-    values = window_law.LawState(*range(1, 16))
+    values = window_law.LawState(*range(1, 21))
     raw = window_law.encode_reply([values])
     for (offset, size, text), name, value in zip(
-        fields_of("Law states"), window_law.LawState._fields, values, strict=True
+        [field for field in fields_of("Law states") if field[2] != "padding"],
+        window_law.LawState._fields,
+        values,
+        strict=True,
     ):
         assert text.split(":")[0] == name
         assert int.from_bytes(raw[offset : offset + size], "big") == value
@@ -233,7 +249,7 @@ def test_the_fields_of_law_states_are_named_at_their_offsets() -> None:
 def test_every_code_of_our_own_errors_is_listed() -> None:
     section = read("docs/window-channel.md").split("\n## Errors\n")[1].split("\n## ")[0]
     listed = [int(row[0]) for row in rows(section) if len(row) == 2 and row[0].isdigit()]
-    assert listed == sorted(congestion.ERRORS | window_law.ERRORS)
+    assert listed == sorted(congestion.ERRORS | window_law.ERRORS | recovery.ERRORS)
 
 
 def dumps() -> list[bytes]:
@@ -277,7 +293,15 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
         kind=LawKind.FAIRQ,
         updates=123456,
         late=7,
+        waiting=12,
+        held=256,
+        released=240,
+        overdue=3,
+        overflowed=1,
     )
+    acks = Addressing(flow.reversed, "02:00:00:00:00:11", "02:00:00:00:00:01")
+    counts = segment_counts.SegmentCounts({"lost": 120, "reinjected": 118}, {"wake": 9, "reinject": 118}, 4)
+    counted = prefix[:4] + segment_counts.EXP_TYPE_SEGMENT_COUNTS.to_bytes(4, "big")
     record = queue_depth.QueueDepth(17, 9, 30280, 48448, 125000, 25000000, 3, 123456789012, 987654321098)
     assert dumps() == [
         messages.hello(1),
@@ -292,7 +316,33 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
         next(messages.multipart(0x108, ofp.OFPMP_EXPERIMENTER, [window_law.encode_reply([state])], laws)),
         sent(congestion.set_thresholds(peer, 17, Thresholds(50000, 25000, True)), 0x105),
         congestion.notice_message(congestion.CongestionNotice(17, Congestion.CNG, 51482, 987654321098)),
+        sent(waking.wake(peer, [acks]), 0x109),
+        sent(recovery.set_recovery(peer, recovery.SetRecovery(17, 2, 1 << 20, 1000, 50_000, 2)), 0x10A),
+        sent(segment_counts.request(peer), 0x10B),
+        next(messages.multipart(0x10B, ofp.OFPMP_EXPERIMENTER, segment_counts.encode_reply(counts), counted)),
     ]
+
+
+def test_the_limits_of_a_recovery_are_the_code_s() -> None:
+    listed = {}
+    for _, _, text in fields_of("SET_RECOVERY"):
+        if found := re.search(r"^(\w+):.*?\b([\d,]+) to ([\d,]+)", text):
+            listed[found[1]] = tuple(int(bound.replace(",", "")) for bound in found.groups()[1:])
+    assert listed == recovery.BOUNDS
+
+
+def test_the_groups_and_items_of_segment_counts_are_the_code_s() -> None:
+    section = read("docs/window-channel.md").split("### Segment counts\n")[1].split("\n## ")[0]
+    outcomes, sent, stored = (row for row in rows(section) if len(row) == 2 and row[0][:1].isdigit())
+    assert outcomes[0].startswith(str(segment_counts.LOSSES)) and stored[0].startswith(
+        str(segment_counts.STORED)
+    )
+    assert re.findall(r"(\d+) (\w+)", outcomes[1]) == [
+        (str(item), name) for item, name in enumerate(segment_counts.OUTCOMES)
+    ]
+    assert [int(number) for number in re.findall(r"\d", sent[0])] == list(segment_counts.KINDS)
+    reasons = sent[1].removeprefix("0 sent; not sent, because: ")
+    assert reasons == ", ".join(f"{item} {reason}" for item, reason in segment_counts.REASONS.items())
 
 
 _ERROR_CODES = {
@@ -333,6 +383,7 @@ def test_every_error_that_the_agent_sends_is_listed() -> None:
             "agent/window_channel",
             "agent/rule_table",
             "agent/congestion_monitor",
+            "agent/port_recovery",
         )
     )
     used = set(re.findall(r"ofp\.(OFP(?:HFC|BRC|BAC|BIC|BMC|FMFC|QOFC|RRFC)_\w+)", source))

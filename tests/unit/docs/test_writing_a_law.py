@@ -94,11 +94,11 @@ def test_a_twin_that_differs_by_one_byte_is_found(library: Any, laws: Any) -> No
     kind, twin = laws.spec.LawKind.FIXED_POOL, laws.twin
 
     class Wrong(twin.Law):  # type: ignore[name-defined,misc]
-        def window(self, flows: int, young: int, sent: int) -> int:
-            return int(super().window(flows, young, sent)) + 1
+        def window(self, flows: int, young: int, sent: int, mss: int) -> int:
+            return int(super().window(flows, young, sent, mss)) + 1
 
     values = twin.LawParameters(kind=kind, rate=25_000_000, limit=125_000, target=62_500)
-    trace: list[Any] = [("tick", 200_000, 1000, 5, 0), ("window", 5, 0, 0)]
+    trace: list[Any] = [("tick", 200_000, 1000, 5, 0), ("window", 5, 0, 0, 1460)]
     steps_agree(twin.Law(values), CompiledLaw(library, values), trace, twin.LawInput)
     with pytest.raises(AssertionError, match="window"):
         steps_agree(Wrong(values), CompiledLaw(library, values), trace, twin.LawInput)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.packet import checksum
+from fairq_ryu.packet import build, checksum
 from tests.support.checksum import word_sum
 
 
@@ -44,3 +45,32 @@ def test_an_updated_checksum_is_that_of_the_new_data(data, new):
     before = checksum.internet_checksum(head + data)
     after = checksum.updated(before, data[:4], new)
     assert checksum.ones_complement_sum(head + new + data[4:] + struct.pack("!H", after)) == 0xFFFF
+
+
+def frame(tags=(), v6=False):
+    size = 16 if v6 else 4
+    ends = bytes([10] * size), bytes([11] * size)
+    segment = build.tcp(b"".join(ends), (80, 40000), 5, 1001, 0x12, 65535, bytes.fromhex("020405b4"))
+    return build.tcp_frame((bytes(6), bytes([2] * 6)), ends, segment, tags), ends, segment
+
+
+@pytest.mark.parametrize(("tags", "v6"), [((), False), ((7,), False), ((7, 8), True), ((), True)])
+def test_a_checksum_that_was_left_to_the_card_is_completed(tags, v6):
+    whole, ends, segment = frame(tags, v6)
+    at = whole.index(segment) + 16
+    pseudo = b"".join(ends) + struct.pack("!HH", 6, len(segment))
+    left = whole[:at] + struct.pack("!H", word_sum(pseudo)) + whole[at + 2 :]
+    assert checksum.completed(left) == whole
+    # A right one stays, and so does a wrong one: the segment was damaged on its way.
+    assert checksum.completed(whole) == whole
+    damaged = whole[:at] + b"\x12\x34" + whole[at + 2 :]
+    assert checksum.completed(damaged) == damaged
+
+
+@given(st.binary(max_size=120))
+def test_frames_of_any_bytes_stay_as_they_are(data):
+    found = checksum.completed(data)
+    assert found == data or len(found) == len(data)
+    whole, _, _ = frame()
+    for length in range(len(whole)):
+        assert checksum.completed(whole[:length]) == whole[:length]

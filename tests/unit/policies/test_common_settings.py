@@ -6,8 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from fairq_ryu.policies.common_settings import initial_window, syn_allowance, typed_parameters
+from fairq_ryu.law_spec import LawFlags
+from fairq_ryu.model import PortKey
+from fairq_ryu.policies.common_settings import initial_window, syn_allowance, turns, typed_parameters
+from fairq_ryu.policies.fairq import FairQ
+from fairq_ryu.policies.fairswitch import FairSwitch
 from fairq_ryu.policies.iqm import Iqm
+from fairq_ryu.policies.las import Las
 from fairq_ryu.policies.sed import Sed
 
 
@@ -28,6 +33,15 @@ def test_each_value_has_the_type_of_its_fields_default():
 def test_a_missing_setting_is_an_error():
     with pytest.raises(KeyError, match="count"):
         typed_parameters(Sample, {"interval": 3.0})
+
+
+@pytest.mark.parametrize("policy", [FairQ, FairSwitch, Las])
+def test_new_connections_take_turns_only_on_request(policy):
+    assert turns(policy.name) in policy.settings
+    values = {each.name: each.default for each in policy.settings}
+    assert not policy(values).switch_law(PortKey(1, 1)).flags & LawFlags.TURNS
+    values["turns"] = "on"
+    assert policy(values).switch_law(PortKey(1, 1)).flags & LawFlags.TURNS
 
 
 @pytest.mark.parametrize("setting", [initial_window, syn_allowance])

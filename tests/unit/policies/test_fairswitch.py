@@ -140,6 +140,14 @@ def test_windows_stay_for_a_while_after_the_last_flow():
     assert port.feed(0, 0, 0, 0, active=0) == pool(1, TARGET)
     assert port.feed(0, 0, active=0) == NO_WINDOWS
     assert port.feed(0) == pool(2, TARGET // 2)
+    assert port.feed(0, active=0) == pool(1, TARGET), "the time starts anew"
+
+
+def test_a_late_reading_counts_for_all_intervals_since():
+    port = Driven()
+    port.feed(0, *[5000] * 6)
+    port.now += 0.008
+    assert port.feed(60_000) == pool(2, TARGET // 2, 10 * STEP)
 
 
 def test_a_queue_of_unknown_size_has_no_windows():

@@ -147,14 +147,14 @@ def test_only_iqm_shows_an_incast():
     made = port(Chosen(IQM))
     made.sampled(SHORT, 0.0)
     assert (made.shown().incast, made.shown().target) == (False, None)
-    made.law_reported(True)
+    assert made.law_reported(True, 0.0) == []
     assert made.shown().incast is True
     made.sampled(UNKNOWN, 0.1)
     assert made.shown().incast is False
     other = port()
-    other.law_reported(True)
+    assert other.law_reported(True, 0.0) == []
     other.sampled(SHORT, 0.0)
-    other.law_reported(True)
+    assert other.law_reported(True, 0.0) == []
     assert other.shown().incast is None
 
 

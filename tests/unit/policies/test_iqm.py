@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import sections
+from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, FlowKey, FlowProgress, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies import base
 from fairq_ryu.policies.engine import PolicyEngine
@@ -48,6 +49,20 @@ def test_the_parameters_are_the_settings():
     assert policy.interval == 0.01
     assert base.find("iqm") is Iqm
     assert base.same(policy, Iqm(Config().section("iqm")))
+
+
+def test_the_switch_s_law_has_the_settings():
+    values = {"interval": 0.002, "alpha": 0.1, "initial_window": 4, "syn_allowance": 77, "linger": 0.02}
+    chosen = Iqm(Config().section("iqm") | values | {"segments": 3})
+    assert chosen.switch_law(PORT) == LawSpec(
+        LawKind.IQM,
+        interval_us=2000,
+        linger_us=20_000,
+        calm_ppm=100_000,
+        first_window=4,
+        limiting_segments=3,
+        syn_allowance=77,
+    )
 
 
 def test_the_volley_that_would_overflow_meets_one_segment_at_once():

@@ -220,7 +220,7 @@ def test_the_paper_does_not_anticipate():
 
 
 def test_a_flood_of_syns_is_anticipated_for_a_moment_only():
-    policy = Sed(Config().section("sed"))
+    policy = Sed(Config().section("sed") | {"where": "controller"})
     engine = PolicyEngine(policy, 2.0)
     opener = PortKey(2, 7)
     governed = 0
@@ -498,7 +498,7 @@ def fresh(backlog: int, flows: int = 40, state: Congestion | None = None, **sett
         engine.flow_started(PORT, info(flow), 0.0)
     if state is not None:
         engine.congestion(PORT, state, backlog, 0.0)
-    changes = engine.use(Sed(Config().section("sed") | settings), 5.0)
+    changes = engine.use(Sed(Config().section("sed") | {"where": "controller"} | settings), 5.0)
     law = engine._ports[PORT].law
     assert isinstance(law, SedPort)
     assert bool(changes) == law.governing

@@ -8,15 +8,24 @@ from fairq_ryu.config.loader import Config
 from fairq_ryu.policies.droptail import DropTail
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.sed import Sed
+from fairq_ryu.policies.switch_laws import NO_WINDOW
 from tests.support.fluid_model import Bottleneck, Transfer
 
 LEASE = 2.0
+SETTINGS: dict[str, object] = {}
 GIGABIT = 125_000_000
 SIZES, DEADLINES = (8, 12, 30, 50, 64), (0.3, 0.8, 1.0, 3.0, 5.0)
 
 
+@pytest.fixture(autouse=True, params=["switch", "controller"])
+def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The base windows are the switch's or the controller's: what flows get is the same."""
+    monkeypatch.setitem(SETTINGS, "where", request.param)
+
+
 def sed(**settings) -> Sed:
-    return Sed(Config({("sed", name): value for name, value in settings.items()}).section("sed"))
+    values = SETTINGS | settings
+    return Sed(Config({("sed", name): value for name, value in values.items()}).section("sed"))
 
 
 def bottleneck(policy, rate: int = GIGABIT, buffer: int = 150_000, rtt: float = 0.0002) -> Bottleneck:
@@ -120,7 +129,9 @@ def test_two_hundred_flows_cost_a_bounded_number_of_messages():
     assert not any(transfer.missed for transfer in line.transfers)
     renewals = 200 * 1.5 / (LEASE / 4)
     assert line.messages < 200 * 2 + renewals
-    assert not line.rules
+    # The law of the switch stays, and limits nobody.
+    assert set(line.rules) == ({None} if SETTINGS["where"] == "switch" else set())
+    assert line.law is None or line.law.window(1, 0, 0, 1460) == NO_WINDOW
 
 
 def test_a_hundred_small_flows_do_not_overflow_the_buffer():

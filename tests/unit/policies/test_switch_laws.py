@@ -34,9 +34,12 @@ def test_the_twin_has_the_fields_and_numbers_of_the_header():
         "FQ_GAIN_": Gain,
         "FQ_MODE_": switch_laws.Mode,
         "FQ_LIMITED_BY_": switch_laws.LimitedBy,
+        "FQ_OPENING_": switch_laws.Opening,
     }.items():
         found = {n.removeprefix(prefix): v for n, v in layout.CONSTANTS.items() if n.startswith(prefix)}
         if prefix == "FQ_LAW_":
             numbers = [*numbers, *LawFlags]
         assert found == {each.name: each.value for each in numbers}
+    for flag in switch_laws.OpeningFlags:
+        assert layout.CONSTANTS[f"FQ_{flag.name}"] == flag
     assert layout.CONSTANTS["FQ_NO_WINDOW"] == switch_laws.NO_WINDOW

@@ -179,11 +179,13 @@ LAW_STATE = LawState(1, 1, 0, 0, 20_000, 31_250, 3, 1, 0, 1460, 0, 0, LawKind.FA
         ("iqm", {}, (None, None), None, False),
         ("iqm", {"window": 2920, "mode": 2}, (None, 2920), 2920, True),
         ("iqm", {"window": 4000, "mode": 0}, (None, 4000), 4000, False),
+        ("sed", {}, (None, None), None, None),
+        ("sed", {"window": 1460, "mode": 2}, (None, 1460), 1460, None),
     ],
 )
 def test_a_law_in_the_switch_is_shown_as_reported(policy, reported, port_windows, flow_window, incast):
     site = RestSite(policy, where="switch")
-    site.windows.laws_reported(site.link, [LAW_STATE._replace(**reported)])
+    site.windows.laws_reported(site.link, [LAW_STATE._replace(**reported)], time.monotonic())
     (row,) = [row for row in get(site, "/v1/ports")["ports"] if (row["dpid"], row["port"]) == (S2, 1)]
     assert (row["pool_bytes"], row["window_bytes"]) == port_windows
     assert (row["law"], row["law_fallback"], row["incast"]) == ("switch", None, incast)
@@ -191,6 +193,15 @@ def test_a_law_in_the_switch_is_shown_as_reported(policy, reported, port_windows
     assert (flow["window_bytes"], flow["window_kind"]) == (flow_window, "law" if flow_window else None)
     kinds = [event.kind for event in site.streams.history.since(kind=Kind.INCAST)]
     assert len(kinds) == bool(incast)
+
+
+def test_turns_of_new_connections_are_shown_where_they_are_taken():
+    counts = {"waiting": 12, "held": 256, "released": 240, "overdue": 3, "overflowed": 1}
+    for setting, wanted in (("on", counts), ("off", dict.fromkeys(counts))):
+        site = RestSite("fairq", where="switch", turns=setting)
+        site.windows.laws_reported(site.link, [LAW_STATE._replace(**counts)], time.monotonic())
+        (row,) = [row for row in get(site, "/v1/ports")["ports"] if (row["dpid"], row["port"]) == (S2, 1)]
+        assert {name: row[f"turns_{name}"] for name in counts} == wanted
 
 
 def test_a_law_that_the_switch_refuses_says_so():

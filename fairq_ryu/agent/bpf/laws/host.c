@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The laws for the host: a shared library for tests and for models of a network. */
 #include "law.h"
+#include "turns.h"
 
 int fq_host_tick(const struct fq_law *p, struct fq_law_state *st, const struct fq_law_input *in)
 {
@@ -12,18 +13,45 @@ void fq_host_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 b
 	law_flow_began(p, st, backlog, now);
 }
 
+__u32 fq_host_opening(const struct fq_law *p, struct fq_law_state *st, __u32 step, __u32 flags,
+		      __u32 backlog, __u64 now)
+{
+	return law_opening(p, st, step, flags, backlog, now);
+}
+
 void fq_host_flow_ended(const struct fq_law *p, struct fq_law_state *st)
 {
 	law_flow_ended(p, st);
 }
 
 __u32 fq_host_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young,
-		     __u64 sent)
+		     __u64 sent, __u32 mss)
 {
-	return law_window(p, st, n, young, sent);
+	return law_window(p, st, n, young, sent, mss);
 }
 
 void fq_host_limited(struct fq_law_state *st, __u32 flight, __u32 granted, __u64 now)
 {
 	law_limited(st, flight, granted, now);
+}
+
+int fq_host_has_room(const struct fq_room *r)
+{
+	return turns_have_room(r);
+}
+
+__u32 fq_host_first_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+			   __u32 young)
+{
+	return turns_first_window(p, st, n, young);
+}
+
+__u32 fq_host_expected(const struct fq_law *p, const struct fq_turns *t, __u64 now)
+{
+	return turns_expected(p, t, now);
+}
+
+void fq_host_admit(const struct fq_law *p, struct fq_turns *t, __u64 now)
+{
+	turns_admit(p, t, now);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * IQM (Abdelmoniem and Bensaou): while the first windows of new flows would overflow the queue, every flow has
- * a window of a few segments. The prediction is made with every SYN-ACK, so that the mode is in force before
- * the next segment of that handshake. Afterwards the windows open again by an eighth in each interval: all at
+ * a window of a few segments. The prediction is made with every SYN and SYN-ACK, so that the mode is in force
+ * before the next segment of that handshake. Afterwards the windows open again by an eighth in each interval: all at
  * once, the flows would fill the queue at once.
  */
 #ifndef FAIRQ_LAW_IQM_H
@@ -43,7 +43,8 @@ leave_limiting(const struct fq_law *p, struct fq_law_state *st, __u64 now, __u32
 	if (st->queue >= p->calm)
 		st->calm_ns = 0;
 	else if (!st->calm_ns)
-		st->calm_ns = now;
+		/* A late tick ends a silence: the queue had not changed since the last tick. */
+		st->calm_ns = ticks > 2 ? st->last_ns : now;
 	if (st->calm_ns && now - st->calm_ns >= p->linger_ns) {
 		st->mode &= ~FQ_MODE_LIMITING;
 		st->calm_ns = 0;

@@ -3,7 +3,8 @@
  * The window laws: what happens at a tick, when a flow begins or ends, and the window of a flow.
  *
  *   queue tracepoint, at least T after the last tick  -> law_tick
- *   SYN-ACK that opens a flow; FIN in sequence        -> law_flow_began, law_flow_ended
+ *   SYN, SYN-ACK and the ACK that completes them      -> law_opening: law_flow_began once for each flow
+ *   FIN in sequence                                   -> law_flow_ended
  *   ACK whose data leaves by the port                 -> law_window, law_limited
  *
  * Nothing here reads a clock or a map: all of it compiles for eBPF and for the host.
@@ -15,6 +16,7 @@
 #include "fairswitch.h"
 #include "iqm.h"
 #include "las.h"
+#include "opening.h"
 #include "sed_base.h"
 
 #define DEFAULT_SEGMENT 1460
@@ -69,7 +71,7 @@ law_tick(const struct fq_law *p, struct fq_law_state *st, const struct fq_law_in
 	return true;
 }
 
-/* A handshake has ended whose data leaves by the port. */
+/* A flow begins whose data leaves by the port. */
 static inline __attribute__((always_inline)) void
 law_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog, __u64 now)
 {
@@ -82,6 +84,20 @@ law_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog, _
 	}
 }
 
+/* A handshake has come to a step: `flags` of its direction; returns the new ones. */
+static inline __attribute__((always_inline)) __u32 law_opening(const struct fq_law *p,
+							       struct fq_law_state *st, __u32 step,
+							       __u32 flags, __u32 backlog,
+							       __u64 now)
+{
+	if (law_counts(p, st, step, &flags, now)) {
+		if (!st->segment)
+			st->segment = DEFAULT_SEGMENT;
+		law_flow_began(p, st, backlog, now);
+	}
+	return flags;
+}
+
 static inline __attribute__((always_inline)) void law_flow_ended(const struct fq_law *p,
 								 struct fq_law_state *st)
 {
@@ -91,10 +107,12 @@ static inline __attribute__((always_inline)) void law_flow_ended(const struct fq
 
 /*
  * The window of a flow, bytes; FQ_NO_WINDOW: it keeps its own. n flows share the pool, this one among them;
- * `young` of them are young, `sent` is what this one has sent.
+ * `young` of them are young. This one has sent `sent` bytes, and its segments have `mss`.
  */
-static inline __attribute__((always_inline)) __u32
-law_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young, __u64 sent)
+static inline __attribute__((always_inline)) __u32 law_window(const struct fq_law *p,
+							      const struct fq_law_state *st,
+							      __u32 n, __u32 young, __u64 sent,
+							      __u32 mss)
 {
 	if (p->kind == FQ_LAW_FAIRQ)
 		return pool_window(p, st, n, sent);
@@ -102,6 +120,8 @@ law_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32
 		return fairswitch_window(p, st, n);
 	if (p->kind == FQ_LAW_LAS)
 		return las_window(p, st, n, young, sent);
+	if (p->kind == FQ_LAW_SED_BASE)
+		return sed_base_window(p, st, mss);
 	return st->window ? st->window : FQ_NO_WINDOW;
 }
 

@@ -69,7 +69,8 @@ static __always_inline void remember_syn(struct __sk_buff *skb, struct segment *
 /* The connection is open: the offer of the SYN is in force. `ack`: acknowledged before any data. */
 static __always_inline void commit_syn(struct fq_dir *d, __u32 ack, bool timestamps)
 {
-	d->flags = FQ_KNOWN | FQ_SEQ | (d->flags & FQ_WS) | (timestamps ? FQ_TS_DUE : 0);
+	d->flags = FQ_KNOWN | FQ_SEQ | (d->flags & (FQ_WS | FQ_BEGUN | FQ_UNPROVEN)) |
+		   (timestamps ? FQ_TS_DUE : 0);
 	d->bytes = d->seq_next - (d->isn + 1); /* Fast Open */
 	d->packets = d->bytes > 0;
 	d->rewritten = 0;

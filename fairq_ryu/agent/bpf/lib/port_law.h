@@ -14,18 +14,21 @@
 #include "parse.h"
 #include "port_maps.h"
 #include "queue_map.h"
+#include "window_maps.h"
 
-/* A handshake has ended: a direction whose data leaves by a port with a law begins. */
-__noinline int law_direction_began(struct fq_dir *d, __u32 epoch, __u64 now)
+/*
+ * The handshake of a direction has come to a step (FQ_OPENING_...): the law of the port by which it leaves may
+ * count it.
+ */
+__noinline int law_direction_opens(struct fq_dir *d, __u32 step, __u64 now)
 {
 	struct fq_law_state *state;
 	struct fq_port_law *law;
 	struct fq_queue *queue;
-	__u32 ifindex, slot;
+	__u32 ifindex, slot, flags, old;
 
 	if (!d)
 		return 0;
-	d->granted = 0;
 	ifindex = d->ifindex;
 	if (!port_of(d))
 		return 0;
@@ -35,9 +38,32 @@ __noinline int law_direction_began(struct fq_dir *d, __u32 epoch, __u64 now)
 	if (!law || !state || law->expires_ns <= now)
 		return 0;
 	queue = bpf_map_lookup_elem(&queues, &ifindex);
-	law_segment(state, d->mss);
-	law_flow_began(&law->law, state, queue ? queue->backlog : 0, now);
-	count_sharing(d, epoch, law->law.young_bytes);
+	/* Anybody can send a SYN: its MSS counts when it has been answered. */
+	if (step >= FQ_OPENING_SYN_ACK)
+		law_segment(state, d->mss);
+	old = d->flags;
+	flags = law_opening(&law->law, state, step, old, queue ? queue->backlog : 0, now);
+	set_flags(d, flags & ~old);
+	clear_flags(d, old & ~flags);
+	return 0;
+}
+
+/* The SYN-ACK of a direction, or at once the proof of its handshake: it shares its port from now on. */
+__noinline int law_direction_began(struct fq_dir *d, __u32 step, __u32 epoch, __u64 now)
+{
+	struct fq_port_law *law;
+	__u32 slot;
+
+	if (!d)
+		return 0;
+	d->granted = 0;
+	law_direction_opens(d, step, now);
+	if (!port_of(d))
+		return 0;
+	slot = d->slot;
+	law = bpf_map_lookup_elem(&port_laws, &slot);
+	if (law && law->expires_ns > now)
+		count_sharing(d, epoch, law->law.young_bytes);
 	return 0;
 }
 
@@ -58,33 +84,51 @@ __noinline int law_direction_ended(struct fq_dir *d, __u64 now)
 	return 0;
 }
 
+#define DEFAULT_MSS_V4 536 /* RFC 9293 section 3.7.1: what no MSS option means */
+#define DEFAULT_MSS_V6 1220
+
 /*
- * What the law of a port grants a direction, bytes; FQ_NO_WINDOW: nothing. `flight` is what it had under way
- * before this ACK: that shows whether it uses its window.
+ * The segment size of the flow: the smaller MSS of the two ends, because an end does not send larger segments than
+ * it can receive. Without an MSS option the receiver accepts the default size; the sender's own size is not known.
  */
-__noinline __u32 law_grant(struct fq_dir *peer, struct fq_port *port, __u32 flight, __u32 epoch,
-			   __u64 now)
+static __always_inline __u32 common_mss(const struct segment *s, const struct fq_dir *receiver,
+					const struct fq_dir *sender)
+{
+	__u32 mss = receiver->mss;
+
+	if (!mss)
+		mss = s->key.family == 4 ? DEFAULT_MSS_V4 : DEFAULT_MSS_V6;
+	return sender->mss && sender->mss < mss ? sender->mss : mss;
+}
+
+/*
+ * What the law of a port grants the direction `peer`, bytes, at an ACK of `own`; FQ_NO_WINDOW: nothing. What it
+ * had under way before this ACK shows whether it uses its window.
+ */
+__noinline __u32 law_grant(const struct segment *s, const struct fq_dir *own, struct fq_dir *peer,
+			   struct fq_port *port)
 {
 	struct fq_law_state *state;
 	struct fq_port_law *law;
-	__u32 slot, n, young;
+	__u32 slot, epoch, n, young;
 
-	if (!peer || !port)
+	if (!s || !own || !peer || !port)
 		return FQ_NO_WINDOW;
 	slot = peer->slot;
+	epoch = s->epoch;
 	law = bpf_map_lookup_elem(&port_laws, &slot);
 	state = bpf_map_lookup_elem(&law_states, &slot);
-	if (!law || !state || law->expires_ns <= now)
+	if (!law || !state || law->expires_ns <= s->now)
 		return FQ_NO_WINDOW;
-	if (!peer->granted || law_uses_window(flight, peer->granted))
+	if (!peer->granted || law_uses_window(s->flight, peer->granted))
 		count_sharing(peer, epoch, law->law.young_bytes);
 	if (peer->granted)
-		law_limited(state, flight, peer->granted, now);
+		law_limited(state, s->flight, peer->granted, s->now);
 	n = counted_flows(port->sharing, epoch);
 	if (!is_recent(peer->sharing_epoch, epoch))
 		n++;
 	young = law->law.kind == FQ_LAW_LAS ? counted_flows(port->young, epoch) : 0;
-	return law_window(&law->law, state, n, young, peer->bytes);
+	return law_window(&law->law, state, n, young, peer->bytes, common_mss(s, own, peer));
 }
 
 #endif

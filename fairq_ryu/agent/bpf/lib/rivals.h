@@ -105,7 +105,7 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 {
 	bool resumed = is_resumed(own, peer, rival, rival_peer);
 	struct fq_port *port;
-	__u32 ifindex;
+	__u32 ifindex, step;
 
 	if (resumed) {
 		bool scaled = own->flags & peer->flags & FQ_WS;
@@ -137,8 +137,9 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 			ADD(port->handshakes, 1);
 		count_active(own, s->epoch);
 		count_active(peer, s->epoch);
-		law_direction_began(own, s->epoch, s->now);
-		law_direction_began(peer, s->epoch, s->now);
+		step = s->syn ? FQ_OPENING_SYN_ACK : FQ_OPENING_PROVEN;
+		law_direction_began(own, step, s->epoch, s->now);
+		law_direction_began(peer, step, s->epoch, s->now);
 	}
 }
 

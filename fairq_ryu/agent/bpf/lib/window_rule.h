@@ -17,23 +17,6 @@
 #include "port_law.h"
 #include "window_maps.h"
 
-#define DEFAULT_MSS_V4 536 /* RFC 9293 section 3.7.1: what no MSS option means */
-#define DEFAULT_MSS_V6 1220
-
-/*
- * The segment size of the flow: the smaller MSS of the two ends, because an end does not send larger segments than
- * it can receive. Without an MSS option the receiver accepts the default size; the sender's own size is not known.
- */
-static __always_inline __u32 common_mss(const struct segment *s, const struct fq_dir *receiver,
-					const struct fq_dir *sender)
-{
-	__u32 mss = receiver->mss;
-
-	if (!mss)
-		mss = s->key.family == 4 ? DEFAULT_MSS_V4 : DEFAULT_MSS_V6;
-	return sender->mss && sender->mss < mss ? sender->mss : mss;
-}
-
 /*
  * The window that a rule grants a flow, in steps of its scale. `port` is the port by which its data leaves,
  * `peer` that direction. A flow that is not counted yet counts as one more, because its data is about to come.
@@ -52,7 +35,7 @@ static __always_inline __u32 granted_steps(const struct fq_rule *rule, const str
 		if (n > 1)
 			bytes /= n;
 	} else if (rule->kind == FQ_RULE_LAW) {
-		bytes = law_grant(peer, port, s->flight, s->epoch, s->now);
+		bytes = law_grant(s, own, peer, port);
 		if (bytes == FQ_NO_WINDOW)
 			return bytes;
 	} else if (bytes == 0) {
@@ -108,6 +91,7 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 		if (is_recent(peer->epoch, s->epoch))
 			uncount(peer, s->epoch);
 		peer->ruled_until = rule->expires_ns;
+		peer->granted = 0; /* by the law; it says nothing about what this rule grants */
 	} else {
 		peer->ruled_until = 0;
 		rule = port ? bpf_map_lookup_elem(&port_rules, &port_slot) : NULL;

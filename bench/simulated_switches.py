@@ -1,0 +1,263 @@
+"""A process of simulated switches, each a bridge and its agent, with a connection each to one controller.
+
+``python -m bench.simulated_switches`` reads its :class:`Settings` as a line of JSON from stdin. Every further
+line is answered by a :class:`Report` on stdout; both count from the line before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+from bench.simulated_agent import SimulatedPorts, make_server
+from bench.simulated_bridge import BridgeSession
+from bench.simulated_flows import Flows
+from fairq_ryu.agent.controller_session import ControllerSession
+from fairq_ryu.channel.framing import HEADER
+
+HOST = "127.0.0.1"
+# Seconds between two steps of the traffic, and between two searches for leases that have ended (the agent's).
+_STEP, _EXPIRY = 0.02, 0.1
+_SUMMED = ("governed", "laws", "least", "renewals", "lapses", "hosts", "connections")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``port``: the controller's; ``first``: number of the first switch; ``lasting``, ``rate`` and
+    ``seconds``: see :class:`Flows`.
+    """
+
+    port: int
+    first: int
+    switches: int
+    ports: int
+    lasting: int
+    rate: float
+    seconds: float
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What has passed some connections. ``in`` is from the controller."""
+
+    bytes_in: int = 0
+    bytes_out: int = 0
+    messages_in: int = 0
+    messages_out: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """In both directions."""
+        return self.bytes_in + self.bytes_out
+
+    @property
+    def messages(self) -> int:
+        """In both directions."""
+        return self.messages_in + self.messages_out
+
+    def add(self, other: Traffic) -> None:
+        """Add the counters of others."""
+        for name, value in asdict(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+@dataclass(slots=True)
+class Report:
+    """The switches of a process. ``governed``: ports whose rule is in force now, ``laws``: those with a law
+    in force; ``least``: the lowest number of governed ports since the last report; ``renewals`` and
+    ``lapses`` of leases; ``hosts`` that the controller knows; ``gap``: longest time between two renewals of
+    a port, seconds; ``left``: least part of a lease that was left when it was renewed; ``connections`` that
+    have begun.
+    """
+
+    governed: int = 0
+    laws: int = 0
+    least: int = 0
+    renewals: int = 0
+    lapses: int = 0
+    hosts: int = 0
+    gap: float = 0.0
+    left: float = 1.0
+    connections: int = 0
+    agents: Traffic = field(default_factory=Traffic)
+    bridges: Traffic = field(default_factory=Traffic)
+
+    def add(self, other: Report) -> None:
+        """Add another process, or another switch."""
+        for name in _SUMMED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.gap, self.left = max(self.gap, other.gap), min(self.left, other.left)
+        self.agents.add(other.agents)
+        self.bridges.add(other.bridges)
+
+
+def read_report(line: str) -> Report:
+    """The report in a line of JSON."""
+    values = json.loads(line)
+    agents, bridges = Traffic(**values.pop("agents")), Traffic(**values.pop("bridges"))
+    return Report(**values, agents=agents, bridges=bridges)
+
+
+class MessageCounter:
+    """Counts the messages of a stream that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._skip = 0  # bytes of the last message that are still to come
+
+    def count(self, data: bytes) -> int:
+        """The number of messages that begin in the next piece."""
+        at, found = 0, 0
+        while at < len(data):
+            if self._skip:
+                step = min(self._skip, len(data) - at)
+                self._skip -= step
+            else:
+                step = min(HEADER.size - len(self._head), len(data) - at)
+                self._head += data[at : at + step]
+                if len(self._head) == HEADER.size:
+                    self._skip = HEADER.unpack(self._head)[2] - HEADER.size
+                    self._head.clear()
+                    found += 1
+            at += step
+        return found
+
+
+class Channel(asyncio.Protocol):
+    """A connection to the controller, whose bytes and messages are counted. ``session`` makes the switch's
+    end of it: a function that takes received bytes.
+    """
+
+    def __init__(self, traffic: Traffic, session: Callable[[Channel], Callable[[bytes], object]]) -> None:
+        self._traffic, self._session = traffic, session
+        self._in, self._out = MessageCounter(), MessageCounter()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Connected."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._receive = self._session(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the controller."""
+        self._traffic.bytes_in += len(data)
+        self._traffic.messages_in += self._in.count(data)
+        self._receive(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The controller has ended the connection: then there is nothing to measure."""
+        if exc is not None:
+            print(f"the controller has closed a connection: {exc}", file=sys.stderr)
+
+    def send(self, data: bytes) -> None:
+        """Send bytes."""
+        self._traffic.bytes_out += len(data)
+        self._traffic.messages_out += self._out.count(data)
+        self._transport.write(data)
+
+    def unread(self) -> int:
+        """The number of bytes that wait to be sent."""
+        return self._transport.get_write_buffer_size()
+
+
+class Switch:
+    """A bridge and its agent."""
+
+    def __init__(self, number: int, settings: Settings, now: float) -> None:
+        self.flows = Flows(
+            number, settings.ports, settings.lasting, settings.rate, settings.seconds, began=now
+        )
+        self.data = SimulatedPorts(self.flows)
+        self.server = make_server(self.flows, number, self.data)
+        self.report = Report(least=settings.ports)
+        self._number, self._port = number, settings.port
+        self._bridge: BridgeSession | None = None
+        self._connections = 0
+
+    async def connect(self) -> None:
+        """Connect the bridge and the agent."""
+        loop, report = asyncio.get_running_loop(), self.report
+
+        def bridge(channel: Channel) -> Callable[[bytes], object]:
+            self._bridge = BridgeSession(self.flows, self._number, channel.send)
+            return self._bridge.receive
+
+        def agent(channel: Channel) -> Callable[[bytes], object]:
+            return ControllerSession(self.server, channel.send, channel.unread).receive
+
+        await loop.create_connection(lambda: Channel(report.bridges, bridge), HOST, self._port)
+        await loop.create_connection(lambda: Channel(report.agents, agent), HOST, self._port)
+
+    def advance(self, now: float) -> None:
+        """Let the traffic go on; ``now`` in seconds."""
+        if self._bridge is not None:
+            self._bridge.advance(now)
+
+    def expire(self, now_ns: int) -> None:
+        """Remove rules whose lease has ended, and count the ports that have one."""
+        self.data.expire(self.server, now_ns)
+        self.report.least = min(self.report.least, self.data.governed(now_ns))
+
+    def take_report(self, now_ns: int) -> Report:
+        """The report since the last one."""
+        self.expire(now_ns)
+        leases, taken = self.data.take_leases(now_ns), self.report
+        taken.governed, taken.laws = self.data.governed(now_ns), self.data.laws
+        taken.renewals, taken.lapses, taken.left = leases.renewals, leases.lapses, leases.left
+        taken.gap = leases.gap / 1e9
+        taken.hosts = 0 if self._bridge is None else self._bridge.known
+        taken.connections = self.flows.opened - self._connections
+        self._connections = self.flows.opened
+        found = Report()
+        found.add(taken)
+        # The channels keep their counters: these start again.
+        taken.least, taken.gap = taken.governed, 0.0
+        for traffic in (taken.agents, taken.bridges):
+            traffic.bytes_in = traffic.bytes_out = traffic.messages_in = traffic.messages_out = 0
+        return found
+
+
+async def _repeat(seconds: float, job: Callable[[], None]) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        job()
+
+
+async def run(settings: Settings) -> None:
+    """Connect the switches, and answer until stdin ends."""
+    loop = asyncio.get_running_loop()
+    now = time.monotonic()
+    numbers = range(settings.first, settings.first + settings.switches)
+    switches = [Switch(number, settings, now) for number in numbers]
+
+    def advance() -> None:
+        now = time.monotonic()
+        for switch in switches:
+            switch.advance(now)
+
+    def expire() -> None:
+        now_ns = time.monotonic_ns()
+        for switch in switches:
+            switch.expire(now_ns)
+
+    for switch in switches:
+        await switch.connect()
+    jobs = [asyncio.create_task(_repeat(_STEP, advance)), asyncio.create_task(_repeat(_EXPIRY, expire))]
+    while await loop.run_in_executor(None, sys.stdin.readline):
+        whole = Report()
+        for switch in switches:
+            whole.add(switch.take_report(time.monotonic_ns()))
+        print(json.dumps(asdict(whole)), flush=True)
+        for job in jobs:
+            if job.done():
+                job.result()  # it has failed: raise why
+    for job in jobs:
+        job.cancel()
+
+
+if __name__ == "__main__":
+    asyncio.run(run(Settings(**json.loads(sys.stdin.readline()))))

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The turns program: tc egress on ports whose law has FQ_LAW_TURNS, before the window program.
+ *
+ *   SYN or SYN-ACK -> has the port room for its sender's first window?
+ *       yes, or it has waited -> the first window is expected; it leaves
+ *       no                    -> the ring buffer "held" -> the agent, which sends it again when there is room
+ *
+ * It runs before the window program, so that program sees a packet once, when it leaves. The time for which a
+ * SYN-ACK has waited is in the mark with which the agent sends it; the time of the SYN that it answers is shifted
+ * by it, so that the round-trip time is that of the network.
+ *
+ * Fails open: a packet leaves if the agent is gone, the ring buffer is full, the law has no lease, or the flow has
+ * a rule of its own.
+ */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "layout.h"
+#include "lib/queue_map.h"
+#include "lib/window_maps.h"
+
+#include "lib/parse.h"
+
+#include "laws/turns.h"
+#include "lib/activity.h"
+#include "lib/sequence.h"
+
+/* By ifindex. The agent sets the size before it loads the program. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fq_turns);
+} turns SEC(".maps");
+
+/* By ifindex, as above. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fq_turn_port);
+} turn_ports SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fq_turn_agent);
+} turn_agent SEC(".maps");
+
+/* Room for about three thousand packets. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} held SEC(".maps");
+
+/* Whether the port has room for the first window of one more flow; that window becomes t->first. */
+__noinline int has_room(struct fq_turns *t, __u32 slot, __u32 ifindex, __u64 now)
+{
+	struct fq_room room = {};
+	struct fq_law_state *state;
+	struct fq_port_law *law;
+	struct fq_config *cfg;
+	struct fq_queue *queue;
+	struct fq_port *port;
+	__u32 zero = 0, epoch, young;
+
+	if (!t)
+		return 1;
+	law = bpf_map_lookup_elem(&port_laws, &slot);
+	state = bpf_map_lookup_elem(&law_states, &slot);
+	port = port_in(slot, ifindex);
+	queue = bpf_map_lookup_elem(&queues, &ifindex);
+	cfg = bpf_map_lookup_elem(&config, &zero);
+	if (!law || !state || !port || !queue || !cfg || !cfg->bucket_ns)
+		return 1;
+	epoch = now / cfg->bucket_ns;
+	room.flows = counted_flows(port->sharing, epoch);
+	young = law->law.kind == FQ_LAW_LAS ? counted_flows(port->young, epoch) : 0;
+	t->first = turns_first_window(&law->law, state, room.flows + 1, young + 1);
+	room.limit = law->law.limit;
+	room.backlog = queue->backlog;
+	room.frame = turns_segment(state) + SEGMENT_HEADERS;
+	room.first = t->first;
+	room.expected = turns_expected(&law->law, t, now);
+	return turns_have_room(&room);
+}
+
+/* Whether this SYN or SYN-ACK has left before. Then its flow has had its turn. */
+static __always_inline bool has_left(const struct segment *s, const struct fq_flow *flow)
+{
+	const struct fq_dir *own;
+
+	if (!flow)
+		return false;
+	own = &flow->dir[s->dir & 1];
+	return own->flags & (FQ_SYN_SEEN | FQ_KNOWN) && own->isn == s->seq;
+}
+
+/* Take the time for which a SYN-ACK has waited out of the round-trip time that it will show. */
+static __always_inline void shift_syn(const struct segment *s, struct fq_flow *flow, __u64 waited)
+{
+	struct fq_dir *peer;
+
+	if (!flow || has_left(s, flow))
+		return;
+	peer = &flow->dir[(s->dir & 1) ^ 1];
+	if (peer->syn_ns && acknowledges_syn(s, peer))
+		peer->syn_ns += waited;
+}
+
+/* Does the flow have a rule of its own: one for the ACKs of what the sender of this packet will send? */
+static __always_inline bool has_own_rule(struct segment *s)
+{
+	const struct fq_rule *rule;
+
+	s->key.dir = (s->dir & 1) ^ 1;
+	rule = bpf_map_lookup_elem(&flow_rules, &s->key);
+	return rule && rule->expires_ns > s->now;
+}
+
+/* Hand a packet to the agent. Returns whether the agent will have it. */
+static __always_inline bool hand_over(struct __sk_buff *skb, struct segment *s, struct fq_turns *t)
+{
+	__u32 size = skb->len;
+	struct fq_held *packet = bpf_ringbuf_reserve(&held, sizeof(*packet), 0);
+
+	if (!packet) {
+		ADD(t->full, 1);
+		return false;
+	}
+	packet->ns = s->now;
+	packet->ifindex = skb->ifindex;
+	packet->pad = 0;
+	packet->vlan_proto = skb->vlan_present ? skb->vlan_proto : 0;
+	packet->vlan_tci = skb->vlan_present ? skb->vlan_tci : 0;
+	s->key.dir = s->dir & 1;
+	__builtin_memcpy(&packet->key, &s->key, sizeof(packet->key));
+	if (size > FQ_TURN_BYTES)
+		size = FQ_TURN_BYTES;
+	packet->captured = size;
+	if (size < ETH_HLEN || bpf_skb_load_bytes(skb, 0, packet->data, size)) {
+		bpf_ringbuf_discard(packet, 0);
+		return false;
+	}
+	bpf_ringbuf_submit(packet, 0);
+	ADD(t->held, 1);
+	return true;
+}
+
+SEC("classifier")
+int fq_take_turns(struct __sk_buff *skb)
+{
+	__u32 zero = 0, ifindex = skb->ifindex, mark = skb->mark, slot;
+	struct fq_turn_agent *agent;
+	const __u32 *found;
+	struct fq_turn_port *port;
+	struct segment s = {};
+	struct fq_port_law *law;
+	struct fq_flow *flow;
+	struct fq_turns *t;
+	bool room;
+
+	/* A SYN without data is not longer. */
+	if (skb->len > FQ_TURN_BYTES)
+		return TC_ACT_UNSPEC;
+	t = bpf_map_lookup_elem(&turns, &ifindex);
+	found = bpf_map_lookup_elem(&port_slots, &ifindex);
+	if (!t || !found)
+		return TC_ACT_UNSPEC;
+	slot = *found;
+	law = bpf_map_lookup_elem(&port_laws, &slot);
+	if (!law || !(law->law.flags & FQ_LAW_TURNS))
+		return TC_ACT_UNSPEC;
+	if (parse(skb, &s) != OK || !s.syn || s.rst || s.fin || s.payload)
+		return TC_ACT_UNSPEC;
+	s.now = bpf_ktime_get_ns();
+	flow = bpf_map_lookup_elem(&flows, &s.key);
+	if (mark >> FQ_TURN_SHIFT == FQ_TURN_MARK) {
+		__u64 waited = (mark & ((1 << FQ_TURN_SHIFT) - 1)) * 1000ULL;
+
+		skb->mark = 0;
+		if (s.ack) {
+			shift_syn(&s, flow, waited);
+			shift_syn(&s, bpf_map_lookup_elem(&rivals, &s.key), waited);
+		}
+		has_room(t, slot, ifindex, s.now);
+		turns_admit(&law->law, t, s.now);
+		return TC_ACT_UNSPEC;
+	}
+	if (law->expires_ns <= s.now || has_left(&s, flow))
+		return TC_ACT_UNSPEC;
+	room = has_room(t, slot, ifindex, s.now);
+	port = bpf_map_lookup_elem(&turn_ports, &ifindex);
+	agent = bpf_map_lookup_elem(&turn_agent, &zero);
+	if ((!room || (port && port->waiting)) && agent && agent->until_ns > s.now &&
+	    !has_own_rule(&s) && hand_over(skb, &s, t))
+		return TC_ACT_STOLEN;
+	turns_admit(&law->law, t, s.now);
+	return TC_ACT_UNSPEC;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,204 @@
+"""The turns program: hands SYNs and SYN-ACKs to the agent while a port has no room for more flows, and sends
+them when their turn has come.
+
+Ports are interface indices here, and times are CLOCK_MONOTONIC nanoseconds, as the program counts them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import socket
+from collections.abc import Callable
+from ctypes import c_uint32
+from typing import Any
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.frame_socket import FrameSocket
+from fairq_ryu.agent.libbpf import BpfError, BpfObject
+from fairq_ryu.agent.programs.program import TURN_PRIORITY, FilterProgram, on_the_wire
+from fairq_ryu.agent.programs.window import WindowProgram
+from fairq_ryu.agent.ringbuf import RingBuffer
+from fairq_ryu.agent.tc import TcFilter
+from fairq_ryu.agent.turns import HeldPacket, Room, frame_of, still_expected
+from fairq_ryu.errors import UserError
+from fairq_ryu.packet.checksum import completed
+
+log = logging.getLogger(__name__)
+ALIVE_NS = 200_000_000
+"""For this long after :meth:`TurnProgram.renew` the program holds packets."""
+_ZERO = c_uint32(0)
+_MARK = layout.CONSTANTS["FQ_TURN_MARK"]
+_SHIFT = layout.CONSTANTS["FQ_TURN_SHIFT"]
+_DEFAULT_SEGMENT = 1460
+
+
+def mark_of(waited_ns: int) -> int:
+    """The mark of a packet that has waited: it leaves, and its wait is not part of a round-trip time."""
+    return _MARK << _SHIFT | min(max(waited_ns // 1000, 0), (1 << _SHIFT) - 1)
+
+
+class TurnProgram(FilterProgram):
+    """``turns.bpf.o`` at tc egress of the ports whose law has turns. It is loaded when the first of them
+    asks: agents whose ports have no turns neither need it nor have its costs.
+
+    Implements :class:`fairq_ryu.agent.turns.TurnSink`. Bounded: as many ports as the window program has.
+    """
+
+    def __init__(self, lib: Any, window: WindowProgram, max_ports: int) -> None:
+        """``window``: the loaded program whose maps this one reads."""
+        super().__init__(lib)
+        self._window, self._max_ports = window, max_ports
+        self._filter = TcFilter(lib, TURN_PRIORITY)
+        self._frames = FrameSocket()
+        self._packets: list[HeldPacket] = []
+        self._unusable = False
+        self.unsent = 0
+        """Packets that could not be sent: their senders retransmit them."""
+        self.on_load: Callable[[int], None] | None = None
+        """Called when the program is loaded, with a file descriptor: readable when packets wait for
+        :meth:`take`.
+        """
+
+    def load(self) -> None:
+        """Nothing: :meth:`start` loads the program."""
+
+    def add_port(self, ifindex: int) -> None:
+        """Remove what a dead agent may have left on the port."""
+        self._filter.detach(ifindex)
+
+    def remove_port(self, ifindex: int) -> None:
+        """Stop on a port, which may have been deleted already."""
+        if ifindex not in self._ports:
+            return
+        self._ports.discard(ifindex)
+        self._filter.detach(ifindex)
+        for table in (self._turn_ports, self._turns):
+            table.delete(c_uint32(ifindex))
+
+    def close(self) -> None:
+        """Detach and free. A second call does nothing."""
+        super().close()
+        self._frames.close()
+
+    def start(self, ifindex: int) -> bool:
+        """Start on a port. Returns whether it has turns now; if not, the log says why."""
+        if ifindex in self._ports or self._unusable:
+            return not self._unusable
+        try:
+            if self._object is None:
+                self._load()
+        except (BpfError, UserError) as error:
+            self._unusable = True  # it is not loaded again at every renewal of a lease
+            log.warning("new connections do not take turns, the kernel does not run the program: %s", error)
+            return False
+        try:
+            self._attach(ifindex)
+        except BpfError as error:
+            log.warning("new connections do not take turns on interface %d: %s", ifindex, error)
+            return False
+        return True
+
+    def _load(self) -> None:
+        sizes = {"turns": self._max_ports, "turn_ports": self._max_ports}
+        shared = self._window.shared_maps | self._window.connection_maps
+        loaded = BpfObject(self._lib, layout.BPF_DIR / "turns.bpf.o", sizes, shared)
+        try:
+            self._turns = loaded.map("turns", c_uint32, layout.fq_turns)
+            self._turn_ports = loaded.map("turn_ports", c_uint32, layout.fq_turn_port)
+            self._agent = loaded.map("turn_agent", c_uint32, layout.fq_turn_agent)
+            self._program = loaded.program_fd("fq_take_turns")
+            self._ring = RingBuffer(self._lib, loaded.map("held", c_uint32, layout.fq_held), self._on_held)
+        except BaseException:
+            loaded.close()
+            raise
+        self._object = loaded
+        if self.on_load is not None:
+            self.on_load(self._ring.fd)
+
+    def _attach(self, ifindex: int) -> None:
+        key = c_uint32(ifindex)
+        try:
+            self._turns.set(key, layout.fq_turns())
+            self._turn_ports.set(key, layout.fq_turn_port())
+            self._filter.attach(ifindex, self._program)
+        except BaseException:
+            for table in (self._turn_ports, self._turns):
+                table.delete(key)
+            raise
+        self._ports.add(ifindex)
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """The ports on which it runs."""
+        return frozenset(self._ports)
+
+    # Packets
+
+    def renew(self, now_ns: int) -> None:
+        """The agent lives: the program may hold packets for a while."""
+        if self._ports:
+            self._agent.set(_ZERO, layout.fq_turn_agent(until_ns=now_ns + ALIVE_NS))
+
+    def take(self, limit: int) -> list[HeldPacket]:
+        """Packets that the program has handed over, at most ``limit``."""
+        if self._ring is None:
+            return []
+        self._ring.read(limit)
+        packets, self._packets = self._packets, []
+        return packets
+
+    def _on_held(self, address: int, size: int) -> None:
+        if size < ctypes.sizeof(layout.fq_held):
+            return
+        held = layout.fq_held.from_buffer_copy(ctypes.string_at(address, ctypes.sizeof(layout.fq_held)))
+        frame = on_the_wire(bytes(held.data[: held.captured]), held.vlan_proto, held.vlan_tci)
+        self._packets.append(HeldPacket(held.ifindex, bytes(held.key), completed(frame), held.ns))
+
+    def send(self, port: int, frame: bytes, waited_ns: int) -> None:
+        """Let a packet leave by a port. One that cannot be sent is lost: its sender will retransmit it."""
+        try:
+            name = socket.if_indextoname(port)
+        except OSError:  # the interface is gone
+            self.unsent += 1
+            return
+        self.unsent += not self._frames.send(name, frame, mark_of(waited_ns))
+
+    def set_waiting(self, port: int, waiting: int) -> None:
+        """Let further packets of the port wait as well, because ``waiting`` wait; 0: only without room."""
+        if port in self._ports:
+            with contextlib.suppress(BpfError):
+                self._turn_ports.set(c_uint32(port), layout.fq_turn_port(waiting=waiting))
+
+    def room(self, port: int, now_ns: int) -> Room | None:
+        """What decides whether a port has room; None: its law has ended."""
+        with contextlib.suppress(BpfError):
+            return self._room(port, now_ns)
+        return None
+
+    def _room(self, port: int, now_ns: int) -> Room | None:
+        window, key = self._window, c_uint32(port)
+        if port not in window.slots:
+            return None
+        slot = c_uint32(window.slots[port])
+        law, state = window.port_laws.get(slot), window.law_states.get(slot)
+        queue, turns = window.queues.get(key), self._turns.get(key)
+        if law is None or state is None or queue is None or turns is None or law.expires_ns <= now_ns:
+            return None
+        counts = window.port_state(port)
+        return Room(
+            limit=law.law.limit,
+            backlog=queue.backlog,
+            flows=layout.counted_flows(counts.sharing, now_ns, window.bucket_ns),
+            frame=frame_of(state.segment or _DEFAULT_SEGMENT),
+            first=turns.first,
+            expected=still_expected(turns.expected, turns.expected_ns, law.law.rate, now_ns),
+        )
+
+    def handed_over(self, ifindex: int) -> tuple[int, int]:
+        """Packets of a port that the program has handed to the agent, and those that left because the ring
+        buffer had no room for them.
+        """
+        found = self._turns.get(c_uint32(ifindex)) if ifindex in self._ports else None
+        return (found.held, found.full) if found is not None else (0, 0)

@@ -1,0 +1,86 @@
+"""Segments that the agent sends in a connection's name: window updates, duplicate ACKs, and reinjected
+segments.
+
+    WAKE ----------> the flow map: the receiver's last segment --> tcp_build --> the port where its ACKs leave
+    a lost segment --> its timestamp renewed if it is old -----------------> the port that has dropped it
+
+An ACK leaves by the port by which the receiver's own ACKs leave, and is lowered there as they are. What
+:mod:`~fairq_ryu.packet.tcp_build` promises holds: nothing is acknowledged that the receiver has not
+acknowledged, and no window is larger than the receiver's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Protocol
+
+from fairq_ryu.channel.segment_counts import NOT_SENT, OVER, UNKNOWN_ADDRESSES
+from fairq_ryu.model import FlowKey, SegmentState
+from fairq_ryu.packet import tcp_build, tcp_timestamps
+from fairq_ryu.packet.parse import parse
+
+_HALF = 1 << 31
+
+
+class SegmentPorts(Protocol):
+    """Flow map and ports (:class:`fairq_ryu.agent.programs.bridge.BridgePrograms`, or a fake)."""
+
+    def segment_state(self, key: FlowKey) -> SegmentState:
+        """The last segment of one direction of a flow."""
+
+    def send_frame(self, port: int, frame: bytes) -> bool:
+        """Send a frame out of a port. False if it could not be sent."""
+
+
+class SegmentInjector:
+    """``counts``: flows whose senders were woken, segments for which duplicates were sent, segments that were
+    reinjected; and what was not sent, with the reason (:mod:`fairq_ryu.channel.segment_counts`).
+    """
+
+    def __init__(self, ports: SegmentPorts) -> None:
+        self._ports = ports
+        self.counts: Counter[str] = Counter()
+
+    def wake(self, flows: Iterable[tcp_build.Addressing]) -> None:
+        """Send a window update to each sender, in this order. The keys are the directions of the ACKs."""
+        for known in flows:
+            state = self._ports.segment_state(known.key)
+            update = tcp_build.window_update(known, state)
+            self._send("wake", state.port, [update] if isinstance(update, bytes) else update)
+
+    def send_duplicates(self, known: tcp_build.Addressing | None, state: SegmentState) -> None:
+        """Send three duplicates of the receiver's last ACK."""
+        if known is None:
+            self.counts[f"dupack: {UNKNOWN_ADDRESSES}"] += 1
+        else:
+            self._send("dupack", state.port, tcp_build.duplicates(known, state, state.window))
+
+    def reinject(self, port: int, frame: bytes, tsecr: int | None) -> None:
+        """Send a frame out of the port that has dropped it. ``tsecr``: the timestamp that its receiver echoed
+        last (None: not known); it replaces the frame's own if it is newer.
+        """
+        if self._is_over(frame):
+            self.counts[f"reinject: {OVER}"] += 1
+            return
+        if tsecr is not None:
+            frame = tcp_timestamps.renewed(frame, tsecr)
+        self._send("reinject", port, [frame])
+
+    def _is_over(self, frame: bytes) -> bool:
+        """Whether the connection of a lost segment was reset, or its ports are used for another connection:
+        the flow map has seen the segment, so its sequence number cannot be after the last one.
+        """
+        read = parse(frame)
+        if read is None or read.tcp is None:
+            return False
+        state = self._ports.segment_state(read.tcp.key)
+        return state.found and (state.rst or (state.seq_next - read.tcp.seq) & 0xFFFFFFFF >= _HALF)
+
+    def _send(self, kind: str, port: int, segments: list[bytes] | tcp_build.Refusal) -> None:
+        if isinstance(segments, tcp_build.Refusal):
+            self.counts[f"{kind}: {segments}"] += 1
+        elif all(self._ports.send_frame(port, segment) for segment in segments):
+            self.counts[kind] += 1
+        else:
+            self.counts[f"{kind}: {NOT_SENT}"] += 1

@@ -1,0 +1,228 @@
+"""Turns: new connections wait, in order, until a port has room for one more first window.
+
+Every flow has at least one segment under way, so more flows than the buffer holds segments overflow it,
+whatever their windows. On ports whose law has turns, the eBPF program then hands SYNs and SYN-ACKs to the
+agent (``bpf/turns.bpf.c``), and they wait here:
+
+    arrived() -> waits -> serve(): the port has room, or it has waited too long -> leaves
+                       -> stop(): the port has no turns any more                -> leaves
+
+Those with an announced deadline leave first, the earliest first; then the others in order of arrival. A
+retransmitted packet takes the place of the one that waits. Bounded: at most ``capacity`` packets wait at a
+port, each for at most ``longest_ns``, which is less than the initial retransmission timeout of 1 s
+(RFC 6298); what exceeds these bounds leaves at once.
+
+Pure: time is an argument, in ns; ports are interface indices. :class:`Room` is the twin of
+``bpf/laws/turns.h``.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+CAPACITY = 4096
+LONGEST_NS = 500_000_000
+# Packets that leave in one call of serve(): other work of the agent runs between two calls.
+_MAX_RELEASES = 64
+_HEADERS, _FEW = 66, 4
+_NS_PER_S = 1_000_000_000
+_NEVER = (1 << 64) - 1
+
+
+class Room(NamedTuple):
+    """Whether a port has room for the first window of one more flow: ``fq_room`` of ``layout.h``, in bytes of
+    the queue except ``flows``.
+    """
+
+    limit: int
+    backlog: int
+    flows: int
+    frame: int
+    first: int
+    expected: int
+
+    @property
+    def has_room(self) -> bool:
+        """As ``turns_have_room()``: the same integers."""
+        shared = self.flows * self.frame
+        if shared + self.expected < _FEW * self.frame:
+            return True
+        return max(self.backlog, shared) + self.expected + self.first <= self.limit
+
+
+def frame_of(segment: int) -> int:
+    """The bytes that a segment takes in the queue."""
+    return segment + _HEADERS
+
+
+def still_expected(expected: int, expected_ns: int, rate: int, now_ns: int) -> int:
+    """What is left of the ``expected`` first windows, bytes, at a port with this rate (bytes/s): as
+    ``turns_expected()``.
+    """
+    spent = min(max(now_ns - expected_ns, 0), _NS_PER_S)
+    return max(expected - rate // 1000 * spent // 1_000_000, 0)
+
+
+class HeldPacket(NamedTuple):
+    """A SYN or SYN-ACK that the eBPF program has handed to the agent. ``key`` identifies its flow and
+    direction.
+    """
+
+    port: int
+    key: bytes
+    frame: bytes
+    held_ns: int
+
+
+@dataclass(slots=True)
+class TurnCounts:
+    """The packets of one port: those ``waiting`` now, and those ``held`` ever; those that left: ``released``
+    because there was room, ``late`` because they had waited too long, ``full`` because too many waited.
+    """
+
+    waiting: int = 0
+    held: int = 0
+    released: int = 0
+    late: int = 0
+    full: int = 0
+
+
+class TurnSink(Protocol):
+    """The eBPF program, or a fake in the tests."""
+
+    def room(self, port: int, now_ns: int) -> Room | None:
+        """What decides whether a port has room; None: its law has ended."""
+
+    def send(self, port: int, frame: bytes, waited_ns: int) -> None:
+        """Let a packet leave by a port. One that cannot be sent is lost: its sender will retransmit it."""
+
+    def set_waiting(self, port: int, waiting: int) -> None:
+        """Let further packets of the port wait as well, because ``waiting`` wait; 0: only without room."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    frame: bytes
+    since_ns: int
+    place: tuple[int, int]
+    """In the order in which packets leave: deadline and number of arrival."""
+
+
+@dataclass(slots=True)
+class _Port:
+    """The packets that wait at a port, in order of arrival; and a heap in the order in which they leave,
+    where packets that have left late stay for a while.
+    """
+
+    counts: TurnCounts = field(default_factory=TurnCounts)
+    packets: dict[bytes, _Waiting] = field(default_factory=dict)
+    order: list[tuple[tuple[int, int], bytes]] = field(default_factory=list)
+    arrivals: int = 0
+
+    def add(self, packet: HeldPacket, deadline_ns: int | None) -> None:
+        """A packet waits."""
+        self.arrivals += 1
+        place = (_NEVER if deadline_ns is None else deadline_ns), self.arrivals
+        self.packets[packet.key] = _Waiting(packet.frame, packet.held_ns, place)
+        if len(self.order) >= 2 * len(self.packets):
+            self.order = [(each.place, key) for key, each in self.packets.items()]
+            heapq.heapify(self.order)
+        else:
+            heapq.heappush(self.order, (place, packet.key))
+
+    def first(self) -> bytes:
+        """The packet that leaves next; there is one."""
+        while True:
+            place, key = self.order[0]
+            if key in self.packets and self.packets[key].place == place:
+                return key
+            heapq.heappop(self.order)
+
+
+class Turns:
+    """The turns of the ports of a bridge."""
+
+    def __init__(self, sink: TurnSink, capacity: int = CAPACITY, longest_ns: int = LONGEST_NS) -> None:
+        self._sink, self._capacity, self._longest_ns = sink, capacity, longest_ns
+        self._ports: dict[int, _Port] = {}
+
+    # Ports
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """The ports whose new connections take turns."""
+        return tuple(self._ports)
+
+    def start(self, port: int) -> None:
+        """New connections of a port take turns from now on."""
+        self._ports.setdefault(port, _Port())
+
+    def stop(self, port: int, now_ns: int) -> None:
+        """They no longer do: all that wait leave."""
+        state = self._ports.pop(port, None)
+        if state is not None:
+            for waiting in state.packets.values():
+                self._sink.send(port, waiting.frame, now_ns - waiting.since_ns)
+
+    def counts(self, port: int) -> TurnCounts:
+        """The counts of a port."""
+        state = self._ports.get(port)
+        return TurnCounts() if state is None else state.counts
+
+    # Packets
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any packet waits: then :meth:`serve` is to be called about every millisecond."""
+        return any(state.packets for state in self._ports.values())
+
+    def arrived(self, packet: HeldPacket, now_ns: int, deadline_ns: int | None = None) -> None:
+        """The program has handed over a packet. ``deadline_ns``: that of its flow, if one was announced."""
+        state = self._ports.get(packet.port)
+        if state is None:
+            self._sink.send(packet.port, packet.frame, now_ns - packet.held_ns)
+            return
+        known = state.packets.get(packet.key)
+        if known is not None:
+            known.frame = packet.frame
+            return
+        if len(state.packets) >= self._capacity:
+            state.counts.full += 1
+            self._sink.send(packet.port, packet.frame, now_ns - packet.held_ns)
+            return
+        state.add(packet, deadline_ns)
+        self._waits(packet.port, state)
+
+    def serve(self, now_ns: int) -> None:
+        """Let packets leave that have waited too long, and as many as their ports have room for."""
+        for port, state in self._ports.items():
+            if state.packets:
+                self._serve(port, state, now_ns)
+
+    def _serve(self, port: int, state: _Port, now_ns: int) -> None:
+        for _ in range(_MAX_RELEASES):
+            oldest = next(iter(state.packets), None)
+            if oldest is None:
+                break
+            if now_ns - state.packets[oldest].since_ns >= self._longest_ns:
+                state.counts.late += 1
+                self._leave(port, state, oldest, now_ns)
+                continue
+            # Each packet that leaves takes room: the next look finds less.
+            room = self._sink.room(port, now_ns)
+            if room is not None and not room.has_room:
+                break
+            state.counts.released += 1
+            self._leave(port, state, state.first(), now_ns)
+        self._waits(port, state)
+
+    def _leave(self, port: int, state: _Port, key: bytes, now_ns: int) -> None:
+        waiting = state.packets.pop(key)
+        self._sink.send(port, waiting.frame, now_ns - waiting.since_ns)
+
+    def _waits(self, port: int, state: _Port) -> None:
+        if bool(state.counts.waiting) != bool(state.packets):
+            self._sink.set_waiting(port, len(state.packets))
+        state.counts.waiting = len(state.packets)

@@ -1,0 +1,315 @@
+"""Turns of new connections in the kernel: what is handed to the agent, what leaves, and how it is recorded.
+
+The test is the agent's clock: it renews, takes packets over, and serves.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from fairq_ryu.agent.law_table import parameters
+from fairq_ryu.agent.programs.turns import ALIVE_NS
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.law_spec import NO_FLAGS, LawFlags, LawKind, LawSpec
+from fairq_ryu.model import WindowKind
+from tests.switch import packets
+from tests.switch.packets import Segment
+from tests.switch.rig import Connection, Switch
+
+# Of one segment with its headers: so many flows fit into the buffer.
+FRAME, FLOWS = 1526, 10
+LIMITS = QueueLimits("htb", FLOWS * FRAME, 25_000_000)
+LARGER = QueueLimits("htb", 2 * FLOWS * FRAME, 25_000_000)
+SHAPES: dict[str, dict[str, Any]] = {
+    "IPv4": {},
+    "VLAN": {"shape": {"vlans": ((packets.VLAN, 7),)}},
+    "IPv6": {"client": "fd00::1", "server": "fd00::2"},
+}
+
+
+SOL_PACKET, PACKET_AUXDATA, TP_STATUS_VLAN_VALID = 263, 8, 1 << 4
+
+
+def with_tag(frame: bytes, more: list[tuple[int, int, bytes]]) -> bytes:
+    """The frame as it was on the wire: the kernel takes the outer VLAN tag out, and reports it beside."""
+    for level, kind, data in more:
+        if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
+            status, _length, _kept, _mac, _net, tci, tpid = struct.unpack("IIIHHHH", data)
+            if status & TP_STATUS_VLAN_VALID:
+                return frame[:12] + struct.pack("!HH", tpid, tci) + frame[12:]
+    return frame
+
+
+def install(
+    switch: Switch,
+    port: int = 1,
+    limits: QueueLimits = LIMITS,
+    flags: LawFlags = LawFlags.TURNS,
+    lease: float = 3600,
+) -> None:
+    """A law whose flows have one segment each; the agent lives for as long as a test takes."""
+    expires = time.monotonic_ns() + int(lease * 1e9)
+    law = parameters(LawSpec(LawKind.FAIRQ, flags=flags, floor_segments=1), limits)
+    switch.datapath.install_law(port, port, law, expires)
+    switch.rule(port, port, WindowKind.LAW, lease)
+    renew(switch)
+
+
+def renew(switch: Switch, ahead: float = 600) -> None:
+    if switch.datapath.turn_program.ports:
+        switch.datapath.turn_program.renew(time.monotonic_ns() + int(ahead * 1e9) - ALIVE_NS)
+
+
+@pytest.fixture(autouse=True)
+def no_law(switch: Switch) -> Iterator[None]:
+    yield
+    for port in (1, 2):
+        switch.datapath.remove_law(port)
+
+
+class Wire:
+    """Sends by a port as Open vSwitch does, and receives at the host behind it."""
+
+    def __init__(self, port: socket.socket, host: socket.socket) -> None:
+        self._port, self._host = port, host
+
+    def leave(self, frame: bytes) -> None:
+        self._port.send(frame)
+
+    def received(self, timeout: float = 0.1) -> list[bytes]:
+        """What has arrived, and what arrives within the timeout."""
+        found = []
+        self._host.settimeout(timeout)
+        while True:
+            try:
+                frame, more, _flags, about = self._host.recvmsg(2048, 128)
+            except TimeoutError:
+                return found
+            if about[2] != socket.PACKET_OUTGOING and frame[:12] == packets.MACS:
+                found.append(with_tag(frame, more))
+
+
+@contextmanager
+def wire(switch: Switch, port: int = 1) -> Iterator[Wire]:
+    name = switch.ports[port].name
+    kind = socket.AF_PACKET, socket.SOCK_RAW
+    with socket.socket(*kind) as near, socket.socket(*kind, socket.htons(3)) as far:
+        near.bind((name, 0))
+        far.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        far.bind((f"{name}h", 3))
+        yield Wire(near, far)
+
+
+def crowd(switch: Switch, number: int = FLOWS) -> None:
+    """So many flows whose data leaves by both ports."""
+    for _ in range(number):
+        Connection(switch).open()
+
+
+def take(switch: Switch) -> list[bytes]:
+    """Packets that were handed over, which wait now."""
+    now, datapath = time.monotonic_ns(), switch.datapath
+    found = datapath.turn_program.take(10_000)
+    for packet in found:
+        datapath.turns.arrived(packet, now)
+    return [packet.frame for packet in found]
+
+
+def serve(switch: Switch) -> None:
+    switch.datapath.turns.serve(time.monotonic_ns())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_syn_ack_waits_until_there_is_room(switch: Switch, shape: str) -> None:
+    install(switch)
+    crowd(switch)
+    late = Connection(switch, **SHAPES[shape])
+    late.syn()
+    frame = late.syn_ack_segment().frame()
+    with wire(switch) as line:
+        line.leave(frame)
+        assert line.received() == []
+        assert take(switch) == [frame]
+        serve(switch)
+        assert line.received() == []
+        assert switch.state(1).handshakes == FLOWS, "it is recorded when it leaves"
+        install(switch, limits=LARGER)
+        serve(switch)
+        assert line.received() == [frame]
+    assert switch.state(1).handshakes == FLOWS + 1
+    counts = switch.datapath.turn_counts(1)
+    assert (counts.waiting, counts.held, counts.released, counts.full) == (0, 1, 1, 0)
+
+
+def test_a_syn_waits_where_its_sender_s_data_will_leave(switch: Switch) -> None:
+    install(switch, port=2)
+    crowd(switch)
+    late = Connection(switch)
+    frame = late.from_client(
+        seq=late.client_isn, ack=0, flags="S", options=packets.syn_options(1460, 7)
+    ).frame()
+    with wire(switch, 2) as line:
+        line.leave(frame)
+        assert take(switch) == [frame] and line.received() == []
+        assert switch.flow(late.data_key) is None
+        install(switch, port=2, limits=LARGER)
+        serve(switch)
+        assert line.received() == [frame]
+    found = switch.flow(late.data_key)
+    assert found is not None and found[0].syn_ns > 0
+
+
+def test_nobody_waits_while_there_is_room(switch: Switch) -> None:
+    install(switch)
+    crowd(switch, FLOWS - 2)
+    late = Connection(switch)
+    late.syn()
+    with wire(switch) as line:
+        line.leave(late.syn_ack_segment().frame())
+        assert len(line.received()) == 1 and take(switch) == []
+
+
+def test_the_wait_is_no_part_of_the_round_trip_time(switch: Switch) -> None:
+    install(switch)
+    crowd(switch)
+    late, wait = Connection(switch), 0.05
+    started = time.monotonic_ns()
+    late.syn()
+    with wire(switch) as line:
+        line.leave(late.syn_ack_segment().frame())
+        take(switch)
+        time.sleep(wait)
+        install(switch, limits=LARGER)
+        serve(switch)
+        elapsed = time.monotonic_ns() - started
+        assert len(line.received()) == 1
+        found = switch.flow(late.data_key)
+        assert found is not None
+        server = found[1]
+        # The mark has whole microseconds.
+        assert 0 < server.rtt_ns <= elapsed - wait * 1e9 + 1000
+        # It was seen once: its answer gives a round-trip time as well.
+        assert server.syn_ns > 0
+        late.data(10)
+        found = switch.flow(late.data_key)
+        assert found is not None and found[0].rtt_ns > 0
+        # Repeated after it had its turn, it leaves, and its answer gives none.
+        install(switch)
+        line.leave(late.syn_ack_segment().frame())
+        assert len(line.received()) == 1 and take(switch) == []
+
+
+def test_a_repeated_syn_ack_takes_the_place_of_the_one_that_waits(switch: Switch) -> None:
+    install(switch)
+    crowd(switch)
+    late = Connection(switch)
+    late.syn()
+    with wire(switch) as line:
+        for window in (1000, 2000):
+            line.leave(late.syn_ack_segment(window=window).frame())
+        assert len(take(switch)) == 2 and switch.datapath.turn_counts(1).waiting == 1
+        install(switch, limits=LARGER)
+        serve(switch)
+        (frame,) = line.received()
+    assert packets.window(frame) == 2000
+    found = switch.flow(late.data_key)
+    assert found is not None and found[1].syn_ns > 0, "seen once"
+
+
+def test_later_handshakes_wait_behind_the_first(switch: Switch) -> None:
+    install(switch)
+    crowd(switch)
+    first, second = Connection(switch), Connection(switch)
+    with wire(switch) as line:
+        for late in (first, second):
+            late.syn()
+            line.leave(late.syn_ack_segment().frame())
+            take(switch)
+            # For the second, there would be room.
+            install(switch, limits=LARGER)
+        assert line.received() == []
+        serve(switch)
+        wanted = [late.syn_ack_segment().frame() for late in (first, second)]
+        assert line.received() == wanted
+
+
+def handshake(switch: Switch, **what: Any) -> Segment:
+    late = Connection(switch)
+    late.syn()
+    return late.syn_ack_segment(**what)
+
+
+@pytest.mark.parametrize("why", ["no agent", "no lease", "no turns", "own rule", "data", "reset", "no SYN"])
+def test_it_leaves_at_once_if_it_must_not_wait(switch: Switch, why: str) -> None:
+    install(switch)
+    crowd(switch)
+    late = Connection(switch)
+    late.syn()
+    segment = late.syn_ack_segment()
+    if why == "no agent":
+        renew(switch, -1)
+    elif why == "no lease":
+        install(switch, lease=-1)
+    elif why == "no turns":
+        install(switch, flags=NO_FLAGS)
+    elif why == "own rule":
+        # For the client's ACKs of what the server will send.
+        switch.rule(late.ack_key.reversed, 5000)
+    elif why == "data":
+        segment = segment.but(payload=b"fast open")
+    elif why == "reset":
+        segment = segment.but(flags="RA")
+    elif why == "no SYN":
+        segment = segment.but(flags="A", options=b"")
+    with wire(switch) as line:
+        line.leave(segment.frame())
+        assert len(line.received()) == 1
+        assert take(switch) == [] and switch.datapath.turn_counts(1).held == 0
+
+
+def test_packets_that_wait_leave_with_the_law(switch: Switch) -> None:
+    install(switch)
+    crowd(switch)
+    frames = [handshake(switch).frame() for _ in range(3)]
+    with wire(switch) as line:
+        for frame in frames:
+            line.leave(frame)
+        assert take(switch) == frames and line.received() == []
+        switch.datapath.remove_law(1)
+        assert line.received() == frames
+    assert switch.datapath.turn_program.ports == frozenset()
+
+
+def test_a_full_ring_buffer_lets_the_rest_pass(switch: Switch) -> None:
+    install(switch)
+    crowd(switch)
+    base, sent = Connection(switch).syn_ack_segment(), 4000
+    with wire(switch) as line:
+        received = 0
+        for number in range(sent):
+            line.leave(base.but(dport=number + 1).frame())
+            if number % 100 == 99:
+                received += len(line.received(0.01))
+        received += len(line.received())
+    counts = switch.datapath.turn_counts(1)
+    assert 0 < counts.held < sent
+    assert counts.full == received == sent - counts.held
+    assert len(switch.datapath.turn_program.take(sent)) == counts.held
+
+
+def test_what_a_dead_agent_left_holds_nothing(switch: Switch) -> None:
+    """The filter of a killed agent stays; its program looks at the time of the last renewal."""
+    install(switch)
+    crowd(switch)
+    renew(switch, 0.2)
+    time.sleep(0.25)
+    with wire(switch) as line:
+        line.leave(handshake(switch).frame())
+        assert len(line.received()) == 1

@@ -1,0 +1,81 @@
+"""How often agents are read whose laws run in the switches."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairq_ryu.control import polling_pace
+from fairq_ryu.control.polling_pace import look_interval, records_interval
+from fairq_ryu.model import PortKey
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL
+from tests.support.flownet import A, B
+from tests.unit.control.test_windows_laws import Network, policy
+
+
+@pytest.mark.parametrize(("ports", "wanted"), [(0, 0.05), (100, 0.05), (200, 0.1), (900, 0.45), (5000, 0.5)])
+def test_queues_are_read_at_a_rate_and_before_their_leases_are_renewed(ports, wanted):
+    assert look_interval(ports, renew_after=0.5) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("records", "idle", "wanted"),
+    [(0, 60.0, 1.0), (1000, 60.0, 1.0), (4000, 60.0, 4.0), (99_000, 60.0, 10.0), (99_000, 12.0, 3.0)],
+)
+def test_records_are_read_at_a_rate_and_often_enough_to_keep_flows_alive(records, idle, wanted):
+    assert records_interval(1.0, records, idle) == pytest.approx(wanted)
+
+
+def test_a_longer_interval_that_was_set_stays():
+    assert records_interval(30.0, 99_000, 60.0) == 30.0
+
+
+def test_the_more_ports_have_laws_in_switches_the_less_often_each_is_read(monkeypatch):
+    net = Network()
+    link = net.site.link
+    net.read(A, B)
+    assert net.windows.interval(link) == LOOK_INTERVAL
+    monkeypatch.setattr(polling_pace, "QUEUES_PER_SECOND", 10)
+    assert net.windows.interval(link) == pytest.approx(0.2)
+    monkeypatch.setattr(polling_pace, "QUEUES_PER_SECOND", 1)
+    assert net.windows.interval(link) == net.windows.engine.renew_after == 0.5
+
+
+def test_leases_are_renewed_at_every_reading_of_very_many_ports():
+    """Readings that come a little early, too: the next one may come a whole interval later."""
+    net = Network()
+    net.read(B)
+    before = net.data.laws[B.port][2]
+    for _ in range(4):
+        net.read(B, after=0.49)
+        assert net.data.laws[B.port][2] > before
+        before = net.data.laws[B.port][2]
+
+
+def test_a_law_in_the_controller_reads_queues_as_often_as_its_policy_wants(monkeypatch):
+    net = Network(policy(where="controller"))
+    net.read(A, B)
+    monkeypatch.setattr(polling_pace, "QUEUES_PER_SECOND", 1)
+    assert net.windows.interval(net.site.link) == policy().interval
+
+
+@pytest.mark.parametrize(
+    ("where", "announced", "wanted"), [("switch", 0, 7.0), ("switch", 1, 1.0), ("controller", 0, 1.0)]
+)
+def test_records_are_read_as_set_where_somebody_needs_them(where, announced, wanted):
+    """Only laws of the switch do not, unless flows were announced."""
+    net = Network(policy(where=where))
+    net.read(A, B)
+    link = net.site.link
+    link.add_records(0xFA17, [None] * 7000, more=False)  # only their number counts
+    net.windows.interval(link)
+    net.windows._reporter.outcomes = [None] * announced
+    assert net.windows.records_interval(link, 1.0, 60.0) == wanted
+
+
+def test_an_agent_without_busy_ports_has_its_records_read_as_set():
+    net = Network()
+    link = net.site.link
+    link.records = 7000
+    assert net.windows.interval(link) is None
+    assert not net.windows.engine.busy(PortKey(1, 1))
+    assert net.windows.records_interval(link, 1.0, 60.0) == 1.0
