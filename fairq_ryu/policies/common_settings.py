@@ -38,6 +38,18 @@ def initial_window(section: str) -> Setting:
     )
 
 
+def where(section: str, what: str = "Where the law runs: in the switch, or in the controller.") -> Setting:
+    """Where a law runs, for policies that have it both in C and in Python."""
+    return Setting(section, "where", "switch", "", what, choices=("switch", "controller"))
+
+
+def switch_interval(
+    section: str, what: str = "T in the switch: minimum time between two ticks of the law."
+) -> Setting:
+    """T of a law that runs in the switch."""
+    return Setting(section, "switch_interval", 0.0002, "s", what, 0.00005, 0.01)
+
+
 def turns(section: str) -> Setting:
     """Whether new connections take turns, for laws that run in the switch."""
     return Setting(

@@ -20,7 +20,7 @@ from typing import ClassVar
 from fairq_ryu.law_spec import NO_FLAGS, Gain, LawFlags, LawKind, LawSpec
 from fairq_ryu.model import LARGEST_WINDOW, NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
-from fairq_ryu.policies.common_settings import turns, turns_flag, typed_parameters
+from fairq_ryu.policies.common_settings import switch_interval, turns, turns_flag, typed_parameters, where
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 from fairq_ryu.setting import Setting
 
@@ -212,14 +212,7 @@ class FairQ:
             1,
             10,
         ),
-        Setting(
-            "fairq",
-            "where",
-            "switch",
-            "",
-            "Where the law runs: in the switch, or in the controller.",
-            choices=("switch", "controller"),
-        ),
+        where("fairq"),
         Setting(
             "fairq",
             "gain",
@@ -228,15 +221,7 @@ class FairQ:
             "How the pool follows the queue in the switch.",
             choices=("paper", "listing", "ours"),
         ),
-        Setting(
-            "fairq",
-            "switch_interval",
-            0.0002,
-            "s",
-            "T in the switch: minimum time between two ticks of the law.",
-            0.00005,
-            0.01,
-        ),
+        switch_interval("fairq"),
         turns("fairq"),
     )
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 from fairq_ryu.law_spec import LawKind, LawSpec, trim_step
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
-from fairq_ryu.policies.common_settings import turns, turns_flag, typed_parameters
+from fairq_ryu.policies.common_settings import switch_interval, turns, turns_flag, typed_parameters, where
 from fairq_ryu.policies.switch_laws import MAX_POOL, Law, LawInput, LawParameters
 from fairq_ryu.setting import Setting
 
@@ -169,22 +169,10 @@ class FairSwitch:
             0,
             3600,
         ),
-        Setting(
+        where("fairswitch"),
+        switch_interval(
             "fairswitch",
-            "where",
-            "switch",
-            "",
-            "Where the law runs: in the switch, or in the controller.",
-            choices=("switch", "controller"),
-        ),
-        Setting(
-            "fairswitch",
-            "switch_interval",
-            0.0002,
-            "s",
             "T: the trim moves by the bytes that the port sends in this time, divided by 125.",
-            0.00005,
-            0.01,
         ),
         turns("fairswitch"),
     )

@@ -29,7 +29,7 @@ from typing import ClassVar
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, FlowKey, FlowProgress, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
-from fairq_ryu.policies.common_settings import initial_window, syn_allowance, typed_parameters
+from fairq_ryu.policies.common_settings import initial_window, syn_allowance, typed_parameters, where
 from fairq_ryu.policies.parts.half_open import ASK_AGAIN, HalfOpenLimiter
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 from fairq_ryu.setting import Setting
@@ -164,14 +164,7 @@ class Iqm:
             0,
             60,
         ),
-        Setting(
-            "iqm",
-            "where",
-            "switch",
-            "",
-            "Where the law runs: in the switch, or in the controller.",
-            choices=("switch", "controller"),
-        ),
+        where("iqm"),
         Setting(
             "iqm",
             "segments",

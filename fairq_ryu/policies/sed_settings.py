@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairq_ryu.policies.common_settings import initial_window, syn_allowance
+from fairq_ryu.policies.common_settings import initial_window, switch_interval, syn_allowance, where
 from fairq_ryu.setting import Setting
 
 
@@ -160,22 +160,10 @@ def deadline_settings(section: str) -> tuple[Setting, ...]:
             60,
         ),
         syn_allowance(section),
-        Setting(
+        where(
             section,
-            "where",
-            "switch",
-            "",
             "Where the base windows are decided: in the switch, or in the controller. The windows of single "
             "flows are always decided in the controller.",
-            choices=("switch", "controller"),
         ),
-        Setting(
-            section,
-            "switch_interval",
-            0.0002,
-            "s",
-            "T in the switch: minimum time between two ticks of the law.",
-            0.00005,
-            0.01,
-        ),
+        switch_interval(section),
     )
