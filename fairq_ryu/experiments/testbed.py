@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from fairq_ryu import client
 from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import baselines
@@ -26,7 +27,7 @@ from mininet_topos.commands import CommandError, child_setup, end_process, run
 from mininet_topos.plans import Dumbbell, FatTree, Incast, LeafSpine
 
 CONNECT_SECONDS = 30.0
-"""Time limit from the start of the switches until all are connected to the controller."""
+"""Time limit until the controller listens, and from then until all switches and agents are connected."""
 
 
 class Interrupted(BaseException):
@@ -130,7 +131,11 @@ class Testbed:
         self._port = free_port()
         if self.has_agents:
             self._start_controller(self._port)
-        self._start_network(self._port)
+        self._build_network(self._port)
+        if self.has_agents:
+            # A bridge that finds no controller tries again after 1, 2, 4 and 8 s.
+            self._wait(self._listening, "the controller to listen")
+        self._start_network()
         if self.has_agents:
             self._wait(self._connected, "switches and agents to connect to the controller")
         else:
@@ -179,14 +184,13 @@ class Testbed:
         name = str(loader.load([self._config_file]).value("fairq_ryu", "token_file"))
         return Path(name) if name else None
 
-    def _start_network(self, port: int) -> None:
+    def _build_network(self, port: int) -> None:
         # Imported here: only a run needs Mininet.
         from mininet.log import setLogLevel
         from mininet.net import Mininet
         from mininet.node import RemoteController
 
-        from mininet_topos.hosts import HostError
-        from mininet_topos.switch import FairQSwitch, SwitchError
+        from mininet_topos.switch import FairQSwitch
 
         class Remote(RemoteController):
             """Mininet would look for the controller with telnet and warn; `start` waits for it instead."""
@@ -209,16 +213,15 @@ class Testbed:
         self._net.topo.line.log = self.logs / "delayline.log"
         if self.has_agents:
             self._net.addController("c0", controller=Remote, ip="127.0.0.1", port=port)
-        try:
+        with _mininet_errors():
             self._net.build()
             for host in self._net.hosts:
                 host.setTcp(sack=self.scenario.sack, timestamps=self.scenario.timestamps)
                 host.setRtoMin(self.scenario.rto_min_ms)
+
+    def _start_network(self) -> None:
+        with _mininet_errors():
             self._net.start()
-        except (CommandError, HostError, SwitchError) as error:
-            raise RunError(str(error)) from error
-        except Exception as error:  # Mininet raises no more specific class
-            raise RunError(f"Mininet cannot build the network: {error}") from error
 
     def _start_taildrop(self) -> None:
         """Drop single packets that do not fit the queue, at every shallow port, under every policy."""
@@ -236,25 +239,27 @@ class Testbed:
         except (BpfError, OSError, UserError) as error:
             raise RunError(f"single packets cannot be dropped ({error}): set batch_loss = true") from error
 
-    def _connected(self) -> bool:
+    def _health(self) -> dict[str, Any] | None:
+        """What the controller says of itself; None: it does not answer yet. `RunError` if it has ended."""
         assert self._controller is not None
         if self._controller.poll() is not None:
             raise RunError(
                 f"the controller ended with exit code {self._controller.returncode}: {self._last_log_line()}"
             )
+        with contextlib.suppress(client.NoController):
+            return client.ask(f"http://127.0.0.1:{self.rest_port}", "GET", "/v1/health", usage="docs/rest.md")
+        return None
+
+    def _listening(self) -> bool:
+        return self._health() is not None
+
+    def _connected(self) -> bool:
         for switch in self._net.switches:
             if not switch.agentRunning():
                 raise RunError(f"the agent of {switch.name} ended: see {self.logs}/agent-{switch.name}.log")
-        # One query for all bridges: no other bridge connects to this controller's port.
-        target = f'target="tcp:127.0.0.1:{self._port}"'
-        found = run(["ovs-vsctl", "--bare", "--columns=is_connected", "find", "Controller", target]).split()
-        if found != ["true"] * len(self._net.switches):
-            return False
-        return all(
-            controller["connected"]
-            for switch in self._net.switches
-            for controller in self.status(switch.name)["controllers"]
-        )
+        # The controller knows at once; Open vSwitch updates `is_connected` every five seconds.
+        health, wanted = self._health(), len(self._net.switches)
+        return health is not None and health["bridges"] == health["agents"] == wanted
 
     def _last_log_line(self) -> str:
         text = (self.logs / "controller.log").read_text(errors="replace").strip()
@@ -337,6 +342,21 @@ class Testbed:
             controller = self._controller
             attempt(lambda: end_process(controller))
         return trouble
+
+
+@contextlib.contextmanager
+def _mininet_errors() -> Iterator[None]:
+    """Errors of Mininet and our parts of it become `RunError`."""
+    # Imported here: only a run needs Mininet.
+    from mininet_topos.hosts import HostError
+    from mininet_topos.switch import SwitchError
+
+    try:
+        yield
+    except (CommandError, HostError, SwitchError) as error:
+        raise RunError(str(error)) from error
+    except Exception as error:  # Mininet raises no more specific class
+        raise RunError(f"Mininet cannot build the network: {error}") from error
 
 
 def make_topology(scenario: Scenario) -> Any:

@@ -7,24 +7,27 @@ import urllib.request
 
 import pytest
 
+from tests.support.fixtures import made_lab
 from tests.support.lab import TOKEN, output, received, until
 
 pytestmark = pytest.mark.root
 LEASE = 3
 
 
-@pytest.fixture
-def governed(lab):
-    """A bulk flow whose windows a law in the switch lowers."""
-    output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
-    lab.manager = lab.controller("fairq", f"[fairq_ryu]\nlease = {LEASE}\n")
-    lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
-    lab.manager.wait_for("agent of bridge 0000000000000001: connected")
-    lab.manager.wait_for("bridge 0000000000000001: connected")
-    assert until(lambda: "priority=100,arp" in output("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s1"))
-    lab.sink, _ = lab.bulk()
-    assert until(lambda: lab.port_status()["rewritten"] > 1000)
-    return lab
+@pytest.fixture(scope="module")
+def governed(tmp_path_factory):
+    """A bulk flow whose windows a law in the switch lowers. Each test leaves it like that."""
+    with made_lab(tmp_path_factory.mktemp("laws")) as lab:
+        output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
+        lab.manager = lab.controller("fairq", f"[fairq_ryu]\nlease = {LEASE}\n")
+        lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
+        lab.manager.wait_for("agent of bridge 0000000000000001: connected")
+        lab.manager.wait_for("bridge 0000000000000001: connected")
+        rules = ("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s1")
+        assert until(lambda: "priority=100,arp" in output(*rules))
+        lab.sink, _ = lab.bulk()
+        assert until(lambda: lab.port_status()["rewritten"] > 1000)
+        yield lab
 
 
 def law(lab):

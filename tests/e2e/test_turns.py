@@ -11,7 +11,7 @@ from tests.support.lab import fairq
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 SENDERS, MICE = 16, 16
-SETTINGS = (f"senders={SENDERS}", f"mice_per_sender={MICE}", "rate_mbit=50", "rounds=2")
+SETTINGS = (f"senders={SENDERS}", f"mice_per_sender={MICE}", "rate_mbit=50", "rounds=2", "round_interval_s=1")
 
 
 def volleys(out, config):

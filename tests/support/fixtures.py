@@ -1,5 +1,7 @@
 """Fixtures for the tests that build a network."""
 
+import contextlib
+
 import pytest
 
 from mininet_topos.switch import remove_leftover
@@ -8,8 +10,9 @@ from tests.support.ofp import StubController
 from tests.support.traces import traces
 
 
-@pytest.fixture
-def nothing_left():
+@contextlib.contextmanager
+def leaving_nothing():
+    """What is made inside is gone at the end, or the test fails; so it does if s1 exists already."""
     remove_leftover("s1")
     before = traces({"s1"})
     if "bridge s1" in before:
@@ -21,13 +24,27 @@ def nothing_left():
     assert not left, sorted(left)
 
 
+@contextlib.contextmanager
+def made_lab(folder):
+    """A lab that is removed afterwards, with all that it made."""
+    with leaving_nothing():
+        made = lab_module.Lab(folder)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
 @pytest.fixture
-def lab(tmp_path, nothing_left):
-    made = lab_module.Lab(tmp_path)
-    try:
+def nothing_left():
+    with leaving_nothing():
+        yield
+
+
+@pytest.fixture
+def lab(tmp_path):
+    with made_lab(tmp_path) as made:
         yield made
-    finally:
-        made.close()
 
 
 @pytest.fixture

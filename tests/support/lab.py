@@ -46,6 +46,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def is_open(port):
+    """Whether a program listens on this TCP port of the machine."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 class Process:
     """A program of the project with its output in a file, ended by its process id."""
 
@@ -134,6 +140,8 @@ class Lab:
         manager = self.run("ryu", str(BIN / "ryu-manager"), *arguments, f"fairq_ryu.apps.{app}")
         manager.port = port
         manager.url = f"http://127.0.0.1:{rest}"
+        # A bridge that finds no controller tries again after 1, 2, 4 and 8 s.
+        assert until(lambda: is_open(rest) or manager.process.poll() is not None, 15), manager.text
         output("ovs-vsctl", "set-controller", "s1", f"tcp:127.0.0.1:{port}")
         return manager
 
