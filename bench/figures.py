@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 
@@ -23,3 +24,18 @@ def share(part: float, whole: float) -> str:
     """``part`` of ``whole`` in percent: ``12 %``. A small part is shown as ``<1 %``, not as 0."""
     percent = 100 * part / whole if whole else 0.0
     return "<1 %" if 0 < percent < 1 else f"{percent:.0f} %"
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The bounds of a 95 % confidence interval of the median, whatever the distribution: so many values are
+    left out at each end that the median is beyond them with a probability of at most 2.5 %. ``ValueError`` on
+    fewer than six values.
+    """
+    ordered, number = sorted(values), len(values)
+    left_out, beyond = 0, 1  # of 2**number equally probable cases
+    while 40 * beyond <= 2**number:
+        left_out += 1
+        beyond += math.comb(number, left_out)
+    if not left_out:
+        raise ValueError("an interval of the median needs six values")
+    return ordered[left_out - 1], ordered[-left_out]

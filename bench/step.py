@@ -1,121 +1,164 @@
-"""Delay from a step of the queue to the first lowered ACK: switch, agent, controller, policy and back.
+"""Time from a step of a port's queue to the first lowered ACK (``python -m bench step``).
 
-TCP flows of low rate produce a steady sequence of ACKs; a burst of UDP into the same port raises the queue in
-one step. The law runs in the controller: in the switch it does not count such flows, which do not use their
-windows.
+Bulk TCP flows fill the windows that FairQ grants them, so that its law counts them as users of its pool, and
+they keep the queue of the receiver's port at the target. Then frames that are not TCP are put directly into
+that queue: it becomes longer in one step, at a known time, and no TCP packet is lost. The ACKs are captured,
+with the kernel's times, as they leave the switch towards the sender, behind the program that lowers them.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
+import math
+import random
+import socket
 import statistics
-import subprocess
-import sys
+import struct
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
+from bench.figures import median_interval
+from bench.lowered_ack import Ack, delay_to_lowered, read_ack
+from fairq_ryu.agent.frame_socket import FrameSocket
+from fairq_ryu.experiments.measure.capture import OUTGOING, receive_tcp_only
 from tests.support.lab import Lab, output, until
 
-STEPS = 20
-RATE, BUFFER, FLOWS = 50, 60000, 8
+ROUNDS, STEPS = 2, 15
+RATE, BUFFER, FLOWS = 50, 125_000, 4
+# The laws are measured in turn, so that other load of the machine affects all of them.
+LAWS = {
+    "switch, T = 0.2 ms": "where = switch",
+    "controller, T = 2 ms, M = 8": "where = controller",
+    "controller, T = 2 ms, M = 1": "where = controller\nincrements = 1",
+}
+# The step: 70,000 bytes. The queue at its target is 31,250, and the buffer holds both.
+FRAME = b"\xff" * 6 + bytes.fromhex("020000000009 88b5") + bytes(1386)
+STEP_FRAMES = 50
+# Afterwards this many frames each ms, which the port sends besides half of what it sent before: the queue
+# stays above the target for longer than the controller needs.
+HOLD_FRAMES, HOLD_MS = 2, 60
+PAUSE = 1.0  # s, in which the queue returns to its target
+BEFORE, WITHIN = 50_000_000, 250_000_000  # ns
+# A moment without a step, for comparison: it shows how often windows become lower by themselves.
+QUIET, QUIET_WITHIN = 200_000_000, 100_000_000
+_ETH_ALL = 3
+_SO_RCVBUFFORCE, _SO_TIMESTAMPNS, _SOL_PACKET, _PACKET_STATISTICS = 33, 35, 263, 6
 
-RECEIVE = """
-import socket, sys
-server = socket.create_server(("0.0.0.0", 5001)); print("ready", flush=True)
-udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); udp.bind(("0.0.0.0", 5002))
-import select
-peers = [server.accept()[0] for _ in range(int(sys.argv[1]))]
-while True:
-    for peer in select.select(peers, [], [])[0]:
-        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-        peer.recv(65536)
-"""
-TRICKLE = """
-import socket, sys, time
-peers = [socket.create_connection((sys.argv[1], 5001)) for _ in range(int(sys.argv[2]))]
-for peer in peers: peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-while True:
-    for peer in peers: peer.sendall(bytes(100))
-    time.sleep(0.0005)
-"""
-# Records the windows of the ACKs that the sender receives, with the time.
-WATCH = """
-import json, socket, sys, time
-sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800)); sock.bind((sys.argv[1], 0))
-print("ready", flush=True)
-end = time.monotonic() + float(sys.argv[2]); seen = []
-sock.settimeout(0.5)
-while time.monotonic() < end:
-    try: data, (_, _, kind, *_) = sock.recvfrom(2048)
-    except TimeoutError: continue
-    if kind == 0 and data[23] == 6 and data[34:36] == (5001).to_bytes(2, "big"):
-        flow, window = data[36:38], data[48:50]
-        seen.append((time.monotonic(), int.from_bytes(flow, "big"), int.from_bytes(window, "big")))
-print(json.dumps(seen), flush=True)
-"""
-BURST = """
-import json, socket, sys, time
-sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); sock.connect((sys.argv[1], 5002)); times = []
-for _ in range(int(sys.argv[2])):
-    time.sleep(0.6); times.append(time.monotonic())
-    for _ in range(28): sock.send(bytes(1400))
-    for _ in range(50):  # keep the queue at that length for 50 ms: the port sends 4 packets per ms
-        time.sleep(0.001)
-        for _ in range(4): sock.send(bytes(1400))
-print(json.dumps(times), flush=True)
-"""
+
+class AckTap:
+    """Captures the ACKs that leave by an interface. Times are the kernel's, CLOCK_REALTIME ns."""
+
+    def __init__(self, interface: str) -> None:
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        receive_tcp_only(self._socket, OUTGOING)
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 16 << 20)
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        self._socket.setblocking(False)
+        self._socket.bind((interface, _ETH_ALL))  # with another protocol it gets no frames that are sent
+
+    def take(self) -> list[Ack]:
+        """The ACKs since the last call. ``SystemExit`` if some were missed."""
+        found = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                frame, ancillary, _, _ = self._socket.recvmsg(128, 64)
+                at = next(data for _, kind, data in ancillary if kind == _SO_TIMESTAMPNS)
+                seconds, ns = struct.unpack("ll", at)
+                ack = read_ack(seconds * 1_000_000_000 + ns, frame)
+                if ack is not None:
+                    found.append(ack)
+        counts = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
+        if missed := struct.unpack("II", counts)[1]:
+            raise SystemExit(f"bench: the capture missed {missed} packets")
+        return found
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
 
 
 def main() -> None:
-    """Print the figures, for the default number of readings and for an update at every reading."""
-    for title, config in (
-        ("controller, T = 2 ms, M = 8", "[fairq]\nwhere = controller\n"),
-        ("controller, T = 2 ms, M = 1", "[fairq]\nwhere = controller\nincrements = 1\n"),
-    ):
-        delays = _delays(config)
+    """Print the figures."""
+    delays: dict[str, list[float]] = {law: [] for law in LAWS}
+    by_chance: dict[str, int] = dict.fromkeys(LAWS, 0)
+    for _ in range(ROUNDS):
+        for law, config in LAWS.items():
+            steps, quiet = _round(f"[fairq]\n{config}\n", law.startswith("switch"))
+            delays[law] += steps
+            by_chance[law] += sum(map(math.isfinite, quiet))
+    for law, found in delays.items():
+        low, high = median_interval(found)
         print(
-            f"queue step to first lowered ACK, {title:28} median {statistics.median(delays):5.1f} ms, "
-            f"90th percentile {sorted(delays)[len(delays) * 9 // 10]:5.1f} ms ({len(delays)} of {STEPS})"
+            f"queue step to first lowered ACK, {law:28} median {statistics.median(found):5.2f} ms "
+            f"({low:.2f} to {high:.2f} with 95 %), {sum(map(math.isfinite, found))} of {len(found)} steps; "
+            f"without a step {by_chance[law]} of {len(found)}"
         )
+    switch, *others = LAWS
+    own = median_interval(delays[switch])
+    for law in others:
+        base = median_interval(delays[law])
+        ratio = statistics.median(delays[law]) / statistics.median(delays[switch])
+        print(f"{law}: {ratio:.0f} times the switch's ({base[0] / own[1]:.0f} to {base[1] / own[0]:.0f})")
 
 
-def _delays(config: str) -> list[float]:
-    with tempfile.TemporaryDirectory() as directory:
+def _round(config: str, in_switch: bool) -> tuple[list[float], list[float]]:
+    """On a network of its own: the delays after each step, and after moments without one, ms."""
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
         lab = Lab(Path(directory), rate=RATE, buffer=BUFFER, forward=False)
-        try:
-            manager = lab.controller("fairq", config)
-            lab.agent(f"tcp:127.0.0.1:{manager.port}")
-            manager.wait_for("agent of bridge 0000000000000001: connected")
-            until(lambda: "priority=100,arp" in output("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s1"))
-            address = lab["r"].IP()
-            python = [sys.executable, "-c"]
-            sink = lab["r"].popen([*python, RECEIVE, str(FLOWS)], stdout=subprocess.PIPE, text=True)
-            sink.stdout.readline()
-            source = lab["h1"].popen([*python, TRICKLE, address, str(FLOWS)])
-            time.sleep(2)
-            watch = lab["h1"].popen(
-                [*python, WATCH, "h1-eth0", str(STEPS * 0.7 + 2)], stdout=subprocess.PIPE, text=True
-            )
-            watch.stdout.readline()
-            burst = lab["h2"].popen([*python, BURST, address, str(STEPS)], stdout=subprocess.PIPE, text=True)
-            times = json.loads(burst.stdout.readline())
-            seen = json.loads(watch.stdout.readline())
-            for process in (source, sink, watch, burst):
-                process.kill()
-                process.wait()
-        finally:
-            lab.close()
-    delays = []
-    for began in times:
-        before: dict[int, int] = {}
-        for at, flow, window in seen:
-            if began - 0.05 < at < began:
-                before[flow] = min(window, before.get(flow, window))
-        later = [entry for entry in seen if began <= entry[0] < began + 0.25]
-        lowered = next((at for at, flow, window in later if window < before.get(flow, 0)), None)
-        if lowered is not None:
-            delays.append((lowered - began) * 1000)
-    if not delays:
-        raise SystemExit("bench: no window was lowered after a step of the queue")
-    return delays
+        stack.callback(lab.close)
+        manager = lab.controller("fairq", config)
+        lab.agent(f"tcp:127.0.0.1:{manager.port}")
+        manager.wait_for("agent of bridge 0000000000000001: connected")
+        until(lambda: "priority=100,arp" in output("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s1"))
+        for number in range(FLOWS):
+            lab.bulk("h1", 5001 + number)
+        time.sleep(3)
+        _check(lab, in_switch)
+        tap = AckTap("s1-eth1")
+        stack.callback(tap.close)
+        acks, moments = [], []
+        for _ in range(STEPS):
+            # Not in step with the controller's intervals.
+            time.sleep(PAUSE + random.uniform(0, 0.02))
+            moments.append(_make_step(f"s1-eth{lab.port}"))
+            acks += tap.take()
+        time.sleep(WITHIN / 1e9)
+        acks = sorted(acks + tap.take())
+        _check(lab, in_switch)
+    return (
+        [delay_to_lowered(at, acks, BEFORE, WITHIN) / 1e6 for at in moments],
+        [delay_to_lowered(at - QUIET, acks, BEFORE, QUIET_WITHIN) / 1e6 for at in moments],
+    )
+
+
+def _check(lab: Any, in_switch: bool) -> None:
+    """``SystemExit`` unless the law runs where it should, and all flows count as users of its pool."""
+
+    def counts() -> bool:
+        port = lab.port_status()
+        rule = port["rule"] or {}
+        if not in_switch:
+            return bool(rule.get("kind") == "pool" and port["active_flows"] == FLOWS)
+        return bool(rule.get("kind") == "law" and rule["law"]["flows"] == FLOWS)
+
+    if not until(counts):
+        raise SystemExit(f"bench: the law does not count {FLOWS} flows: {lab.port_status()}")
+
+
+def _make_step(interface: str) -> int:
+    """Make the queue longer, and keep it so for a while; returns when it began, CLOCK_REALTIME ns."""
+    frames = FrameSocket()
+    try:
+        frames.send(interface, FRAME)  # opens the socket; one frame is no step
+        began = time.time_ns()
+        for _ in range(STEP_FRAMES):
+            frames.send(interface, FRAME)
+        for _ in range(HOLD_MS):
+            time.sleep(0.001)
+            for _ in range(HOLD_FRAMES):
+                frames.send(interface, FRAME)
+    finally:
+        frames.close()
+    return began

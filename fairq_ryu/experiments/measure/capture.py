@@ -28,9 +28,10 @@ FRAME = 2048
 _SOL_PACKET = 263
 _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION = 5, 6, 10
 _SO_ATTACH_FILTER = 26
+OUTGOING = 4  # packet type: from this host
 _TPACKET_V3 = 2
 _ETH_IP = 0x0800
-_HOST, _OUTGOING = 0, 4  # packet types: to this host, from it
+_HOST = 0  # packet type: to this host
 _BLOCK_HEAD = struct.Struct("=IIIIIIQ")  # version, offset to private, status, packets, first, length, number
 _PACKET_HEAD = struct.Struct("=IIIIIIHH")  # next, s, ns, caught, length, status, mac, net
 _USER = 1
@@ -49,14 +50,19 @@ def _filter(kind: int) -> bytes:
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 
+def receive_tcp_only(sock: socket.socket, kind: int) -> None:
+    """Let a packet socket receive whole TCP packets over IPv4 of this packet type, nothing else."""
+    code = ctypes.create_string_buffer(_filter(kind))
+    program = struct.pack("HL", len(code.raw) // 8, ctypes.addressof(code))
+    sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
+
+
 class _Ring:
     """One socket with its ring; captured blocks are written to a file."""
 
     def __init__(self, interface: str, arriving: bool, path: Path) -> None:
         self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        code = ctypes.create_string_buffer(_filter(_HOST if arriving else _OUTGOING))
-        program = struct.pack("HL", len(code.raw) // 8, ctypes.addressof(code))
-        self.sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
+        receive_tcp_only(self.sock, _HOST if arriving else OUTGOING)
         self.sock.setsockopt(_SOL_PACKET, _PACKET_VERSION, struct.pack("i", _TPACKET_V3))
         request = struct.pack("IIIIIII", BLOCK, BLOCKS, FRAME, BLOCK // FRAME * BLOCKS, RETIRE_MS, 0, 0)
         self.sock.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)

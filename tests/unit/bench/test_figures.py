@@ -22,3 +22,15 @@ def test_ratios_are_of_the_same_round():
 )
 def test_a_share_is_in_percent(part, whole, text):
     assert figures.share(part, whole) == text
+
+
+@pytest.mark.parametrize(("number", "low", "high"), [(6, 1, 6), (10, 2, 9), (20, 6, 15), (30, 10, 21)])
+def test_the_interval_of_a_median_is_that_of_the_binomial_distribution(number, low, high):
+    """The ranks of the usual tables, as of Conover, Practical Nonparametric Statistics."""
+    values = [float(rank) for rank in range(number, 0, -1)]
+    assert figures.median_interval(values) == (low, high)
+
+
+def test_the_interval_of_a_median_needs_six_values():
+    with pytest.raises(ValueError, match="six"):
+        figures.median_interval([1.0] * 5)
