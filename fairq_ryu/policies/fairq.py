@@ -21,6 +21,7 @@ from fairq_ryu.law_spec import NO_FLAGS, Gain, LawFlags, LawKind, LawSpec
 from fairq_ryu.model import LARGEST_WINDOW, NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
 from fairq_ryu.policies.common_settings import switch_interval, turns, turns_flag, typed_parameters, where
+from fairq_ryu.policies.parts.linger import Linger
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 from fairq_ryu.setting import Setting
 
@@ -56,7 +57,7 @@ class FairQPort(PortLaw):
         self.active = 0
         self.limit = 0
         self.rate = 0
-        self.empty_since: float | None = None
+        self.linger = Linger(parameters.linger)
         self._reset()
 
     def _reset(self) -> None:
@@ -78,7 +79,7 @@ class FairQPort(PortLaw):
         of a volley determine the size of its segments.
         """
         self.segments.started(flow)
-        self.empty_since = None
+        self.linger.flow_started()
         self.active += 1
         if self.limit <= 0:
             return None
@@ -97,7 +98,8 @@ class FairQPort(PortLaw):
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
         """One increment; every M-th adjusts the pool. ``sample.limit`` 0: no windows."""
         self.limit, self.rate, self.active = sample.limit, sample.rate, sample.active
-        if sample.limit <= 0 or self._is_deserted(flows or sample.active, now):
+        flows = flows or sample.active
+        if sample.limit <= 0 or (self.pool is None and not flows) or self.linger.is_over(flows, now):
             self._reset()
             return NO_WINDOWS
         target = self.parameters.alpha * sample.limit
@@ -130,17 +132,6 @@ class FairQPort(PortLaw):
     def display(self) -> Display:
         """The queue length that the pool is adjusted for."""
         return Display(target=self.parameters.alpha * self.limit if self.limit > 0 else None)
-
-    def _is_deserted(self, flows: int, now: float) -> bool:
-        """Whether the port has had no flows for ``linger`` seconds."""
-        if flows:
-            self.empty_since = None
-            return False
-        if self.pool is None:
-            return True
-        if self.empty_since is None:
-            self.empty_since = now
-        return now - self.empty_since >= self.parameters.linger
 
     def _floor(self) -> float:
         """Minimum of the installed pool, bytes: ``floor_segments`` for each flow, rounded up to the window

@@ -16,6 +16,7 @@ from fairq_ryu.law_spec import LawKind, LawSpec, trim_step
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPlan
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
 from fairq_ryu.policies.common_settings import switch_interval, turns, turns_flag, typed_parameters, where
+from fairq_ryu.policies.parts.linger import Linger
 from fairq_ryu.policies.switch_laws import MAX_POOL, Law, LawInput, LawParameters
 from fairq_ryu.setting import Setting
 
@@ -52,7 +53,7 @@ class FairSwitchPort(PortLaw):
         self.sample: QueueSample | None = None
         self.active = 0
         self.mss = 0
-        self.empty_since: float | None = None
+        self.linger = Linger(parameters.linger)
         self._pool = 0
         # The integral of the queue up to a time, as the law needs it.
         self._byte_ns = self._now_ns = 0
@@ -60,7 +61,7 @@ class FairSwitchPort(PortLaw):
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """One flow more: the pool is raised at once if the minimum windows of all flows need it."""
         self.mss = max(self.mss, flow.mss)
-        self.empty_since = None
+        self.linger.flow_started()
         self.active += 1
         if self.sample is None:
             return None
@@ -74,7 +75,8 @@ class FairSwitchPort(PortLaw):
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
         """One tick. ``sample.limit`` 0: no windows."""
         self.sample, self.active = sample if sample.limit > 0 else None, sample.active
-        if self.sample is None or self._is_deserted(flows or sample.active, now):
+        flows = flows or sample.active
+        if self.sample is None or (self.law is None and not flows) or self.linger.is_over(flows, now):
             self.law = None
             return NO_WINDOWS
         values = self._values(sample)
@@ -122,17 +124,6 @@ class FairSwitchPort(PortLaw):
     def _plan(self, law: Law) -> WindowPlan:
         self._pool = self._wanted(law)
         return WindowPlan(pool=self._pool)
-
-    def _is_deserted(self, flows: int, now: float) -> bool:
-        """Whether the port has had no flows for ``linger`` seconds."""
-        if flows:
-            self.empty_since = None
-            return False
-        if self.law is None:
-            return True
-        if self.empty_since is None:
-            self.empty_since = now
-        return now - self.empty_since >= self.parameters.linger
 
 
 class FairSwitch:
