@@ -8,13 +8,10 @@ from hypothesis import strategies as st
 
 from fairq_ryu.model import (
     NO_WINDOWS,
-    Announcement,
     Congestion,
     FlowKey,
     FlowProgress,
     PortKey,
-    QueueSample,
-    RuleChange,
     RuleTarget,
     Thresholds,
     WindowKind,
@@ -30,57 +27,12 @@ from fairq_ryu.policies.fixed import Fixed
 from fairq_ryu.policies.governed_port import NO_THRESHOLDS, REST_AFTER_FAILURE
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from tests.support.fakes import info
+from tests.support.laws import ANNOUNCED, LEASE, SAMPLE, Recorder, SettledRecorder, rule
 
-LEASE = 2.0
 EDGE, UPLINK, OTHER = PortKey(1, 1), PortKey(1, 2), PortKey(2, 1)
 FLOW = FlowKey("10.0.0.1", "10.0.0.2", 80, 1000)
 FLOWS = [FLOW._replace(dport=1000 + n) for n in range(3)]
-SAMPLE = QueueSample(0, 0, 100_000, 0, 0, 0, 0.0)
-ANNOUNCED = Announcement(1000, 5.0)
 PROGRESS = {FLOW: FlowProgress(100, 200, 0.001, True)}
-
-
-class Recorder(PortLaw):
-    """Records its calls; the test sets its answers and requests."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[object, ...]] = []
-        self.answer: WindowPlan | Exception | None = None
-        self.wants: Thresholds | Exception | None = None
-
-    def _record(self, *what):
-        self.calls.append(what)
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-    def flow_started(self, flow, flows, now):
-        return self._record("started", flow.key, flows)
-
-    def flow_ended(self, flow, flows, now):
-        return self._record("ended", flow.key, flows)
-
-    def queue_sampled(self, sample, flows, now):
-        return self._record("sampled", sample, now)
-
-    def congestion(self, state, backlog, now):
-        return self._record("congestion", state, backlog)
-
-    def announced(self, flow, announcement, now):
-        return self._record("announced", flow, announcement)
-
-    def progressed(self, flows, now):
-        return self._record("progressed", flows)
-
-    def wants_progress(self):
-        if isinstance(self.wants, Exception):
-            raise self.wants
-        return self.wants is not None
-
-    def thresholds(self):
-        if isinstance(self.wants, Exception):
-            raise self.wants
-        return self.wants
 
 
 class Recording:
@@ -109,11 +61,6 @@ def policy() -> Recording:
 @pytest.fixture
 def engine(policy: Recording) -> PolicyEngine:
     return PolicyEngine(policy, LEASE)
-
-
-def rule(port: PortKey, size: int | None, flow: FlowKey | None = None, wake: bool = False) -> RuleChange:
-    window = None if size is None else WindowRule(WindowKind.WINDOW, size)
-    return RuleChange(RuleTarget(port, flow), window, wake)
 
 
 # The calls of a law
@@ -161,13 +108,9 @@ def test_the_state_of_the_port_is_replayed_to_a_fresh_law(engine, policy):
 
 
 def test_settled_follows_the_replay(engine, policy):
-    class Settling(Recorder):
-        def settled(self, now):
-            return self._record("settled", now)
-
     class Policy(Recording):
         def port_law(self, port):
-            self.laws[port] = [Settling()]
+            self.laws[port] = [SettledRecorder()]
             return self.laws[port][0]
 
     engine.sampled(EDGE, SAMPLE, 0.0)
@@ -471,7 +414,7 @@ def test_a_change_of_policy_leaves_no_rule_of_the_old_one(engine, policy):
         change
         for port in (EDGE, OTHER)
         for change in (
-            RuleChange(RuleTarget(port, None), WindowRule(WindowKind.POOL, 777)),
+            rule(port, WindowRule(WindowKind.POOL, 777)),
             rule(port, None, FLOW, wake=True),
         )
     }
@@ -501,7 +444,7 @@ def test_a_change_of_policy_ends_the_suspension_of_a_failed_law(engine, policy):
     policy.laws[EDGE][0].answer = RuntimeError("a bad day")
     engine.flow_started(EDGE, info(FLOW), 0.0)
     assert engine.use(Fixed({"pool": 9, "interval": 0.1}), 0.1) == [
-        RuleChange(RuleTarget(EDGE, None), WindowRule(WindowKind.POOL, 9))
+        rule(EDGE, WindowRule(WindowKind.POOL, 9))
     ]
 
 

@@ -7,14 +7,10 @@ import pytest
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import (
     NO_WINDOWS,
-    Announcement,
     Congestion,
     FlowKey,
     FlowProgress,
     PortKey,
-    QueueSample,
-    RuleChange,
-    RuleTarget,
     Thresholds,
     WindowKind,
     WindowPlan,
@@ -25,47 +21,40 @@ from fairq_ryu.policies.governed_port import REST_AFTER_FAILURE, GovernedPort
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from tests.support.fakes import info
 from tests.support.flownet import BACK, KEY
+from tests.support.laws import ANNOUNCED, LEASE, SAMPLE, SettledRecorder, rule, window
 
-LEASE, INTERVAL = 2.0, 0.01
+INTERVAL = 0.01
 PORT = PortKey(1, 7)
 SPEC = LawSpec(LawKind.SED_BASE)
 LAW = WindowRule(WindowKind.LAW, PORT.port, SPEC)
-UNKNOWN, KNOWN = (QueueSample(0, 0, limit, 1000, 0, 0, 0.0) for limit in (0, 100_000))
+UNKNOWN, KNOWN = SAMPLE._replace(limit=0), SAMPLE._replace(rate=1000)
 PROGRESS = {KEY: FlowProgress(1, 1, 0.0, True)}
 
 
-class Above(PortLaw):
-    """Records its calls and answers with ``answer``, whatever is asked."""
+class Above(SettledRecorder):
+    """A law for the flows of a port above its law in the switch."""
 
     def __init__(self) -> None:
-        self.calls: list[str] = []
-        self.answer: object = None
+        super().__init__()
+        self.wants = Thresholds(500, 100)
 
-    def _record(self, name: str) -> object:
-        self.calls.append(name)
-        return self.answer
-
-    def wants_progress(self) -> bool:
-        return True
-
-    def thresholds(self) -> Thresholds:
-        return Thresholds(500, 100)
+    def limited(self, limiting, now):
+        return self._record("limited", limiting)
 
     def display(self) -> Display:
         return Display(target=500.0)
 
 
+# By the name of the call that follows.
 EVENTS = {
-    "flow_started": lambda port: port.flow_started(info(BACK), 1.0),
-    "flow_ended": lambda port: port.flow_ended(KEY, 1.0),
-    "queue_sampled": lambda port: port.sampled(KNOWN, 1.0),
+    "started": lambda port: port.flow_started(info(BACK), 1.0),
+    "ended": lambda port: port.flow_ended(KEY, 1.0),
+    "sampled": lambda port: port.sampled(KNOWN, 1.0),
     "congestion": lambda port: port.congestion(Congestion.CNG, 500, 1.0),
-    "announced": lambda port: port.announced(KEY, Announcement(1000, 9.0), 1.0),
+    "announced": lambda port: port.announced(KEY, ANNOUNCED, 1.0),
     "progressed": lambda port: port.progressed(PROGRESS, 1.0),
     "limited": lambda port: port.law_reported(True, 1.0),
 }
-for _name in (*EVENTS, "settled"):
-    setattr(Above, _name, lambda self, *_, name=_name: self._record(name))
 
 
 class Layered:
@@ -111,28 +100,20 @@ def installed(port: GovernedPort) -> dict[FlowKey | None, WindowRule]:
     return {flow: rule.window for flow, rule in port.installed._rules.items()}
 
 
-def change(flow: FlowKey | None, rule: WindowRule | None, wake: bool = False) -> RuleChange:
-    return RuleChange(RuleTarget(PORT, flow), rule, wake)
-
-
-def window(size: int) -> WindowRule:
-    return WindowRule(WindowKind.WINDOW, size)
-
-
 @pytest.mark.parametrize("event", EVENTS)
 def test_the_flows_of_any_plan_stand_above_the_law(port, policy, event):
     """Nothing else of the plan counts: the rule of the port is the switch's law."""
     above = policy.above[0]
     above.answer = WindowPlan(window=1460, flows={KEY: 9000, BACK: 0})
     EVENTS[event](port)
-    assert above.calls[-1] == event
+    assert above.calls[-1][0] == event
     assert installed(port) == {None: LAW, KEY: window(9000), BACK: window(0)}
     above.answer = None
-    EVENTS["queue_sampled"](port)
+    EVENTS["sampled"](port)
     assert len(installed(port)) == 3, "no plan: the last one stays"
     above.answer = NO_WINDOWS
     changes = port.sampled(KNOWN, 1.1)
-    assert set(changes) == {change(KEY, None), change(BACK, None, wake=BACK in port.flows)}
+    assert set(changes) == {rule(PORT, None, KEY), rule(PORT, None, BACK, wake=BACK in port.flows)}
     assert installed(port) == {None: LAW}
 
 
@@ -141,7 +122,7 @@ def test_the_law_does_not_move_when_windows_of_flows_do(port, policy):
     for size in (2000, 3000, 4000):
         policy.above[0].answer = WindowPlan(flows={KEY: size})
         sent += port.congestion(Congestion.CNG, 500, 1.0)
-    assert sent == [change(KEY, window(size)) for size in (2000, 3000, 4000)]
+    assert sent == [rule(PORT, size, KEY) for size in (2000, 3000, 4000)]
 
 
 def test_a_queue_of_unknown_size_has_no_law(policy):
@@ -149,11 +130,11 @@ def test_a_queue_of_unknown_size_has_no_law(policy):
     assert port.flow_started(info(KEY), 0.0) == []
     assert port.sampled(UNKNOWN, 0.1) == []
     policy.above[0].answer = WindowPlan(window=1, flows={KEY: 2000})
-    assert port.sampled(UNKNOWN, 0.2) == [change(KEY, window(2000))]
-    assert port.sampled(KNOWN, 0.3) == [change(None, LAW)]
+    assert port.sampled(UNKNOWN, 0.2) == [rule(PORT, 2000, KEY)]
+    assert port.sampled(KNOWN, 0.3) == [rule(PORT, LAW)]
     assert port.flow_started(info(BACK), 0.31) == []
     policy.above[0].answer = NO_WINDOWS
-    assert set(port.sampled(UNKNOWN, 0.4)) == {change(None, None), change(KEY, None)}
+    assert set(port.sampled(UNKNOWN, 0.4)) == {rule(PORT, None), rule(PORT, None, KEY)}
 
 
 def test_the_controller_s_part_says_what_it_needs(port):
@@ -169,43 +150,35 @@ def test_a_refused_law_is_replaced_whole(port, policy):
     policy.above[0].answer = WindowPlan(flows={KEY: 0})
     port.sampled(KNOWN, 1.0)
     changes = port.law_refused("too fast", 1.1)
-    assert set(changes) == {change(None, window(3000)), change(KEY, window(6000), wake=True)}
+    assert set(changes) == {rule(PORT, 3000), rule(PORT, 6000, KEY, wake=True)}
     assert (port.display().where, port.display().fallback) == ("controller", "too fast")
     assert (port.wants_progress(), port.law_reported(True, 1.2), len(policy.above)) == (False, [], 1)
 
 
 def test_an_agent_without_laws_and_one_with_them(port, policy):
-    assert change(None, window(3000)) in port.laws_unsupported("it has no window laws", 1.0)
+    assert rule(PORT, 3000) in port.laws_unsupported("it has no window laws", 1.0)
     port.switch_gone()
-    assert port.sampled(KNOWN, 1.1) == [change(None, LAW)]
-    assert (len(policy.above), policy.above[1].calls) == (
-        2,
-        ["queue_sampled", "flow_started", "settled"],
-    )
+    assert port.sampled(KNOWN, 1.1) == [rule(PORT, LAW)]
+    _, later = policy.above
+    assert [call[0] for call in later.calls] == ["sampled", "started", "settled"]
 
 
 def test_a_law_that_another_controller_has_deleted(port, policy):
     policy.above[0].answer = WindowPlan(flows={KEY: 2000})
     port.sampled(KNOWN, 1.0)
     port.law_lost()
-    assert port.sampled(KNOWN, 1.05) == [change(None, LAW)]
+    assert port.sampled(KNOWN, 1.05) == [rule(PORT, LAW)]
 
 
 def test_leases_of_both_parts_are_renewed(port, policy):
     policy.above[0].answer = WindowPlan(flows={KEY: 2000})
     port.sampled(KNOWN, 1.0)
-    assert set(port.sampled(KNOWN, 1.6)) == {change(None, LAW), change(KEY, window(2000))}
+    assert set(port.sampled(KNOWN, 1.6)) == {rule(PORT, LAW), rule(PORT, 2000, KEY)}
 
 
 @pytest.mark.parametrize("answer", [7, WindowPlan, RuntimeError("a bad day")])
 def test_a_controller_s_part_that_fails_harms_its_port_only_for_a_while(port, policy, answer):
-    if isinstance(answer, Exception):
-
-        def fail(*_: object) -> None:
-            raise answer
-
-        policy.above[0].queue_sampled = fail
     policy.above[0].answer = answer
-    assert port.sampled(KNOWN, 1.0) == [change(None, None)]
+    assert port.sampled(KNOWN, 1.0) == [rule(PORT, None)]
     assert port.failures == 1
-    assert port.sampled(KNOWN, 1.0 + REST_AFTER_FAILURE) == [change(None, LAW)]
+    assert port.sampled(KNOWN, 1.0 + REST_AFTER_FAILURE) == [rule(PORT, LAW)]
