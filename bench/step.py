@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import median_interval
+from bench.frame_burst import FrameBurst
 from bench.lowered_ack import Ack, delay_to_lowered, read_ack
-from fairq_ryu.agent.frame_socket import FrameSocket
 from fairq_ryu.experiments.measure.capture import OUTGOING, receive_tcp_only
 from tests.support.lab import Lab, output, until
 
-ROUNDS, STEPS = 2, 15
+ROUNDS, STEPS = 2, 20
 RATE, BUFFER, FLOWS = 50, 125_000, 4
 # The laws are measured in turn, so that other load of the machine affects all of them.
 LAWS = {
@@ -116,13 +116,14 @@ def _round(config: str, in_switch: bool) -> tuple[list[float], list[float]]:
             lab.bulk("h1", 5001 + number)
         time.sleep(3)
         _check(lab, in_switch)
-        tap = AckTap("s1-eth1")
+        tap, frames = AckTap("s1-eth1"), FrameBurst(f"s1-eth{lab.port}", FRAME, STEP_FRAMES)
         stack.callback(tap.close)
+        stack.callback(frames.close)
         acks, moments = [], []
         for _ in range(STEPS):
             # Not in step with the controller's intervals.
             time.sleep(PAUSE + random.uniform(0, 0.02))
-            moments.append(_make_step(f"s1-eth{lab.port}"))
+            moments.append(_make_step(frames))
             acks += tap.take()
         time.sleep(WITHIN / 1e9)
         acks = sorted(acks + tap.take())
@@ -147,18 +148,11 @@ def _check(lab: Any, in_switch: bool) -> None:
         raise SystemExit(f"bench: the law does not count {FLOWS} flows: {lab.port_status()}")
 
 
-def _make_step(interface: str) -> int:
+def _make_step(frames: FrameBurst) -> int:
     """Make the queue longer, and keep it so for a while; returns when it began, CLOCK_REALTIME ns."""
-    frames = FrameSocket()
-    try:
-        frames.send(interface, FRAME)  # opens the socket; one frame is no step
-        began = time.time_ns()
-        for _ in range(STEP_FRAMES):
-            frames.send(interface, FRAME)
-        for _ in range(HOLD_MS):
-            time.sleep(0.001)
-            for _ in range(HOLD_FRAMES):
-                frames.send(interface, FRAME)
-    finally:
-        frames.close()
+    began = time.time_ns()
+    frames.send(STEP_FRAMES)
+    for _ in range(HOLD_MS):
+        time.sleep(0.001)
+        frames.send(HOLD_FRAMES)
     return began
