@@ -195,7 +195,7 @@ def _error_of(status: int, detail: str, address: str, usage: str) -> Refused:
     remedies = {
         401: f"give the controller's token: {TOKEN_VARIABLE} in the environment, or --token-file",
         403: "see the section on security in docs/rest.md",
-        409: "start the controller with a policy that uses deadlines: sed or rsed",
+        409: "start the controller with a policy that uses deadlines: sed, rsed, or another with turns = on",
         429: "try again later",
     }
     remedy = "see the controller's log" if status >= 500 else "check the version of the controller"

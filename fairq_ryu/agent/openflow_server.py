@@ -55,6 +55,11 @@ class BridgeData(LawSink, Queues, Protocol):
     def send_frame(self, port: int, frame: bytes) -> bool:
         """Send a frame out of a port. False if it could not be sent."""
 
+    def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
+        """The deadline of the connection of a flow, which decides when its handshake has its turn; None: it
+        has none any more.
+        """
+
 
 class Session(Protocol):
     """One controller's connection, as the server and the handlers of requests see it."""

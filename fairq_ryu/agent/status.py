@@ -84,7 +84,8 @@ def snapshot(
     whose loss matters), suppressed by the rate or because no controller reads fast enough (``held_back``),
     and ``lost`` because the agent was too slow. ``recovery`` has the ``losses`` that the agent has recovered
     by itself, by outcome, the losses ``stored``, and the segments ``sent`` by kind, in segments; a kind with
-    a reason counts those that were not sent.
+    a reason counts those that were not sent. ``deadlines`` counts the stored deadlines of connections whose
+    handshakes may wait for their turn.
     """
     now = time.monotonic_ns()
     ports = []
@@ -137,6 +138,7 @@ def snapshot(
             "stored": recovery.stored,
             "sent": dict(injector.counts),
         },
+        "deadlines": datapath.turns.deadlines,
     }
 
 

@@ -7,10 +7,10 @@ agent (``bpf/turns.bpf.c``), and they wait here:
     arrived() -> waits -> serve(): the port has room, or it has waited too long -> leaves
                        -> stop(): the port has no turns any more                -> leaves
 
-Those with an announced deadline leave first, the earliest first; then the others in order of arrival. A
-retransmitted packet takes the place of the one that waits. Bounded: at most ``capacity`` packets wait at a
-port, each for at most ``longest_ns``, which is less than the initial retransmission timeout of 1 s
-(RFC 6298); what exceeds these bounds leaves at once.
+Those with an announced deadline leave first, the earliest first; then the others in order of arrival. The
+deadline may become known while the packet waits. A retransmitted packet takes the place of the one that
+waits. Bounded: at most ``capacity`` packets wait at a port, each for at most ``longest_ns``, which is less
+than the initial retransmission timeout of 1 s (RFC 6298); what exceeds these bounds leaves at once.
 
 Pure: time is an argument, in ns; ports are interface indices. :class:`Room` is the twin of
 ``bpf/laws/turns.h``.
@@ -21,6 +21,8 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
+
+from fairq_ryu.agent.turn_deadlines import TurnDeadlines
 
 CAPACITY = 4096
 LONGEST_NS = 500_000_000
@@ -67,11 +69,12 @@ def still_expected(expected: int, expected_ns: int, rate: int, now_ns: int) -> i
 
 class HeldPacket(NamedTuple):
     """A SYN or SYN-ACK that the eBPF program has handed to the agent. ``key`` identifies its flow and
-    direction.
+    direction, ``connection`` both directions of that flow.
     """
 
     port: int
     key: bytes
+    connection: bytes
     frame: bytes
     held_ns: int
 
@@ -105,6 +108,7 @@ class TurnSink(Protocol):
 @dataclass(slots=True)
 class _Waiting:
     frame: bytes
+    connection: bytes
     since_ns: int
     place: tuple[int, int]
     """In the order in which packets leave: deadline and number of arrival."""
@@ -113,7 +117,7 @@ class _Waiting:
 @dataclass(slots=True)
 class _Port:
     """The packets that wait at a port, in order of arrival; and a heap in the order in which they leave,
-    where packets that have left late stay for a while.
+    where entries of packets that have left late, or have another place now, stay for a while.
     """
 
     counts: TurnCounts = field(default_factory=TurnCounts)
@@ -124,13 +128,24 @@ class _Port:
     def add(self, packet: HeldPacket, deadline_ns: int | None) -> None:
         """A packet waits."""
         self.arrivals += 1
-        place = (_NEVER if deadline_ns is None else deadline_ns), self.arrivals
-        self.packets[packet.key] = _Waiting(packet.frame, packet.held_ns, place)
+        place = _urgency(deadline_ns), self.arrivals
+        self.packets[packet.key] = _Waiting(packet.frame, packet.connection, packet.held_ns, place)
+        self._enter(packet.key)
+
+    def reorder(self, key: bytes, deadline_ns: int | None) -> None:
+        """A packet that waits has this deadline now; None: it has none."""
+        waiting = self.packets[key]
+        place = _urgency(deadline_ns), waiting.place[1]
+        if place != waiting.place:
+            waiting.place = place
+            self._enter(key)
+
+    def _enter(self, key: bytes) -> None:
         if len(self.order) >= 2 * len(self.packets):
-            self.order = [(each.place, key) for key, each in self.packets.items()]
+            self.order = [(each.place, known) for known, each in self.packets.items()]
             heapq.heapify(self.order)
         else:
-            heapq.heappush(self.order, (place, packet.key))
+            heapq.heappush(self.order, (self.packets[key].place, key))
 
     def first(self) -> bytes:
         """The packet that leaves next; there is one."""
@@ -141,12 +156,19 @@ class _Port:
             heapq.heappop(self.order)
 
 
+def _urgency(deadline_ns: int | None) -> int:
+    return _NEVER if deadline_ns is None else deadline_ns
+
+
 class Turns:
     """The turns of the ports of a bridge."""
 
     def __init__(self, sink: TurnSink, capacity: int = CAPACITY, longest_ns: int = LONGEST_NS) -> None:
         self._sink, self._capacity, self._longest_ns = sink, capacity, longest_ns
         self._ports: dict[int, _Port] = {}
+        self._deadlines = TurnDeadlines()
+        # Where packets of a connection wait: port and key.
+        self._places: dict[bytes, list[tuple[int, bytes]]] = {}
 
     # Ports
 
@@ -163,8 +185,8 @@ class Turns:
         """They no longer do: all that wait leave."""
         state = self._ports.pop(port, None)
         if state is not None:
-            for waiting in state.packets.values():
-                self._sink.send(port, waiting.frame, now_ns - waiting.since_ns)
+            for key in list(state.packets):
+                self._leave(port, state, key, now_ns)
 
     def counts(self, port: int) -> TurnCounts:
         """The counts of a port."""
@@ -178,8 +200,21 @@ class Turns:
         """Whether any packet waits: then :meth:`serve` is to be called about every millisecond."""
         return any(state.packets for state in self._ports.values())
 
-    def arrived(self, packet: HeldPacket, now_ns: int, deadline_ns: int | None = None) -> None:
-        """The program has handed over a packet. ``deadline_ns``: that of its flow, if one was announced."""
+    @property
+    def deadlines(self) -> int:
+        """The number of deadlines that are stored."""
+        return len(self._deadlines)
+
+    def set_deadline(self, connection: bytes, deadline_ns: int | None, now_ns: int) -> None:
+        """A connection has this deadline now (None: none any more). Its packets that wait get another place,
+        and those that come later get theirs. An unknown connection may be one that begins.
+        """
+        self._deadlines.set(connection, deadline_ns, now_ns)
+        for port, key in self._places.get(connection, ()):
+            self._ports[port].reorder(key, deadline_ns)
+
+    def arrived(self, packet: HeldPacket, now_ns: int) -> None:
+        """The program has handed over a packet."""
         state = self._ports.get(packet.port)
         if state is None:
             self._sink.send(packet.port, packet.frame, now_ns - packet.held_ns)
@@ -192,7 +227,8 @@ class Turns:
             state.counts.full += 1
             self._sink.send(packet.port, packet.frame, now_ns - packet.held_ns)
             return
-        state.add(packet, deadline_ns)
+        state.add(packet, self._deadlines.get(packet.connection, now_ns))
+        self._places.setdefault(packet.connection, []).append((packet.port, packet.key))
         self._waits(packet.port, state)
 
     def serve(self, now_ns: int) -> None:
@@ -220,6 +256,10 @@ class Turns:
 
     def _leave(self, port: int, state: _Port, key: bytes, now_ns: int) -> None:
         waiting = state.packets.pop(key)
+        places = self._places[waiting.connection]
+        places.remove((port, key))
+        if not places:
+            del self._places[waiting.connection]
         self._sink.send(port, waiting.frame, now_ns - waiting.since_ns)
 
     def _waits(self, port: int, state: _Port) -> None:

@@ -14,6 +14,7 @@ from typing import TypeVar
 from fairq_ryu.agent.openflow_server import Session
 from fairq_ryu.channel import (
     congestion,
+    deadlines,
     flow_records,
     framing,
     oxm,
@@ -110,6 +111,12 @@ def _set_recovery(session: Session, wanted: recovery.SetRecovery) -> None:
     session.server.recovery.set(wanted, time.monotonic_ns())
 
 
+def _set_deadlines(session: Session, wanted: list[deadlines.HandshakeDeadline]) -> None:
+    now = time.monotonic_ns()
+    for flow, us in wanted:
+        session.server.data.set_deadline(flow, None if us is None else now + us * 1000, now)
+
+
 def _segment_counts(session: Session, _: None) -> Iterable[bytes]:
     server = session.server
     counts = segment_counts.SegmentCounts(
@@ -123,6 +130,7 @@ _COMMANDS.add(congestion.SET, _set_thresholds)
 _COMMANDS.add(window_law.SET, _set_law)
 _COMMANDS.add(waking.WAKE, _wake)
 _COMMANDS.add(recovery.SET, _set_recovery)
+_COMMANDS.add(deadlines.SET, _set_deadlines)
 
 _REQUESTS: DispatchTable[Session, Iterable[bytes]] = DispatchTable()
 _REQUESTS.add(queue_depth.REQUEST, _queue_depths)

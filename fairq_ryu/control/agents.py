@@ -15,6 +15,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import (
     congestion,
+    deadlines,
     flowmod,
     oxm,
     queue_depth,
@@ -30,7 +31,7 @@ from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.segment_state import MAX_KEYS
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.counters import ROUND_TRIPS, Histogram, Peak
-from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.law_spec import LawFlags, LawSpec
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, Thresholds, WindowRule
 from fairq_ryu.packet.tcp_build import Addressing
 
@@ -75,6 +76,7 @@ class AgentLink:
         self._counts: SegmentCounts | None = None  # as it has reported them last
         self._counts_requested_at = 0.0
         self._recoveries: dict[int, tuple[SetRecovery, float]] = {}  # with the time when each was sent
+        self.knows_deadlines = True  # False: it is of an earlier version, whose turns do not regard them
         # Busy ports whose law runs in the switch, whether all busy ones are such, and flow records that the
         # agent has reported at once.
         self.switch_laws = self.records = 0
@@ -283,6 +285,19 @@ class AgentLink:
         self._conflicts.add(number)
         self._laws.pop(number, None)
         return True
+
+    # Turns of new connections
+
+    def takes_turns(self, port: int) -> bool:
+        """Whether new connections of a port take turns: its law says so."""
+        law = self._laws.get(port)
+        return law is not None and LawFlags.TURNS in law.flags
+
+    def set_deadlines(self, wanted: Sequence[deadlines.HandshakeDeadline]) -> None:
+        """Let the handshakes of connections have their turns by these deadlines."""
+        for start in range(0, len(wanted), deadlines.MAX_CONNECTIONS):
+            part = wanted[start : start + deadlines.MAX_CONNECTIONS]
+            self.datapath.send_msg(deadlines.set_deadlines(self.datapath, part))
 
     # Segments that the agent sends by itself
 

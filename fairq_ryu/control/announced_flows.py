@@ -2,7 +2,8 @@
 
 An announcement gives the size and the deadline of a flow. It is assigned to a connection when that starts, or
 at once if it runs already; the policies of the flow's ports are informed, and its outcome is reported.
-Returns rule changes and sends nothing.
+Returns rule changes and sends nothing; connections with other deadlines than before are noted for the turns
+of their handshakes (:mod:`~fairq_ryu.control.turn_deadlines`).
 """
 
 from __future__ import annotations
@@ -11,20 +12,27 @@ from collections.abc import Iterable, Iterator
 
 from fairq_ryu.control.announcement_outcomes import Assignment
 from fairq_ryu.control.event_reporter import EventReporter
-from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, ServiceRule
+from fairq_ryu.control.turn_deadlines import TurnDeadlines
+from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
 from fairq_ryu.model import Announcement, FlowKey, RuleChange
 from fairq_ryu.policies.engine import PolicyEngine
 
 
 class AnnouncedFlows:
-    """Matches ``announcements``, which it owns, to connections. ``now`` in seconds."""
+    """Matches ``announcements`` to connections. ``now`` in seconds."""
 
     def __init__(
-        self, services: Iterable[ServiceRule], engine: PolicyEngine, flows: FlowTable, reporter: EventReporter
+        self,
+        announcements: Announcements,
+        engine: PolicyEngine,
+        flows: FlowTable,
+        reporter: EventReporter,
+        turns: TurnDeadlines,
     ) -> None:
-        self.announcements = Announcements(services)
+        self.announcements = announcements
         self._engine = engine
+        self._turns = turns
         self._flows = flows
         self._reporter = reporter
         self._used: bool | None = None  # does a policy use announcements? None: not known yet
@@ -49,6 +57,8 @@ class AnnouncedFlows:
             return []
         changes = self._engine.announced(event.port, key, announced, now)
         self._reporter.deadline(key, announced.deadline)
+        if announced.deadline is not None:
+            self._turns.changed(key)
         self._follow(key, announced, since)
         return changes
 
@@ -75,6 +85,7 @@ class AnnouncedFlows:
             if connection is not None:
                 for port in connection.directions[flow].ports:
                     yield self._engine.announced(port, flow, announcement, now)
+                self._turns.changed(flow)
                 self._follow(flow, announcement, connection.since)
             self._reporter.deadline(flow, None if announcement is None else announcement.deadline)
 

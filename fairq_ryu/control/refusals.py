@@ -10,7 +10,7 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, oxm, segment_counts, window_law
+from fairq_ryu.channel import congestion, deadlines, oxm, segment_counts, window_law
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.windows import WindowController
@@ -55,6 +55,15 @@ class Refusals:
                 "recovers losses for it",
                 dpid_text(link.dpid),
             )
+            return
+        if link is not None and deadlines.is_unknown(message):
+            if link.knows_deadlines:
+                link.knows_deadlines = False
+                self.log.info(
+                    "agent of bridge %s: it is of an earlier version: new connections take turns there in "
+                    "order of arrival, whatever their deadlines",
+                    dpid_text(link.dpid),
+                )
             return
         law = None if link is None else window_law.refused_law(message)
         if link is not None and law is not None:

@@ -19,7 +19,8 @@ from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.loss_recovery import LossRecovery
 from fairq_ryu.control.segment_injector import SegmentInjector
-from fairq_ryu.fabric.deadlines.announcements import Announcements, Entry
+from fairq_ryu.control.turn_deadlines import TurnDeadlines
+from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Entry
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
 from fairq_ryu.law_spec import Mode
@@ -57,7 +58,9 @@ class WindowController:
         self.links: dict[int, AgentLink] = {}
         self.injector = SegmentInjector(fabric, flows, self.links)
         self.recovery = LossRecovery(self.engine, self.links, self.injector)
-        self._announced = AnnouncedFlows(config.services(), self.engine, flows, self._reporter)
+        announcements = Announcements(config.services())
+        self._turns = TurnDeadlines(announcements, flows, self.links)
+        self._announced = AnnouncedFlows(announcements, self.engine, flows, self._reporter, self._turns)
         self._named: dict[PortKey, tuple[str, str]] = {}
         self._no_limit: set[PortKey] = set()  # ports with a queue of unknown size, which is logged once
         self.leases_cut = 0  # rules that were installed when the connection to their agent ended
@@ -142,9 +145,9 @@ class WindowController:
     # Flows
 
     def apply(self, events: list[FlowEvent], now: float, received: float | None = None) -> list[Any]:
-        """Flows start or end on ports: ask the policies, send their rules. Returns the agents that were sent
-        any. ``received``: when the segment behind the events came, if that was earlier; deadlines count from
-        there.
+        """Flows start or end on ports: ask the policies, send their rules, and then the deadlines by which
+        connections take turns. Returns the agents that were sent any. ``received``: when the segment behind
+        the events came, if that was earlier; deadlines count from there.
         """
         changes: list[RuleChange] = []
         # All is computed before anything is sent: sending may let another greenlet run.
@@ -154,7 +157,8 @@ class WindowController:
             else:
                 changes += self.engine.flow_ended(event.port, event.flow.key, now)
                 self._announced.flow_left(event, now)
-        return self._send(changes, now)
+        informed = self._send(changes, now)
+        return informed + [each for each in self._turns.send(now) if each not in informed]
 
     def _started(self, event: FlowEvent, now: float, received: float | None) -> list[RuleChange]:
         link = self.links.get(event.port.dpid)
@@ -216,14 +220,17 @@ class WindowController:
     def announce(self, wanted: Request, now: float) -> Entry:
         """An application announces a flow. Raises :class:`fairq_ryu.fabric.deadlines.announcements.Full`."""
         entry, changes = self.announcements.add(wanted, now)
-        for rules in self._announced.changed(changes, now):
-            self._send(rules, now)
+        self._announcements_changed(changes, now)
         return entry
 
     def withdraw(self, number: int, now: float) -> None:
         """An announcement is withdrawn. Raises KeyError if there is none with this number."""
-        for rules in self._announced.changed(self.announcements.withdraw(number, now), now):
+        self._announcements_changed(self.announcements.withdraw(number, now), now)
+
+    def _announcements_changed(self, changes: Iterable[AnnouncementChange], now: float) -> None:
+        for rules in self._announced.changed(changes, now):
             self._send(rules, now)
+        self._turns.send(now)
 
     def prune(self, now: float) -> None:
         """Forget announcements and outcomes that concern no flow any more."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from fairq_ryu.law_spec import LawFlags
 from fairq_ryu.model import PortKey
-from fairq_ryu.policies.base import Display, Policy, PortLaw, former_display
+from fairq_ryu.policies.base import Display, Policy, PortLaw, former_display, switch_law
 
 METHODS: Final = tuple(name for name in vars(PortLaw) if not name.startswith("_"))
 
@@ -36,9 +37,15 @@ def adapted(law: object) -> PortLaw:
 
 
 def takes_announcements(policy: Policy) -> bool:
-    """Whether a policy uses the announced sizes and deadlines of flows: its laws have ``announced``."""
+    """Whether a policy uses the announced sizes or deadlines of flows: its laws have ``announced``, or new
+    connections take turns.
+    """
     # Made for a port that does not exist: a law does nothing before its first event.
-    law: object = policy.port_law(PortKey(0, 0))
+    nowhere = PortKey(0, 0)
+    spec = switch_law(policy, nowhere)
+    if spec is not None and LawFlags.TURNS in spec.flags:
+        return True
+    law: object = policy.port_law(nowhere)
     if isinstance(law, PortLaw):
         return type(law).announced is not PortLaw.announced
     return callable(getattr(law, "announced", None))

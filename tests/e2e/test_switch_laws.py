@@ -7,11 +7,13 @@ import urllib.request
 
 import pytest
 
+from fairq_ryu import client
 from tests.support.fixtures import made_lab
 from tests.support.lab import TOKEN, output, received, until
 
 pytestmark = pytest.mark.root
 LEASE = 3
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 5002), 5)"
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,14 @@ def law(lab):
     """The state of the law of the receiver's port; None: the port has none."""
     rule = lab.port_status()["rule"]
     return rule and rule["law"]
+
+
+def change(lab, **parameters):
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
+    body = json.dumps({"policy": "fairq", "parameters": parameters}).encode()
+    request = urllib.request.Request(f"{lab.manager.url}/v1/policy", body, headers, method="PATCH")
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        assert answer.status == 200
 
 
 def test_a_law_goes_on_while_the_controller_is_stopped_and_ends_with_its_lease(governed):
@@ -67,18 +77,38 @@ def test_a_law_ends_with_its_agent_and_comes_back_with_the_next(governed):
 def test_a_law_that_is_changed_under_load_drops_nothing(governed):
     lab = governed
 
-    def change(alpha):
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
-        body = json.dumps({"policy": "fairq", "parameters": {"alpha": alpha}}).encode()
-        request = urllib.request.Request(f"{lab.manager.url}/v1/policy", body, headers, method="PATCH")
-        with urllib.request.urlopen(request, timeout=5) as answer:
-            assert answer.status == 200
-
     time.sleep(1)
     drops = lab.port_status()["queue"]["drops"]
     for alpha in (0.5, 0.1, 0.4, 0.25):
-        change(alpha)
+        change(lab, alpha=alpha)
         assert until(lambda alpha=alpha: law(lab) and law(lab)["target"] == alpha * 60_000)
         updates = law(lab)["updates"]
         assert until(lambda updates=updates: law(lab)["updates"] > updates + 1000)
     assert lab.port_status()["queue"]["drops"] == drops
+
+
+def test_the_agent_knows_the_deadline_of_an_announced_connection_when_it_begins(governed):
+    lab = governed
+
+    def takes_turns():
+        with urllib.request.urlopen(f"{lab.manager.url}/v1/ports", timeout=5) as answer:
+            ports = json.load(answer)["ports"]
+        return [row["name"] for row in ports if row["turns_waiting"] is not None]
+
+    def announce():
+        address = {"url": lab.manager.url, "token": TOKEN}
+        client.announce(lab["h2"].IP(), lab["r"].IP(), 5002, size=9000, deadline=0.5, **address)
+
+    with pytest.raises(client.Refused, match="409"):
+        announce()
+    change(lab, turns="on")
+    try:
+        assert until(lambda: f"s1-eth{lab.port}" in takes_turns())
+        announce()
+        assert lab.status()["deadlines"] == 0
+        # Nobody listens there: the SYN is enough.
+        assert "refused" in lab["h2"].cmd(f"python3 -c '{CONNECT}' {lab['r'].IP()} 2>&1")
+        assert until(lambda: lab.status()["deadlines"] == 1)
+    finally:
+        change(lab, turns="off")
+    assert until(lambda: not takes_turns())

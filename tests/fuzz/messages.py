@@ -14,6 +14,7 @@ from ryu.topology.switches import LLDPPacket
 from fairq_ryu.agent import messages as agent
 from fairq_ryu.channel import (
     congestion,
+    deadlines,
     dropped_packet,
     flow_records,
     flowmod,
@@ -303,6 +304,9 @@ def from_switch():
         "error-segment-counts": agent.error(
             1, ofp.OFPBRC_BAD_EXP_TYPE, wire(segment_counts.request(DATAPATH))
         ),
+        "error-deadlines": agent.error(
+            1, ofp.OFPBRC_BAD_EXP_TYPE, wire(deadlines.set_deadlines(DATAPATH, DEADLINES))
+        ),
         "error-law": agent.error(0xFFFF, window_law.ERROR_LAW_UNSTABLE, wire(set_law(1)), "gain 1.41"),
         "error-law-unknown": agent.error(1, ofp.OFPBRC_BAD_EXP_TYPE, wire(set_law(1))),
         "error-law-rule": agent.error(0xFFFF, window_law.ERROR_LAW_UNKNOWN, wire(law_rule())),
@@ -333,6 +337,9 @@ SEGMENT_COUNTS = segment_counts.SegmentCounts(
 
 def acks_of(flow, tags=()):
     return Addressing(flow.reversed, "02:00:00:00:00:02", "02:00:00:00:00:01", tags)
+
+
+DEADLINES = [deadlines.HandshakeDeadline(FLOW, 250_000), deadlines.HandshakeDeadline(FLOW6, None)]
 
 
 def set_law(law, command=window_law.LawCommand.ADD, kind=LawKind.FAIRQ, gain=Gain.OURS):
@@ -411,6 +418,7 @@ def from_controller():
         "laws-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, window_law.ALL_LAWS),
         "law-rule": law_rule(),
         "wake": waking.wake(DATAPATH, [acks_of(FLOW, (7,)), acks_of(FLOW6)]),
+        "deadlines": deadlines.set_deadlines(DATAPATH, DEADLINES),
         "recovery": recovery.set_recovery(DATAPATH, recovery.SetRecovery(1, 3, 1 << 20, 1000, 500, 2)),
         "recovery-none": recovery.set_recovery(DATAPATH, recovery.SetRecovery(1, 0, 0, 0, 0, 0)),
         "segment-counts": segment_counts.request(DATAPATH),

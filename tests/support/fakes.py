@@ -123,6 +123,7 @@ class FakeDatapath:
         self.frames: list[tuple[int, bytes]] = []  # sent, with their ports
         self.full: set[int] = set()  # ports that take no frame
         self.turns: dict[int, TurnCounts] = {}
+        self.deadlines: list[tuple[FlowKey, int | None, int]] = []  # set, and when
 
     @property
     def ports(self) -> dict[int, BridgePort]:
@@ -188,6 +189,9 @@ class FakeDatapath:
             return False
         self.frames.append((port, frame))
         return True
+
+    def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
+        self.deadlines.append((flow, deadline_ns, now_ns))
 
     def set_thresholds(self, ofport: int, thresholds: Thresholds | None) -> None:
         if thresholds is None:

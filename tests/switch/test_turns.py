@@ -240,6 +240,25 @@ def test_later_handshakes_wait_behind_the_first(switch: Switch) -> None:
         assert line.received() == wanted
 
 
+@pytest.mark.parametrize("shape", ["IPv4", "IPv6"])
+def test_announced_deadlines_come_before_arrival(switch: Switch, shape: str) -> None:
+    install(switch)
+    crowd(switch)
+    late = [Connection(switch, **SHAPES[shape]) for _ in range(4)]
+    now = time.monotonic_ns()
+    switch.datapath.set_deadline(late[3].data_key, now + 2_000_000_000, now)
+    with wire(switch) as line:
+        for each in late:
+            each.syn()
+            line.leave(each.syn_ack_segment().frame())
+        assert len(take(switch)) == 4
+        # This one waits already; either direction names the connection.
+        switch.datapath.set_deadline(late[2].ack_key, now + 1_000_000_000, now)
+        install(switch, limits=LARGER)
+        serve(switch)
+        assert line.received() == [late[number].syn_ack_segment().frame() for number in (2, 3, 0, 1)]
+
+
 def handshake(switch: Switch, **what: Any) -> Segment:
     late = Connection(switch)
     late.syn()

@@ -16,6 +16,7 @@ from fairq_ryu.agent.frame_socket import FrameSocket
 from fairq_ryu.agent.libbpf import load_library
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.drops import DropProgram
+from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.port_laws import PortLaws
 from fairq_ryu.agent.programs.program import Program, ProgramLimits
 from fairq_ryu.agent.programs.queue import QueueProgram, QueueState
@@ -161,6 +162,10 @@ class BridgePrograms:
         held, lost = self.turn_program.handed_over(ifindex)
         counts = self.turns.counts(ifindex)
         return dataclasses.replace(counts, held=held, full=counts.full + lost)
+
+    def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
+        """The connection of a flow has this deadline (None: none any more): its turn comes earlier."""
+        self.turns.set_deadline(bytes(flow_key(flow)), deadline_ns, now_ns)
 
     def law_state(self, port: int) -> Any | None:
         """The state of a port's law, an ``fq_law_state``; None: it has none."""

@@ -154,7 +154,9 @@ class TurnProgram(FilterProgram):
             return
         held = layout.fq_held.from_buffer_copy(ctypes.string_at(address, ctypes.sizeof(layout.fq_held)))
         frame = on_the_wire(bytes(held.data[: held.captured]), held.vlan_proto, held.vlan_tci)
-        self._packets.append(HeldPacket(held.ifindex, bytes(held.key), completed(frame), held.ns))
+        key = bytes(held.key)
+        held.key.dir = 0
+        self._packets.append(HeldPacket(held.ifindex, key, bytes(held.key), completed(frame), held.ns))
 
     def send(self, port: int, frame: bytes, waited_ns: int) -> None:
         """Let a packet leave by a port. One that cannot be sent is lost: its sender will retransmit it."""

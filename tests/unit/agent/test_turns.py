@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import heapq
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairq_ryu.agent import layout
+from fairq_ryu.agent.turn_deadlines import KEEP_NS
 from fairq_ryu.agent.turns import HeldPacket, Room, TurnCounts, Turns, frame_of, still_expected
 from fairq_ryu.law_spec import LawKind
 from fairq_ryu.policies.switch_laws import Law, LawParameters
@@ -58,8 +58,15 @@ def turns(sink: Sink, **bounds: int) -> Turns:
     return made
 
 
+def packet(name: bytes, now: int = 0, port: int = 1, back: bool = False) -> HeldPacket:
+    """Of the connection that the first letter names; ``back``: of its other direction."""
+    return HeldPacket(port, name[:1] + b"<>"[back : back + 1], name[:1], name, now)
+
+
 def arrive(made: Turns, name: bytes, now: int = 0, deadline: int | None = None, port: int = 1) -> None:
-    made.arrived(HeldPacket(port, name[:1], name, now), now, deadline)
+    if deadline is not None:
+        made.set_deadline(name[:1], deadline, now)
+    made.arrived(packet(name, now, port), now)
 
 
 def test_packets_wait_while_there_is_no_room_and_leave_in_order_of_arrival(sink: Sink) -> None:
@@ -85,6 +92,80 @@ def test_announced_deadlines_come_first_and_the_earliest_before_all(sink: Sink) 
     sink.rooms[1] = EMPTY
     made.serve(MS)
     assert sink.frames == [b"c", b"b", b"e", b"a", b"d"]
+
+
+def test_a_deadline_that_becomes_known_moves_what_waits_already(sink: Sink) -> None:
+    made = turns(sink)
+    for name in (b"a", b"b", b"c", b"d"):
+        arrive(made, name)
+    made.set_deadline(b"c", 90, MS)
+    made.set_deadline(b"d", 50, MS)
+    made.set_deadline(b"unknown", 1, MS)
+    sink.rooms[1] = FULL._replace(flows=80)
+    made.serve(2 * MS)
+    assert sink.frames == [b"d"]
+    made.set_deadline(b"b", 90, 3 * MS)
+    sink.rooms[1] = EMPTY
+    made.serve(4 * MS)
+    assert sink.frames == [b"d", b"b", b"c", b"a"], "of equal deadlines, the first to arrive is first"
+    made.set_deadline(b"d", 20, 5 * MS)  # it has left
+
+
+def test_a_deadline_can_be_withdrawn_or_changed(sink: Sink) -> None:
+    made = turns(sink)
+    for name, deadline in ((b"a", None), (b"b", 50), (b"c", 60), (b"d", 70)):
+        arrive(made, name, 0, deadline)
+    made.set_deadline(b"b", None, MS)
+    made.set_deadline(b"d", 10, MS)
+    made.set_deadline(b"a", None, MS)
+    sink.rooms[1] = EMPTY
+    made.serve(2 * MS)
+    assert sink.frames == [b"d", b"c", b"a", b"b"]
+
+
+def test_a_deadline_counts_for_both_directions_at_every_port(sink: Sink) -> None:
+    """A SYN and its SYN-ACK leave by different ports, and the connection waits for both."""
+    made = turns(sink)
+    made.start(2)
+    for port in (1, 2):
+        made.arrived(packet(b"x", port=port), 0)
+    made.arrived(packet(b"a", port=1), 0)
+    made.set_deadline(b"a", 50, 0)
+    made.arrived(packet(b"a", port=2, back=True), 0)
+    made.arrived(packet(b"a back", port=1, back=True), 0)
+    sink.rooms[1] = sink.rooms[2] = EMPTY
+    made.serve(MS)
+    assert [(port, frame) for port, frame, _ in sink.left] == [
+        (1, b"a"),
+        (1, b"a back"),
+        (1, b"x"),
+        (2, b"a"),
+        (2, b"x"),
+    ]
+    assert made._places == {}
+
+
+def test_an_old_deadline_is_forgotten(sink: Sink) -> None:
+    made = turns(sink)
+    made.set_deadline(b"b", 50, 0)
+    made.set_deadline(b"c", 60, 1)
+    for name in (b"a", b"b", b"c"):
+        arrive(made, name, KEEP_NS)
+    sink.rooms[1] = EMPTY
+    made.serve(KEEP_NS)
+    assert sink.frames == [b"c", b"a", b"b"]
+
+
+def test_many_changes_of_a_deadline_take_no_memory(sink: Sink) -> None:
+    made = turns(sink)
+    for name in (b"a", b"b", b"c"):
+        arrive(made, name)
+    for number in range(1000):
+        made.set_deadline(b"b", number, number)
+        assert len(made._ports[1].order) <= 6
+    sink.rooms[1] = EMPTY
+    made.serve(MS)
+    assert sink.frames == [b"b", b"a", b"c"]
 
 
 def test_a_retransmission_takes_the_place_of_the_packet_that_waits(sink: Sink) -> None:
@@ -177,7 +258,7 @@ def test_what_has_left_late_takes_no_memory(sink: Sink) -> None:
 def test_one_call_does_not_hold_up_the_agent(sink: Sink) -> None:
     made = turns(sink)
     for number in range(200):
-        made.arrived(HeldPacket(1, bytes([number]), b"", 0), 0)
+        made.arrived(HeldPacket(1, bytes([number]), bytes([number]), b"", 0), 0)
     for wanted in (64, 128, 192, 200):
         made.serve(600 * MS)
         assert len(sink.left) == wanted
@@ -185,10 +266,14 @@ def test_one_call_does_not_hold_up_the_agent(sink: Sink) -> None:
 
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from("anoes"), st.integers(0, 40), st.none() | st.integers(0, 3), st.integers(0, 90)
+        st.sampled_from("anoesd"), st.integers(0, 40), st.none() | st.integers(0, 3), st.integers(0, 90)
     ),
     max_size=300,
 )
+
+
+def urgency(deadline: int | None) -> int:
+    return 1 << 64 if deadline is None else deadline
 
 
 @settings(max_examples=300)
@@ -197,7 +282,7 @@ def test_every_packet_leaves_once_in_order_and_in_time(events: list[Any]) -> Non
     """Against a list that is searched for the first at each step."""
     sink = Sink()
     made = turns(sink, capacity=8, longest_ns=100)
-    now, number, waiting = 0, 0, {}
+    now, number, waiting, known = 0, 0, {}, {}
     wanted: list[bytes] = []
     for what, name, deadline, spent in events:
         now += spent
@@ -215,17 +300,22 @@ def test_every_packet_leaves_once_in_order_and_in_time(events: list[Any]) -> Non
                 else:
                     break
                 room -= 1
+        elif what == "d":
+            key = bytes([name])
+            made.set_deadline(key, deadline, now)
+            known[key] = deadline
+            if key in waiting:
+                waiting[key][0] = urgency(deadline)
         else:
             number += 1
             key, frame = bytes([name]), f"{name} {number}".encode()
-            made.arrived(HeldPacket(1, key, frame, now), now, deadline)
+            made.arrived(HeldPacket(1, key, key, frame, now), now)
             if key in waiting:
                 waiting[key][3] = frame
             elif len(waiting) >= 8:
                 wanted.append(frame)
             else:
-                urgency = heapq.nsmallest(1, [1 << 64 if deadline is None else deadline])[0]
-                waiting[key] = [urgency, now, number, frame]
+                waiting[key] = [urgency(known.get(key)), now, number, frame]
         assert sink.frames == wanted
         assert made.counts(1).waiting == len(waiting)
 

@@ -17,10 +17,11 @@ import pytest
 from ryu.ofproto import ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.agent import controller_connection, messages, options
+from fairq_ryu.agent import controller_connection, messages, options, turn_deadlines
 from fairq_ryu.agent.programs import flow_map, program
 from fairq_ryu.channel import (
     congestion,
+    deadlines,
     dropped_packet,
     flow_records,
     flowmod,
@@ -150,6 +151,8 @@ def test_the_numbers_of_the_channel_are_the_code_s() -> None:
         "WAKE record": f"{waking.RECORD_SIZE} bytes",
         "SET_RECOVERY body": f"{recovery.SET_SIZE} bytes",
         "segment count": f"{segment_counts.RECORD_SIZE} bytes",
+        "message type SET_DEADLINES": str(deadlines.EXP_TYPE_SET_DEADLINES),
+        "SET_DEADLINES record": f"{deadlines.RECORD_SIZE} bytes",
     }
     assert wanted.items() <= listed.items()
     assert listed["bridge"] == "`0000000000000001`"
@@ -174,6 +177,7 @@ def layout(heading: str) -> list[tuple[int, int]]:
         ("Congestion messages", congestion.NOTICE_SIZE),
         ("SET_LAW", window_law.SET_SIZE),
         ("Law states", window_law.RECORD_SIZE),
+        ("SET_DEADLINES", deadlines.RECORD_SIZE),
         ("WAKE", waking.RECORD_SIZE),
         ("SET_RECOVERY", recovery.SET_SIZE),
         ("Segment counts", segment_counts.RECORD_SIZE),
@@ -314,6 +318,7 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
         sent(window_law.set_law(peer, window_law.LawCommand.ADD, 17, spec), 0x106),
         sent(window_law.request(peer, 17), 0x108),
         next(messages.multipart(0x108, ofp.OFPMP_EXPERIMENTER, [window_law.encode_reply([state])], laws)),
+        sent(deadlines.set_deadlines(peer, [deadlines.HandshakeDeadline(flow, 250_000)]), 0x10C),
         sent(congestion.set_thresholds(peer, 17, Thresholds(50000, 25000, True)), 0x105),
         congestion.notice_message(congestion.CongestionNotice(17, Congestion.CNG, 51482, 987654321098)),
         sent(waking.wake(peer, [acks]), 0x109),
@@ -321,6 +326,14 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
         sent(segment_counts.request(peer), 0x10B),
         next(messages.multipart(0x10B, ofp.OFPMP_EXPERIMENTER, segment_counts.encode_reply(counts), counted)),
     ]
+
+
+def test_the_limits_of_stored_deadlines_are_the_code_s() -> None:
+    section = read("docs/window-channel.md").split("### SET_DEADLINES\n")[1].split("\n#")[0]
+    assert f"1 to {deadlines.MAX_CONNECTIONS} of them" in section
+    assert f"`{deadlines.NO_DEADLINE:#010x}`" in section
+    assert f"stored for {turn_deadlines.KEEP_NS / 1e9:g} s" in section
+    assert f"stores {turn_deadlines.CAPACITY:,} deadlines" in section
 
 
 def test_the_limits_of_a_recovery_are_the_code_s() -> None:

@@ -23,6 +23,17 @@ def test_which_policies_use_announcements(name, uses):
     assert takes_announcements(make(name, Config())) is uses
 
 
+@pytest.mark.parametrize("name", ["fairq", "fairswitch", "las"])
+def test_deadlines_are_used_where_new_connections_take_turns(name):
+    assert takes_announcements(make(name, Config({(name, "turns"): "on"})))
+    assert not takes_announcements(make(name, Config({(name, "turns"): "off"})))
+
+
+def test_there_are_no_turns_where_the_law_runs_in_the_controller():
+    config = Config({("fairq", "turns"): "on", ("fairq", "where"): "controller"})
+    assert not takes_announcements(make("fairq", config))
+
+
 class Foreign:
     """A policy of another package, whose laws are of ``kind``."""
 

@@ -183,4 +183,5 @@ def test_a_packet_is_handed_over_as_it_would_be_on_the_wire(program: Any) -> Non
     program._on_held(addressof(held), sizeof(held))
     program._on_held(addressof(held), 8)
     (packet,) = program._packets
-    assert packet == (7, bytes(key), frame[:12] + bytes.fromhex("81000005") + frame[12:], 9)
+    same = bytes(layout.fq_flow_key(lo_port=1, family=4))
+    assert packet == (7, bytes(key), same, frame[:12] + bytes.fromhex("81000005") + frame[12:], 9)
