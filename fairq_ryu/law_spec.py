@@ -82,7 +82,7 @@ class LawSpec:
     while the buffer holds that of all flows; ``limiting_segments`` the window of every flow in an incast
     (IQM) or in congestion (SED); ``young_bytes`` a flow that has sent less is young (LAS);
     ``syn_allowance`` limit against SYN floods: at most this many flows count as new ones before their
-    handshakes are complete (IQM, SED).
+    handshakes are complete (IQM, SED), or use up the turns of new connections (FairQ, FairSwitch, LAS).
     """
 
     kind: LawKind

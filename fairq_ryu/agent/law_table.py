@@ -15,12 +15,12 @@ from typing import Any, Protocol
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow, RuleSink
-from fairq_ryu.agent.turns import TurnCounts
+from fairq_ryu.agent.turns import TurnCounts, frame_of
 from fairq_ryu.channel import window_law
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.window_law import LawCommand, LawState, SetLaw
-from fairq_ryu.law_spec import POOL_KINDS, Gain, LawKind, LawSpec, out_of_bounds, trim_step
+from fairq_ryu.law_spec import POOL_KINDS, Gain, LawFlags, LawKind, LawSpec, out_of_bounds, trim_step
 from fairq_ryu.model import WindowKind, WindowRule
 
 _PPM = 1_000_000
@@ -69,6 +69,14 @@ def loop_gain(spec: LawSpec, limits: QueueLimits) -> float:
     return round_trip / update * (1 if spec.gain is Gain.LISTING else _SEGMENT / target)
 
 
+def syn_allowance(spec: LawSpec, limit: int) -> int:
+    """The flows of a port with this buffer (bytes) that may count before their handshakes are complete. Where
+    new connections take turns, the buffer lets as many begin at once as it has room for.
+    """
+    turns = spec.kind in POOL_KINDS and LawFlags.TURNS in spec.flags
+    return spec.syn_allowance + (limit // frame_of(_SEGMENT) if turns else 0)
+
+
 def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
     """The parameters of a law on a port, an ``fq_law``. ``limits`` has a buffer and a rate."""
     target = max(1, limits.limit * spec.target_ppm // _PPM)
@@ -92,7 +100,7 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
         first_window=spec.first_window,
         floor_segments=spec.floor_segments,
         limiting_segments=spec.limiting_segments,
-        syn_allowance=spec.syn_allowance,
+        syn_allowance=syn_allowance(spec, limits.limit),
         flags=spec.flags,
     )
 

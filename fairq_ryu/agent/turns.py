@@ -9,8 +9,10 @@ agent (``bpf/turns.bpf.c``), and they wait here:
 
 Those with an announced deadline leave first, the earliest first; then the others in order of arrival. The
 deadline may become known while the packet waits. A retransmitted packet takes the place of the one that
-waits. Bounded: at most ``capacity`` packets wait at a port, each for at most ``longest_ns``, which is less
-than the initial retransmission timeout of 1 s (RFC 6298); what exceeds these bounds leaves at once.
+waits. Bounded: at most ``capacity`` packets wait at a port, those of one sender's address in at most a
+quarter of these places, each for at most ``longest_ns``, which is less than the initial retransmission
+timeout of 1 s (RFC 6298); what exceeds these bounds leaves at once. So does everything while too many
+handshakes that have had their turn are incomplete, because then most of them are forged.
 
 Pure: time is an argument, in ns; ports are interface indices. :class:`Room` is the twin of
 ``bpf/laws/turns.h``.
@@ -19,6 +21,7 @@ Pure: time is an argument, in ns; ports are interface indices. :class:`Room` is 
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -31,11 +34,15 @@ _MAX_RELEASES = 64
 _HEADERS, _FEW = 66, 4
 _NS_PER_S = 1_000_000_000
 _NEVER = (1 << 64) - 1
+# Incomplete handshakes are forgotten after this time, as in ``bpf/laws/opening.h``.
+UNPROVEN_NS = 10 * _NS_PER_S
+# One sender's address has at most this part of the places at a port.
+_SHARES = 4
 
 
 class Room(NamedTuple):
     """Whether a port has room for the first window of one more flow: ``fq_room`` of ``layout.h``, in bytes of
-    the queue except ``flows``.
+    the queue except ``flows``, ``half_open`` and ``allowance``.
     """
 
     limit: int
@@ -44,10 +51,19 @@ class Room(NamedTuple):
     frame: int
     first: int
     expected: int
+    half_open: int
+    allowance: int
+
+    @property
+    def flooded(self) -> bool:
+        """Whether so many handshakes are incomplete that nobody waits, as ``turns_flooded()``."""
+        return self.half_open >= self.allowance
 
     @property
     def has_room(self) -> bool:
         """As ``turns_have_room()``: the same integers."""
+        if self.flooded:
+            return True
         shared = self.flows * self.frame
         if shared + self.expected < _FEW * self.frame:
             return True
@@ -67,14 +83,22 @@ def still_expected(expected: int, expected_ns: int, rate: int, now_ns: int) -> i
     return max(expected - rate // 1000 * spent // 1_000_000, 0)
 
 
+def half_open(begun: int, begun_ns: int, proven: int, now_ns: int) -> int:
+    """Of the handshakes that have had their turn since ``begun_ns``, those that are not complete: as
+    ``turns_half_open()``. ``proven`` were completed since then.
+    """
+    return 0 if now_ns - begun_ns >= UNPROVEN_NS else max(begun - max(proven, 0), 0)
+
+
 class HeldPacket(NamedTuple):
     """A SYN or SYN-ACK that the eBPF program has handed to the agent. ``key`` identifies its flow and
-    direction, ``connection`` both directions of that flow.
+    direction, ``connection`` both directions of that flow, ``sender`` the address that it comes from.
     """
 
     port: int
     key: bytes
     connection: bytes
+    sender: bytes
     frame: bytes
     held_ns: int
 
@@ -82,7 +106,8 @@ class HeldPacket(NamedTuple):
 @dataclass(slots=True)
 class TurnCounts:
     """The packets of one port: those ``waiting`` now, and those ``held`` ever; those that left: ``released``
-    because there was room, ``late`` because they had waited too long, ``full`` because too many waited.
+    because there was room, ``late`` because they had waited too long, ``full`` because too many waited or too
+    many handshakes were incomplete.
     """
 
     waiting: int = 0
@@ -109,6 +134,7 @@ class TurnSink(Protocol):
 class _Waiting:
     frame: bytes
     connection: bytes
+    sender: bytes
     since_ns: int
     place: tuple[int, int]
     """In the order in which packets leave: deadline and number of arrival."""
@@ -123,14 +149,26 @@ class _Port:
     counts: TurnCounts = field(default_factory=TurnCounts)
     packets: dict[bytes, _Waiting] = field(default_factory=dict)
     order: list[tuple[tuple[int, int], bytes]] = field(default_factory=list)
+    senders: Counter[bytes] = field(default_factory=Counter)
     arrivals: int = 0
 
     def add(self, packet: HeldPacket, deadline_ns: int | None) -> None:
         """A packet waits."""
         self.arrivals += 1
         place = _urgency(deadline_ns), self.arrivals
-        self.packets[packet.key] = _Waiting(packet.frame, packet.connection, packet.held_ns, place)
+        self.packets[packet.key] = _Waiting(
+            packet.frame, packet.connection, packet.sender, packet.held_ns, place
+        )
+        self.senders[packet.sender] += 1
         self._enter(packet.key)
+
+    def remove(self, key: bytes) -> _Waiting:
+        """A packet leaves."""
+        waiting = self.packets.pop(key)
+        self.senders[waiting.sender] -= 1
+        if not self.senders[waiting.sender]:
+            del self.senders[waiting.sender]
+        return waiting
 
     def reorder(self, key: bytes, deadline_ns: int | None) -> None:
         """A packet that waits has this deadline now; None: it has none."""
@@ -223,7 +261,8 @@ class Turns:
         if known is not None:
             known.frame = packet.frame
             return
-        if len(state.packets) >= self._capacity:
+        share = max(self._capacity // _SHARES, 1)
+        if len(state.packets) >= self._capacity or state.senders[packet.sender] >= share:
             state.counts.full += 1
             self._sink.send(packet.port, packet.frame, now_ns - packet.held_ns)
             return
@@ -250,12 +289,15 @@ class Turns:
             room = self._sink.room(port, now_ns)
             if room is not None and not room.has_room:
                 break
-            state.counts.released += 1
+            if room is not None and room.flooded:
+                state.counts.full += 1
+            else:
+                state.counts.released += 1
             self._leave(port, state, state.first(), now_ns)
         self._waits(port, state)
 
     def _leave(self, port: int, state: _Port, key: bytes, now_ns: int) -> None:
-        waiting = state.packets.pop(key)
+        waiting = state.remove(key)
         places = self._places[waiting.connection]
         places.remove((port, key))
         if not places:

@@ -79,7 +79,7 @@ class LawState(NamedTuple):
 
     With turns, SYNs and SYN-ACKs: those ``waiting`` now, those ``held`` ever; of these, those ``released``
     because there was room, and ``overdue`` ones, which had waited too long. ``overflowed``: those that did
-    not wait because too many waited.
+    not wait for room because too many waited or too many handshakes were incomplete.
     """
 
     law: int

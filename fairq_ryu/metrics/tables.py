@@ -106,7 +106,7 @@ PORTS = (
         "fairq_port_turns_total",
         "counter",
         "SYNs and SYN-ACKs that left because the port had room (released), because they had waited too long "
-        "(overdue), or at once because too many waited (overflowed).",
+        "(overdue), or at once because too many waited or too many handshakes were incomplete (overflowed).",
         (*_PORT, "outcome"),
     ),
     Family(

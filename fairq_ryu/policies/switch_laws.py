@@ -86,7 +86,7 @@ class Law:
         self.parameters = parameters
         self.pool = self.incr = 0
         self.last_ns = self.byte_ns = self.limited_ns = self.calm_ns = self.expected_ns = 0
-        self.updates = self.late = 0
+        self.updates = self.late = self.proven = 0
         self.granted = self.flows = self.young = self.window_in_force = self.segment = 0
         self.trim = self.beta = self.count = self.expected = self.queue = 0
         self.mode = self.limited_by = 0
@@ -131,6 +131,7 @@ class Law:
         """A handshake has come to a step (:class:`Opening`); ``flags`` (:class:`OpeningFlags`) of its
         direction. Returns the new flags. ``laws/opening.h`` says when a flow counts.
         """
+        self.proven += step == Opening.PROVEN
         counts, flags = self._counts(step, flags, now_ns)
         if counts:
             self.segment = self.segment or DEFAULT_SEGMENT

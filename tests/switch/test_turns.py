@@ -17,6 +17,7 @@ import pytest
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.programs.turns import ALIVE_NS
 from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.turns import LONGEST_NS
 from fairq_ryu.law_spec import NO_FLAGS, LawFlags, LawKind, LawSpec
 from fairq_ryu.model import WindowKind
 from tests.switch import packets
@@ -53,10 +54,11 @@ def install(
     limits: QueueLimits = LIMITS,
     flags: LawFlags = LawFlags.TURNS,
     lease: float = 3600,
+    allowance: int = 256,
 ) -> None:
     """A law whose flows have one segment each; the agent lives for as long as a test takes."""
     expires = time.monotonic_ns() + int(lease * 1e9)
-    law = parameters(LawSpec(LawKind.FAIRQ, flags=flags, floor_segments=1), limits)
+    law = parameters(LawSpec(LawKind.FAIRQ, flags=flags, floor_segments=1, syn_allowance=allowance), limits)
     switch.datapath.install_law(port, port, law, expires)
     switch.rule(port, port, WindowKind.LAW, lease)
     renew(switch)
@@ -321,6 +323,59 @@ def test_a_full_ring_buffer_lets_the_rest_pass(switch: Switch) -> None:
     assert 0 < counts.held < sent
     assert counts.full == received == sent - counts.held
     assert len(switch.datapath.turn_program.take(sent)) == counts.held
+
+
+def syn_of(late: Connection) -> bytes:
+    options = packets.syn_options(1460, 7)
+    return late.from_client(seq=late.client_isn, ack=0, flags="S", options=options).frame()
+
+
+def half_open(switch: Switch, port: int) -> int:
+    room = switch.datapath.turn_program.room(switch.ports[port].ifindex, time.monotonic_ns())
+    assert room is not None
+    return room.half_open
+
+
+def test_a_flood_of_syns_takes_no_turns_from_others(switch: Switch) -> None:
+    """Forged handshakes wait like others, but are never completed: when they have used up the allowance,
+    nobody waits behind them.
+    """
+    install(switch, port=2, allowance=5)
+    allowance = 5 + FLOWS
+    crowd(switch)
+    forged = [Connection(switch, client=f"10.0.9.{number}") for number in range(1, 41)]
+    with wire(switch, 2) as line:
+        for each in forged:
+            line.leave(syn_of(each))
+        assert len(take(switch)) == 40 and line.received() == []
+        switch.datapath.turns.serve(time.monotonic_ns() + LONGEST_NS)
+        assert len(line.received()) == 40
+        assert half_open(switch, 2) == allowance, "those beyond it have left, too, but take no room"
+        honest = Connection(switch)
+        line.leave(syn_of(honest))
+        assert line.received() == [syn_of(honest)] and take(switch) == []
+        assert switch.datapath.turn_counts(2).full == 1
+        # Its handshake is completed, so one more may have its turn, and waits for it.
+        honest.syn_ack()
+        honest.data(10)
+        assert half_open(switch, 2) == allowance - 1
+        next_one = Connection(switch)
+        line.leave(syn_of(next_one))
+        assert line.received() == [] and take(switch) == [syn_of(next_one)]
+
+
+def test_handshakes_that_are_completed_use_no_allowance(switch: Switch) -> None:
+    install(switch, port=2, limits=LARGER)
+    with wire(switch, 2) as line:
+        for number in range(30):
+            each = Connection(switch)
+            line.leave(syn_of(each))
+            for packet in switch.datapath.turn_program.take(10):
+                switch.datapath.turn_program.send(packet.port, packet.frame, 0)
+            assert half_open(switch, 2) == 1, number
+            each.syn_ack()
+            each.data(10)
+            assert half_open(switch, 2) == 0, number
 
 
 def test_what_a_dead_agent_left_holds_nothing(switch: Switch) -> None:

@@ -244,6 +244,7 @@ struct fq_law_state {
 	__u64 unproven_ns; /* when `unproven` started at 0 */
 	__u64 updates;     /* changes of the pool */
 	__u64 late;        /* ticks that came after more than two intervals */
+	__u64 proven;      /* handshakes that were completed */
 	__u32 granted;     /* the pool in force: not below the floors, bytes */
 	__u32 flows;       /* at the last tick */
 	__u32 young;
@@ -332,15 +333,21 @@ struct fq_room {
 	__u32 frame; /* a segment */
 	__u32 first; /* the first window of the next flow */
 	__u32 expected; /* first windows of flows that have begun, as far as the port has not sent them yet */
+	__u32 half_open; /* handshakes that have had their turn and are not complete */
+	__u32 allowance; /* nobody waits while there are so many of them */
 };
 
 /* A port whose new connections take turns, by ifindex: made by the agent, written by the program. */
 struct fq_turns {
 	__u64 expected_ns; /* when `expected` was computed */
 	__u64 held;        /* packets handed to the agent */
-	__u64 full;        /* packets that left because the ring buffer had no room for them */
+	__u64 full;        /* packets that did not wait: no room in the ring buffer, or a flood */
+	__u64 begun_ns;    /* when `begun` started at 0 */
+	__u64 proven;      /* fq_law_state.proven then */
 	__u32 expected;    /* as in fq_room */
 	__u32 first;
+	__u32 begun; /* handshakes that have had their turn */
+	__u32 pad;
 };
 
 /* Likewise, written by the agent only. */

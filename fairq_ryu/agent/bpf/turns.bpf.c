@@ -5,6 +5,7 @@
  *   SYN or SYN-ACK -> has the port room for its sender's first window?
  *       yes, or it has waited -> the first window is expected; it leaves
  *       no                    -> the ring buffer "held" -> the agent, which sends it again when there is room
+ *       a flood uses up the allowance of incomplete handshakes (turns.h) -> it leaves
  *
  * It runs before the window program, so that program sees a packet once, when it leaves. The time for which a
  * SYN-ACK has waited is in the mark with which the agent sends it; the time of the SYN that it answers is shifted
@@ -58,6 +59,8 @@ struct {
 	__uint(max_entries, 1 << 20);
 } held SEC(".maps");
 
+enum { NO_ROOM, HAS_ROOM, FLOODED };
+
 /* Whether the port has room for the first window of one more flow; that window becomes t->first. */
 __noinline int has_room(struct fq_turns *t, __u32 slot, __u32 ifindex, __u64 now)
 {
@@ -70,14 +73,14 @@ __noinline int has_room(struct fq_turns *t, __u32 slot, __u32 ifindex, __u64 now
 	__u32 zero = 0, epoch, young;
 
 	if (!t)
-		return 1;
+		return HAS_ROOM;
 	law = bpf_map_lookup_elem(&port_laws, &slot);
 	state = bpf_map_lookup_elem(&law_states, &slot);
 	port = port_in(slot, ifindex);
 	queue = bpf_map_lookup_elem(&queues, &ifindex);
 	cfg = bpf_map_lookup_elem(&config, &zero);
 	if (!law || !state || !port || !queue || !cfg || !cfg->bucket_ns)
-		return 1;
+		return HAS_ROOM;
 	epoch = now / cfg->bucket_ns;
 	room.flows = counted_flows(port->sharing, epoch);
 	young = law->law.kind == FQ_LAW_LAS ? counted_flows(port->young, epoch) : 0;
@@ -87,7 +90,26 @@ __noinline int has_room(struct fq_turns *t, __u32 slot, __u32 ifindex, __u64 now
 	room.frame = turns_segment(state) + SEGMENT_HEADERS;
 	room.first = t->first;
 	room.expected = turns_expected(&law->law, t, now);
-	return turns_have_room(&room);
+	room.half_open = turns_half_open(t, state, now);
+	room.allowance = law->law.syn_allowance;
+	if (turns_flooded(&room))
+		return FLOODED;
+	return turns_have_room(&room) ? HAS_ROOM : NO_ROOM;
+}
+
+/* A handshake has its turn. */
+__noinline int admit(struct fq_turns *t, __u32 slot, __u64 now)
+{
+	struct fq_law_state *state;
+	struct fq_port_law *law;
+
+	if (!t)
+		return 0;
+	law = bpf_map_lookup_elem(&port_laws, &slot);
+	state = bpf_map_lookup_elem(&law_states, &slot);
+	if (law && state)
+		turns_admit(&law->law, state, t, now);
+	return 0;
 }
 
 /* Whether this SYN or SYN-ACK has left before. Then its flow has had its turn. */
@@ -163,7 +185,7 @@ int fq_take_turns(struct __sk_buff *skb)
 	struct fq_port_law *law;
 	struct fq_flow *flow;
 	struct fq_turns *t;
-	bool room;
+	int room;
 
 	/* A SYN without data is not longer. */
 	if (skb->len > FQ_TURN_BYTES)
@@ -188,19 +210,23 @@ int fq_take_turns(struct __sk_buff *skb)
 			shift_syn(&s, flow, waited);
 			shift_syn(&s, bpf_map_lookup_elem(&rivals, &s.key), waited);
 		}
-		has_room(t, slot, ifindex, s.now);
-		turns_admit(&law->law, t, s.now);
+		if (has_room(t, slot, ifindex, s.now) != FLOODED)
+			admit(t, slot, s.now);
 		return TC_ACT_UNSPEC;
 	}
 	if (law->expires_ns <= s.now || has_left(&s, flow))
 		return TC_ACT_UNSPEC;
 	room = has_room(t, slot, ifindex, s.now);
+	if (room == FLOODED) {
+		ADD(t->full, 1);
+		return TC_ACT_UNSPEC;
+	}
 	port = bpf_map_lookup_elem(&turn_ports, &ifindex);
 	agent = bpf_map_lookup_elem(&turn_agent, &zero);
-	if ((!room || (port && port->waiting)) && agent && agent->until_ns > s.now &&
+	if ((room == NO_ROOM || (port && port->waiting)) && agent && agent->until_ns > s.now &&
 	    !has_own_rule(&s) && hand_over(skb, &s, t))
 		return TC_ACT_STOLEN;
-	turns_admit(&law->law, t, s.now);
+	admit(t, slot, s.now);
 	return TC_ACT_UNSPEC;
 }
 

@@ -21,7 +21,7 @@ from fairq_ryu.agent.programs.program import TURN_PRIORITY, FilterProgram, on_th
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.ringbuf import RingBuffer
 from fairq_ryu.agent.tc import TcFilter
-from fairq_ryu.agent.turns import HeldPacket, Room, frame_of, still_expected
+from fairq_ryu.agent.turns import HeldPacket, Room, frame_of, half_open, still_expected
 from fairq_ryu.errors import UserError
 from fairq_ryu.packet.checksum import completed
 
@@ -154,9 +154,10 @@ class TurnProgram(FilterProgram):
             return
         held = layout.fq_held.from_buffer_copy(ctypes.string_at(address, ctypes.sizeof(layout.fq_held)))
         frame = on_the_wire(bytes(held.data[: held.captured]), held.vlan_proto, held.vlan_tci)
-        key = bytes(held.key)
-        held.key.dir = 0
-        self._packets.append(HeldPacket(held.ifindex, key, bytes(held.key), completed(frame), held.ns))
+        key, sender = held.key, bytes(held.key.hi_addr if held.key.dir else held.key.lo_addr)
+        own = bytes(key)
+        key.dir = 0
+        self._packets.append(HeldPacket(held.ifindex, own, bytes(key), sender, completed(frame), held.ns))
 
     def send(self, port: int, frame: bytes, waited_ns: int) -> None:
         """Let a packet leave by a port. One that cannot be sent is lost: its sender will retransmit it."""
@@ -196,11 +197,13 @@ class TurnProgram(FilterProgram):
             frame=frame_of(state.segment or _DEFAULT_SEGMENT),
             first=turns.first,
             expected=still_expected(turns.expected, turns.expected_ns, law.law.rate, now_ns),
+            half_open=half_open(turns.begun, turns.begun_ns, state.proven - turns.proven, now_ns),
+            allowance=law.law.syn_allowance,
         )
 
     def handed_over(self, ifindex: int) -> tuple[int, int]:
         """Packets of a port that the program has handed to the agent, and those that left because the ring
-        buffer had no room for them.
+        buffer had no room for them, or too many handshakes were incomplete.
         """
         found = self._turns.get(c_uint32(ifindex)) if ifindex in self._ports else None
         return (found.held, found.full) if found is not None else (0, 0)

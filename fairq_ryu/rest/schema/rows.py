@@ -69,7 +69,9 @@ class PortRow(Row):
     turns_held: Count | None = described("SYNs and SYN-ACKs that have waited, or wait")
     turns_released: Count | None = described("of these, those that left because the port had room")
     turns_overdue: Count | None = described("of these, those that left because they had waited too long")
-    turns_overflowed: Count | None = described("those that did not wait because too many waited")
+    turns_overflowed: Count | None = described(
+        "those that did not wait for room because too many waited or too many handshakes were incomplete"
+    )
     flow_windows: Count = described("number of flows with a window rule of their own")
     policy: str = described("policy of the port")
     target_bytes: Count | None = described(

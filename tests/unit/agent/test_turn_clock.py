@@ -85,7 +85,7 @@ def test_nothing_runs_until_the_program_is_loaded(parts: Any) -> None:
 def test_packets_are_looked_after_every_millisecond_while_any_waits(parts: Any) -> None:
     loop, program, turns, _ = parts
     program.on_load(5)
-    program.held = [HeldPacket(1, b"k", b"k", b"f", 0)]
+    program.held = [HeldPacket(1, b"k", b"k", b"s", b"f", 0)]
     loop.readers[5]()
     assert turns.served == 1 and loop.delays == [0.001, 0.05]
     loop.readers[5]()
@@ -100,7 +100,7 @@ def test_packets_are_looked_after_every_millisecond_while_any_waits(parts: Any) 
 def test_a_failure_does_not_end_the_service(parts: Any) -> None:
     loop, program, turns, _ = parts
     program.on_load(5)
-    program.held = [HeldPacket(1, b"k", b"k", b"f", 0)]
+    program.held = [HeldPacket(1, b"k", b"k", b"s", b"f", 0)]
     turns.fails = True
     with pytest.raises(RuntimeError):
         loop.readers[5]()

@@ -1,8 +1,7 @@
-"""Turns of new connections: order, bounds, and the twin in C that decides whether there is room."""
+"""Turns of new connections: order and bounds."""
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,15 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairq_ryu.agent import layout
 from fairq_ryu.agent.turn_deadlines import KEEP_NS
-from fairq_ryu.agent.turns import HeldPacket, Room, TurnCounts, Turns, frame_of, still_expected
-from fairq_ryu.law_spec import LawKind
-from fairq_ryu.policies.switch_laws import Law, LawParameters
-from tests.support.host_laws import build, parameters
+from fairq_ryu.agent.turns import HeldPacket, Room, TurnCounts, Turns
 
 MS = 1_000_000
-EMPTY = Room(limit=125_000, backlog=0, flows=0, frame=1526, first=1526, expected=0)
+EMPTY = Room(
+    limit=125_000, backlog=0, flows=0, frame=1526, first=1526, expected=0, half_open=0, allowance=337
+)
 FULL = EMPTY._replace(flows=82)
 
 
@@ -58,9 +55,12 @@ def turns(sink: Sink, **bounds: int) -> Turns:
     return made
 
 
-def packet(name: bytes, now: int = 0, port: int = 1, back: bool = False) -> HeldPacket:
+def packet(
+    name: bytes, now: int = 0, port: int = 1, back: bool = False, sender: bytes | None = None
+) -> HeldPacket:
     """Of the connection that the first letter names; ``back``: of its other direction."""
-    return HeldPacket(port, name[:1] + b"<>"[back : back + 1], name[:1], name, now)
+    key = name[:1] + b"<>"[back : back + 1]
+    return HeldPacket(port, key, name[:1], key if sender is None else sender, name, now)
 
 
 def arrive(made: Turns, name: bytes, now: int = 0, deadline: int | None = None, port: int = 1) -> None:
@@ -205,6 +205,38 @@ def test_a_packet_for_which_there_is_no_place_leaves_at_once(sink: Sink) -> None
     assert made.counts(1) == TurnCounts(waiting=2, full=1)
 
 
+def test_one_address_has_a_quarter_of_the_places(sink: Sink) -> None:
+    """A flood of SYNs with one source leaves the others their places."""
+    made = turns(sink, capacity=8)
+    for name in (b"a", b"b", b"c", b"d"):
+        made.arrived(packet(name, sender=b"flood"), 0)
+    assert sink.frames == [b"c", b"d"]
+    made.arrived(packet(b"a again", sender=b"flood"), 0)
+    made.arrived(packet(b"x"), 0)
+    assert made.counts(1) == TurnCounts(waiting=3, full=2)
+    sink.rooms[1] = FULL._replace(flows=80)
+    made.serve(MS)
+    assert sink.frames[2:] == [b"a again"]
+    made.arrived(packet(b"e", sender=b"flood"), MS)
+    assert made.counts(1).waiting == 3, "one of its places is free again"
+    sink.rooms[1] = EMPTY
+    made.serve(2 * MS)
+    assert made._ports[1].senders == {}
+
+
+def test_nobody_waits_while_too_many_handshakes_are_incomplete(sink: Sink) -> None:
+    made = turns(sink)
+    for name in (b"a", b"b"):
+        arrive(made, name)
+    sink.rooms[1] = FULL._replace(half_open=336)
+    made.serve(MS)
+    assert sink.frames == []
+    sink.rooms[1] = FULL._replace(half_open=337)
+    made.serve(2 * MS)
+    assert sink.frames == [b"a", b"b"] and sink.told == [(1, 1), (1, 0)]
+    assert made.counts(1) == TurnCounts(full=2), "there was no room"
+
+
 def test_later_packets_wait_as_well_while_any_waits(sink: Sink) -> None:
     made = turns(sink)
     arrive(made, b"a")
@@ -258,7 +290,7 @@ def test_what_has_left_late_takes_no_memory(sink: Sink) -> None:
 def test_one_call_does_not_hold_up_the_agent(sink: Sink) -> None:
     made = turns(sink)
     for number in range(200):
-        made.arrived(HeldPacket(1, bytes([number]), bytes([number]), b"", 0), 0)
+        made.arrived(HeldPacket(1, *(bytes([number]),) * 3, b"", 0), 0)
     for wanted in (64, 128, 192, 200):
         made.serve(600 * MS)
         assert len(sink.left) == wanted
@@ -309,7 +341,7 @@ def test_every_packet_leaves_once_in_order_and_in_time(events: list[Any]) -> Non
         else:
             number += 1
             key, frame = bytes([name]), f"{name} {number}".encode()
-            made.arrived(HeldPacket(1, key, key, frame, now), now)
+            made.arrived(HeldPacket(1, key, key, key, frame, now), now)
             if key in waiting:
                 waiting[key][3] = frame
             elif len(waiting) >= 8:
@@ -318,82 +350,3 @@ def test_every_packet_leaves_once_in_order_and_in_time(events: list[Any]) -> Non
                 waiting[key] = [urgency(known.get(key)), now, number, frame]
         assert sink.frames == wanted
         assert made.counts(1).waiting == len(waiting)
-
-
-# The twin
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    found = build(layout.BPF_DIR, tmp_path_factory.mktemp("turns"))
-    found.fq_host_first_window.restype = ctypes.c_uint32
-    found.fq_host_expected.restype = ctypes.c_uint32
-    return found
-
-
-BYTES = st.integers(0, 1 << 30)
-
-
-@settings(max_examples=400)
-@given(
-    st.builds(
-        Room,
-        limit=st.one_of(BYTES, st.integers(0, 200_000)),
-        backlog=st.one_of(BYTES, st.integers(0, 200_000)),
-        flows=st.one_of(st.integers(0, 200), st.integers(0, (1 << 32) - 1)),
-        frame=st.integers(1, 70_000),
-        first=st.integers(0, 200_000),
-        expected=st.one_of(st.just(0), BYTES),
-    )
-)
-def test_both_twins_see_the_same_room(library: Any, room: Room) -> None:
-    given_room = layout.STRUCTS["fq_room"](**room._asdict())
-    assert bool(library.fq_host_has_room(ctypes.byref(given_room))) == room.has_room
-
-
-def test_the_room_is_that_of_the_buffer() -> None:
-    # 81 segments of 1,526 bytes fit into 125,000 bytes.
-    assert EMPTY._replace(flows=80).has_room and not EMPTY._replace(flows=81).has_room
-    assert not EMPTY._replace(flows=70, expected=11 * 1526).has_room
-    assert EMPTY._replace(flows=8, backlog=123_000).has_room
-    assert not EMPTY._replace(flows=8, backlog=124_000).has_room
-    # A buffer that holds less than a few segments must not stop everybody.
-    assert EMPTY._replace(limit=3_000, flows=3).has_room and not EMPTY._replace(limit=3_000, flows=4).has_room
-
-
-@settings(max_examples=300)
-@given(
-    parameters(LawParameters, LawKind),
-    st.lists(st.tuples(st.integers(0, 2_000_000_000), st.integers(0, 1 << 30)), max_size=20),
-)
-def test_expected_windows_are_sent_at_the_rate_of_the_port(library: Any, values: Any, steps: Any) -> None:
-    law = layout.STRUCTS["fq_law"](rate=values.rate)
-    state, expected, since, now = layout.STRUCTS["fq_turns"](), 0, 0, 10**12
-    for elapsed, first in steps:
-        now += elapsed
-        left = library.fq_host_expected(ctypes.byref(law), ctypes.byref(state), ctypes.c_uint64(now))
-        assert left == still_expected(expected, since, values.rate, now)
-        state.first = first
-        library.fq_host_admit(ctypes.byref(law), ctypes.byref(state), ctypes.c_uint64(now))
-        expected, since = min(left + first, 1 << 30), now
-        assert (state.expected, state.expected_ns) == (expected, since)
-
-
-@settings(max_examples=300)
-@given(parameters(LawParameters, LawKind), BYTES, st.integers(0, 9000), st.integers(1, 5000), st.booleans())
-def test_the_first_window_is_the_law_s_and_at_most_what_a_host_sends_at_once(
-    library: Any, values: Any, pool: int, segment: int, flows: int, young: bool
-) -> None:
-    law = Law(values)
-    law.pool, law.segment = pool << 8, segment
-    compiled = layout.STRUCTS["fq_law"](
-        **{name: getattr(values, name) for name in LawParameters.__dataclass_fields__}
-    )
-    state = layout.STRUCTS["fq_law_state"](pool=pool << 8, segment=segment)
-    found = library.fq_host_first_window(
-        ctypes.byref(compiled), ctypes.byref(state), flows, flows if young else 1
-    )
-    size = segment or 1460
-    window = max(min(law.window(flows, flows if young else 1, 0, size), values.first_window * size), size)
-    assert found == min(window + -(-window // size) * 66, 1 << 30)
-    assert found >= frame_of(size)

@@ -90,6 +90,8 @@ static inline __attribute__((always_inline)) __u32 law_opening(const struct fq_l
 							       __u32 flags, __u32 backlog,
 							       __u64 now)
 {
+	if (step == FQ_OPENING_PROVEN)
+		st->proven++;
 	if (law_counts(p, st, step, &flags, now)) {
 		if (!st->segment)
 			st->segment = DEFAULT_SEGMENT;

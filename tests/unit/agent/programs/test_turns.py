@@ -160,15 +160,31 @@ def test_the_room_of_a_port_is_read_from_the_maps(program: Any) -> None:
     program.start(7)
     window = program._window
     assert program.room(7, NOW) is None, "no law"
-    law = layout.fq_law(limit=125_000, rate=25_000_000)
+    law = layout.fq_law(limit=125_000, rate=25_000_000, syn_allowance=300)
     window.port_laws[2] = layout.fq_port_law(law=law, expires_ns=NOW + 1)
-    window.law_states[2] = layout.fq_law_state(segment=1448)
+    window.law_states[2] = layout.fq_law_state(segment=1448, proven=35)
     window.queues[7] = layout.fq_queue(backlog=30_000)
     program._turns[7] = layout.fq_turns(
-        expected_ns=NOW - 1_000_000, expected=40_000, first=3_000, held=9, full=2
+        expected_ns=NOW - 1_000_000,
+        expected=40_000,
+        first=3_000,
+        held=9,
+        full=2,
+        begun=12,
+        begun_ns=NOW,
+        proven=30,
     )
     # 25,000 of the expected bytes have been sent in a millisecond.
-    wanted = Room(limit=125_000, backlog=30_000, flows=5, frame=1514, first=3_000, expected=15_000)
+    wanted = Room(
+        limit=125_000,
+        backlog=30_000,
+        flows=5,
+        frame=1514,
+        first=3_000,
+        expected=15_000,
+        half_open=7,
+        allowance=300,
+    )
     assert program.room(7, NOW) == wanted
     assert program.handed_over(7) == (9, 2) and program.handed_over(8) == (0, 0)
     assert program.room(7, NOW + 1) is None, "the lease has ended"
@@ -177,11 +193,16 @@ def test_the_room_of_a_port_is_read_from_the_maps(program: Any) -> None:
 
 def test_a_packet_is_handed_over_as_it_would_be_on_the_wire(program: Any) -> None:
     frame = bytes(range(14)) + b"rest"
-    key = layout.fq_flow_key(lo_port=1, family=4, dir=1)
+    ends = (1,) * 16, (2,) * 16
+    key = layout.fq_flow_key(ends[0], ends[1], lo_port=1, family=4, dir=1)
     held = layout.fq_held(ns=9, ifindex=7, captured=len(frame), vlan_proto=0x81, vlan_tci=5, key=key)
     held.data[: len(frame)] = frame
     program._on_held(addressof(held), sizeof(held))
     program._on_held(addressof(held), 8)
     (packet,) = program._packets
-    same = bytes(layout.fq_flow_key(lo_port=1, family=4))
-    assert packet == (7, bytes(key), same, frame[:12] + bytes.fromhex("81000005") + frame[12:], 9)
+    same = bytes(key)[:37] + b"\0" + bytes(key)[38:]
+    sent = frame[:12] + bytes.fromhex("81000005") + frame[12:]
+    assert packet == (7, bytes(key), same, b"\2" * 16, sent, 9)
+    held.key.dir = 0
+    program._on_held(addressof(held), sizeof(held))
+    assert program._packets[1].sender == b"\1" * 16

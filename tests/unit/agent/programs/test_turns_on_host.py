@@ -87,6 +87,7 @@ def world(flows: int = 10) -> Any:
         rate=25_000_000,
         floor_segments=1,
         first_window=10,
+        syn_allowance=20,
     )
     made.law = STRUCTS["fq_port_law"](law=law, expires_ns=NOW + BUCKET)
     made.state.segment = 1460
@@ -233,6 +234,40 @@ def test_a_syn_that_was_repeated_gives_no_round_trip_time(leave: Any) -> None:
     answered.syn_ns = 0
     assert leave(made, SYN_ACK, mark_of(50_000_000)) == PASSES
     assert answered.syn_ns == 0
+
+
+@every
+def test_nobody_waits_and_nothing_is_expected_while_a_flood_uses_up_the_allowance(
+    leave: Any, packet: Segment
+) -> None:
+    made = world()
+    made.turns.begun, made.turns.begun_ns, made.turns.proven = 24, NOW - 9_999_999_999, 3
+    made.state.proven = 8
+    assert leave(made, packet) == HELD, "19 handshakes are incomplete"
+    made.state.proven = 7
+    for mark in (0, mark_of(50_000_000)):
+        assert leave(made, packet, mark) == PASSES
+    assert (made.turns.begun, made.turns.expected, made.turns.full) == (24, 0, 1)
+    made.turn_port.waiting = 9
+    assert leave(made, packet) == PASSES, "nor behind others"
+    made.turn_port.waiting = 0
+    made.now += 1
+    made.law.expires_ns = made.agent.until_ns = made.now + BUCKET
+    assert leave(made, packet) == HELD, "they are forgotten after ten seconds"
+
+
+def test_a_flood_uses_up_the_allowance_and_takes_no_more_room(leave: Any) -> None:
+    """A hundred SYNs with forged addresses, which leave late; then a flood on an idle port."""
+    made = world()
+    syn = ALL["SYN"]
+    for number in range(100):
+        assert leave(made, syn.but(sport=1000 + number), mark_of(500_000_000)) == PASSES
+    assert (made.turns.begun, made.turns.expected) == (20, 10 * FRAME)
+    made = world(0)
+    verdicts = [leave(made, syn.but(sport=1000 + number)) for number in range(100)]
+    # The buffer holds ten, and the agent has the others.
+    assert verdicts == [PASSES] * 10 + [HELD] * 90
+    assert (made.turns.begun, made.turns.held, made.turns.full) == (10, 90, 0)
 
 
 def test_other_marks_mean_nothing(leave: Any) -> None:

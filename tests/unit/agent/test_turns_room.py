@@ -1,0 +1,170 @@
+"""Whether a port has room for one more new connection: the twin in Python and the C that decides."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.law_table import parameters as in_force
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.turns import Room, frame_of, half_open, still_expected
+from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec
+from fairq_ryu.policies.switch_laws import Law, LawParameters
+from tests.support.host_laws import build, parameters
+from tests.unit.agent.test_turns import EMPTY
+
+S = 1_000_000_000
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    found = build(layout.BPF_DIR, tmp_path_factory.mktemp("turns"))
+    found.fq_host_first_window.restype = ctypes.c_uint32
+    found.fq_host_expected.restype = ctypes.c_uint32
+    found.fq_host_half_open.restype = ctypes.c_uint32
+    return found
+
+
+BYTES = st.integers(0, 1 << 30)
+
+
+@settings(max_examples=400)
+@given(
+    st.builds(
+        Room,
+        limit=st.one_of(BYTES, st.integers(0, 200_000)),
+        backlog=st.one_of(BYTES, st.integers(0, 200_000)),
+        flows=st.one_of(st.integers(0, 200), st.integers(0, (1 << 32) - 1)),
+        frame=st.integers(1, 70_000),
+        first=st.integers(0, 200_000),
+        expected=st.one_of(st.just(0), BYTES),
+        half_open=st.integers(0, 400),
+        allowance=st.integers(1, 500),
+    )
+)
+def test_both_twins_see_the_same_room(library: Any, room: Room) -> None:
+    given_room = layout.STRUCTS["fq_room"](**room._asdict())
+    assert bool(library.fq_host_has_room(ctypes.byref(given_room))) == room.has_room
+
+
+def test_the_room_is_that_of_the_buffer() -> None:
+    # 81 segments of 1,526 bytes fit into 125,000 bytes.
+    assert EMPTY._replace(flows=80).has_room and not EMPTY._replace(flows=81).has_room
+    assert not EMPTY._replace(flows=70, expected=11 * 1526).has_room
+    assert EMPTY._replace(flows=8, backlog=123_000).has_room
+    assert not EMPTY._replace(flows=8, backlog=124_000).has_room
+    # A buffer that holds less than a few segments must not stop everybody.
+    assert EMPTY._replace(limit=3_000, flows=3).has_room and not EMPTY._replace(limit=3_000, flows=4).has_room
+
+
+@settings(max_examples=300)
+@given(
+    parameters(LawParameters, LawKind),
+    st.lists(st.tuples(st.integers(0, 2_000_000_000), st.integers(0, 1 << 30)), max_size=20),
+)
+def test_expected_windows_are_sent_at_the_rate_of_the_port(library: Any, values: Any, steps: Any) -> None:
+    law = layout.STRUCTS["fq_law"](rate=values.rate, limit=values.limit)
+    state, expected, since, now = layout.STRUCTS["fq_turns"](), 0, 0, 10**12
+    of_law = layout.STRUCTS["fq_law_state"]()
+    for elapsed, first in steps:
+        now += elapsed
+        left = library.fq_host_expected(ctypes.byref(law), ctypes.byref(state), ctypes.c_uint64(now))
+        assert left == still_expected(expected, since, values.rate, now)
+        state.first = first
+        library.fq_host_admit(
+            ctypes.byref(law), ctypes.byref(of_law), ctypes.byref(state), ctypes.c_uint64(now)
+        )
+        expected, since = min(left + first, values.limit), now
+        assert (state.expected, state.expected_ns) == (expected, since)
+
+
+@settings(max_examples=300)
+@given(parameters(LawParameters, LawKind), BYTES, st.integers(0, 9000), st.integers(1, 5000), st.booleans())
+def test_the_first_window_is_the_law_s_and_at_most_what_a_host_sends_at_once(
+    library: Any, values: Any, pool: int, segment: int, flows: int, young: bool
+) -> None:
+    law = Law(values)
+    law.pool, law.segment = pool << 8, segment
+    compiled = layout.STRUCTS["fq_law"](
+        **{name: getattr(values, name) for name in LawParameters.__dataclass_fields__}
+    )
+    state = layout.STRUCTS["fq_law_state"](pool=pool << 8, segment=segment)
+    found = library.fq_host_first_window(
+        ctypes.byref(compiled), ctypes.byref(state), flows, flows if young else 1
+    )
+    size = segment or 1460
+    window = max(min(law.window(flows, flows if young else 1, 0, size), values.first_window * size), size)
+    assert found == min(window + -(-window // size) * 66, 1 << 30)
+    assert found >= frame_of(size)
+
+
+def test_a_flood_leaves_no_room_behind_it_for_longer_than_the_buffer_takes(library: Any) -> None:
+    """A thousand first windows are expected, of which none comes; the port is free after 20 ms."""
+    law = layout.STRUCTS["fq_law"](rate=6_250_000, limit=125_000)
+    state, of_law, now = layout.STRUCTS["fq_turns"](first=14_600), layout.STRUCTS["fq_law_state"](), 10**12
+    pointers = ctypes.byref(law), ctypes.byref(of_law), ctypes.byref(state)
+    for _ in range(1000):
+        library.fq_host_admit(*pointers, ctypes.c_uint64(now))
+    assert state.expected == 125_000
+    after = ctypes.c_uint64(now + S // 50)
+    assert library.fq_host_expected(ctypes.byref(law), ctypes.byref(state), after) == 0
+
+
+def test_nobody_waits_when_the_allowance_is_used_up() -> None:
+    full = EMPTY._replace(flows=1000, backlog=125_000, expected=125_000)
+    assert not full._replace(half_open=336).has_room and not full._replace(half_open=336).flooded
+    assert full._replace(half_open=337).has_room and full._replace(half_open=337).flooded
+
+
+EVENTS = st.lists(
+    st.tuples(st.sampled_from("bbbp"), st.integers(0, 30), st.sampled_from([0, 1000, S, 4 * S, 10 * S - 1])),
+    max_size=40,
+)
+
+
+@settings(max_examples=300)
+@given(EVENTS)
+def test_both_twins_count_the_same_incomplete_handshakes(library: Any, events: Any) -> None:
+    """Against a model: those of the last window that began, less those that were completed in it."""
+    law, state = layout.STRUCTS["fq_law"](limit=125_000), layout.STRUCTS["fq_turns"]()
+    of_law = layout.STRUCTS["fq_law_state"](proven=5)
+    now, began, begun, proven = 10**12, 0, 0, 0
+    for what, number, elapsed in events:
+        now += elapsed
+        for _ in range(number):
+            if what == "p":
+                of_law.proven += 1
+                proven += 1
+                continue
+            if now - began >= 10 * S:
+                began, begun, proven = now, 0, 0
+            library.fq_host_admit(
+                ctypes.byref(law), ctypes.byref(of_law), ctypes.byref(state), ctypes.c_uint64(now)
+            )
+            begun += 1
+        wanted = max(begun - proven, 0) if now - began < 10 * S else 0
+        found = library.fq_host_half_open(ctypes.byref(state), ctypes.byref(of_law), ctypes.c_uint64(now))
+        twin = half_open(state.begun, state.begun_ns, of_law.proven - state.proven, now)
+        assert found == twin == wanted
+
+
+def test_another_law_starts_its_count_again(library: Any) -> None:
+    """Then fewer handshakes are complete than before: none of those that began counts as complete."""
+    state = layout.STRUCTS["fq_turns"](begun=9, begun_ns=10**12, proven=50)
+    of_law = layout.STRUCTS["fq_law_state"](proven=3)
+    at = ctypes.c_uint64(10**12 + 1)
+    assert library.fq_host_half_open(ctypes.byref(state), ctypes.byref(of_law), at) == 9
+    assert half_open(9, 10**12, 3 - 50, 10**12 + 1) == 9
+
+
+@pytest.mark.parametrize("kind", [LawKind.FAIRQ, LawKind.FAIRSWITCH, LawKind.LAS])
+def test_the_allowance_is_at_least_what_the_buffer_holds(kind: LawKind) -> None:
+    limits = QueueLimits("htb", 819 * 1526, 1_250_000_000)
+    assert in_force(LawSpec(kind, flags=LawFlags.TURNS), limits).syn_allowance == 256 + 819
+    assert in_force(LawSpec(kind), limits).syn_allowance == 256
+    assert in_force(LawSpec(LawKind.IQM, flags=LawFlags.TURNS), limits).syn_allowance == 256
