@@ -293,6 +293,11 @@ class AgentLink:
         law = self._laws.get(port)
         return law is not None and LawFlags.TURNS in law.flags
 
+    @property
+    def any_takes_turns(self) -> bool:
+        """Whether new connections of any port take turns."""
+        return any(map(self.takes_turns, self._laws))
+
     def set_deadlines(self, wanted: Sequence[deadlines.HandshakeDeadline]) -> None:
         """Let the handshakes of connections have their turns by these deadlines."""
         for start in range(0, len(wanted), deadlines.MAX_CONNECTIONS):

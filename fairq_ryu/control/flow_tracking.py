@@ -9,8 +9,10 @@ segment to them and returns flow events: a flow starts or ends on a port. There 
 
 - **Copies.** A copy is queued, and a worker applies the copies in their order. Agents' messages are handled
   first: when many flows end together, reports of queues, losses and receivers would otherwise wait behind the
-  copies of all their FINs. Two things are done at once, because an agent's next report may need them: the
-  addresses of a SYN are learned, and losses of an earlier connection with the same ports are forgotten.
+  copies of all their FINs. Three things are done at once. Two of them may be needed by an agent's next
+  report: the addresses of a SYN are learned, and losses of an earlier connection with the same ports are
+  forgotten. The third: the agent of the bridge is told the deadline of an announced connection, because the
+  SYN may wait there for its turn.
 - **Removed rules.** A pinned rule that times out ends its connection.
 - **Records.** An agent's flow records are compared with the flow table, which corrects what copies missed.
 - **Silence.** Where no agent reports what is alive, a connection without copies expires.
@@ -72,6 +74,8 @@ class FlowTracker:
         if segment.syn:
             self._windows.syn_seen(frame)
             self._fabric.hosts.address_seen(frame.src, in_port, segment.key.src)
+            if not segment.ack:
+                self._windows.syn_copied(segment.key, in_port.dpid, now)
         if len(self._copies) >= MAX_COPIES:
             first, its_segment, port, received = self._copies.popleft()
             self.apply_segment(first, its_segment, port, now, received)

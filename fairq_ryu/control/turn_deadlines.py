@@ -4,7 +4,9 @@ New connections take turns at ports whose law in the switch has ``LawFlags.TURNS
 announced deadlines. A connection's deadline is the earlier one of its two directions, because both wait for
 the same handshake. It is sent to the agents of all such ports that the connection passes: when it begins, and
 when an announcement about it is made or withdrawn while its handshake may still be under way. The SYN may
-wait at an agent already when its copy reaches the controller; then the agent changes the order.
+wait at an agent already when its copy reaches the controller; then the agent changes the order. In a volley
+the flow table is hundreds of milliseconds behind the copies, so the agent at which the SYN enters the network
+is told the deadline that the connection will have as soon as the copy comes.
 
 Fails open: an agent that is not told a deadline lets the connection wait as one that has none.
 """
@@ -29,6 +31,12 @@ class TurnDeadlines:
     ) -> None:
         self._announcements, self._flows, self._links = announcements, flows, links
         self._changed: dict[FlowKey, None] = {}  # connections
+
+    def begins(self, opener: FlowKey, dpid: int, deadline: float, now: float) -> None:
+        """A SYN has entered the network at a switch, and its connection will have this deadline (seconds)."""
+        link = self._links.get(dpid)
+        if link is not None and link.knows_deadlines and link.any_takes_turns:
+            link.set_deadlines([HandshakeDeadline(opener.connection, microseconds(deadline - now))])
 
     def changed(self, flow: FlowKey) -> None:
         """A flow has started with a deadline, or its announcement has changed: :meth:`send` is to follow."""

@@ -217,6 +217,12 @@ class WindowController:
         """The earliest deadline of a connection that ``opener`` opens now; None: it has none."""
         return self._announced.deadline_of(opener, now)
 
+    def syn_copied(self, opener: FlowKey, dpid: int, now: float) -> None:
+        """A SYN has entered the network at a switch. Its turn there depends on its deadline."""
+        deadline = self.deadline_of(opener, now)
+        if deadline is not None:
+            self._turns.begins(opener, dpid, deadline, now)
+
     def announce(self, wanted: Request, now: float) -> Entry:
         """An application announces a flow. Raises :class:`fairq_ryu.fabric.deadlines.announcements.Full`."""
         entry, changes = self.announcements.add(wanted, now)

@@ -68,6 +68,15 @@ def test_the_deadline_of_a_copied_syn_counts_from_its_arrival(workers):
     assert workers.site.windows.announcements.of(KEY).deadline == pytest.approx(11.5)
 
 
+def test_an_agent_is_told_the_deadline_of_a_copied_syn_before_its_turn_in_the_queue(workers, monkeypatch):
+    seen = []
+    monkeypatch.setattr(workers.site.windows, "syn_copied", lambda *what: seen.append(what))
+    workers.copy(0, 11.0)
+    assert seen == [(KEY, 1, 11.0)] and workers.counted == []
+    workers.process_copies()
+    assert len(seen) == 1
+
+
 def test_flows_without_an_observed_handshake_are_counted(workers):
     link = workers.site.link
     found = [

@@ -110,6 +110,23 @@ def test_nothing_is_sent_where_there_are_no_turns() -> None:
     assert told(net) == []
 
 
+def test_the_agent_where_a_syn_enters_is_told_before_the_flow_table_knows_it() -> None:
+    net = network()
+    net.windows.syn_copied(KEY, A.dpid, net.now)
+    net.deliver()
+    assert told(net) == [], "it is not announced"
+    announce(net, 0.4, BACK)
+    for dpid in (A.dpid, 9):
+        net.windows.syn_copied(KEY, dpid, net.now)
+    net.deliver()
+    assert told(net) == [(KEY.connection, 400)] and net.site.flows.get(KEY) is None
+    net = network("off")
+    net.windows.announce(Request(KEY.src, KEY.dst, KEY.dport, deadline=0.4), net.now)
+    net.windows.syn_copied(KEY, A.dpid, net.now)
+    net.deliver()
+    assert told(net) == []
+
+
 def test_a_held_syn_waits_until_the_agent_knows_the_deadline() -> None:
     """What apply() returns gets barriers before the SYN is forwarded."""
     net = network()
