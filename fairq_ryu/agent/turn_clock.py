@@ -34,6 +34,10 @@ class TurnClock:
         self._program.on_load = None
         if self._fd is not None:
             self._loop.remove_reader(self._fd)
+            self._program.pause()
+            while packets := self._program.take(_MAX_PACKETS):
+                for packet in packets:
+                    self._turns.arrived(packet, time.monotonic_ns())
         for timer in (self._renewal, self._look):
             if timer is not None:
                 timer.cancel()

@@ -9,10 +9,12 @@ agent (``bpf/turns.bpf.c``), and they wait here:
 
 Those with an announced deadline leave first, the earliest first; then the others in order of arrival. The
 deadline may become known while the packet waits. A retransmitted packet takes the place of the one that
-waits. Bounded: at most ``capacity`` packets wait at a port, those of one sender's address in at most a
-quarter of these places, each for at most ``longest_ns``, which is less than the initial retransmission
-timeout of 1 s (RFC 6298); what exceeds these bounds leaves at once. So does everything while too many
-handshakes that have had their turn are incomplete, because then most of them are forged.
+waits; one with another sequence number, which anybody may have sent, leaves at once. Bounded: at most
+``capacity`` packets wait at a port, those of one sender's address in at most a quarter of these places, each
+for at most ``longest_ns``, which is less than the initial retransmission timeout of 1 s (RFC 6298); what
+exceeds these bounds leaves at once. So does everything while too many handshakes that have had their turn are
+incomplete, because then most of them are forged. A connection whose SYN and SYN-ACK wait at two ports waits
+twice.
 
 Pure: time is an argument, in ns; ports are interface indices. :class:`Room` is the twin of
 ``bpf/laws/turns.h``.
@@ -26,10 +28,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from fairq_ryu.agent.turn_deadlines import TurnDeadlines
+from fairq_ryu.packet.parse import parse
 
 CAPACITY = 4096
 LONGEST_NS = 500_000_000
-# Packets that leave in one call of serve(): other work of the agent runs between two calls.
+# Packets of all ports together that leave in one call of serve(): the agent has other work, too.
 _MAX_RELEASES = 64
 _HEADERS, _FEW = 66, 4
 _NS_PER_S = 1_000_000_000
@@ -198,6 +201,12 @@ def _urgency(deadline_ns: int | None) -> int:
     return _NEVER if deadline_ns is None else deadline_ns
 
 
+def _same_number(one: bytes, other: bytes) -> bool:
+    """Whether two frames may be the same segment, sent twice."""
+    numbers = [frame.tcp.seq for frame in (parse(one), parse(other)) if frame is not None and frame.tcp]
+    return len(numbers) < 2 or numbers[0] == numbers[1]
+
+
 class Turns:
     """The turns of the ports of a bridge."""
 
@@ -207,6 +216,7 @@ class Turns:
         self._deadlines = TurnDeadlines()
         # Where packets of a connection wait: port and key.
         self._places: dict[bytes, list[tuple[int, bytes]]] = {}
+        self._calls = 0
 
     # Ports
 
@@ -259,7 +269,10 @@ class Turns:
             return
         known = state.packets.get(packet.key)
         if known is not None:
-            known.frame = packet.frame
+            if _same_number(known.frame, packet.frame):
+                known.frame = packet.frame
+            else:
+                self._sink.send(packet.port, packet.frame, now_ns - packet.held_ns)
             return
         share = max(self._capacity // _SHARES, 1)
         if len(state.packets) >= self._capacity or state.senders[packet.sender] >= share:
@@ -272,12 +285,18 @@ class Turns:
 
     def serve(self, now_ns: int) -> None:
         """Let packets leave that have waited too long, and as many as their ports have room for."""
-        for port, state in self._ports.items():
-            if state.packets:
-                self._serve(port, state, now_ns)
+        ports = [(port, state) for port, state in self._ports.items() if state.packets]
+        # Another port is first each time, so that none has to wait for all others.
+        self._calls += 1
+        first = self._calls % len(ports) if ports else 0
+        left = _MAX_RELEASES
+        for port, state in ports[first:] + ports[:first]:
+            left -= self._serve(port, state, now_ns, left)
 
-    def _serve(self, port: int, state: _Port, now_ns: int) -> None:
-        for _ in range(_MAX_RELEASES):
+    def _serve(self, port: int, state: _Port, now_ns: int, most: int) -> int:
+        """Returns how many have left, at most ``most``."""
+        before = len(state.packets)
+        for _ in range(most):
             oldest = next(iter(state.packets), None)
             if oldest is None:
                 break
@@ -295,6 +314,7 @@ class Turns:
                 state.counts.released += 1
             self._leave(port, state, state.first(), now_ns)
         self._waits(port, state)
+        return before - len(state.packets)
 
     def _leave(self, port: int, state: _Port, key: bytes, now_ns: int) -> None:
         waiting = state.remove(key)

@@ -141,6 +141,11 @@ class TurnProgram(FilterProgram):
         if self._ports:
             self._agent.set(_ZERO, layout.fq_turn_agent(until_ns=now_ns + ALIVE_NS))
 
+    def pause(self) -> None:
+        """The agent ends: the program holds no more packets."""
+        if self._ports:
+            self._agent.set(_ZERO, layout.fq_turn_agent(until_ns=0))
+
     def take(self, limit: int) -> list[HeldPacket]:
         """Packets that the program has handed over, at most ``limit``."""
         if self._ring is None:

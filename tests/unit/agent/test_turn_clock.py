@@ -60,12 +60,17 @@ class Turns:
 @pytest.fixture
 def parts() -> tuple[Loop, Any, Turns, TurnClock]:
     loop, turns = Loop(), Turns()
-    program: Any = SimpleNamespace(on_load=None, renewed=0, held=[])
+    program: Any = SimpleNamespace(on_load=None, renewed=0, held=[], paused=0)
 
     def renew(now_ns: int) -> None:
         program.renewed += 1
 
     program.renew = renew
+
+    def pause() -> None:
+        program.paused += 1
+
+    program.pause = pause
     program.take = lambda limit: program.held
     return loop, program, turns, TurnClock(loop, program, turns)  # type: ignore[arg-type]
 
@@ -95,6 +100,16 @@ def test_packets_are_looked_after_every_millisecond_while_any_waits(parts: Any) 
     turns.packets.clear()
     loop.run(0.001)
     assert loop.delays == [0.05]
+
+
+def test_what_the_program_has_handed_over_is_not_lost_at_the_end(parts: Any) -> None:
+    loop, program, turns, clock = parts
+    left = [[HeldPacket(1, b"k", b"k", b"s", b"f", 0)], [HeldPacket(1, b"l", b"l", b"s", b"f", 0)], []]
+    left = [[HeldPacket(1, b"k", b"f", 0)], [HeldPacket(1, b"l", b"f", 0)], []]
+    # Only what was handed over before the pause: nothing comes after it.
+    program.take = lambda limit: left.pop(0) if program.paused else []
+    clock.stop()
+    assert [packet.key for packet in turns.packets] == [b"k", b"l"] and not loop.timers
 
 
 def test_a_failure_does_not_end_the_service(parts: Any) -> None:

@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 
 from fairq_ryu.agent.turn_deadlines import KEEP_NS
 from fairq_ryu.agent.turns import HeldPacket, Room, TurnCounts, Turns
+from fairq_ryu.packet import build as frames
+from fairq_ryu.packet.headers import SYN
 
 MS = 1_000_000
+LINK = (b"\2" * 6, b"\4" * 6)
+ENDS = (bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2]))
 EMPTY = Room(
     limit=125_000, backlog=0, flows=0, frame=1526, first=1526, expected=0, half_open=0, allowance=337
 )
@@ -183,6 +187,36 @@ def test_a_retransmission_takes_the_place_of_the_packet_that_waits(sink: Sink) -
     sink.rooms[1] = EMPTY
     made.serve(5 * MS)
     assert sink.frames[2:] == [b"x", b"a"]
+
+
+def test_a_syn_with_another_number_does_not_replace_the_one_that_waits(sink: Sink) -> None:
+    """Anybody can send one with the addresses and ports of another host."""
+    made = turns(sink)
+    genuine, forged = (
+        frames.tcp_frame(LINK, ENDS, frames.tcp(b"".join(ENDS), (40_000, 80), seq, 0, SYN, 1000, b""), ())
+        for seq in (7, 8)
+    )
+    for frame in (genuine, forged, genuine):
+        made.arrived(HeldPacket(1, b"k", b"k", b"s", frame, 0), 0)
+    assert sink.frames == [forged]
+    sink.rooms[1] = EMPTY
+    made.serve(MS)
+    assert sink.frames == [forged, genuine]
+
+
+def test_one_call_serves_a_bounded_number_of_packets_of_all_ports(sink: Sink) -> None:
+    made = turns(sink)
+    made.start(2)
+    sink.rooms = {1: None, 2: None}
+    for port in (1, 2):
+        for number in range(70):
+            made.arrived(HeldPacket(port, b"%d" % number, b"%d" % number, b"%d" % number, b"f", 0), 0)
+    left = []
+    for _ in range(3):
+        made.serve(MS)
+        left.append([made.counts(port).waiting for port in (1, 2)])
+    # The second port is first in the first call, the other one in the next.
+    assert left == [[70, 6], [6, 6], [0, 0]]
 
 
 def test_nothing_waits_longer_than_the_bound(sink: Sink) -> None:
