@@ -13,6 +13,7 @@ from fairq_ryu.agent.programs.program import DROP_PRIORITY, LoadedProgram, on_th
 from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.ringbuf import RingBuffer
 from fairq_ryu.agent.tc import TcFilter
+from fairq_ryu.packet.checksum import completed
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +128,8 @@ class DropProgram(LoadedProgram):
         length += len(frame)
         if drop.before_full and drop.ifindex in self._before_full:
             self._before_full[drop.ifindex] += 1
-        self._packets.append(DropRecord(drop.ifindex, frame, length))
+        # If it is sent again, no card completes its checksum.
+        self._packets.append(DropRecord(drop.ifindex, completed(frame), length))
 
     def dropped_before_full(self, ifindex: int) -> int:
         """Packets of a port that the program dropped before the queue could refuse them: no qdisc counts
