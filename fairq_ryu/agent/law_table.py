@@ -57,7 +57,8 @@ class LawSink(RuleSink, Protocol):
 def loop_gain(spec: LawSpec, limits: QueueLimits) -> float:
     """The gain of the control loop times its round trip: above pi / 2 the pool never settles.
 
-    The pool is an integrator that answers after ``base_rtt + target / rate``; for laws that move a pool only.
+    The pool is an integrator that answers after ``base_rtt + target / rate``, or after an update where these
+    come less often; for laws that move a pool only.
     """
     target = max(1, limits.limit * spec.target_ppm // _PPM)
     update = spec.increments * spec.interval_us / 1e6
@@ -66,7 +67,7 @@ def loop_gain(spec: LawSpec, limits: QueueLimits) -> float:
         return _OURS
     if spec.kind is not LawKind.FAIRQ:
         return 0.0
-    return round_trip / update * (1 if spec.gain is Gain.LISTING else _SEGMENT / target)
+    return max(1.0, round_trip / update) * (1 if spec.gain is Gain.LISTING else _SEGMENT / target)
 
 
 def syn_allowance(spec: LawSpec, limit: int) -> int:
@@ -89,8 +90,8 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
         base_rtt_ns=spec.base_rtt_us * 1000,
         limit=limits.limit,
         target=target,
-        # SED's queue is short at NOM as well, IQM's only below.
-        calm=limits.limit * spec.calm_ppm // _PPM + (spec.kind is LawKind.SED_BASE),
+        # SED's queue is short at NOM as well, IQM's only below; an empty queue always is.
+        calm=max(1, limits.limit * spec.calm_ppm // _PPM + (spec.kind is LawKind.SED_BASE)),
         gain_q16=max(1, min(65535, round(_OURS * interval / round_trip * 65536))),
         trim_step=trim_step(limits.rate, interval),
         young_bytes=spec.young_bytes,

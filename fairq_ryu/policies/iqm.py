@@ -88,7 +88,7 @@ class IqmPort(PortLaw):
         self.queue, self.limit = sample.backlog, sample.limit
         if self.limit <= 0 or not self.incast:
             self.incast = False
-        elif self.queue >= self.parameters.alpha * self.limit:
+        elif self.queue >= max(1.0, self.parameters.alpha * self.limit):  # an empty queue is always short
             self.calm_since = None
         elif self.calm_since is None:
             self.calm_since = now

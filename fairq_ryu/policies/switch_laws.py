@@ -16,14 +16,13 @@ from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LimitedBy, Mode
 NS_PER_S = 1_000_000_000
 MAX_POOL = 1 << 30
 POOL_SHIFT = 8
-DEFAULT_SEGMENT = 1460
-MOST_TICKS = 64
-MOST_STARTS = 1_000_000
+DEFAULT_SEGMENT, MOST_SEGMENT = 1460, 8960
+MOST_TICKS, MOST_STARTS = 64, 1_000_000
 LAS_WEIGHT, LAS_FEW, SEGMENT_HEADERS = 8, 4, 66
 FAIRSWITCH_LEAST, FAIRSWITCH_EMPTY = 2048, 80
 UNPROVEN_NS = 10 * NS_PER_S
 NO_WINDOW = 0xFFFFFFFF
-_U32 = 0xFFFFFFFF
+_U32, _U64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +93,27 @@ class Law:
 
     # Events
 
-    def saw_segment(self, mss: int) -> None:
-        """A flow with this MSS has been seen."""
-        self.segment = max(self.segment, mss)
+    def saw_segment(self, one: int, other: int = 0) -> None:
+        """A flow has been seen whose ends announce these MSS (0: none): it uses the smaller one."""
+        mss = min(one, other) if one and other else one + other
+        self.segment = max(self.segment, min(mss, MOST_SEGMENT))
 
     def tick(self, seen: LawInput) -> bool:
         """Run the law if it is due; returns whether it did."""
         p = self.parameters
-        if not self.last_ns:
+        if not self.last_ns or not self.pool:  # another processor may have written to a cleared state
             self.segment = self.segment or DEFAULT_SEGMENT
             self._start_pool()
             self._bound_pool(seen.flows)
             self.queue = seen.backlog
         else:
             elapsed = seen.now_ns - self.last_ns
-            if elapsed <= 0 or seen.byte_ns < self.byte_ns or elapsed < p.interval_ns:
+            area = (seen.byte_ns - self.byte_ns) & _U64  # the integral wraps
+            if elapsed <= 0 or area >> 63 or elapsed < p.interval_ns:
                 return False
             ticks = min(max(_div(elapsed, p.interval_ns), 1), MOST_TICKS)
             self.late += ticks > 2
-            self.queue = min((seen.byte_ns - self.byte_ns) // elapsed, MAX_POOL)
+            self.queue = min(area // elapsed, MAX_POOL)
             self.limited_by = LimitedBy.QUEUE
             _TICKS[p.kind](self, seen, ticks)
         self.last_ns, self.byte_ns = seen.now_ns, seen.byte_ns

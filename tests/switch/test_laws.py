@@ -9,7 +9,9 @@ from ctypes import c_uint32
 
 import pytest
 
+from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
+from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec
 from fairq_ryu.model import WindowKind
@@ -36,6 +38,18 @@ def install(switch: Switch, spec: LawSpec, lease: float = 3600, pool: int | None
 def no_law(switch: Switch) -> Iterator[None]:
     yield
     switch.datapath.remove_law(PORT)
+
+
+def fall_silent(switch: Switch, flow: Connection) -> None:
+    """So long that no flow of the port is counted any more."""
+    window = switch.datapath.window
+    key = flow_key(flow.data_key)
+    entry = window.flows.get(key)
+    for direction in entry.dir:
+        direction.epoch = direction.sharing_epoch = direction.young_epoch = 0
+    window.flows.set(key, entry)
+    ifindex = switch.ports[PORT].ifindex
+    window._port_states.set(c_uint32(window.slots[ifindex]), layout.fq_port(ifindex=ifindex))
 
 
 def opened(switch: Switch, number: int) -> list[Connection]:
@@ -132,11 +146,37 @@ def test_a_connection_that_replaces_another_counts_when_it_is_proven(switch: Swi
 
 def test_the_mss_of_a_syn_counts_when_it_is_answered(switch: Switch) -> None:
     install(switch, LawSpec(LawKind.IQM), pool=0)
-    flow = Connection(switch, client_mss=8960)
+    flow = Connection(switch, client_mss=8960, server_mss=9000)
     flow.syn()
     assert switch.datapath.law_state(PORT).segment == 1460
     flow.syn_ack()
     assert switch.datapath.law_state(PORT).segment == 8960
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "counted"),
+    [(8960, 1460, 1460), (65535, 4000, 4000), (65535, 65535, 8960), (4000, None, 4000)],
+)
+def test_the_smaller_mss_of_both_ends_counts(
+    switch: Switch, client: int, server: int | None, counted: int
+) -> None:
+    """Otherwise one SYN with a large MSS would raise the minimum window of every flow."""
+    install(switch, LawSpec(LawKind.FAIRQ), pool=60_000)
+    Connection(switch, client_mss=client, server_mss=server).open()
+    assert switch.datapath.law_state(PORT).segment == counted
+
+
+def test_a_young_flow_that_was_silent_gets_no_more_than_its_share(switch: Switch) -> None:
+    """It is not counted yet when its first ACK passes: it counts as one more, and as a young one."""
+    install(switch, LawSpec(LawKind.LAS, young_bytes=100_000), pool=18_000)
+    (flow,) = opened(switch, 1)
+    assert flow.granted() == 18_000
+    fall_silent(switch, flow)
+    assert flow.granted() == 18_000
+    switch.datapath.remove_law(PORT)
+    install(switch, LawSpec(LawKind.LAS, young_bytes=0), pool=18_000)
+    fall_silent(switch, flow)
+    assert flow.granted() == 18_000  # as an old one, the same
 
 
 def test_las_prefers_flows_that_have_sent_little(switch: Switch) -> None:

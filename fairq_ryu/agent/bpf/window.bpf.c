@@ -91,8 +91,8 @@ int fq_egress(struct __sk_buff *skb)
 		proves = (own->flags & (FQ_KNOWN | FQ_ACK)) == FQ_KNOWN;
 		follow(&s, own, peer);
 		if (proves && own->flags & FQ_ACK) {
-			law_direction_opens(own, FQ_OPENING_PROVEN, s.now);
-			law_direction_opens(peer, FQ_OPENING_PROVEN, s.now);
+			law_direction_opens(own, peer, FQ_OPENING_PROVEN, s.now);
+			law_direction_opens(peer, own, FQ_OPENING_PROVEN, s.now);
 		}
 		if (own->flags & FQ_FIN && !(ended & FQ_FIN))
 			law_direction_ended(own, s.now);
@@ -106,8 +106,8 @@ int fq_egress(struct __sk_buff *skb)
 		}
 		remember_syn(skb, &s, own, copy);
 		if (!copy)
-			law_direction_opens(own, own->syn_ns ? FQ_OPENING_SYN : FQ_OPENING_AGAIN,
-					    s.now);
+			law_direction_opens(
+				own, peer, own->syn_ns ? FQ_OPENING_SYN : FQ_OPENING_AGAIN, s.now);
 		return TC_ACT_UNSPEC;
 	} else if (open_connection(skb, &s, own, peer, copy)) {
 		port = find_port(ifindex);
@@ -115,8 +115,8 @@ int fq_egress(struct __sk_buff *skb)
 			ADD(port->handshakes, 1);
 		count_active(own, s.epoch);
 		count_active(peer, s.epoch);
-		law_direction_began(own, FQ_OPENING_SYN_ACK, s.epoch, s.now);
-		law_direction_began(peer, FQ_OPENING_SYN_ACK, s.epoch, s.now);
+		law_direction_began(own, peer, FQ_OPENING_SYN_ACK, s.epoch, s.now);
+		law_direction_began(peer, own, FQ_OPENING_SYN_ACK, s.epoch, s.now);
 	}
 lower:
 	if (s.ack && peer->ifindex)

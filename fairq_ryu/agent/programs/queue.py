@@ -135,7 +135,7 @@ class QueueProgram(LoadedProgram):
             backlog=state.backlog,
             peak=peak,
             drops=self._drops(ifindex, state.drops),
-            byte_ns=state.byte_ns + state.backlog * waited,
+            byte_ns=(state.byte_ns + state.backlog * waited) % 2**64,
             packets=state.packets,
             bytes=state.bytes,
             clock_ns=now,

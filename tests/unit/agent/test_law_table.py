@@ -170,6 +170,12 @@ def test_a_law_that_would_not_settle_is_refused_with_its_numbers(data: FakeDatap
     assert data.laws[1][1].interval_ns == 2_000_000
 
 
+def test_an_update_that_overshoots_is_refused_however_rare_it_is() -> None:
+    """A target of less than a segment: each update moves the queue by more than its distance."""
+    paper = LawSpec(LawKind.FAIRQ, Gain.PAPER, target_ppm=10_000)
+    assert loop_gain(paper, QueueLimits("htb", 60_000, 25_000_000)) == pytest.approx(1460 / 600)
+
+
 def test_a_controller_gets_the_numbers(peer: Peer, data: FakeDatapath) -> None:
     peer.ask(add(1, LawSpec(LawKind.FAIRQ, Gain.LISTING)))
     (answer,) = peer.ask(law_rule(1, 1))
@@ -292,6 +298,11 @@ def test_the_parameters_are_worked_out_from_buffer_and_rate() -> None:
     assert law.gain_q16 == round(0.4 * 0.0002 / 0.00225 * 65536)
     # 8 bytes in 8 us at 1 Gbit/s are 40 in 200 us at 200 Mbit/s.
     assert law.trim_step == 40
+
+
+@pytest.mark.parametrize("kind", [LawKind.IQM, LawKind.SED_BASE])
+def test_an_empty_queue_is_short(kind: LawKind) -> None:
+    assert parameters(LawSpec(kind, calm_ppm=0), LIMITS).calm == 1
 
 
 def test_the_state_of_laws_is_reported(peer: Peer, data: FakeDatapath) -> None:

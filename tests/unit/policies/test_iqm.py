@@ -117,6 +117,14 @@ def test_the_mode_lingers_until_the_queue_has_been_short_for_a_while():
     assert port.queue_sampled(sample(0), 1, 0.111) == NO_WINDOWS
 
 
+def test_an_empty_queue_ends_the_mode_whatever_alpha_is():
+    port = law(alpha=0.0)
+    port.queue_sampled(sample(LIMIT), 1, 0.0)
+    assert port.flow_started(flow(1), 1, 0.001) == ONE_SEGMENT
+    assert port.queue_sampled(sample(1), 1, 0.01) == ONE_SEGMENT
+    assert port.queue_sampled(sample(0), 1, 0.02) == NO_WINDOWS
+
+
 def test_a_port_without_a_known_buffer_is_not_governed():
     port = law()
     assert all(port.flow_started(flow(n), n, 0.0) is None for n in range(100))

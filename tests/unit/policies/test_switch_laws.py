@@ -25,6 +25,28 @@ def test_both_laws_do_the_same(library, values, trace):
     steps_agree(Law(values), CompiledLaw(library, values), trace, LawInput)
 
 
+def test_a_law_goes_on_when_the_integral_of_the_queue_wraps(library):
+    """After a few hours at 10 Gbit/s."""
+    values = LawParameters(LawKind.FAIRQ, 25_000_000, 125_000, 31_250)
+    for law in (Law(values), CompiledLaw(library, values)):
+        before = 2**64 - 1_000
+        assert law.tick(LawInput(10**9, before, 20_000, 1))
+        assert law.tick(LawInput(10**9 + 10**6, (before + 20_000 * 10**6) % 2**64, 20_000, 1))
+        assert law.seen()["queue"] == 20_000 if isinstance(law, CompiledLaw) else law.queue == 20_000
+        # The reading of another processor that is behind still changes nothing.
+        assert not law.tick(LawInput(10**9 + 2 * 10**6, before, 20_000, 1))
+
+
+def test_a_state_that_was_cleared_begins_anew(library):
+    """Also if a processor that still ran the law before has written a time to it."""
+    values = LawParameters(LawKind.FAIRQ, 25_000_000, 125_000, 31_250)
+    twin, compiled = Law(values), CompiledLaw(library, values)
+    twin.last_ns = compiled.state.last_ns = 10**9
+    for law in (twin, compiled):
+        assert law.tick(LawInput(10**9 + 1, 5, 20_000, 1))
+    assert (twin.pool, twin.segment) == (31_250 << 8, 1460) and state_of(twin) == compiled.seen()
+
+
 def test_the_twin_has_the_fields_and_numbers_of_the_header():
     assert set(state_of(Law(LawParameters(1, 1, 1, 1)))) == set(STATE)
     names = {name for name, _ in layout.STRUCTS["fq_law"]._fields_} - {"pad"}

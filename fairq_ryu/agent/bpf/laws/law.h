@@ -20,14 +20,20 @@
 #include "sed_base.h"
 
 #define DEFAULT_SEGMENT 1460
+#define MOST_SEGMENT    8960    /* in a frame of 9,000 bytes, the largest that is usual on Ethernet */
 #define MOST_STARTS     1000000 /* counted in an interval */
 #define MOST_TICKS      64      /* that one late tick makes up for */
 
-/* A flow with this MSS has been seen. */
-static inline __attribute__((always_inline)) void law_segment(struct fq_law_state *st, __u16 mss)
+/*
+ * A flow has been seen whose two ends announce these MSS; 0: none. Neither end sends larger segments than the other
+ * receives.
+ */
+static inline __attribute__((always_inline)) void law_segment(struct fq_law_state *st, __u32 one,
+							      __u32 other)
 {
-	if (mss > st->segment)
-		st->segment = mss;
+	__u32 mss = one && other ? law_min(one, other) : one + other;
+
+	st->segment = law_max(st->segment, law_min(mss, MOST_SEGMENT));
 }
 
 /* Run the law if it is due. Returns whether it did. */
@@ -37,15 +43,18 @@ law_tick(const struct fq_law *p, struct fq_law_state *st, const struct fq_law_in
 	__u64 elapsed = in->now_ns - st->last_ns;
 	__u32 ticks;
 
-	if (!st->last_ns) {
+	/* Another processor may have written a time to a state that was cleared for this law: only a pool shows that
+	 * it has begun. */
+	if (!st->last_ns || !st->pool) {
 		if (!st->segment)
 			st->segment = DEFAULT_SEGMENT;
 		start_pool(p, st);
 		bound_pool(p, st, in->flows);
 		st->queue = in->backlog;
 	} else {
-		/* Another processor's clock, or reading, may be behind: this one counts with the next tick. */
-		if (in->now_ns <= st->last_ns || in->byte_ns < st->byte_ns ||
+		/* Another processor's clock, or reading, may be behind: this one counts with the next tick. The
+		 * integral of the queue wraps. */
+		if (in->now_ns <= st->last_ns || (in->byte_ns - st->byte_ns) >> 63 ||
 		    elapsed < p->interval_ns)
 			return false;
 		ticks = law_min(law_max(law_div(elapsed, p->interval_ns), 1), MOST_TICKS);

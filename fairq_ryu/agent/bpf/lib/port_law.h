@@ -18,16 +18,16 @@
 
 /*
  * The handshake of a direction has come to a step (FQ_OPENING_...): the law of the port by which it leaves may
- * count it.
+ * count it. `other` is the other direction of the connection.
  */
-__noinline int law_direction_opens(struct fq_dir *d, __u32 step, __u64 now)
+__noinline int law_direction_opens(struct fq_dir *d, const struct fq_dir *other, __u32 step, __u64 now)
 {
 	struct fq_law_state *state;
 	struct fq_port_law *law;
 	struct fq_queue *queue;
 	__u32 ifindex, slot, flags, old;
 
-	if (!d)
+	if (!d || !other)
 		return 0;
 	ifindex = d->ifindex;
 	if (!port_of(d))
@@ -40,7 +40,7 @@ __noinline int law_direction_opens(struct fq_dir *d, __u32 step, __u64 now)
 	queue = bpf_map_lookup_elem(&queues, &ifindex);
 	/* Anybody can send a SYN: its MSS counts when it has been answered. */
 	if (step >= FQ_OPENING_SYN_ACK)
-		law_segment(state, d->mss);
+		law_segment(state, d->mss, other->mss);
 	old = d->flags;
 	flags = law_opening(&law->law, state, step, old, queue ? queue->backlog : 0, now);
 	set_flags(d, flags & ~old);
@@ -49,15 +49,16 @@ __noinline int law_direction_opens(struct fq_dir *d, __u32 step, __u64 now)
 }
 
 /* The SYN-ACK of a direction, or at once the proof of its handshake: it shares its port from now on. */
-__noinline int law_direction_began(struct fq_dir *d, __u32 step, __u32 epoch, __u64 now)
+__noinline int law_direction_began(struct fq_dir *d, const struct fq_dir *other, __u32 step,
+				   __u32 epoch, __u64 now)
 {
 	struct fq_port_law *law;
 	__u32 slot;
 
-	if (!d)
+	if (!d || !other)
 		return 0;
 	d->granted = 0;
-	law_direction_opens(d, step, now);
+	law_direction_opens(d, other, step, now);
 	if (!port_of(d))
 		return 0;
 	slot = d->slot;
@@ -125,9 +126,12 @@ __noinline __u32 law_grant(const struct segment *s, const struct fq_dir *own, st
 	if (peer->granted)
 		law_limited(state, s->flight, peer->granted, s->now);
 	n = counted_flows(port->sharing, epoch);
-	if (!is_recent(peer->sharing_epoch, epoch))
-		n++;
 	young = law->law.kind == FQ_LAW_LAS ? counted_flows(port->young, epoch) : 0;
+	if (!is_recent(peer->sharing_epoch, epoch)) {
+		n++;
+		if (law->law.kind == FQ_LAW_LAS && peer->bytes < law->law.young_bytes)
+			young++;
+	}
 	return law_window(&law->law, state, n, young, peer->bytes, common_mss(s, own, peer));
 }
 

@@ -138,8 +138,8 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 		count_active(own, s->epoch);
 		count_active(peer, s->epoch);
 		step = s->syn ? FQ_OPENING_SYN_ACK : FQ_OPENING_PROVEN;
-		law_direction_began(own, step, s->epoch, s->now);
-		law_direction_began(peer, step, s->epoch, s->now);
+		law_direction_began(own, peer, step, s->epoch, s->now);
+		law_direction_began(peer, own, step, s->epoch, s->now);
 	}
 }
 
