@@ -8,6 +8,7 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ class Hosts:
         run("ip", "link", "add", "name", "bridge0", "type", "bridge")
         run("ip", "link", "set", "bridge0", "up")
         self.spaces: dict[str, int] = {}
+        self.sports = count(40_000)
         self.ports = {n: make_port(n, f"p{n}") for n in (1, 2)}
         for n, address in ((1, CLIENT), (2, SERVER)):
             run("ip", "link", "set", f"p{n}", "master", "bridge0")
@@ -70,8 +72,9 @@ class Hosts:
         return listener
 
     def connect(self, port: int, sport: int = 0) -> socket.socket:
+        # A port that the kernel chose could be that of a connection before, whose entry it would take.
         client = self.socket(CLIENT)
-        client.bind((CLIENT, sport))
+        client.bind((CLIENT, sport or next(self.sports)))
         client.connect((SERVER, port))
         return client
 

@@ -106,8 +106,8 @@ int fq_egress(struct __sk_buff *skb)
 		}
 		remember_syn(skb, &s, own, copy);
 		if (!copy)
-			law_direction_opens(
-				own, peer, own->syn_ns ? FQ_OPENING_SYN : FQ_OPENING_AGAIN, s.now);
+			law_direction_opens(own, peer,
+					    own->syn_ns ? FQ_OPENING_SYN : FQ_OPENING_AGAIN, s.now);
 		return TC_ACT_UNSPEC;
 	} else if (open_connection(skb, &s, own, peer, copy)) {
 		port = find_port(ifindex);

@@ -646,7 +646,8 @@ def test_the_interface_in_writing_a_policy_is_the_code_s() -> None:
 
 def test_numbers_in_the_text_are_the_code_s() -> None:
     how, operating, channel = (read(f"docs/{n}.md") for n in ("how-it-works", "operating", "window-channel"))
-    assert f"pref {program.WINDOW_PRIORITY}" in operating
+    for number in (program.WINDOW_PRIORITY, program.TURN_PRIORITY, program.DROP_PRIORITY):
+        assert f"pref {number}" in operating
     assert f"after {governed_port.REST_AFTER_FAILURE:g} s" in how
     assert f"copy of {pipeline.COPY_BYTES} bytes" in how
     assert f"silent for {controller_connection.ECHO_INTERVAL:g} s" in channel

@@ -20,7 +20,7 @@
 #include "sed_base.h"
 
 #define DEFAULT_SEGMENT 1460
-#define MOST_SEGMENT    8960    /* in a frame of 9,000 bytes, the largest that is usual on Ethernet */
+#define MOST_SEGMENT    8960 /* in a frame of 9,000 bytes, the largest that is usual on Ethernet */
 #define MOST_STARTS     1000000 /* counted in an interval */
 #define MOST_TICKS      64      /* that one late tick makes up for */
 

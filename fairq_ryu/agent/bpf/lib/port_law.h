@@ -20,7 +20,8 @@
  * The handshake of a direction has come to a step (FQ_OPENING_...): the law of the port by which it leaves may
  * count it. `other` is the other direction of the connection.
  */
-__noinline int law_direction_opens(struct fq_dir *d, const struct fq_dir *other, __u32 step, __u64 now)
+__noinline int law_direction_opens(struct fq_dir *d, const struct fq_dir *other, __u32 step,
+				   __u64 now)
 {
 	struct fq_law_state *state;
 	struct fq_port_law *law;
