@@ -104,10 +104,10 @@ def test_packets_are_looked_after_every_millisecond_while_any_waits(parts: Any) 
 
 def test_what_the_program_has_handed_over_is_not_lost_at_the_end(parts: Any) -> None:
     loop, program, turns, clock = parts
-    left = [[HeldPacket(1, b"k", b"k", b"s", b"f", 0)], [HeldPacket(1, b"l", b"l", b"s", b"f", 0)], []]
-    left = [[HeldPacket(1, b"k", b"f", 0)], [HeldPacket(1, b"l", b"f", 0)], []]
+    program.on_load(5)
+    left: list[list[HeldPacket]] = [[HeldPacket(1, k, k, b"s", b"f", 0)] for k in (b"k", b"l")]
     # Only what was handed over before the pause: nothing comes after it.
-    program.take = lambda limit: left.pop(0) if program.paused else []
+    program.take = lambda limit: left.pop(0) if program.paused and left else []
     clock.stop()
     assert [packet.key for packet in turns.packets] == [b"k", b"l"] and not loop.timers
 
