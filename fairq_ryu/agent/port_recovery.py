@@ -7,8 +7,9 @@
                             flow map: the receiver's last ACK
 
 :mod:`fairq_ryu.fabric.recovery.recovery` decides, as it does in a controller that recovers by itself. The
-receiver's state is read at once, and the queue whenever it may have room. Times in ns of the monotonic clock,
-as arguments. Bounded: one engine for each port, with the bytes and the age of its settings.
+receiver's state is read at once, and the queue whenever it may have room. Receivers are asked again whether
+they have got what was reinjected. Times in ns of the monotonic clock, as arguments. Bounded: one engine for
+each port, with the bytes and the age of its settings.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from fairq_ryu.channel import congestion
 from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.recovery import BOUNDS, DUPACK, ERROR_LIMIT, REINJECT, SetRecovery
-from fairq_ryu.fabric.recovery.recovery import Action, Ask, Mode, RecoveryEngine, Reinject, SendDuplicates
+from fairq_ryu.fabric.recovery.actions import Action, Ask, Mode, Reinject, SendDuplicates
+from fairq_ryu.fabric.recovery.recovery import FILL, RecoveryEngine
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.packet import tcp_timestamps
 from fairq_ryu.packet.parse import parse
@@ -39,6 +41,11 @@ _MODES = {DUPACK: Mode.DUPACK, REINJECT: Mode.REINJECT, DUPACK | REINJECT: Mode.
 _SHORTEST_NS, _LONGEST_NS = 500_000, 10_000_000
 # How often the receivers of other losses are looked at.
 _OTHERS_NS = 5_000_000
+# The queue is read again after this number of segments, because the bridge fills it, too: a reinjected
+# segment should not be dropped. And this number of times, until other work of the agent has its turn.
+_SEGMENTS, _READINGS = 8, 8
+# From the end of the queue to the acknowledgement of the receiver, seconds.
+_CONFIRM_S = 0.01
 
 
 class RecoveryData(SegmentPorts, Protocol):
@@ -65,10 +72,13 @@ class _Port:
     def __init__(self, wanted: SetRecovery, now_ns: int) -> None:
         self.wanted = wanted
         self.key = PortKey(0, wanted.port)
-        self.engine = RecoveryEngine(_MODES[wanted.flags], wanted.bytes, wanted.age_ms / 1000)
+        self.engine = RecoveryEngine(
+            _MODES[wanted.flags], wanted.bytes, wanted.age_ms / 1000, confirm_s=_CONFIRM_S
+        )
         self.expires_ns = now_ns + wanted.lease * _NS
         self.links: dict[FlowKey, Addressing] = {}  # of flows with losses, as the lost segments had them
         self.due_ns: int | None = None
+        self.waits = False  # for room in the queue
 
     def renew(self, wanted: SetRecovery, now_ns: int) -> bool:
         """Take over new settings. False: the stored losses are limited or recovered in another way now."""
@@ -137,8 +147,8 @@ class PortRecovery:
             if known is not None and port.engine.has_losses(known.key):
                 port.links[known.key] = known
             self._carry_out(port, actions, now_ns)
-            if port.due_ns is None and len(port.engine):
-                port.due_ns = now_ns + _SHORTEST_NS
+            if not port.waits and len(port.engine):
+                port.due_ns, port.waits = now_ns + _SHORTEST_NS, True
 
     def work(self, now_ns: int) -> None:
         """Do what is due: reinject where there is room, look at receivers, end recoveries without a lease."""
@@ -149,16 +159,26 @@ class PortRecovery:
                 self._recover(port, now_ns)
 
     def _recover(self, port: _Port, now_ns: int) -> None:
-        bridge_port = self._data.ports[port.wanted.port]
-        backlog, limits = self._data.queue(bridge_port).backlog, self._data.queue_limits(bridge_port)
+        engine, bridge_port = port.engine, self._data.ports[port.wanted.port]
+        limits = self._data.queue_limits(bridge_port)
         now, below = now_ns / _NS, port.wanted.below
-        self._carry_out(port, port.engine.queue(port.key, backlog, below, now, limits.limit), now_ns)
-        self._carry_out(port, port.engine.due(now), now_ns)
-        for flow in [flow for flow in port.links if not port.engine.has_losses(flow)]:
+        # A segment leaves the queue when everything in front of it has left.
+        engine.confirm_s = _CONFIRM_S + (limits.limit / limits.rate if limits.rate else 0.0)
+        threshold = below
+        for _ in range(_READINGS):
+            backlog = self._data.queue(bridge_port).backlog
+            actions = engine.queue(port.key, backlog, threshold, now, limits.limit, _SEGMENTS)
+            if not actions:
+                break
+            self._carry_out(port, actions, now_ns)
+            threshold = max(below, int(FILL * limits.limit))  # once it was below, it is filled beyond it
+        self._carry_out(port, engine.due(now), now_ns)
+        for flow in [flow for flow in port.links if not engine.has_losses(flow)]:
             del port.links[flow]
-        if not len(port.engine):
+        port.waits = engine.is_waiting(port.key)
+        if not len(engine):
             port.due_ns = None
-        elif not port.engine.is_waiting(port.key):
+        elif not port.waits:
             port.due_ns = now_ns + _OTHERS_NS
         else:
             falls = (backlog - below) * _NS // limits.rate if limits.rate and backlog > below else 0

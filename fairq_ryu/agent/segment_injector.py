@@ -2,7 +2,7 @@
 segments.
 
     WAKE ----------> the flow map: the receiver's last segment --> tcp_build --> the port where its ACKs leave
-    a lost segment --> its timestamp renewed if it is old -----------------> the port that has dropped it
+    a lost segment --> with the newest timestamp of its sender ------------> the port that has dropped it
 
 An ACK leaves by the port by which the receiver's own ACKs leave, and is lowered there as they are. What
 :mod:`~fairq_ryu.packet.tcp_build` promises holds: nothing is acknowledged that the receiver has not
@@ -58,24 +58,23 @@ class SegmentInjector:
 
     def reinject(self, port: int, frame: bytes, tsecr: int | None) -> None:
         """Send a frame out of the port that has dropped it. ``tsecr``: the timestamp that its receiver echoed
-        last (None: not known); it replaces the frame's own if it is newer.
+        last (None: not known).
+
+        The frame gets the newest timestamp: its own, this one, or that of the sender's last segment. That
+        segment may still be in the queue, in front of this frame; a receiver that has got it discards an
+        older timestamp.
         """
-        if self._is_over(frame):
-            self.counts[f"reinject: {OVER}"] += 1
-            return
+        read = parse(frame)
+        if read is not None and read.tcp is not None:
+            state = self._ports.segment_state(read.tcp.key)
+            if _is_over(state, read.tcp.seq):
+                self.counts[f"reinject: {OVER}"] += 1
+                return
+            if state.found and state.has_timestamps:
+                tsecr = state.tsval if tsecr is None else _newest(tsecr, state.tsval)
         if tsecr is not None:
             frame = tcp_timestamps.renewed(frame, tsecr)
         self._send("reinject", port, [frame])
-
-    def _is_over(self, frame: bytes) -> bool:
-        """Whether the connection of a lost segment was reset, or its ports are used for another connection:
-        the flow map has seen the segment, so its sequence number cannot be after the last one.
-        """
-        read = parse(frame)
-        if read is None or read.tcp is None:
-            return False
-        state = self._ports.segment_state(read.tcp.key)
-        return state.found and (state.rst or (state.seq_next - read.tcp.seq) & 0xFFFFFFFF >= _HALF)
 
     def _send(self, kind: str, port: int, segments: list[bytes] | tcp_build.Refusal) -> None:
         if isinstance(segments, tcp_build.Refusal):
@@ -84,3 +83,15 @@ class SegmentInjector:
             self.counts[kind] += 1
         else:
             self.counts[f"{kind}: {NOT_SENT}"] += 1
+
+
+def _newest(one: int, other: int) -> int:
+    """The later of two timestamps, modulo 2 ** 32 (RFC 7323, section 5.2)."""
+    return other if (other - one) & 0xFFFFFFFF < _HALF else one
+
+
+def _is_over(state: SegmentState, seq: int) -> bool:
+    """Whether the connection of a lost segment was reset, or its ports are used for another connection: the
+    flow map has seen the segment, so its sequence number cannot be after the last one.
+    """
+    return state.found and (state.rst or (state.seq_next - seq) & 0xFFFFFFFF >= _HALF)

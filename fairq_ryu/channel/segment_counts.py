@@ -36,6 +36,7 @@ OUTCOMES = (
     "overflow",
     "forgotten",
     "limited",
+    "unanswered",
 )
 UNKNOWN_ADDRESSES = "addresses not known"
 NOT_SENT = "the port takes no more packets"

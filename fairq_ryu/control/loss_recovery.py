@@ -19,7 +19,7 @@ from dataclasses import asdict
 from fairq_ryu.channel.recovery import DUPACK, REINJECT, SetRecovery
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.segment_injector import SegmentInjector
-from fairq_ryu.fabric.recovery import recovery
+from fairq_ryu.fabric.recovery import actions, recovery
 from fairq_ryu.model import FlowKey, PortKey, SegmentState
 from fairq_ryu.packet import parse, tcp_timestamps
 from fairq_ryu.policies import base
@@ -74,7 +74,7 @@ class LossRecovery:
 
     @property
     def outcomes(self) -> Counter[str]:
-        """The outcomes of all losses (:class:`fairq_ryu.fabric.recovery.recovery.Counters`), in segments."""
+        """The outcomes of all losses (:class:`fairq_ryu.fabric.recovery.actions.Counters`), in segments."""
         found = self._reported.copy()
         for each in self:
             found.update(asdict(each.counters))
@@ -147,14 +147,14 @@ class LossRecovery:
             self._recoveries[wanted] = recovery.RecoveryEngine(mode, wanted.bytes, wanted.age)
         return self._recoveries[wanted]
 
-    def _carry_out(self, actions: Iterable[recovery.Action]) -> None:
-        for action in actions:
+    def _carry_out(self, due: Iterable[actions.Action]) -> None:
+        for action in due:
             match action:
-                case recovery.SendDuplicates(flow, state):
+                case actions.SendDuplicates(flow, state):
                     self._injector.send_duplicates(flow, state)
-                case recovery.Reinject(port, frame, tsecr):
+                case actions.Reinject(port, frame, tsecr):
                     self._injector.reinject(port, frame, tsecr)
-                case recovery.Ask(dpid, keys):
+                case actions.Ask(dpid, keys):
                     link = self._links.get(dpid)
                     if link is not None:
                         link.request_segments(keys)

@@ -188,6 +188,9 @@ class FakeDatapath:
         if port in self.full or port not in self._ports:
             return False
         self.frames.append((port, frame))
+        if port in self.queues:
+            queue = self.queues[port]
+            self.queues[port] = queue._replace(backlog=queue.backlog + len(frame))
         return True
 
     def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:

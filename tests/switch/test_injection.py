@@ -13,6 +13,8 @@ import pytest
 
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.channel.recovery import DUPACK, REINJECT, SetRecovery
+from fairq_ryu.packet import tcp_timestamps
+from fairq_ryu.packet.parse import parse
 from fairq_ryu.packet.tcp_build import Addressing
 from tests.switch import packets
 from tests.switch.rig import Connection, Switch, lowered, make_port, namespace, run
@@ -135,6 +137,37 @@ def test_dropped_segments_arrive_in_the_end(watched: Watched) -> None:
     assert server.injector.counts["reinject"] == server.recovery.outcomes["reinjected"] > 30
     server.forget_port(1, time.monotonic_ns())
     assert not watched.datapath.drops._attached
+
+
+def tsval(frame: bytes) -> int:
+    """The timestamp of a segment."""
+    read = parse(frame)
+    at = None if read is None else tcp_timestamps.tsval_at(frame, read)
+    assert at is not None
+    return int.from_bytes(frame[at : at + 4], "big")
+
+
+def test_no_segment_arrives_with_an_older_timestamp_than_the_one_before_it(watched: Watched) -> None:
+    """A newer segment of the sender leaves in front of those that are put back. If its receiver takes it as
+    the next one in order, it discards segments with older timestamps (RFC 7323, section 5.3).
+    """
+    host = Host("p1h")
+    server = OpenFlowServer("s1", 1, watched.datapath, 8)
+    server.recovery.set(SetRecovery(1, REINJECT, 1 << 20, 60_000, 10_000, 60), time.monotonic_ns())
+    old, new = (packets.NOP * 2 + packets.timestamps(value, 7) for value in (50, 60))
+    for seq in range(0, 60_000, 1000):
+        lost = packets.Segment(seq=seq, options=old, payload=b"x" * 1000)
+        watched.datapath.send_frame(1, lost.frame())
+    set_queue_limits("p1", "100mbit", 20_000)
+    first = host.received()
+    newer = packets.Segment(seq=60_000, options=new, payload=b"x" * 1000).frame()
+    watched.datapath.send_frame(1, newer)
+    work(server, watched, 1.0)
+    last = host.received()
+    host.close()
+    assert {tsval(frame) for frame in first} == {50}
+    assert last[0] == newer and {tsval(frame) for frame in last} == {60}
+    assert {numbers(frame)[0] for frame in first + last} == set(range(0, 61_000, 1000))
 
 
 def test_without_a_lease_nothing_is_put_back(watched: Watched) -> None:

@@ -14,22 +14,26 @@ Segments are reinjected when the queue is below its threshold, until it is fille
 timestamp is sent when its receiver's state is known: a later segment with a newer timestamp may have arrived,
 and the receiver would discard a segment with an older one.
 
+A reinjected segment can be lost, too, and its sender may be unable to notice: nothing follows the last
+segment of a flow. So with ``confirm_s`` receivers are asked about the copies. A segment that its receiver
+still waits for is reinjected once more, the next time after twice as long, because its acknowledgement may
+only be late.
+
 The stored losses are limited in bytes per port and in time; a loss that was forgotten causes no action.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import NamedTuple
 
 from fairq_ryu.fabric.flows.connection import is_after
+from fairq_ryu.fabric.recovery.actions import Action, Ask, Counters, Mode, Reinject, SendDuplicates
 from fairq_ryu.fabric.recovery.losses import Loss, Losses
 from fairq_ryu.model import FlowKey, PortKey, SegmentState, TcpSegment
 
 # A segment that is lost again after each reinjection has a cause that reinjection cannot remove.
-MAX_REINJECTIONS = 3
+MAX_REINJECTIONS = 6
 # The maximum number of receivers in one request: the switch has other requests to answer.
 MAX_KEYS_PER_REQUEST = 32
 # Segments are reinjected up to this part of the buffer: the next ones follow a round trip of the controller
@@ -41,77 +45,32 @@ ANSWER_S = 0.05
 _BURST = 0.05
 
 
-class Mode(StrEnum):
-    """The remedies for a loss."""
-
-    DUPACK = "dupack"
-    REINJECT = "reinject"
-    BOTH = "both"
-
-
-class SendDuplicates(NamedTuple):
-    """Send three duplicates of ``state.ack`` to ``flow.src``, with the numbers of ``state``."""
-
-    flow: FlowKey
-    state: SegmentState
-
-
-class Reinject(NamedTuple):
-    """Send the frame through the port that has dropped it. ``tsecr``: the timestamp that its receiver echoes;
-    it would discard an older one (None: not known, or the frame has none).
-    """
-
-    port: PortKey
-    frame: bytes
-    tsecr: int | None = None
-
-
-class Ask(NamedTuple):
-    """Request the state of these receivers from a switch; the keys are the directions of their ACKs."""
-
-    dpid: int
-    keys: tuple[FlowKey, ...]
-
-
-Action = SendDuplicates | Reinject | Ask
-
-
-@dataclass(slots=True)
-class Counters:
-    """The outcomes of losses, in segments. Each that was ``tracked`` ends in one of ``acked``,
-    ``expired``, ``overflow`` and ``forgotten``.
-    """
-
-    lost: int = 0  # reported by switches
-    ignored: int = 0  # pure ACKs, resets, unreadable frames, and those the mode has no remedy for
-    tracked: int = 0  # stored
-    repeated: int = 0  # reported again while stored: retransmitted by its sender or reinjected
-    truncated: int = 0  # arrived cut short, and cannot be reinjected
-    duplicates: int = 0  # reported to the sender by duplicate ACKs
-    reinjected: int = 0  # sent again
-    acked: int = 0  # acknowledged by the receiver meanwhile
-    expired: int = 0  # forgotten because of age
-    overflow: int = 0  # forgotten because of newer ones
-    forgotten: int = 0  # forgotten with their flow or port
-    limited: int = 0  # actions delayed by the rate limit
-
-
 class RecoveryEngine:
     """The losses of all ports and the actions for them.
 
     ``bytes_per_port``: the maximum size of the stored segments of a port; ``age_s``: a loss is forgotten this
     many seconds after its last report or action; ``ask_s``: the minimum interval between requests for a
     receiver; ``rate``: the maximum number of duplicates and reinjections together, segments per second.
+    ``confirm_s``: a receiver acknowledges a reinjected segment within this time, seconds (None: it is not
+    asked); it may be changed at any time.
 
     Raises ValueError if one of these is not possible, or if there is no such mode.
     """
 
     def __init__(
-        self, mode: str, bytes_per_port: int, age_s: float, *, ask_s: float = 0.005, rate: float = 20_000.0
+        self,
+        mode: str,
+        bytes_per_port: int,
+        age_s: float,
+        *,
+        ask_s: float = 0.005,
+        rate: float = 20_000.0,
+        confirm_s: float | None = None,
     ) -> None:
         if bytes_per_port < 0 or not min(age_s, ask_s, rate) > 0:
             raise ValueError("times and rates of recovery must be more than 0, sizes at least 0")
         self.mode = Mode(mode)
+        self.confirm_s = confirm_s
         self.counters = Counters()
         self._losses = Losses(bytes_per_port, age_s)
         # Reinjection alone needs no reply; a reply only avoids a reinjection of what the receiver has got.
@@ -175,7 +134,10 @@ class RecoveryEngine:
         duplicates_due = (
             self.mode is not Mode.REINJECT and not control and not self._was_reported(segment, now)
         )
-        self._remember(Loss(segment.key, segment.seq, port, now, frame, duplicates_due, stamped=stamped))
+        length = payload + segment.syn + segment.fin
+        self._remember(
+            Loss(segment.key, segment.seq, port, now, frame, duplicates_due, stamped=stamped, length=length)
+        )
         # No reinjection depends on the reply. In a burst one request for each loss would take long; the next
         # ``due`` requests many states at once.
         return self._ask_now(segment.key, now) if duplicates_due and self.mode is Mode.DUPACK else []
@@ -184,7 +146,7 @@ class RecoveryEngine:
         old = self._losses.get(loss.flow, loss.seq)
         if old is not None:
             self.counters.repeated += 1
-            loss.times_back = old.times_back
+            loss.times_back, loss.unanswered = old.times_back, old.unanswered
             if not loss.frame and old.port == loss.port:
                 loss.frame = old.frame
             if loss.times_back >= MAX_REINJECTIONS:
@@ -214,6 +176,9 @@ class RecoveryEngine:
         for state in states:
             flow = state.key.reversed
             if not state.found:
+                for loss in self._losses.of_flow(flow):
+                    if loss.is_overdue(now):
+                        self._losses.settle(loss)  # it will not be known whether it arrives
                 actions += self._send_cleared(self._losses.of_flow(flow), None, now)
                 continue
             if state.rst:
@@ -222,10 +187,14 @@ class RecoveryEngine:
                 if self._losses.is_old(loss, now):
                     self._losses.drop(loss)
                     self.counters.expired += 1
-                elif is_after(state.ack, loss.seq):
+                    continue
+                if loss.is_acked(state.ack):
                     self._losses.drop(loss)
                     self.counters.acked += 1
-                elif (
+                    continue
+                if loss.is_overdue(now):
+                    self._unanswered(loss, state.ack, now)
+                if (
                     loss.duplicates_due
                     and state.ack == loss.seq
                     and _can_duplicate(state)
@@ -240,22 +209,44 @@ class RecoveryEngine:
             actions += self._send_cleared(self._losses.of_flow(flow), tsecr, now)
         return actions
 
+    def _unanswered(self, loss: Loss, ack: int, now: float) -> None:
+        """The receiver has not acknowledged a copy in time."""
+        if is_after(loss.seq, ack):
+            # It may have it: an earlier segment is missing.
+            loss.check = now + (self.confirm_s or self._ask_s)
+            return
+        loss.unanswered += 1
+        self.counters.unanswered += 1
+        self._losses.requeue(loss)
+
     def _send_cleared(self, losses: Iterable[Loss], tsecr: int | None, now: float) -> list[Action]:
         return [self._send(loss, tsecr, now) for loss in losses if loss.cleared is not None]
 
     def _send(self, loss: Loss, tsecr: int | None, now: float) -> Reinject:
         action = Reinject(loss.port, loss.frame, tsecr)
         self.counters.reinjected += 1
-        self._losses.reinjected(loss, now)
+        check = None
+        if self.confirm_s is not None and loss.times_back + 1 < MAX_REINJECTIONS:
+            check = now + self.confirm_s * 2**loss.unanswered
+        self._losses.reinjected(loss, now, check)
         return action
 
-    def queue(self, port: PortKey, backlog: int, threshold: int, now: float, buffer: int = 0) -> list[Action]:
+    def queue(
+        self,
+        port: PortKey,
+        backlog: int,
+        threshold: int,
+        now: float,
+        buffer: int = 0,
+        most: int = sys.maxsize,
+    ) -> list[Action]:
         """The port's queue is ``backlog`` bytes long. Below ``threshold``, lost segments are reinjected up to
-        :data:`FILL` of its ``buffer`` (0: not known), or to the threshold if that is more.
+        :data:`FILL` of its ``buffer`` (0: not known), or to the threshold if that is more, and at ``most`` so
+        many.
 
         To be called once for each sample of the queue. Flows take turns, one segment each, those that have
-        waited longest first; of one flow, the oldest segment. The reinjected segments and those that wait for
-        their receivers' state fit between ``backlog`` and that limit.
+        waited longest first; of one flow, the segment with the lowest sequence number. The reinjected
+        segments and those that wait for their receivers' state fit between ``backlog`` and that limit.
         """
         self.counters.expired += self._losses.expire(port, now)
         actions: list[Action] = []
@@ -265,9 +256,10 @@ class RecoveryEngine:
             if loss.cleared is not None and now - loss.cleared >= ANSWER_S:
                 actions.append(self._send(loss, None, now))
         wanted: dict[FlowKey, None] = {}
-        while (each := self._losses.next_frame(port)) is not None:
+        while most > 0 and (each := self._losses.next_frame(port)) is not None:
             if len(each.frame) > room or not self._token(now):
                 break
+            most -= 1
             room -= len(each.frame)
             if each.stamped:
                 self._losses.clear(each, now)
@@ -277,22 +269,26 @@ class RecoveryEngine:
         return actions + self._ask(wanted, now)
 
     def due(self, now: float) -> list[Action]:
-        """Remove old losses and request the state of receivers that an action depends on, those first that
-        were never requested or that have waited longest. To be called about every ``ask_s``, or more often.
+        """Remove old losses and request the state of receivers that an action depends on: first of those that
+        had to acknowledge a copy, then of those never requested or requested longest ago. To be called
+        about every ``ask_s``, or more often.
         """
         for port in self._losses.ports:
             self.counters.expired += self._losses.expire(port, now)
-        flows: list[FlowKey] = []
+        overdue = dict.fromkeys(loss.flow for loss in self._losses.overdue(now))
+        flows = dict.fromkeys(list(overdue)[:MAX_KEYS_PER_REQUEST])
         while self._unasked and len(flows) < MAX_KEYS_PER_REQUEST:
             flow = next(iter(self._unasked))
             del self._unasked[flow]
-            flows += [flow] * self._is_open(flow)
+            if self._is_open(flow):
+                flows[flow] = None
         while self._asked and len(flows) < MAX_KEYS_PER_REQUEST:
             flow, at = next(iter(self._asked.items()))
             if now - at < self._ask_s:
                 break
             del self._asked[flow]
-            flows += [flow] * self._is_open(flow)
+            if self._is_open(flow):
+                flows[flow] = None
         return self._ask(flows, now)
 
     def forget(self, flow: FlowKey) -> None:

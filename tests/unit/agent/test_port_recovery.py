@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from fairq_ryu.agent import port_recovery
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.qdisc import QueueLimits
@@ -238,6 +239,88 @@ def test_what_the_receiver_has_is_not_put_back():
     bridge.run(10 * MS)
     assert bridge.sent == [] and bridge.recovery.outcomes["acked"] == 1
     assert bridge.recovery.stored == 0 and bridge.recovery.next_ns is None
+
+
+def test_what_the_receiver_does_not_acknowledge_is_put_back_again():
+    """After the 5 ms in which a full buffer drains, and 10 ms."""
+    bridge = Bridge(port=2)
+    bridge.receiver(1001, has_timestamps=False)
+    (frame,) = bridge.lose(1001)
+    bridge.run(15 * MS)
+    assert bridge.sent == [frame]
+    bridge.run(25 * MS)
+    assert bridge.sent == [frame] * 2 and bridge.recovery.outcomes["unanswered"] == 1
+    bridge.receiver(2001, has_timestamps=False)
+    bridge.run(1 * S)
+    assert len(bridge.sent) == 2 and bridge.recovery.outcomes["acked"] == 1
+    assert bridge.recovery.stored == 0 and bridge.recovery.next_ns is None
+
+
+def test_in_a_slow_queue_the_acknowledgement_takes_longer():
+    bridge = Bridge(port=2)
+    bridge.data.limits[2] = QueueLimits("bfifo", LIMIT, LIMIT * 10)  # 100 ms
+    bridge.receiver(1001, has_timestamps=False)
+    bridge.lose(1001)
+    bridge.run(110 * MS)
+    assert len(bridge.sent) == 1
+    bridge.run(120 * MS)
+    assert len(bridge.sent) == 2
+
+
+def test_a_segment_that_the_port_did_not_take_is_sent_later():
+    bridge = Bridge(port=2)
+    bridge.receiver(1001, has_timestamps=False)
+    bridge.data.full = {2}
+    (frame,) = bridge.lose(1001)
+    bridge.run(10 * MS)
+    assert bridge.sent == [] and bridge.server.injector.counts == {f"reinject: {segment_counts.NOT_SENT}": 1}
+    bridge.data.full = set()
+    bridge.run(25 * MS)
+    assert bridge.sent == [frame]
+
+
+def test_a_receiver_that_the_switch_does_not_see_gets_one_copy():
+    bridge = Bridge(port=2)
+    (frame,) = bridge.lose(1001)
+    bridge.run(1 * S)
+    assert bridge.sent == [frame] and bridge.recovery.outcomes["unanswered"] == 0
+
+
+def test_the_queue_is_read_again_because_the_bridge_fills_it_meanwhile(monkeypatch):
+    bridge = Bridge(port=2)
+    frames = bridge.lose(*range(1, 20_000, 1000))
+    send = bridge.data.send_frame
+
+    def busy(port: int, frame: bytes) -> bool:
+        bridge.backlog(LIMIT)
+        return send(port, frame)
+
+    monkeypatch.setattr(bridge.data, "send_frame", busy)
+    bridge.run(500_000)
+    assert bridge.sent == frames[: port_recovery._SEGMENTS]
+
+
+def test_other_work_has_its_turn():
+    bridge = Bridge(port=2)
+    frames = [frame for sport in range(100) for frame in bridge.lose(1, sport=41000 + sport, payload=b"x")]
+    most = port_recovery._SEGMENTS * port_recovery._READINGS
+    assert bridge.run(500_000) == [500_000] and bridge.sent == frames[:most]
+    assert bridge.run(1 * MS) == [1 * MS] and bridge.sent == frames
+
+
+def test_a_new_loss_does_not_wait_until_receivers_are_looked_at():
+    bridge = Bridge(port=2)
+    bridge.lose(1001)
+    bridge.run(500_000)
+    assert bridge.recovery.next_ns == 5_500_000
+    bridge.lose(2001, now=2 * MS)
+    assert bridge.recovery.next_ns == 2_500_000
+    bridge.backlog(LIMIT)
+    bridge.run(2_500_000)
+    # 95,000 bytes above the threshold take 3.8 ms.
+    assert bridge.recovery.next_ns == 6_300_000
+    bridge.lose(3001, now=3 * MS)
+    assert bridge.recovery.next_ns == 6_300_000
 
 
 def test_duplicates_are_sent_while_the_dropped_packet_is_handled():

@@ -92,19 +92,39 @@ LOST = Segment(
 
 @pytest.mark.parametrize("seq_next", [5100, 5000, 9000])
 def test_a_segment_is_reinjected_by_the_port_that_dropped_it(seq_next):
-    data, injector = made(state(DATA, port=2, seq_next=seq_next))
+    data, injector = made(state(DATA, port=2, seq_next=seq_next, tsval=50))
     injector.reinject(2, LOST, None)
     assert data.frames == [(2, LOST)] and injector.counts == {"reinject": 1}
 
 
-def test_an_old_timestamp_is_renewed_and_nothing_else():
-    data, injector = made()
-    injector.reinject(2, LOST, 65)
+@pytest.mark.parametrize(
+    ("echoed", "sent", "newest"),
+    [
+        (65, None, 65),
+        (65, 60, 65),
+        (60, 65, 65),
+        (None, 65, 65),
+        (40, 45, 50),
+        (None, 0xFFFFFFF0, 50),
+        (0xFFFFFFF0, 60, 60),
+    ],
+)
+def test_an_old_timestamp_is_renewed_and_nothing_else(echoed, sent, newest):
+    """``sent``: by the sender's last segment, which may still be in the queue (None: it is not known)."""
+    data, injector = made(*([] if sent is None else [state(DATA, port=2, seq_next=9000, tsval=sent)]))
+    injector.reinject(2, LOST, echoed)
     ((_, frame),) = data.frames
     wanted = Segment(
-        seq=5000, ack=901, payload=b"x" * 100, options=packets.NOP * 2 + packets.timestamps(65, 70)
+        seq=5000, ack=901, payload=b"x" * 100, options=packets.NOP * 2 + packets.timestamps(newest, 70)
     )
     assert frame == wanted.frame()
+
+
+@pytest.mark.parametrize("known", [False, None])
+def test_a_connection_without_timestamps_gets_none(known):
+    data, injector = made(state(DATA, port=2, seq_next=9000, tsval=90, has_timestamps=known))
+    injector.reinject(2, LOST, None)
+    assert data.frames == [(2, LOST)]
 
 
 @pytest.mark.parametrize("values", [{"rst": True}, {"seq_next": 4999}, {"seq_next": 5000 - (1 << 31) + 1}])

@@ -11,7 +11,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu.agent import messages
 from fairq_ryu.channel import segment_counts, window_law
 from fairq_ryu.channel.segment_counts import SegmentCounts
-from fairq_ryu.fabric.recovery.recovery import Counters
+from fairq_ryu.fabric.recovery.actions import Counters
 from fairq_ryu.packet.tcp_build import Refusal
 from tests.support.fakes import DATAPATH, ryu_decode, wire
 

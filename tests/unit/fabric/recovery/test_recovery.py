@@ -8,16 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairq_ryu.fabric.recovery.actions import Ask, Mode, Reinject, SendDuplicates
 from fairq_ryu.fabric.recovery.losses import ENTRY_BYTES, FLOW_PART
 from fairq_ryu.fabric.recovery.recovery import (
     ANSWER_S,
     MAX_KEYS_PER_REQUEST,
     MAX_REINJECTIONS,
-    Ask,
-    Mode,
     RecoveryEngine,
-    Reinject,
-    SendDuplicates,
 )
 from fairq_ryu.model import FlowKey, PortKey, TcpSegment
 
@@ -54,7 +51,7 @@ def made(mode: str = "both", room: int = 1 << 20, **more: Any) -> RecoveryEngine
 
 def lose(recovery: RecoveryEngine, seq: int, now: float = 0.0, of: FlowKey = FLOW, **more: Any) -> list[Any]:
     port, size = more.pop("port", P1), more.pop("size", 1500)
-    cut, payload = more.pop("cut", 0), more.pop("payload", 1448)
+    cut, payload = more.pop("cut", 0), more.pop("payload", 1)
     stamped = more.pop("stamped", False)
     frame = f"{of.sport}/{seq}".encode().ljust(size, b".")[: size - cut]
     return recovery.lost(port, frame, size, segment(seq, of, **more), payload, now, stamped)
@@ -63,6 +60,11 @@ def lose(recovery: RecoveryEngine, seq: int, now: float = 0.0, of: FlowKey = FLO
 def name(action: Any) -> str:
     assert isinstance(action, Reinject)
     return action.frame.rstrip(b".").decode()
+
+
+def put_back(recovery: RecoveryEngine, now: float, **more: Any) -> list[str]:
+    """What is put back if the queue is empty."""
+    return [name(each) for each in recovery.queue(P1, 0, K, now, **more) if isinstance(each, Reinject)]
 
 
 # Signals to senders
@@ -92,6 +94,16 @@ def test_segments_that_the_receiver_has_are_forgotten():
     assert recovery.counters.acked == 1
     assert recovery.states([state(1000)], 0.002) == []
     assert recovery.queue(P1, 0, K, 0.003) == []
+
+
+def test_a_segment_of_which_the_receiver_has_a_part_is_still_missing():
+    """A sender may put data of two segments, or data and FIN, into one when it sends them again."""
+    recovery = made("reinject")
+    lose(recovery, 1000, payload=100, fin=True)
+    assert recovery.states([state(1100)], 0.001) == []
+    assert (len(recovery), recovery.counters.acked) == (1, 0)
+    recovery.states([state(1101)], 0.002)
+    assert (len(recovery), recovery.counters.acked) == (0, 1)
 
 
 def test_numbers_wrap():
@@ -173,6 +185,25 @@ def test_a_queue_below_its_threshold_is_filled_beyond_it():
     assert len(recovery.queue(P1, K - 1, K, 0.1, 4 * K)) == 20
 
 
+def test_no_more_segments_are_put_back_than_asked_for():
+    recovery = made("reinject")
+    for seq in range(5):
+        lose(recovery, seq)
+    assert put_back(recovery, 0.1, most=2) == ["33000/0", "33000/1"]
+    assert put_back(recovery, 0.1, most=0) == []
+
+
+def test_a_segment_that_was_sent_again_does_not_wait_behind_those_that_follow_it():
+    recovery = made("reinject")
+    for seq in (1000, 2448, 1000):
+        lose(recovery, seq)
+    assert put_back(recovery, 0.1) == ["33000/1000", "33000/2448"]
+    recovery = made("reinject")
+    for seq in (100, 0xFFFFFF00):
+        lose(recovery, seq)
+    assert put_back(recovery, 0.1) == [f"33000/{0xFFFFFF00}", "33000/100"]
+
+
 def test_flows_take_turns():
     recovery = made("reinject")
     for number, seqs in enumerate([(1, 2, 3, 4), (1,), (1, 2)]):
@@ -248,6 +279,122 @@ def test_a_segment_that_was_put_back_is_remembered_for_a_while():
     lose(recovery, 1000, 1.6)
     assert recovery.counters.repeated == 1
     assert recovery.counters.expired == 1
+
+
+# Segments that were put back and do not arrive
+
+CONFIRM = 0.02
+
+
+def test_what_the_receiver_does_not_acknowledge_is_put_back_again():
+    """Its acknowledgement may only be late: the next time it has twice as long."""
+    recovery = made("reinject", confirm_s=CONFIRM)
+    lose(recovery, 1000)
+    assert put_back(recovery, 0.1) == ["33000/1000"]
+    recovery.due(0.101)
+    assert recovery.due(0.119) == []
+    assert recovery.due(0.121) == [Ask(1, (FLOW.reversed,))]
+    assert recovery.states([state(1000)], 0.121) == []
+    assert recovery.queue(P1, K, K, 0.122) == []
+    assert put_back(recovery, 0.13) == ["33000/1000"]
+    for now, expected in ((0.169, []), (0.171, ["33000/1000"]), (0.249, []), (0.252, ["33000/1000"])):
+        recovery.states([state(1000)], now)
+        assert put_back(recovery, now) == expected
+    assert (recovery.counters.reinjected, recovery.counters.unanswered) == (4, 3)
+
+
+def test_what_the_receiver_acknowledges_is_not_put_back_again():
+    recovery = made("reinject", confirm_s=CONFIRM)
+    lose(recovery, 1000)
+    put_back(recovery, 0.1)
+    assert recovery.states([state(1001)], 0.13) == []
+    assert (len(recovery), recovery.counters.acked, recovery.counters.unanswered) == (0, 1, 0)
+    assert recovery.due(0.2) == [] and put_back(recovery, 0.2) == []
+
+
+def test_without_a_time_for_it_no_receiver_is_asked():
+    recovery = made("reinject")
+    lose(recovery, 1000)
+    put_back(recovery, 0.1)
+    assert recovery.due(0.5) == [] and recovery.states([state(1000)], 0.5) == []
+    assert put_back(recovery, 0.6) == []
+
+
+def test_a_segment_is_put_back_a_limited_number_of_times_for_a_silent_receiver():
+    recovery = made("reinject", confirm_s=CONFIRM)
+    lose(recovery, 1000)
+    found = []
+    for round_ in range(2 * MAX_REINJECTIONS):
+        now = 0.7 * round_
+        recovery.states([state(1000)], now)
+        found.append(len(put_back(recovery, now)))
+    assert found == [1] * MAX_REINJECTIONS + [0] * MAX_REINJECTIONS
+
+
+def test_only_the_segment_that_the_receiver_waits_for_is_taken_for_lost():
+    """It acknowledges nothing of what follows a gap."""
+    recovery = made("reinject", confirm_s=CONFIRM)
+    for seq in (1000, 2448):
+        lose(recovery, seq)
+    assert put_back(recovery, 0.0) == ["33000/1000", "33000/2448"]
+    for now, ack, expected in (
+        (0.03, 1000, ["33000/1000"]),
+        (0.04, 2448, []),
+        (0.06, 2448, ["33000/2448"]),
+    ):
+        recovery.states([state(ack)], now)
+        assert put_back(recovery, now) == expected
+    assert (recovery.counters.acked, recovery.counters.unanswered) == (1, 2)
+
+
+def test_a_receiver_that_the_switch_does_not_see_gets_one_copy():
+    recovery = made("reinject", confirm_s=CONFIRM)
+    lose(recovery, 1000)
+    put_back(recovery, 0.1)
+    assert recovery.states([state(0, found=False)], 0.13) == []
+    assert put_back(recovery, 0.13) == []
+    assert (recovery.used(P1), recovery.counters.unanswered) == (ENTRY_BYTES, 0)
+    assert recovery.due(0.5) == []
+
+
+def test_a_copy_that_is_dropped_again_is_not_asked_about():
+    recovery = made("reinject", confirm_s=CONFIRM)
+    lose(recovery, 1000)
+    put_back(recovery, 0.1)
+    lose(recovery, 1000, 0.101)
+    assert put_back(recovery, 0.102) == ["33000/1000"]
+    recovery.states([state(1000)], 0.121)
+    assert recovery.counters.unanswered == 0
+
+
+def test_a_frame_of_which_a_copy_was_sent_goes_before_one_of_which_none_was():
+    recovery = made("reinject", room=2 * (1500 + ENTRY_BYTES) + ENTRY_BYTES, confirm_s=CONFIRM)
+    for number in range(2):
+        lose(recovery, 1, of=flow(number))
+    assert put_back(recovery, 0.1, most=1) == ["33000/1"]
+    lose(recovery, 1, 0.101, of=flow(2))
+    assert put_back(recovery, 0.102) == ["33001/1", "33002/1"]
+    assert (len(recovery), recovery.counters.overflow) == (3, 0)
+    one = made("reinject", room=4 * (2 * (1500 + ENTRY_BYTES) + ENTRY_BYTES), confirm_s=CONFIRM)
+    for seq in (1, 2):
+        lose(one, seq)
+    put_back(one, 0.1, most=1)
+    lose(one, 3, 0.101)
+    assert put_back(one, 0.102) == ["33000/2", "33000/3"] and one.counters.overflow == 0
+
+
+def test_many_receivers_are_asked_in_many_messages_about_what_was_put_back():
+    recovery = made("reinject", confirm_s=CONFIRM)
+    for number in range(MAX_KEYS_PER_REQUEST + 1):
+        lose(recovery, 1, of=flow(number))
+    while recovery.due(0.0):
+        pass
+    put_back(recovery, 0.0, buffer=1 << 20)
+    for count in (MAX_KEYS_PER_REQUEST, 1):
+        (asked,) = recovery.due(0.021)
+        assert isinstance(asked, Ask) and len(asked.keys) == count
+        recovery.states([State(key, 2) for key in asked.keys], 0.022)
+    assert len(recovery) == 0
 
 
 # Putting back what carries a timestamp
@@ -513,16 +660,17 @@ class Truth:
     steps=st.lists(st.tuples(steps, st.floats(0, 0.4)), max_size=60),
     mode=st.sampled_from(list(Mode)),
     room=st.integers(300, 12_000),
+    confirm=st.sampled_from([None, 0.05]),
 )
-def test_recovery_is_bounded_and_correct_for_any_input(steps, mode, room):
-    recovery, truth, now = RecoveryEngine(mode, room, AGE), Truth(), 0.0
+def test_recovery_is_bounded_and_correct_for_any_input(steps, mode, room, confirm):
+    recovery, truth, now = RecoveryEngine(mode, room, AGE, confirm_s=confirm), Truth(), 0.0
     for step, later in steps:
         now += later
         match step:
             case ("lost", port, of, seq, size, whole, stamped):
                 frame = repr((of.sport, seq)).encode().ljust(size, b".")
                 frame = frame[:size] if whole else b""
-                actions = recovery.lost(port, frame, size, segment(seq, of), 9, now, stamped)
+                actions = recovery.lost(port, frame, size, segment(seq, of), 1, now, stamped)
                 truth.live[of, seq] = port
             case ("state", of, ack, found):
                 given_ = state(ack, of, found=found)
