@@ -159,7 +159,8 @@ def test_no_segment_arrives_with_an_older_timestamp_than_the_one_before_it(watch
         lost = packets.Segment(seq=seq, options=old, payload=b"x" * 1000)
         watched.datapath.send_frame(1, lost.frame())
     set_queue_limits("p1", "100mbit", 20_000)
-    first = host.received()
+    first = host.received(0.5)  # the slow queue sends a segment in 0.2 s
+    assert watched.datapath.queue(watched.port).backlog == 0
     newer = packets.Segment(seq=60_000, options=new, payload=b"x" * 1000).frame()
     watched.datapath.send_frame(1, newer)
     work(server, watched, 1.0)
