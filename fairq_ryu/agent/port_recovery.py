@@ -72,9 +72,7 @@ class _Port:
     def __init__(self, wanted: SetRecovery, now_ns: int) -> None:
         self.wanted = wanted
         self.key = PortKey(0, wanted.port)
-        self.engine = RecoveryEngine(
-            _MODES[wanted.flags], wanted.bytes, wanted.age_ms / 1000, confirm_s=_CONFIRM_S
-        )
+        self.engine = RecoveryEngine(_MODES[wanted.flags], wanted.bytes, wanted.age_ms / 1000)
         self.expires_ns = now_ns + wanted.lease * _NS
         self.links: dict[FlowKey, Addressing] = {}  # of flows with losses, as the lost segments had them
         self.due_ns: int | None = None
