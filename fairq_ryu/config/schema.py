@@ -65,10 +65,10 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
     Setting(
         "fairq_ryu",
         "segments_from",
-        "controller",
+        "agent",
         "",
-        "What sends window updates, duplicate ACKs and dropped segments to hosts: controller (through the "
-        "tables of the bridge) or agent (at the port of the queue's switch, a round trip sooner; not for "
+        "What sends window updates, duplicate ACKs and dropped segments to hosts: agent (at the port of the "
+        "queue's switch, at once) or controller (through the tables of the bridge, a round trip later; for "
         "bridges that add or remove VLAN tags).",
         choices=("agent", "controller"),
     ),

@@ -1,7 +1,7 @@
 """Recovery of packets that queues have dropped, as policies want it for their ports.
 
 The agent of a port recovers its losses by itself; this module tells it how, and adds up what it reports. An
-agent of an earlier version cannot, and without the setting ``segments_from = agent`` none does. Then
+agent of an earlier version cannot, and with the setting ``segments_from = controller`` none does. Then
 the controller recovers the losses, as follows.
 
 :mod:`fairq_ryu.fabric.recovery.recovery` decides what is done about a loss. This module passes the reports of

@@ -3,7 +3,7 @@ segments.
 
 Agents send the window updates, and recover losses, by themselves: then a round trip of the controller is in
 no flow's way, and this module only knows the addresses of the connections. It sends the segments where an
-agent is of an earlier version, or without the setting ``segments_from = agent``.
+agent is of an earlier version, or with the setting ``segments_from = controller``.
 
 A segment enters the network where the receiver's own segments do: at its port, through all tables. So it
 takes the path of the receiver's ACKs, and every switch on that path lowers its window as it does with these.
