@@ -58,6 +58,7 @@ class Agent:
         return [
             ("removing expired rules", 0.1, self._expire_rules),
             ("reading queue limits", 1.0, self._ports.read_queue_limits),
+            ("reading queues without events", 0.1, self._read_silent_queues),
             ("starting on failed ports", 1.0, self._ports.retry_failed),
             # By then the hosts behind new ports have been set up.
             ("checking far ends of ports", 5.0, self._ports.check_peers),
@@ -223,6 +224,13 @@ class Agent:
 
     async def _expire_rules(self) -> None:
         self._server.expire_rules(time.monotonic_ns())
+
+    async def _read_silent_queues(self) -> None:
+        corrected = await self._ports.read_silent_queues()
+        if corrected:
+            # No event has told that they are no longer congested.
+            self._server.congestion.mark_crossed(corrected)
+            self._send_notices()
 
     async def _sweep_flows(self) -> None:
         options = self.options

@@ -16,7 +16,7 @@ from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
 from fairq_ryu.agent.peers import Peer, unfinished
 from fairq_ryu.agent.programs.bridge import BridgePrograms
-from fairq_ryu.agent.qdisc import read_queue_limits
+from fairq_ryu.agent.qdisc import read_backlogs, read_queue_limits
 from fairq_ryu.channel.oxm import agent_dpid
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.model import dpid_text
@@ -114,6 +114,21 @@ class BridgePorts:
         found = await asyncio.get_running_loop().run_in_executor(None, read_queue_limits, indexes)
         self._programs.set_queue_limits(found, indexes)
         self._server.laws.limits_changed()
+
+    async def read_silent_queues(self) -> list[int]:
+        """Read the backlogs of queues that have had no event for too long. Returns the ports whose queues
+        have missed events.
+        """
+        # Before the reading: an event that comes after it is newer than what is read.
+        now = time.monotonic_ns()
+        silent = self._programs.silent_queues(now)
+        if not silent:
+            return []
+        found = await asyncio.get_running_loop().run_in_executor(None, read_backlogs, silent)
+        corrected = self._programs.correct_backlogs(silent, now, found)
+        for ofport in corrected:
+            log.info("port %d: its queue has missed events; its backlog was read from the qdisc", ofport)
+        return corrected
 
     async def check_peers(self) -> None:
         """Log which hosts leave out checksums that a userspace switch does not fill in: their TCP hangs."""

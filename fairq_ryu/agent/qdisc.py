@@ -1,4 +1,4 @@
-"""Buffer and rate of a port, read from its queueing disciplines over netlink."""
+"""Buffer, rate and backlog of a port, read from its queueing disciplines over netlink."""
 
 from __future__ import annotations
 
@@ -40,6 +40,14 @@ def read_queue_limits(ifindexes: Iterable[int]) -> dict[int, QueueLimits]:
     if not wanted:
         return {}
     return _in_thread(lambda: _read_limits(wanted))
+
+
+def read_backlogs(ifindexes: Iterable[int]) -> dict[int, int]:
+    """Bytes in the root qdiscs of interfaces of this network namespace. Interfaces that are gone, or have no
+    queue, are left out.
+    """
+    wanted = set(ifindexes)
+    return _in_thread(lambda: _read_backlogs(wanted))
 
 
 def has_filters(ifindex: int) -> bool:
@@ -86,6 +94,18 @@ def _read_limits(wanted: set[int]) -> dict[int, QueueLimits]:
                     continue  # it was deleted meanwhile
             limits[ifindex] = QueueLimits(kind, limit, rate)
     return limits
+
+
+def _read_backlogs(wanted: set[int]) -> dict[int, int]:
+    backlogs: dict[int, int] = {}
+    with IPRoute() as ipr:
+        for message in ipr.get_qdiscs():
+            if message["index"] in wanted and message["parent"] == _ROOT:
+                stats = message.get_attr("TCA_STATS2")
+                queue = stats.get_attr("TCA_STATS_QUEUE") if stats is not None else None
+                if queue is not None:
+                    backlogs[message["index"]] = int(queue["backlog"])
+    return backlogs
 
 
 def _raw(options: Any) -> bytes:

@@ -88,6 +88,21 @@ def test_iqm_limits_from_the_flow_on_that_would_overflow_the_queue(switch: Switc
     assert (state.beta, state.mode, state.window) == (9, 2, 2920)
 
 
+def test_iqm_predicts_with_the_backlog_unless_it_is_stale(switch: Switch) -> None:
+    """The events that emptied the queue may have been missed; the rate is not known: a second is enough."""
+    install(switch, LawSpec(LawKind.IQM), pool=0)
+    ifindex = switch.ports[PORT].ifindex
+    queues, key = switch.datapath.queues.queues, c_uint32(ifindex)
+    slot, now = switch.datapath.window.slots[ifindex], time.monotonic_ns()
+    try:
+        for last_ns, mode in ((now - 2 * 10**9, 0), (now + 10**9, 2)):
+            queues.set(key, layout.fq_queue(backlog=LIMITS.limit, last_ns=last_ns, slot=slot))
+            opened(switch, 1)
+            assert switch.datapath.law_state(PORT).mode == mode
+    finally:
+        queues.set(key, layout.fq_queue(slot=slot))
+
+
 def test_iqm_counts_the_syns_that_leave_before_any_is_answered(switch: Switch) -> None:
     install(switch, LawSpec(LawKind.IQM), pool=0)
     flows = [Connection(switch, server_scale=0) for _ in range(9)]

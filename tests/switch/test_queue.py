@@ -67,14 +67,21 @@ class Watched:
     port: BridgePort
 
 
+def read_limits(watched: Watched) -> None:
+    """As the agent does every second."""
+    indexes = [watched.port.ifindex]
+    watched.datapath.set_queue_limits(read_queue_limits(indexes), indexes)
+
+
 @contextmanager
 def watching(port: BridgePort) -> Iterator[Watched]:
     datapath = BridgePrograms(LIMITS)
     try:
         datapath.load([port])
         datapath.add_port(port)
-        datapath.set_queue_limits(read_queue_limits([port.ifindex]), [port.ifindex])
-        yield Watched(datapath, port)
+        found = Watched(datapath, port)
+        read_limits(found)
+        yield found
     finally:
         datapath.close()
 
@@ -129,6 +136,7 @@ def test_packets_that_leave_together(watched: Watched) -> None:
 
 def test_backlog_while_the_queue_is_not_drained(watched: Watched) -> None:
     set_queue_limits("p1", "40kbit", 20_000)  # 5 packets a second
+    read_limits(watched)
     send("p1", 10, 1000)
     for _ in range(20):
         before, found, after = (
@@ -145,6 +153,7 @@ def test_backlog_while_the_queue_is_not_drained(watched: Watched) -> None:
 
 def test_mean_and_histogram(watched: Watched) -> None:
     set_queue_limits("p1", "400kbit", 60_000)
+    read_limits(watched)
     send("p1", 1, 100)
     wait_empty("p1")
     start = watched.datapath.queue(watched.port)

@@ -100,7 +100,9 @@ int fq_drop_before_full(struct __sk_buff *skb)
 
 	if (!t || !(t->flags & FQ_REPORT_DROPS) || !t->limit || !queue)
 		return TC_ACT_UNSPEC;
-	if (queue->backlog + len <= t->limit)
+	/* With a backlog that is stale, the port would drop all packets, and no event would correct it. */
+	if (queue->backlog + len <= t->limit ||
+	    queue_backlog(ifindex, bpf_ktime_get_ns()) + len <= t->limit)
 		return TC_ACT_UNSPEC;
 	/* A packet of several segments could not be sent again by a controller. */
 	if (skb->gso_segs > 1 || len > FQ_DROP_BYTES || len < 14)

@@ -91,6 +91,9 @@
 /* fq_threshold.flags */
 #define FQ_REPORT_DROPS 1
 
+/* Part of fq_queue_check.drain_ns, for delays of the machine. */
+#define FQ_MARGIN_NS 20000000
+
 /* Bytes of a dropped packet that are handed to the agent. */
 #define FQ_DROP_BYTES 2048
 
@@ -279,6 +282,19 @@ struct fq_queue {
 	__u32 peak_epoch; /* differs from the agent's: no packet since then, so the peak is the backlog */
 	__u32 state; /* FQ_CNG or FQ_NOM, by the port's thresholds */
 	__u32 slot;  /* of the port */
+};
+
+/*
+ * How long the backlog of a queue is believed, and what the agent has found in the qdisc after that (backlog.h), by
+ * ifindex: written by the agent only.
+ */
+struct fq_queue_check {
+	__u64 drain_ns; /* in which the queue drains from full to empty, and FQ_MARGIN_NS */
+	__u64 event_ns; /* fq_queue.last_ns when the qdisc was read: the reading holds until the next event */
+	__u64 ns;      /* when it was read, CLOCK_MONOTONIC; 0: never */
+	__u64 byte_ns; /* integral of the backlog from event_ns to ns */
+	__u32 backlog; /* as read, bytes */
+	__u32 pad;
 };
 
 /* The thresholds of a queue, by ifindex: written by the agent only. cng 0: never congested. */

@@ -45,34 +45,36 @@ struct {
 #define MAX_BULK      256
 
 /* If the backlog has crossed a threshold, send the agent an event. */
-static __always_inline void report_crossing(struct fq_queue *st, __u32 ifindex)
+static __noinline int report_crossing(struct fq_queue *st, __u32 ifindex)
 {
 	const struct fq_threshold *t = bpf_map_lookup_elem(&thresholds, &ifindex);
-	__u32 zero = 0, state = st->state;
-	struct fq_ring_count *count;
 	struct fq_threshold_event *event;
+	struct fq_ring_count *count;
+	__u32 zero = 0, state;
 
-	if (!t || !t->cng)
-		return;
+	if (!st || !t || !t->cng)
+		return 0;
+	state = st->state;
 	if (st->backlog >= t->cng)
 		state = FQ_CNG;
 	else if (st->backlog <= t->nom)
 		state = FQ_NOM;
 	if (state == st->state)
-		return;
+		return 0;
 	st->state = state;
 	event = bpf_ringbuf_reserve(&threshold_events, sizeof(*event), 0);
 	count = bpf_map_lookup_elem(&event_count, &zero);
 	if (count)
 		__sync_fetch_and_add(event ? &count->sent : &count->lost, 1);
 	if (!event)
-		return;
+		return 0;
 	event->ns = st->last_ns;
 	event->ifindex = ifindex;
 	event->state = state;
 	event->backlog = st->backlog;
 	event->pad = 0;
 	bpf_ringbuf_submit(event, 0);
+	return 0;
 }
 
 /* Run the law of a port if it is due. */
@@ -133,18 +135,46 @@ static __always_inline void count_left(struct fq_queue *st, const struct Qdisc *
 }
 
 /*
+ * Add the time since the last event to the integral and the histogram. The backlog becomes that at its end, before
+ * this event: another one than at its beginning if events were missed.
+ */
+static __always_inline void count_time(struct fq_queue *st, __u32 ifindex, __u64 now)
+{
+	__u64 spent = now - st->last_ns, stood = spent, byte_ns;
+	__u32 depth = st->backlog, bin = fq_bin(depth);
+	const struct fq_queue_check *check = NULL;
+	struct fq_histogram *hist;
+
+	byte_ns = spent * depth;
+	/* No drain_ns is shorter. */
+	if (depth && spent > FQ_MARGIN_NS)
+		check = bpf_map_lookup_elem(&queue_checks, &ifindex);
+	if (check) {
+		byte_ns = believed_byte_ns(st, check, now);
+		stood = law_min(law_div(byte_ns, depth), spent);
+		st->backlog = believed_backlog(st, check, now);
+	}
+	st->byte_ns += byte_ns;
+	hist = bpf_map_lookup_elem(&histograms, &ifindex);
+	if (hist && bin < FQ_HIST_BINS) {
+		hist->ns[bin] += stood;
+		if (stood < spent)
+			hist->ns[0] += spent - stood;
+	}
+}
+
+/*
  * Account for a packet that went into or out of the queue. Returns the queue's record, or NULL if the queue
  * is not to be watched: not a root qdisc, not on a port of the bridge, or on an interface of another network
  * namespace that has the same index.
  */
 static __always_inline struct fq_queue *account(struct Qdisc *q, const struct netdev_queue *txq)
 {
-	__u32 zero = 0, ifindex, depth, bin;
+	__u32 zero = 0, ifindex, known, depth;
 	struct net_device *dev = txq->dev;
 	struct fq_queue_config *cfg;
-	struct fq_histogram *hist;
 	struct fq_queue *st;
-	__u64 now, spent;
+	__u64 now;
 
 	ifindex = dev->ifindex;
 	st = bpf_map_lookup_elem(&queues, &ifindex);
@@ -155,18 +185,15 @@ static __always_inline struct fq_queue *account(struct Qdisc *q, const struct ne
 		return NULL;
 
 	now = bpf_ktime_get_ns();
-	depth = st->backlog;
 	if (!(q->flags & QDISC_PER_CPU))
 		count_left(st, q);
-	if (st->last_ns && now > st->last_ns) {
-		spent = now - st->last_ns;
-		st->byte_ns += spent * depth;
-		hist = bpf_map_lookup_elem(&histograms, &ifindex);
-		bin = fq_bin(depth);
-		if (hist && bin < FQ_HIST_BINS)
-			hist->ns[bin] += spent;
-	}
+	known = st->backlog;
+	if (st->last_ns && now > st->last_ns)
+		count_time(st, ifindex, now);
 	st->last_ns = now;
+	depth = st->backlog;
+	if (depth != known && cfg->thresholds)
+		report_crossing(st, ifindex);
 	st->backlog = q->qstats.backlog;
 	st->drops = q->qstats.drops;
 	if (st->peak_epoch != cfg->peak_epoch) {

@@ -31,7 +31,8 @@ int fq_taildrop(struct __sk_buff *skb)
 	struct fq_taildrop *port = bpf_map_lookup_elem(&taildrops, &ifindex);
 	const struct fq_queue *queue = bpf_map_lookup_elem(&queues, &ifindex);
 
-	if (!port || !queue || queue->backlog + len <= port->limit)
+	if (!port || !queue || queue->backlog + len <= port->limit ||
+	    queue_backlog(ifindex, bpf_ktime_get_ns()) + len <= port->limit)
 		return TC_ACT_UNSPEC;
 	__sync_fetch_and_add(&port->packets, 1);
 	__sync_fetch_and_add(&port->bytes, len);

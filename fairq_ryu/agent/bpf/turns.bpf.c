@@ -68,7 +68,6 @@ __noinline int has_room(struct fq_turns *t, __u32 slot, __u32 ifindex, __u64 now
 	struct fq_law_state *state;
 	struct fq_port_law *law;
 	struct fq_config *cfg;
-	struct fq_queue *queue;
 	struct fq_port *port;
 	__u32 zero = 0, epoch, young;
 
@@ -77,16 +76,15 @@ __noinline int has_room(struct fq_turns *t, __u32 slot, __u32 ifindex, __u64 now
 	law = bpf_map_lookup_elem(&port_laws, &slot);
 	state = bpf_map_lookup_elem(&law_states, &slot);
 	port = port_in(slot, ifindex);
-	queue = bpf_map_lookup_elem(&queues, &ifindex);
 	cfg = bpf_map_lookup_elem(&config, &zero);
-	if (!law || !state || !port || !queue || !cfg || !cfg->bucket_ns)
+	if (!law || !state || !port || !cfg || !cfg->bucket_ns)
 		return HAS_ROOM;
 	epoch = now / cfg->bucket_ns;
 	room.flows = counted_flows(port->sharing, epoch);
 	young = law->law.kind == FQ_LAW_LAS ? counted_flows(port->young, epoch) : 0;
 	t->first = turns_first_window(&law->law, state, room.flows + 1, young + 1);
 	room.limit = law->law.limit;
-	room.backlog = queue->backlog;
+	room.backlog = queue_backlog(ifindex, now);
 	room.frame = turns_segment(state) + SEGMENT_HEADERS;
 	room.first = t->first;
 	room.expected = turns_expected(&law->law, t, now);

@@ -261,6 +261,21 @@ class BridgePrograms:
         """Store the ``limits`` that were read of interfaces ``read``; those without an entry have none."""
         self.queues.set_limits(limits, read)
 
+    def silent_queues(self, now_ns: int) -> dict[int, int]:
+        """As :meth:`fairq_ryu.agent.programs.queue.QueueProgram.silent`: by interface index."""
+        return self.queues.silent(now_ns)
+
+    def correct_backlogs(self, silent: dict[int, int], read_ns: int, found: dict[int, int]) -> list[int]:
+        """The qdiscs of these :meth:`silent_queues` were read at ``read_ns`` or later; ``found``: their
+        backlogs. Returns the ports whose queues have missed events.
+        """
+        ofports = self._ofports()
+        return [
+            ofports[ifindex]
+            for ifindex, size in found.items()
+            if ifindex in ofports and self.queues.correct(ifindex, silent[ifindex], read_ns, size)
+        ]
+
     def restart_peaks(self) -> None:
         """Let all peaks start again from the present backlog."""
         self.queues.restart_peaks()

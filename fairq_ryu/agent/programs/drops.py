@@ -48,13 +48,13 @@ class DropProgram(LoadedProgram):
     def load(self) -> None:
         """Load the program, if the kernel can run it."""
         queue = self._queue
-        shared = {"queue_config": queue.config, "thresholds": queue.threshold_map, "queues": queue.queues}
+        shared = (queue.config, queue.threshold_map, queue.queues, queue.checks)
         try:
             self._object = BpfObject(
                 self._lib,
                 layout.BPF_DIR / "drops.bpf.o",
                 {},
-                {name: table.fd for name, table in shared.items()},
+                {table.name: table.fd for table in shared},
             )
             self._count = self._object.map("drop_count", c_uint32, layout.fq_ring_count)
             ring = self._object.map("drops", c_uint32, layout.fq_drop)

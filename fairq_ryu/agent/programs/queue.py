@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError, BpfObject
+from fairq_ryu.agent.programs import backlog
 from fairq_ryu.agent.programs.program import LoadedProgram
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.qdisc import NO_LIMITS, QueueLimits
@@ -46,6 +47,7 @@ class QueueProgram(LoadedProgram):
         self._max_ports, self._window = max_ports, window
         self._ports: set[int] = set()
         self._limits: dict[int, QueueLimits] = {}
+        self._checks: dict[int, Any] = {}  # what the map `checks` has
         self._drop_base: dict[int, tuple[int, int]] = {}
         self._thresholds: dict[int, Thresholds] = {}
         self._peak_epoch = 1
@@ -59,7 +61,7 @@ class QueueProgram(LoadedProgram):
         """
         ports = self._max_ports
         shared = self._window.shared_maps if self._window is not None else {}
-        sizes = {"queues": ports, "histograms": ports, "thresholds": ports}
+        sizes = dict.fromkeys(("queues", "queue_checks", "histograms", "thresholds"), ports)
         try:
             self._object = loaded = BpfObject(
                 self._lib,
@@ -74,6 +76,7 @@ class QueueProgram(LoadedProgram):
             ) from error
         self.config = loaded.map("queue_config", c_uint32, layout.fq_queue_config)
         self.queues = loaded.map("queues", c_uint32, layout.fq_queue)
+        self.checks = loaded.map("queue_checks", c_uint32, layout.fq_queue_check)
         self.threshold_map = loaded.map("thresholds", c_uint32, layout.fq_threshold)
         self._histograms = loaded.map("histograms", c_uint32, layout.fq_histogram)
         self._event_count = loaded.map("event_count", c_uint32, layout.fq_ring_count)
@@ -101,24 +104,34 @@ class QueueProgram(LoadedProgram):
 
     def add_port(self, ifindex: int) -> None:
         """Start accounting for a port's queue, as empty. Raises :class:`BpfError`; then no entry is left."""
-        index = c_uint32(ifindex)
         slot = self._window.slots[ifindex] if self._window is not None else 0
-        self.queues.set(index, layout.fq_queue(slot=slot))
+        check = layout.fq_queue_check(drain_ns=backlog.drain_ns(NO_LIMITS))
+        entries = (
+            (self.checks, check),
+            (self._histograms, layout.fq_histogram()),
+            (self.queues, layout.fq_queue(slot=slot)),
+        )
         try:
-            self._histograms.set(index, layout.fq_histogram())
+            for table, entry in entries:
+                table.set(c_uint32(ifindex), entry)
         except BaseException:
-            self.queues.delete(index)
+            self._remove_entries(ifindex)
             raise
         self._ports.add(ifindex)
+        self._checks[ifindex] = check
 
     def remove_port(self, ifindex: int) -> None:
         """Stop accounting for a port's queue, and forget its thresholds."""
         self._ports.discard(ifindex)
         self.set_thresholds(ifindex, None)
-        for table in (self.queues, self._histograms):
-            table.delete(c_uint32(ifindex))
+        self._remove_entries(ifindex)
+        self._checks.pop(ifindex, None)
         self._drop_base.pop(ifindex, None)
         self._limits.pop(ifindex, None)
+
+    def _remove_entries(self, ifindex: int) -> None:
+        for table in (self.queues, self._histograms, self.checks):
+            table.delete(c_uint32(ifindex))
 
     # The queue of a port
 
@@ -129,13 +142,12 @@ class QueueProgram(LoadedProgram):
         state = None if self.is_unqueued(ifindex) else self.queues.get(c_uint32(ifindex))
         if state is None:
             return QueueState(0, 0, 0, 0, 0, 0, now)
-        peak = max(state.peak, state.backlog) if state.peak_epoch == self._peak_epoch else state.backlog
-        waited = now - state.last_ns if state.last_ns and now > state.last_ns else 0
+        depth, byte_ns = backlog.believed(state, self._checks[ifindex], now)
         return QueueState(
-            backlog=state.backlog,
-            peak=peak,
+            backlog=depth,
+            peak=max(state.peak, depth) if state.peak_epoch == self._peak_epoch else depth,
             drops=self._drops(ifindex, state.drops),
-            byte_ns=(state.byte_ns + state.backlog * waited) % 2**64,
+            byte_ns=byte_ns,
             packets=state.packets,
             bytes=state.bytes,
             clock_ns=now,
@@ -170,6 +182,8 @@ class QueueProgram(LoadedProgram):
         for ifindex in read:  # ports that were added meanwhile keep theirs
             self._limits.pop(ifindex, None)
         self._limits.update(limits)
+        for ifindex in self._checks.keys() & set(read):
+            self._set_check(ifindex, drain_ns=backlog.drain_ns(self.limits(ifindex)))
         for ifindex, thresholds in self._thresholds.items():
             if thresholds.drops:
                 self._write_thresholds(ifindex, thresholds)
@@ -178,6 +192,41 @@ class QueueProgram(LoadedProgram):
         """Whether the port is known to have no queue at all."""
         limits = self._limits.get(ifindex)
         return limits is not None and limits.kind == "noqueue"
+
+    # Missed events
+
+    def _set_check(self, ifindex: int, **values: int) -> None:
+        before = self._checks[ifindex]
+        check = layout.fq_queue_check.from_buffer_copy(before)
+        for name, value in values.items():
+            setattr(check, name, value)
+        if bytes(check) != bytes(before):
+            self.checks.set(c_uint32(ifindex), check)
+            self._checks[ifindex] = check
+
+    def silent(self, now_ns: int) -> dict[int, int]:
+        """The ports whose queues have had no event for longer than they need to drain, although they had a
+        backlog then, each with the time of its last event. Their qdiscs are to be read, for :meth:`correct`.
+        """
+        found = {}
+        for ifindex, check in self._checks.items():
+            queue = None if self.is_unqueued(ifindex) else self.queues.get(c_uint32(ifindex))
+            if queue is not None and backlog.is_silent(queue, check, now_ns):
+                found[ifindex] = int(queue.last_ns)
+        return found
+
+    def correct(self, ifindex: int, event_ns: int, read_ns: int, found: int) -> bool:
+        """The qdisc of a port that was silent since ``event_ns`` had a backlog of ``found`` bytes when it was
+        read, at ``read_ns`` or later. That is believed until the next event. Returns whether events were
+        missed: the last one had another backlog.
+        """
+        queue = self.queues.get(c_uint32(ifindex)) if ifindex in self._checks else None
+        if queue is None or queue.last_ns != event_ns:
+            return False  # there was an event since, which has the exact backlog
+        _, byte_ns = backlog.believed(queue, self._checks[ifindex], read_ns)
+        since = (byte_ns - queue.byte_ns) % 2**64
+        self._set_check(ifindex, event_ns=event_ns, ns=read_ns, byte_ns=since, backlog=found)
+        return bool(found != queue.backlog)
 
     # Thresholds
 
@@ -208,14 +257,17 @@ class QueueProgram(LoadedProgram):
         its state is kept.
         """
         limits = self._thresholds.get(ifindex, Thresholds(0, 0))
-        state = self.queues.get(c_uint32(ifindex)) or layout.fq_queue()
+        queue = self.queues.get(c_uint32(ifindex))
+        if queue is None:
+            return False, 0
+        depth, _ = backlog.believed(queue, self._checks[ifindex], time.monotonic_ns())
         # The program updates the state only when a packet passes; thresholds may have changed since.
-        congested = bool(state.state == layout.CONSTANTS["FQ_CNG"])
-        if not limits.cng or state.backlog <= limits.nom:
+        congested = bool(queue.state == layout.CONSTANTS["FQ_CNG"])
+        if not limits.cng or depth <= limits.nom:
             congested = False
-        elif state.backlog >= limits.cng:
+        elif depth >= limits.cng:
             congested = True
-        return congested, int(state.backlog)
+        return congested, depth
 
     @property
     def event_fd(self) -> int:

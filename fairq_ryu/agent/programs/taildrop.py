@@ -38,7 +38,7 @@ class TailDrop(FilterProgram):
                 self._lib,
                 layout.BPF_DIR / "taildrop.bpf.o",
                 {"taildrops": max(1, len(self._limits))},
-                {"queues": self._queue.queues.fd},
+                {table.name: table.fd for table in (self._queue.queues, self._queue.checks)},
             )
             self._counts = self._object.map("taildrops", c_uint32, layout.fq_taildrop)
         except BaseException:

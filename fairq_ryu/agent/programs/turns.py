@@ -17,6 +17,7 @@ from typing import Any
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.frame_socket import FrameSocket
 from fairq_ryu.agent.libbpf import BpfError, BpfObject
+from fairq_ryu.agent.programs import backlog
 from fairq_ryu.agent.programs.program import TURN_PRIORITY, FilterProgram, on_the_wire
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.ringbuf import RingBuffer
@@ -191,13 +192,16 @@ class TurnProgram(FilterProgram):
             return None
         slot = c_uint32(window.slots[port])
         law, state = window.port_laws.get(slot), window.law_states.get(slot)
-        queue, turns = window.queues.get(key), self._turns.get(key)
-        if law is None or state is None or queue is None or turns is None or law.expires_ns <= now_ns:
+        queue, check = window.queues.get(key), window.queue_checks.get(key)
+        turns = self._turns.get(key)
+        if law is None or state is None or queue is None or check is None or turns is None:
+            return None
+        if law.expires_ns <= now_ns:
             return None
         counts = window.port_state(port)
         return Room(
             limit=law.law.limit,
-            backlog=queue.backlog,
+            backlog=backlog.believed(queue, check, now_ns)[0],
             flows=layout.counted_flows(counts.sharing, now_ns, window.bucket_ns),
             frame=frame_of(state.segment or _DEFAULT_SEGMENT),
             first=turns.first,

@@ -62,6 +62,7 @@ class WindowProgram(FilterProgram):
                     "flow_rules": limits.rules + limits.ports,
                     "counters": limits.rules + limits.ports,
                     "queues": limits.ports,
+                    "queue_checks": limits.ports,
                     "port_laws": limits.ports,
                     "law_states": limits.ports,
                 },
@@ -83,6 +84,7 @@ class WindowProgram(FilterProgram):
         self.port_laws = loaded.map("port_laws", c_uint32, layout.fq_port_law)
         self.law_states = loaded.map("law_states", c_uint32, layout.fq_law_state)
         self.queues = loaded.map("queues", c_uint32, layout.fq_queue)
+        self.queue_checks = loaded.map("queue_checks", c_uint32, layout.fq_queue_check)
         self._write_config()
         self._program = loaded.program_fd("fq_egress")
         self.inherited = self._created = len(list(self.flows.keys())) if inherited else 0
@@ -181,8 +183,8 @@ class WindowProgram(FilterProgram):
     @property
     def shared_maps(self) -> dict[str, int]:
         """The maps that the queue program uses as well: their file descriptors, by name."""
-        maps = (self._config, self._port_states, self.port_laws, self.law_states, self.queues)
-        return {table.name: table.fd for table in maps}
+        maps = (self._config, self._port_states, self.port_laws, self.law_states)
+        return {table.name: table.fd for table in (*maps, self.queues, self.queue_checks)}
 
     @property
     def bucket_ns(self) -> int:

@@ -11,6 +11,7 @@ struct world {
 	struct fq_port_law law;
 	struct fq_law_state state;
 	struct fq_queue queue;
+	struct fq_queue_check check;
 	struct fq_config config;
 	struct fq_turns turns;
 	struct fq_turn_port turn_port;
@@ -56,6 +57,8 @@ void *bpf_map_lookup_elem(const void *map, const void *key)
 		return entry(index, PORT, &world->slot);
 	if (map == &queues)
 		return entry(index, PORT, &world->queue);
+	if (map == &queue_checks)
+		return entry(index, PORT, &world->check);
 	if (map == &turns)
 		return entry(index, PORT, &world->turns);
 	if (map == &turn_ports)

@@ -18,6 +18,7 @@ from ryu.ofproto import ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.agent import controller_connection, messages, options, turn_deadlines
+from fairq_ryu.agent.layout import CONSTANTS
 from fairq_ryu.agent.programs import flow_map, program
 from fairq_ryu.channel import (
     congestion,
@@ -649,6 +650,7 @@ def test_numbers_in_the_text_are_the_code_s() -> None:
     for number in (program.WINDOW_PRIORITY, program.TURN_PRIORITY, program.DROP_PRIORITY):
         assert f"pref {number}" in operating
     assert f"after {governed_port.REST_AFTER_FAILURE:g} s" in how
+    assert f"drains, plus {CONSTANTS['FQ_MARGIN_NS'] / 1e6:g} ms" in how
     assert f"copy of {pipeline.COPY_BYTES} bytes" in how
     assert f"silent for {controller_connection.ECHO_INTERVAL:g} s" in channel
     assert f"after {controller_connection.SILENCE_TIMEOUT:g} s" in channel

@@ -25,7 +25,6 @@ __noinline int law_direction_opens(struct fq_dir *d, const struct fq_dir *other,
 {
 	struct fq_law_state *state;
 	struct fq_port_law *law;
-	struct fq_queue *queue;
 	__u32 ifindex, slot, flags, old;
 
 	if (!d || !other)
@@ -38,12 +37,11 @@ __noinline int law_direction_opens(struct fq_dir *d, const struct fq_dir *other,
 	state = bpf_map_lookup_elem(&law_states, &slot);
 	if (!law || !state || law->expires_ns <= now)
 		return 0;
-	queue = bpf_map_lookup_elem(&queues, &ifindex);
 	/* Anybody can send a SYN: its MSS counts when it has been answered. */
 	if (step >= FQ_OPENING_SYN_ACK)
 		law_segment(state, d->mss, other->mss);
 	old = d->flags;
-	flags = law_opening(&law->law, state, step, old, queue ? queue->backlog : 0, now);
+	flags = law_opening(&law->law, state, step, old, queue_backlog(ifindex, now), now);
 	set_flags(d, flags & ~old);
 	clear_flags(d, old & ~flags);
 	return 0;

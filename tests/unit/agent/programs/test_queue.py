@@ -1,19 +1,32 @@
-"""The queue program's entries for ports, without a kernel."""
+"""The queue program's entries for ports, and what it knows of queues, without a kernel."""
 
 from __future__ import annotations
 
+import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError
+from fairq_ryu.agent.programs import queue
 from fairq_ryu.agent.programs.queue import QueueProgram
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.model import Thresholds
+
+EVENT, AREA, BACKLOG = 10**12, 5, 30_000
+# Its queue drains in 50 ms; the margin is 20.
+LIMITS, DRAIN = QueueLimits("htb", 50_000, 1_000_000), 70_000_000
 
 
 class Table(dict[int, Any]):
     """A map of ports; ``full`` makes it refuse entries."""
 
     full = False
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(key.value, default)
 
     def set(self, key: Any, value: Any) -> None:
         if self.full:
@@ -24,27 +37,139 @@ class Table(dict[int, Any]):
         self.pop(key.value, None)
 
 
+TABLES = ("queues", "checks", "_histograms")
+
+
 @pytest.fixture
 def program() -> QueueProgram:
     made = QueueProgram(None, 4)
-    made.queues, made._histograms = Table(), Table()
+    for name in (*TABLES, "threshold_map", "config"):
+        setattr(made, name, Table())
     return made
 
 
-def test_a_port_has_an_entry_in_both_maps(program):
+def ports(program: QueueProgram) -> list[list[int]]:
+    return [sorted(getattr(program, name)) for name in TABLES]
+
+
+def test_a_port_has_an_entry_in_all_maps(program):
     program.add_port(7)
-    assert list(program.queues) == list(program._histograms) == [7]
+    assert ports(program) == [[7]] * 3
     program.remove_port(7)
-    assert not program.queues and not program._histograms
+    assert ports(program) == [[]] * 3
 
 
-@pytest.mark.parametrize("name", ["queues", "_histograms"])
+@pytest.mark.parametrize("name", TABLES)
 def test_a_port_whose_entry_fails_leaves_nothing_behind(program, name):
     program.add_port(7)
     getattr(program, name).full = True
     with pytest.raises(BpfError):
         program.add_port(8)
-    assert list(program.queues) == list(program._histograms) == [7]
+    assert ports(program) == [[7]] * 3
     getattr(program, name).full = False
     program.add_port(8)
-    assert list(program.queues) == list(program._histograms) == [7, 8]
+    assert ports(program) == [[7, 8]] * 3
+
+
+# Missed events
+
+
+@pytest.fixture
+def stale(program, monkeypatch):
+    """Port 7 has had a backlog by its last event. Returns a function that sets the time after it."""
+    program.add_port(7)
+    program.set_limits({7: LIMITS}, [7])
+    program.queues[7] = layout.fq_queue(last_ns=EVENT, backlog=BACKLOG, byte_ns=AREA)
+    now = 0
+    monkeypatch.setattr(queue, "time", SimpleNamespace(monotonic_ns=lambda: EVENT + now))
+
+    def wait(ns: int) -> int:
+        nonlocal now
+        now = ns
+        return EVENT + now
+
+    return wait
+
+
+def seen(program) -> tuple[int, int]:
+    """Backlog, and its integral."""
+    found = program.state(7)
+    return found.backlog, found.byte_ns
+
+
+def test_a_stale_backlog_is_none_and_is_corrected_once(program, stale):
+    assert program.silent(stale(DRAIN)) == {}
+    assert seen(program) == (BACKLOG, AREA + DRAIN * BACKLOG)
+    now = stale(DRAIN + 1)
+    assert program.silent(now) == {7: EVENT}
+    assert seen(program) == (0, AREA + DRAIN * BACKLOG)
+    assert program.correct(7, EVENT, now, 0), "events were missed"
+    for later in (DRAIN + 2, 10**15):
+        assert program.silent(stale(later)) == {}
+        assert seen(program) == (0, AREA + DRAIN * BACKLOG)
+
+
+def test_a_queue_that_stands_still_keeps_its_backlog_while_it_is_read(program, stale):
+    area = DRAIN * BACKLOG
+    for number in range(1, 4):
+        now = stale(number * 2 * DRAIN)
+        assert program.silent(now) == {7: EVENT} and seen(program) == (0, AREA + area)
+        assert not program.correct(7, EVENT, now, BACKLOG)
+        assert seen(program) == (BACKLOG, AREA + area)
+        stale((number * 2 + 1) * DRAIN)
+        area += DRAIN * BACKLOG
+        assert seen(program) == (BACKLOG, AREA + area)
+
+
+def test_an_integral_that_wraps_is_corrected_as_well(program, stale):
+    program.queues[7].byte_ns = 2**64 - 1
+    area = (DRAIN * BACKLOG - 1) % 2**64
+    now = stale(DRAIN + 1)
+    assert seen(program) == (0, area)
+    assert program.correct(7, EVENT, now, 0)
+    assert program.checks[7].byte_ns == DRAIN * BACKLOG and seen(program) == (0, area)
+
+
+def test_an_event_during_the_reading_counts_and_not_the_reading(program, stale):
+    now = stale(DRAIN + 1)
+    silent = program.silent(now)
+    # Before what was read is written, and after it.
+    program.queues[7] = layout.fq_queue(last_ns=now + 1, backlog=900, byte_ns=AREA)
+    assert not program.correct(7, silent[7], now, 0)
+    assert program.checks[7].event_ns == 0
+    program.queues[7] = layout.fq_queue(last_ns=EVENT, backlog=BACKLOG, byte_ns=AREA)
+    assert program.correct(7, silent[7], now, 0)
+    program.queues[7] = layout.fq_queue(last_ns=now + 1, backlog=900, byte_ns=AREA)
+    stale(DRAIN + 12)
+    assert seen(program) == (900, AREA + 10 * 900)
+
+
+def test_a_port_that_has_gone_is_not_corrected(program, stale):
+    program.remove_port(7)
+    assert program.silent(EVENT + 10**12) == {}
+    assert not program.correct(7, EVENT, EVENT + 10**12, 0)
+    assert 7 not in program.checks
+
+
+def test_a_reading_outlives_a_change_of_the_limits(program, stale):
+    now = stale(DRAIN + 1)
+    program.correct(7, EVENT, now, 400)
+    program.set_limits({7: dataclasses.replace(LIMITS, rate=500_000)}, [7])
+    check = program.checks[7]
+    assert (check.drain_ns, check.event_ns, check.backlog) == (120_000_000, EVENT, 400)
+    program.set_limits({}, [7])
+    assert program.checks[7].drain_ns == 10**9, "not known"
+
+
+def test_a_port_without_a_queue_is_never_silent(program, stale):
+    program.set_limits({7: QueueLimits("noqueue", 0, 0)}, [7])
+    assert program.silent(EVENT + 10**12) == {}
+
+
+def test_a_stale_backlog_is_no_congestion(program, stale):
+    program.set_thresholds(7, Thresholds(20_000, 5_000))
+    program.queues[7].state = layout.CONSTANTS["FQ_CNG"]
+    stale(DRAIN)
+    assert program.congested(7) == (True, BACKLOG)
+    stale(DRAIN + 1)
+    assert program.congested(7) == (False, 0)

@@ -71,6 +71,7 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Any:
         port_laws=Table(),
         law_states=Table(),
         queues=Table(),
+        queue_checks=Table(),
         slots={7: 2},
         bucket_ns=NOW // 70,
         port_state=lambda ifindex: counts,
@@ -163,7 +164,8 @@ def test_the_room_of_a_port_is_read_from_the_maps(program: Any) -> None:
     law = layout.fq_law(limit=125_000, rate=25_000_000, syn_allowance=300)
     window.port_laws[2] = layout.fq_port_law(law=law, expires_ns=NOW + 1)
     window.law_states[2] = layout.fq_law_state(segment=1448, proven=35)
-    window.queues[7] = layout.fq_queue(backlog=30_000)
+    window.queues[7] = layout.fq_queue(backlog=30_000, last_ns=NOW - 9)
+    window.queue_checks[7] = layout.fq_queue_check(drain_ns=9)
     program._turns[7] = layout.fq_turns(
         expected_ns=NOW - 1_000_000,
         expected=40_000,
@@ -186,6 +188,8 @@ def test_the_room_of_a_port_is_read_from_the_maps(program: Any) -> None:
         allowance=300,
     )
     assert program.room(7, NOW) == wanted
+    window.queues[7].last_ns -= 1
+    assert program.room(7, NOW) == wanted._replace(backlog=0), "a stale backlog is none"
     assert program.handed_over(7) == (9, 2) and program.handed_over(8) == (0, 0)
     assert program.room(7, NOW + 1) is None, "the lease has ended"
     assert program.room(8, NOW) is None, "no such port"

@@ -35,6 +35,7 @@ class World(ctypes.Structure):
         ("law", STRUCTS["fq_port_law"]),
         ("state", STRUCTS["fq_law_state"]),
         ("queue", STRUCTS["fq_queue"]),
+        ("check", STRUCTS["fq_queue_check"]),
         ("config", STRUCTS["fq_config"]),
         ("turns", STRUCTS["fq_turns"]),
         ("turn_port", STRUCTS["fq_turn_port"]),
@@ -141,6 +142,15 @@ def test_it_passes_with_room_and_its_first_window_is_expected(leave: Any, packet
     assert leave(made, packet) == HELD
     made.now += 1
     assert leave(made, packet) == PASSES
+
+
+@every
+def test_a_full_queue_has_no_room_unless_it_is_stale(leave: Any, packet: Segment) -> None:
+    for stale, verdict in ((0, HELD), (1, PASSES)):
+        made = world(9)
+        made.check.drain_ns = 10**9
+        made.queue.backlog, made.queue.last_ns = 10 * FRAME, NOW - 10**9 - stale
+        assert leave(made, packet) == verdict
 
 
 @every

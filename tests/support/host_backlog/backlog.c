@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What of a queue's backlog is believed, for the host: to compare with the twin in Python. */
+#include "lib/backlog.h"
+
+__u32 host_backlog(const struct fq_queue *q, const struct fq_queue_check *c, __u64 now)
+{
+	return believed_backlog(q, c, now);
+}
+
+__u64 host_byte_ns(const struct fq_queue *q, const struct fq_queue_check *c, __u64 now)
+{
+	return believed_byte_ns(q, c, now);
+}
