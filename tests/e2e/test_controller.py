@@ -47,6 +47,12 @@ def ping(lab, source, address, *options):
     return int(match[1]), int(match[2]), "DUP" in answer
 
 
+def has_link_local_address(host):
+    """Whether the host may use one: it has found that nobody else has it."""
+    shown = host.cmd("ip -6 -o addr show scope link")
+    return "fe80" in shown and "tentative" not in shown
+
+
 def test_hosts_reach_each_other_and_no_frame_arrives_twice(fabric):
     lab = fabric()
     names = ["h1", "h2", "r"]
@@ -54,7 +60,9 @@ def test_hosts_reach_each_other_and_no_frame_arrives_twice(fabric):
         for target in names:
             if source != target:
                 assert ping(lab, source, lab[target].IP(), "-c", "3") == (3, 3, False)
-    # IPv6 needs neighbour discovery, which is multicast.
+    # IPv6 needs neighbour discovery, which is multicast; hosts use an address when they have found it unique.
+    for name in ("h1", "r"):
+        assert until(lambda name=name: has_link_local_address(lab[name]))
     address = lab["r"].cmd("ip -6 -o addr show scope link").split()[3].split("/")[0]
     interface = lab["h1"].defaultIntf().name
     assert ping(lab, "h1", f"{address}%{interface}", "-6", "-c", "3") == (3, 3, False)
