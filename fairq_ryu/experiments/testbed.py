@@ -239,27 +239,31 @@ class Testbed:
         except (BpfError, OSError, UserError) as error:
             raise RunError(f"single packets cannot be dropped ({error}): set batch_loss = true") from error
 
-    def _health(self) -> dict[str, Any] | None:
-        """What the controller says of itself; None: it does not answer yet. `RunError` if it has ended."""
+    def _ask(self, path: str) -> dict[str, Any] | None:
+        """The controller's answer; None: it does not answer yet. `RunError` if it has ended."""
         assert self._controller is not None
         if self._controller.poll() is not None:
             raise RunError(
                 f"the controller ended with exit code {self._controller.returncode}: {self._last_log_line()}"
             )
         with contextlib.suppress(client.NoController):
-            return client.ask(f"http://127.0.0.1:{self.rest_port}", "GET", "/v1/health", usage="docs/rest.md")
+            return client.ask(f"http://127.0.0.1:{self.rest_port}", "GET", path, usage="docs/rest.md")
         return None
 
     def _listening(self) -> bool:
-        return self._health() is not None
+        return self._ask("/v1/health") is not None
 
     def _connected(self) -> bool:
         for switch in self._net.switches:
             if not switch.agentRunning():
                 raise RunError(f"the agent of {switch.name} ended: see {self.logs}/agent-{switch.name}.log")
         # The controller knows at once; Open vSwitch updates `is_connected` every five seconds.
-        health, wanted = self._health(), len(self._net.switches)
-        return health is not None and health["bridges"] == health["agents"] == wanted
+        health, wanted = self._ask("/v1/health"), len(self._net.switches)
+        if health is None or not health["bridges"] == health["agents"] == wanted:
+            return False
+        # Before the controller knows which ports lead to hosts, frames can be lost.
+        listed = self._ask("/v1/ports")
+        return listed is not None and all(port["role"] != "undecided" for port in listed["ports"])
 
     def _last_log_line(self) -> str:
         text = (self.logs / "controller.log").read_text(errors="replace").strip()

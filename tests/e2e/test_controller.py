@@ -30,14 +30,10 @@ def fabric(lab):
         lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
         lab.manager.wait_for("agent of bridge 0000000000000001: connected")
         lab.manager.wait_for("bridge 0000000000000001: connected")
-        assert until(lambda: "priority=100,arp" in flows())
+        assert until(lab.has_settled)
         return lab
 
     return start
-
-
-def flows():
-    return output("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s1")
 
 
 def ping(lab, source, address, *options):

@@ -25,8 +25,7 @@ def governed(tmp_path_factory):
         lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
         lab.manager.wait_for("agent of bridge 0000000000000001: connected")
         lab.manager.wait_for("bridge 0000000000000001: connected")
-        rules = ("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s1")
-        assert until(lambda: "priority=100,arp" in output(*rules))
+        assert until(lab.has_settled)
         lab.sink, _ = lab.bulk()
         assert until(lambda: lab.port_status()["rewritten"] > 1000)
         yield lab

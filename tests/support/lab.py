@@ -2,12 +2,14 @@
 
 import contextlib
 import functools
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 from fairq_ryu.agent import status
@@ -102,6 +104,7 @@ class Lab:
             autoSetMacs=True,
         )
         self.net.start()
+        self.senders = senders
         self.port = senders + 1  # of the receiver
         if forward:
             output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
@@ -144,6 +147,12 @@ class Lab:
         assert until(lambda: is_open(rest) or manager.process.poll() is not None, 15), manager.text
         output("ovs-vsctl", "set-controller", "s1", f"tcp:127.0.0.1:{port}")
         return manager
+
+    def has_settled(self):
+        """Whether the controller knows which ports lead to hosts. Before, frames can be lost."""
+        with urllib.request.urlopen(f"{self.manager.url}/v1/ports", timeout=5) as answer:
+            ports = json.load(answer)["ports"]
+        return len(ports) > self.senders and all(port["role"] != "undecided" for port in ports)
 
     def status(self):
         """The agent's status, from its socket as `fairq status` reads it."""
