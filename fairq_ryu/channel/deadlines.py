@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fairq_ryu.channel import framing, oxm
+from fairq_ryu.channel import framing
 from fairq_ryu.channel.dispatch import Incoming
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.segment_state import KEY_SIZE, decode_key, encode_key
@@ -79,14 +79,7 @@ def decode(data: bytes) -> list[HandshakeDeadline]:
 
 def is_unknown(error: Any) -> bool:
     """Whether an error message (Ryu's ``OFPErrorMsg``) says that the agent does not know this message."""
-    data = bytes(error.data or b"")
-    start = framing.HEADER.size
-    return (
-        (error.type, error.code) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE)
-        and len(data) >= start + framing.EXPERIMENTER.size
-        and data[1] == ofp.OFPT_EXPERIMENTER
-        and framing.EXPERIMENTER.unpack_from(data, start) == (oxm.EXPERIMENTER_ID, EXP_TYPE_SET_DEADLINES)
-    )
+    return framing.is_unknown(error, ofp.OFPT_EXPERIMENTER, EXP_TYPE_SET_DEADLINES)
 
 
 SET = Incoming(EXP_TYPE_SET_DEADLINES, "SET_DEADLINES", decode)

@@ -38,6 +38,20 @@ def notification(number: int, body: bytes) -> bytes:
     return message(ofp.OFPT_EXPERIMENTER, 0, EXPERIMENTER.pack(EXPERIMENTER_ID, number) + body)
 
 
+def is_unknown(error: Any, kind: int, number: int) -> bool:
+    """Whether an error message (Ryu's ``OFPErrorMsg``) says that the agent does not know this message: an
+    experimenter message (``kind`` OFPT_EXPERIMENTER) or a multipart request of ours with this number.
+    """
+    data = bytes(error.data or b"")
+    start = ofp.OFP_MULTIPART_REQUEST_SIZE if kind == ofp.OFPT_MULTIPART_REQUEST else HEADER.size
+    return (
+        (error.type, error.code) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE)
+        and len(data) >= start + EXPERIMENTER.size
+        and data[1] == kind
+        and EXPERIMENTER.unpack_from(data, start) == (EXPERIMENTER_ID, number)
+    )
+
+
 def serialized(part: Any) -> bytes:
     """A match or an instruction of Ryu's, as bytes."""
     buffer = bytearray()

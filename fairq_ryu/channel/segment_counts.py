@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fairq_ryu.channel import framing, oxm
+from fairq_ryu.channel import framing
 from fairq_ryu.channel.dispatch import Incoming
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.packet.tcp_build import Refusal
@@ -116,14 +116,7 @@ def decode_reply(data: bytes) -> SegmentCounts:
 
 def is_unknown(error: Any) -> bool:
     """Whether an error message (Ryu's ``OFPErrorMsg``) says that the agent does not know this request."""
-    data = bytes(error.data or b"")
-    start = ofp.OFP_MULTIPART_REQUEST_SIZE
-    return (
-        (error.type, error.code) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE)
-        and len(data) >= start + framing.EXPERIMENTER.size
-        and data[1] == ofp.OFPT_MULTIPART_REQUEST
-        and framing.EXPERIMENTER.unpack_from(data, start) == (oxm.EXPERIMENTER_ID, EXP_TYPE_SEGMENT_COUNTS)
-    )
+    return framing.is_unknown(error, ofp.OFPT_MULTIPART_REQUEST, EXP_TYPE_SEGMENT_COUNTS)
 
 
 REQUEST = Incoming(EXP_TYPE_SEGMENT_COUNTS, "request for segment counts", decode_request)

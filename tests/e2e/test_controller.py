@@ -26,9 +26,7 @@ def fabric(lab):
 
     def start(app="fairq", config=""):
         output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
-        # The bridge connects some seconds after the start of the hosts: while their first multicast frames
-        # (IPv6) are learned, other frames can be lost.
-        lab.manager = lab.controller(app, config, wait=False)
+        lab.manager = lab.controller(app, config)
         lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
         lab.manager.wait_for("agent of bridge 0000000000000001: connected")
         lab.manager.wait_for("bridge 0000000000000001: connected")
