@@ -26,9 +26,9 @@ demo: setup ## incast on a real Open vSwitch, without and with FairQ; the table 
 	@exec $(SUDO) $(BIN)/fairq run incast --policy droptail,droptail-rto5,fairq --repeat 3 \
 		--set rounds=3 --set warmup_s=1.5 --set elephants_only_s=0 --out results/demo
 
-# Two at a time: what uses the machine's network is one group, the unit tests run beside it (tests/conftest.py).
-test: setup-dev ## lint, then every test (as root)
-	@$(MAKE) lint
+# Two at a time: what uses the machine's network is one group; lint and the unit tests run beside it
+# (tests/conftest.py).
+test: setup-dev ## lint and every test (as root)
 	@exec $(SUDO) $(BIN)/pytest --numprocesses 2
 
 # exec: when make is killed, what it put up is taken down.

@@ -29,7 +29,7 @@ class OneMachine(xdist.scheduler.LoadScopeScheduling):
 
     def _split_scope(self, nodeid):
         directory = nodeid.split("/")[1]
-        return {"unit": nodeid, "page": "page"}.get(directory, "machine")
+        return {"unit": nodeid, "lint": "lint", "page": "page"}.get(directory, "machine")
 
 
 def pytest_xdist_make_scheduler(config, log):
