@@ -36,8 +36,8 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.model import dpid_text
 
 log = logging.getLogger(__name__)
-# Dropped packets that are handled before other tasks of the loop run.
-_MAX_DROPS = 64
+# Dropped packets, and copies, that are handled before other tasks of the loop run.
+_MAX_DROPS = _MAX_COPIES = 64
 
 
 class Agent:
@@ -169,7 +169,10 @@ class Agent:
     # Events from the kernel
 
     def _add_readers(self, loop: asyncio.AbstractEventLoop) -> None:
-        readers = [(self._programs.threshold_event_fd, self._on_threshold_event)]
+        readers = [
+            (self._programs.threshold_event_fd, self._on_threshold_event),
+            (self._programs.copies_fd, self._on_copies),
+        ]
         if self._programs.drops_fd is not None:
             readers.append((self._programs.drops_fd, self._on_drops))
         for fd, callback in readers:
@@ -206,6 +209,9 @@ class Agent:
         self._server.recovery.dropped(packets, now)
         self._server.congestion.report_drops(packets, now)
         self._set_recovery_timer(now)
+
+    def _on_copies(self) -> None:
+        self._server.copier.deliver(self._programs.take_copies(_MAX_COPIES), time.monotonic_ns())
 
     def _set_recovery_timer(self, now: int) -> None:
         if self._recovery_timer is not None:
@@ -268,6 +274,7 @@ class Agent:
                 self._evicted,
                 server.recovery,
                 server.injector,
+                server.copier,
             ),
         }
         writer.write(json.dumps(answer).encode())

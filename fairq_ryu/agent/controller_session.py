@@ -60,8 +60,7 @@ class ControllerSession:
             self.server.sessions.remove(self)
         if self.server.master is self:
             self.server.master = None
-        if not any(session.greeted for session in self.server.sessions):
-            self.server.congestion.clear()
+        self.server.forget_session(self, time.monotonic_ns())
 
     @property
     def ready(self) -> bool:

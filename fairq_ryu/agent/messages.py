@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from fairq_ryu import __version__
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.rule_table import Rule
-from fairq_ryu.channel import oxm
+from fairq_ryu.agent.segment_copier import CopyRule
+from fairq_ryu.channel import oxm, segment_copies
 from fairq_ryu.channel.framing import HEADER, message, serialized
 from fairq_ryu.channel.protocol import addrconv, ofp, parser
 from fairq_ryu.model import dpid_text
@@ -140,17 +142,25 @@ def table_stats(active: int, lookups: int, matched: int) -> bytes:
     return struct.pack(ofp.OFP_TABLE_STATS_PACK_STR, 0, active, lookups, matched)
 
 
-def match(rule: Rule) -> bytes:
+def match(rule: Rule | CopyRule) -> bytes:
     """The rule's ``ofp_match``, padded."""
+    if isinstance(rule, CopyRule):
+        return serialized(segment_copies.ryu_match(rule.target))
     return serialized(parser.OFPMatch(**rule.match))
 
 
-def flow_stats(rule: Rule, matched: int, lowered: int, now_ns: int) -> bytes:
+def _action(rule: Rule | CopyRule) -> Any:
+    if isinstance(rule, CopyRule):
+        return parser.OFPActionOutput(ofp.OFPP_CONTROLLER, rule.action.max_len)
+    return parser.OFPActionSetField(**{rule.window.kind.field: rule.window.bytes})
+
+
+def flow_stats(rule: Rule | CopyRule, matched: int, acted_on: int, now_ns: int) -> bytes:
     """An ``ofp_flow_stats``; the packet count is the number of ACKs to which the rule applied, and the byte
-    count, because there is no better field, the number of ACKs whose window was lowered.
+    count, because there is no better field, the number of ACKs whose window was lowered. With a rule for
+    copies: of segments that it matched, and of those that were copied.
     """
-    action = parser.OFPActionSetField(**{rule.window.kind.field: rule.window.bytes})
-    instruction = parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [action])
+    instruction = parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [_action(rule)])
     tail = match(rule) + serialized(instruction)
     age = max(0, now_ns - rule.since_ns)
     head = struct.pack(
@@ -165,12 +175,12 @@ def flow_stats(rule: Rule, matched: int, lowered: int, now_ns: int) -> bytes:
         rule.flags,
         rule.cookie,
         matched,
-        lowered,
+        acted_on,
     )
     return head + tail
 
 
-def flow_removed(rule: Rule, reason: int, matched: int, lowered: int, now_ns: int) -> bytes:
+def flow_removed(rule: Rule | CopyRule, reason: int, matched: int, acted_on: int, now_ns: int) -> bytes:
     """FLOW_REMOVED, with counts as in :func:`flow_stats`."""
     age = max(0, now_ns - rule.since_ns)
     body = struct.pack(
@@ -184,6 +194,6 @@ def flow_removed(rule: Rule, reason: int, matched: int, lowered: int, now_ns: in
         0,
         rule.hard_timeout,
         matched,
-        lowered,
+        acted_on,
     )
     return message(ofp.OFPT_FLOW_REMOVED, 0, body + match(rule))

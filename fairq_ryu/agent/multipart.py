@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from fairq_ryu.agent import messages
-from fairq_ryu.agent.openflow_server import Session
-from fairq_ryu.agent.rule_table import Rule
+from fairq_ryu.agent.openflow_server import InstalledRule, Session
 from fairq_ryu.agent.window_channel import answer_request
 from fairq_ryu.channel.flowmod import OpenFlowError, decode_match
 from fairq_ryu.channel.framing import HEADER
@@ -53,7 +52,7 @@ def _port_desc(session: Session, request: bytes) -> Iterator[bytes]:
         yield messages.port(port)
 
 
-def _requested_rules(session: Session, request: bytes) -> list[Rule]:
+def _requested_rules(session: Session, request: bytes) -> list[InstalledRule]:
     fixed = ofp.OFP_MULTIPART_REQUEST_SIZE + ofp.OFP_FLOW_STATS_REQUEST_0_SIZE
     if len(request) < fixed + ofp.OFP_MATCH_SIZE:
         raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "flow statistics request too short")
@@ -65,27 +64,27 @@ def _requested_rules(session: Session, request: bytes) -> list[Rule]:
         raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "bytes behind the match")
     if table not in (0, ofp.OFPTT_ALL):
         return []
-    return session.server.table.select(match, cookie, mask)
+    return session.server.selected_rules(match, cookie, mask)
 
 
 def _flow_stats(session: Session, request: bytes) -> Iterator[bytes]:
     now = time.monotonic_ns()
     for rule in _requested_rules(session, request):
-        yield messages.flow_stats(rule, *session.server.data.counters(rule.slot), now)
+        yield messages.flow_stats(rule, *session.server.rule_counts(rule), now)
 
 
 def _aggregate(session: Session, request: bytes) -> Iterator[bytes]:
     rules = _requested_rules(session, request)
-    counts = [session.server.data.counters(rule.slot) for rule in rules]
-    matched, lowered = sum(met for met, _ in counts), sum(low for _, low in counts)
-    yield struct.pack(ofp.OFP_AGGREGATE_STATS_REPLY_PACK_STR, matched, lowered, len(rules))
+    counts = [session.server.rule_counts(rule) for rule in rules]
+    matched, acted_on = sum(met for met, _ in counts), sum(acted for _, acted in counts)
+    yield struct.pack(ofp.OFP_AGGREGATE_STATS_REPLY_PACK_STR, matched, acted_on, len(rules))
 
 
 def _table_stats(session: Session, request: bytes) -> Iterator[bytes]:
     _no_body(request)
-    table = session.server.table
-    matched = sum(session.server.data.counters(rule.slot)[0] for rule in table.rules())
-    yield messages.table_stats(len(table), matched, matched)
+    rules = [*session.server.table.rules(), *session.server.copier.rules()]
+    matched = sum(session.server.rule_counts(rule)[0] for rule in rules)
+    yield messages.table_stats(len(rules), matched, matched)
 
 
 def _body(request: bytes, size: int) -> bytes:

@@ -7,6 +7,7 @@ An :class:`OpenFlowServer` is one bridge; a
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
 from fairq_ryu.agent import messages
@@ -17,15 +18,18 @@ from fairq_ryu.agent.port_recovery import PortRecovery
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import Rule, RuleTable
+from fairq_ryu.agent.segment_copier import CopyRule, CopySink, SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.channel import oxm, queue_depth
-from fairq_ryu.channel.flowmod import OpenFlowError
+from fairq_ryu.channel.flowmod import FlowMod, MatchFields, OpenFlowError
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.window_law import SetLaw
 from fairq_ryu.model import FlowKey, SegmentState
 
+InstalledRule = Rule | CopyRule
 
-class BridgeData(LawSink, Queues, Protocol):
+
+class BridgeData(LawSink, Queues, CopySink, Protocol):
     """What the server needs of its datapath (:class:`fairq_ryu.agent.programs.bridge.BridgePrograms`, or a
     fake).
     """
@@ -112,6 +116,7 @@ class OpenFlowServer:
         self.sessions: list[Session] = []
         self.master: Session | None = None
         self.generation: int | None = None
+        self.copier = SegmentCopier(data)
         self.congestion = CongestionMonitor(data, self, congestion_gap, drop_rate)
         self.injector = SegmentInjector(data)
         self.recovery = PortRecovery(data, self.injector, self.congestion.watch_drops)
@@ -137,11 +142,40 @@ class OpenFlowServer:
         """Send every controller the PORT_STATUS of a port that was added, removed or changed."""
         self.send_to_all(messages.port_status(reason, port))
 
-    def send_flow_removed(self, rules: list[Rule], reason: int, now_ns: int) -> None:
+    def change_rules(self, mod: FlowMod, session: Session, now_ns: int) -> None:
+        """Carry out a FlowMod of a controller. Raises :class:`OpenFlowError`, and changes nothing then."""
+        if mod.copy is not None:
+            self.copier.apply(mod, session, now_ns)
+            return
+        removed: list[InstalledRule] = [*self.table.apply(mod, now_ns)]
+        if mod.command in (ofp.OFPFC_DELETE, ofp.OFPFC_DELETE_STRICT):
+            removed += self.copier.delete(mod)
+        self.send_flow_removed(removed, ofp.OFPRR_DELETE, now_ns)
+
+    def selected_rules(self, match: MatchFields, cookie: int, cookie_mask: int) -> list[InstalledRule]:
+        """The rules that a statistics request selects."""
+        windows = self.table.select(match, cookie, cookie_mask)
+        return [*windows, *self.copier.select(match, cookie, cookie_mask)]
+
+    def rule_counts(self, rule: InstalledRule) -> tuple[int, int]:
+        """The number of ACKs that a rule applied to, and of those it lowered; with a rule for copies, of
+        segments that it matched, and of those it copied.
+        """
+        if isinstance(rule, CopyRule):
+            return self.data.copy_counts(rule.target)
+        return self.data.counters(rule.slot)
+
+    def forget_session(self, session: Session, now_ns: int) -> None:
+        """The connection to a controller has ended: remove what only it has asked for."""
+        self.send_flow_removed(self.copier.forget(session), ofp.OFPRR_DELETE, now_ns)
+        if not any(each.greeted for each in self.sessions):
+            self.congestion.clear()
+
+    def send_flow_removed(self, rules: Sequence[InstalledRule], reason: int, now_ns: int) -> None:
         """Send FLOW_REMOVED for the removed rules that ask for it to every controller that is not a slave."""
         for rule in rules:
             if rule.flags & ofp.OFPFF_SEND_FLOW_REM:
-                counts = self.data.counters(rule.slot)
+                counts = self.rule_counts(rule)
                 for session in self.sessions:
                     if session.role != ofp.OFPCR_ROLE_SLAVE:
                         session.push(messages.flow_removed(rule, reason, *counts, now_ns))
@@ -167,7 +201,8 @@ class OpenFlowServer:
     def expire_rules(self, now_ns: int) -> None:
         """Remove the rules, and end the recoveries, whose lease has ended."""
         self.recovery.expire(now_ns)
-        self.send_flow_removed(self.table.expire(now_ns), ofp.OFPRR_HARD_TIMEOUT, now_ns)
+        expired = [*self.table.expire(now_ns), *self.copier.expire(now_ns)]
+        self.send_flow_removed(expired, ofp.OFPRR_HARD_TIMEOUT, now_ns)
 
     def forget_port(self, port: int, now_ns: int) -> None:
         """Remove the rule, the thresholds and the recovery of a port that has gone."""

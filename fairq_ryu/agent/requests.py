@@ -73,9 +73,7 @@ def _role(session: Session, request: bytes, xid: int) -> None:
 def _flow_mod(session: Session, request: bytes, _xid: int) -> None:
     if session.role == ofp.OFPCR_ROLE_SLAVE:
         raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE, "a slave may not change rules")
-    now = time.monotonic_ns()
-    removed = session.server.table.apply(decode_flow_mod(request), now)
-    session.server.send_flow_removed(removed, ofp.OFPRR_DELETE, now)
+    session.server.change_rules(decode_flow_mod(request), session, time.monotonic_ns())
 
 
 HANDLERS: dict[int, Callable[[Session, bytes, int], None]] = {

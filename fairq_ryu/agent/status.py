@@ -18,6 +18,7 @@ from fairq_ryu.agent.law_table import LawTable
 from fairq_ryu.agent.port_recovery import PortRecovery
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.rule_table import Rule, RuleTable
+from fairq_ryu.agent.segment_copier import SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.errors import UserError
 from fairq_ryu.law_spec import LawKind
@@ -68,6 +69,7 @@ def snapshot(
     evicted: int,
     recovery: PortRecovery,
     injector: SegmentInjector,
+    copier: SegmentCopier,
 ) -> dict[str, Any]:
     """Ports with their queues, counters and rules.
 
@@ -85,7 +87,10 @@ def snapshot(
     and ``lost`` because the agent was too slow. ``recovery`` has the ``losses`` that the agent has recovered
     by itself, by outcome, the losses ``stored``, and the segments ``sent`` by kind, in segments; a kind with
     a reason counts those that were not sent. ``deadlines`` counts the stored deadlines of connections whose
-    handshakes may wait for their turn.
+    handshakes may wait for their turn. ``segment_copies`` counts copies of SYN, FIN and RST for controllers:
+    the ``rules`` that ask for them, PACKET_INs ``sent``, and segments that were not copied, beyond a rate
+    (``copies_suppressed``, which each port has as well) or because the agent was too slow (``lost``); and
+    copies that were not sent because a controller did not read fast enough (``unread``).
     """
     now = time.monotonic_ns()
     ports = []
@@ -114,16 +119,19 @@ def snapshot(
                 "coarse": state.coarse,
                 "handshakes": state.handshakes,
                 "malformed": state.malformed,
+                "copies": state.copies,
+                "copies_suppressed": state.copies_suppressed,
                 "congestion": _congestion(datapath, monitor, port.ofport),
                 "rule": rule_row(table.port_rule(port.ofport), laws, now),
             }
         )
     drops = monitor.drops
+    suppressed, lost = datapath.copies.not_copied
     return {
         "ports": ports,
         "flows": flows,
         "flows_evicted": evicted,
-        "rules": len(table),
+        "rules": len(table) + len(copier),
         "congestion_messages": monitor.notices_sent,
         "drop_reports": {
             "available": datapath.reports_drops,
@@ -132,6 +140,13 @@ def snapshot(
             "passed_over": drops.ignored,
             "held_back": drops.suppressed,
             "lost": datapath.drops.lost,
+        },
+        "segment_copies": {
+            "rules": len(copier),
+            "sent": copier.counts.sent,
+            "copies_suppressed": suppressed,
+            "lost": lost,
+            "unread": copier.counts.unread,
         },
         "recovery": {
             "losses": dict(recovery.outcomes),

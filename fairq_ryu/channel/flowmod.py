@@ -1,5 +1,5 @@
 """FlowMods with window rules: created by the controller, strictly decoded by the agent (ONF OpenFlow 1.3.5,
-section 7.3.4.1).
+section 7.3.4.1). Rules for copies of segments, which the agent takes as well, are in segment_copies.py.
 
 Ryu's own parser is made for controllers and trusts its peer. A switch must answer every malformed or
 unsupported message with the right error and change nothing, so the agent decodes the bytes here. The
@@ -16,7 +16,9 @@ from typing import Any
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.channel import oxm
+from fairq_ryu.channel import oxm, segment_copies
+from fairq_ryu.channel.refusal import OpenFlowError as OpenFlowError  # for those who import it from here
+from fairq_ryu.channel.segment_copies import CopyAction
 from fairq_ryu.model import FlowKey, RuleChange, WindowRule
 
 _FIXED = struct.Struct("!QQBBHHHIIIH2x")
@@ -53,23 +55,18 @@ _PREREQUISITES: dict[str, tuple[str, int | None]] = {
     "ipv6_dst": ("eth_type", ETH_TYPE_IPV6),
     "tcp_src": ("ip_proto", IPPROTO_TCP),
     "tcp_dst": ("ip_proto", IPPROTO_TCP),
+    segment_copies.FIELD: ("ip_proto", IPPROTO_TCP),
 }
 _KNOWN_INSTRUCTIONS = {1, 2, 3, 4, 5, 6}
 
 MatchFields = dict[str, int | str]
 
 
-class OpenFlowError(Exception):
-    """A refused request: ``type`` and ``code`` of the OFPT_ERROR that answers it."""
-
-    def __init__(self, type_: int, code: int, text: str) -> None:
-        super().__init__(text)
-        self.type, self.code = type_, code
-
-
 @dataclass(frozen=True, slots=True)
 class FlowMod:
-    """A decoded, supported FlowMod. ``window`` is None for deletions."""
+    """A decoded, supported FlowMod: ``window`` is that of a window rule, ``copy`` that of a rule for copies;
+    both are None for deletions.
+    """
 
     command: int
     match: MatchFields
@@ -81,6 +78,7 @@ class FlowMod:
     out_port: int
     out_group: int
     flags: int
+    copy: CopyAction | None = None
 
 
 # The controller's end
@@ -172,7 +170,8 @@ def decode_flow_mod(message: bytes) -> FlowMod:
     if flags & ~_ADD_FLAGS:
         raise OpenFlowError(ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_FLAGS, f"flags {flags:#x}")
     fields, offset = decode_match(message, FLOW_MOD_HEADER)
-    window = None
+    window: WindowRule | None = None
+    copy: CopyAction | None = None
     if not deletes:
         if buffer_id != ofp.OFP_NO_BUFFER:
             raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BUFFER_UNKNOWN, "no packet is buffered")
@@ -181,19 +180,36 @@ def decode_flow_mod(message: bytes) -> FlowMod:
             raise OpenFlowError(
                 ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_TIMEOUT, "a rule needs a hard timeout, no idle one"
             )
-        window = _decode_instructions(message, offset)
+        action = _decode_instructions(message, offset)
         if command == ofp.OFPFC_ADD:
-            rule_target(fields)
+            _check_action(fields, action)
+        if isinstance(action, CopyAction):
+            copy = action
+        else:
+            window = action
         # A modification without in_port would reach the rules of flows as well.
-        if window.kind.port_only and "in_port" not in fields:
+        if window is not None and window.kind.port_only and "in_port" not in fields:
             raise OpenFlowError(
                 ofp.OFPET_BAD_ACTION,
                 ofp.OFPBAC_MATCH_INCONSISTENT,
                 f"{window.kind.field} is for a port, not for a flow",
             )
     return FlowMod(
-        command, fields, window, cookie, cookie_mask, hard_timeout, priority, out_port, out_group, flags
+        command, fields, window, cookie, cookie_mask, hard_timeout, priority, out_port, out_group, flags, copy
     )
+
+
+def _check_action(fields: MatchFields, action: WindowRule | CopyAction) -> None:
+    """Whether a rule with this match can have this action. Raises :class:`OpenFlowError`."""
+    copies = segment_copies.segment_match(fields) is not None
+    if not copies:
+        rule_target(fields)
+    if copies != isinstance(action, CopyAction):
+        raise OpenFlowError(
+            ofp.OFPET_BAD_ACTION,
+            ofp.OFPBAC_MATCH_INCONSISTENT,
+            "a rule with tcp_flags outputs to the controller, any other sets a window",
+        )
 
 
 def decode_match(message: bytes, start: int) -> tuple[MatchFields, int]:
@@ -219,16 +235,10 @@ def decode_match(message: bytes, start: int) -> tuple[MatchFields, int]:
         offset += 4
         if offset + size > end:
             raise bad(ofp.OFPBMC_BAD_LEN, "match field truncated")
-        if oxm_class != ofp.OFPXMC_OPENFLOW_BASIC or field_mask >> 1 not in _FIELDS:
-            raise bad(ofp.OFPBMC_BAD_FIELD, f"match field {oxm_class:#x}/{field_mask >> 1}")
-        name, expected = _FIELDS[field_mask >> 1]
-        if field_mask & 1:
-            raise bad(ofp.OFPBMC_BAD_MASK, f"{name} cannot be masked")
-        if size != expected:
-            raise bad(ofp.OFPBMC_BAD_LEN, f"{name} has {size} bytes, not {expected}")
+        name, found = _decode_field(oxm_class, field_mask, message[offset : offset + size])
         if name in fields:
             raise bad(ofp.OFPBMC_DUP_FIELD, f"{name} twice")
-        fields[name] = _value(name, message[offset : offset + size])
+        fields[name] = found
         offset += size
     for name, (needed, value) in _PREREQUISITES.items():
         if name in fields and (needed not in fields or value not in (None, fields[needed])):
@@ -240,10 +250,24 @@ def decode_match(message: bytes, start: int) -> tuple[MatchFields, int]:
     return fields, behind
 
 
-def _value(name: str, raw: bytes) -> int | str:
+def _decode_field(oxm_class: int, field_mask: int, raw: bytes) -> tuple[str, int | str]:
+    """Name and value of a match field."""
+
+    def bad(code: int, text: str) -> OpenFlowError:
+        return OpenFlowError(ofp.OFPET_BAD_MATCH, code, text)
+
+    if oxm_class == ofp.OFPXMC_EXPERIMENTER:
+        return segment_copies.FIELD, segment_copies.decode_flag(field_mask, raw)
+    if oxm_class != ofp.OFPXMC_OPENFLOW_BASIC or field_mask >> 1 not in _FIELDS:
+        raise bad(ofp.OFPBMC_BAD_FIELD, f"match field {oxm_class:#x}/{field_mask >> 1}")
+    name, expected = _FIELDS[field_mask >> 1]
+    if field_mask & 1:
+        raise bad(ofp.OFPBMC_BAD_MASK, f"{name} cannot be masked")
+    if len(raw) != expected:
+        raise bad(ofp.OFPBMC_BAD_LEN, f"{name} has {len(raw)} bytes, not {expected}")
     if name.startswith("ipv"):
-        return str(ipaddress.ip_address(raw))
-    return int.from_bytes(raw, "big")
+        return name, str(ipaddress.ip_address(raw))
+    return name, int.from_bytes(raw, "big")
 
 
 def rule_target(match: MatchFields) -> int | FlowKey:
@@ -276,11 +300,11 @@ def match_fields(target: int | FlowKey) -> MatchFields:
     }
 
 
-def _decode_instructions(message: bytes, offset: int) -> WindowRule:
+def _decode_instructions(message: bytes, offset: int) -> WindowRule | CopyAction:
     def bad(code: int, text: str) -> OpenFlowError:
         return OpenFlowError(ofp.OFPET_BAD_INSTRUCTION, code, text)
 
-    window: WindowRule | None = None
+    action: WindowRule | CopyAction | None = None
     while offset < len(message):
         if offset + 8 > len(message):
             raise bad(ofp.OFPBIC_BAD_LEN, "instruction truncated")
@@ -291,35 +315,37 @@ def _decode_instructions(message: bytes, offset: int) -> WindowRule:
             raise bad(ofp.OFPBIC_BAD_EXPERIMENTER, "experimenter instruction")
         if kind not in _KNOWN_INSTRUCTIONS:
             raise bad(ofp.OFPBIC_UNKNOWN_INST, f"instruction {kind}")
-        if kind != ofp.OFPIT_APPLY_ACTIONS or window is not None:
+        if kind != ofp.OFPIT_APPLY_ACTIONS or action is not None:
             raise bad(ofp.OFPBIC_UNSUP_INST, "one apply_actions is all that this table supports")
-        window = _decode_actions(message, offset + 8, offset + length)
+        action = _decode_actions(message, offset + 8, offset + length)
         offset += length
-    if window is None:
-        raise bad(ofp.OFPBIC_UNSUP_INST, "a rule needs apply_actions with a set_field")
-    return window
+    if action is None:
+        raise bad(ofp.OFPBIC_UNSUP_INST, "a rule needs apply_actions with a set_field or an output")
+    return action
 
 
-def _decode_actions(message: bytes, offset: int, end: int) -> WindowRule:
+def _decode_actions(message: bytes, offset: int, end: int) -> WindowRule | CopyAction:
     def bad(code: int, text: str) -> OpenFlowError:
         return OpenFlowError(ofp.OFPET_BAD_ACTION, code, text)
 
-    window: WindowRule | None = None
+    action: WindowRule | CopyAction | None = None
     while offset < end:
         kind, length = _HH.unpack_from(message, offset)
         if length < 8 or length % 8 or offset + length > end:
             raise bad(ofp.OFPBAC_BAD_LEN, f"action length {length}")
         if kind == ofp.OFPAT_EXPERIMENTER:
             raise bad(ofp.OFPBAC_BAD_EXPERIMENTER, "experimenter action")
-        if kind != ofp.OFPAT_SET_FIELD:
-            raise bad(ofp.OFPBAC_BAD_TYPE, f"action {kind} is not set_field")
-        if window is not None:
-            raise bad(ofp.OFPBAC_TOO_MANY, "a rule sets one window")
-        window = _decode_set_field(message[offset + 4 : offset + length])
+        if kind not in (ofp.OFPAT_SET_FIELD, ofp.OFPAT_OUTPUT):
+            raise bad(ofp.OFPBAC_BAD_TYPE, f"action {kind} is neither set_field nor output")
+        if action is not None:
+            raise bad(ofp.OFPBAC_TOO_MANY, "a rule has one action")
+        body = message[offset + 4 : offset + length]
+        sets = kind == ofp.OFPAT_SET_FIELD
+        action = _decode_set_field(body) if sets else segment_copies.decode_output(body)
         offset += length
-    if window is None:
-        raise bad(ofp.OFPBAC_BAD_TYPE, "a rule needs a set_field")
-    return window
+    if action is None:
+        raise bad(ofp.OFPBAC_BAD_TYPE, "a rule needs a set_field or an output")
+    return action
 
 
 def _decode_set_field(tlv: bytes) -> WindowRule:

@@ -73,5 +73,12 @@ def _remarks(about: dict[str, Any]) -> Iterator[str]:
             f"dropped packets: {reports['told']} reported, {reports['held_back']} held back, "
             f"{reports['lost']} lost, {reports['passed_over']} of no interest"
         )
+    copies = about["segment_copies"]
+    if copies["rules"] or copies["copies_suppressed"] or copies["lost"] or copies["unread"]:
+        yield (
+            f"copies of SYN, FIN and RST: {copies['sent']} sent, "
+            f"{copies['copies_suppressed']} beyond the rate, {copies['lost']} lost, "
+            f"{copies['unread']} not read"
+        )
     for entry in about["unwatched"]:
         yield f"not watched: {entry['name']} ({entry['reason']})"

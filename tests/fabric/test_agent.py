@@ -5,16 +5,17 @@ import os
 import signal
 import struct
 import subprocess
+import sys
 import time
 
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.channel import congestion, dropped_packet, oxm, segment_state
+from fairq_ryu.channel import congestion, dropped_packet, oxm, segment_copies, segment_state
 from fairq_ryu.model import Congestion, Thresholds
 from fairq_ryu.packet import parse
-from tests.support.lab import FAIRQ, Process, end, fairq, output, received, until
+from tests.support.lab import FAIRQ, SINK, Process, end, fairq, output, received, until
 from tests.support.ofp import StubController
 
 pytestmark = pytest.mark.root
@@ -307,3 +308,47 @@ def test_congestion_and_drops_are_reported_asynchronously(lab, stub):
     stub.close()
     until(lambda: lab.port_status()["congestion"] is None)
     assert agent.end() == 0
+
+
+# Connects to an address and port, sends a byte, and closes.
+VISIT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 10).sendall(b'x')"
+
+
+def visit(lab, port):
+    """A short connection from h1 to the receiver."""
+    sink = lab["r"].popen([sys.executable, "-c", SINK, str(port)], stdout=subprocess.PIPE, text=True)
+    assert sink.stdout.readline() == "ready\n"
+    source = lab["h1"].popen([sys.executable, "-c", VISIT, lab["r"].IP(), str(port)])
+    assert source.wait(10) == sink.wait(10) == 0
+
+
+def test_beginnings_and_ends_are_copied_to_a_controller_that_asks(lab, stub):
+    """The bridge has no rule for it, and its own controller, if it has one, does not know."""
+    lab.agent(stub.target)
+    stub.accept()
+    barrier = parser.OFPBarrierRequest
+    for request in segment_copies.requests(stub.datapath, 60):
+        stub.send(request)
+    stub.ask(barrier(stub.datapath))
+    visit(lab, 5001)
+    copies = [segment_copies.decode(stub.wait_for(parser.OFPPacketIn)) for _ in range(4)]
+    found = []
+    for copy in copies:
+        segment = parse.parse(copy.frame).tcp
+        found.append((copy.port, segment.syn, segment.ack, segment.fin, segment.key.dport == 5001))
+    assert found == [
+        (lab.port, True, False, False, True),
+        (1, True, True, False, False),
+        (lab.port, False, True, True, True),
+        (1, False, True, True, False),
+    ]
+    assert len(stub.rules()) == 6
+    for request in segment_copies.withdrawals(stub.datapath):
+        stub.send(request)
+    stub.ask(barrier(stub.datapath))
+    visit(lab, 5002)
+    assert stub.rules() == []
+    about = lab.status()
+    none = {"copies_suppressed": 0, "lost": 0, "unread": 0}
+    assert about["segment_copies"] == {"rules": 0, "sent": 4, **none}
+    assert [port["copies"] for port in about["ports"]] == [2, 0, 2]

@@ -21,6 +21,7 @@ from fairq_ryu.channel import (
     oxm,
     queue_depth,
     recovery,
+    segment_copies,
     segment_counts,
     segment_state,
     waking,
@@ -320,6 +321,7 @@ def from_switch():
     for name, data in frames().items():
         found[f"packet-in-{name}"] = packet_in(data, cookies.get(name, pipeline.COOKIE_TCP))
     found["packet-in-dropped"] = dropped_packet.encode(dropped_packet.DroppedPacket(1, frames()["syn"], 1500))
+    found["packet-in-copy"] = segment_copies.encode(segment_copies.SegmentCopy(1, frames()["syn"], 1500))
     found["packet-in-fields"] = packet_in(
         frames()["syn"], in_port=1, metadata=(5, 7), eth_type=0x0800, ip_proto=6, tcp_flags=(2, 2)
     )
@@ -403,6 +405,8 @@ def from_controller():
         "pool": flowmod.window_rule(DATAPATH, pool, 2),
         "window-of-flow": flowmod.window_rule(DATAPATH, single, 2),
         "window-of-flow-6": flowmod.window_rule(DATAPATH, single6, 2),
+        "copies": segment_copies.requests(DATAPATH, 2)[0],
+        "copies-none": segment_copies.withdrawals(DATAPATH)[0],
         "clear": pipeline.clear(DATAPATH),
         "depths": queue_depth.request(DATAPATH),
         "records": flow_records.request(DATAPATH, 1000),

@@ -15,6 +15,7 @@ from fairq_ryu.agent.rule_table import PortOrFlow
 from fairq_ryu.agent.turns import TurnCounts
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_records import FlowRecord, encode_reply
+from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.model import Congestion, FlowInfo, FlowKey, SegmentState, Thresholds, WindowRule
 from fairq_ryu.ryu_compat import cached_matches, experimenter_multipart
 
@@ -124,6 +125,8 @@ class FakeDatapath:
         self.full: set[int] = set()  # ports that take no frame
         self.turns: dict[int, TurnCounts] = {}
         self.deadlines: list[tuple[FlowKey, int | None, int]] = []  # set, and when
+        self.copies: dict[SegmentMatch, int] = {}  # rules for copies: until when
+        self.copies_counted: dict[SegmentMatch, tuple[int, int]] = {}
 
     @property
     def ports(self) -> dict[int, BridgePort]:
@@ -141,6 +144,22 @@ class FakeDatapath:
     def remove_rule(self, target: PortOrFlow) -> None:
         self.writes += 1
         del self.installed[target]
+
+    def install_copies(self, rule: SegmentMatch, expires_ns: int) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.writes += 1
+        self.copies[rule] = expires_ns
+
+    def remove_copies(self, rule: SegmentMatch) -> None:
+        self.writes += 1
+        del self.copies[rule]
+
+    def copy_counts(self, rule: SegmentMatch) -> tuple[int, int]:
+        return self.copies_counted.get(rule, (0, 0))
+
+    def reset_copy_counts(self, rule: SegmentMatch) -> None:
+        self.copies_counted[rule] = (0, 0)
 
     def install_law(self, port: int, law_id: int, law: Any, expires_ns: int) -> None:
         self.laws[port] = (law_id, law, expires_ns)

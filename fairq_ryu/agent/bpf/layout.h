@@ -100,6 +100,16 @@
 /* Bytes of a SYN or SYN-ACK that may wait for its turn: headers with all their options. */
 #define FQ_TURN_BYTES 256
 
+/* Bytes of a copied segment that are handed to the agent: headers with all their options. */
+#define FQ_COPY_BYTES 192
+
+/* Rules for copies: by flag, those of IPv6 FQ_COPY_FLAGS behind those of IPv4. */
+#define FQ_COPY_SYN   0
+#define FQ_COPY_FIN   1
+#define FQ_COPY_RST   2
+#define FQ_COPY_FLAGS 3
+#define FQ_COPY_RULES 6
+
 /* Mark of a packet that has waited: FQ_TURN_MARK << FQ_TURN_SHIFT | microseconds. */
 #define FQ_TURN_MARK  4001
 #define FQ_TURN_SHIFT 20
@@ -180,6 +190,9 @@ struct fq_port {
 	__u64 created;             /* connections that were entered in the flow map at the port */
 	__u64 handshakes;          /* SYN-ACKs that opened a flow leaving by the port */
 	__u64 malformed;           /* TCP packets left alone: truncated, bad lengths, fragments */
+	__u64 copies;              /* segments copied for controllers as they left by the port */
+	__u64 copies_suppressed;   /* those beyond the rate of the port or of the bridge */
+	__u64 copy_ns;             /* token bucket: until then its copies are paid */
 	__u32 ifindex;             /* of the port in this slot; 0: the slot is free */
 	__u32 pad;
 };
@@ -331,6 +344,45 @@ struct fq_drop {
 	__u32 before_full; /* 1: dropped before the queue could refuse it; 0: refused */
 	__u32 pad;
 	__u8 data[FQ_DROP_BYTES];
+};
+
+/* A token bucket: a copy pays for gap_ns, at most burst_ns ahead of the clock. */
+struct fq_copy_limit {
+	__u64 gap_ns;
+	__u64 burst_ns;
+};
+
+/* A rule for copies, by FQ_COPY_...: written by the agent only. */
+struct fq_copy_rule {
+	__u64 expires_ns; /* CLOCK_MONOTONIC; from then on nothing is copied; 0: there is no rule */
+	struct fq_copy_limit port;
+	struct fq_copy_limit bridge;
+};
+
+/* What a rule for copies has matched, by FQ_COPY_...: written by the program, reset by the agent. */
+struct fq_copy_count {
+	__u64 matched;
+	__u64 copied;
+};
+
+/* All copies of the bridge: written by the program only. One entry, index 0. */
+struct fq_copy_state {
+	__u64 copy_ns;    /* token bucket, as in fq_port */
+	__u64 suppressed; /* not copied: beyond the rate of a port or of the bridge */
+	__u64 lost;       /* not copied: no room in the ring buffer */
+};
+
+/* In the ring buffer "copies": a SYN, FIN or RST. */
+struct fq_copy {
+	__u64 ns;
+	__u32 ifindex;
+	__u32 len;        /* of the whole packet, bytes */
+	__u32 captured;   /* of data */
+	__u16 vlan_proto; /* as in fq_drop */
+	__u16 vlan_tci;
+	__u32 rule; /* FQ_COPY_... */
+	__u32 pad;
+	__u8 data[FQ_COPY_BYTES];
 };
 
 /* A port whose packets are dropped one by one when its queue is full, by ifindex. */

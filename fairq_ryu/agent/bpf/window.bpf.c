@@ -9,7 +9,8 @@
  * and the MSS; ACKs whose data leaves by a port with a rule get a lower receive window. A window is never
  * raised, never lowered below one MSS (rounded up to a step of the scale) unless a rule says 0, and never
  * changed when the scale is not known. Sequence numbers, acknowledgement, window and timestamps of the last
- * segment of each direction are recorded for controllers.
+ * segment of each direction are recorded for controllers. Controllers may ask for copies of SYN, FIN and RST
+ * (segment_copy.h); only segments that are believed are copied.
  *
  * Nothing here depends on a policy. Packets are never dropped or redirected: every path ends in
  * TC_ACT_UNSPEC, which lets the filters of others run.
@@ -28,6 +29,7 @@
 
 #include "lib/connection.h"
 #include "lib/rivals.h"
+#include "lib/segment_copy.h"
 #include "lib/window_rule.h"
 
 SEC("classifier")
@@ -65,7 +67,12 @@ int fq_egress(struct __sk_buff *skb)
 	peer = &flow->dir[(s.dir & 1) ^ 1];
 	if (!is_of_connection(&s, own, peer) ||
 	    ((fresh || own->flags & FQ_RIVAL) && is_of_rival(&s, own, peer, fresh))) {
-		if (!match_rival(skb, &s, own, peer)) {
+		bool replaced = match_rival(skb, &s, own, peer);
+
+		/* The end of a rival is not the end of the recorded connection. */
+		if (s.syn && !s.rst && (!s.ack || s.of_rival))
+			copy_segment(skb, &s);
+		if (!replaced) {
 			/* The window of a SYN-ACK is never scaled, so it can be lowered safely. */
 			if (s.syn && s.ack && !s.rst)
 				goto lower;
@@ -75,14 +82,19 @@ int fq_egress(struct __sk_buff *skb)
 			goto lower; /* open_connection() was called for the rival */
 	}
 	note_departure(ifindex, &s, own, peer);
+	copy = own->ifindex != ifindex;
 	if (s.rst) {
+		if (!(own->flags & FQ_RST))
+			copy_segment(skb, &s);
 		uncount(own, s.epoch);
 		uncount(peer, s.epoch);
 		set_flags(own, FQ_RST);
 		set_flags(peer, FQ_RST);
 		return TC_ACT_UNSPEC;
 	}
-	copy = own->ifindex != ifindex;
+	/* Flooded or mirrored, it leaves by several ports; a controller gets it once. */
+	if (s.syn && !(copy && has_sent_syn(&s, own)))
+		copy_segment(skb, &s);
 	if (!s.syn) {
 		__u16 ended = (own->flags & FQ_FIN) | (peer->flags & FQ_FIN) << 1;
 
@@ -98,6 +110,10 @@ int fq_egress(struct __sk_buff *skb)
 			law_direction_ended(own, s.now);
 		if (peer->flags & FQ_FIN && !(ended & FQ_FIN << 1))
 			law_direction_ended(peer, s.now);
+		/* In sequence, or it ended the direction before: a retransmission. */
+		if (s.fin && own->flags & FQ_FIN && s.seq + s.payload + 1 == own->seq_next &&
+		    !(copy && ended & FQ_FIN))
+			copy_segment(skb, &s);
 	} else if (!s.ack) {
 		if (own->flags & FQ_KNOWN) {
 			if (!copy)

@@ -15,6 +15,7 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.frame_socket import FrameSocket
 from fairq_ryu.agent.libbpf import load_library
 from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.programs.copies import SegmentCopies
 from fairq_ryu.agent.programs.drops import DropProgram
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.port_laws import PortLaws
@@ -24,8 +25,10 @@ from fairq_ryu.agent.programs.turns import TurnProgram
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
+from fairq_ryu.agent.segment_copier import CopiedSegment
 from fairq_ryu.agent.turns import TurnCounts, Turns
 from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, WindowRule
 
@@ -61,6 +64,7 @@ class BridgePrograms:
         Raises :class:`UserError` or :class:`BpfError`; then nothing is left.
         """
         self.window = WindowProgram(self._lib, self.limits, [port.ifindex for port in first_ports])
+        self.copies = SegmentCopies(self._lib, self.window, self.limits)
         self.queues = QueueProgram(self._lib, self.limits.ports, self.window)
         self.drops = DropProgram(self._lib, self.queues)
         self.laws = PortLaws(self.window, self.queues)
@@ -68,7 +72,7 @@ class BridgePrograms:
         self.turns = Turns(self.turn_program)
         try:
             # In the order in which a packet passes them, except for turns: they come first.
-            for program in (self.window, self.queues, self.drops, self.turn_program):
+            for program in (self.window, self.copies, self.queues, self.drops, self.turn_program):
                 self._programs.append(program)
                 program.load()
         except BaseException:
@@ -185,6 +189,38 @@ class BridgePrograms:
     def reset_counters(self, slot: int) -> None:
         """Start the counters of a slot at 0."""
         self.window.reset_counters(slot)
+
+    # Copies
+
+    def install_copies(self, rule: SegmentMatch, expires_ns: int) -> None:
+        """Copy these segments until then. Raises :class:`BpfError`."""
+        self.copies.install(rule, expires_ns)
+
+    def remove_copies(self, rule: SegmentMatch) -> None:
+        """Copy these segments no longer."""
+        self.copies.remove(rule)
+
+    def copy_counts(self, rule: SegmentMatch) -> tuple[int, int]:
+        """The number of segments that the rule matched, and of those it copied."""
+        return self.copies.counts(rule)
+
+    def reset_copy_counts(self, rule: SegmentMatch) -> None:
+        """Start the counts of a rule at 0."""
+        self.copies.reset_counts(rule)
+
+    @property
+    def copies_fd(self) -> int:
+        """Readable when copies have arrived: then call :meth:`take_copies`."""
+        return self.copies.fd
+
+    def take_copies(self, limit: int) -> list[CopiedSegment]:
+        """Copies that have arrived, at most ``limit``, in the order in which the segments left."""
+        ofports = self._ofports()
+        return [
+            CopiedSegment(copy.rule, ofports[copy.ifindex], copy.frame, copy.length)
+            for copy in self.copies.take(limit)
+            if copy.ifindex in ofports
+        ]
 
     # Congestion and drops
 

@@ -23,12 +23,16 @@ TAILDROP_PRIORITY = WINDOW_PRIORITY + 2
 
 @dataclass(frozen=True, slots=True)
 class ProgramLimits:
-    """Sizes of the maps, and the time without data (seconds) after which a flow takes no share of a pool."""
+    """Sizes of the maps; the time without data (seconds) after which a flow takes no share of a pool; and how
+    many segments are copied for controllers in a second, on the whole bridge and at each port.
+    """
 
     flows: int = 65536
     rules: int = 4096
     ports: int = 512
     active_timeout: float = 0.2
+    copy_rate: int = 10000
+    port_copy_rate: int = 5000
 
     @property
     def silent(self) -> int:

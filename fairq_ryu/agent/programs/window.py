@@ -85,6 +85,10 @@ class WindowProgram(FilterProgram):
         self.law_states = loaded.map("law_states", c_uint32, layout.fq_law_state)
         self.queues = loaded.map("queues", c_uint32, layout.fq_queue)
         self.queue_checks = loaded.map("queue_checks", c_uint32, layout.fq_queue_check)
+        self.copy_rules = loaded.map("copy_rules", c_uint32, layout.fq_copy_rule)
+        self.copy_counts = loaded.map("copy_counts", c_uint32, layout.fq_copy_count)
+        self.copy_state = loaded.map("copy_state", c_uint32, layout.fq_copy_state)
+        self.copies = loaded.map("copies", c_uint32, layout.fq_copy)
         self._write_config()
         self._program = loaded.program_fd("fq_egress")
         self.inherited = self._created = len(list(self.flows.keys())) if inherited else 0

@@ -51,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
         rules=int(settings.number("agent", "rules")),
         ports=int(settings.number("agent", "ports")),
         active_timeout=settings.number("agent", "active_timeout"),
+        copy_rate=int(settings.number("agent", "copy_rate")),
+        port_copy_rate=int(settings.number("agent", "port_copy_rate")),
     )
     options = AgentOptions(
         bridge=args.bridge,

@@ -352,8 +352,8 @@ def test_wrong_instructions(given, code):
 OUTPUT = action(struct.pack("!IHxxxxxx", 1, 0), kind=0)
 ACTIONS = {
     "no action": (b"", "BAD_TYPE"),
-    "output": (OUTPUT, "BAD_TYPE"),
-    "a window and output": (SET_WINDOW + OUTPUT, "BAD_TYPE"),
+    "output to a port": (OUTPUT, "BAD_OUT_PORT"),
+    "a window and output": (SET_WINDOW + OUTPUT, "TOO_MANY"),
     "unknown": (action(bytes(4), kind=99), "BAD_TYPE"),
     "experimenter": (action(bytes(4), kind=0xFFFF), "BAD_EXPERIMENTER"),
     "two windows": (SET_WINDOW * 2, "TOO_MANY"),

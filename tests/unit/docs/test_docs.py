@@ -29,6 +29,7 @@ from fairq_ryu.channel import (
     oxm,
     queue_depth,
     recovery,
+    segment_copies,
     segment_counts,
     segment_state,
     waking,
@@ -61,6 +62,7 @@ from fairq_ryu.packet.tcp_build import Addressing
 from fairq_ryu.policies import base, engine, governed_port
 from fairq_ryu.policies.choice import make
 from tests.support.documents import ROOT, blocks, read, rows
+from tests.switch import packets
 
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")]
@@ -137,6 +139,7 @@ def test_the_numbers_of_the_channel_are_the_code_s() -> None:
         "message type SET_THRESHOLDS": str(congestion.EXP_TYPE_SET_THRESHOLDS),
         "message type congestion": str(congestion.EXP_TYPE_CONGESTION),
         "cookie of dropped packets": f"`{dropped_packet.COOKIE_DROPPED:#x}`",
+        "cookie of copies of segments": f"`{segment_copies.COOKIE_COPY:#x}`",
         "queue-depth request body": f"{queue_depth.REQUEST_SIZE} bytes",
         "queue-depth record": f"{queue_depth.RECORD_SIZE} bytes",
         "flow-record request body": f"{flow_records.REQUEST_SIZE} bytes",
@@ -304,6 +307,9 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
         overdue=3,
         overflowed=1,
     )
+    options = packets.syn_options(1460, 7)
+    ends = (flow.src, flow.dst, flow.sport, flow.dport)
+    syn = packets.Segment(*ends, seq=1000, flags="S", options=options).frame()
     acks = Addressing(flow.reversed, "02:00:00:00:00:11", "02:00:00:00:00:01")
     counts = segment_counts.SegmentCounts({"lost": 120, "reinjected": 118}, {"wake": 9, "reinject": 118}, 4)
     counted = prefix[:4] + segment_counts.EXP_TYPE_SEGMENT_COUNTS.to_bytes(4, "big")
@@ -322,11 +328,25 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
         sent(deadlines.set_deadlines(peer, [deadlines.HandshakeDeadline(flow, 250_000)]), 0x10C),
         sent(congestion.set_thresholds(peer, 17, Thresholds(50000, 25000, True)), 0x105),
         congestion.notice_message(congestion.CongestionNotice(17, Congestion.CNG, 51482, 987654321098)),
+        sent(segment_copies.requests(peer, 2)[0], 0x10D),
+        segment_copies.encode(segment_copies.SegmentCopy(17, syn, len(syn))),
         sent(waking.wake(peer, [acks]), 0x109),
         sent(recovery.set_recovery(peer, recovery.SetRecovery(17, 2, 1 << 20, 1000, 50_000, 2)), 0x10A),
         sent(segment_counts.request(peer), 0x10B),
         next(messages.multipart(0x10B, ofp.OFPMP_EXPERIMENTER, segment_counts.encode_reply(counts), counted)),
     ]
+
+
+def test_the_numbers_of_copies_are_the_code_s() -> None:
+    section = read("docs/window-channel.md").split("\n## Copies of segments\n")[1].split("\n## ")[0]
+    assert f"more than {segment_copies.COPY_BYTES} are never sent" in section
+    for flag, name in zip(segment_copies.FLAGS, ("SYN", "FIN", "RST"), strict=True):
+        assert f"`{flag:#05x}` ({name})" in section
+    fields = {int(row[0], 16): row[1] for row in rows(section) if re.fullmatch(r"[0-9a-f]{2}", row[0])}
+    data = dumps()[[len(dump) for dump in dumps()].index(0x68)]
+    for offset, shown_bytes in fields.items():
+        wanted = bytes.fromhex(shown_bytes.strip("`").replace(" ", ""))
+        assert data[offset : offset + len(wanted)] == wanted
 
 
 def test_the_limits_of_stored_deadlines_are_the_code_s() -> None:

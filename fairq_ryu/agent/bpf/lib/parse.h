@@ -49,6 +49,7 @@ struct segment {
 	__u8 wscale;  /* in a SYN */
 	__u8 dir;     /* 0: from lo to hi */
 	bool syn, ack, fin, rst, ts;
+	bool of_rival; /* a SYN-ACK that answers the SYN of a rival (rivals.h) */
 };
 
 enum parsed { NOT_TCP, MALFORMED, OK };

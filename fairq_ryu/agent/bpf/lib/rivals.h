@@ -189,6 +189,7 @@ __noinline int match_rival(struct __sk_buff *skb, struct segment *s, struct fq_d
 		return 0;
 	}
 	if (s->syn) {
+		s->of_rival = true;
 		opened = open_connection(skb, s, rival, rival_peer, false);
 		/* On a live connection both SYN and SYN-ACK may be forged. */
 		if (is_live(own, peer)) {

@@ -55,6 +55,12 @@ static __always_inline bool acknowledges_syn(const struct segment *s, const stru
 	return s->ack && s->ack_seq - (peer->isn + 1) <= peer->seq_next - (peer->isn + 1);
 }
 
+/* Whether the sender of `own` has sent this SYN or SYN-ACK before. */
+static __always_inline bool has_sent_syn(const struct segment *s, const struct fq_dir *own)
+{
+	return own->flags & (FQ_SYN_SEEN | FQ_KNOWN) && own->isn == s->seq;
+}
+
 /* Whether both numbers of a segment without SYN and RST are acceptable, as far as the connection is known. */
 static __always_inline bool is_acceptable(const struct segment *s, const struct fq_dir *own,
 					  const struct fq_dir *peer)
@@ -124,7 +130,7 @@ __noinline int is_handshake_or_reset(const struct segment *s, struct fq_dir *own
 	if (s->rst)
 		return is_reset(s, own, peer);
 	if (!s->ack) {
-		bool same = own->flags & (FQ_SYN_SEEN | FQ_KNOWN) && own->isn == s->seq;
+		bool same = has_sent_syn(s, own);
 
 		if (is_closed(own, peer) && !(same && own->flags & FQ_KNOWN)) {
 			clear_connection(own);
