@@ -106,6 +106,8 @@ class BridgeSession:
         if kind == ofp.OFPMP_PORT_DESC:
             for port in self.ports:
                 yield messages.port(port)
+        elif kind == ofp.OFPMP_DESC:
+            yield struct.pack(ofp.OFP_DESC_PACK_STR, b"", b"", b"", b"", b"fairq_ryu: paths")
         elif kind == ofp.OFPMP_PORT_STATS:
             sent = int(age * 2e7)
             for port in self.ports:

@@ -45,7 +45,7 @@ class Setting:
             return words[text.lower()]
         if isinstance(self.default, str):
             if self.choices and text not in self.choices:
-                raise ValueError(f"{text!r} is none of {', '.join(self.choices)}")
+                raise ValueError(f"{text!r} is none of {', '.join(filter(None, self.choices))}")
             return text
         try:
             value = int(text) if isinstance(self.default, int) else float(text)
@@ -112,9 +112,10 @@ def _wrong(where: str, setting: Setting, section: str, error: ValueError) -> Use
     unit = f", in {setting.unit}" if setting.unit else ""
     # For 12MB or 300ms: how such a value is written here.
     example = _EXAMPLES.get(setting.unit, "") if "is not a" in str(error) else ""
+    default = "empty" if setting.default == "" else setting.default
     return UserError(
         f"{where}: [{section}] {setting.name}: {error}",
-        f"give a {setting.type_name}{unit}{example}; the default is {setting.default}",
+        f"give a {setting.type_name}{unit}{example}; the default is {default}",
     )
 
 

@@ -33,6 +33,12 @@ READY_SECONDS = 15.0  # for one agent: loading and attaching eBPF programs on ma
 END_SECONDS = 5.0  # for one agent, from SIGTERM to its end
 # The external_ids key of bridges made here: the process that made it. It identifies leftovers.
 _OWNER = "fairq-owner"
+WAYS = ("windows", "normal", "paths")
+
+
+def description(name: str, way: str) -> str:
+    """The OpenFlow description of a switch that asks a controller of fairq_ryu for a way."""
+    return f"{name}, fairq_ryu: {way}"
 
 
 class SwitchError(Exception):
@@ -64,6 +70,10 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
     The agents of a network start in parallel: ``start`` does not wait for its agent, and after all switches
     Mininet calls `batchStartup`, which waits for all agents.
 
+    ``way``       how a controller of fairq_ryu governs it, unless the controller's setting ``way`` says so:
+                  ``paths`` (the default), ``normal`` or ``windows``. The bridge's OpenFlow description asks
+                  for it. With ``windows`` only the agent connects; the bridge has no controller, and is a
+                  learning switch in fail mode standalone.
     ``datapath``  ``kernel`` or ``user``; the default is the kernel's if the machine has it.
     ``agent``     False for a switch without an agent.
     ``agentArgs`` more arguments for ``fairq agent``, a list or one string.
@@ -75,17 +85,22 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
         self,
         name: str,
         datapath: str | None = None,
+        way: str = "paths",
         agent: bool = True,
         agentArgs: Sequence[str] | str = (),
         agentLog: str | None = None,
         batch: bool = True,
         **params: Any,
     ) -> None:
-        params.setdefault("failMode", "secure")
+        if way not in WAYS:
+            raise SwitchError(f"switch {name}: way {way!r} is none of {', '.join(WAYS)}")
+        # Not where the topology says "secure", because it has loops.
+        params.setdefault("failMode", "standalone" if way == "windows" else "secure")
         params.setdefault("protocols", "OpenFlow13")
         # Mininet's own batch would create the bridge after `start`, which is too late for the agent.
         params["batch"] = False
         super().__init__(name, datapath=datapath or ("kernel" if has_kernel_datapath() else "user"), **params)
+        self.way = way
         self.agent = agent
         self.agentArgs = shlex.split(agentArgs) if isinstance(agentArgs, str) else list(agentArgs)
         self._log_dir = agentLog
@@ -95,8 +110,10 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
         self._started = False
 
     def bridgeOpts(self) -> str:
-        """Mininet's options for the bridge, and the mark of the process that made it."""
-        return f"{super().bridgeOpts()} external_ids:{_OWNER}={process_mark(os.getpid())}"
+        """Mininet's options for the bridge, its description, and the mark of the process that made it."""
+        # Mininet's own description is the name; of two, the last is in force.
+        described = f"other-config:dp-desc='\"{description(self.name, self.way)}\"'"
+        return f"{super().bridgeOpts()} {described} external_ids:{_OWNER}={process_mark(os.getpid())}"
 
     def start(self, controllers: Iterable[Any]) -> None:
         """Create the bridge, install its shallow queues and start the agent.
@@ -107,7 +124,7 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
         controllers = list(controllers)
         refuse_foreign_bridge(self.name)
         self._started = True
-        super().start(controllers)
+        super().start([] if self.way == "windows" else controllers)
         try:
             run(["ovs-vsctl", "br-exists", self.name])
         except CommandError:

@@ -19,9 +19,11 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.apps import settings
 from fairq_ryu.apps.jobs import Job, every, start
-from fairq_ryu.control import copy_meters
+from fairq_ryu.control import bridge_connections, copy_meters
+from fairq_ryu.control.agent_copies import AgentCopies
 from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.agent_polling import AgentPolling
+from fairq_ryu.control.bridge_connections import BridgeConnections
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.event_reporter import EventReporter
@@ -31,11 +33,13 @@ from fairq_ryu.control.policy_control import PolicyControl
 from fairq_ryu.control.port_traffic import CounterPolling, PortTrafficTable
 from fairq_ryu.control.refusals import Refusals
 from fairq_ryu.control.rerouting import Rerouting
+from fairq_ryu.control.sender import Sender
 from fairq_ryu.control.state import ControllerState
 from fairq_ryu.control.switches import Switches
 from fairq_ryu.control.syn_admission import SynAdmission
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
+from fairq_ryu.fabric.ways import Way
 from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.policies.choice import choose
 from fairq_ryu.rest import handler, setup
@@ -73,7 +77,7 @@ class Controller(app_manager.RyuApp):
         self.counts = Counts()
         self.fabric = fabric = FabricController(config, log)
         self.flows = FlowTable(config.number("fairq_ryu", "flow_idle_timeout"))
-        self.reporter = EventReporter(self.streams.add, lambda port: fabric.names.get(port, ""))
+        self.reporter = EventReporter(self.streams.add, lambda port: self.windows.inventory.name(port))
         self.windows = WindowController(choice, config, fabric, self.flows, log, self.reporter)
         self.tracker = FlowTracker(fabric, self.flows, self.windows, log)
         self.admission = SynAdmission(fabric, self.windows, self.tracker, log)
@@ -85,15 +89,28 @@ class Controller(app_manager.RyuApp):
             self.counts.loop_delay,
         )
         self.traffic = PortTrafficTable()
-        self.port_counters = CounterPolling(fabric.bridges, self.traffic)
-        self.agent_messages = AgentMessages(self.windows, self.tracker.recorded, self.counts, log)
+        self.port_counters = CounterPolling(self.windows.inventory.counted, self.traffic)
+        self.copies = AgentCopies(fabric.bridges, self.windows.links)
+        self.agent_messages = AgentMessages(
+            self.windows, self.tracker.recorded, self.tracker.copied_by_agent, self.counts, log
+        )
+        way = str(config.value("fairq_ryu", "way"))
+        self.bridges = BridgeConnections(
+            Way(way) if way else None,
+            fabric,
+            self.windows,
+            self.rerouting,
+            self.reporter,
+            discovery,
+            log,
+        )
         self.switches = Switches(
             fabric,
             self.windows,
             self.tracker,
             self.traffic,
             self.rerouting,
-            self.reporter,
+            self.bridges,
             lambda link: hub.spawn(polling.run, link),
             log,
         )
@@ -134,12 +151,14 @@ class Controller(app_manager.RyuApp):
             Job("tick", self._tick_interval, self._tick),
             Job("expiry", every(self.flows.idle_timeout / 4), self.tracker.expire),
             Job("port counters", lambda: self.port_counters.interval, self.port_counters.request_next),
+            Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),
             Job("meter counters", every(copy_meters.INTERVAL), self.fabric.request_meter_counters),
         ]
 
     def _tick(self) -> None:
         now = time.monotonic()
         self.fabric.tick(now)
+        Sender.send(self.copies.renew(now))
         self.rerouting.notify()
         self.windows.report_overdue(now)
         self.streams.tick()
@@ -162,7 +181,17 @@ class Controller(app_manager.RyuApp):
     @set_ev_cls(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
     def on_rules(self, event: Any) -> None:
         """A bridge has listed rules in its tables."""
-        self.switches.rules_listed(event.msg)
+        self.bridges.rules_listed(event.msg)
+
+    @set_ev_cls(ofp_event.EventOFPAggregateStatsReply, MAIN_DISPATCHER)
+    def on_rule_count(self, event: Any) -> None:
+        """A bridge has counted rules in its tables."""
+        self.bridges.rules_counted(event.msg)
+
+    @set_ev_cls(ofp_event.EventOFPDescStatsReply, MAIN_DISPATCHER)
+    def on_description(self, event: Any) -> None:
+        """A bridge has sent its description."""
+        self.bridges.described(event.msg)
 
     @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def on_port_status(self, event: Any) -> None:

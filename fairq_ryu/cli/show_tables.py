@@ -299,7 +299,13 @@ def _policy_table(answer: Answer) -> RenderableType:
 
 
 def _health_table(answer: Answer) -> RenderableType:
-    cells = [[name.replace("_", " "), _health_cell(name, value)] for name, value in answer.items()]
+    cells = [
+        [name.replace("_", " "), _health_cell(name, value)]
+        for name, value in answer.items()
+        if name != "ways"
+    ]
+    ways = answer.get("ways", {})  # missing in older versions, as below
+    cells += [[f"way {way}", _health_cell("agents_missing", dpids)] for way, dpids in ways.items()]
     return plain_table([word("what"), long("now")], cells)
 
 
@@ -348,6 +354,20 @@ def _other_table(kind: str, empty: str) -> Callable[[Answer], RenderableType]:
     return table
 
 
+def _switches_table(answer: Answer) -> RenderableType:
+    rows = answer["switches"]
+    if not rows:
+        return Text("no switches: none has connected yet")
+    # What a way cannot do is often the same for many switches: a line for each reason.
+    limits: dict[str, list[str]] = {}
+    for row in rows:
+        for limit in row.get("limits", ()):
+            limits.setdefault(limit, []).append(_at(row["dpid"], None))
+    shown = [{name: value for name, value in row.items() if name != "limits"} for row in rows]
+    notes = [Text(plain(f"{', '.join(dpids)}: {limit}")) for limit, dpids in limits.items()]
+    return Group(_columns(shown), *notes)
+
+
 def _columns(rows: list[Any]) -> Table:
     """A table with a column for each field."""
     names = list(rows[0])
@@ -364,7 +384,7 @@ _TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {
     "policy": _policy_table,
     "health": _health_table,
     "announcements": _announcements_table,
-    "switches": _other_table("switches", "no switches: none has connected yet"),
+    "switches": _switches_table,
     "hosts": _other_table("hosts", "no hosts: none has sent anything yet"),
     "links": _other_table("links", "no links between switches"),
 }

@@ -27,6 +27,17 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "fairq_ryu",
+        "way",
+        "",
+        "",
+        "How bridges are governed: windows (by their agents alone; a bridge that connects gets no rule), "
+        "normal (a bridge forwards by its own rules, which stay) or paths (the controller owns the tables of "
+        "bridges and forwards). Empty: windows for a bridge that does not connect; paths for one whose "
+        "description asks for it; normal for any other.",
+        choices=("", "windows", "normal", "paths"),
+    ),
+    Setting(
+        "fairq_ryu",
         "lease",
         2,
         "s",

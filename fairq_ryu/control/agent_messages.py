@@ -19,6 +19,7 @@ from fairq_ryu.channel import (
     flow_records,
     oxm,
     queue_depth,
+    segment_copies,
     segment_counts,
     segment_state,
     window_law,
@@ -44,18 +45,19 @@ class Arrival(NamedTuple):
 
 class AgentMessages:
     """Decodes what agents send and calls the handlers. ``on_flow_records`` gets the agent, the records of all
-    of its ports, and the time. Malformed messages are counted and logged, and change nothing, except that
-    a malformed reply ends its request, too.
+    of its ports, and the time; ``on_copy`` the agent, a copied segment, and the time. Malformed messages are
+    counted and logged, and change nothing, except that a malformed reply ends its request, too.
     """
 
     def __init__(
         self,
         windows: WindowController,
         on_flow_records: Callable[[AgentLink, Sequence[flow_records.FlowRecord], float], None],
+        on_copy: Callable[[AgentLink, segment_copies.SegmentCopy, float], None],
         counts: Counts,
         log: logging.Logger,
     ) -> None:
-        self.windows, self.on_flow_records = windows, on_flow_records
+        self.windows, self.on_flow_records, self._on_copy = windows, on_flow_records, on_copy
         self._counts, self._log = counts, log
 
     def reply(self, message: Any, now: float) -> None:
@@ -69,13 +71,19 @@ class AgentMessages:
         self._handle(_NOTIFICATIONS, message, message, False, now)
 
     def packet_in(self, message: Any, now: float) -> None:
-        """A PACKET_IN that is not from a bridge."""
+        """A PACKET_IN that is not from a bridge of the fabric: a dropped packet or a copied segment."""
         link = self.windows.link_of(message.datapath)
         dropped = None if link is None else dropped_packet.decode(message)
-        self._counts.packet_ins["other" if dropped is None else "loss"] += 1
+        copy = None if link is None else segment_copies.decode(message)
         if link is not None and dropped is not None:
+            self._counts.packet_ins["loss"] += 1
             port = PortKey(link.dpid, dropped.port)
             self.windows.packet_dropped(port, dropped.frame, dropped.total_len, now)
+        elif link is not None and copy is not None:
+            self._counts.packet_ins["tcp"] += 1
+            self._on_copy(link, copy, now)
+        else:
+            self._counts.packet_ins["other"] += 1
 
     def _handle(
         self,

@@ -56,6 +56,8 @@ class AgentLink:
         self.datapath = datapath
         self.govern_all = govern_all  # also ports whose queue has no known size
         self.dpid = oxm.bridge_dpid(datapath.id)
+        self.names: dict[int, str] = {}  # of the ports' interfaces, as the agent lists them
+        self.copies = True  # False: it is of an earlier version, which copies no segments
         self.depths: dict[int, queue_depth.QueueDepth] = {}
         self._peak_since_taken: dict[int, int] = {}  # longest queue of each port, bytes
         self.poll_now = hub.Event()  # set: an idle poll loop reads the queues at once
@@ -188,6 +190,7 @@ class AgentLink:
 
     def port_removed(self, number: int) -> None:
         """The agent does not watch a port any more."""
+        self.names.pop(number, None)
         self.depths.pop(number, None)
         self.peaks.pop(number, None)
         self._peak_since_taken.pop(number, None)

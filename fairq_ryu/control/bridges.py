@@ -143,6 +143,12 @@ class FabricController:
         self.barriers.disconnected(dpid)
         return True
 
+    def bridge_forgotten(self, dpid: int) -> None:
+        """A bridge that has disconnected is not one of the fabric any more: forget its ports and hosts."""
+        for port in self.topology.ports(dpid):
+            self.port_removed(port)
+        self.topology.forget_switch(dpid)
+
     def port_changed(self, dpid: int, state: PortState, now: float) -> None:
         """A port of a bridge was added or has changed."""
         port = PortKey(dpid, state.number)

@@ -3,9 +3,11 @@
 Theory of operation
 -------------------
 
-A connection is known from copies of its SYN, FIN and RST segments, which bridges send at the port where they
-enter the network. Its states are those of :mod:`fairq_ryu.fabric.flows.connection`; the flow table applies a
-segment to them and returns flow events: a flow starts or ends on a port. There are four sources of events:
+A connection is known from copies of its SYN, FIN and RST segments. A bridge that is governed by paths sends
+them for the port where they enter the network; for any other bridge its agent does, for the port where they
+leave it, and the agents of all bridges on their way do the same. Its states are those of
+:mod:`fairq_ryu.fabric.flows.connection`; the flow table applies a segment to them and returns flow events: a
+flow starts or ends on a port. There are four sources of events:
 
 - **Copies.** A copy is queued, and a worker applies the copies in their order. Agents' messages are handled
   first: when many flows end together, reports of queues, losses and receivers would otherwise wait behind the
@@ -33,11 +35,12 @@ import logging
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ryu.lib import hub
 
 from fairq_ryu.channel import flow_records
+from fairq_ryu.channel.segment_copies import SegmentCopy
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.windows import WindowController
@@ -54,6 +57,16 @@ _SLICE = 0.001
 _SCALED = flow_records.KNOWN | flow_records.CLOSED
 
 
+class _Copy(NamedTuple):
+    """A copied segment; ``leaves``: ``port`` is where it has left a bridge, not where it came in."""
+
+    frame: parse.Frame
+    segment: TcpSegment
+    port: PortKey
+    received: float
+    leaves: bool
+
+
 class FlowTracker:
     """Turns events of one network into flow events. Times in seconds of one clock."""
 
@@ -64,7 +77,7 @@ class FlowTracker:
         self._flows = flows
         self._windows = windows
         self._log = log
-        self._copies: deque[tuple[parse.Frame, TcpSegment, PortKey, float]] = deque()
+        self._copies: deque[_Copy] = deque()
         self._worker = Worker(self.drain)
 
     # Copies
@@ -76,11 +89,33 @@ class FlowTracker:
             self._fabric.hosts.address_seen(frame.src, in_port, segment.key.src)
             if not segment.ack:
                 self._windows.syn_copied(segment.key, in_port.dpid, now)
+        self._queue(_Copy(frame, segment, in_port, now, False), now)
+
+    def copied_by_agent(self, link: AgentLink, copy: SegmentCopy, now: float) -> None:
+        """Queue the copy of a segment that has left the bridge of an agent, unless it is no SYN, FIN or RST
+        of TCP, or the bridge copies them itself now.
+        """
+        frame = parse.parse(copy.frame)
+        if frame is None or frame.tcp is None or link.dpid in self._fabric.bridges:
+            return
+        segment, port = frame.tcp, PortKey(link.dpid, copy.port)
+        if segment.syn:
+            self._windows.syn_left(frame, link.dpid)
+            if not segment.ack:
+                self._windows.syn_copied(segment.key, link.dpid, now)
+        self._queue(_Copy(frame, segment, port, now, True), now)
+
+    def _queue(self, copy: _Copy, now: float) -> None:
         if len(self._copies) >= MAX_COPIES:
-            first, its_segment, port, received = self._copies.popleft()
-            self.apply_segment(first, its_segment, port, now, received)
-        self._copies.append((frame, segment, in_port, now))
+            self._apply_copy(self._copies.popleft(), now)
+        self._copies.append(copy)
         self._worker.wake()
+
+    def _apply_copy(self, copy: _Copy, now: float) -> None:
+        if copy.leaves:
+            self.apply(self._flows.left(copy.segment, copy.port, now), now, copy.received)
+        else:
+            self.apply_segment(copy.frame, copy.segment, copy.port, now, copy.received)
 
     def run(self) -> None:
         """The worker: apply copies as they come."""
@@ -90,10 +125,9 @@ class FlowTracker:
         """Apply all queued copies, and let other greenlets run in between."""
         until = time.monotonic() + _SLICE
         while self._copies:
-            frame, segment, in_port, received = self._copies.popleft()
-            now = time.monotonic()
+            copy, now = self._copies.popleft(), time.monotonic()
             try:
-                self.apply_segment(frame, segment, in_port, now, received)
+                self._apply_copy(copy, now)
             except Exception:  # as Ryu does with events: one that fails must not end the worker
                 self._log.exception("a copy of a segment is lost")
             if now >= until:

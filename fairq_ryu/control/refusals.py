@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +11,15 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, deadlines, oxm, segment_counts, window_law
+from fairq_ryu.channel import congestion, deadlines, oxm, segment_copies, segment_counts, window_law
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.model import dpid_text
 from fairq_ryu.openflow import refusal
+
+# The header of a FlowMod and its cookie.
+_COOKIE = struct.Struct("!8xQ")
 
 
 @dataclass(eq=False)
@@ -65,6 +69,15 @@ class Refusals:
                     dpid_text(link.dpid),
                 )
             return
+        if link is not None and _refuses_copies(message):
+            if link.copies:
+                link.copies = False
+                self.log.info(
+                    "agent of bridge %s: it is of an earlier version: connections are known from its "
+                    "records, a second after they begin",
+                    dpid_text(link.dpid),
+                )
+            return
         law = None if link is None else window_law.refused_law(message)
         if link is not None and law is not None:
             # Further errors about a law that runs in the controller already are not logged.
@@ -81,3 +94,11 @@ class Refusals:
                 return
         who = f"bridge {dpid_text(dpid)}" if link is None else f"agent of bridge {dpid_text(link.dpid)}"
         self.warn(who, f"{who} refused {refusal.described(message)}")
+
+
+def _refuses_copies(message: Any) -> bool:
+    """Whether an agent has refused a rule that asks for copies of segments: the error contains its begin."""
+    data = bytes(message.data or b"")
+    if len(data) < _COOKIE.size or data[1] != ofp.OFPT_FLOW_MOD:
+        return False
+    return bool(_COOKIE.unpack_from(data)[0] == segment_copies.COOKIE_COPY)

@@ -38,6 +38,8 @@ class SegmentInjector:
         self._flows = flows
         self._links = links
         self._addresses: dict[FlowKey, tcp_build.Addressing] = {}  # by connection
+        # Of a direction that leaves a switch, by dpid: switches may change the tags of frames.
+        self._leaving: dict[FlowKey, dict[int, tcp_build.Addressing]] = {}
         self._waking: dict[FlowKey, float] = {}  # by the direction of the data
         self.counts: Counter[str] = Counter()
 
@@ -47,9 +49,17 @@ class SegmentInjector:
         if known is not None:
             self._addresses[known.key.connection] = known
 
+    def learn_at(self, dpid: int, frame: parse.Frame) -> None:
+        """The same from a frame that has left a switch, as others of its direction leave it."""
+        known = tcp_build.addressing(frame)
+        if known is not None:
+            self._leaving.setdefault(known.key, {})[dpid] = known
+
     def forget(self, flow: FlowKey) -> None:
         """A connection is over."""
         self._addresses.pop(flow.connection, None)
+        self._leaving.pop(flow, None)
+        self._leaving.pop(flow.reversed, None)
         self._waking.pop(flow, None)
         self._waking.pop(flow.reversed, None)
 
@@ -71,7 +81,8 @@ class SegmentInjector:
         """
         acks = []
         for flow in flows:
-            known = self.addressing(flow.reversed)
+            there = self._leaving.get(flow.reversed, {})
+            known = there.get(link.dpid) or self.addressing(flow.reversed)
             if known is None:
                 self.counts["wake: addresses not known"] += 1
             else:

@@ -47,12 +47,12 @@ class ControllerState:
 
     def ports(self) -> Iterator[dict[str, Any]]:
         """The ports of all bridges. Values that only an agent knows are None until it has reported them."""
-        fabric, windows = self.fabric, self.windows
+        windows, inventory = self.windows, self.windows.inventory
         engine = windows.engine
         governed = engine.view()
-        for dpid in sorted(fabric.topology.switches):
+        for dpid, ports in inventory.listed():
             link = windows.links.get(dpid)
-            for port in fabric.topology.ports(dpid):
+            for port in ports:
                 seen = governed.get(port, _UNKNOWN)
                 plan, sample = seen.plan, seen.sample
                 rule = plan.port_rule
@@ -62,8 +62,8 @@ class ControllerState:
                 yield {
                     "dpid": dpid_text(dpid),
                     "port": port.port,
-                    "name": fabric.names.get(port, ""),
-                    "role": str(fabric.topology.role(port)),
+                    "name": inventory.name(port),
+                    "role": inventory.role(port),
                     "flows": seen.flows,
                     "active": None if depth is None else depth.active,
                     "queue_bytes": None if depth is None else depth.backlog,

@@ -1,7 +1,8 @@
 """Switches that connect, change and disconnect: bridges and their agents.
 
 A datapath id with the agent's mark is that of an agent, any other that of a bridge. An agent is used from its
-handshake on; a bridge when its rules are known (:mod:`~fairq_ryu.control.bridge_joining`).
+handshake on; a bridge when it has joined in one of the ways
+(:mod:`~fairq_ryu.control.bridge_connections`).
 """
 
 from __future__ import annotations
@@ -9,20 +10,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import oxm
 from fairq_ryu.control.agents import AgentLink
-from fairq_ryu.control.bridge_joining import BridgeJoining
-from fairq_ryu.control.bridges import FabricController, PortState
-from fairq_ryu.control.event_reporter import EventReporter
+from fairq_ryu.control.bridge_connections import BridgeConnections, port_state, ports_of
+from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.rerouting import Rerouting
-from fairq_ryu.control.sender import Sender
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.model import PortKey, dpid_text
 from fairq_ryu.openflow import pipeline
@@ -37,63 +36,66 @@ class Switches:
     tracker: FlowTracker
     traffic: PortTrafficTable
     rerouting: Rerouting
-    reporter: EventReporter
+    bridges: BridgeConnections
     poll: Callable[[AgentLink], object]
     log: logging.Logger
-    joining: BridgeJoining = field(default_factory=BridgeJoining, init=False)
 
     def connected(self, datapath: Any) -> None:
         """The handshake of a switch is complete."""
-        if oxm.is_agent(datapath.id):
-            link = self.windows.agent_connected(datapath)
-            self.poll(link)
-            self.log.info("agent of bridge %s: connected", dpid_text(link.dpid))
-        else:
-            Sender.send(self.joining.start(datapath))
-
-    def rules_listed(self, message: Any) -> None:
-        """A bridge that joins has listed rules (Ryu's ``OFPFlowStatsReply``)."""
-        rules = self.joining.add_rules(message)
-        if rules is None:
+        if not oxm.is_agent(datapath.id):
+            self.bridges.connected(datapath)
             return
-        datapath = message.datapath
-        ports = (_port_state(port) for port in datapath.ports.values() if port.port_no <= ofp.OFPP_MAX)
-        self.fabric.bridge_connected(datapath, ports, rules, time.monotonic())
-        self.rerouting.notify()
-        self.reporter.bridge(datapath.id, connected=True)
-        self.log.info("bridge %s: connected", dpid_text(datapath.id))
+        link = self.windows.agent_connected(datapath)
+        link.names = {port.number: port.name for port in ports_of(datapath)}
+        self.windows.name_ports_of(link.dpid, time.monotonic())
+        self.poll(link)
+        self.log.info("agent of bridge %s: connected", dpid_text(link.dpid))
 
     def disconnected(self, datapath: Any) -> None:
         """The connection of a switch has ended."""
-        if oxm.is_agent(datapath.id):
-            link = self.windows.link_of(datapath)
-            if link is not None:
-                self.windows.agent_disconnected(link)
-                self.log.warning("agent of bridge %s: connection lost", dpid_text(link.dpid))
+        if not oxm.is_agent(datapath.id):
+            self.bridges.disconnected(datapath)
             return
-        self.joining.disconnected(datapath)
-        if self.fabric.bridge_disconnected(datapath):
-            self.rerouting.notify()
-            self.reporter.bridge(datapath.id, connected=False)
-            self.log.warning("bridge %s: connection lost", dpid_text(datapath.id))
+        link = self.windows.link_of(datapath)
+        if link is not None:
+            self.windows.agent_disconnected(link)
+            self.log.warning("agent of bridge %s: connection lost", dpid_text(link.dpid))
 
     def port_status(self, message: Any) -> None:
         """A port was added, removed or changed (Ryu's ``OFPPortStatus``)."""
         datapath, number = message.datapath, message.desc.port_no
-        removed = message.reason == ofp.OFPPR_DELETE
+        removed, now = message.reason == ofp.OFPPR_DELETE, time.monotonic()
         if oxm.is_agent(datapath.id):
-            if removed:
-                self.windows.port_removed(PortKey(oxm.bridge_dpid(datapath.id), number))
-            return
-        if datapath.id not in self.fabric.bridges or number > ofp.OFPP_MAX:
-            return
-        key, now = PortKey(datapath.id, number), time.monotonic()
+            self._agent_port(PortKey(oxm.bridge_dpid(datapath.id), number), message.desc, removed, now)
+        elif number <= ofp.OFPP_MAX:
+            self._bridge_port(PortKey(datapath.id, number), message.desc, removed, now)
+
+    def _agent_port(self, key: PortKey, described: Any, removed: bool, now: float) -> None:
+        link = self.windows.links.get(key.dpid)
         if removed:
-            self.fabric.port_removed(key)
+            self.windows.port_removed(key)
+        elif link is not None:
+            link.names[key.port] = port_state(described).name
+            self.windows.name_ports_of(key.dpid, now)
+
+    def _bridge_port(self, key: PortKey, described: Any, removed: bool, now: float) -> None:
+        inventory = self.windows.inventory
+        if not inventory.is_connected(key.dpid):
+            return
+        if removed:
             self.traffic.forget(key)
             self.tracker.port_removed(key, now)
+        if inventory.beside(key.dpid) is not None:
+            if removed:
+                inventory.port_removed(key)
+            else:
+                inventory.port_changed(key.dpid, port_state(described))
+            self.windows.name_ports_of(key.dpid, now)
+            return
+        if removed:
+            self.fabric.port_removed(key)
         else:
-            self.fabric.port_changed(datapath.id, _port_state(message.desc), now)
+            self.fabric.port_changed(key.dpid, port_state(described), now)
         self.rerouting.notify()
 
     def link_lost(self, source: PortKey, target: PortKey) -> None:
@@ -112,8 +114,3 @@ class Switches:
             self.fabric.host_silent(PortKey(message.datapath.id, match.get("in_port")), match["eth_src"])
         elif message.cookie == pipeline.COOKIE_PATH:
             self.tracker.path_rule_expired(match, time.monotonic())
-
-
-def _port_state(port: Any) -> PortState:
-    up = not (port.config & ofp.OFPPC_PORT_DOWN or port.state & ofp.OFPPS_LINK_DOWN)
-    return PortState(port.port_no, up, port.name.decode("utf-8", "replace").rstrip("\0"))

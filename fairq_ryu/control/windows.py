@@ -17,6 +17,7 @@ from fairq_ryu.control.announced_flows import AnnouncedFlows
 from fairq_ryu.control.announcement_outcomes import Counted
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.event_reporter import EventReporter
+from fairq_ryu.control.inventory import Inventory
 from fairq_ryu.control.loss_recovery import LossRecovery
 from fairq_ryu.control.segment_injector import SegmentInjector
 from fairq_ryu.control.turn_deadlines import TurnDeadlines
@@ -26,7 +27,7 @@ from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
 from fairq_ryu.law_spec import Mode
 from fairq_ryu.model import FlowKey, FlowProgress, PortKey, RuleChange, SegmentState
 from fairq_ryu.packet import parse
-from fairq_ryu.policies.choice import PolicyChoice
+from fairq_ryu.policies.choice import ROLE, PolicyChoice
 from fairq_ryu.policies.engine import PolicyEngine
 
 # While there are losses to recover, queues are read at this interval, seconds, so that free space in them is
@@ -56,6 +57,8 @@ class WindowController:
         self.lease = int(config.number("fairq_ryu", "lease"))
         self.engine = PolicyEngine(choice, self.lease)
         self.links: dict[int, AgentLink] = {}
+        hold = config.value("fairq_ryu", "syn") == "hold"
+        self.inventory = Inventory(fabric, self.links, hold, not self._agents_inject)
         self.injector = SegmentInjector(fabric, flows, self.links)
         self.recovery = LossRecovery(self.engine, self.links, self.injector)
         announcements = Announcements(config.services())
@@ -112,15 +115,27 @@ class WindowController:
 
     def name_ports(self, now: float) -> None:
         """Inform the policies of ports' names and roles that have changed: they may decide on the policy."""
-        topology = self._fabric.topology
-        for dpid in topology.switches:
-            for key in topology.ports(dpid):
-                role = str(topology.role(key))
-                about = self._fabric.names.get(key, ""), role if role in ("host", "link") else ""
-                if self._named.get(key) != about:
-                    self._named[key] = about
-                    self._send(self.engine.named(key, *about, now), now)
-                    self.recovery.policies_changed([key])
+        for _, ports in self.inventory.listed():
+            self._name(ports, now)
+
+    def name_ports_of(self, dpid: int, now: float) -> None:
+        """The same for one bridge. The ports of one of the fabric that is away keep theirs."""
+        if dpid in self._fabric.bridges or not self._fabric.topology.knows(dpid):
+            self._name(self.inventory.ports(dpid), now)
+
+    def _name(self, ports: Iterable[PortKey], now: float) -> None:
+        for key in ports:
+            role = self.inventory.role(key)
+            about = self.inventory.name(key), role if role in ("host", "link") else ""
+            if self._named.get(key) != about:
+                self._named[key] = about
+                self._send(self.engine.named(key, *about, now), now)
+                self.recovery.policies_changed([key])
+
+    @property
+    def roles_matter(self) -> bool:
+        """Whether policies of ports are chosen by what the ports lead to."""
+        return any(pattern.startswith(ROLE) for pattern, _ in self.engine.choice.rules)
 
     def interval(self, link: AgentLink) -> float | None:
         """The interval at which the queues of a switch must be read, seconds; None: there is no need."""
@@ -180,6 +195,11 @@ class WindowController:
         self.injector.learn(frame)
         if frame.tcp is not None:
             self.recovery.forget_connection(frame.tcp.key)
+
+    def syn_left(self, frame: parse.Frame, dpid: int) -> None:
+        """An agent has copied a SYN where it has left its bridge."""
+        self.syn_seen(frame)
+        self.injector.learn_at(dpid, frame)
 
     # Laws that run in the switches
 

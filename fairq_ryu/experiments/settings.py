@@ -137,6 +137,12 @@ class Scenario:
         choices=("copy", "hold"),
         default="copy",
     )
+    way: str = setting(
+        "how the controller governs the switches, unless its configuration file says so; windows: only "
+        "their agents connect to it",
+        choices=("windows", "normal", "paths"),
+        default="paths",
+    )
     rto_min_ms: float = setting(
         "minimum retransmission timeout of every host; 0: the kernel's default, which is 200 ms",
         unit="ms",
@@ -173,6 +179,14 @@ class Scenario:
             self.plan.senders(self.senders)
         except ValueError as error:
             raise UserError(str(error), "change senders, or the settings of the network") from None
+        if self.way != "paths" and self.plan.loops:
+            raise UserError(
+                f"way {self.way} cannot run on topology {self.topology}: it has loops, in which learning "
+                "switches flood for ever",
+                "set way = paths, or choose another topology",
+            )
+        if self.way != "paths" and self.syn == "hold":
+            raise UserError(f"switches hold no SYNs with way = {self.way}", "set way = paths, or syn = copy")
 
 
 def belongs(each: Any, topology: object) -> bool:

@@ -93,7 +93,7 @@ def config_files(scenario: Scenario, where: Path, given: Path | None) -> list[Pa
     scenario, written into the directory ``where``, and the file that the user has ``given``.
     """
     asked = where / "scenario.conf"
-    asked.write_text(f"[fairq_ryu]\nsyn = {scenario.syn}\n")
+    asked.write_text(f"[fairq_ryu]\nsyn = {scenario.syn}\nway = {scenario.way}\n")
     return [asked] if given is None else [asked, given]
 
 
@@ -208,7 +208,7 @@ class Testbed:
         settings = ["--config-file", str(self._config_file)] if self._config_file is not None else []
         for switch in self._net.topo.switches():
             self._net.topo.nodeInfo(switch).update(
-                agent=self.has_agents, agentLog=str(self.logs), agentArgs=settings
+                agent=self.has_agents, agentLog=str(self.logs), agentArgs=settings, way=self.scenario.way
             )
         self._net.topo.line.log = self.logs / "delayline.log"
         if self.has_agents:
@@ -259,7 +259,8 @@ class Testbed:
                 raise RunError(f"the agent of {switch.name} ended: see {self.logs}/agent-{switch.name}.log")
         # The controller knows at once; Open vSwitch updates `is_connected` every five seconds.
         health, wanted = self._ask("/v1/health"), len(self._net.switches)
-        if health is None or not health["bridges"] == health["agents"] == wanted:
+        bridges = 0 if self.scenario.way == "windows" else wanted
+        if health is None or (health["bridges"], health["agents"]) != (bridges, wanted):
             return False
         # Before the controller knows which ports lead to hosts, frames can be lost.
         listed = self._ask("/v1/ports")

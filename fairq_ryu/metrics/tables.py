@@ -112,7 +112,7 @@ PORTS = (
     Family(
         "fairq_port_info",
         "info",
-        "Role of the port (host, link, undecided) and its policy.",
+        "Role of the port (host, link, undecided, unknown) and its policy.",
         (*_PORT, "role", "policy"),
     ),
 )
@@ -120,6 +120,12 @@ PORTS = (
 
 FABRIC = (
     Family("fairq_bridge_connected", "gauge", "1: the bridge is connected to the controller.", ("dpid",)),
+    Family(
+        "fairq_bridge_info",
+        "info",
+        "Way in which the bridge is governed (windows, normal, paths).",
+        ("dpid", "way"),
+    ),
     Family("fairq_agent_connected", "gauge", "1: the agent of the bridge is connected.", ("dpid",)),
     Family("fairq_hosts", "gauge", "Known hosts."),
     Family("fairq_links", "gauge", "Links between switches that work in both directions."),
@@ -228,13 +234,14 @@ def _queue(
 def fabric(state: ControllerState, now: float) -> Samples:
     """Switches, hosts, flows, and actions for flows."""
     fabric, flows, windows = state.fabric, state.flows, state.windows
-    known = sorted(fabric.topology.known_switches | set(windows.links))
+    known, inventory = windows.inventory.known, windows.inventory
     gif = _gif_states(windows.engine.gif().values(), now)
     losses = windows.recovery.outcomes
     sent = windows.injector.counts
     unsent = ((key.partition(": "), count) for key, count in sorted(sent.items()) if ": " in key)
     return {
-        "fairq_bridge_connected": [((dpid_text(dpid),), dpid in fabric.bridges) for dpid in known],
+        "fairq_bridge_connected": [((dpid_text(dpid),), inventory.is_connected(dpid)) for dpid in known],
+        "fairq_bridge_info": [((dpid_text(dpid), str(inventory.way(dpid))), 1) for dpid in known],
         "fairq_agent_connected": [((dpid_text(dpid),), dpid in windows.links) for dpid in known],
         "fairq_hosts": [((), len(fabric.hosts))],
         "fairq_links": [((), sum(1 for _ in fabric.topology.links()))],

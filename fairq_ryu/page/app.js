@@ -113,9 +113,14 @@ async function askEvents() {
   events.update();
 }
 
+// A switch that only its agent governs is not connected, and need not be.
+function isThere({ connected, agent, way }) {
+  return connected || (agent && way === "windows");
+}
+
 const FIGURES = [
   ["Policy", ({ health }) => health.policy],
-  ["Switches", ({ health }) => count(health.bridges)],
+  ["Switches", ({ switches }) => count(switches.filter(isThere).length)],
   ["Agents", ({ health }) => count(health.agents)],
   ["Flows", (frame) => `${count(frame.flows_active)} open of ${count(frame.flows_total)}`],
   ["Loop delay", ({ health }) => seconds(health.loop_delay_s), "less"],
@@ -137,7 +142,7 @@ function named(dpids) {
 let warned = null;
 
 function showWarnings({ switches, health }) {
-  const away = switches.filter(({ connected }) => !connected).map(({ dpid }) => dpid);
+  const away = switches.filter((row) => !isThere(row)).map(({ dpid }) => dpid);
   const missing = health.agents_missing.filter((dpid) => !away.includes(dpid));
   const lines = [];
   if (away.length) lines.push(`Not connected: switch ${named(away)}. Its state is not known.`);

@@ -313,13 +313,15 @@ export class Topology {
     alarm.toggleAttribute("hidden", row.state !== "CNG");
   }
 
-  _boxValues({ dpid, connected, agent }) {
+  _boxValues({ dpid, connected, agent, way }) {
     const box = this._boxes.get(dpid);
     if (!box) return;
-    const trouble = !connected ? "not connected" : !agent ? "no agent" : "";
+    // Only its agent governs it in the way "windows": the switch need not be connected.
+    const there = connected || (agent && way === "windows");
+    const trouble = !there ? "not connected" : !agent ? "no agent" : "";
     const name = this._store.switchName(dpid);
-    box.group.classList.toggle("gone", !connected);
-    box.group.classList.toggle("blind", connected && !agent);
+    box.group.classList.toggle("gone", !there);
+    box.group.classList.toggle("blind", there && !agent);
     const most = Math.max(2, Math.floor(box.width / 7.8));
     const whole = trouble ? `${name}: ${trouble}` : name;
     // With little space, "edge4_1" is shortened to "e4_1".
@@ -327,7 +329,7 @@ export class Topology {
     const mark = trouble ? "⚠ " : "";
     const shown = [whole, `${mark}${name}`, `${mark}${brief}`].find((each) => each.length <= most);
     setText(box.name, shown ?? `${mark}${brief.slice(0, most - 1)}…`);
-    setText(box.title, whole);
+    setText(box.title, way && way !== "paths" ? `${whole} (way ${way})` : whole);
   }
 }
 

@@ -28,8 +28,8 @@ def _health(context: RequestContext) -> Answer:
 
 def _ready(context: RequestContext) -> Answer:
     health = context.service.view.health()
-    if not health["bridges"]:
-        raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "no bridge is connected yet")
+    if not health["bridges"] and not health["agents"]:
+        raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "no bridge and no agent is connected yet")
     if health["agents_missing"]:
         names = ", ".join(short_dpid(int(dpid, 16)) for dpid in health["agents_missing"][:8])
         raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, f"bridges without an agent: {names}")
@@ -125,7 +125,7 @@ RESOURCES: tuple[Resource, ...] = (
         {
             "GET": Operation(
                 "ready",
-                "whether a bridge is connected and every connected bridge has its agent",
+                "whether a bridge or an agent is connected, and every connected bridge has its agent",
                 _ready,
                 state.Ready,
                 errors={HTTPStatus.SERVICE_UNAVAILABLE: "not ready; `detail` gives the reason"},

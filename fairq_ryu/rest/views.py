@@ -13,6 +13,7 @@ from fairq_ryu.control.turns import in_turns
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.topology.graph import with_hosts
+from fairq_ryu.fabric.ways import Way
 from fairq_ryu.model import dpid_text
 from fairq_ryu.rest import flow_rows
 from fairq_ryu.rest.announcement_rows import announcement_row, gif_rows
@@ -58,7 +59,10 @@ class FabricView:
 
     def health(self) -> dict[str, Any]:
         """The health of the controller."""
-        bridges, links = self._state.fabric.bridges, self._state.windows.links
+        inventory, links = self._state.windows.inventory, self._state.windows.links
+        bridges, ways = inventory.connected, {str(way): list[str]() for way in Way}
+        for dpid in sorted(bridges | set(links)):
+            ways[str(inventory.way(dpid))].append(dpid_text(dpid))
         delay = self._state.counts.loop_delay.recent(0.99)
         return {
             "status": "ok",
@@ -67,7 +71,8 @@ class FabricView:
             "uptime_s": round(time.monotonic() - self._started, 3),
             "bridges": len(bridges),
             "agents": len(links),
-            "agents_missing": [dpid_text(dpid) for dpid in sorted(set(bridges) - set(links))],
+            "agents_missing": [dpid_text(dpid) for dpid in sorted(bridges - set(links))],
+            "ways": ways,
             "loop_delay_s": None if delay is None else round(delay, 6),
         }
 
@@ -94,16 +99,19 @@ class FabricView:
         return [flow_rows.path_row(each) for each in in_turns(chosen)], len(found)
 
     def switches(self) -> list[dict[str, Any]]:
-        """The bridges that are or were connected and still have ports."""
-        fabric = self._state.fabric
+        """The bridges that are governed, and those that were and may connect again."""
+        windows = self._state.windows
+        inventory, roles = windows.inventory, windows.roles_matter
         return [
             {
                 "dpid": dpid_text(dpid),
-                "connected": dpid in fabric.bridges,
-                "agent": dpid in self._state.windows.links,
-                "ports": len(fabric.topology.ports(dpid)),
+                "connected": inventory.is_connected(dpid),
+                "agent": dpid in windows.links,
+                "ports": len(inventory.ports(dpid)),
+                "way": str(inventory.way(dpid)),
+                "limits": inventory.limits(dpid, roles),
             }
-            for dpid in in_turns(sorted(fabric.topology.known_switches | set(self._state.windows.links)))
+            for dpid in in_turns(inventory.known)
         ]
 
     def hosts(self) -> list[dict[str, Any]]:

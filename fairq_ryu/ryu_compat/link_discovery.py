@@ -1,7 +1,8 @@
-"""Link discovery: Ryu's topology service, for bridges only.
+"""Link discovery: Ryu's topology service, for bridges that are governed by paths only.
 
-The service would take agents for bridges and send discovery frames to them, and it would parse every
-packet-in twice. This one ignores agents, gets discovery frames from the controller, and reports lost links
+The service would take agents for bridges and send discovery frames to them, it would install a rule in every
+bridge and send frames through its ports, and it would parse every packet-in twice. This one knows the bridges
+that the controller names, installs nothing, gets discovery frames from the controller, and reports lost links
 and sent frames to it.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from ryu import cfg
@@ -45,6 +47,8 @@ class Discovery(switches.Switches):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # As --observe-links does; without links there are no paths.
         cfg.CONF.set_override("observe_links", True)
+        # The rule for discovery frames is one of the controller's own.
+        cfg.CONF.set_override("install_lldp_flow", False)
         self.link_lost: Callable[[PortKey, PortKey], None] = lambda _source, _target: None
         self.frame_sent: Callable[[PortKey], None] = lambda _port: None
         switches.time = _SteadyClock
@@ -61,9 +65,17 @@ class Discovery(switches.Switches):
 
     @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def state_change_handler(self, event: Any) -> None:
-        """A switch has connected or disconnected."""
-        if event.datapath.id is None or not oxm.is_agent(event.datapath.id):
+        """A switch has disconnected. One that connects is not known before :meth:`bridge_joined`."""
+        if event.state == DEAD_DISPATCHER:
             super().state_change_handler(event)
+
+    def bridge_joined(self, datapath: Any) -> None:
+        """A bridge has its rules: discovery frames are sent through its ports from now on."""
+        super().state_change_handler(SimpleNamespace(datapath=datapath, state=MAIN_DISPATCHER))
+
+    def bridge_left(self, datapath: Any) -> None:
+        """A connected bridge is not governed by paths any more. One that is not known changes nothing."""
+        super().state_change_handler(SimpleNamespace(datapath=datapath, state=DEAD_DISPATCHER))
 
     @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def port_status_handler(self, event: Any) -> None:

@@ -79,6 +79,7 @@ class FakeSwitch(ProtocolDesc):
         self.id = dpid
         self.log: list[tuple[int, Any]] = [] if log is None else log
         self.packets: list[bytes] = []
+        self.ports: dict[int, Any] = {}
         self._xid = 0
 
     def set_xid(self, message: Any) -> None:

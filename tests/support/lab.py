@@ -123,8 +123,8 @@ class Lab:
         agent.wait_for("ready")
         return agent
 
-    def controller(self, app="fairq", config="", port=None):
-        """ryu-manager with one of our applications, and s1 pointed at it when it listens."""
+    def controller(self, app="fairq", config="", port=None, connect=True):
+        """ryu-manager with one of our applications; with ``connect``, s1 is pointed at it when it listens."""
         port, rest = port or free_port(), free_port()
         arguments = [
             "--ofp-listen-host",
@@ -145,7 +145,8 @@ class Lab:
         manager.url = f"http://127.0.0.1:{rest}"
         # A bridge that finds no controller tries again after 1, 2, 4 and 8 s.
         assert until(lambda: is_open(rest) or manager.process.poll() is not None, 15), manager.text
-        output("ovs-vsctl", "set-controller", "s1", f"tcp:127.0.0.1:{port}")
+        if connect:
+            output("ovs-vsctl", "set-controller", "s1", f"tcp:127.0.0.1:{port}")
         return manager
 
     def has_settled(self):

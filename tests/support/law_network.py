@@ -42,7 +42,7 @@ class Network:
         self.refusals = Refusals(
             self.site.fabric, self.windows, counts, log, lambda _, line: self.warned.append(line)
         )
-        self.messages = AgentMessages(self.windows, lambda *_: None, counts, log)
+        self.messages = AgentMessages(self.windows, lambda *_: None, lambda *_: None, counts, log)
         self.connect()
 
     def connect(self) -> None:

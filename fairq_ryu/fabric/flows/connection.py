@@ -53,13 +53,14 @@ class FlowEvent(NamedTuple):
 
 
 class CopiedSegment(NamedTuple):
-    """A copied segment, the port through which it entered the network, and the path of its direction (None:
-    not known).
+    """A copied segment, the port through which it entered the network, and the path of its direction. Of one
+    that was copied where it left a switch, only that port is known: ``out_port``. None: not known.
     """
 
     segment: TcpSegment
-    in_port: PortKey
+    in_port: PortKey | None
     path: FlowPath | None
+    out_port: PortKey | None = None
 
 
 @dataclass(slots=True)

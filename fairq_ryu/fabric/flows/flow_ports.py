@@ -18,6 +18,8 @@ class FlowPorts:
     def __init__(self) -> None:
         # Switch -> directions that are counted at one of its ports -> when that was last confirmed.
         self._at: dict[int, dict[FlowKey, float]] = {}
+        # Switches that are on no path: copies and records show the ports of flows there.
+        self._without_paths: set[int] = set()
 
     def route(self, connection: Connection, key: FlowKey, path: FlowPath, now: float) -> list[FlowEvent]:
         """The connection takes ``path`` (for its direction ``key``), and is counted at no other port."""
@@ -36,10 +38,15 @@ class FlowPorts:
         # One port of each switch, even if the path passes a switch twice.
         wanted = hops if len(hops) == 1 else tuple({hop.dpid: hop for hop in hops}.values())
         stays, events = direction.ports, []
+        beside: tuple[PortKey, ...] = ()
         if stays:
-            events = self.leave(connection, flow, [port for port in stays if port not in wanted])
+            if self._without_paths:
+                self._without_paths.difference_update(hop.dpid for hop in hops)
+                beside = tuple(port for port in stays if port.dpid in self._without_paths)
+            gone = [port for port in stays if port not in wanted and port not in beside]
+            events = self.leave(connection, flow, gone)
             stays = direction.ports
-        direction.ports = wanted
+        direction.ports = (*wanted, *beside)
         info = connection.info(flow)
         for port in wanted:
             self._at.setdefault(port.dpid, {})[flow] = now
@@ -62,6 +69,11 @@ class FlowPorts:
         there = connection.directions[sent]
         connection.path, back.hops, there.hops = None, (port,), there.hops[-1:]
         return events + self.enter(connection, sent.reversed, port, now)
+
+    def depart(self, connection: Connection, flow: FlowKey, port: PortKey, now: float) -> list[FlowEvent]:
+        """A segment of a direction was seen to leave through ``port``, of a switch that is on no path."""
+        self._without_paths.add(port.dpid)
+        return self.enter(connection, flow, port, now)
 
     def enter(self, connection: Connection, flow: FlowKey, port: PortKey, now: float) -> list[FlowEvent]:
         """A direction leaves through ``port``, and through no other port of the same switch."""

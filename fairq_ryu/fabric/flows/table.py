@@ -110,7 +110,16 @@ class FlowTable:
         """
         if path is not None and path.backward[-1:] != (in_port,):
             path = None
-        arrival = CopiedSegment(segment, in_port, path)
+        return self._copied(CopiedSegment(segment, in_port, path), now)
+
+    def left(self, segment: TcpSegment, out_port: PortKey, now: float) -> list[FlowEvent]:
+        """A SYN, FIN or RST was copied where it left a switch, by ``out_port``: its direction is counted
+        there. Each switch on its way may copy it.
+        """
+        return self._copied(CopiedSegment(segment, None, None, out_port), now)
+
+    def _copied(self, arrival: CopiedSegment, now: float) -> list[FlowEvent]:
+        segment = arrival.segment
         if segment.rst:
             return self._rst(arrival, now)
         if segment.syn and segment.ack:
@@ -118,7 +127,7 @@ class FlowTable:
         if segment.syn:
             events = self._syn(arrival, now)
             for answer in self._reorder_buffer.take(segment, now):
-                events += self.segment(*answer, now)
+                events += self._copied(answer, now)
             return events
         return self._fin(arrival, now) if segment.fin else []
 
@@ -236,11 +245,13 @@ class FlowTable:
     def _place(self, connection: Connection, arrival: CopiedSegment, now: float) -> list[FlowEvent]:
         """Update the ports of a connection from the port and the path of a segment."""
         key, path = arrival.segment.key, arrival.path
-        if path is None:
+        if arrival.out_port is not None:
+            return self._flow_ports.depart(connection, key, arrival.out_port, now)
+        if path is not None and path != connection.path_for(key):
+            return self._flow_ports.route(connection, key, path, now)
+        if path is None and arrival.in_port is not None:
             return self._flow_ports.locate_sender(connection, key, arrival.in_port, now)
-        if path == connection.path_for(key):
-            return []
-        return self._flow_ports.route(connection, key, path, now)
+        return []
 
     @property
     def _flow_ports(self) -> FlowPorts:

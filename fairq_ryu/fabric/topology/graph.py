@@ -81,6 +81,16 @@ class Topology:
         """The connected switches, and those that were connected and may connect again."""
         return self.switches | {port.dpid for port in self._ports}
 
+    def knows(self, dpid: int) -> bool:
+        """Whether a switch is connected, or was and may connect again."""
+        return dpid in self._switches or dpid in self._gone
+
+    def forget_switch(self, dpid: int) -> None:
+        """A disconnected switch does not come back: forget its ports."""
+        for port in self.ports(dpid):
+            self.remove_port(port)
+        self._gone.pop(dpid, None)
+
     def add_switch(self, dpid: int, ports: Iterable[tuple[int, bool]], now: float) -> None:
         """A switch has connected, with its ports (number, and whether each is up).
 

@@ -33,8 +33,9 @@ class PortRow(Row):
     dpid: Dpid = described("dpid of the switch")
     port: PortNumber = described("OpenFlow port number")
     name: str = described("name of the interface")
-    role: Literal["host", "link", "undecided"] = described(
-        "`host`, `link` (to another switch) or `undecided`"
+    role: Literal["host", "link", "undecided", "unknown"] = described(
+        "`host`, `link` (to another switch) or `undecided`; `unknown`: nobody looks for links, because the "
+        "switch is not governed by paths"
     )
     flows: Count = described(
         "number of flows (directions of connections) whose data leaves through this port"
@@ -136,6 +137,11 @@ class SwitchRow(Row):
     connected: bool = described("whether the bridge is connected")
     agent: bool = described("whether its agent is connected")
     ports: Count = described("number of ports of the switch")
+    way: Literal["windows", "normal", "paths"] = described(
+        "how the switch is governed: `windows` (by its agent alone), `normal` (it forwards by its own rules) "
+        "or `paths` (the controller forwards)"
+    )
+    limits: list[str] = described("what cannot be done in this way, with the reasons")
 
 
 class HostRow(Row):

@@ -13,6 +13,14 @@ EventKind = Literal[
 ]
 
 
+class Ways(Row):
+    """The switches by the way in which they are governed."""
+
+    windows: list[Dpid] = described("governed by their agents alone")
+    normal: list[Dpid] = described("connected; they forward by their own rules")
+    paths: list[Dpid] = described("connected; the controller forwards")
+
+
 class Health(Row):
     """The health of the controller, with its version and its numbers of bridges and agents."""
 
@@ -23,6 +31,7 @@ class Health(Row):
     bridges: Count = described("number of connected bridges")
     agents: Count = described("number of connected agents")
     agents_missing: list[Dpid] = described("connected bridges whose agent is not connected")
+    ways: Ways = described("switches that are connected, or whose agent is, by the way they are governed")
     loop_delay_s: Span | None = described(
         "delay of the control loop, 99th percentile of the last while; null: not known yet", "s"
     )

@@ -882,6 +882,26 @@ def test_health(controller, lines):
     assert re.search(r"loop delay s +-", printed)
 
 
+def test_the_ways_of_switches(controller, lines):
+    """Those of the health; and of each switch, with what it cannot do: one line for equal reasons."""
+    controller.say({**HEALTH, "ways": {"windows": [S1, S2], "normal": [], "paths": []}})
+    printed = "\n".join(lines("health"))
+    assert re.search(r"way windows +1 a2b4c6d8e0f1", printed) and re.search(r"way normal +-", printed)
+    rows = [
+        {"dpid": S1, "connected": False, "way": "windows", "limits": ["no paths: not connected"]},
+        {"dpid": S2, "connected": True, "way": "normal", "limits": ["no paths: not connected", "no rule"]},
+    ]
+    controller.say({"switches": rows})
+    header, _, *printed = lines("switches")
+    assert words(header) == "dpid connected way"
+    assert [words(line) for line in printed] == [
+        "1 no windows",
+        "a2b4c6d8e0f1 yes normal",
+        "1, a2b4c6d8e0f1: no paths: not connected",
+        "a2b4c6d8e0f1: no rule",
+    ]
+
+
 def test_a_port_without_an_agent(controller, lines):
     nothing = {"active": None, "queue_bytes": None, "peak_bytes": None, "limit_bytes": None}
     controller.say({"ports": [{**PORT, **nothing, "rate_bps": None, "drops": None, "pool_bytes": None}]})

@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth, segment_state
+from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth, segment_copies, segment_state
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.channel.segment_copies import SegmentCopy
 from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.flow_tracking import FlowTracker
-from fairq_ryu.model import Congestion
-from tests.support.fakes import FakeSwitch
-from tests.support.flownet import B
+from fairq_ryu.model import Congestion, FlowKey
+from tests.support.fakes import FakeSwitch, ryu_decode
+from tests.support.flownet import B, placed
 from tests.support.site import LIMIT, Site, state
+from tests.switch.packets import Segment
 
 REPLIES = [
     queue_depth.EXP_TYPE_QUEUE_DEPTH,
@@ -35,8 +37,10 @@ class Made:
     def __init__(self) -> None:
         log = logging.getLogger(__name__)
         self.site, self.counts = Site(), Counts()
-        tracker = FlowTracker(self.site.fabric, self.site.flows, self.site.windows, log)
-        self.messages = AgentMessages(self.site.windows, tracker.recorded, self.counts, log)
+        self.tracker = tracker = FlowTracker(self.site.fabric, self.site.flows, self.site.windows, log)
+        self.messages = AgentMessages(
+            self.site.windows, tracker.recorded, tracker.copied_by_agent, self.counts, log
+        )
 
     def reply(self, exp_type: int, data: bytes, more: bool = False, now: float = 10.5, **about: Any) -> None:
         body = SimpleNamespace(experimenter=about.pop("experimenter", oxm.EXPERIMENTER_ID), exp_type=exp_type)
@@ -136,3 +140,17 @@ def test_segment_states_wake_a_paused_sender(made):
     assert [type(message).__name__ for message in site.agent.sent] == ["OFPExperimenterStatsRequest"]
     made.reply(segment_state.EXP_TYPE_SEGMENTS, segment_state.encode_reply([state(key)]), now=0.2)
     assert site.injector.counts == {"wake": 1}
+
+
+def test_a_copied_segment_places_its_flow(made):
+    """The agent names the port by which the SYN has left; a bridge of the fabric would copy it itself."""
+    syn = Segment(flags="S")
+    message = ryu_decode(segment_copies.encode(SegmentCopy(B.port, syn.frame(), len(syn.frame()))))
+    message.datapath = made.site.agent
+    made.messages.packet_in(message, 10.5)
+    made.tracker.drain()
+    assert not made.site.flows and made.counts.packet_ins["tcp"] == 1
+    del made.site.fabric.bridges[1]
+    made.messages.packet_in(message, 10.5)
+    made.tracker.drain()
+    assert placed(made.site.flows) == {(B, FlowKey(syn.src, syn.dst, syn.sport, syn.dport))}

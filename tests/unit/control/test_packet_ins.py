@@ -45,10 +45,13 @@ class PacketInParts:
         admission = SimpleNamespace(hold=lambda _, frame, data, port, now: self.called("hold", data, port))
         rerouting = SimpleNamespace(notify=lambda: self.called("notify"))
         discovery = SimpleNamespace(lldp_packet_in_handler=lambda event: self.called("discovery"))
-        messages = AgentMessages(site.windows, self.called, self.counts, LOG)
+        messages = AgentMessages(site.windows, self.called, self.copied, self.counts, LOG)
         self.packet_ins = PacketIns(
             site.fabric, tracker, admission, messages, rerouting, discovery, self.counts, LOG
         )
+
+    def copied(self, link: Any, copy: Any, _: float) -> None:
+        self.called("copied_by_agent", copy.frame, PortKey(link.dpid, copy.port))
 
     def called(self, *call: Any) -> None:
         self.calls.append(call)

@@ -11,12 +11,15 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import oxm
+from fairq_ryu.control.bridge_connections import BridgeConnections
 from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.events import Kind
 from fairq_ryu.control.flow_tracking import FlowTracker
+from fairq_ryu.control.inventory import Beside
 from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.rerouting import Rerouting
 from fairq_ryu.control.switches import Switches
+from fairq_ryu.fabric.ways import Way
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet.parse import Frame
@@ -34,6 +37,16 @@ def description(number: int, up: bool = True) -> Any:
     return SimpleNamespace(port_no=number, config=0, state=state, name=f"s7-eth{number}".encode() + b"\0")
 
 
+class NoDiscovery:
+    """Sends no discovery frames."""
+
+    def bridge_joined(self, datapath: Any) -> None:
+        """Nothing to do."""
+
+    def bridge_left(self, datapath: Any) -> None:
+        """Nothing to do."""
+
+
 class Made:
     """Bridge 1 of a site; bridge 7 may connect. Events and polled agents are recorded."""
 
@@ -45,13 +58,16 @@ class Made:
         log = logging.getLogger(__name__)
         tracker = FlowTracker(site.fabric, site.flows, site.windows, log)
         self.rerouting = Rerouting(site.fabric, site.windows, tracker, reporter)
+        self.bridges = BridgeConnections(
+            Way.PATHS, site.fabric, site.windows, self.rerouting, reporter, NoDiscovery(), log
+        )
         self.switches = Switches(
             site.fabric,
             site.windows,
             tracker,
             PortTrafficTable(),
             self.rerouting,
-            reporter,
+            self.bridges,
             self.polled.append,
             log,
         )
@@ -63,7 +79,7 @@ class Made:
         return self.site.fabric
 
     def list_rules(self, bridge: Any) -> None:
-        self.switches.rules_listed(SimpleNamespace(datapath=bridge, body=[], flags=0))
+        self.bridges.rules_listed(SimpleNamespace(datapath=bridge, body=[], flags=0))
 
     def join(self) -> None:
         self.switches.connected(self.bridge)
@@ -166,3 +182,24 @@ def ryu_match(key: Any) -> dict[str, Any]:
         "tcp_src": key.sport,
         "tcp_dst": key.dport,
     }
+
+
+def test_the_ports_of_an_agent_without_its_bridge_have_the_names_that_it_lists(made):
+    agent: Any = FakeSwitch(oxm.agent_dpid(7))
+    agent.ports = {3: description(3), RESERVED: description(RESERVED)}
+    made.switches.connected(agent)
+    inventory = made.site.windows.inventory
+    assert inventory.ports(7) == [PORT] and inventory.name(PORT) == "s7-eth3"
+    made.port_status(ofp.OFPPR_ADD, description(4), agent)
+    assert inventory.ports(7) == [PORT, PortKey(7, 4)] and inventory.name(PortKey(7, 4)) == "s7-eth4"
+    made.port_status(ofp.OFPPR_DELETE, description(4), agent)
+    assert inventory.ports(7) == [PORT] and inventory.name(PortKey(7, 4)) == ""
+
+
+def test_ports_of_a_bridge_beside_the_fabric_are_added_and_removed(made):
+    made.site.windows.inventory.add(Beside(made.bridge, Way.NORMAL, 0, {3: "s7-eth3"}))
+    made.port_status(ofp.OFPPR_ADD, description(4))
+    assert made.site.windows.inventory.name(PortKey(7, 4)) == "s7-eth4"
+    made.port_status(ofp.OFPPR_DELETE, description(3))
+    assert made.site.windows.inventory.ports(7) == [PortKey(7, 4)]
+    assert not made.fabric.topology.ports(7)

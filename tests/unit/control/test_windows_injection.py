@@ -48,7 +48,7 @@ class Network:
         self.data.segments[BACK] = SegmentState(BACK, True, A.port, 901, 101, 500, 7, has_timestamps=False)
         log, counts = logging.getLogger("injection"), Counts()
         self.refusals = Refusals(self.site.fabric, self.windows, counts, log, lambda _, line: self.fail(line))
-        self.messages = AgentMessages(self.windows, lambda *_: None, counts, log)
+        self.messages = AgentMessages(self.windows, lambda *_: None, lambda *_: None, counts, log)
         self.now = 100.0
         self.names: list[str] = []
         self.connect()

@@ -1,0 +1,269 @@
+"""Connections of bridges: in which way each is governed, and what is sent to it for that.
+
+Theory of operation
+-------------------
+
+The way of a bridge (:mod:`fairq_ryu.fabric.ways`) is decided when it connects, in this order:
+
+1. The setting ``way`` names one, for all bridges.
+2. The bridge's description names one (``other_config:dp-desc`` of Open vSwitch).
+3. All its rules are from an earlier fairq_ryu controller that governed it by paths: it stays so. To forward
+   by itself could make a loop, and without a controller that answers ARP, hosts lose each other.
+4. Otherwise *normal*.
+
+A bridge that joins passes these states, each ended by its reply:
+
+- *Described*: its description is requested. Not with the setting ``way``.
+- *Counted*: the numbers of its rules are requested, of ours and of all. No rule is read. Not for *paths* by
+  the setting or in words.
+- *Listed*, only for *paths*: its rules are requested, and those of an earlier controller are used again
+  (:mod:`~fairq_ryu.control.warm_restart`). All others are removed: nobody else asks for *paths*.
+
+It is then a bridge of the fabric (*paths*), or one beside it. To one that is left alone (*windows* by the
+setting or in words) nothing is sent. In *normal*, one rule of ours is installed if there is no rule of
+others: it forwards as a learning switch, because Open vSwitch removes all rules of a bridge when it gets its
+first controller. Copies of segments come from the agent, not from rules here: such a rule would end the
+owner's own pipeline, and on a second bridge nothing tells that the port is a link.
+
+Descriptions are requested again every :data:`ASK_AGAIN` seconds. If the way changes while a bridge is
+connected, it leaves the former way and joins anew. When it leaves *paths*, our rules are removed, and if it
+has no other rule, the rule that forwards is installed first. No rule of others is removed but for *paths*.
+
+Bounded: one entry for each connection, removed when it ends or is replaced.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.control.bridge_joining import BridgeJoining
+from fairq_ryu.control.bridges import FabricController, PortState
+from fairq_ryu.control.event_reporter import EventReporter
+from fairq_ryu.control.inventory import Beside
+from fairq_ryu.control.rerouting import Rerouting
+from fairq_ryu.control.rule_counts import RuleCounts
+from fairq_ryu.control.sender import Sender
+from fairq_ryu.control.windows import WindowController
+from fairq_ryu.fabric.ways import RuleCount, Way, in_words
+from fairq_ryu.model import dpid_text
+from fairq_ryu.openflow import beside
+from fairq_ryu.openflow.pipeline import Datapath
+
+ASK_AGAIN = 2.0
+"""Descriptions of connected bridges are requested this often, seconds."""
+_HOW_TO_ASK = (
+    'ovs-vsctl set bridge BRIDGE other_config:dp-desc="fairq_ryu: paths", or [fairq_ryu] way = paths'
+)
+
+
+class LinkDiscovery(Protocol):
+    """Sends discovery frames through the ports of bridges."""
+
+    def bridge_joined(self, datapath: Datapath) -> None: ...
+
+    def bridge_left(self, datapath: Datapath) -> None: ...
+
+
+@dataclass(eq=False)
+class BridgeConnections:
+    """The bridges of one controller. ``setting``: the way of all bridges; None: see above."""
+
+    setting: Way | None
+    fabric: FabricController
+    windows: WindowController
+    rerouting: Rerouting
+    reporter: EventReporter
+    discovery: LinkDiscovery
+    log: logging.Logger
+    _describing: dict[int, Datapath] = field(default_factory=dict, init=False)
+    _words: dict[int, tuple[Datapath, Way | None]] = field(default_factory=dict, init=False)
+    _listing: BridgeJoining = field(default_factory=BridgeJoining, init=False)
+    _counting: RuleCounts = field(default_factory=RuleCounts, init=False)
+
+    # Joining
+
+    def connected(self, datapath: Datapath) -> None:
+        """The handshake of a bridge is complete."""
+        self._describing.pop(datapath.id, None)
+        self._words.pop(datapath.id, None)
+        if self.setting is not None:
+            self._join(datapath, self.setting)
+            return
+        self._describing[datapath.id] = datapath
+        Sender.send([(datapath, beside.ask_description(datapath))])
+
+    def described(self, message: Any) -> None:
+        """A bridge has sent its description (Ryu's ``OFPDescStatsReply``): when it joins, or later."""
+        datapath, dpid = message.datapath, message.datapath.id
+        asked = in_words(message.body.dp_desc.decode("utf-8", "replace"))
+        if self._describing.get(dpid) is datapath:
+            del self._describing[dpid]
+            self._words[dpid] = datapath, asked
+            self._join(datapath, asked)
+        elif self._current(dpid) is datapath and dpid in self._words:
+            before = self._words[dpid][1]
+            self._words[dpid] = datapath, asked
+            if asked is not before:
+                self._change(datapath, asked or Way.NORMAL)
+
+    def rules_counted(self, message: Any) -> None:
+        """A bridge has counted rules (Ryu's ``OFPAggregateStatsReply``)."""
+        self._counting.reply(message)
+
+    def rules_listed(self, message: Any) -> None:
+        """A bridge that joins has listed rules (Ryu's ``OFPFlowStatsReply``)."""
+        rules = self._listing.add_rules(message)
+        if rules is None:
+            return
+        datapath = message.datapath
+        self.windows.inventory.remove(datapath.id)
+        self.fabric.bridge_connected(datapath, ports_of(datapath), rules, time.monotonic())
+        self.discovery.bridge_joined(datapath)
+        self.rerouting.notify()
+        self._joined(datapath, Way.PATHS)
+
+    def ask_descriptions(self) -> None:
+        """Request the descriptions of all connected bridges, unless the setting decides."""
+        if self.setting is None:
+            connected = [self._current(dpid) for dpid in self.windows.inventory.connected]
+            Sender.send((each, beside.ask_description(each)) for each in connected if each is not None)
+
+    def _join(self, datapath: Datapath, way: Way | None) -> None:
+        """Ask what must be known before the bridge has joined. ``way`` None: nobody asks for one."""
+        if way is Way.WINDOWS:
+            self._joined_beside(datapath, Beside(datapath, way))
+            self.log.warning(
+                "bridge %s: it is connected, and left alone (way = windows): its agent governs it without "
+                "it. Take this controller out of its controllers",
+                dpid_text(datapath.id),
+            )
+        elif way is Way.PATHS:
+            Sender.send(self._listing.start(datapath))
+        else:
+            asked = way is not None
+            Sender.send(self._counting.ask(datapath, lambda found: self._counted(datapath, found, asked)))
+
+    def _counted(self, datapath: Datapath, found: RuleCount, asked: bool) -> None:
+        if not asked and found.only_paths:
+            self.log.warning(
+                "bridge %s: all its rules are those of paths, so it stays governed by paths, but nobody asks "
+                "for it: %s",
+                dpid_text(datapath.id),
+                _HOW_TO_ASK,
+            )
+            Sender.send(self._listing.start(datapath))
+            return
+        self._tidy(datapath, found)
+        names = {port.number: port.name for port in ports_of(datapath)}
+        self._joined_beside(datapath, Beside(datapath, Way.NORMAL, found.others, names))
+        if found.others:
+            self.log.info(
+                "bridge %s: it has rules of others (%d): they stay, and no rule is installed",
+                dpid_text(datapath.id),
+                found.others,
+            )
+
+    def _tidy(self, datapath: Datapath, found: RuleCount) -> None:
+        """The rules that a bridge beside the fabric has of ours: one that forwards, if nobody else has one.
+        It is installed before others are removed: traffic does not stop.
+        """
+        if not found.others and not found.normal:
+            Sender.send([(datapath, beside.forward(datapath))])
+        if found.paths:
+            Sender.send((datapath, each) for each in beside.remove_pipeline(datapath))
+
+    def _joined_beside(self, datapath: Datapath, bridge: Beside) -> None:
+        self._leave_fabric(datapath.id)
+        self.windows.inventory.add(bridge)
+        self.windows.name_ports_of(datapath.id, time.monotonic())
+        self._joined(datapath, bridge.way)
+
+    def _joined(self, datapath: Datapath, way: Way) -> None:
+        self.reporter.bridge(datapath.id, connected=True)
+        self.log.info("bridge %s: connected, way %s", dpid_text(datapath.id), way)
+
+    # Changes
+
+    def _change(self, datapath: Datapath, way: Way) -> None:
+        """The description of a connected bridge asks for another way than before."""
+        dpid, inventory = datapath.id, self.windows.inventory
+        before = inventory.way(dpid)
+        if way is before:
+            return
+        self.log.warning(
+            "bridge %s: its description asks for way %s now, was %s", dpid_text(dpid), way, before
+        )
+        self.reporter.bridge(dpid, connected=False)
+        if before is Way.PATHS:
+            self.discovery.bridge_left(datapath)
+            self.fabric.bridge_disconnected(datapath)
+            self.rerouting.notify()
+        else:
+            inventory.remove(dpid)
+        if way is Way.WINDOWS:
+            Sender.send(self._counting.ask(datapath, lambda found: self._left_alone(datapath, found)))
+        else:
+            self._join(datapath, way)
+
+    def _left_alone(self, datapath: Datapath, found: RuleCount) -> None:
+        """A connected bridge is left alone from now on: none of our rules stays, unless it has no other."""
+        self._tidy(datapath, found)
+        if found.others:
+            Sender.send([(datapath, beside.remove(datapath, beside.OF_NORMAL))])
+        else:
+            self.log.warning(
+                "bridge %s: it has no rules of others: the rule that forwards stays (cookie %#x)",
+                dpid_text(datapath.id),
+                beside.COOKIE_NORMAL,
+            )
+        self._join(datapath, Way.WINDOWS)
+
+    def disconnected(self, datapath: Datapath) -> None:
+        """A connection has ended."""
+        dpid = datapath.id
+        if self._describing.get(dpid) is datapath:
+            del self._describing[dpid]
+        self._listing.disconnected(datapath)
+        self._counting.disconnected(datapath)
+        there = self._current(dpid) is datapath
+        if self.fabric.bridge_disconnected(datapath):
+            self.rerouting.notify()
+        elif there:
+            self.windows.inventory.remove(dpid)
+        if dpid in self._words and self._words[dpid][0] is datapath:
+            del self._words[dpid]
+        if there:
+            self.reporter.bridge(dpid, connected=False)
+            self.log.warning("bridge %s: connection lost", dpid_text(dpid))
+
+    def _current(self, dpid: int) -> Datapath | None:
+        """The connection of a bridge that has joined."""
+        bridge = self.windows.inventory.beside(dpid)
+        return self.fabric.bridges.get(dpid) if bridge is None else bridge.datapath
+
+    def _leave_fabric(self, dpid: int) -> None:
+        """A bridge is beside the fabric from now on: one of an earlier connection leaves it."""
+        former = self.fabric.bridges.get(dpid)
+        if former is not None:
+            self.discovery.bridge_left(former)
+            self.fabric.bridge_disconnected(former)
+        if self.fabric.topology.knows(dpid):
+            self.fabric.bridge_forgotten(dpid)
+            self.rerouting.notify()
+
+
+def ports_of(datapath: Datapath) -> list[PortState]:
+    """The ports that a switch has listed in its handshake, without reserved ones."""
+    listed = list(datapath.ports.values())
+    return [port_state(port) for port in listed if port.port_no <= ofp.OFPP_MAX]
+
+
+def port_state(port: Any) -> PortState:
+    """A port as Ryu decodes it."""
+    up = not (port.config & ofp.OFPPC_PORT_DOWN or port.state & ofp.OFPPS_LINK_DOWN)
+    return PortState(port.port_no, up, port.name.decode("utf-8", "replace").rstrip("\0"))

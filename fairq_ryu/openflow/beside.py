@@ -1,0 +1,71 @@
+"""Messages to bridges whose rules belong to others: questions, and one rule that stands beside theirs.
+
+Functions return Ryu messages for a datapath; nothing is sent here. The rule has the lowest priority and
+forwards as a learning switch does (``NORMAL``), so every other rule has precedence over it. Its cookie
+differs from those of the pipeline (:mod:`fairq_ryu.openflow.pipeline`) in one bit, so that both kinds are
+counted and removed separately, and rules of others never are.
+"""
+
+from __future__ import annotations
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from fairq_ryu.openflow.pipeline import Datapath, Message, no_copy_limit
+
+_OURS = 0xFA17 << 48
+_BESIDE = 0x8000 << 32
+COOKIE_NORMAL = _OURS | _BESIDE | 1
+ALL = (0, 0)
+"""Cookie and mask of all rules."""
+OF_PIPELINE = (_OURS, 0xFFFF << 48 | _BESIDE)
+"""Those of the rules of this controller's pipeline, in any layout of its tables."""
+OF_NORMAL = (COOKIE_NORMAL, 0xFFFF_FFFF_FFFF_FFFF)
+"""Those of the rule of :func:`forward`."""
+
+
+def ask_description(datapath: Datapath) -> Message:
+    """The request for the bridge's description (``other_config:dp-desc`` of Open vSwitch)."""
+    return parser.OFPDescStatsRequest(datapath, 0)
+
+
+def count_rules(datapath: Datapath, which: tuple[int, int]) -> Message:
+    """The request for the number of rules with a cookie, in all tables. The rules themselves are not read."""
+    cookie, mask = which
+    return parser.OFPAggregateStatsRequest(
+        datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, cookie, mask, parser.OFPMatch()
+    )
+
+
+def forward(datapath: Datapath) -> Message:
+    """The rule of lowest priority: the bridge forwards as a learning switch."""
+    normal = parser.OFPActionOutput(ofp.OFPP_NORMAL)
+    return parser.OFPFlowMod(
+        datapath,
+        cookie=COOKIE_NORMAL,
+        priority=0,
+        match=parser.OFPMatch(),
+        instructions=[parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [normal])],
+        out_port=ofp.OFPP_ANY,
+        out_group=ofp.OFPG_ANY,
+    )
+
+
+def remove(datapath: Datapath, which: tuple[int, int]) -> Message:
+    """Remove the rules with a cookie from all tables."""
+    cookie, mask = which
+    return parser.OFPFlowMod(
+        datapath,
+        cookie=cookie,
+        cookie_mask=mask,
+        table_id=ofp.OFPTT_ALL,
+        command=ofp.OFPFC_DELETE,
+        out_port=ofp.OFPP_ANY,
+        out_group=ofp.OFPG_ANY,
+        match=parser.OFPMatch(),
+    )
+
+
+def remove_pipeline(datapath: Datapath) -> list[Message]:
+    """Remove the pipeline and the meter on its copies."""
+    return [remove(datapath, OF_PIPELINE), no_copy_limit(datapath)]

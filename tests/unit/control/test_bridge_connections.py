@@ -1,0 +1,272 @@
+"""In which way a bridge is governed, and that no rule of others is touched unless paths were asked for."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.control.bridge_connections import BridgeConnections
+from fairq_ryu.control.event_reporter import EventReporter
+from fairq_ryu.control.flow_tracking import FlowTracker
+from fairq_ryu.control.rerouting import Rerouting
+from fairq_ryu.fabric.ways import RuleCount, Way
+from fairq_ryu.model import PortKey
+from fairq_ryu.openflow import beside, pipeline
+from fairq_ryu.packet.parse import Frame
+from tests.support.fakes import FakeSwitch
+from tests.support.site import CLIENT_MAC, Site
+
+EMPTY, FOREIGN, FORWARDS = RuleCount(0, 0, 0), RuleCount(7, 0, 0), RuleCount(1, 0, 1)
+ONLY_PATHS, MIXED = RuleCount(40, 40, 0), RuleCount(47, 40, 0)
+CHANGES = ("OFPFlowMod", "OFPMeterMod", "OFPPacketOut", "OFPGroupMod")
+
+
+class Made:
+    """Bridge 7 with port 3, beside a site; it answers what it is asked."""
+
+    def __init__(self, setting: Way | None = None) -> None:
+        self.site = site = Site()
+        self.events: list[str] = []
+        reporter = EventReporter(lambda occurrence: self.events.append(occurrence[1]), lambda _: "")
+        log = logging.getLogger(__name__)
+        tracker = FlowTracker(site.fabric, site.flows, site.windows, log)
+        rerouting = Rerouting(site.fabric, site.windows, tracker, reporter)
+        self.discovered: list[tuple[str, Any]] = []
+        discovery = SimpleNamespace(
+            bridge_joined=lambda bridge: self.discovered.append(("joined", bridge)),
+            bridge_left=lambda bridge: self.discovered.append(("left", bridge)),
+        )
+        self.connections = BridgeConnections(
+            setting, site.fabric, site.windows, rerouting, reporter, discovery, log
+        )
+        self.bridge = self.another()
+
+    @staticmethod
+    def another() -> Any:
+        """A connection of bridge 7."""
+        bridge = FakeSwitch(7)
+        port = SimpleNamespace(port_no=3, config=0, state=0, name=b"eth3\0")
+        bridge.ports = {3: port}
+        return bridge
+
+    def describe(self, words: str) -> None:
+        body = SimpleNamespace(dp_desc=words.encode())
+        self.connections.described(SimpleNamespace(datapath=self.bridge, body=body))
+
+    def count(self, found: RuleCount) -> None:
+        requests = [each for each in self.bridge.sent if type(each).__name__ == "OFPAggregateStatsRequest"]
+        for request, number in zip(requests[-3:], found, strict=True):
+            body = SimpleNamespace(flow_count=number)
+            self.connections.rules_counted(SimpleNamespace(datapath=self.bridge, xid=request.xid, body=body))
+
+    def list_rules(self, *rules: Any) -> None:
+        message = SimpleNamespace(datapath=self.bridge, body=list(rules), flags=0)
+        self.connections.rules_listed(message)
+
+    def join(self, words: str = "", found: RuleCount = EMPTY) -> None:
+        """Connect a bridge without a setting."""
+        self.connections.connected(self.bridge)
+        self.describe(words)
+        self.count(found)
+        self.list_rules()
+
+    def again(self) -> None:
+        self.bridge = self.another()
+
+    @property
+    def changes(self) -> list[Any]:
+        """What was sent that changes something in the bridge."""
+        return [each for each in self.bridge.sent if type(each).__name__ in CHANGES]
+
+    @property
+    def forwards(self) -> bool:
+        """Whether the only change is the rule that forwards."""
+        return [getattr(each, "cookie", None) for each in self.changes] == [beside.COOKIE_NORMAL]
+
+    def clear(self) -> None:
+        self.bridge.log.clear()
+
+    @property
+    def way(self) -> Way | None:
+        """Of the bridge, if it has joined."""
+        connected = self.site.windows.inventory.is_connected(7)
+        return self.site.windows.inventory.way(7) if connected else None
+
+
+@pytest.fixture
+def made() -> Made:
+    return Made()
+
+
+# Decided by what connects
+
+
+def test_a_bridge_that_asks_for_paths_gets_them(made):
+    made.join("s7, fairq_ryu: paths")
+    assert made.way is Way.PATHS and made.site.fabric.bridges[7] is made.bridge
+    assert any(each.cookie == pipeline.COOKIE_TCP for each in made.changes if hasattr(each, "cookie"))
+    assert made.discovered == [("joined", made.bridge)]
+
+
+def test_rules_of_others_are_cleared_only_for_paths(made):
+    foreign = SimpleNamespace(match={}, cookie=1)
+    made.connections.connected(made.bridge)
+    made.describe("fairq_ryu: paths")
+    made.list_rules(foreign)
+    clear = made.changes[0]
+    assert (clear.command, clear.cookie_mask, clear.table_id) == (ofp.OFPFC_DELETE, 0, ofp.OFPTT_ALL)
+
+
+@pytest.mark.parametrize("words", ["", "None", "rack 7", "fairq_ryu: normal"])
+def test_a_bridge_keeps_its_rules_unless_it_asks_for_paths(made, words):
+    made.join(words, FOREIGN)
+    assert made.way is Way.NORMAL and made.changes == []
+    assert 7 not in made.site.fabric.bridges and not made.discovered
+    assert "7 rules of others" in made.site.windows.inventory.limits(7, False)[-1]
+
+
+def test_a_bridge_without_rules_gets_one_that_forwards(made):
+    made.join()
+    assert made.way is Way.NORMAL and made.forwards
+    assert len(made.site.windows.inventory.limits(7, False)) == 1
+
+
+def test_the_rule_that_forwards_is_not_installed_twice(made):
+    made.join("", FORWARDS)
+    assert made.way is Way.NORMAL and made.changes == []
+
+
+def test_a_bridge_of_an_earlier_controller_that_nobody_asks_about_stays_as_it_was(made, caplog):
+    """To forward by itself could make a loop; no rule of others can be lost."""
+    made.join("", ONLY_PATHS)
+    assert made.way is Way.PATHS
+    assert "dp-desc" in caplog.text
+
+
+@pytest.mark.parametrize(("words", "found"), [("fairq_ryu: normal", ONLY_PATHS), ("", MIXED)])
+def test_rules_of_an_earlier_controller_are_removed_by_their_cookie(made, words, found):
+    made.join(words, found)
+    assert made.way is Way.NORMAL
+    rules = [each for each in made.changes if type(each).__name__ == "OFPFlowMod"]
+    removed = [(each.cookie, each.cookie_mask) for each in rules if each.command == ofp.OFPFC_DELETE]
+    assert removed == [beside.OF_PIPELINE]
+    # Where there are no others, the rule that forwards comes first.
+    assert (rules[0].cookie == beside.COOKIE_NORMAL) is (found is ONLY_PATHS)
+
+
+def test_a_bridge_that_asks_to_be_left_alone_gets_nothing(made, caplog):
+    made.connections.connected(made.bridge)
+    made.describe("fairq_ryu: windows")
+    assert made.way is Way.WINDOWS and made.changes == []
+    assert [type(each).__name__ for each in made.bridge.sent] == ["OFPDescStatsRequest"]
+    assert caplog.text.count("left alone") == 1
+
+
+def test_names_and_counters_of_a_normal_bridge_are_known(made):
+    made.join("", FOREIGN)
+    inventory = made.site.windows.inventory
+    assert inventory.ports(7) == [PortKey(7, 3)] and inventory.name(PortKey(7, 3)) == "eth3"
+    assert inventory.role(PortKey(7, 3)) == "unknown"
+    assert inventory.counted[7] is made.bridge and inventory.counted[1] is made.site.bridge
+
+
+# By the setting
+
+
+def test_with_way_windows_a_bridge_gets_no_message_at_all(caplog):
+    made = Made(Way.WINDOWS)
+    made.connections.connected(made.bridge)
+    made.connections.ask_descriptions()
+    assert made.way is Way.WINDOWS and made.bridge.sent == []
+    assert caplog.text.count("left alone") == 1
+
+
+@pytest.mark.parametrize("found", [FOREIGN, ONLY_PATHS, EMPTY])
+def test_way_normal_never_clears(found):
+    made = Made(Way.NORMAL)
+    made.connections.connected(made.bridge)
+    made.count(found)
+    assert made.way is Way.NORMAL
+    deletes = [each for each in made.changes if getattr(each, "command", None) == ofp.OFPFC_DELETE]
+    assert all(each.cookie_mask for each in deletes if type(each).__name__ == "OFPFlowMod")
+
+
+def test_way_paths_asks_no_bridge():
+    made = Made(Way.PATHS)
+    made.connections.connected(made.bridge)
+    assert [type(each).__name__ for each in made.bridge.sent] == ["OFPFlowStatsRequest"]
+    made.list_rules()
+    assert made.way is Way.PATHS
+
+
+# Changes
+
+
+def test_a_bridge_that_asks_for_paths_later_joins_the_fabric(made):
+    made.join("", FOREIGN)
+    made.connections.ask_descriptions()
+    made.describe("fairq_ryu: paths")
+    made.list_rules()
+    assert made.way is Way.PATHS and made.site.windows.inventory.beside(7) is None
+    assert made.events[-2:] == ["bridge 7 has gone", "bridge 7 has connected"]
+
+
+def test_a_bridge_that_does_not_ask_for_paths_any_more_leaves_the_fabric(made):
+    made.join("fairq_ryu: paths")
+    made.site.fabric.host_seen(made.bridge, Frame(CLIENT_MAC, "ff:ff:ff:ff:ff:ff", ()), PortKey(7, 3), 0.1)
+    made.clear()
+    made.describe("")
+    made.count(ONLY_PATHS)
+    assert made.way is Way.NORMAL and 7 not in made.site.fabric.bridges
+    assert made.changes[0].cookie == beside.COOKIE_NORMAL  # traffic does not stop
+    assert made.discovered[-1] == ("left", made.bridge)
+    assert made.site.fabric.hosts.by_mac(CLIENT_MAC) is None and not made.site.fabric.topology.knows(7)
+
+
+@pytest.mark.parametrize(("found", "stays"), [(FORWARDS, True), (RuleCount(8, 0, 1), False)])
+def test_a_bridge_that_is_left_alone_later_loses_our_rules_if_it_has_others(made, found, stays):
+    made.join("", EMPTY)
+    made.clear()
+    made.describe("fairq_ryu: windows")
+    made.count(found)
+    assert made.way is Way.WINDOWS
+    assert [(each.cookie, each.cookie_mask) for each in made.changes] == ([] if stays else [beside.OF_NORMAL])
+
+
+def test_the_same_description_changes_nothing(made):
+    made.join("", FOREIGN)
+    made.clear()
+    for _ in range(3):
+        made.describe("")
+    made.describe("rack 8")
+    assert made.way is Way.NORMAL and made.bridge.sent == []
+
+
+def test_a_bridge_that_connects_again_is_decided_anew(made):
+    made.join("fairq_ryu: paths")
+    former = made.bridge
+    made.again()
+    made.join("", FOREIGN)
+    assert made.way is Way.NORMAL and made.changes == []
+    made.connections.disconnected(former)
+    assert made.way is Way.NORMAL and 7 not in made.site.fabric.bridges
+    made.connections.disconnected(made.bridge)
+    assert made.way is None and made.events[-1] == "bridge 7 has gone"
+
+
+@pytest.mark.parametrize("reached", range(3))
+def test_a_bridge_that_disconnects_while_it_joins_is_forgotten(made, reached):
+    steps = [lambda: made.describe(""), lambda: made.count(FOREIGN)]
+    made.connections.connected(made.bridge)
+    for step in steps[:reached]:
+        step()
+    made.connections.disconnected(made.bridge)
+    made.describe("")
+    assert made.way is None
+    made.again()
+    made.join("", FOREIGN)
+    assert made.way is Way.NORMAL

@@ -1,0 +1,60 @@
+"""Rules that stand beside those of others: what is counted and removed, and what never is."""
+
+from __future__ import annotations
+
+import pytest
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel.segment_copies import COOKIE_COPY
+from fairq_ryu.openflow import beside, pipeline
+from tests.support.fakes import DATAPATH, ryu_decode, wire
+
+PIPELINE = (pipeline.COOKIE_BASE, pipeline.COOKIE_TCP, pipeline.COOKIE_PATH, 0xFA17_0002_0000_0001)
+FOREIGN = (0, 1, 0xFA18 << 48, (1 << 64) - 1)
+
+
+def matches(cookie: int, which: tuple[int, int]) -> bool:
+    """As OpenFlow selects rules by cookie and mask."""
+    wanted, mask = which
+    return cookie & mask == wanted & mask
+
+
+@pytest.mark.parametrize("cookie", PIPELINE)
+def test_the_rules_of_the_pipeline_are_one_kind(cookie):
+    assert matches(cookie, beside.OF_PIPELINE) and not matches(cookie, beside.OF_NORMAL)
+
+
+def test_the_rule_that_forwards_is_another_kind():
+    assert not matches(beside.COOKIE_NORMAL, beside.OF_PIPELINE)
+    assert matches(beside.COOKIE_NORMAL, beside.OF_NORMAL)
+    assert not pipeline.is_ours(beside.COOKIE_NORMAL)  # its bridge has no pipeline to go on with
+    assert beside.COOKIE_NORMAL != COOKIE_COPY
+
+
+@pytest.mark.parametrize("cookie", FOREIGN)
+def test_rules_of_others_are_of_no_kind(cookie):
+    assert not matches(cookie, beside.OF_PIPELINE) and not matches(cookie, beside.OF_NORMAL)
+    assert matches(cookie, beside.ALL)
+
+
+def test_the_rule_that_forwards_has_the_lowest_priority_and_never_ends():
+    rule = ryu_decode(wire(beside.forward(DATAPATH)))
+    assert (rule.command, rule.priority, rule.table_id) == (ofp.OFPFC_ADD, 0, 0)
+    assert (rule.idle_timeout, rule.hard_timeout, rule.cookie) == (0, 0, beside.COOKIE_NORMAL)
+    assert not dict(rule.match.items())
+    (apply,) = rule.instructions
+    assert [action.port for action in apply.actions] == [ofp.OFPP_NORMAL]
+
+
+def test_rules_are_removed_by_cookie_from_all_tables():
+    rule, meter = (ryu_decode(wire(each)) for each in beside.remove_pipeline(DATAPATH))
+    assert (rule.command, rule.table_id) == (ofp.OFPFC_DELETE, ofp.OFPTT_ALL)
+    assert (rule.cookie, rule.cookie_mask) == beside.OF_PIPELINE
+    assert meter.command == ofp.OFPMC_DELETE
+
+
+def test_questions_read_no_rule():
+    count = ryu_decode(wire(beside.count_rules(DATAPATH, beside.OF_NORMAL)))
+    assert type(count).__name__ == "OFPMultipartRequest" and count.type == ofp.OFPMP_AGGREGATE
+    description = ryu_decode(wire(beside.ask_description(DATAPATH)))
+    assert description.type == ofp.OFPMP_DESC
