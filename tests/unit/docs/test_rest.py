@@ -28,6 +28,7 @@ OPERATIONS = [
 # Heading of the page -> the model that it lists.
 FIELDS = {
     "Fields of health": "Health",
+    "Fields of the ways": "Ways",
     "Fields of ports": "PortRow",
     "Fields of flows": "FlowRow",
     "Fields of paths": "PathRow",
