@@ -4,7 +4,8 @@ Functions that decide return pairs of a datapath and a message, and :meth:`Sende
 order. OpenFlow keeps the order of messages to one switch; between switches only barriers make an order.
 Two kinds of messages are sent elsewhere:
 
-- all others to agents, which have connections of their own: :class:`~fairq_ryu.control.agents.AgentLink`;
+- all others to agents, which have connections of their own: :class:`~fairq_ryu.control.agents.AgentLink`
+  (requests for copies of segments are sent here);
 - discovery frames and handshakes, which Ryu sends: :mod:`fairq_ryu.ryu_compat.link_discovery`.
 """
 

@@ -208,3 +208,17 @@ def test_every_setting_is_used_and_no_other_is_asked_for(section, where):
     text = "".join(path.read_text() for path in files)
     asked = set(re.findall(rf'(?:number|value)\(\s*"{section}",\s*"(\w+)"', text))
     assert asked == set(sections()[section])
+
+
+@pytest.mark.parametrize("way", ["windows", "normal"])
+@pytest.mark.parametrize("line", ["syn = hold", "segments_from = controller"])
+def test_what_needs_the_tables_of_bridges_is_refused_where_they_are_left_alone(write, way, line):
+    with pytest.raises(UserError, match=f"way = {way}"):
+        loader.load([write(f"[fairq_ryu]\nway = {way}\n{line}\n")])
+    for other in ("way = paths", "way ="):
+        loader.load([write(f"[fairq_ryu]\n{other}\n{line}\n")])
+
+
+def test_a_way_that_does_not_exist_is_refused(write):
+    text = refusal(write("[fairq_ryu]\nway = window\n"))
+    assert "is none of windows, normal, paths" in text and "the default is empty" in text

@@ -58,8 +58,9 @@ class Made:
         self.connections.described(SimpleNamespace(datapath=self.bridge, body=body))
 
     def count(self, found: RuleCount) -> None:
+        """Answer the last questions, if there were any."""
         requests = [each for each in self.bridge.sent if type(each).__name__ == "OFPAggregateStatsRequest"]
-        for request, number in zip(requests[-3:], found, strict=True):
+        for request, number in zip(requests[-3:], found, strict=False):
             body = SimpleNamespace(flow_count=number)
             self.connections.rules_counted(SimpleNamespace(datapath=self.bridge, xid=request.xid, body=body))
 

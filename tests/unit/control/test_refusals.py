@@ -8,10 +8,11 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.channel import congestion, oxm, segment_copies
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.refusals import Refusals
 from fairq_ryu.model import Thresholds
+from tests.support.fakes import wire
 from tests.support.site import Site
 
 
@@ -62,3 +63,13 @@ def test_drop_reports_are_not_requested_again_from_an_agent_without_them():
     (sent,) = made.site.agent.sent
     assert congestion.decode_set(bytes(sent.data)) == (2, wanted.cng, wanted.nom, 0)
     assert sent.experimenter == oxm.EXPERIMENTER_ID and made.lines == []
+
+
+def test_an_agent_that_refuses_to_copy_segments_is_of_an_earlier_version():
+    made = Made()
+    request, *_ = segment_copies.requests(made.site.agent, 30)
+    other, *_ = segment_copies.withdrawals(made.site.agent)
+    for message in (other, request, request):
+        made.refuse(made.site.agent, ofp.OFPET_BAD_MATCH, data=wire(message)[:64])
+    assert not made.site.link.copies
+    assert len(made.lines) == 1  # of the message that is none of these requests

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import segment_state
+from fairq_ryu.channel import segment_state, waking
 from fairq_ryu.model import NO_WINDOWS, FlowKey, WindowPlan
 from fairq_ryu.packet import tcp_build
-from tests.support.flownet import KEY, A, B, record
+from fairq_ryu.packet.parse import Frame
+from tests.support.flownet import KEY, A, B, record, segment
 from tests.support.site import CLIENT_MAC, SERVER_MAC, Obedient, Site, state
 
 
@@ -163,6 +164,21 @@ def test_either_direction_identifies_the_connection(end):
     site = freed()
     site.injector.forget(end)
     assert not site.injector._addresses and not site.injector._waking
+
+
+def test_an_agent_that_has_copied_a_syn_is_told_the_tags_of_its_own_switch():
+    """Switches may add or remove tags: the update leaves a switch as the copied segment has left it."""
+    site = Site()
+    site.open()
+    answer = segment(KEY.reversed, "SA", seq=900, ack=101)
+    for dpid, tags in ((1, (10,)), (2, ())):
+        site.windows.syn_left(Frame(SERVER_MAC, CLIENT_MAC, tags, KEY.dst, None, answer, 0), dpid)
+    site.log.clear()
+    site.injector.wake_by_agent(site.link, [KEY])
+    (message,) = site.agent.sent
+    assert waking.decode(message.data) == [tcp_build.Addressing(KEY.reversed, SERVER_MAC, CLIENT_MAC, (10,))]
+    site.reset(now=0.3)
+    assert not site.injector._leaving
 
 
 def test_syns_without_a_connection_are_forgotten():

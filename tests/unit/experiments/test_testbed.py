@@ -3,10 +3,14 @@
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from fairq_ryu.experiments.testbed import Interrupted, Interrupts
+from fairq_ryu.config import loader
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import scenario
+from fairq_ryu.experiments.testbed import Interrupted, Interrupts, config_files
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -39,3 +43,19 @@ def test_without_a_signal_everything_is_as_before() -> None:
     with Interrupts():
         assert [signal.getsignal(number) for number in NUMBERS] != before
     assert [signal.getsignal(number) for number in NUMBERS] == before
+
+
+@pytest.mark.parametrize("way", ["windows", "normal", "paths"])
+def test_the_controller_is_told_the_way_of_the_scenario(way: str, tmp_path: Path) -> None:
+    asked, given = config_files(scenario.load("incast", {"way": way}), tmp_path, tmp_path / "own.conf")
+    assert loader.load([asked]).value("fairq_ryu", "way") == way
+    assert given == tmp_path / "own.conf"  # later, so its settings are in force
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"way": "windows", "topology": "leafspine"}, {"way": "normal", "syn": "hold"}],
+)
+def test_a_way_that_the_scenario_cannot_have_is_refused(settings: dict[str, str]) -> None:
+    with pytest.raises(UserError, match="way"):
+        scenario.load("incast", settings)
