@@ -1,8 +1,9 @@
 """The link to a connected agent: requests to it, readings and partial replies from it.
 
 The one place that sends to agents, except for barriers and requests for copies of segments
-(:mod:`~fairq_ryu.control.agent_copies`), which :class:`~fairq_ryu.control.sender.Sender` sends. Bounded: one request for queues is under way at a time, one reading and one set
-of thresholds are kept for each port, and one partial reply for each request.
+(:mod:`~fairq_ryu.control.agent_copies`), which :class:`~fairq_ryu.control.sender.Sender` sends. Bounded: one
+request for queues is under way at a time, one reading and one set of thresholds are kept for each port, and
+one partial reply for each request.
 """
 
 from __future__ import annotations

@@ -16,18 +16,19 @@ A bridge that joins passes these states, each ended by its reply:
 - *Described*: its description is requested. Not with the setting ``way``.
 - *Counted*: the numbers of its rules are requested, of ours and of all. No rule is read. Not for *paths* by
   the setting or in words.
-- *Listed*, only for *paths*: its rules are requested, and those of an earlier controller are used again
-  (:mod:`~fairq_ryu.control.warm_restart`). All others are removed: nobody else asks for *paths*.
+- *Listed*: its rules are requested, for *paths*, and if nobody asks for a way and some are from an earlier
+  controller. For *paths*, those of an earlier controller are used again
+  (:mod:`~fairq_ryu.control.warm_restart`), and all are removed if there are others.
 
 It is then a bridge of the fabric (*paths*), or one beside it. To one that is left alone (*windows* by the
-setting or in words) nothing is sent. In *normal*, one rule of ours is installed if there is no rule of
-others: it forwards as a learning switch, because Open vSwitch removes all rules of a bridge when it gets its
-first controller. Copies of segments come from the agent, not from rules here: such a rule would end the
-owner's own pipeline, and on a second bridge nothing tells that the port is a link.
+setting or in words) nothing is sent. In *normal*, one rule of ours is installed if there is no other: it
+forwards as a learning switch, because Open vSwitch removes all rules of a bridge when it gets its first
+controller. Copies of segments come from the agent, not from rules here: such a rule would end the owner's own
+pipeline, and on a second bridge nothing tells that the port is a link.
 
 Descriptions are requested again every :data:`ASK_AGAIN` seconds. If the way changes while a bridge is
-connected, it leaves the former way and joins anew. When it leaves *paths*, our rules are removed, and if it
-has no other rule, the rule that forwards is installed first. No rule of others is removed but for *paths*.
+connected, it leaves the former way and joins anew. When it leaves *paths*, our rules are removed, and the
+rule that forwards takes their place: the bridge may have no other that does.
 
 Bounded: one entry for each connection, removed when it ends or is replaced.
 """
@@ -36,6 +37,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -52,7 +54,7 @@ from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.ways import RuleCount, Way, in_words
 from fairq_ryu.model import dpid_text
 from fairq_ryu.openflow import beside
-from fairq_ryu.openflow.pipeline import Datapath
+from fairq_ryu.openflow.pipeline import ETH_TYPE_LLDP, Datapath
 
 ASK_AGAIN = 2.0
 """Descriptions of connected bridges are requested this often, seconds."""
@@ -121,6 +123,17 @@ class BridgeConnections:
         if rules is None:
             return
         datapath = message.datapath
+        if self._asked(datapath.id) is None:
+            found = _count(rules)
+            if found.others or not found.paths:
+                self._joined_normal(datapath, found)
+                return
+            self.log.warning(
+                "bridge %s: all its rules are those of paths, so it stays governed by paths, but nobody asks "
+                "for it: %s",
+                dpid_text(datapath.id),
+                _HOW_TO_ASK,
+            )
         self.windows.inventory.remove(datapath.id)
         self.fabric.bridge_connected(datapath, ports_of(datapath), rules, time.monotonic())
         self.discovery.bridge_joined(datapath)
@@ -149,15 +162,12 @@ class BridgeConnections:
             Sender.send(self._counting.ask(datapath, lambda found: self._counted(datapath, found, asked)))
 
     def _counted(self, datapath: Datapath, found: RuleCount, asked: bool) -> None:
-        if not asked and found.only_paths:
-            self.log.warning(
-                "bridge %s: all its rules are those of paths, so it stays governed by paths, but nobody asks "
-                "for it: %s",
-                dpid_text(datapath.id),
-                _HOW_TO_ASK,
-            )
+        if found.paths and not asked:
             Sender.send(self._listing.start(datapath))
-            return
+        else:
+            self._joined_normal(datapath, found)
+
+    def _joined_normal(self, datapath: Datapath, found: RuleCount) -> None:
         self._tidy(datapath, found)
         names = {port.number: port.name for port in ports_of(datapath)}
         self._joined_beside(datapath, Beside(datapath, Way.NORMAL, found.others, names))
@@ -169,13 +179,16 @@ class BridgeConnections:
             )
 
     def _tidy(self, datapath: Datapath, found: RuleCount) -> None:
-        """The rules that a bridge beside the fabric has of ours: one that forwards, if nobody else has one.
-        It is installed before others are removed: traffic does not stop.
+        """Of our rules, a bridge beside the fabric has at most the one that forwards: if there is no other,
+        and instead of the pipeline. It comes first, so that traffic does not stop, unless it could replace a
+        rule of others, which must be asked of the bridge when ours has gone.
         """
-        if not found.others and not found.normal:
-            Sender.send([(datapath, beside.forward(datapath))])
-        if found.paths:
-            Sender.send((datapath, each) for each in beside.remove_pipeline(datapath))
+        pipeline = beside.remove_pipeline(datapath) if found.paths else []
+        if found.others:
+            messages = [*pipeline, beside.forward(datapath, beside_others=True)] if pipeline else []
+        else:
+            messages = [*([] if found.normal else [beside.forward(datapath)]), *pipeline]
+        Sender.send((datapath, each) for each in messages)
 
     def _joined_beside(self, datapath: Datapath, bridge: Beside) -> None:
         self._leave_fabric(datapath.id)
@@ -211,13 +224,15 @@ class BridgeConnections:
             self._join(datapath, way)
 
     def _left_alone(self, datapath: Datapath, found: RuleCount) -> None:
-        """A connected bridge is left alone from now on: none of our rules stays, unless it has no other."""
+        """A connected bridge is left alone from now on. The rule that forwards goes, too, if others forwarded
+        beside it.
+        """
         self._tidy(datapath, found)
-        if found.others:
+        if found.others and not found.paths:
             Sender.send([(datapath, beside.remove(datapath, beside.OF_NORMAL))])
         else:
             self.log.warning(
-                "bridge %s: it has no rules of others: the rule that forwards stays (cookie %#x)",
+                "bridge %s: the rule that forwards stays, because it may have no other (cookie %#x)",
                 dpid_text(datapath.id),
                 beside.COOKIE_NORMAL,
             )
@@ -241,6 +256,11 @@ class BridgeConnections:
             self.reporter.bridge(dpid, connected=False)
             self.log.warning("bridge %s: connection lost", dpid_text(dpid))
 
+    def _asked(self, dpid: int) -> Way | None:
+        """The way that the setting or the description of a bridge asks for; None: neither does."""
+        words = self._words.get(dpid)
+        return self.setting or (None if words is None else words[1])
+
     def _current(self, dpid: int) -> Datapath | None:
         """The connection of a bridge that has joined."""
         bridge = self.windows.inventory.beside(dpid)
@@ -255,6 +275,17 @@ class BridgeConnections:
         if self.fabric.topology.knows(dpid):
             self.fabric.bridge_forgotten(dpid)
             self.rerouting.notify()
+
+
+def _count(rules: Iterable[Any]) -> RuleCount:
+    """Count listed rules (Ryu's ``OFPFlowStats``). A rule for discovery frames without a cookie is Ryu's
+    own, as earlier controllers had it, and belongs to the pipeline.
+    """
+    found = list(rules)
+    lldp = sum(not rule.cookie and rule.match.get("eth_type") == ETH_TYPE_LLDP for rule in found)
+    paths = sum(beside.is_of(rule.cookie, beside.OF_PIPELINE) for rule in found)
+    normal = sum(beside.is_of(rule.cookie, beside.OF_NORMAL) for rule in found)
+    return RuleCount(len(found), paths + lldp, normal)
 
 
 def ports_of(datapath: Datapath) -> list[PortState]:

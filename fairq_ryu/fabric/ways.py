@@ -46,11 +46,6 @@ class RuleCount(NamedTuple):
         """The rules of others."""
         return max(0, self.total - self.paths - self.normal)
 
-    @property
-    def only_paths(self) -> bool:
-        """Whether an earlier controller has governed the bridge by paths, and nobody else has rules."""
-        return bool(self.paths) and self.paths == self.total
-
 
 class Asked(NamedTuple):
     """What the configuration asks for that needs ``paths``: SYNs are held, segments are sent through the

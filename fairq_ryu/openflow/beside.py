@@ -37,13 +37,22 @@ def count_rules(datapath: Datapath, which: tuple[int, int]) -> Message:
     )
 
 
-def forward(datapath: Datapath) -> Message:
-    """The rule of lowest priority: the bridge forwards as a learning switch."""
+def is_of(cookie: int, which: tuple[int, int]) -> bool:
+    """Whether a cookie is of a kind, as the bridge decides it."""
+    wanted, mask = which
+    return cookie & mask == wanted & mask
+
+
+def forward(datapath: Datapath, beside_others: bool = False) -> Message:
+    """The rule of lowest priority: the bridge forwards as a learning switch. ``beside_others``: the bridge
+    refuses it if it has any rule of this priority in the first table, which it could replace.
+    """
     normal = parser.OFPActionOutput(ofp.OFPP_NORMAL)
     return parser.OFPFlowMod(
         datapath,
         cookie=COOKIE_NORMAL,
         priority=0,
+        flags=ofp.OFPFF_CHECK_OVERLAP if beside_others else 0,
         match=parser.OFPMatch(),
         instructions=[parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [normal])],
         out_port=ofp.OFPP_ANY,

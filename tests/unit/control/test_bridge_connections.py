@@ -68,12 +68,12 @@ class Made:
         message = SimpleNamespace(datapath=self.bridge, body=list(rules), flags=0)
         self.connections.rules_listed(message)
 
-    def join(self, words: str = "", found: RuleCount = EMPTY) -> None:
+    def join(self, words: str = "", found: RuleCount = EMPTY, *rules: Any) -> None:
         """Connect a bridge without a setting."""
         self.connections.connected(self.bridge)
         self.describe(words)
         self.count(found)
-        self.list_rules()
+        self.list_rules(*rules)
 
     def again(self) -> None:
         self.bridge = self.another()
@@ -141,22 +141,38 @@ def test_the_rule_that_forwards_is_not_installed_twice(made):
     assert made.way is Way.NORMAL and made.changes == []
 
 
-def test_a_bridge_of_an_earlier_controller_that_nobody_asks_about_stays_as_it_was(made, caplog):
+def rule(cookie: int, **match: Any) -> Any:
+    """A listed rule of another layout of our tables, or of others."""
+    return SimpleNamespace(cookie=cookie, match=match)
+
+
+OLD, THEIRS = rule(0xFA17_0002_0000_0001), rule(0x5ADC15C0)
+RYUS = rule(0, eth_type=pipeline.ETH_TYPE_LLDP)
+
+
+@pytest.mark.parametrize("rules", [(OLD,), (OLD, RYUS)])
+def test_a_bridge_of_an_earlier_controller_that_nobody_asks_about_stays_as_it_was(made, caplog, rules):
     """To forward by itself could make a loop; no rule of others can be lost."""
-    made.join("", ONLY_PATHS)
+    made.join("", RuleCount(2, 1, 0), *rules)
     assert made.way is Way.PATHS
     assert "dp-desc" in caplog.text
 
 
-@pytest.mark.parametrize(("words", "found"), [("fairq_ryu: normal", ONLY_PATHS), ("", MIXED)])
-def test_rules_of_an_earlier_controller_are_removed_by_their_cookie(made, words, found):
-    made.join(words, found)
+def test_rules_of_an_earlier_controller_are_replaced_by_the_one_that_forwards(made):
+    made.join("fairq_ryu: normal", ONLY_PATHS)
     assert made.way is Way.NORMAL
-    rules = [each for each in made.changes if type(each).__name__ == "OFPFlowMod"]
-    removed = [(each.cookie, each.cookie_mask) for each in rules if each.command == ofp.OFPFC_DELETE]
-    assert removed == [beside.OF_PIPELINE]
-    # Where there are no others, the rule that forwards comes first.
-    assert (rules[0].cookie == beside.COOKIE_NORMAL) is (found is ONLY_PATHS)
+    first, removal, _meter = made.changes
+    assert first.cookie == beside.COOKIE_NORMAL and not first.flags  # first: traffic does not stop
+    assert (removal.command, removal.cookie, removal.cookie_mask) == (ofp.OFPFC_DELETE, *beside.OF_PIPELINE)
+
+
+@pytest.mark.parametrize(("words", "rules"), [("fairq_ryu: normal", ()), ("", (OLD, THEIRS))])
+def test_beside_rules_of_others_the_one_that_forwards_replaces_none(made, words, rules):
+    made.join(words, MIXED, *rules)
+    assert made.way is Way.NORMAL
+    removal, _meter, last = made.changes
+    assert (removal.command, removal.cookie, removal.cookie_mask) == (ofp.OFPFC_DELETE, *beside.OF_PIPELINE)
+    assert last.cookie == beside.COOKIE_NORMAL and last.flags == ofp.OFPFF_CHECK_OVERLAP
 
 
 def test_a_bridge_that_asks_to_be_left_alone_gets_nothing(made, caplog):

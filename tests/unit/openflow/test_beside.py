@@ -13,28 +13,22 @@ PIPELINE = (pipeline.COOKIE_BASE, pipeline.COOKIE_TCP, pipeline.COOKIE_PATH, 0xF
 FOREIGN = (0, 1, 0xFA18 << 48, (1 << 64) - 1)
 
 
-def matches(cookie: int, which: tuple[int, int]) -> bool:
-    """As OpenFlow selects rules by cookie and mask."""
-    wanted, mask = which
-    return cookie & mask == wanted & mask
-
-
 @pytest.mark.parametrize("cookie", PIPELINE)
 def test_the_rules_of_the_pipeline_are_one_kind(cookie):
-    assert matches(cookie, beside.OF_PIPELINE) and not matches(cookie, beside.OF_NORMAL)
+    assert beside.is_of(cookie, beside.OF_PIPELINE) and not beside.is_of(cookie, beside.OF_NORMAL)
 
 
 def test_the_rule_that_forwards_is_another_kind():
-    assert not matches(beside.COOKIE_NORMAL, beside.OF_PIPELINE)
-    assert matches(beside.COOKIE_NORMAL, beside.OF_NORMAL)
+    assert not beside.is_of(beside.COOKIE_NORMAL, beside.OF_PIPELINE)
+    assert beside.is_of(beside.COOKIE_NORMAL, beside.OF_NORMAL)
     assert not pipeline.is_ours(beside.COOKIE_NORMAL)  # its bridge has no pipeline to go on with
     assert beside.COOKIE_NORMAL != COOKIE_COPY
 
 
 @pytest.mark.parametrize("cookie", FOREIGN)
 def test_rules_of_others_are_of_no_kind(cookie):
-    assert not matches(cookie, beside.OF_PIPELINE) and not matches(cookie, beside.OF_NORMAL)
-    assert matches(cookie, beside.ALL)
+    assert not beside.is_of(cookie, beside.OF_PIPELINE) and not beside.is_of(cookie, beside.OF_NORMAL)
+    assert beside.is_of(cookie, beside.ALL)
 
 
 def test_the_rule_that_forwards_has_the_lowest_priority_and_never_ends():
@@ -44,6 +38,11 @@ def test_the_rule_that_forwards_has_the_lowest_priority_and_never_ends():
     assert not dict(rule.match.items())
     (apply,) = rule.instructions
     assert [action.port for action in apply.actions] == [ofp.OFPP_NORMAL]
+
+
+@pytest.mark.parametrize(("others", "flags"), [(False, 0), (True, ofp.OFPFF_CHECK_OVERLAP)])
+def test_the_rule_that_forwards_replaces_no_rule_of_others(others, flags):
+    assert ryu_decode(wire(beside.forward(DATAPATH, beside_others=others))).flags == flags
 
 
 def test_rules_are_removed_by_cookie_from_all_tables():
