@@ -441,6 +441,9 @@ def test_a_missing_agent_and_a_disconnected_switch_are_shown(page, serve):
         ".map((each) => Math.round(each.getBoundingClientRect().top)).sort((a, b) => a - b)[arguments[0]]"
     )
     assert page.script(top, 0) == page.script(top, 1)
+    # One that only its agent governs need not be connected.
+    scene.switches[scene.above[0]]["way"] = "windows"
+    page.wait(lambda: not page.one("#warnings").is_displayed() and not page.all("#map .switch.gone"))
 
 
 def test_names_from_the_network_are_text_and_nothing_else(page, serve):

@@ -33,7 +33,7 @@ class Scene:
         self.title = title
         self.policy = policy
         self.rng = random.Random(1)
-        self.switches = {}  # dpid -> {"name", "connected", "agent"}
+        self.switches = {}  # dpid -> {"name", "connected", "agent", "way"}
         self.ports = {}  # (dpid, port) -> row
         self.links = []
         self.hosts = []
@@ -45,7 +45,7 @@ class Scene:
         self.burst = 0.0
 
     def switch(self, number, name):
-        self.switches[dpid(number)] = {"name": name, "connected": True, "agent": True}
+        self.switches[dpid(number)] = {"name": name, "connected": True, "agent": True, "way": "paths"}
         return dpid(number)
 
     def port(self, switch, role="host", limit=0, rate=10_000_000_000, name=None):
@@ -178,7 +178,8 @@ class Scene:
             "health": self.health(),
             "ports": ports,
             "switches": [
-                {"dpid": key, "connected": each["connected"], "agent": each["agent"] and each["connected"]}
+                {"dpid": key, "connected": each["connected"], "way": each["way"], "limits": []}
+                | {"agent": each["agent"] and (each["connected"] or each["way"] == "windows")}
                 | {"ports": sum(at == key for at, _ in here)}
                 for key, each in self.switches.items()
             ],
