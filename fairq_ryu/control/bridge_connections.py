@@ -171,12 +171,6 @@ class BridgeConnections:
         self._tidy(datapath, found)
         names = {port.number: port.name for port in ports_of(datapath)}
         self._joined_beside(datapath, Beside(datapath, Way.NORMAL, found.others, names))
-        if found.others:
-            self.log.info(
-                "bridge %s: it has rules of others (%d): they stay, and no rule is installed",
-                dpid_text(datapath.id),
-                found.others,
-            )
 
     def _tidy(self, datapath: Datapath, found: RuleCount) -> None:
         """Of our rules, a bridge beside the fabric has at most the one that forwards: if there is no other,
@@ -195,6 +189,8 @@ class BridgeConnections:
         self.windows.inventory.add(bridge)
         self.windows.name_ports_of(datapath.id, time.monotonic())
         self._joined(datapath, bridge.way)
+        for limit in self.windows.inventory.limits(datapath.id, self.windows.roles_matter):
+            self.log.info("bridge %s: %s", dpid_text(datapath.id), limit)
 
     def _joined(self, datapath: Datapath, way: Way) -> None:
         self.reporter.bridge(datapath.id, connected=True)
