@@ -32,6 +32,28 @@ def own_policies(folder: Path = ROOT / "fairq_ryu/policies") -> list[str]:
     return found
 
 
+# What each part imports, and what that imports. c65ryu asks for an eventlet that these Pythons cannot import:
+# install requirements.txt, or a part of it, with --no-deps.
+AGENT = [
+    "c65ryu==5.0.0",  # its OpenFlow codec only, which needs netaddr and six
+    "netaddr>=0.8",
+    "numpy>=1.24",
+    "ovs>=3.1",
+    "pyroute2>=0.7.2",
+    "six>=1.16",
+]
+COMMANDS = ["rich>=13"]  # tables of `fairq status`, `fairq show` and `fairq doctor`
+CONTROLLER = [
+    "networkx>=3.2",
+    "oslo.config>=9",
+    "prometheus_client>=0.22",
+    "pydantic>=2.10",
+    "Routes>=2.5",
+    "WebOb>=1.8",
+]
+EXPERIMENTS = ["matplotlib>=3.8"]  # and Mininet, which is no package of PyPI
+
+
 def read_readme() -> str:
     """The text of README.md; "" if the package does not contain it."""
     readme = ROOT / "README.md"
@@ -57,26 +79,13 @@ if __name__ == "__main__":
         package_data={
             "fairq_ryu": ["page/*"],
             "fairq_ryu.config": ["programs.txt"],
-            "fairq_ryu.agent": ["bpf/*.h", "bpf/lib/*.h", "bpf/laws/*.[ch]", "bpf/*.c", "bpf/*.o"],
+            # What the agent reads when it runs: no sources, so that a host without a compiler has all it needs.
+            "fairq_ryu.agent": ["bpf/layout.h", "bpf/*.bpf.o"],
             "fairq_ryu.experiments": ["scenarios/*"],
-            "mininet_topos": ["delayline/*"],
+            "mininet_topos": ["delayline/*.c"],  # its program is of one processor, and this package of none
         },
-        # c65ryu asks for an eventlet that these Pythons cannot import: install requirements.txt with
-        # --no-deps.
-        install_requires=[
-            "c65ryu==5.0.0",
-            "matplotlib>=3.8",
-            "networkx>=3.2",
-            "oslo.config>=9",
-            "numpy>=1.26",
-            "ovs>=3.1",
-            "prometheus_client>=0.22",
-            "pydantic>=2.10",
-            "pyroute2>=0.7",
-            "rich>=13",
-            "Routes>=2.5",
-            "WebOb>=1.8",
-        ],
+        install_requires=AGENT + COMMANDS,
+        extras_require={"controller": CONTROLLER, "experiments": CONTROLLER + EXPERIMENTS},
         entry_points={
             # The second one goes in the place of Ryu's own script.
             "console_scripts": [

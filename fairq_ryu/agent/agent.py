@@ -22,7 +22,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from fairq_ryu.agent import status
+from fairq_ryu.agent import privileges, status
 from fairq_ryu.agent.bridge_lock import BridgeLock
 from fairq_ryu.agent.controller_connection import ControllerConnection
 from fairq_ryu.agent.libbpf import BpfError
@@ -299,8 +299,7 @@ async def _repeat(what: str, interval: float, job: Callable[[], Awaitable[None]]
 
 def run(options: AgentOptions) -> int:
     """Run an agent until SIGINT, SIGTERM or SIGHUP. Raises :class:`UserError`."""
-    if os.geteuid() != 0:
-        raise UserError("the agent needs root, to load eBPF and attach it to ports", "run it with sudo")
+    privileges.check()
 
     async def main() -> None:
         agent = Agent(options)

@@ -205,7 +205,9 @@ class BpfObject:
         :class:`BpfError` when the kernel refuses.
         """
         if not path.exists():
-            raise UserError(f"the compiled eBPF object {path.name} is missing", "make bpf")
+            raise UserError(
+                f"the compiled eBPF object {path.name} is missing", "make bpf, or reinstall the package"
+            )
         self._lib = lib
         self._links: list[int] = []
         self._object = lib.bpf_object__open_file(str(path).encode(), None)

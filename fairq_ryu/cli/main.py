@@ -37,8 +37,22 @@ def main(arguments: list[str] | None = None) -> int:
         for line in str(error).splitlines():
             print(f"fairq {args.command}: {line}", file=sys.stderr)
         return 2
+    except ModuleNotFoundError as error:
+        # Not every installation has what every command needs: tables need rich, experiments matplotlib.
+        package = (error.name or "").partition(".")[0]
+        if package in ("", __name__.partition(".")[0]):
+            raise
+        print(f"fairq {args.command}: {_not_installed(package)}", file=sys.stderr)
+        return 2
     except BrokenPipeError:
         return 1
     except KeyboardInterrupt:
         print(f"fairq {args.command}: interrupted", file=sys.stderr)
         return 130
+
+
+def _not_installed(package: str) -> UserError:
+    return UserError(
+        f"it needs the Python package {package}, which is not installed",
+        "install it; docs/install.md says which package has what",
+    )

@@ -181,6 +181,23 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
 AGENT_SETTINGS: tuple[Setting, ...] = (
     Setting(
         "agent",
+        "controllers",
+        "",
+        "",
+        "Addresses of the controllers, separated by spaces: tcp:HOST[:PORT] or ssl:HOST[:PORT] "
+        "(empty: tcp:127.0.0.1:6653). Option --controller replaces them.",
+    ),
+    Setting("agent", "private_key", "", "", "PEM file with the agent's private key, for ssl: addresses."),
+    Setting("agent", "certificate", "", "", "PEM file with the agent's certificate, for ssl: addresses."),
+    Setting(
+        "agent",
+        "ca_cert",
+        "",
+        "",
+        "PEM file with the authority that signed the controllers' certificates, for ssl: addresses.",
+    ),
+    Setting(
+        "agent",
         "flows",
         65536,
         "",

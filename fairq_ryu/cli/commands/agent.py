@@ -11,6 +11,7 @@ from fairq_ryu.cli.commands import options
 
 NAME = "agent"
 HELP = "run the switch agent of one bridge"
+_DEFAULT_TARGET = "tcp:127.0.0.1:6653"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TARGET",
-        help="tcp:HOST[:PORT] or ssl:HOST[:PORT]; may be repeated (default tcp:127.0.0.1:6653)",
+        help="tcp:HOST[:PORT] or ssl:HOST[:PORT]; may be repeated (default: the setting [agent] controllers, "
+        "or else tcp:127.0.0.1:6653)",
     )
     parser.add_argument("--private-key", type=Path, metavar="PEM", help="for ssl: targets")
     parser.add_argument("--certificate", type=Path, metavar="PEM", help="for ssl: targets")
@@ -43,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
     from fairq_ryu.config import loader
 
     settings = loader.load(args.config_file)
-    targets = tuple(parse_target(text) for text in args.controller or ["tcp:127.0.0.1:6653"])
+    configured = str(settings.value("agent", "controllers")).split()
+    targets = tuple(parse_target(text) for text in args.controller or configured or [_DEFAULT_TARGET])
     logging.basicConfig(format=f"fairq agent: {args.bridge}: %(message)s", stream=sys.stderr)
     logging.getLogger("fairq_ryu").setLevel(logging.DEBUG if args.verbose else logging.INFO)
     limits = ProgramLimits(
@@ -63,6 +66,15 @@ def run(args: argparse.Namespace) -> int:
         reconnect_max=settings.number("agent", "reconnect_max"),
         congestion_gap=settings.number("agent", "congestion_gap"),
         drop_rate=settings.number("agent", "drop_rate"),
-        tls=TlsFiles(args.private_key, args.certificate, args.ca_cert),
+        tls=TlsFiles(
+            args.private_key or _file(settings.value("agent", "private_key")),
+            args.certificate or _file(settings.value("agent", "certificate")),
+            args.ca_cert or _file(settings.value("agent", "ca_cert")),
+        ),
     )
     return agent.run(options)
+
+
+def _file(value: object) -> Path | None:
+    """The file that a setting names; None if it is empty."""
+    return Path(str(value)) if value else None

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from fairq_ryu import __version__
-from fairq_ryu.agent import agent, status
+from fairq_ryu.agent import agent, privileges, status
 from fairq_ryu.agent.bridge_lock import BridgeLock
 from fairq_ryu.agent.options import TlsFiles, parse_target
 from fairq_ryu.cli import columns, main
+from fairq_ryu.cli.commands import release
 from fairq_ryu.errors import UserError
 
 COMMANDS = ["doctor", "agent", "announce", "release", "status", "show", "run", "report", "check"]
@@ -143,17 +144,17 @@ def test_tls_files_that_cannot_be_used(tmp_path):
 
 
 def test_an_agent_needs_root(refused, monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "needs root" in refused("agent", "--bridge", "s1")
+    monkeypatch.setattr(privileges, "missing", lambda: ["CAP_BPF"])
+    assert "needs root, or CAP_BPF, to load eBPF" in refused("agent", "--bridge", "s1")
 
 
 def test_an_agent_without_open_vswitch(refused, monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(privileges, "missing", list)
     assert "Open vSwitch is not running" in refused("agent", "--bridge", "nonsense")
 
 
 def test_an_agent_on_a_bridge_that_has_one(refused, monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(privileges, "missing", list)
     lock = BridgeLock("s1")
     try:
         assert f"bridge s1 has an agent already: process {os.getpid()}" in refused("agent", "--bridge", "s1")
@@ -186,6 +187,47 @@ def test_options_are_passed_to_the_agent(fairq, tmp_path, monkeypatch):
     assert full.limits.active_timeout == 0.5
     assert (full.flow_idle_timeout, full.closed_timeout, full.reconnect_max) == (9.0, 1.0, 3.0)
     assert str(full.tls.ca_certificate) == "ca.pem"
+
+
+def test_controllers_and_files_of_an_agent_may_be_settings(fairq, refused, tmp_path, monkeypatch):
+    """A service has no command line of its own: the file says where its controllers are."""
+    passed_options = []
+    monkeypatch.setattr(agent, "run", lambda options: passed_options.append(options) or 0)
+    path = tmp_path / "fairq.conf"
+    path.write_text(
+        "[agent]\ncontrollers = tcp:10.0.0.1  ssl:[::1]:1\nprivate_key = a.key\n"
+        "certificate = a.pem\nca_cert = ca.pem\n"
+    )
+    assert fairq("agent", "--bridge", "s1", "--config-file", path)[0] == 0
+    given = ["--controller", "tcp:10.0.0.9", "--ca-cert", "other.pem"]
+    assert fairq("agent", "--bridge", "s1", "--config-file", path, *given)[0] == 0
+    from_file, from_options = passed_options
+    assert [(each.host, each.port) for each in from_file.targets] == [("10.0.0.1", 6653), ("::1", 1)]
+    assert from_file.tls == TlsFiles(Path("a.key"), Path("a.pem"), Path("ca.pem"))
+    assert [each.host for each in from_options.targets] == ["10.0.0.9"]
+    assert from_options.tls == TlsFiles(Path("a.key"), Path("a.pem"), Path("other.pem"))
+    path.write_text("[agent]\ncontrollers = 10.0.0.1\n")
+    assert "is not a controller's address" in refused("agent", "--bridge", "s1", "--config-file", path)
+
+
+@pytest.mark.parametrize("name", ["matplotlib", "rich.text", "fairq_ryu.nothing"])
+def test_a_command_whose_packages_are_not_installed(fairq, monkeypatch, name):
+    """The packages of Debian leave out what only some commands need. A module of ours is never left out."""
+
+    def run(args):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(release, "run", run)
+    if name.startswith("fairq_ryu"):
+        with pytest.raises(ModuleNotFoundError):
+            fairq("release", "--bridge", "s1")
+        return
+    assert fairq("release", "--bridge", "s1") == (
+        2,
+        "",
+        f"fairq release: it needs the Python package {name.partition('.')[0]}, which is not installed. "
+        "Remedy: install it; docs/install.md says which package has what\n",
+    )
 
 
 def test_status_without_an_agent(refused, tmp_path):
