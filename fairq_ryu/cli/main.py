@@ -14,7 +14,8 @@ COMMANDS: tuple[Any, ...] = (doctor, agent, release, status, show, announce, run
 """The subcommands, in the order of the help text."""
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """The arguments of the command and of all its subcommands."""
     parser = argparse.ArgumentParser(
         prog="fairq", description="Fair shares and short queues for TCP, without changing any host."
     )
@@ -29,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; returns the exit code: 0 done, 1 failed, 2 an error that the user can correct."""
-    args = _parser().parse_args(arguments)
+    args = command_line().parse_args(arguments)
     try:
         code: int = args.run(args)
         return code

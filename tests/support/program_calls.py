@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PLACES = ("fairq_ryu", "mininet_topos", "bench", "tests")
+PLACES = ("fairq_ryu", "mininet_topos", "bench", "packages", "tests")
 SUBPROCESS = ("Popen", "call", "check_call", "check_output", "run")
 ON_HOSTS = ("cmd", "popen")
 # Programs that start the program in one of their later arguments.

@@ -303,7 +303,10 @@ def test_every_module_for_ryu_is_in_the_table_of_ryu_compat():
 
 
 # Folders of tests/unit whose tests are about something else than a package of fairq_ryu.
-OTHERS = {"bench": "bench", "docs": "docs", "fuzz": "tests/fuzz", "mininet_topos": "mininet_topos"}
+OTHERS = {
+    **{name: name for name in ("bench", "docs", "mininet_topos", "packages")},
+    "fuzz": "tests/fuzz",
+}
 
 
 def test_unit_tests_mirror_the_source():

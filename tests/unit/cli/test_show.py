@@ -460,7 +460,7 @@ def test_proxies_are_not_used(controller, lines, monkeypatch):
 
 
 def test_show_offers_every_table():
-    (action,) = (each for each in main._parser()._actions if each.dest == "command")
+    (action,) = (each for each in main.command_line()._actions if each.dest == "command")
     (what,) = (each for each in action.choices["show"]._actions if each.dest == "what")
     assert list(what.choices) == list(show_tables._TABLES)
 

@@ -436,7 +436,7 @@ def test_every_error_that_the_agent_sends_is_listed() -> None:
 
 
 def subparsers() -> dict[str, argparse.ArgumentParser]:
-    (action,) = (a for a in main._parser()._actions if isinstance(a, argparse._SubParsersAction))
+    (action,) = (a for a in main.command_line()._actions if isinstance(a, argparse._SubParsersAction))
     return dict(action.choices)
 
 
