@@ -10,10 +10,10 @@ SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
 BIN := .venv/bin
 BPF := $(wildcard fairq_ryu/agent/bpf/*.[ch] fairq_ryu/agent/bpf/lib/*.h fairq_ryu/agent/bpf/laws/*.[ch] mininet_topos/delayline/*.c)
 
-.PHONY: help setup setup-dev demo test test-fresh test-unit fuzz lint format bench bpf clean
+.PHONY: help setup setup-dev demo test test-fresh test-unit test-package fuzz lint format bench bpf package clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## set up what is missing for running: system packages, .venv, eBPF objects, Open vSwitch
 	@scripts/setup.sh
@@ -55,11 +55,20 @@ format: setup-dev ## format Python and C in place, and fix what ruff can fix
 bench: setup ## cost of the eBPF program per packet, rules per second, delay to the first lowered ACK
 	@exec $(SUDO) $(BIN)/python -m bench
 
+package: ## build the wheel and the Debian packages into dist/, from what set-up has installed
+	@scripts/setup.sh --no-ovs
+	@$(BIN)/python -m packages
+
+# A second revision, for the upgrade.
+test-package: package ## install, upgrade and remove the Debian packages in a minimal root (as root)
+	@$(BIN)/python -m packages --out dist/upgrade --revision 2
+	@exec $(SUDO) scripts/test-fresh.sh --packages
+
 bpf: ## compile the eBPF objects and the delay line
 	@scripts/setup.sh --bpf
 
 clean: ## remove what was built here; results/ and the system's packages stay
-	@rm -rf .venv .setup.log .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	@rm -rf .venv .setup.log .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
 	@rm -f fairq_ryu/agent/bpf/*.o fairq_ryu/agent/bpf/*.o.tmp fairq_ryu/agent/bpf/.stamp-bpf
 	@rm -f mininet_topos/delayline/delayline mininet_topos/delayline/delayline.tmp mininet_topos/delayline/.stamp-delayline
 	@find fairq_ryu mininet_topos tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

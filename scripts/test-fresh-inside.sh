@@ -2,13 +2,15 @@
 # The part of scripts/test-fresh.sh that runs as the first process of its own namespaces. They end with it, and
 # so do all its mounts and processes.
 #
-#   scripts/test-fresh-inside.sh DIRECTORY yes|no [ARGS...]     whether with the demo; ARGS are for pytest
+#   scripts/test-fresh-inside.sh DIRECTORY WHAT [ARGS...]
+#
+# WHAT: "packages" to install the packages of dist/, or words of "demo", "test-package", "tests"; ARGS are for pytest.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 ROOT=$PWD
 DIRECTORY=$1
-DEMO=$2
+WHAT=$2
 shift 2
 NEW=$DIRECTORY/root
 # A directory that every user may enter, because some tests run as another user.
@@ -114,11 +116,60 @@ in_root() {
         "${environment[@]}" "$@"
 }
 
+# The committed state of this checkout.
+copy_checkout() {
+    git clone --quiet --no-hardlinks "$ROOT" "$NEW$HOME_OF" 2>>"$LOG" || cannot "git clone failed"
+    git -C "$NEW$HOME_OF" checkout --quiet --detach "$(git rev-parse HEAD)"
+}
+
+# The packages, and of the checkout only what tests them.
+copy_packages() {
+    local each
+    for each in dist dist/upgrade; do
+        compgen -G "$ROOT/$each/*.deb" >/dev/null || cannot "no packages in $each/: make test-package"
+        mkdir -p "$NEW$HOME_OF/$each"
+        cp "$ROOT/$each"/*.deb "$NEW$HOME_OF/$each/"
+    done
+    mkdir -p "$NEW$HOME_OF/scripts" "$NEW$HOME_OF/tests"
+    cp "$ROOT/scripts/start-ovs.sh" "$ROOT/scripts/lib.sh" "$NEW$HOME_OF/scripts/"
+    cp -r "$ROOT/tests/package" "$NEW$HOME_OF/tests/"
+}
+
+# What the packages depend on in Debian, and the tools of the test. The packages are installed without a network.
+install_dependencies() {
+    local needed
+    needed=$(for each in "$HOME_OF"/dist/*.deb; do dpkg-deb --field "$each" Depends; done \
+        | tr ',' '\n' | grep -v '^ *fairq-' | sort -u | paste -sd,)
+    { in_root machine apt-get update -q &&
+        in_root machine env DEBIAN_FRONTEND=noninteractive apt-get satisfy -q -y --no-install-recommends \
+            "$needed, iproute2, ethtool, python3-rich"; } >>"$LOG" 2>&1 || cannot "apt-get cannot install $needed"
+}
+
+test_packages() {
+    say "the packages of dist/ ..."
+    LOG=/test-packages.log   # the former one is outside this root
+    install_dependencies
+    in_root own ip link set lo up
+    in_root own scripts/start-ovs.sh
+    in_root own /usr/bin/python3 -B tests/package/installed.py dist dist/upgrade
+}
+
+# As make test-package; make would hide the exit code.
+build_and_test_packages() {
+    in_root machine scripts/setup.sh --no-ovs &&
+        in_root machine .venv/bin/python -m packages &&
+        in_root machine .venv/bin/python -m packages --out dist/upgrade --revision 2 &&
+        in_root machine scripts/test-fresh.sh --packages
+}
+
 say "a minimal root ..."
 make_root
-git clone --quiet --no-hardlinks "$ROOT" "$NEW$HOME_OF" 2>>"$LOG" || cannot "git clone failed"
-git -C "$NEW$HOME_OF" checkout --quiet --detach "$(git rev-parse HEAD)"
-commit=$(git rev-parse --short HEAD)
+if [ "$WHAT" = packages ]; then
+    copy_packages
+else
+    copy_checkout
+    commit=$(git rev-parse --short HEAD)
+fi
 copy_configuration
 mount_system
 make_network
@@ -126,11 +177,21 @@ enter_root
 
 # Only set-up needs the registries. It does not start Open vSwitch; the commands do.
 code=0
-if [ "$DEMO" = yes ]; then
+if [ "$WHAT" = packages ]; then
+    test_packages
+    exit
+fi
+if [[ $WHAT = *demo* ]]; then
     say "make demo, $commit ..."
     in_root machine scripts/setup.sh --no-ovs
     in_root own ip link set lo up
     in_root own make demo || code=$?
+fi
+if [[ $WHAT = *test-package* ]]; then
+    say "make test-package, $commit ..."
+    build_and_test_packages || code=$?
+    # Where it cannot run, it has said why.
+    [ "$code" -ne 77 ] || code=0
 fi
 say "make test, $commit ..."
 in_root machine scripts/setup.sh --dev --no-ovs

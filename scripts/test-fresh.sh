@@ -4,7 +4,10 @@
 #
 #   scripts/test-fresh.sh                       make demo, then make test
 #   scripts/test-fresh.sh --tests               only make test
-#   scripts/test-fresh.sh [--tests] -- ARGS...  the same, ARGS for pytest: directories, -k, -x, ...
+#   scripts/test-fresh.sh --all                 make test-package, then make test
+#   scripts/test-fresh.sh --packages            installs the packages of dist/ in a root without a checkout, governs
+#                                               a bridge, upgrades to those of dist/upgrade/, and removes them
+#   scripts/test-fresh.sh [--tests] -- ARGS...  make test with ARGS for pytest: directories, -k, -x, ...
 #
 # Exit code 77: it cannot run on this machine, and nothing was tested. Nothing is left behind, even if this script
 # is killed: all processes and mounts are in namespaces that end with it, and another process, which runs a little
@@ -51,15 +54,20 @@ clean_up() { # DIRECTORY [FILE NEW OLD]...
 
 # --- before ---------------------------------------------------------------------------------------
 
+check_checkout() {
+    command -v git >/dev/null || cannot "no git"
+    git rev-parse --verify --quiet HEAD >/dev/null || cannot "$ROOT is no git checkout"
+    [ -z "$(git status --porcelain)" ] || say "uncommitted changes are not tested"
+}
+
 check() {
     [ "$(id -u)" -eq 0 ] || cannot "not root (sudo $0)"
     local program
-    for program in apt-get git unshare nsenter setpriv pivot_root mount umount; do
+    for program in apt-get unshare nsenter setpriv pivot_root mount umount; do
         command -v "$program" >/dev/null || cannot "no $program"
     done
-    git rev-parse --verify --quiet HEAD >/dev/null || cannot "$ROOT is no git checkout"
+    [ "$what" = packages ] || check_checkout
     unshare --mount --pid --ipc --uts --net --fork true 2>/dev/null || cannot "no namespaces may be made"
-    [ -z "$(git status --porcelain)" ] || say "uncommitted changes are not tested"
     command -v mmdebstrap >/dev/null && return
     say "system package mmdebstrap ..."
     { run_logged apt-get update -q &&
@@ -96,11 +104,13 @@ fi
 if [ -z "${FAIRQ_FRESH-}" ]; then
     FAIRQ_FRESH=1 exec setpriv --pdeathsig TERM "$SCRIPT" "$@" || cannot "no setpriv"
 fi
-demo=yes
+what="demo tests"
 case ${1-} in
     '' | --) ;;
-    --tests) demo=no; shift ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    --tests) what=tests; shift ;;
+    --all) what="test-package tests"; shift ;;
+    --packages) what=packages; shift ;;
+    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 [ "${1-}" != -- ] || shift
 
@@ -128,7 +138,7 @@ trap 'exit 143' TERM HUP
 
 # The kernel kills unshare with this process, and everything inside with unshare.
 setpriv --pdeathsig KILL unshare --mount --pid --ipc --uts --fork --kill-child --mount-proc \
-    "$ROOT/scripts/test-fresh-inside.sh" "$directory" "$demo" "$@" </dev/null {alive}>&- &
+    "$ROOT/scripts/test-fresh-inside.sh" "$directory" "$what" "$@" </dev/null {alive}>&- &
 inside=$!
 code=0
 wait "$inside" || code=$?

@@ -1,4 +1,4 @@
-"""A Debian package has the files, fields and scripts that it is given, and everything in it belongs to root."""
+"""A Debian package has the files, fields and scripts that it is given; all of it belongs to root."""
 
 from __future__ import annotations
 

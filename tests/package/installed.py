@@ -1,0 +1,296 @@
+"""Installs the Debian packages, governs a bridge, upgrades, removes, and looks for what is left.
+
+    python3 installed.py DIRECTORY DIRECTORY-OF-HIGHER-VERSIONS
+
+Run by ``scripts/test-fresh.sh --packages`` in a minimal root without a network, where Open vSwitch runs and
+the packages' dependencies are installed. Services are run as their units say, by ``setpriv``: same command, same
+user, same capabilities. Standard library only, because nothing of the project is there.
+"""
+
+import ctypes
+import hashlib
+import json
+import os
+import pwd
+import re
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+BRIDGE = "br-test"  # with a hyphen, which units treat specially
+UNITS = Path("/lib/systemd/system")
+CONFIGURATION = Path("/etc/fairq/fairq.conf")
+LOGS = Path(tempfile.mkdtemp(prefix="fairq-installed-"))
+# What is written while packages are installed, and is no file of theirs.
+OTHERS = {
+    *("/dev", "/opt", "/proc", "/root", "/run", "/sys", "/tmp", "/test-packages.log"),
+    *("/etc/openvswitch", "/var/cache", "/var/lib/dpkg", "/var/lib/openvswitch", "/var/log"),
+    # Copies of the files of users, as they were before the last change.
+    *(f"/etc/{name}-" for name in ("passwd", "shadow", "group", "gshadow", "subuid", "subgid")),
+}
+RECEIVER = """
+import socket, threading
+server = socket.create_server(("10.9.0.2", 5001), backlog=64)
+def drain(client):
+    with client:
+        while client.recv(65536):
+            pass
+while True:
+    threading.Thread(target=drain, args=server.accept()[:1], daemon=True).start()
+"""
+SENDER = """
+import socket, sys, threading, time
+def send():
+    with socket.create_connection(("10.9.0.2", 5001), timeout=20) as client:
+        end = time.monotonic() + float(sys.argv[1])
+        while time.monotonic() < end:
+            client.sendall(bytes(65536))
+threads = [threading.Thread(target=send) for _ in range(8)]
+[each.start() for each in threads]
+[each.join() for each in threads]
+"""
+
+
+def say(text):
+    print(f"test-package: {text}", file=sys.stderr, flush=True)
+
+
+def run(*words):
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(words)}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def until(condition, what, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"waited {seconds:g} s for: {what}\n{logs()}"
+        time.sleep(0.1)
+    return value
+
+
+def logs():
+    return "\n".join(f"{path.name}:\n{path.read_text()[-3000:]}" for path in sorted(LOGS.glob("*.log")))
+
+
+def snapshot():
+    """Every file of the root, with its kind, owner, permissions and content."""
+    found = {}
+    for folder, folders, names in os.walk("/"):
+        folders[:] = [name for name in folders if os.path.join(folder, name) not in OTHERS]
+        for name in (*folders, *names):
+            path = os.path.join(folder, name)
+            if path in OTHERS:
+                continue
+            about = os.lstat(path)
+            content = ""
+            if stat.S_ISREG(about.st_mode):
+                content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+            found[path] = (about.st_mode, about.st_uid, about.st_gid, content)
+    return found
+
+
+def own_programs():
+    """The number of eBPF programs in the kernel whose names are those of fairq_ryu."""
+    lib = ctypes.CDLL("libbpf.so.1", use_errno=True)
+    number, count = ctypes.c_uint32(0), 0
+    while lib.bpf_prog_get_next_id(number, ctypes.byref(number)) == 0:
+        fd = lib.bpf_prog_get_fd_by_id(number)
+        if fd < 0:
+            continue
+        info = ctypes.create_string_buffer(256)
+        size = ctypes.c_uint32(len(info))
+        assert lib.bpf_obj_get_info_by_fd(fd, info, ctypes.byref(size)) == 0
+        os.close(fd)
+        count += info.raw[64:80].startswith(b"fq_")  # bpf_prog_info.name
+    return count
+
+
+class Service:
+    """A service without systemd: the command of its unit, with the user and the capabilities there."""
+
+    def __init__(self, unit, instance=""):
+        text = (UNITS / unit).read_text()
+        values = dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
+        self.command = values["ExecStart"].replace("%i", instance).split()
+        self.user = values.get("User", "root")
+        self.capabilities = values["CapabilityBoundingSet"].split()
+        self.log = LOGS / f"{unit}.log"
+        self.process = None
+
+    def start(self):
+        names = [name.removeprefix("CAP_").lower() for name in self.capabilities]
+        bounds = ",".join(["-all", *(f"+{name}" for name in names)])
+        prefix = ["setpriv", "--no-new-privs", f"--bounding-set={bounds}", "--inh-caps=-all"]
+        if self.user != "root":
+            prefix += [f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
+        with self.log.open("a") as handle:
+            self.process = subprocess.Popen(
+                [*prefix, *self.command], stdin=subprocess.DEVNULL, stdout=handle, stderr=handle
+            )
+
+    def running(self):
+        return self.process.poll() is None
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait(10)
+
+    def rights(self):
+        """The user and the effective capabilities of the process."""
+        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        values = dict(re.findall(r"^(\w+):\s*(\S+)", text, re.MULTILINE))
+        return int(values["Uid"]), int(values["CapEff"], 16), int(values["NoNewPrivs"])
+
+
+def make_network():
+    """A bridge with two hosts; the port to the second is shallow: 50 Mbit/s, 125,000 bytes."""
+    settings = ("datapath_type=netdev", "protocols=OpenFlow13", "fail_mode=standalone")
+    run("ovs-vsctl", "add-br", BRIDGE, "--", "set", "bridge", BRIDGE, *settings)
+    offloads = [word for name in ("tso", "gso", "gro", "tx") for word in (name, "off")]
+    for number, host in enumerate(("ha", "hb"), 1):
+        port = f"port{number}"
+        run("ip", "netns", "add", host)
+        run("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", host)
+        run("ip", "-n", host, "addr", "add", f"10.9.0.{number}/24", "dev", "eth0")
+        for name in ("lo", "eth0"):
+            run("ip", "-n", host, "link", "set", name, "up")
+        run("ip", "link", "set", port, "up")
+        run("ip", "netns", "exec", host, "ethtool", "-K", "eth0", *offloads)
+        run("ovs-vsctl", "add-port", BRIDGE, port)
+    record = ("--id=@noop", "create", "QoS", "type=linux-noop", f"external_ids:fairq-bridge={BRIDGE}")
+    run("ovs-vsctl", "--", *record, "--", "set", "port", "port2", "qos=@noop")
+    rate = ("rate", "50mbit", "ceil", "50mbit", "burst", "3k", "cburst", "3k")
+    run("tc", "qdisc", "add", "dev", "port2", "root", "handle", "1:", "htb", "default", "1")
+    run("tc", "class", "add", "dev", "port2", "parent", "1:", "classid", "1:1", "htb", *rate)
+    run("tc", "qdisc", "add", "dev", "port2", "parent", "1:1", "handle", "10:", "bfifo", "limit", "125000")
+
+
+def remove_network():
+    run("ovs-vsctl", "del-br", BRIDGE)
+    for number, host in enumerate(("ha", "hb"), 1):
+        run("ip", "link", "del", f"port{number}")
+        run("ip", "netns", "del", host)
+
+
+def status():
+    """The agent's own report, by the installed command."""
+    done = subprocess.run(
+        ["/usr/bin/fairq", "status", "--bridge", BRIDGE, "--json"], capture_output=True, check=False
+    )
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def connected():
+    about = status()
+    return about is not None and all(each["connected"] for each in about["controllers"]) and about["ports"]
+
+
+def lowered():
+    return sum(port["rewritten"] for port in status()["ports"])
+
+
+def governs(seconds=2.0):
+    """Send data through the shallow port; its ACKs must have been lowered."""
+    until(connected, "an agent that is connected")
+    before = lowered()
+    code = ["ip", "netns", "exec", "ha", "/usr/bin/python3", "-c", SENDER, str(seconds)]
+
+    def sent():
+        subprocess.run(code, check=False, stderr=subprocess.DEVNULL)
+        return lowered() > before
+
+    until(sent, "ACKs whose window was lowered", 30)
+    return lowered() - before
+
+
+def start(agent, controller):
+    for service in (controller, agent):
+        service.start()
+    until(connected, "an agent that is connected")
+    needed = sum(1 << number for number in (12, 13, 38, 39))
+    assert agent.rights() == (0, needed, 1), agent.rights()
+    assert controller.rights() == (pwd.getpwnam("fairq").pw_uid, 0, 1), controller.rights()
+
+
+def install(directory):
+    run("dpkg", "--install", *map(str, sorted(Path(directory).glob("*.deb"))))
+
+
+def versions():
+    shown = run("dpkg-query", "--show", "--showformat=${Package} ${Version} ${Status}\\n", "fairq-*")
+    return {line.split()[0]: line.split()[1] for line in shown.splitlines() if line.endswith("installed")}
+
+
+def main(first, second):
+    before, programs = snapshot(), own_programs()
+    make_network()
+
+    say("install, as root without a network")
+    install(first)
+    old = versions()
+    assert set(old) == {"fairq-common", "fairq-agent", "fairq-controller"}, old
+    assert run("fairq", "check", str(CONFIGURATION)).endswith("fine\n")
+    run("fairq", "--version")
+    for page in ("man1/fairq-agent.1.gz", "man5/fairq.conf.5.gz", "man8/fairq-agent@.service.8.gz"):
+        assert Path("/usr/share/man", page).exists()
+
+    say("govern a bridge, with the users and capabilities of the units")
+    agent = Service("fairq-agent@.service", BRIDGE)
+    controller = Service("fairq-controller.service")
+    start(agent, controller)
+    run("ovs-vsctl", "set-controller", BRIDGE, "tcp:127.0.0.1:6653")
+    receiver = subprocess.Popen(["ip", "netns", "exec", "hb", "/usr/bin/python3", "-c", RECEIVER])
+    count = governs()
+    say(f"{count} ACKs lowered")
+    until(lambda: "port2" in run("fairq", "show", "ports", "--json"), "the port in fairq show")
+
+    say("an agent that is killed is started again, as its unit says")
+    agent.end(signal.SIGKILL)
+    agent.start()
+    governs()
+
+    say("upgrade")
+    changed = CONFIGURATION.read_text().replace("#alpha = 0.25", "alpha = 0.3", 1)
+    assert changed != CONFIGURATION.read_text()
+    CONFIGURATION.write_text(changed)
+    install(second)
+    assert set(versions()) == set(old) and all(version != old[name] for name, version in versions().items())
+    assert CONFIGURATION.read_text() == changed, "the changed configuration was replaced"
+    assert agent.running() and controller.running(), "the upgrade has ended a program"
+    governs()
+    assert agent.end() == 0
+    controller.end()
+    start(agent, controller)
+    governs()
+
+    say("remove")
+    controller.end()
+    run("ovs-vsctl", "del-controller", BRIDGE)
+    # The agent still runs: the removal of its package ends it.
+    run("dpkg", "--purge", "fairq-agent")
+    assert agent.process.wait(10) == 0
+    for port in ("port1", "port2"):
+        assert "clsact" not in run("tc", "qdisc", "show", "dev", port), port
+    run("fairq", "release", "--bridge", BRIDGE)
+    assert "0xfa17" not in run("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", BRIDGE)
+    run("dpkg", "--purge", "fairq-controller", "fairq-common")
+    receiver.kill()
+    receiver.wait()
+    remove_network()
+
+    assert own_programs() == programs, "eBPF programs are left in the kernel"
+    assert not [path for path in Path("/sys/fs/bpf").rglob("*") if not path.is_dir()], "maps are pinned"
+    assert not Path("/run/fairq_ryu").exists()
+    after = snapshot()
+    left = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    assert not left, f"left, or changed: {sorted(left)}"
+    say("nothing is left")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
