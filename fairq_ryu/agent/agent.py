@@ -22,7 +22,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from fairq_ryu.agent import privileges, status
+from fairq_ryu.agent import privileges, service_manager, status
 from fairq_ryu.agent.bridge_lock import BridgeLock
 from fairq_ryu.agent.controller_connection import ControllerConnection
 from fairq_ryu.agent.libbpf import BpfError
@@ -31,6 +31,7 @@ from fairq_ryu.agent.options import AgentOptions
 from fairq_ryu.agent.ovsdb import BridgeView, BridgeWatcher
 from fairq_ryu.agent.ports import BridgePorts
 from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.programs.window import HERITAGE
 from fairq_ryu.agent.turn_clock import TurnClock
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import dpid_text
@@ -84,6 +85,7 @@ class Agent:
         status_server: asyncio.Server | None = None
         tasks: list[asyncio.Task[None]] = []
         programs: BridgePrograms | None = None
+        loaded = False
         clock: TurnClock | None = None
         try:
             programs = self._programs = BridgePrograms(options.limits)
@@ -94,9 +96,7 @@ class Agent:
                 ControllerConnection(target, tls, options.reconnect_max, self._server, self._send_notices)
                 for target in options.targets
             ]
-            inherited = programs.load(list(view.ports))
-            if inherited:
-                log.info("took over %d flows from an agent that died", inherited)
+            loaded = self._load(view)
             clock = TurnClock(loop, programs.turn_program, programs.turns)
             self._ports.update(view)
             self._add_readers(loop)
@@ -109,6 +109,7 @@ class Agent:
             ]
             tasks = [asyncio.create_task(each) for each in work]
             ready(len(programs.ports))
+            service_manager.ready()
             stopping = asyncio.create_task(self._stop.wait())
             done, _ = await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
@@ -126,9 +127,25 @@ class Agent:
                 status_server.close()
                 with contextlib.suppress(OSError):
                     status.socket_path(options.bridge).unlink()
+            if loaded:
+                # After an orderly end segments pass that nobody counts: the next agent starts anew.
+                service_manager.forget(HERITAGE)
             if programs is not None:
                 programs.close()
             lock.release()
+
+    def _load(self, view: BridgeView) -> bool:
+        """Load the programs, with the flows of an agent that has died. Returns True."""
+        kept = service_manager.kept()
+        try:
+            inherited = self._programs.load(list(view.ports), kept)
+        finally:
+            for fd in kept.values():
+                os.close(fd)
+        service_manager.keep(self._programs.window.heritage)
+        if inherited:
+            log.info("took over %d flows from an agent that died", inherited)
+        return True
 
     def stop(self) -> None:
         """Let :meth:`run` end."""

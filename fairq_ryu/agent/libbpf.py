@@ -296,9 +296,18 @@ class ProgInfo(ctypes.Structure):
     ]
 
 
+def map_info(lib: Any, fd: int) -> MapInfo | None:
+    """What the kernel says of a map; None if the file descriptor is of no map."""
+    about = MapInfo()
+    size = c_uint32(ctypes.sizeof(about))
+    if lib.bpf_obj_get_info_by_fd(fd, ctypes.byref(about), ctypes.byref(size)) != 0:
+        return None
+    return about
+
+
 def program_maps(lib: Any, program_id: int) -> dict[str, tuple[int, MapInfo]]:
     """The maps that a loaded program uses: name -> (new file descriptor, info). The caller closes
-    the descriptors. Empty if the program is not loaded any more.
+    the descriptors. Empty if the program is not loaded any more, or without CAP_SYS_ADMIN.
     """
     program_fd = lib.bpf_prog_get_fd_by_id(program_id)
     if program_fd < 0:
@@ -314,9 +323,8 @@ def program_maps(lib: Any, program_id: int) -> dict[str, tuple[int, MapInfo]]:
             fd = lib.bpf_map_get_fd_by_id(map_id)
             if fd < 0:
                 continue
-            about = MapInfo()
-            size = c_uint32(ctypes.sizeof(about))
-            if lib.bpf_obj_get_info_by_fd(fd, ctypes.byref(about), ctypes.byref(size)) != 0:
+            about = map_info(lib, fd)
+            if about is None:
                 os.close(fd)
                 continue
             maps[about.name.decode()] = (fd, about)

@@ -7,13 +7,16 @@ the packages' dependencies are installed. Services are run as their units say, b
 user, same capabilities. Standard library only, because nothing of the project is there.
 """
 
+import contextlib
 import ctypes
+import fcntl
 import hashlib
 import json
 import os
 import pwd
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -121,6 +124,14 @@ class Service:
         self.capabilities = values["CapabilityBoundingSet"].split()
         self.log = LOGS / f"{unit}.log"
         self.process = None
+        # The file descriptors that the service has stored, by name, and the socket by which it does.
+        self.kept = {}
+        self.notified = set()
+        self.manager = None
+        if values["Type"] == "notify":
+            self.manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self.manager.bind(f"{LOGS}/{unit}.notify")
+            self.manager.setblocking(False)
 
     def start(self):
         names = [name.removeprefix("CAP_").lower() for name in self.capabilities]
@@ -130,8 +141,45 @@ class Service:
             prefix += [f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
         with self.log.open("a") as handle:
             self.process = subprocess.Popen(
-                [*prefix, *self.command], stdin=subprocess.DEVNULL, stdout=handle, stderr=handle
+                [*prefix, *self.command],
+                stdin=subprocess.DEVNULL,
+                stdout=handle,
+                stderr=handle,
+                close_fds=False,
+                preexec_fn=self._as_systemd,
             )
+        self.notified.clear()
+
+    def _as_systemd(self):
+        """In the new process: the environment and the file descriptors that systemd gives to a service."""
+        if self.manager is None:
+            return
+        os.environ["NOTIFY_SOCKET"] = self.manager.getsockname()
+        if self.kept:
+            high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in self.kept.values()]
+            for number, fd in enumerate(high, 3):
+                os.dup2(fd, number)
+                os.close(fd)
+            names = ":".join(self.kept)
+            os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(high)), LISTEN_FDNAMES=names)
+
+    def read_notices(self):
+        """What the service has told its manager, which keeps file descriptors for it."""
+        while self.manager is not None:
+            try:
+                data, fds, _, _ = socket.recv_fds(self.manager, 4096, 4)
+            except BlockingIOError:
+                return
+            values = dict(line.split("=", 1) for line in data.decode().splitlines())
+            if "FDSTOREREMOVE" in values and values["FDNAME"] in self.kept:
+                os.close(self.kept.pop(values["FDNAME"]))
+            elif "FDSTORE" in values:
+                (self.kept[values["FDNAME"]],) = fds
+            self.notified |= values.keys()
+
+    def is_ready(self):
+        self.read_notices()
+        return "READY" in self.notified
 
     def running(self):
         return self.process.poll() is None
@@ -208,6 +256,21 @@ def governs(seconds=2.0):
     return lowered() - before
 
 
+@contextlib.contextmanager
+def connection():
+    """A connection through the bridge, open for as long as the context."""
+    code = (
+        "import socket, time; c = socket.create_connection(('10.9.0.2', 5001)); c.send(b'x'); time.sleep(60)"
+    )
+    process = subprocess.Popen(["ip", "netns", "exec", "ha", "/usr/bin/python3", "-c", code])
+    try:
+        until(lambda: status()["flows"] > 0, "a connection that the agent knows")
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
 def start(agent, controller):
     for service in (controller, agent):
         service.start()
@@ -249,9 +312,13 @@ def main(first, second):
     say(f"{count} ACKs lowered")
     until(lambda: "port2" in run("fairq", "show", "ports", "--json"), "the port in fairq show")
 
-    say("an agent that is killed is started again, as its unit says")
-    agent.end(signal.SIGKILL)
-    agent.start()
+    say("an agent that is killed is started again, and takes over the connections")
+    until(agent.is_ready, "an agent that is ready")
+    assert set(agent.kept) == {"config", "flows", "silent"}, agent.kept
+    with connection():
+        agent.end(signal.SIGKILL)
+        agent.start()
+        until(lambda: "took over" in agent.log.read_text(), "flows that are taken over")
     governs()
 
     say("upgrade")
@@ -264,6 +331,8 @@ def main(first, second):
     assert agent.running() and controller.running(), "the upgrade has ended a program"
     governs()
     assert agent.end() == 0
+    agent.read_notices()
+    assert not agent.kept, "maps are kept after an orderly end"
     controller.end()
     start(agent, controller)
     governs()

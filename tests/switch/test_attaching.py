@@ -18,6 +18,7 @@ import pytest
 from bench.program_run import LoadedProgram
 from fairq_ryu.agent.libbpf import BpfError, load_library
 from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.programs import window
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, ProgramLimits
 from fairq_ryu.agent.tc import TcFilter
@@ -37,11 +38,13 @@ def ports() -> Iterator[dict[int, BridgePort]]:
 
 
 @contextmanager
-def agent(ports: dict[int, BridgePort], limits: ProgramLimits = LIMITS) -> Iterator[tuple[Switch, int]]:
+def agent(
+    ports: dict[int, BridgePort], limits: ProgramLimits = LIMITS, kept: dict[str, int] | None = None
+) -> Iterator[tuple[Switch, int]]:
     """A datapath on the ports, and the number of flows it took over."""
     datapath = BridgePrograms(limits)
     try:
-        inherited = datapath.load(list(ports.values()))
+        inherited = datapath.load(list(ports.values()), kept)
         for port in ports.values():
             datapath.add_port(port)
         with LoadedProgram.attached(ports[1].ifindex) as program:
@@ -172,6 +175,34 @@ def test_flows_of_a_killed_agent_are_taken_over(ports: dict[int, BridgePort]) ->
         assert switch.active(2) == 1
     for port in ports.values():
         assert not has_clsact(port.name)
+
+
+def test_flows_are_taken_over_by_kept_maps_without_the_right_to_find_them(
+    ports: dict[int, BridgePort], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a service of systemd, which has no CAP_SYS_ADMIN: systemd keeps the maps' file descriptors."""
+    here, there = socket.socketpair()
+
+    def work(switch: Switch) -> None:
+        handshake(switch).data()
+        socket.send_fds(there, [b"fds"], list(switch.datapath.window.heritage.values()))
+
+    monkeypatch.setattr(window, "program_maps", lambda lib, program: {})
+    killed(ports, handshake)
+    with agent(ports) as (_, inherited):
+        assert inherited == 0
+    killed(ports, work)
+    _, fds, _, _ = socket.recv_fds(here, 16, 8)
+    kept = dict(zip(window.HERITAGE, fds, strict=True))
+    with agent(ports, kept=kept) as (switch, inherited):
+        assert inherited == 1
+        switch.rule(2, RULE)
+        assert Connection(switch, sport=4321).granted() == RULE >> 6
+    # After an orderly end no program counts segments any more: the maps are out of date.
+    with agent(ports, kept=kept) as (_, inherited):
+        assert inherited == 0
+    for each in (*fds, here.detach(), there.detach()):
+        os.close(each)
 
 
 def test_silent_flows_of_a_killed_agent_are_taken_over(ports: dict[int, BridgePort]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from fairq_ryu.agent import layout
@@ -57,13 +58,13 @@ class BridgePrograms:
         self._programs: list[Program] = []
         self._frames = FrameSocket()
 
-    def load(self, first_ports: list[BridgePort]) -> int:
+    def load(self, first_ports: list[BridgePort], kept: Mapping[str, int] | None = None) -> int:
         """Load the programs. The flows that a dead agent's program on one of ``first_ports`` still knows are
-        taken over; returns their number.
+        taken over; returns their number. ``kept``: as for :class:`WindowProgram`.
 
         Raises :class:`UserError` or :class:`BpfError`; then nothing is left.
         """
-        self.window = WindowProgram(self._lib, self.limits, [port.ifindex for port in first_ports])
+        self.window = WindowProgram(self._lib, self.limits, [port.ifindex for port in first_ports], kept)
         self.copies = SegmentCopies(self._lib, self.window, self.limits)
         self.queues = QueueProgram(self._lib, self.limits.ports, self.window)
         self.drops = DropProgram(self._lib, self.queues)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from ctypes import c_uint32
 from typing import Any
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.libbpf import BpfObject, Map, program_maps
+from fairq_ryu.agent.libbpf import BpfObject, Map, MapInfo, map_info, program_maps
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.flow_map import FlowMap, segment_state
 from fairq_ryu.agent.programs.port_slots import PortSlots
@@ -22,6 +22,8 @@ from fairq_ryu.agent.tc import OwnFilter
 from fairq_ryu.model import FlowKey, SegmentState, WindowRule
 
 _ZERO = c_uint32(0)
+HERITAGE = ("config", "flows", "silent")
+"""The maps that an agent takes over from one that has died: layout, connections, silent connections."""
 
 
 class WindowProgram(FilterProgram):
@@ -31,10 +33,19 @@ class WindowProgram(FilterProgram):
     many entries as the limits say.
     """
 
-    def __init__(self, lib: Any, limits: ProgramLimits, first_ports: Iterable[int]) -> None:
-        """``first_ports``: interfaces on which a dead agent may have left its program, with a flow map."""
+    def __init__(
+        self,
+        lib: Any,
+        limits: ProgramLimits,
+        first_ports: Iterable[int],
+        kept: Mapping[str, int] | None = None,
+    ) -> None:
+        """``first_ports``: interfaces on which a dead agent may have left its program, with a flow map.
+        ``kept``: file descriptors of its maps by name, if they were kept; without them, CAP_SYS_ADMIN is
+        needed to find the maps. They remain the caller's.
+        """
         super().__init__(lib)
-        self._limits, self._first_ports = limits, tuple(first_ports)
+        self._limits, self._first_ports, self._kept = limits, tuple(first_ports), dict(kept or {})
         self._filter = OwnFilter(lib, WINDOW_PRIORITY)
         self._flow_rule_count = 0
         self._active: dict[int, tuple[int, int]] = {}
@@ -100,7 +111,7 @@ class WindowProgram(FilterProgram):
         wanted = {"flows": self._limits.flows, "silent": self._limits.silent}
         for ifindex in self._first_ports:
             program = self._filter.filter.attached_program(ifindex)
-            maps = program_maps(self._lib, program) if program else {}
+            maps = (program_maps(self._lib, program) or self._kept_maps()) if program else {}
             chosen: dict[str, int] = {}
             if maps.keys() >= {"config", *wanted}:
                 config = Map(self._lib, maps["config"][0], "config", c_uint32, layout.fq_config).get(_ZERO)
@@ -119,6 +130,20 @@ class WindowProgram(FilterProgram):
             if chosen:
                 return chosen
         return {}
+
+    def _kept_maps(self) -> dict[str, tuple[int, MapInfo]]:
+        """The maps of a dead agent that were kept, as :func:`program_maps` returns them."""
+        found: dict[str, tuple[int, MapInfo]] = {}
+        for name, fd in self._kept.items():
+            about = map_info(self._lib, fd)
+            if about is not None and about.name.decode() == name:
+                found[name] = (os.dup(fd), about)
+        return found
+
+    @property
+    def heritage(self) -> dict[str, int]:
+        """The file descriptors of the maps that the next agent takes over if this one dies, by name."""
+        return dict(zip(HERITAGE, (self._config.fd, self.flows.fd, self.silent.fd), strict=True))
 
     def _write_config(self) -> None:
         self._config.set(
