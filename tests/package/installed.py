@@ -3,35 +3,31 @@
     python3 installed.py DIRECTORY DIRECTORY-OF-HIGHER-VERSIONS
 
 Run by ``scripts/test-fresh.sh --packages`` in a minimal root without a network, where Open vSwitch runs and
-the packages' dependencies are installed. Services are run as their units say, by ``setpriv``: same command, same
-user, same capabilities. Standard library only, because nothing of the project is there.
+the packages' dependencies are installed: first without systemd, then with it. Standard library only, because
+nothing of the project is there.
 """
 
 import contextlib
 import ctypes
-import fcntl
 import hashlib
 import json
 import os
 import pwd
-import re
-import signal
-import socket
 import stat
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 
+from services import UnderSystemd, WithoutSystemd, run, say, systemd, until
+
 BRIDGE = "br-test"  # with a hyphen, which units treat specially
-UNITS = Path("/lib/systemd/system")
 CONFIGURATION = Path("/etc/fairq/fairq.conf")
-LOGS = Path(tempfile.mkdtemp(prefix="fairq-installed-"))
 # What is written while packages are installed, and is no file of theirs.
 OTHERS = {
     *("/dev", "/opt", "/proc", "/root", "/run", "/sys", "/tmp", "/test-packages.log"),
     *("/etc/openvswitch", "/var/cache", "/var/lib/dpkg", "/var/lib/openvswitch", "/var/log"),
+    # systemd's own.
+    *("/etc/machine-id", "/var/lib/systemd", "/var/tmp"),
     # Copies of the files of users, as they were before the last change.
     *(f"/etc/{name}-" for name in ("passwd", "shadow", "group", "gshadow", "subuid", "subgid")),
 }
@@ -56,28 +52,6 @@ threads = [threading.Thread(target=send) for _ in range(8)]
 [each.start() for each in threads]
 [each.join() for each in threads]
 """
-
-
-def say(text):
-    print(f"test-package: {text}", file=sys.stderr, flush=True)
-
-
-def run(*words):
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{' '.join(words)}: {done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def until(condition, what, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"waited {seconds:g} s for: {what}\n{logs()}"
-        time.sleep(0.1)
-    return value
-
-
-def logs():
-    return "\n".join(f"{path.name}:\n{path.read_text()[-3000:]}" for path in sorted(LOGS.glob("*.log")))
 
 
 def snapshot():
@@ -111,88 +85,6 @@ def own_programs():
         os.close(fd)
         count += info.raw[64:80].startswith(b"fq_")  # bpf_prog_info.name
     return count
-
-
-class Service:
-    """A service without systemd: the command of its unit, with the user and the capabilities there."""
-
-    def __init__(self, unit, instance=""):
-        text = (UNITS / unit).read_text()
-        values = dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
-        self.command = values["ExecStart"].replace("%i", instance).split()
-        self.user = values.get("User", "root")
-        self.capabilities = values["CapabilityBoundingSet"].split()
-        self.log = LOGS / f"{unit}.log"
-        self.process = None
-        # The file descriptors that the service has stored, by name, and the socket by which it does.
-        self.kept = {}
-        self.notified = set()
-        self.manager = None
-        if values["Type"] == "notify":
-            self.manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            self.manager.bind(f"{LOGS}/{unit}.notify")
-            self.manager.setblocking(False)
-
-    def start(self):
-        names = [name.removeprefix("CAP_").lower() for name in self.capabilities]
-        bounds = ",".join(["-all", *(f"+{name}" for name in names)])
-        prefix = ["setpriv", "--no-new-privs", f"--bounding-set={bounds}", "--inh-caps=-all"]
-        if self.user != "root":
-            prefix += [f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
-        with self.log.open("a") as handle:
-            self.process = subprocess.Popen(
-                [*prefix, *self.command],
-                stdin=subprocess.DEVNULL,
-                stdout=handle,
-                stderr=handle,
-                close_fds=False,
-                preexec_fn=self._as_systemd,
-            )
-        self.notified.clear()
-
-    def _as_systemd(self):
-        """In the new process: the environment and the file descriptors that systemd gives to a service."""
-        if self.manager is None:
-            return
-        os.environ["NOTIFY_SOCKET"] = self.manager.getsockname()
-        if self.kept:
-            high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in self.kept.values()]
-            for number, fd in enumerate(high, 3):
-                os.dup2(fd, number)
-                os.close(fd)
-            names = ":".join(self.kept)
-            os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(high)), LISTEN_FDNAMES=names)
-
-    def read_notices(self):
-        """What the service has told its manager, which keeps file descriptors for it."""
-        while self.manager is not None:
-            try:
-                data, fds, _, _ = socket.recv_fds(self.manager, 4096, 4)
-            except BlockingIOError:
-                return
-            values = dict(line.split("=", 1) for line in data.decode().splitlines())
-            if "FDSTOREREMOVE" in values and values["FDNAME"] in self.kept:
-                os.close(self.kept.pop(values["FDNAME"]))
-            elif "FDSTORE" in values:
-                (self.kept[values["FDNAME"]],) = fds
-            self.notified |= values.keys()
-
-    def is_ready(self):
-        self.read_notices()
-        return "READY" in self.notified
-
-    def running(self):
-        return self.process.poll() is None
-
-    def end(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        return self.process.wait(10)
-
-    def rights(self):
-        """The user and the effective capabilities of the process."""
-        text = Path(f"/proc/{self.process.pid}/status").read_text()
-        values = dict(re.findall(r"^(\w+):\s*(\S+)", text, re.MULTILINE))
-        return int(values["Uid"]), int(values["CapEff"], 16), int(values["NoNewPrivs"])
 
 
 def make_network():
@@ -271,10 +163,7 @@ def connection():
         process.wait()
 
 
-def start(agent, controller):
-    for service in (controller, agent):
-        service.start()
-    until(connected, "an agent that is connected")
+def check_rights(agent, controller):
     needed = sum(1 << number for number in (12, 13, 38, 39))
     assert agent.rights() == (0, needed, 1), agent.rights()
     assert controller.rights() == (pwd.getpwnam("fairq").pw_uid, 0, 1), controller.rights()
@@ -286,10 +175,11 @@ def install(directory):
 
 def versions():
     shown = run("dpkg-query", "--show", "--showformat=${Package} ${Version} ${Status}\\n", "fairq-*")
-    return {line.split()[0]: line.split()[1] for line in shown.splitlines() if line.endswith("installed")}
+    return {line.split()[0]: line.split()[1] for line in shown.splitlines() if line.endswith(" installed")}
 
 
-def main(first, second):
+def take_through(first, second, service):
+    """Install, govern, upgrade, remove. ``service``: the class of the services."""
     before, programs = snapshot(), own_programs()
     make_network()
 
@@ -299,50 +189,48 @@ def main(first, second):
     assert set(old) == {"fairq-common", "fairq-agent", "fairq-controller"}, old
     assert run("fairq", "check", str(CONFIGURATION)).endswith("fine\n")
     run("fairq", "--version")
+    run("fairq", "doctor")
     for page in ("man1/fairq-agent.1.gz", "man5/fairq.conf.5.gz", "man8/fairq-agent@.service.8.gz"):
         assert Path("/usr/share/man", page).exists()
 
     say("govern a bridge, with the users and capabilities of the units")
-    agent = Service("fairq-agent@.service", BRIDGE)
-    controller = Service("fairq-controller.service")
-    start(agent, controller)
+    agent, controller = service("fairq-agent@.service", BRIDGE), service("fairq-controller.service")
+    controller.start()
+    agent.start()
+    until(connected, "an agent that is connected")
+    check_rights(agent, controller)
     run("ovs-vsctl", "set-controller", BRIDGE, "tcp:127.0.0.1:6653")
     receiver = subprocess.Popen(["ip", "netns", "exec", "hb", "/usr/bin/python3", "-c", RECEIVER])
-    count = governs()
-    say(f"{count} ACKs lowered")
-    until(lambda: "port2" in run("fairq", "show", "ports", "--json"), "the port in fairq show")
+    say(f"{governs()} ACKs lowered")
+    assert "port2" in run("fairq", "show", "ports", "--json")
 
     say("an agent that is killed is started again, and takes over the connections")
-    until(agent.is_ready, "an agent that is ready")
-    assert set(agent.kept) == {"config", "flows", "silent"}, agent.kept
+    assert "took over" not in agent.text()
     with connection():
-        agent.end(signal.SIGKILL)
-        agent.start()
-        until(lambda: "took over" in agent.log.read_text(), "flows that are taken over")
+        agent.kill()
+        until(lambda: "took over" in agent.text(), "flows that are taken over")
     governs()
 
     say("upgrade")
     changed = CONFIGURATION.read_text().replace("#alpha = 0.25", "alpha = 0.3", 1)
     assert changed != CONFIGURATION.read_text()
     CONFIGURATION.write_text(changed)
+    for each in (agent, controller):
+        each.before_upgrade()
     install(second)
     assert set(versions()) == set(old) and all(version != old[name] for name, version in versions().items())
     assert CONFIGURATION.read_text() == changed, "the changed configuration was replaced"
-    assert agent.running() and controller.running(), "the upgrade has ended a program"
+    for each in (controller, agent):
+        each.after_upgrade()
     governs()
-    assert agent.end() == 0
-    agent.read_notices()
-    assert not agent.kept, "maps are kept after an orderly end"
-    controller.end()
-    start(agent, controller)
-    governs()
+    check_rights(agent, controller)
 
     say("remove")
-    controller.end()
+    controller.stop()
     run("ovs-vsctl", "del-controller", BRIDGE)
     # The agent still runs: the removal of its package ends it.
     run("dpkg", "--purge", "fairq-agent")
-    assert agent.process.wait(10) == 0
+    assert agent.was_ended()
     for port in ("port1", "port2"):
         assert "clsact" not in run("tc", "qdisc", "show", "dev", port), port
     run("fairq", "release", "--bridge", BRIDGE)
@@ -359,6 +247,17 @@ def main(first, second):
     left = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     assert not left, f"left, or changed: {sorted(left)}"
     say("nothing is left")
+
+
+def main(first, second):
+    say("without systemd")
+    take_through(first, second, WithoutSystemd)
+    say("with systemd")
+    with systemd() as up:
+        if up:
+            take_through(first, second, UnderSystemd)
+        else:
+            say("cannot be done here: systemd does not start in namespaces of its own")
 
 
 if __name__ == "__main__":

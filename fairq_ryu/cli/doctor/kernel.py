@@ -120,6 +120,11 @@ def check_libbpf() -> list[Check]:
     return checks
 
 
+def in_checkout() -> bool:
+    """Whether this runs from a checkout. An installed package has no eBPF sources."""
+    return any(BPF_DIR.glob("*.bpf.c"))
+
+
 def check_bpf_objects() -> Check:
     """The compiled eBPF programs."""
     sources = sorted(BPF_DIR.glob("*.bpf.c"))

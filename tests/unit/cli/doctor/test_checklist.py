@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairq_ryu.cli.doctor import checklist
+from fairq_ryu.cli.doctor import checklist, kernel
 from fairq_ryu.cli.doctor.check import Check, Status
 
 REPOSITORY = Path(checklist.__file__).resolve().parents[3]
@@ -58,6 +58,17 @@ def test_without_rich(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
         "fail  kernel BTF  no file",
         "                  -> get one",
     ]
+
+
+def test_an_installed_package_needs_no_mininet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    names = [name for name, _ in checklist.CHECKS]
+    assert set(names) >= checklist.FOR_CHECKOUTS
+    kept = tuple((name, lambda name=name: Check(name, "ok", "here")) for name in names)
+    monkeypatch.setattr(checklist, "CHECKS", kept)
+    assert [check.name for check in checklist.run_checks()] == names
+    monkeypatch.setattr(kernel, "BPF_DIR", tmp_path)
+    wanted = [name for name in names if name not in checklist.FOR_CHECKOUTS]
+    assert [check.name for check in checklist.run_checks()] == wanted
 
 
 def test_doctor_imports_the_standard_library_only() -> None:
