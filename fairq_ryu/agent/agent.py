@@ -281,6 +281,10 @@ class Agent:
             "controllers": [
                 {"target": each.target.text, "connected": each.connected} for each in self._connections
             ],
+            "windows_only": [
+                {"names": device.names, "ifindex": device.ifindex, "reason": device.reason}
+                for device in self._programs.devices.values()
+            ],
             "unwatched": [{"name": name, "reason": reason} for name, reason in self._ports.unwatched],
             **status.snapshot(
                 self._programs,

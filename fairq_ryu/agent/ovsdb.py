@@ -15,6 +15,14 @@ import ovs.dirs
 import ovs.poller
 import ovs.vlog
 
+from fairq_ryu.agent.watched_ports import (
+    DeviceShares,
+    WindowDevice,
+    first,
+    is_connected,
+    why_unwatched,
+    window_device,
+)
 from fairq_ryu.errors import UserError
 
 _COLUMNS = {
@@ -32,9 +40,6 @@ _COLUMNS = {
         "link_speed",
     ],
 }
-# Interfaces of these types are no netdev of their own, or (internal) are read by the host's stack on
-# the far side, so tc egress there does not see what leaves the bridge.
-UNWATCHED_TYPES = {"internal", "patch"}
 log = logging.getLogger(__name__)
 
 
@@ -56,14 +61,15 @@ class BridgePort:
 
 @dataclass(frozen=True, slots=True)
 class BridgeView:
-    """A bridge at one time. ``unwatched`` names the ports on which eBPF programs cannot run, with the
-    reason.
+    """A bridge at one time. ``devices`` are watched for windows only; ``unwatched`` names the ports on which
+    eBPF programs cannot run, with the reason.
     """
 
     name: str
     dpid: int
     datapath_type: str
     ports: tuple[BridgePort, ...]
+    devices: tuple[WindowDevice, ...]
     unwatched: tuple[tuple[str, str], ...]
 
 
@@ -90,13 +96,6 @@ def _connect(remote: str) -> Any:
     return ovs.db.idl.Idl(remote, helper, probe_interval=0)
 
 
-def _first(column: Any) -> Any:
-    """An optional column is a list of none or one."""
-    if isinstance(column, list):
-        return column[0] if column else None
-    return column
-
-
 def _view(idl: Any, name: str) -> BridgeView | None:
     for bridge in idl.tables["Bridge"].rows.values():
         if bridge.name == name:
@@ -104,40 +103,50 @@ def _view(idl: Any, name: str) -> BridgeView | None:
     else:
         return None
     ports: list[BridgePort] = []
+    devices: set[WindowDevice] = set()
     unwatched: list[tuple[str, str]] = []
     # OVS sends nothing but copies to such a port. It sends them first, and they would be taken for the flow.
     mirrors = {output.uuid for mirror in bridge.mirrors for output in mirror.output_port}
+    own = {interface.uuid for port in bridge.ports for interface in port.interfaces}
+    shares = DeviceShares(idl.tables["Interface"].rows.values(), own)
     for port in bridge.ports:
         for interface in port.interfaces:
-            ofport, ifindex = _first(interface.ofport), _first(interface.ifindex)
-            if ofport is None or ofport < 1:
-                continue  # not (yet) part of the datapath
-            if interface.type in UNWATCHED_TYPES:
-                if interface.name != name:  # every bridge has its own port: not worth a warning
-                    unwatched.append((interface.name, f"type {interface.type}"))
+            if not is_connected(interface):
                 continue
             if port.uuid in mirrors:
                 unwatched.append((interface.name, "a mirror sends its copies there"))
                 continue
-            if not ifindex:
-                unwatched.append((interface.name, "it is no network device of this host"))
+            reason = why_unwatched(interface, shares)
+            if reason:
+                unwatched.append((interface.name, reason))
+                continue
+            device = window_device(interface, shares)
+            if device is not None:
+                devices.add(device)
                 continue
             ports.append(
                 BridgePort(
-                    ofport=int(ofport),
+                    ofport=int(first(interface.ofport)),
                     name=str(interface.name),
-                    ifindex=int(ifindex),
-                    mac=str(_first(interface.mac_in_use) or "00:00:00:00:00:00"),
-                    link_up=_first(interface.link_state) == "up",
-                    admin_up=_first(interface.admin_state) == "up",
-                    speed=int(_first(interface.link_speed) or 0),
+                    ifindex=int(first(interface.ifindex)),
+                    mac=str(first(interface.mac_in_use) or "00:00:00:00:00:00"),
+                    link_up=first(interface.link_state) == "up",
+                    admin_up=first(interface.admin_state) == "up",
+                    speed=int(first(interface.link_speed) or 0),
                 )
             )
-    dpid = _first(bridge.datapath_id)
+    dpid = first(bridge.datapath_id)
     if not dpid:
         dpid = "0"  # ovs-vswitchd has not created the bridge yet
     ports.sort(key=lambda p: p.ofport)
-    return BridgeView(name, int(dpid, 16), str(bridge.datapath_type), tuple(ports), tuple(sorted(unwatched)))
+    return BridgeView(
+        name=name,
+        dpid=int(dpid, 16),
+        datapath_type=str(bridge.datapath_type),
+        ports=tuple(ports),
+        devices=tuple(sorted(devices, key=lambda device: device.names)),
+        unwatched=tuple(sorted(unwatched)),
+    )
 
 
 class BridgeWatcher:

@@ -17,6 +17,7 @@ from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
 from fairq_ryu.agent.peers import Peer, unfinished
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.qdisc import read_backlogs, read_queue_limits
+from fairq_ryu.agent.watched_ports import WindowDevice, listed
 from fairq_ryu.channel.oxm import agent_dpid
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.model import dpid_text
@@ -54,12 +55,14 @@ class BridgePorts:
         if view.dpid != self._view.dpid:
             self._renumber(view.dpid)
         self._view = view
-        self._failed &= {port.ifindex for port in view.ports}
+        self._failed &= {each.ifindex for each in (*view.ports, *view.devices)}
         wanted = {port.ofport: port for port in view.ports}
         for ofport, port in list(self._programs.ports.items()):
             if ofport not in wanted or wanted[ofport].ifindex != port.ifindex:
                 self._remove(port)
                 changed = True
+        # Before ports are added: the last port of a device has it for itself.
+        self._remove_devices(view)
         for ofport, port in wanted.items():
             known = self._programs.ports.get(ofport)
             if known is None:
@@ -67,6 +70,7 @@ class BridgePorts:
             elif known != port:
                 self._programs.update_port(port)
                 self._server.send_port_status(ofp.OFPPR_MODIFY, port)
+        self._add_devices(view)
         for entry in set(view.unwatched) - set(self.unwatched):
             log.warning("port %s is not watched: %s", *entry)
         self.unwatched = view.unwatched
@@ -101,6 +105,30 @@ class BridgePorts:
         self._programs.remove_port(port.ofport)
         log.info("port %d (%s): gone", port.ofport, port.name)
         self._server.send_port_status(ofp.OFPPR_DELETE, port)
+
+    def _remove_devices(self, view: BridgeView) -> None:
+        wanted = {device.ifindex: device.delivers for device in view.devices}
+        for ifindex, known in list(self._programs.devices.items()):
+            if wanted.get(ifindex) != known.delivers:
+                self._programs.remove_device(ifindex)
+                log.info("%s: gone", _described(known))
+
+    def _add_devices(self, view: BridgeView) -> None:
+        for device in view.devices:
+            known = self._programs.devices.get(device.ifindex)
+            if known is not None:
+                if known != device:
+                    self._programs.update_device(device)
+                continue
+            try:
+                self._programs.add_device(device)
+            except BpfError as error:
+                if device.ifindex not in self._failed:
+                    log.warning("%s: not watched: %s", _described(device), error)
+                self._failed.add(device.ifindex)
+                continue
+            self._failed.discard(device.ifindex)
+            log.info("%s: watched for windows only: %s", _described(device), device.reason)
 
     async def retry_failed(self) -> None:
         """Try again to start on ports that could not be watched."""
@@ -151,3 +179,7 @@ class BridgePorts:
                     peer.remedy,
                 )
         self._unfinished = found
+
+
+def _described(device: WindowDevice) -> str:
+    return f"port{'s' if len(device.names) > 1 else ''} {listed(device.names)}"

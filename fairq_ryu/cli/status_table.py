@@ -80,5 +80,7 @@ def _remarks(about: dict[str, Any]) -> Iterator[str]:
             f"{copies['copies_suppressed']} beyond the rate, {copies['lost']} lost, "
             f"{copies['unread']} not read"
         )
+    for device in about["windows_only"]:
+        yield f"windows only: {', '.join(device['names'])} ({device['reason']})"
     for entry in about["unwatched"]:
         yield f"not watched: {entry['name']} ({entry['reason']})"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The window program: tc egress on every port of the bridge.
+ * The window program: where packets leave the bridge, that is at tc egress of its ports, and at tc ingress of the
+ * ports that hand them to the stack of this machine.
  *
  *   frame -> parse.h -> the flow map -> sequence.h, connection.h, activity.h -> window_rule.h -> the same frame
  *                                    -> rivals.h: what does not belong to the connection
@@ -16,6 +17,7 @@
  * TC_ACT_UNSPEC, which lets the filters of others run.
  */
 #include <linux/bpf.h>
+#include <linux/if_packet.h>
 #include <linux/pkt_cls.h>
 #include <stdbool.h>
 
@@ -32,8 +34,7 @@
 #include "lib/segment_copy.h"
 #include "lib/window_rule.h"
 
-SEC("classifier")
-int fq_egress(struct __sk_buff *skb)
+static __always_inline int on_leaving(struct __sk_buff *skb)
 {
 	struct segment s = {};
 	__u32 zero = 0, ifindex = skb->ifindex;
@@ -138,6 +139,19 @@ lower:
 	if (s.ack && peer->ifindex)
 		lower_window(skb, &s, cfg, own, peer);
 	return TC_ACT_UNSPEC;
+}
+
+SEC("classifier")
+int fq_egress(struct __sk_buff *skb)
+{
+	return on_leaving(skb);
+}
+
+/* The bridge floods frames of others to such a port as well: they leave it by another one. */
+SEC("classifier")
+int fq_delivered(struct __sk_buff *skb)
+{
+	return skb->pkt_type == PACKET_OTHERHOST ? TC_ACT_UNSPEC : on_leaving(skb);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -27,7 +27,9 @@ from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
 from fairq_ryu.agent.segment_copier import CopiedSegment
+from fairq_ryu.agent.tc import EGRESS, INGRESS
 from fairq_ryu.agent.turns import TurnCounts, Turns
+from fairq_ryu.agent.watched_ports import WindowDevice
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.errors import UserError
@@ -55,6 +57,7 @@ class BridgePrograms:
         self.limits = limits
         self._lib = load_library()
         self._ports: dict[int, BridgePort] = {}
+        self._devices: dict[int, WindowDevice] = {}
         self._programs: list[Program] = []
         self._frames = FrameSocket()
 
@@ -85,6 +88,8 @@ class BridgePrograms:
         """Detach from every port and free programs and maps. A second call does nothing."""
         for ofport in list(self._ports):
             self.remove_port(ofport)
+        for ifindex in list(self._devices):
+            self.remove_device(ifindex)
         for program in reversed(self._programs):
             program.close()
         self._programs.clear()
@@ -126,6 +131,27 @@ class BridgePrograms:
             program.remove_port(port.ifindex)
         self.laws.remove(port.ifindex)
         self._watch_kernel_drops()
+
+    @property
+    def devices(self) -> dict[int, WindowDevice]:
+        """The devices on which only the window program runs, by interface index."""
+        return self._devices
+
+    def add_device(self, device: WindowDevice) -> None:
+        """Lower the windows of ACKs that leave by a device. Raises :class:`BpfError`; then nothing is left on
+        the device.
+        """
+        self.window.add_port(device.ifindex, INGRESS if device.delivers else EGRESS)
+        self._devices[device.ifindex] = device
+
+    def update_device(self, device: WindowDevice) -> None:
+        """Store a device that other ports have now."""
+        self._devices[device.ifindex] = device
+
+    def remove_device(self, ifindex: int) -> None:
+        """Stop on a device, which may have been deleted already."""
+        del self._devices[ifindex]
+        self.window.remove_port(ifindex)
 
     def _ofports(self) -> dict[int, int]:
         return {port.ifindex: ofport for ofport, port in self._ports.items()}

@@ -18,7 +18,7 @@ from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.flow_map import FlowMap, segment_state
 from fairq_ryu.agent.programs.port_slots import PortSlots
 from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, FilterProgram, ProgramLimits
-from fairq_ryu.agent.tc import OwnFilter
+from fairq_ryu.agent.tc import EGRESS, INGRESS, OwnFilter
 from fairq_ryu.model import FlowKey, SegmentState, WindowRule
 
 _ZERO = c_uint32(0)
@@ -101,7 +101,10 @@ class WindowProgram(FilterProgram):
         self.copy_state = loaded.map("copy_state", c_uint32, layout.fq_copy_state)
         self.copies = loaded.map("copies", c_uint32, layout.fq_copy)
         self._write_config()
-        self._program = loaded.program_fd("fq_egress")
+        self._programs = {
+            EGRESS: loaded.program_fd("fq_egress"),
+            INGRESS: loaded.program_fd("fq_delivered"),
+        }
         self.inherited = self._created = len(list(self.flows.keys())) if inherited else 0
 
     def _inherited_maps(self) -> dict[str, int]:
@@ -155,13 +158,15 @@ class WindowProgram(FilterProgram):
             ),
         )
 
-    def add_port(self, ifindex: int) -> None:
-        """Attach to a port. Raises :class:`BpfError`; then nothing is left on the port."""
+    def add_port(self, ifindex: int, point: int = EGRESS) -> None:
+        """Attach to a port, where packets leave the bridge by it: at tc ingress if it hands them to the stack
+        of this machine. Raises :class:`BpfError`; then nothing is left on the port.
+        """
         slot = self.slots.take(ifindex)
         try:
             self._port_states.set(c_uint32(slot), layout.fq_port(ifindex=ifindex))
             self._port_slots.set(c_uint32(ifindex), c_uint32(slot))
-            self._filter.attach(ifindex, self._program)
+            self._filter.attach(ifindex, self._programs[point], point)
         except BaseException:
             self._clear_slot(ifindex)
             raise

@@ -6,43 +6,118 @@ from types import SimpleNamespace
 from typing import Any
 
 from fairq_ryu.agent import ovsdb
+from fairq_ryu.agent.watched_ports import WindowDevice
+
+DELIVERS = "it hands packets to this machine, without a queue"
+SHARED = "they have one network device: which of them a packet leaves by is not known there"
 
 
 def row(**columns: Any) -> SimpleNamespace:
     return SimpleNamespace(uuid=object(), **columns)
 
 
-def port(number: int, kind: str = "", ifindex: int | None = None) -> SimpleNamespace:
-    interface = row(
-        name=f"p{number}",
-        type=kind,
-        ofport=[number],
-        ifindex=[number + 100] if ifindex is None else [ifindex],
-        mac_in_use=["02:00:00:00:00:01"],
-        link_state=["up"],
-        admin_state=["up"],
-        link_speed=[10**9],
+def interface(number: int, kind: str = "", ifindex: int | None = None, **columns: Any) -> SimpleNamespace:
+    about = {
+        "name": f"p{number}",
+        "type": kind,
+        "ofport": [number],
+        "ifindex": [number + 100] if ifindex is None else [ifindex] if ifindex else [],
+        "mac_in_use": ["02:00:00:00:00:01"],
+        "link_state": ["up"],
+        "admin_state": ["up"],
+        "link_speed": [10**9],
+    }
+    return row(**about | columns)
+
+
+def port(number: int, kind: str = "", ifindex: int | None = None, **columns: Any) -> SimpleNamespace:
+    return row(interfaces=[interface(number, kind, ifindex, **columns)])
+
+
+def view(
+    ports: list[SimpleNamespace],
+    mirrors: list[SimpleNamespace] | None = None,
+    others: list[SimpleNamespace] | None = None,
+) -> ovsdb.BridgeView:
+    """``others``: interfaces of other bridges."""
+    bridge = row(name="br0", ports=ports, datapath_id=["1f"], datapath_type="netdev", mirrors=mirrors or [])
+    interfaces = [each for port in ports for each in port.interfaces] + (others or [])
+    idl = SimpleNamespace(
+        tables={
+            "Bridge": SimpleNamespace(rows={bridge.uuid: bridge}),
+            "Interface": SimpleNamespace(rows={each.uuid: each for each in interfaces}),
+        }
     )
-    return row(interfaces=[interface])
-
-
-def view(ports: list[SimpleNamespace], mirrors: list[SimpleNamespace]) -> ovsdb.BridgeView:
-    bridge = row(name="br0", ports=ports, datapath_id=["1f"], datapath_type="netdev", mirrors=mirrors)
-    idl = SimpleNamespace(tables={"Bridge": SimpleNamespace(rows={bridge.uuid: bridge})})
     found = ovsdb._view(idl, "br0")
     assert found is not None
     return found
 
 
 def test_ports_of_a_bridge():
-    found = view([port(2), port(1), port(3, "patch"), port(4, ifindex=0)], [])
+    found = view([port(2), port(1), port(3, "patch"), port(4, ifindex=0), port(5, ofport=[-1])])
     assert [each.name for each in found.ports] == ["p1", "p2"]
     assert found.dpid == 0x1F
-    assert [name for name, _ in found.unwatched] == ["p3", "p4"]
+    assert found.devices == ()
+    assert dict(found.unwatched) == {
+        "p3": "a patch port is no network device: its flows are counted at real ports",
+        "p4": "it is no network device of this host",
+    }
 
 
 def test_the_output_of_a_mirror_is_not_watched():
-    ports = [port(1), port(2), port(3)]
-    found = view(ports, [row(output_port=[ports[2]]), row(output_port=[])])
+    ports = [port(1), port(2), port(3), port(4, "internal")]
+    found = view(ports, [row(output_port=[ports[2]]), row(output_port=[]), row(output_port=[ports[3]])])
     assert [each.name for each in found.ports] == ["p1", "p2"]
-    assert found.unwatched == (("p3", "a mirror sends its copies there"),)
+    copies = "a mirror sends its copies there"
+    assert (found.unwatched, found.devices) == ((("p3", copies), ("p4", copies)), ())
+
+
+def test_each_member_of_a_bond_is_a_port():
+    bond = row(interfaces=[interface(1), interface(2)])
+    found = view([bond, port(3)])
+    assert [(each.ofport, each.ifindex) for each in found.ports] == [(1, 101), (2, 102), (3, 103)]
+
+
+def test_internal_ports_are_watched_for_windows_only():
+    """Their packets are at tc ingress; the bridge's own port has a number that is no port's."""
+    found = view([port(1), port(65534, "internal", 7, name="br0"), port(2, "internal", 8)])
+    assert [each.name for each in found.ports] == ["p1"]
+    assert found.devices == (
+        WindowDevice(7, ("br0",), True, DELIVERS),
+        WindowDevice(8, ("p2",), True, DELIVERS),
+    )
+    assert found.unwatched == ()
+
+
+def test_an_internal_port_elsewhere_is_not_watched():
+    """Somebody has moved it to another network namespace."""
+    found = view([port(1, "internal", 0)])
+    assert (found.devices, found.unwatched) == ((), (("p1", "it is no network device of this host"),))
+
+
+def test_ports_with_the_same_device_are_watched_once_for_windows_only():
+    found = view([port(1), port(2, "vxlan", 40), port(3, "vxlan", 40), port(4, "vxlan", 41)])
+    assert [each.name for each in found.ports] == ["p1", "p4"]
+    assert found.devices == (WindowDevice(40, ("p2", "p3"), False, SHARED),)
+
+
+def test_the_last_port_of_a_device_has_it_for_itself():
+    unconnected = port(3, "vxlan", 40, ofport=[-1])
+    found = view([port(1), port(2, "vxlan", 40), unconnected])
+    assert [each.name for each in found.ports] == ["p1", "p2"]
+    assert found.devices == ()
+
+
+def test_a_device_of_ports_of_two_bridges_is_not_watched():
+    """The agent of the other bridge may run there: one would take the place of the other."""
+    ports = [port(1), port(2, "vxlan", 40), port(3, "vxlan", 40)]
+    found = view(ports, others=[interface(9, "vxlan", 40, name="far"), interface(8, "patch", 101)])
+    assert [each.name for each in found.ports] == ["p1"]
+    reason = "it has the same network device as far of another bridge"
+    assert (found.devices, found.unwatched) == ((), (("p2", reason), ("p3", reason)))
+
+
+def test_a_tunnel_of_the_userspace_datapath_is_not_watched():
+    found = view([port(1), port(2, "geneve", 0)])
+    reason = "geneve without a network device: its packets leave by another port, inside others"
+    assert found.unwatched == (("p2", reason),)

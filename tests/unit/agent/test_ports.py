@@ -1,15 +1,20 @@
-"""Queues without events, as the ports of a bridge have them read from their qdiscs."""
+"""The ports of a bridge: where programs start and stop, and how queues without events are read."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fairq_ryu.agent import ports
+from fairq_ryu.agent.libbpf import BpfError
+from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
 from fairq_ryu.agent.ports import BridgePorts
+from fairq_ryu.agent.watched_ports import WindowDevice
+from tests.support.fakes import bridge_port
 
 NOW = 10**12
 
@@ -60,3 +65,81 @@ def test_nothing_is_read_while_no_queue_is_silent(monkeypatch):
     programs = Programs({})
     assert read(programs, monkeypatch) == ([], [])
     assert programs.corrections == []
+
+
+class Devices:
+    """Which programs run where; ``done`` has the changes in order."""
+
+    def __init__(self) -> None:
+        self.ports: dict[int, BridgePort] = {}
+        self.devices: dict[int, WindowDevice] = {}
+        self.done: list[str] = []
+        self.broken: set[int] = set()
+
+    def add_port(self, port: BridgePort) -> None:
+        self.ports[port.ofport] = port
+        self.done.append(f"+port {port.ifindex}")
+
+    def remove_port(self, ofport: int) -> None:
+        self.done.append(f"-port {self.ports.pop(ofport).ifindex}")
+
+    def add_device(self, device: WindowDevice) -> None:
+        if device.ifindex in self.broken:
+            raise BpfError("no such device")
+        self.update_device(device)
+        self.done.append(f"+device {device.ifindex}")
+
+    def update_device(self, device: WindowDevice) -> None:
+        self.devices[device.ifindex] = device
+
+    def remove_device(self, ifindex: int) -> None:
+        del self.devices[ifindex]
+        self.done.append(f"-device {ifindex}")
+
+
+class Server:
+    """Nobody is connected."""
+
+    def send_port_status(self, reason: int, port: BridgePort) -> None:
+        pass
+
+    def forget_port(self, port: int, now_ns: int) -> None:
+        pass
+
+
+def tunnels(*numbers: int) -> BridgeView:
+    """A bridge with its own port and these tunnels, which have device 40."""
+    devices = [WindowDevice(7, ("s1",), True, "local")]
+    if len(numbers) > 1:
+        devices.append(WindowDevice(40, tuple(f"vx{number}" for number in numbers), False, "shared"))
+    alone = [replace(bridge_port(number), ifindex=40) for number in numbers] if len(numbers) == 1 else []
+    return BridgeView("s1", 1, "netdev", tuple(alone), tuple(devices), ())
+
+
+def test_programs_follow_ports_that_share_a_device():
+    programs, first = Devices(), tunnels(1)
+    made = BridgePorts("s1", first, programs, Server(), lambda: None)  # type: ignore[arg-type]
+    made.update(first)
+    assert programs.done == ["+port 40", "+device 7"]
+    programs.done.clear()
+    made.update(tunnels(1, 2))
+    made.update(tunnels(1, 2, 3))
+    assert programs.done == ["-port 40", "+device 40"], "a third one changes nothing"
+    assert programs.devices[40].names == ("vx1", "vx2", "vx3")
+    programs.done.clear()
+    made.update(tunnels(3))
+    assert programs.done == ["-device 40", "+port 40"]
+    made.update(tunnels())
+    assert (programs.ports, set(programs.devices)) == ({}, {7})
+
+
+def test_a_device_that_cannot_be_watched_is_logged_once_and_tried_again(caplog):
+    programs, view = Devices(), tunnels()
+    programs.broken.add(7)
+    made = BridgePorts("s1", view, programs, Server(), lambda: None)  # type: ignore[arg-type]
+    made.update(view)
+    asyncio.run(made.retry_failed())
+    assert [record.message for record in caplog.records] == ["port s1: not watched: no such device"]
+    programs.broken.clear()
+    asyncio.run(made.retry_failed())
+    assert set(programs.devices) == {7}

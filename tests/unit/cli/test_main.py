@@ -297,6 +297,7 @@ STATUS = {
     "ports": [PORT_STATUS, {**PORT_STATUS, "ofport": 3, "name": "dhp3", "rule": None, "congestion": None}],
     "drop_reports": {"available": True, "told": 3, "passed_over": 0, "held_back": 0, "lost": 0},
     "segment_copies": {"rules": 6, "sent": 912, "copies_suppressed": 34, "lost": 0, "unread": 0},
+    "windows_only": [{"names": ["vx1", "vx2"], "ifindex": 9, "reason": "they have one network device"}],
     "unwatched": [{"name": "p[0]", "reason": "type patch"}],
 }
 
@@ -325,6 +326,7 @@ def test_status_fits_a_narrow_terminal_and_cuts_no_number(fairq, answering, monk
     assert "pool" in words and "38747" in words
     assert "not watched: p[0] (type patch)" in out
     assert "912 sent, 34 beyond the rate" in " ".join(words)
+    assert "windows only: vx1, vx2 (they have" in out
 
 
 @pytest.mark.parametrize("data", [b"", b'{"bridge": "s1", "po'])

@@ -1,0 +1,105 @@
+"""How each interface of a bridge is watched: as a port of its own, for windows only, or not at all, and why.
+
+The programs know packets by the network device that they leave by. So an interface is a port for them if it
+has a network device for itself, with the queue in which its packets wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+# Interfaces that hand packets to the stack of this machine: these packets are at tc ingress of their devices.
+# At tc egress, and in a queue that somebody gave them, is what the machine sends into the bridge.
+_DELIVERS = "internal"
+_PATCH = "patch"
+# Types that Open vSwitch implements as tunnels.
+_TUNNELS = {"erspan", "geneve", "gre", "gtpu", "ip6erspan", "ip6gre", "lisp", "srv6", "stt", "vxlan"}
+
+
+@dataclass(frozen=True, slots=True)
+class WindowDevice:
+    """A network device on which only the windows of ACKs are lowered. It is no port for controllers: it has
+    no queue of the bridge, or it belongs to several ports, whose ``names`` are here. ``delivers``: it hands
+    packets to the stack of this machine.
+    """
+
+    ifindex: int
+    names: tuple[str, ...]
+    delivers: bool
+    reason: str
+
+
+def first(column: Any) -> Any:
+    """The value of an optional column, which is a list of none or one; None if there is none."""
+    if isinstance(column, list):
+        return column[0] if column else None
+    return column
+
+
+def device_of(interface: Any) -> int:
+    """The index of the network device of an interface (a row of the database); 0: it has none."""
+    # The kernel may have a device with the name of a patch port, which is none of its.
+    return 0 if interface.type == _PATCH else int(first(interface.ifindex) or 0)
+
+
+def is_connected(interface: Any) -> bool:
+    """Whether an interface is part of the datapath now."""
+    return int(first(interface.ofport) or 0) >= 1
+
+
+class DeviceShares:
+    """Which interfaces have which network device. All VXLAN ports of a machine have the same, for example."""
+
+    def __init__(self, interfaces: Iterable[Any], own: set[Any]) -> None:
+        """``interfaces``: all of the machine's Open vSwitch; ``own``: the ids of those of the bridge."""
+        self._own: dict[int, list[str]] = {}
+        self._others: dict[int, list[str]] = {}
+        for interface in interfaces:
+            index = device_of(interface)
+            if index and is_connected(interface):
+                side = self._own if interface.uuid in own else self._others
+                side.setdefault(index, []).append(str(interface.name))
+
+    def of_bridge(self, index: int) -> tuple[str, ...]:
+        """The interfaces of the bridge that have this device."""
+        return tuple(sorted(self._own.get(index, ())))
+
+    def of_others(self, index: int) -> tuple[str, ...]:
+        """The interfaces of other bridges that have it."""
+        return tuple(sorted(self._others.get(index, ())))
+
+
+def why_unwatched(interface: Any, shares: DeviceShares) -> str:
+    """Why an interface is not watched at all; "": it is."""
+    kind, index = str(interface.type), device_of(interface)
+    if kind == _PATCH:
+        return "a patch port is no network device: its flows are counted at real ports"
+    if not index and kind in _TUNNELS:
+        return f"{kind} without a network device: its packets leave by another port, inside others"
+    if not index:
+        return "it is no network device of this host"
+    others = shares.of_others(index)
+    if others:
+        return f"it has the same network device as {listed(others)} of another bridge"
+    return ""
+
+
+def window_device(interface: Any, shares: DeviceShares) -> WindowDevice | None:
+    """The device of an interface that is watched for windows only; None: it is a port of its own."""
+    index = device_of(interface)
+    if interface.type == _DELIVERS:
+        reason = "it hands packets to this machine, without a queue"
+        return WindowDevice(index, (str(interface.name),), True, reason)
+    names = shares.of_bridge(index)
+    if len(names) > 1:
+        reason = "they have one network device: which of them a packet leaves by is not known there"
+        return WindowDevice(index, names, False, reason)
+    return None
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,128 @@
+"""Ports of a real bridge that are no plain network devices: its own, tunnels, patch ports, bonds."""
+
+import contextlib
+import subprocess
+import sys
+
+import pytest
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from tests.support.lab import SINK, SOURCE, end, fairq, output, received, until
+
+pytestmark = pytest.mark.root
+TUNNELS = "vxlan_sys_4789"
+ADDRESS = "10.0.0.250/24"
+
+
+def filters(interface, point="egress"):
+    return output("tc", "filter", "show", "dev", interface, point)
+
+
+def ports(lab):
+    return {port["name"]: port["ofport"] for port in lab.status()["ports"]}
+
+
+def from_the_machine(lab):
+    """The machine itself sends to the receiver without a limit; returns the receiving process."""
+    sink = lab["r"].popen([sys.executable, "-c", SINK, "5002"], stdout=subprocess.PIPE, text=True)
+    lab.stack.callback(end, sink)
+    assert sink.stdout.readline() == "ready\n"
+    source = subprocess.Popen([sys.executable, "-c", SOURCE, lab["r"].IP(), "5002"])
+    lab.stack.callback(end, source)
+    return sink
+
+
+@contextlib.contextmanager
+def device(*add):
+    """A network device, removed at the end."""
+    output("ip", "link", "add", *add)
+    try:
+        yield
+    finally:
+        output("ip", "link", "del", add[0])
+
+
+def test_windows_of_the_machine_s_own_connections_are_lowered(lab, stub):
+    """Data of the machine enters by the bridge's own port, and its ACKs leave by it: at tc ingress."""
+    agent = lab.agent(stub.target)
+    stub.accept()
+    output("ip", "address", "add", ADDRESS, "dev", "s1")
+    output("ip", "link", "set", "s1", "up")
+    assert "fq_delivered" in filters("s1", "ingress") and "fq_" not in filters("s1")
+    assert stub.add({"in_port": lab.port}, 20_000, pool=True, hard_timeout=60) is None
+    sink = from_the_machine(lab)
+    assert until(lambda: received(sink) > 500_000)
+    (flow,) = [each for each in stub.flows() if each.key.dport == 5002]
+    assert (flow.key.src, flow.port) == ("10.0.0.250", lab.port)
+    assert lab.port_status()["rewritten"] > 10
+    (own,) = lab.status()["windows_only"]
+    assert own["names"] == ["s1"] and "hands packets to this machine" in own["reason"]
+    assert agent.end() == 0
+    assert "clsact" not in output("tc", "qdisc", "show", "dev", "s1")
+
+
+def test_tunnels_that_share_a_device(lab, stub):
+    """All VXLAN ports have one network device: none takes the place of another, or the program with it."""
+    with device(TUNNELS, "type", "vxlan", "dstport", "4789", "external"):
+        lab.agent(stub.target)
+        stub.accept()
+        words = []
+        for number in (1, 2):
+            words += ["--", "add-port", "s1", f"vx{number}", "--", "set", "Interface", f"vx{number}"]
+            words += ["type=vxlan", f"options:remote_ip=203.0.113.{number}"]
+        output("ovs-vsctl", *words[1:])
+        assert until(lambda: len(lab.status()["windows_only"]) == 2)
+        (shared,) = [each for each in lab.status()["windows_only"] if each["names"] != ["s1"]]
+        assert shared["names"] == ["vx1", "vx2"]
+        assert filters(TUNNELS).count("fq_egress") == 1
+        assert set(ports(lab)) == {"s1-eth1", "s1-eth2", "s1-eth3"}
+        printed = fairq("status", "--bridge", "s1").stdout
+        assert "windows only: vx1, vx2 (they have one network device" in printed
+        output("ovs-vsctl", "del-port", "s1", "vx1")
+        assert until(lambda: "vx2" in ports(lab)), lab.status()
+        assert filters(TUNNELS).count("fq_egress") == 1
+        number = ports(lab)["vx2"]
+        while stub.wait_for(parser.OFPPortStatus).desc.port_no != number:
+            pass
+        assert stub.add({"in_port": number}, 5000, hard_timeout=30) is None
+        output("ovs-vsctl", "del-port", "s1", "vx2")
+        assert until(lambda: not filters(TUNNELS))
+
+
+def test_a_patch_port_is_no_port_and_flows_are_counted_once(lab, stub):
+    """A connection of the machine from a second bridge behind a patch port: its data leaves by one port."""
+    try:
+        output("ovs-vsctl", "add-br", "fqtb", "--", "set", "bridge", "fqtb", "datapath_type=netdev")
+        for here, there, bridge in [("fqp1", "fqp2", "s1"), ("fqp2", "fqp1", "fqtb")]:
+            about = ["type=patch", f"options:peer={there}"]
+            output("ovs-vsctl", "add-port", bridge, here, "--", "set", "Interface", here, *about)
+        output("ip", "address", "add", ADDRESS, "dev", "fqtb")
+        output("ip", "link", "set", "fqtb", "up")
+        lab.agent(stub.target)
+        stub.accept()
+        names = [desc.name for desc in stub.ask(parser.OFPPortDescStatsRequest(stub.datapath)).body]
+        assert names == [b"s1-eth1", b"s1-eth2", b"s1-eth3"]
+        assert [each["name"] for each in lab.status()["unwatched"]] == ["fqp1"]
+        sink = from_the_machine(lab)
+        assert until(lambda: received(sink) > 200_000)
+        found = [(each.key.src, each.port) for each in stub.flows() if 5002 in each.key[2:]]
+        assert found == [("10.0.0.250", lab.port)]
+    finally:
+        output("ovs-vsctl", "--if-exists", "del-br", "fqtb")
+
+
+def test_each_member_of_a_bond_is_governed(lab, stub):
+    members = ("fqb1", "fqb2")
+    with contextlib.ExitStack() as stack:
+        for name in members:
+            stack.enter_context(device(name, "type", "veth", "peer", "name", f"{name}p"))
+        output("ovs-vsctl", "add-bond", "s1", "fqbond", *members, "bond_mode=balance-slb")
+        stack.callback(output, "ovs-vsctl", "del-port", "s1", "fqbond")
+        lab.agent(stub.target)
+        stub.accept()
+        for name in members:
+            assert "fq_egress" in filters(name)
+            assert stub.add({"in_port": ports(lab)[name]}, 5000, pool=True) is None
+        assert stub.add({"in_port": ofp.OFPP_LOCAL}, 5000) == (ofp.OFPET_BAD_MATCH, ofp.OFPBMC_BAD_VALUE)
+        assert {p["rule"]["kind"] for p in lab.status()["ports"] if p["name"] in members} == {"pool"}
