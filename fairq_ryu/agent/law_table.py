@@ -229,7 +229,9 @@ class LawTable:
     def _install(self, port: int, law: int, spec: LawSpec, expires_ns: int) -> None:
         limits = self._sink.limits_of(port)
         if not limits.limit or not limits.rate:
-            raise refused(window_law.ERROR_LAW_NO_QUEUE, f"port {port} has no queue of known size and rate")
+            why = f": {limits.reason}" if limits.reason else ""
+            text = f"port {port} has no queue of known size and rate{why}"
+            raise refused(window_law.ERROR_LAW_NO_QUEUE, text)
         gain = loop_gain(spec, limits)
         if gain > _STABLE:
             raise refused(

@@ -227,7 +227,7 @@ class OpenFlowServer:
                     active=min(self.data.active_flows(port), 0xFFFFFFFF),
                     backlog=state.backlog,
                     peak=session.take_peak(port.ofport, state.backlog),
-                    limit=limits.limit,
+                    limit=limits.limit if limits.measured else queue_depth.UNMEASURED,
                     rate=limits.rate,
                     drops=state.drops,
                     byte_ns=state.byte_ns,

@@ -3,35 +3,65 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 _ROOT = 0xFFFFFFFF
-_MULTIQUEUE = ("mq", "mqprio", "multiq")
 _FILTER_PARENTS = (0xFFFFFFF2, 0xFFFFFFF3)  # clsact: ingress, egress
 _CLSACT_PARENT = 0xFFFFFFF1
 T = TypeVar("T")
 # A pfifo is limited in packets; this is the size of a full Ethernet frame, bytes.
 _FRAME = 1514
+_FIFOS = ("bfifo", "pfifo")
+# Kinds whose backlog is not that of one queue, or cannot be read, and why.
+_SEVERAL = "has several queues"
+_UNMEASURED = {
+    "pfifo_fast": "counts its packets for each processor, so its backlog cannot be read",
+    **dict.fromkeys(("mq", "mqprio", "multiq"), "has a queue for each transmit queue of the device"),
+    **dict.fromkeys(("cbq", "drr", "ets", "hfsc", "prio", "qfq", "taprio"), _SEVERAL),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
     """The limits of a port's queue: ``limit`` in bytes, ``rate`` in bytes per second (0: not known), and the
-    kind of its root qdisc (``noqueue``: it has no queue, so it never fills).
+    kind of its root qdisc (``noqueue``: it has no queue, so it never fills). ``reason``: why the limit is not
+    known; empty if it is. ``measured``: whether what is read as backlog is that of one queue; if not, a limit
+    from elsewhere would not help. ``leaf``: the only class of htb, if it needs a bfifo.
     """
 
     kind: str
     limit: int
     rate: int
+    reason: str = ""
+    measured: bool = True
+    leaf: str = ""
 
 
 NO_LIMITS = QueueLimits("", 0, 0)
+
+
+class Qdisc(NamedTuple):
+    """A qdisc. ``limit`` in bytes and ``rate`` in bytes per second, 0: it has none."""
+
+    kind: str
+    handle: int
+    parent: int
+    limit: int = 0
+    rate: int = 0
+
+
+class HtbClass(NamedTuple):
+    """A class of htb. ``ceil``: bytes per second."""
+
+    handle: int
+    parent: int
+    ceil: int
 
 
 def read_queue_limits(ifindexes: Iterable[int]) -> dict[int, QueueLimits]:
@@ -48,6 +78,12 @@ def read_backlogs(ifindexes: Iterable[int]) -> dict[int, int]:
     """
     wanted = set(ifindexes)
     return _in_thread(lambda: _read_backlogs(wanted))
+
+
+def explicit_roots(ifindexes: Iterable[int]) -> set[int]:
+    """The interfaces whose root qdisc somebody has chosen: the kernel's own has no handle."""
+    wanted = set(ifindexes)
+    return _in_thread(lambda: _explicit_roots(wanted))
 
 
 def has_filters(ifindex: int) -> bool:
@@ -69,6 +105,12 @@ def _has_filters(ifindex: int) -> bool:
             return False
 
 
+def _explicit_roots(wanted: set[int]) -> set[int]:
+    with IPRoute() as ipr:
+        roots = [each for each in ipr.get_qdiscs() if each["parent"] == _ROOT and each["handle"]]
+        return {int(each["index"]) for each in roots} & wanted
+
+
 def _read_limits(wanted: set[int]) -> dict[int, QueueLimits]:
     limits: dict[int, QueueLimits] = {}
     with IPRoute() as ipr:
@@ -77,23 +119,94 @@ def _read_limits(wanted: set[int]) -> dict[int, QueueLimits]:
             if message["index"] in wanted and message["parent"] != _CLSACT_PARENT:
                 qdiscs.setdefault(message["index"], []).append(message)
         for ifindex, found in qdiscs.items():
-            root = next((q for q in found if q["parent"] == _ROOT), None)
-            if root is None:
-                continue
-            kind = str(root.get_attr("TCA_KIND"))
-            if kind in _MULTIQUEUE:
-                # Its queues are its children's, which the tracepoints count separately: no sum is right.
-                limits[ifindex] = QueueLimits(kind, 0, 0)
-                continue
-            limit = sum(_limit(q) for q in found)
-            rate = _tbf_rate(root) if kind == "tbf" else 0
-            if kind == "htb":
+            qdiscs_here = [_qdisc(each) for each in found]
+            classes: list[HtbClass] = []
+            if any(each.kind == "htb" and each.parent == _ROOT for each in qdiscs_here):
                 try:
-                    rate = _htb_rate(ipr.get_classes(index=ifindex))
+                    classes = _htb_classes(ipr.get_classes(index=ifindex))
                 except NetlinkError:
                     continue  # it was deleted meanwhile
-            limits[ifindex] = QueueLimits(kind, limit, rate)
+            judged = limits_of(qdiscs_here, classes)
+            if judged is not None:
+                limits[ifindex] = judged
     return limits
+
+
+def limits_of(qdiscs: Sequence[Qdisc], classes: Sequence[HtbClass]) -> QueueLimits | None:
+    """The limits of an interface with these qdiscs, and these classes if its root is htb; None: it has no
+    root. They are known only if all packets wait in one queue, whose length is known in bytes.
+    """
+    root = next((each for each in qdiscs if each.parent == _ROOT), None)
+    if root is None:
+        return None
+    kind = root.kind
+    if kind == "noqueue":
+        return QueueLimits(kind, 0, 0, "it has no queue")
+    if kind in _UNMEASURED:
+        return QueueLimits(kind, 0, 0, f"{kind} {_UNMEASURED[kind]}", measured=False)
+    if kind == "htb":
+        return _htb_limits(qdiscs, classes)
+    limit, rate = _fifo_limits(root, qdiscs)
+    return QueueLimits(kind, limit, rate, "" if limit else f"{kind} {_NO_BYTES}")
+
+
+_NO_BYTES = "does not say how many bytes it holds"
+
+
+def _htb_limits(qdiscs: Sequence[Qdisc], classes: Sequence[HtbClass]) -> QueueLimits:
+    inner = {each.parent for each in classes}
+    leaves = [each for each in classes if each.handle not in inner]
+    if len(leaves) != 1:
+        rate = max((each.ceil for each in classes if each.parent == _ROOT), default=0)
+        if not leaves:
+            return QueueLimits("htb", 0, rate, "htb has no class")
+        reason = f"htb has {len(leaves)} leaf classes, each with a queue of its own"
+        return QueueLimits("htb", 0, rate, reason, measured=False)
+    (leaf,) = leaves
+    rate = _ceil(leaf, classes)
+    below, name = next((each for each in qdiscs if each.parent == leaf.handle), None), _handle(leaf.handle)
+    if below is None:
+        return QueueLimits("htb", 0, rate, f"class {name} of htb has no bfifo or pfifo", leaf=name)
+    limit, own_rate = _fifo_limits(below, qdiscs)
+    if not limit:
+        return QueueLimits("htb", 0, rate, f"{below.kind} in class {name} of htb {_NO_BYTES}", leaf=name)
+    return QueueLimits("htb", limit, min(rate, own_rate) if own_rate else rate)
+
+
+def _ceil(leaf: HtbClass, classes: Sequence[HtbClass]) -> int:
+    """What a class sends at most: no more than any class above it."""
+    by_handle = {each.handle: each for each in classes}
+    rate, above = leaf.ceil, by_handle.get(leaf.parent)
+    for _ in classes:
+        if above is None:
+            break
+        rate, above = min(rate, above.ceil), by_handle.get(above.parent)
+    return rate
+
+
+def _fifo_limits(qdisc: Qdisc, qdiscs: Sequence[Qdisc]) -> tuple[int, int]:
+    """Limit and rate of a bfifo, a pfifo, or a tbf, whose child has the packets if it has one that is shown;
+    of others 0.
+    """
+    if qdisc.kind in _FIFOS:
+        return qdisc.limit, 0
+    if qdisc.kind != "tbf":
+        return 0, 0
+    children = [each for each in qdiscs if each.parent >> 16 == qdisc.handle >> 16 and each.parent != _ROOT]
+    if not children:
+        return qdisc.limit, qdisc.rate
+    return (children[0].limit if children[0].kind in _FIFOS else 0), qdisc.rate
+
+
+def _handle(number: int) -> str:
+    """As tc writes it."""
+    return f"{number >> 16:x}:{number & 0xFFFF:x}"
+
+
+def _qdisc(message: Any) -> Qdisc:
+    kind = str(message.get_attr("TCA_KIND"))
+    rate = _tbf_rate(message) if kind == "tbf" else 0
+    return Qdisc(kind, int(message["handle"]), int(message["parent"]), _limit(message), rate)
 
 
 def _read_backlogs(wanted: set[int]) -> dict[int, int]:
@@ -133,13 +246,12 @@ def _tbf_rate(qdisc: Any) -> int:
     return int(parms["rate"]) if parms else 0
 
 
-def _htb_rate(classes: Iterable[Any]) -> int:
-    """The ceiling of the fastest root class: what the port sends at most, bytes per second."""
-    rates = [0]
-    for message in classes:
+def _htb_classes(messages: Iterable[Any]) -> list[HtbClass]:
+    found = []
+    for message in messages:
         options = message.get_attr("TCA_OPTIONS")
         parms = options.get_attr("TCA_HTB_PARMS") if options else None
-        if parms and message["parent"] == _ROOT:
-            wide = options.get_attr("TCA_HTB_CEIL64")
-            rates.append(int(wide or parms["ceil"]))
-    return max(rates)
+        if parms:
+            ceil = int(options.get_attr("TCA_HTB_CEIL64") or parms["ceil"])
+            found.append(HtbClass(int(message["handle"]), int(message["parent"]), ceil))
+    return found

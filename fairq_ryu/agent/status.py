@@ -73,7 +73,8 @@ def snapshot(
 ) -> dict[str, Any]:
     """Ports with their queues, counters and rules.
 
-    ``queue``: ``bytes``, ``peak``, ``limit`` in bytes, ``rate`` in bytes/s, ``drops`` and ``packets``
+    ``queue``: ``kind`` of the root qdisc, ``reason`` why its limit is not known (empty if it is),
+    ``bytes``, ``peak``, ``limit`` in bytes, ``rate`` in bytes/s, ``drops`` and ``packets``
     in packets, ``byte_ns`` the integral of the backlog up to ``clock_ns``, ``histogram`` as
     ``[lowest bytes, highest bytes, ns]``. ``acks`` counts ACKs to which a rule of the port or of its
     flows applied, ``rewritten`` those that were lowered, ``unknown_scale`` those left unchanged because their
@@ -102,6 +103,8 @@ def snapshot(
                 "name": port.name,
                 "ifindex": port.ifindex,
                 "queue": {
+                    "kind": limits.kind,
+                    "reason": limits.reason,
                     "bytes": queue.backlog,
                     "peak": queue.peak,
                     "limit": limits.limit,

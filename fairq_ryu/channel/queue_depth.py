@@ -18,6 +18,8 @@ from fairq_ryu.channel.dispatch import Incoming
 from fairq_ryu.model import QueueSample
 
 EXP_TYPE_QUEUE_DEPTH = 1
+UNMEASURED = 0xFFFFFFFFFFFFFFFF
+"""The ``limit`` of a port whose backlog cannot be measured."""
 
 _REQUEST = struct.Struct("!I4x")
 _RECORD = struct.Struct("!IIQQQQQQQ")
@@ -29,7 +31,8 @@ class QueueDepth(NamedTuple):
     """One port's record, in the order of the wire.
 
     ``active``: flows whose data left through the port recently and that have no rule of their own;
-    ``backlog``, ``peak`` (since the last request on this connection) and ``limit`` (0: not known) in bytes;
+    ``backlog``, ``peak`` (since the last request on this connection) and ``limit`` (0: not known;
+    :data:`UNMEASURED`: the backlog is not that of one queue, so that the port has no windows) in bytes;
     ``rate`` in bytes per second (0: not known); ``drops`` in packets, by the queue's own count (it does not
     start at 0); ``byte_ns``: the integral of the backlog over time, in byte nanoseconds, up to ``clock_ns``
     of the switch's monotonic clock, so that two records give the exact mean between them.
@@ -44,6 +47,16 @@ class QueueDepth(NamedTuple):
     drops: int
     byte_ns: int
     clock_ns: int
+
+    @property
+    def measured(self) -> bool:
+        """Whether the backlog is that of one queue."""
+        return self.limit != UNMEASURED
+
+    @property
+    def buffer(self) -> int:
+        """The limit, bytes; 0: not known, or the queue cannot be measured."""
+        return 0 if self.limit == UNMEASURED else self.limit
 
 
 def request(datapath: Any, port: int = ofp.OFPP_ANY) -> Any:
@@ -87,7 +100,7 @@ def sample(now: QueueDepth, before: QueueDepth | None) -> QueueSample:
     return QueueSample(
         backlog=now.backlog,
         peak=now.peak,
-        limit=now.limit,
+        limit=now.buffer,
         rate=now.rate,
         drops=now.drops,
         active=now.active,

@@ -61,6 +61,9 @@ def _window(rule: dict[str, Any]) -> str:
 
 def _remarks(about: dict[str, Any]) -> Iterator[str]:
     for port in about["ports"]:
+        # Most ports of a switch have no queue, and the table shows it.
+        if port["queue"]["reason"] and port["queue"]["kind"] != "noqueue":
+            yield f"port {port['ofport']} has no windows: {port['queue']['reason']}"
         if watched := port["congestion"]:
             bounds = f"CNG from {watched['cng']} B, NOM at {watched['nom']} B"
             text = f"port {port['ofport']}: {watched['state']}, {bounds}"

@@ -177,7 +177,7 @@ class AgentLink:
 
     def governs(self, record: queue_depth.QueueDepth | None) -> bool:
         """Whether a queue is governed. True if nothing is known of it yet."""
-        return record is None or bool(record.limit) or self.govern_all
+        return record is None or bool(record.buffer) or (self.govern_all and record.measured)
 
     def _port_to_read(self, now: float) -> int:
         """The port with a governed queue, if there is only one; otherwise all ports. All ports also once in

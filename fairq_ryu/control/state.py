@@ -68,7 +68,7 @@ class ControllerState:
                     "active": None if depth is None else depth.active,
                     "queue_bytes": None if depth is None else depth.backlog,
                     "peak_bytes": None if depth is None else depth.peak,
-                    "limit_bytes": None if depth is None else (sample.limit if sample else depth.limit),
+                    "limit_bytes": None if depth is None else (sample.limit if sample else depth.buffer),
                     "rate_bps": None if depth is None else depth.rate * 8,
                     "drops": None if depth is None else depth.drops,
                     "pool_bytes": _pool(rule, law),

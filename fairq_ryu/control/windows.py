@@ -275,11 +275,11 @@ class WindowController:
             key = PortKey(link.dpid, record.port)
             if before is not None and record.drops > before.drops:
                 self._reporter.dropped(key, record.drops - before.drops)
-            if not link.governs(record) and not (before and before.limit):
+            if not link.governs(record) and not (before and before.buffer):
                 self._log_no_limit(key, record)
                 continue
             sample = queue_depth.sample(record, before)
-            if not sample.limit:
+            if not sample.limit and record.measured:
                 sample = sample._replace(limit=self._default_buffer)
             self._send(self.engine.sampled(key, sample, now), now)
             self._reporter.incast(key, self.engine.incast(key))
@@ -295,8 +295,16 @@ class WindowController:
 
     def _log_no_limit(self, key: PortKey, record: queue_depth.QueueDepth) -> None:
         """Log once that a queue is not governed. Most ports have no queue, and cost no more than this."""
-        if record.backlog and key not in self._no_limit:
-            self._no_limit.add(key)
+        if key in self._no_limit or (record.measured and not record.backlog):
+            return
+        self._no_limit.add(key)
+        if not record.measured:
+            self._log.warning(
+                "port %s has no queue that can be measured: left alone. On its host, fairq doctor --bridge "
+                "has the reason and the remedy",
+                key,
+            )
+        else:
             self._log.warning(
                 "port %s has a queue, but its discipline does not say how many bytes it holds: left alone. "
                 "Set [fairq_ryu] default_buffer to govern it",

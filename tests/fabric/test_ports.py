@@ -1,6 +1,7 @@
 """Ports of a real bridge that are no plain network devices: its own, tunnels, patch ports, bonds."""
 
 import contextlib
+import json
 import subprocess
 import sys
 
@@ -126,3 +127,34 @@ def test_each_member_of_a_bond_is_governed(lab, stub):
             assert stub.add({"in_port": ports(lab)[name]}, 5000, pool=True) is None
         assert stub.add({"in_port": ofp.OFPP_LOCAL}, 5000) == (ofp.OFPET_BAD_MATCH, ofp.OFPBMC_BAD_VALUE)
         assert {p["rule"]["kind"] for p in lab.status()["ports"] if p["name"] in members} == {"pool"}
+
+
+def test_doctor_lists_every_port_and_its_commands_make_it_governed(lab):
+    """Also a port whose classes are several queues: their limits were added up."""
+    output("tc", "class", "add", "dev", "s1-eth3", "parent", "1:", "classid", "1:2", "htb", "rate", "50mbit")
+
+    def doctor():
+        made = json.loads(fairq("doctor", "--bridge", "s1", "--json").stdout)
+        assert made["bridge"] == "s1" and made["agent"] is False
+        return {each["names"][0]: each for each in made["ports"]}
+
+    before = doctor()
+    assert [before[name]["governed"] for name in ("s1-eth1", "s1-eth2", "s1-eth3")] == [False] * 3
+    assert before["s1-eth1"]["reason"] == "it has no queue"
+    assert "2 leaf classes" in before["s1-eth3"]["reason"]
+    assert (before["s1"]["ofport"], before["s1"]["windows"]) == (None, True)
+    text = fairq("doctor", "--bridge", "s1").stdout
+    for name in ("s1-eth1", "s1-eth3"):
+        for command in before[name]["commands"]:
+            assert f"    {command}\n" in text
+            output("sh", "-c", command)
+    after = doctor()
+    assert [after[name]["governed"] for name in ("s1-eth1", "s1-eth2", "s1-eth3")] == [True, False, True]
+    assert after["s1-eth1"]["commands"] == after["s1-eth3"]["commands"] == []
+    # The record is ours: without it Open vSwitch would remove the queue the next time.
+    output("ovs-vsctl", "set", "Interface", "s1-eth1", "external_ids:changed=yes")
+    assert "bfifo" in output("tc", "qdisc", "show", "dev", "s1-eth1")
+    answer = fairq("doctor", "--bridge", "no-such-bridge")
+    assert answer.returncode == 2 and "there is no bridge no-such-bridge" in answer.stderr
+    lab.agent()
+    assert lab.port_status()["queue"]["limit"] == after["s1-eth3"]["limit"] > 0

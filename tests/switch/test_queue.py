@@ -35,6 +35,10 @@ def set_queue_limits(name: str, rate: str, limit: int) -> None:
     run(*f"tc qdisc replace dev {name} parent 1:1 handle 10: bfifo limit {limit}".split())
 
 
+def tc(words: str) -> None:
+    run("tc", *words.split())
+
+
 def kernel_counters(name: str) -> dict[str, Any]:
     """The root qdisc as tc shows it."""
     found = json.loads(run("tc", "-s", "-j", "qdisc", "show", "dev", name))
@@ -232,6 +236,25 @@ def test_port_without_a_queue(watched: Watched) -> None:
     send("p1", 5, 1000)
     found = watched.datapath.queue(watched.port)
     assert (found.backlog, found.peak, found.drops) == (0, 0, 0)
+
+
+def test_a_queue_that_is_several_or_cannot_be_read_has_no_limit(watched: Watched) -> None:
+    tc("class add dev p1 parent 1: classid 1:2 htb rate 8mbit")
+    tc("qdisc add dev p1 parent 1:2 handle 20: bfifo limit 20000")
+    read_limits(watched)
+    found = watched.datapath.queue_limits(watched.port)
+    assert (found.limit, found.measured) == (0, False) and "2 leaf classes" in found.reason
+    tc("qdisc del dev p1 root")
+    tc("qdisc add dev p1 root pfifo_fast")
+    read_limits(watched)
+    found = watched.datapath.queue_limits(watched.port)
+    assert (found.kind, found.limit, found.measured) == ("pfifo_fast", 0, False)
+    tc("qdisc del dev p1 root")
+    tc("qdisc add dev p1 root handle 1: tbf rate 8mbit burst 3k limit 20000")
+    tc("qdisc add dev p1 parent 1:1 bfifo limit 9000")
+    read_limits(watched)
+    found = watched.datapath.queue_limits(watched.port)
+    assert (found.kind, found.limit, found.rate, found.reason) == ("tbf", 9000, 1_000_000, "")
 
 
 def test_queues_under_a_multiqueue_root_are_not_mixed_into_one(watched: Watched) -> None:

@@ -314,7 +314,9 @@ class BridgePrograms:
     def queue_limits(self, port: BridgePort) -> QueueLimits:
         """Buffer and rate of a port; the link's own speed where no qdisc limits it."""
         limits = self.queues.limits(port.ifindex)
-        return limits if limits.rate else QueueLimits(limits.kind, limits.limit, port.speed // 8)
+        if limits.rate:
+            return limits
+        return QueueLimits(limits.kind, limits.limit, port.speed // 8, limits.reason, limits.measured)
 
     def limits_of(self, port: int) -> QueueLimits:
         """The same, by OpenFlow number."""

@@ -513,6 +513,8 @@ def test_queue_depth(peer, data):
     assert found[1] == queue_depth.QueueDepth(1, 3, 5, 9, 1000, 2000, 2, 77, 88)
     assert list(depths(peer, 2)) == [2]
     assert data.peaks_restarted == 2
+    data.limits[1] = QueueLimits("mq", 0, 2000, "mq has many", measured=False)
+    assert depths(peer)[1].limit == queue_depth.UNMEASURED
 
 
 def test_each_controller_has_its_own_peaks(switch, data):

@@ -51,6 +51,13 @@ def test_the_first_sample_has_no_mean():
     assert (sample.drops, sample.active) == (7, 2)
 
 
+def test_a_queue_that_cannot_be_measured_has_no_limit():
+    record = FIRST._replace(limit=queue_depth.UNMEASURED)
+    assert queue_depth.encode_reply([record])[24:32] == b"\xff" * 8
+    assert (record.measured, record.buffer, queue_depth.sample(record, None).limit) == (False, 0, 0)
+    assert (FIRST.measured, FIRST.buffer) == (True, 5)
+
+
 def test_the_mean_is_the_integral_over_the_time_between():
     # 1000 bytes for 2 ms, then 4000 bytes for 1 ms: 2000 on average.
     before = FIRST._replace(byte_ns=10**9, clock_ns=5_000_000)

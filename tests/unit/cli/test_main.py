@@ -283,7 +283,14 @@ def test_a_scenario_is_checked_as_one(fairq, refused, tmp_path):
 PORT_STATUS = {
     "ofport": 2,
     "name": "dhp2",
-    "queue": {"bytes": 30466, "limit": 125000, "rate": 6_250_000, "drops": 0},
+    "queue": {
+        "kind": "htb",
+        "reason": "",
+        "bytes": 30466,
+        "limit": 125000,
+        "rate": 6_250_000,
+        "drops": 0,
+    },
     "active_flows": 2,
     "rewritten": 4618,
     "congestion": {"cng": 31250, "nom": 6250, "drops": True, "state": "CNG"},
@@ -310,6 +317,16 @@ def test_status_shows_what_a_law_of_the_switch_grants(fairq, answering, pool, wi
     answering(json.dumps({**STATUS, "ports": [{**PORT_STATUS, "rule": rule}]}).encode())
     (line,) = [line for line in fairq("status", "--bridge", "s1")[1].splitlines() if " dhp2 " in line]
     assert shown in line
+
+
+def test_status_says_why_a_port_has_no_windows(fairq, answering):
+    ports = [
+        {**PORT_STATUS, "ofport": number, "queue": {**PORT_STATUS["queue"], "kind": kind, "reason": reason}}
+        for number, kind, reason in [(2, "htb", ""), (3, "noqueue", "it has no queue"), (4, "mq", "mq has")]
+    ]
+    answering(json.dumps({**STATUS, "ports": ports}).encode())
+    lines = [line for line in fairq("status", "--bridge", "s1")[1].splitlines() if "no windows" in line]
+    assert lines == ["port 4 has no windows: mq has"]
 
 
 @pytest.mark.parametrize("width", [60, 79, 100])

@@ -11,6 +11,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu.agent import layout, window_channel
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.channel import flowmod, oxm, window_law
+from fairq_ryu.channel.queue_depth import UNMEASURED
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand
 from fairq_ryu.law_spec import LawKind
 from fairq_ryu.model import WindowKind, WindowPlan, WindowRule
@@ -176,6 +177,23 @@ def test_a_queue_that_the_switch_does_not_know(lines, known):
         return
     assert (net.rule(B), net.shown(B)[0], len(lines())) == (WindowKind.POOL, "controller", 1)
     assert "has no queue of known size and rate" in lines()[0]
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_queue_that_cannot_be_measured_has_no_windows(lines, before):
+    """``default_buffer`` does not help, because what is read as backlog is not that of one queue."""
+    net = Network(policy(where="controller"))
+    net.windows._default_buffer = 50_000
+    net.site.link.govern_all = True
+    if before:
+        net.read(B)
+        assert net.rule(B) is WindowKind.POOL
+    for _ in range(60):
+        net.read(B, limit=UNMEASURED)
+    assert net.rule(B) is None
+    (line,) = lines()
+    assert f"port {B}" in line and "no queue that can be measured" in line
+    assert not net.site.link.governed
 
 
 def test_las_without_the_switch_is_fairq_with_its_target():

@@ -1,0 +1,210 @@
+"""``fairq doctor --bridge``: every port of a bridge, governed or not, why, and the commands that make it so.
+
+What is governed is decided by the code of the agent, so that both say the same. No agent needs to run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fairq_ryu.agent import status
+from fairq_ryu.agent.ovsdb import BridgePort, BridgeView, BridgeWatcher
+from fairq_ryu.agent.qdisc import NO_LIMITS, QueueLimits, explicit_roots, read_queue_limits
+from fairq_ryu.agent.watched_ports import listed
+from fairq_ryu.cli.doctor import commands
+from fairq_ryu.client import plain
+from fairq_ryu.errors import UserError
+
+_NOOP = "linux-noop"
+# The queue that is proposed: a port is shaped to this part of its line rate, so that packets wait in the
+# qdisc and not in the ring of the network card; the buffer holds this much time.
+_SHAPED = 0.95
+_BUFFER_S = 0.005
+_LEAST_BUFFER = 30_000
+# What htb may send at once: its timer needs this much time.
+_BURST_S = 0.0001
+_LEAST_BURST = 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class QosRecord:
+    """The QoS record of an interface in Open vSwitch: its type ("": none), and the port that has it."""
+
+    port: str
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PortReport:
+    """A port. ``governed``: its queue is governed; ``windows``: windows of ACKs that leave by it are lowered;
+    ``reason``: why, or why not; ``commands`` would make it governed, or keep it so. ``limit`` in bytes,
+    ``rate`` in bits per second, 0: not known.
+    """
+
+    names: tuple[str, ...]
+    ofport: int | None
+    governed: bool
+    windows: bool
+    reason: str
+    kind: str = ""
+    limit: int = 0
+    rate: int = 0
+    commands: tuple[str, ...] = ()
+
+
+def main(bridge: str, json_output: bool = False) -> int:
+    """Print the report of a bridge. Returns 0. Raises :class:`UserError` if there is no such bridge, or if
+    Open vSwitch does not answer.
+    """
+    watcher = BridgeWatcher(bridge, lambda view: None)
+    view = watcher.start()
+    watcher.stop()
+    indexes = [port.ifindex for port in view.ports]
+    found = reports(view, read_queue_limits(indexes), explicit_roots(indexes), read_qos())
+    running = _has_agent(bridge)
+    if json_output:
+        ports = [asdict(each) for each in found]
+        print(json.dumps({"bridge": bridge, "agent": running, "ports": ports}, indent=2))
+        return 0
+    for line in lines(bridge, running, found):
+        print(plain(line))
+    return 0
+
+
+def lines(bridge: str, running: bool | None, found: Sequence[PortReport]) -> Iterator[str]:
+    """The report for people. Commands are lines of their own, never wrapped."""
+    if running is False:
+        yield f"no agent runs on bridge {bridge}: fairq agent --bridge {bridge}"
+    for each in found:
+        number = "" if each.ofport is None else f"port {each.ofport} "
+        state = "governed" if each.governed else "windows only" if each.windows else "not watched"
+        if each.windows and not each.governed and each.ofport is not None:
+            state = "not governed"
+        yield f"{number}{listed(each.names)}: {state}: {each.reason}"
+        for command in each.commands:
+            yield f"    {command}"
+    governed, ports = sum(each.governed for each in found), sum(each.ofport is not None for each in found)
+    yield f"bridge {bridge}: {governed} of {ports} ports are governed"
+
+
+def reports(
+    view: BridgeView,
+    limits: Mapping[int, QueueLimits],
+    explicit: set[int],
+    qos: Mapping[str, QosRecord],
+) -> list[PortReport]:
+    """The ports of a bridge: those that are watched, in the order of their numbers, then the others.
+    ``limits`` and ``explicit`` (somebody has chosen the root qdisc) by interface index, ``qos`` by interface.
+    """
+    made = []
+    for port in view.ports:
+        record = qos.get(port.name, QosRecord(port.name))
+        found = limits.get(port.ifindex, NO_LIMITS)
+        made.append(_report(view.name, port, found, port.ifindex in explicit, record))
+    made += [PortReport(each.names, None, False, True, each.reason) for each in view.devices]
+    made += [PortReport((name,), None, False, False, reason) for name, reason in view.unwatched]
+    return made
+
+
+def _report(bridge: str, port: BridgePort, found: QueueLimits, explicit: bool, qos: QosRecord) -> PortReport:
+    rate = found.rate * 8 or port.speed
+    keep = () if qos.type == _NOOP else (keep_command(bridge, qos.port),)
+    if found.limit:
+        reason = f"{found.kind}, {found.limit:,} bytes, {_shown(rate)}"
+        if keep:
+            reason += f"; but Open vSwitch may remove it: the port has no QoS record of type {_NOOP}"
+        needed = keep
+    else:
+        reason = found.reason or "it has no qdisc"
+        if qos.type not in ("", _NOOP):
+            reason += f"; its QoS record of type {qos.type} would be replaced"
+            explicit = False  # Open vSwitch removes the qdisc with the record
+        if not rate:
+            reason += "; its speed is not known: put in RATE, and 5 ms of it as BYTES"
+        needed = (*keep, *queue_commands(port.name, found, rate, explicit))
+    return PortReport(
+        (port.name,), port.ofport, bool(found.limit), True, reason, found.kind, found.limit, rate, needed
+    )
+
+
+def _shown(rate: int) -> str:
+    return f"{rate / 1e6:,.0f} Mbit/s" if rate else "rate not known"
+
+
+def keep_command(bridge: str, port: str) -> str:
+    """The command that lets Open vSwitch leave the qdiscs of a port alone; `fairq release` finds the
+    record.
+    """
+    return (
+        f"ovs-vsctl -- --id=@noop create QoS type={_NOOP} external_ids:fairq-bridge={bridge} "
+        f"-- set port {port} qos=@noop"
+    )
+
+
+def queue_commands(name: str, found: QueueLimits, rate: int, explicit: bool) -> tuple[str, ...]:
+    """The commands that give an interface of ``rate`` bits per second one queue of known size and rate.
+    ``explicit``: its present root qdisc was chosen by somebody, and has to go first.
+    """
+    if found.leaf and rate:
+        return (f"tc qdisc replace dev {name} parent {found.leaf} bfifo limit {_buffer(rate)}",)
+    shaped = int(rate * _SHAPED)
+    text = f"{shaped // 1_000_000}mbit" if shaped >= 1_000_000 else f"{shaped}bit"
+    burst, limit = max(_LEAST_BURST, int(shaped / 8 * _BURST_S)), str(_buffer(shaped))
+    if not rate:
+        text, limit = "RATE", "BYTES"
+    return (
+        *((f"tc qdisc del dev {name} root",) if explicit else ()),
+        f"tc qdisc add dev {name} root handle 1: htb default 1",
+        f"tc class add dev {name} parent 1: classid 1:1 htb rate {text} ceil {text} "
+        f"burst {burst} cburst {burst}",
+        f"tc qdisc add dev {name} parent 1:1 handle 10: bfifo limit {limit}",
+    )
+
+
+def _buffer(rate: int) -> int:
+    return max(_LEAST_BUFFER, int(rate / 8 * _BUFFER_S))
+
+
+def _has_agent(bridge: str) -> bool | None:
+    """Whether an agent runs on a bridge; None: only root is told."""
+    if bridge not in status.running():
+        return False
+    try:
+        status.ask(bridge)
+    except UserError as error:
+        return None if "root" in error.message else False
+    return True
+
+
+def read_qos() -> dict[str, QosRecord]:
+    """The QoS records of all interfaces of Open vSwitch, by name of the interface. Raises
+    :class:`UserError`.
+    """
+    types = {_uuids(uuid)[0]: str(kind) for uuid, kind in _listed("QoS", "_uuid", "type")}
+    names = {_uuids(uuid)[0]: str(name) for uuid, name in _listed("Interface", "_uuid", "name")}
+    found = {}
+    for port, interfaces, records in _listed("Port", "name", "interfaces", "qos"):
+        record = next((types.get(uuid, "") for uuid in _uuids(records)), "")
+        for uuid in _uuids(interfaces):
+            if uuid in names:
+                found[names[uuid]] = QosRecord(str(port), record)
+    return found
+
+
+def _listed(table: str, *columns: str) -> list[list[Any]]:
+    """All rows of a table of the database, in the form of RFC 7047."""
+    words = ["ovs-vsctl", "--timeout=5", "--format=json", f"--columns={','.join(columns)}", "list", table]
+    answer = commands.run(words)
+    if answer.code != 0:
+        raise UserError(f"ovs-vsctl list {table}: {answer.last_line}", "run it as root")
+    rows: list[list[Any]] = json.loads(answer.text)["data"]
+    return rows
+
+
+def _uuids(cell: Any) -> list[str]:
+    """The ids in a cell: one, or a set of them."""
+    kind, value = cell
+    return [str(value)] if kind == "uuid" else [str(each) for _, each in value]

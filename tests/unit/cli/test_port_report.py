@@ -1,0 +1,163 @@
+"""``fairq doctor --bridge``: what is said of each port, and the commands that make it governed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.watched_ports import WindowDevice
+from fairq_ryu.cli import main, port_report
+from fairq_ryu.cli.doctor.commands import Output
+from fairq_ryu.cli.port_report import QosRecord, lines, queue_commands, read_qos, reports
+from fairq_ryu.errors import UserError
+
+GOVERNED = QueueLimits("htb", 125_000, 25_000_000)
+NO_QUEUE = QueueLimits("noqueue", 0, 0, "it has no queue")
+NOOP = QosRecord("p1", "linux-noop")
+KEEP = (
+    "ovs-vsctl -- --id=@noop create QoS type=linux-noop external_ids:fairq-bridge=br0 "
+    "-- set port {} qos=@noop"
+)
+
+
+def port(number: int, speed: int = 10**9) -> BridgePort:
+    return BridgePort(number, f"p{number}", 100 + number, "02:00:00:00:00:00", True, True, speed)
+
+
+def bridge(*ports: BridgePort) -> BridgeView:
+    local = WindowDevice(7, ("br0",), True, "it hands packets to this machine")
+    return BridgeView("br0", 1, "netdev", ports, (local,), (("pat", "a patch port"),))
+
+
+def of(found: QueueLimits, qos: QosRecord | None = NOOP, explicit: bool = False, speed: int = 10**9) -> Any:
+    """The report of port 1."""
+    records = {} if qos is None else {"p1": qos}
+    return reports(bridge(port(1, speed)), {101: found}, {101} if explicit else set(), records)[0]
+
+
+def test_a_governed_port():
+    made = of(GOVERNED, explicit=True)
+    assert (made.governed, made.windows, made.commands) == (True, True, ())
+    assert made.reason == "htb, 125,000 bytes, 200 Mbit/s"
+
+
+def test_a_governed_port_whose_queue_open_vswitch_removes():
+    made = of(GOVERNED, qos=QosRecord("bond0"), explicit=True)
+    assert made.governed and "may remove it" in made.reason
+    assert made.commands == (KEEP.format("bond0"),), "the record is that of the bond"
+
+
+def test_a_port_without_a_queue():
+    made = of(NO_QUEUE, qos=None)
+    assert (made.governed, made.windows, made.reason) == (False, True, "it has no queue")
+    assert made.commands == (
+        KEEP.format("p1"),
+        "tc qdisc add dev p1 root handle 1: htb default 1",
+        "tc class add dev p1 parent 1: classid 1:1 htb rate 950mbit ceil 950mbit burst 11875 cburst 11875",
+        "tc qdisc add dev p1 parent 1:1 handle 10: bfifo limit 593750",
+    )
+
+
+def test_a_qdisc_that_somebody_chose_goes_first():
+    several = QueueLimits("htb", 0, 25_000_000, "htb has 2 leaf classes", measured=False)
+    made = of(several, explicit=True)
+    assert made.commands[0] == "tc qdisc del dev p1 root"
+    assert "rate 190mbit" in made.commands[2]
+    # With another record Open vSwitch removes its own qdisc.
+    made = of(several, qos=QosRecord("p1", "linux-htb"), explicit=True)
+    assert "record of type linux-htb would be replaced" in made.reason
+    assert [command.split()[0] for command in made.commands] == ["ovs-vsctl", "tc", "tc", "tc"]
+    assert "del" not in made.commands[1]
+
+
+def test_a_class_that_lacks_a_bfifo_gets_one():
+    made = of(QueueLimits("htb", 0, 25_000_000, "class 1:5 has none", leaf="1:5"), explicit=True)
+    assert made.commands == ("tc qdisc replace dev p1 parent 1:5 bfifo limit 125000",)
+
+
+def test_a_slow_port_has_room_for_some_frames():
+    commands = queue_commands("p1", NO_QUEUE, 900_000, False)
+    assert "rate 855000bit" in commands[1] and "burst 3000 " in commands[1]
+    assert commands[2].endswith("limit 30000")
+
+
+def test_a_port_of_unknown_speed():
+    made = of(NO_QUEUE, speed=0)
+    assert "put in RATE" in made.reason
+    assert "rate RATE ceil RATE" in made.commands[1] and made.commands[2].endswith("limit BYTES")
+
+
+def test_the_text_names_every_port():
+    found = reports(bridge(port(1), port(2)), {101: GOVERNED}, {101}, {"p1": NOOP, "p2": NOOP})
+    text = list(lines("br0", False, found))
+    assert text[0] == "no agent runs on bridge br0: fairq agent --bridge br0"
+    assert text[1] == "port 1 p1: governed: htb, 125,000 bytes, 200 Mbit/s"
+    assert text[2] == "port 2 p2: not governed: it has no qdisc"
+    assert text[3].startswith("    tc qdisc add dev p2 root")
+    assert text[-3:] == [
+        "br0: windows only: it hands packets to this machine",
+        "pat: not watched: a patch port",
+        "bridge br0: 1 of 2 ports are governed",
+    ]
+
+
+ANSWERS = {
+    "QoS": {"headings": ["_uuid", "type"], "data": [[["uuid", "q1"], "linux-htb"]]},
+    "Interface": {
+        "headings": ["_uuid", "name"],
+        "data": [[["uuid", "i1"], "p1"], [["uuid", "i2"], "m1"], [["uuid", "i3"], "m2"]],
+    },
+    "Port": {
+        "headings": ["name", "interfaces", "qos"],
+        "data": [
+            ["p1", ["uuid", "i1"], ["set", []]],
+            ["bond0", ["set", [["uuid", "i2"], ["uuid", "i3"]]], ["uuid", "q1"]],
+        ],
+    },
+}
+
+
+def test_the_records_of_open_vswitch(monkeypatch: pytest.MonkeyPatch):
+    answer = lambda words: Output(0, json.dumps(ANSWERS[words[-1]]))  # noqa: E731
+    monkeypatch.setattr(port_report.commands, "run", answer)
+    bond = QosRecord("bond0", "linux-htb")
+    assert read_qos() == {"p1": QosRecord("p1"), "m1": bond, "m2": bond}
+
+
+def test_open_vswitch_that_does_not_answer(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(port_report.commands, "run", lambda words: Output(1, "ovs-vsctl: permission denied"))
+    with pytest.raises(UserError, match="permission denied"):
+        read_qos()
+
+
+def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    class Watcher:
+        def __init__(self, name: str, on_change: Any) -> None:
+            if name != "br0":
+                raise UserError(f"there is no bridge {name}", "ovs-vsctl list-br")
+
+        def start(self) -> BridgeView:
+            return bridge(port(1))
+
+        def stop(self) -> None:
+            pass
+
+    monkeypatch.setattr(port_report, "BridgeWatcher", Watcher)
+    monkeypatch.setattr(port_report, "read_queue_limits", lambda indexes: {101: GOVERNED})
+    monkeypatch.setattr(port_report, "explicit_roots", set)
+    monkeypatch.setattr(port_report, "read_qos", lambda: {"p1": NOOP})
+    monkeypatch.setattr(port_report, "_has_agent", lambda name: True)
+    assert main.main(["doctor", "--bridge", "br0", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["bridge"], made["agent"]) == ("br0", True)
+    assert [(each["names"], each["governed"]) for each in made["ports"]] == [
+        (["p1"], True),
+        (["br0"], False),
+        (["pat"], False),
+    ]
+    assert main.main(["doctor", "--bridge", "no"]) == 2
+    assert "there is no bridge no" in capsys.readouterr().err
