@@ -19,7 +19,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.apps import settings
 from fairq_ryu.apps.jobs import Job, every, start
-from fairq_ryu.control import bridge_connections, copy_meters
+from fairq_ryu.control import bridge_connections, copy_meters, link_discovery
 from fairq_ryu.control.agent_copies import AgentCopies
 from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.agent_polling import AgentPolling
@@ -45,7 +45,6 @@ from fairq_ryu.policies.choice import choose
 from fairq_ryu.rest import handler, setup
 from fairq_ryu.ryu_compat import batched_io, cached_matches, experimenter_multipart
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
-from fairq_ryu.ryu_compat.link_discovery import Discovery
 
 # Seconds between two ticks, and between two while ports are undecided between host and link.
 _TICK = 0.25
@@ -61,10 +60,10 @@ class Controller(app_manager.RyuApp):
     """The base class of the applications; a subclass sets ``policy_name``."""
 
     OFP_VERSIONS: ClassVar[list[int]] = [ofp.OFP_VERSION]
-    _CONTEXTS: ClassVar[dict[str, Any]] = {"discovery": Discovery, "wsgi": WSGIApplication}
+    _CONTEXTS: ClassVar[dict[str, Any]] = {"wsgi": WSGIApplication}
     policy_name: ClassVar[str] = ""
 
-    def __init__(self, *args: Any, discovery: Discovery, wsgi: WSGIApplication, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, wsgi: WSGIApplication, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.config = settings.or_exit(settings.load)
         settings.or_exit(settings.check_port)
@@ -101,7 +100,6 @@ class Controller(app_manager.RyuApp):
             self.windows,
             self.rerouting,
             self.reporter,
-            discovery,
             log,
         )
         self.switches = Switches(
@@ -120,14 +118,10 @@ class Controller(app_manager.RyuApp):
             self.admission,
             self.agent_messages,
             self.rerouting,
-            discovery,
             self.counts,
-            log,
         )
         limited = RateLimitedLog(log, max_per_peer=20, max_lines=200)
         self.refusals = Refusals(fabric, self.windows, self.counts, log, limited.warning)
-        discovery.link_lost = self.switches.link_lost
-        discovery.frame_sent = fabric.discovery_frame_sent
 
         state = ControllerState(
             fabric=fabric,
@@ -149,6 +143,7 @@ class Controller(app_manager.RyuApp):
         """The periodic jobs, with their intervals in seconds."""
         return [
             Job("tick", self._tick_interval, self._tick),
+            Job("discovery", every(link_discovery.INTERVAL), self._discover),
             Job("expiry", every(self.flows.idle_timeout / 4), self.tracker.expire),
             Job("port counters", lambda: self.port_counters.interval, self.port_counters.request_next),
             Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),
@@ -162,6 +157,9 @@ class Controller(app_manager.RyuApp):
         self.rerouting.notify()
         self.windows.report_overdue(now)
         self.streams.tick()
+
+    def _discover(self) -> None:
+        self.fabric.discover(time.monotonic())
 
     def _tick_interval(self) -> float:
         return _DISCOVERY_TICK if self.fabric.topology.waits else _TICK

@@ -39,7 +39,7 @@ import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
@@ -63,14 +63,6 @@ _HOW_TO_ASK = (
 )
 
 
-class LinkDiscovery(Protocol):
-    """Sends discovery frames through the ports of bridges."""
-
-    def bridge_joined(self, datapath: Datapath) -> None: ...
-
-    def bridge_left(self, datapath: Datapath) -> None: ...
-
-
 @dataclass(eq=False)
 class BridgeConnections:
     """The bridges of one controller. ``setting``: the way of all bridges; None: see above."""
@@ -80,7 +72,6 @@ class BridgeConnections:
     windows: WindowController
     rerouting: Rerouting
     reporter: EventReporter
-    discovery: LinkDiscovery
     log: logging.Logger
     _describing: dict[int, Datapath] = field(default_factory=dict, init=False)
     _words: dict[int, tuple[Datapath, Way | None]] = field(default_factory=dict, init=False)
@@ -136,7 +127,6 @@ class BridgeConnections:
             )
         self.windows.inventory.remove(datapath.id)
         self.fabric.bridge_connected(datapath, ports_of(datapath), rules, time.monotonic())
-        self.discovery.bridge_joined(datapath)
         self.rerouting.notify()
         self._joined(datapath, Way.PATHS)
 
@@ -209,7 +199,6 @@ class BridgeConnections:
         )
         self.reporter.bridge(dpid, connected=False)
         if before is Way.PATHS:
-            self.discovery.bridge_left(datapath)
             self.fabric.bridge_disconnected(datapath)
             self.rerouting.notify()
         else:
@@ -266,7 +255,6 @@ class BridgeConnections:
         """A bridge is beside the fabric from now on: one of an earlier connection leaves it."""
         former = self.fabric.bridges.get(dpid)
         if former is not None:
-            self.discovery.bridge_left(former)
             self.fabric.bridge_disconnected(former)
         if self.fabric.topology.knows(dpid):
             self.fabric.bridge_forgotten(dpid)

@@ -16,11 +16,12 @@ from fairq_ryu.control.copy_meters import CopyMeters
 from fairq_ryu.control.forwarding_rules import ForwardingRules
 from fairq_ryu.control.hold_rules import HoldRules
 from fairq_ryu.control.hosts import HostLearning
+from fairq_ryu.control.link_discovery import LinkDiscovery
 from fairq_ryu.control.link_probes import LinkProbes
 from fairq_ryu.control.pinning import PathPinning
 from fairq_ryu.control.sender import Sender, to_switch
 from fairq_ryu.fabric.topology.forwarding import FromLink
-from fairq_ryu.fabric.topology.graph import PortRole, Topology
+from fairq_ryu.fabric.topology.graph import PortRole, Sight, Topology
 from fairq_ryu.fabric.topology.hosts import HostTable
 from fairq_ryu.fabric.topology.paths import Assigned, Moved, PathChoice, PathTable
 from fairq_ryu.fabric.topology.routing import Routes
@@ -58,8 +59,8 @@ class FabricController:
         self.bridges: dict[int, Datapath] = {}
         self.names: dict[PortKey, str] = {}  # of interfaces, for display
         self.repins = 0
-        self.topology = Topology(config.number("fairq_ryu", "discovery_time"), _SWEEPS)
         self.hosts = HostTable()
+        self.topology = Topology(config.number("fairq_ryu", "discovery_time"), _SWEEPS, self.hosts.any_behind)
         choice = PathChoice(str(config.value("fairq_ryu", "path_choice")))
         always = config.value("fairq_ryu", "pins") == "always"
         self.paths = PathTable(Routes(self.topology.graph(), ()), choice, always)
@@ -83,6 +84,7 @@ class FabricController:
             int(config.number("fairq_ryu", "host_idle_timeout")),
         )
         self._probes = LinkProbes(self.bridges, self.topology, self._sender)
+        self.discovery = LinkDiscovery(self.bridges, self.topology, self._probes, log)
         self._routed_version = self.topology.version
         self._take_over_at = 0.0  # rules of an earlier controller are replaced then, at the latest
         self._new_host_ports: list[PortKey] = []  # since the last refresh
@@ -124,7 +126,7 @@ class FabricController:
         for mac, number in earlier.hosts:
             port = PortKey(dpid, number)
             # What this controller has seen itself is newer.
-            if self.hosts.by_mac(mac) is None and self.topology.frame_seen(port):
+            if self.hosts.by_mac(mac) is None and self.topology.frame_seen(port, now):
                 self.hosts.seen(mac, port)
 
     def bridge_disconnected(self, datapath: Datapath) -> bool:
@@ -161,16 +163,31 @@ class FabricController:
         self.topology.remove_port(port)
         self._sender.send(self._learning.forget_port(port))
 
+    def discover(self, now: float) -> None:
+        """Send the discovery frames that are due."""
+        for port, message in self.discovery.due(now):
+            self._sender.send([message])
+            self.discovery_frame_sent(port)
+
     def discovery_frame_sent(self, port: PortKey) -> None:
         """A discovery frame leaves by a port."""
         self._probes.frame_sent(port)
 
-    def link_seen(self, source: PortKey, target: PortKey) -> None:
-        """A discovery frame has come through a link."""
-        if self.topology.lldp_seen(source, target):
-            for port in (source, target):
-                # Hosts that were learned there are behind another switch.
-                self._sender.send(self._learning.forget_port(port))
+    def discovery_frame(self, data: bytes, in_port: PortKey, now: float) -> None:
+        """An LLDP frame has arrived at a port."""
+        link = self.discovery.received(data, in_port, now)
+        if link is not None:
+            self._link_found(*link)
+
+    def link_seen(self, source: PortKey, target: PortKey, now: float) -> None:
+        """A genuine discovery frame has come through a link."""
+        if self.topology.lldp_seen(source, target, now) is Sight.NEW:
+            self._link_found(source, target)
+
+    def _link_found(self, *ports: PortKey) -> None:
+        for port in ports:
+            # Hosts that were learned there are behind another switch.
+            self._sender.send(self._learning.forget_port(port))
 
     def request_meter_counters(self) -> None:
         """Ask the bridges how many copies their meters have dropped."""
@@ -262,10 +279,13 @@ class FabricController:
     # Time
 
     def tick(self, now: float) -> None:
-        """Do what is due at this time: confirm discovery frames, decide the roles of ports, replace rules of
-        an earlier controller, renew hold rules, and end the waits for barrier replies.
+        """Do what is due at this time: confirm discovery frames, find silent links, decide the roles of
+        ports, replace rules of an earlier controller, renew hold rules, and end the waits for barrier
+        replies.
         """
         self._probes.confirm()
+        for source, target in self.topology.lose_silent_links(now):
+            self._log.warning("link %s -> %s: lost, no discovery frame comes through it", source, target)
         self._new_host_ports += self.topology.decide(now)
         known = self.topology.settled or now >= self._take_over_at
         if known and self._forwarding.take_over():

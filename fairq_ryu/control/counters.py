@@ -18,6 +18,11 @@ PACKET_INS = ("tcp", "held", "arp", "source", "lldp", "loss", "other")
 """Copies of SYN, FIN and RST; held SYNs; broadcast ARP requests; frames of unknown hosts; discovery frames;
 packets that a queue has dropped, which agents send; and frames that are none of these, or cannot be parsed.
 """
+DISCOVERY_IGNORED = ("foreign", "tag", "unknown", "reflected", "hosts", "taken")
+"""Discovery frames that show no link: LLDP of others; without a valid tag, or too old; of a port that is not
+known; back at the port through which it left; at or from a port with hosts; and at or from a port whose link
+works.
+"""
 # Number of the last delays that are kept: at an interval of 2 ms those of 2 s.
 _RECENT = 1024
 # A peak is shown for this long, seconds, and twice as long at most.

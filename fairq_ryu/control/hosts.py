@@ -48,7 +48,7 @@ class HostLearning:
         elsewhere = known is not None and known.port != in_port
         if elsewhere and self.topology.role(in_port) is PortRole.UNDECIDED:
             return []  # the host has moved, or the port is a link that is not discovered yet
-        if not self.topology.frame_seen(in_port):
+        if not self.topology.frame_seen(in_port, now):
             return []
         changed = self.hosts.seen(frame.src, in_port, frame.ip)
         host = self.hosts.by_mac(frame.src)

@@ -44,6 +44,10 @@ class LinkProbes:
 
         self._sender.after_barriers([datapath], ready, math.inf)
 
+    def is_ready(self, dpid: int) -> bool:
+        """Whether a bridge has confirmed its rules."""
+        return dpid in self._ready
+
     def bridge_disconnected(self, dpid: int) -> None:
         """A bridge has disconnected."""
         self._ready.discard(dpid)

@@ -5,12 +5,9 @@ The cookie names the rule. Frames are counted by kind (:data:`~fairq_ryu.control
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass
 from typing import Any
-
-from ryu.topology.switches import LLDPPacket
 
 from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.bridges import FabricController
@@ -21,9 +18,8 @@ from fairq_ryu.control.syn_admission import SynAdmission
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import parse
-from fairq_ryu.ryu_compat.link_discovery import Discovery
 
-# Without discovery frames, which have Ryu's own cookie.
+# Without discovery frames, which are known by their type.
 KINDS = {
     pipeline.COOKIE_TCP: "tcp",
     pipeline.COOKIE_HELD: "held",
@@ -42,9 +38,7 @@ class PacketIns:
     admission: SynAdmission
     messages: AgentMessages
     rerouting: Rerouting
-    discovery: Discovery
     counts: Counts
-    log: logging.Logger
 
     def packet_in(self, event: Any) -> None:
         """A frame of a bridge, or a dropped packet of an agent (Ryu's ``EventOFPPacketIn``)."""
@@ -61,7 +55,8 @@ class PacketIns:
         in_port = PortKey(datapath.id, number)
         if data[12:14] == _LLDP_BYTES:
             self.counts.packet_ins["lldp"] += 1
-            self._discovery_frame(event, data, in_port)
+            self.fabric.discovery_frame(data, in_port, time.monotonic())
+            self.rerouting.notify()
             return
         frame = parse.parse(data)
         self.counts.packet_ins["other" if frame is None else KINDS.get(message.cookie, "other")] += 1
@@ -79,13 +74,3 @@ class PacketIns:
             self.tracker.copied(frame, frame.tcp, in_port, now)
         elif cookie == pipeline.COOKIE_HELD:
             self.admission.hold(datapath, frame, data, in_port, now)
-
-    def _discovery_frame(self, event: Any, data: bytes, in_port: PortKey) -> None:
-        try:
-            dpid, number = LLDPPacket.lldp_parse(data)
-            self.discovery.lldp_packet_in_handler(event)
-        except Exception:  # Ryu's parsers raise many kinds, and any host may send such a frame
-            self.log.debug("port %s: a discovery frame that is not ours", in_port)
-            return
-        self.fabric.link_seen(PortKey(dpid, number), in_port)
-        self.rerouting.notify()

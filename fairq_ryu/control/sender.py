@@ -2,11 +2,9 @@
 
 Functions that decide return pairs of a datapath and a message, and :meth:`Sender.send` sends them in their
 order. OpenFlow keeps the order of messages to one switch; between switches only barriers make an order.
-Two kinds of messages are sent elsewhere:
-
-- all others to agents, which have connections of their own: :class:`~fairq_ryu.control.agents.AgentLink`
-  (requests for copies of segments are sent here);
-- discovery frames and handshakes, which Ryu sends: :mod:`fairq_ryu.ryu_compat.link_discovery`.
+All others to agents, which have connections of their own, are sent by
+:class:`~fairq_ryu.control.agents.AgentLink` (requests for copies of segments are sent here), and Ryu sends
+those of the handshake.
 """
 
 from __future__ import annotations

@@ -98,11 +98,6 @@ class Switches:
             self.fabric.port_changed(key.dpid, port_state(described), now)
         self.rerouting.notify()
 
-    def link_lost(self, source: PortKey, target: PortKey) -> None:
-        """No discovery frames come through a link any more."""
-        self.fabric.topology.link_lost(source, target)
-        self.rerouting.notify()
-
     def rule_removed(self, message: Any) -> None:
         """A rule of a bridge was removed (Ryu's ``OFPFlowRemoved``). One that has timed out means that a
         host, or a pinned connection, has been silent.

@@ -32,7 +32,7 @@ def read(stats: Iterable[Any]) -> EarlierRules | None:
     """Decode the flow statistics of a bridge. None if its rules cannot be reused."""
     found = EarlierRules()
     for stat in stats:
-        # Ryu's topology service installs its own rule for discovery frames in every bridge.
+        # Ryu's topology service, which may run beside this application, installs this rule too.
         if stat.match.get("eth_type") == pipeline.ETH_TYPE_LLDP:
             continue
         if not pipeline.is_ours(stat.cookie):

@@ -28,6 +28,12 @@ HEALTH = (
         "Packets to the controller that the bridge has dropped, because of the limit packet_in_rate.",
         ("dpid",),
     ),
+    Family(
+        "fairq_discovery_frames_ignored_total",
+        "counter",
+        "LLDP frames that show no link, by the reason why the controller ignores them.",
+        ("reason",),
+    ),
     Family("fairq_event_queue_length", "gauge", "Messages from switches that wait to be handled."),
     Family(
         "fairq_event_queue_capacity",
@@ -99,6 +105,9 @@ def health(state: ControllerState, now: float) -> Samples:
         "fairq_policy_info": [((engine.policy.name,), 1)],
         "fairq_packet_ins_total": [((kind,), count) for kind, count in counts.packet_ins.items()],
         "fairq_packet_ins_dropped_total": [((dpid_text(dpid),), count) for dpid, count in dropped],
+        "fairq_discovery_frames_ignored_total": [
+            ((reason,), count) for reason, count in state.fabric.discovery.ignored.items()
+        ],
         "fairq_event_queue_length": [((), state.event_queue.qsize())],
         "fairq_event_queue_capacity": [((), state.event_queue.maxsize)],
         "fairq_loop_delay_seconds": [((), counts.loop_delay.histogram)],

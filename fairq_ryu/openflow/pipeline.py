@@ -114,7 +114,6 @@ def pipeline(datapath: Datapath) -> list[Message]:
     arp_to_all = parser.OFPMatch(eth_type=0x0806, eth_dst=_BROADCAST)
     whole = _to_controller(ofp.OFPCML_NO_BUFFER)
     rules.append(_flow(datapath, TRACK, 100, arp_to_all, [whole], None, COOKIE_ARP))
-    # Ryu's topology service installs the same rule, but perhaps before the tables are cleared.
     lldp = parser.OFPMatch(eth_type=ETH_TYPE_LLDP, eth_dst=_LLDP_ADDRESS)
     rules.append(_flow(datapath, TRACK, 0xFFFF, lldp, [whole], None, COOKIE_LLDP))
     any_frame = parser.OFPMatch()

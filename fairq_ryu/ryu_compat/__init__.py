@@ -15,9 +15,6 @@ connection_class        the server for switches ends for good when ``accept`` fa
                         never end on an element of length 0
 experimenter_multipart  the body of an experimenter reply is copied once per 16 bytes: 20 ms for 60,000
 cached_matches          decoding the match of a packet-in takes half of the packet-in's time
-link_discovery          the topology service uses the time of day, so a clock that is set breaks all links;
-                        its loop may sleep for ever when all bridges connect at once; it takes agents for
-                        switches, parses each packet-in twice, and fails on the removal of an unknown port
 web_server              the class of the REST server cannot be chosen
 ======================  ==================================================================================
 
@@ -30,6 +27,9 @@ batched_io              each message is one write and two reads; ``send`` blocks
                         peer does not read; the rest of a message is waited for without limit
 manager                 a missing configuration file or application ends ``ryu-manager`` with a traceback
 ======================  ==================================================================================
+
+Ryu's topology service is not used: it believes every LLDP frame, takes agents for switches, depends on the
+time of day, and decodes each packet-in once more (:mod:`fairq_ryu.control.link_discovery` is ours).
 
 Helpers. They change nothing in Ryu:
 

@@ -9,7 +9,6 @@ import struct
 from ryu.lib.packet import arp, ethernet, ipv4, ipv6, lldp, packet, tcp, vlan
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
-from ryu.topology.switches import LLDPPacket
 
 from fairq_ryu.agent import messages as agent
 from fairq_ryu.channel import (
@@ -40,6 +39,7 @@ from fairq_ryu.model import (
     WindowRule,
 )
 from fairq_ryu.openflow import pipeline
+from fairq_ryu.packet import lldp as discovery_frames
 from fairq_ryu.packet.tcp_build import Addressing
 from tests.support.fakes import DATAPATH, bridge_port, wire
 
@@ -109,7 +109,7 @@ def frames():
             ethernet.ethernet("ff:ff:ff:ff:ff:ff", src, 0x0806),
             arp.arp(src_mac=src, src_ip="10.0.0.1", dst_ip="10.0.0.2"),
         ),
-        "lldp": bytes(LLDPPacket.lldp_packet(DPID, 2, src, 120)),
+        "lldp": discovery_frames.build(discovery_frames.DiscoveryFrame(DPID, 2, 1, bytes(16))),
         "lldp-of-others": frame(
             ethernet.ethernet(lldp.LLDP_MAC_NEAREST_BRIDGE, src, 0x88CC),
             lldp.lldp(

@@ -22,7 +22,6 @@ from fairq_ryu.apps.fairq import FairQApp
 from fairq_ryu.rest import handler as rest
 from fairq_ryu.rest import setup
 from fairq_ryu.ryu_compat import batched_io, switch_listener
-from fairq_ryu.ryu_compat.link_discovery import Discovery
 from tests.support.fakes import FakeDatapath
 
 # Limit of CPU time for an input, seconds: a lease is two.
@@ -91,12 +90,11 @@ class ControllerTarget:
             mock.patch.object(setup, "register", lambda *_: None),
             mock.patch.object(hub, "spawn"),
         ):
-            self.discovery = Discovery()
-            self.app = FairQApp(discovery=self.discovery, wsgi=None)
+            self.app = FairQApp(wsgi=None)
         self.handshake = ofp_handler.OFPHandler()
-        for app in (self.app, self.discovery, self.handshake):
+        for app in (self.app, self.handshake):
             app_manager.register_instance(app)
-        self.brick = Brick(self.handshake, [self.app, self.discovery])
+        self.brick = Brick(self.handshake, [self.app])
         self.app.logger.setLevel(logging.ERROR)
         self.handshake.logger.setLevel(logging.CRITICAL)
 
@@ -124,12 +122,7 @@ class ControllerTarget:
             raise Fault(f"{took:.1f} s for {len(data)} bytes")
         if len(warnings) > 1:
             raise Fault(f"more than one line: {warnings}")
-        if (
-            switch_listener.CONNECTIONS.by_dpid
-            or len(self.app.switches.joining)
-            or self.app.fabric.bridges
-            or self.discovery.dps
-        ):
+        if switch_listener.CONNECTIONS.by_dpid or len(self.app.switches.joining) or self.app.fabric.bridges:
             raise Fault("a connection that is over is still known")
         return plain(warnings[0].partition(": ")[2]) if warnings else f"end {joined}"
 

@@ -104,7 +104,7 @@ class Fabric:
     # Events
 
     def see_link(self, source: PortKey) -> None:
-        self.fabric.link_seen(source, self.wires[source])
+        self.fabric.link_seen(source, self.wires[source], 0.0)
 
     def see_all_links(self) -> None:
         for source in self.wires:

@@ -96,7 +96,7 @@ class RestSite:
             self.fabric.bridge_connected(FakeSwitch(dpid, self.log), ports, [], now - 10)
             self.reporter.bridge(dpid, connected=True)
         for a, b in ((PortKey(1, 2), PortKey(2, 2)), (PortKey(2, 2), PortKey(1, 2))):
-            self.fabric.link_seen(a, b)
+            self.fabric.link_seen(a, b, now)
         self.fabric.tick(now)
         for number in (1, 2):
             frame = Frame(f"02:00:00:00:00:0{number}", "ff:ff:ff:ff:ff:ff", (), f"10.0.0.{number}", None, 0)

@@ -18,7 +18,6 @@ LAW = "fairq_ryu.law_spec"
 BELOW = {MODEL, ERRORS, SETTING}
 RUNTIME = "fairq_ryu.ryu_compat.runtime"
 WEB_SERVER = "fairq_ryu.ryu_compat.web_server"
-LINK_DISCOVERY = "fairq_ryu.ryu_compat.link_discovery"
 RYU = {"eventlet", "ryu"}
 
 
@@ -35,7 +34,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/channel": ({MODEL, LAW} | ours("packet"), {"ryu"}),
     "fairq_ryu/openflow": ({MODEL} | ours("channel"), {"ryu"}),
     "fairq_ryu/control": (
-        BELOW | {LAW, LINK_DISCOVERY} | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
+        BELOW | {LAW} | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
         {"ryu"},
     ),
     "fairq_ryu/rest": (

@@ -4,10 +4,15 @@ Pure; time is an argument. A port leads to a host or to another switch. A port i
 received no discovery frame (LLDP) for a certain time. Until then frames are not flooded to it, because frames
 would circulate for ever in a loop that is not discovered yet. On a busy machine the time alone is not enough:
 discovery frames must also have left all ports and have had the time to arrive.
+
+Discovery frames are genuine (:mod:`~fairq_ryu.fabric.topology.discovery_tags`), but hosts can carry a fresh
+one from one port to another. So a frame turns no port with hosts into a link, takes no port from a link that
+works, and no link is used before frames have passed it in both directions.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +21,7 @@ from typing import TYPE_CHECKING
 import networkx as nx
 
 from fairq_ryu.fabric.topology.hosts import Host
+from fairq_ryu.fabric.topology.link_watch import DirectedLink, LinkWatch
 from fairq_ryu.model import PortKey
 
 if TYPE_CHECKING:
@@ -25,6 +31,9 @@ if TYPE_CHECKING:
 _Touches = Callable[[PortKey], bool]
 # A connected switch that does not respond delays decisions by this multiple of ``settle`` at most.
 _MAX_DELAY_FACTOR = 10
+
+# A port's other end may be another one when its link has been silent for this many periods.
+_MOVED_PERIODS = 4
 
 # The maximum number of disconnected switches that are remembered, and of all their ports together.
 _MAX_GONE = 1024
@@ -39,10 +48,26 @@ class PortRole(StrEnum):
     LINK = "link"
 
 
+class Sight(StrEnum):
+    """What a discovery frame shows. NEW and KNOWN: a direction of a link. The others are ignored: UNKNOWN, a
+    port that is not known or is down; REFLECTED, the frame has come back to its own port; HOSTS, one of the
+    ports has hosts; TAKEN, one of them has another link, which works.
+    """
+
+    NEW = "new"
+    KNOWN = "known"
+    UNKNOWN = "unknown"
+    REFLECTED = "reflected"
+    HOSTS = "hosts"
+    TAKEN = "taken"
+
+
 @dataclass(slots=True)
 class _Port:
     role: PortRole = PortRole.UNDECIDED
     up: bool = True
+    # When a host was last learned here, since the port came up.
+    hosts_since: float = -math.inf
     # When the port becomes a host port if it receives no discovery frame; None: no decision is due.
     decides_at: float | None = None
     # The sweep that must have ended before.
@@ -52,14 +77,22 @@ class _Port:
 class Topology:
     """Switches, ports and links. ``settle``: time in seconds after which a port without LLDP is a host port,
     if meanwhile ``sweeps`` sweeps have ended; a sweep sends discovery frames through every port.
+    ``has_hosts`` tells whether hosts are known behind a port.
 
-    ``version`` increases with every change that can change a path through the network.
+    ``version`` increases with every change that can change a path through the network; ``period`` is the
+    time between two discovery frames of a port, seconds.
     """
 
-    def __init__(self, settle: float, sweeps: int = 0) -> None:
+    def __init__(
+        self, settle: float, sweeps: int = 0, has_hosts: Callable[[PortKey], bool] = lambda _port: False
+    ) -> None:
         self.settle = settle
         self.sweeps = sweeps
+        self.period = 0.9
         self.version = 0
+        self._has_hosts = has_hosts
+        self._watch = LinkWatch()
+        self._connected_at: dict[int, float] = {}
         self.epoch = 0  # discovery frames that were sent in an earlier epoch do not count
         self._swept = 0
         self._sweep: set[PortKey] = set()  # the ports that the current sweep has reached
@@ -69,7 +102,7 @@ class Topology:
             int, int
         ] = {}  # disconnected switches, the oldest first, with their numbers of ports
         # LLDP proves one direction: a link is used after a frame has passed it in each direction.
-        self._seen: set[tuple[PortKey, PortKey]] = set()
+        self._seen: set[DirectedLink] = set()
 
     @property
     def switches(self) -> frozenset[int]:
@@ -101,6 +134,7 @@ class Topology:
             if port.port not in numbers:
                 self.remove_port(port)
         self._switches.add(dpid)
+        self._connected_at[dpid] = now
         self._gone.pop(dpid, None)
         self.version += 1
         for number, up in numbers.items():
@@ -128,7 +162,7 @@ class Topology:
         forgotten = []
         while sum(self._gone.values()) > _MAX_GONE_PORTS or len(self._gone) > _MAX_GONE:
             oldest = next(iter(self._gone))
-            del self._gone[oldest]
+            del self._gone[oldest], self._connected_at[oldest]
             forgotten.append(oldest)
         for port in [port for port in self._ports if port.dpid in forgotten]:
             del self._ports[port]
@@ -164,40 +198,64 @@ class Topology:
         state.up = up
         self.version += 1
         if not up:
+            state.hosts_since = -math.inf
             self._forget_links(lambda other: other == port)
         elif state.role is not PortRole.HOST:
             # A link port keeps its role until the decision, so that nothing is flooded into it.
             self._decide_later(port, now + self.settle)
 
-    def frame_seen(self, port: PortKey) -> bool:
+    def frame_seen(self, port: PortKey, now: float) -> bool:
         """A host's frame arrived at a port. Returns whether the port is a host port: an undecided one becomes
         one, because switches send no frames of hosts through ports that are not known to be links.
         """
         state = self._ports.get(port)
         if state is None or state.role is PortRole.LINK:
             return False
+        state.hosts_since = now
         if state.role is PortRole.UNDECIDED:
             state.role, state.decides_at = PortRole.HOST, None
             self.version += 1
         return True
 
-    def lldp_seen(self, source: PortKey, target: PortKey) -> bool:
-        """A discovery frame from ``source`` arrived at ``target``. Returns whether this link is new."""
-        if (source, target) in self._seen or source.dpid not in self._switches:
-            return False
-        for port in (source, target):
-            state = self._ports.get(port)
-            if state is None or not state.up:
-                return False
-        for port in (source, target):
+    def lldp_seen(self, source: PortKey, target: PortKey, now: float) -> Sight:
+        """A genuine discovery frame that left through ``source`` arrived at ``target``."""
+        link = source, target
+        if link in self._seen:
+            self._watch.heard(link, now)
+            return Sight.KNOWN
+        if source == target:
+            return Sight.REFLECTED
+        states = [self._ports.get(port) for port in link]
+        if source.dpid not in self._switches or not all(state is not None and state.up for state in states):
+            return Sight.UNKNOWN
+        if self._keeps_hosts(source, target) or self._keeps_hosts(target, source):
+            return Sight.HOSTS
+        others = {each for each in self._seen if {*each} & {*link}} - {(target, source)}
+        if any(self._works(each, now) for each in others):
+            return Sight.TAKEN
+        for port in link:
             self._ports[port].role, self._ports[port].decides_at = PortRole.LINK, None
         # A port has one other end: whatever was at its place before is not there any more.
-        self._seen = {
-            (a, b) for a, b in self._seen if (a, b) == (target, source) or not {a, b} & {source, target}
-        }
-        self._seen.add((source, target))
+        self._seen -= others
+        self._seen.add(link)
+        self._watch.heard(link, now)
         self.version += 1
-        return True
+        return Sight.NEW
+
+    def _keeps_hosts(self, port: PortKey, other: PortKey) -> bool:
+        """Whether a port has hosts that are not behind the switch of ``other``. Hosts that were learned
+        before that switch connected may be: it forwarded their frames then, by rules of another.
+        """
+        state = self._ports[port]
+        learned = state.hosts_since > self._connected_at.get(other.dpid, math.inf)
+        return state.role is PortRole.HOST and learned and self._has_hosts(port)
+
+    def _works(self, link: DirectedLink, now: float) -> bool:
+        """Whether a link is used, and is not silent."""
+        source, target = link
+        both = {link, (target, source)}
+        limit = _MOVED_PERIODS * self.period
+        return both <= self._seen and not all(self._watch.quiet(each, limit, now) for each in both)
 
     def assume_link(self, port: PortKey, until: float) -> None:
         """Use a port as a link port until that time even without LLDP, because it was one before."""
@@ -212,8 +270,7 @@ class Topology:
         if epoch != self.epoch:
             return
         self._sweep.update(ports)
-        here = (port for port, state in self._ports.items() if state.up and port.dpid in self._switches)
-        if self._sweep.issuperset(here):
+        if self._sweep.issuperset(self.ports_up()):
             self._sweep.clear()
             self._swept += 1
 
@@ -222,6 +279,13 @@ class Topology:
         if (source, target) in self._seen:
             self._seen.discard((source, target))
             self.version += 1
+
+    def lose_silent_links(self, now: float) -> list[DirectedLink]:
+        """Remove links that are lost by silence, see :class:`LinkWatch`. Returns their directions."""
+        lost = self._watch.silent(self._seen, self.period, now)
+        for source, target in lost:
+            self.link_lost(source, target)
+        return lost
 
     def decide(self, now: float) -> list[PortKey]:
         """Make ports without discovery frames host ports if their time limit has passed. Returns them."""
@@ -260,6 +324,10 @@ class Topology:
         """Whether a port exists and has carrier."""
         state = self._ports.get(port)
         return state is not None and state.up
+
+    def ports_up(self) -> Iterator[PortKey]:
+        """The ports of connected switches that are up."""
+        return (port for port, state in self._ports.items() if state.up and port.dpid in self._switches)
 
     def ports(self, dpid: int) -> list[PortKey]:
         """All ports of a switch, in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -32,6 +33,7 @@ class HostTable:
         self.version = 0
         self._by_mac: dict[str, Host] = {}
         self._by_ip: dict[str, Host] = {}
+        self._behind: Counter[PortKey] = Counter()
 
     def __len__(self) -> int:
         return len(self._by_mac)
@@ -50,6 +52,10 @@ class HostTable:
         changed = host is None or host.port != port
         if host is None:
             host = self._by_mac[mac] = Host(mac, port)
+            self._behind[port] += 1
+        elif changed:
+            self._leaves(host.port)
+            self._behind[port] += 1
         host.port = port
         self.version += changed
         if ip is not None and self._by_ip.get(ip) is not host:
@@ -94,9 +100,19 @@ class HostTable:
         host = self._by_mac.pop(mac, None)
         if host is not None:
             self.version += 1
+            self._leaves(host.port)
             for ip in host.addresses:
                 self._by_ip.pop(ip, None)
         return host
+
+    def _leaves(self, port: PortKey) -> None:
+        self._behind[port] -= 1
+        if not self._behind[port]:
+            del self._behind[port]
+
+    def any_behind(self, port: PortKey) -> bool:
+        """Whether hosts are behind a port."""
+        return port in self._behind
 
     def forget_port(self, port: PortKey) -> list[Host]:
         """Remove the hosts behind a port that was removed, and return them."""

@@ -35,14 +35,7 @@ class Made:
         log = logging.getLogger(__name__)
         tracker = FlowTracker(site.fabric, site.flows, site.windows, log)
         rerouting = Rerouting(site.fabric, site.windows, tracker, reporter)
-        self.discovered: list[tuple[str, Any]] = []
-        discovery = SimpleNamespace(
-            bridge_joined=lambda bridge: self.discovered.append(("joined", bridge)),
-            bridge_left=lambda bridge: self.discovered.append(("left", bridge)),
-        )
-        self.connections = BridgeConnections(
-            setting, site.fabric, site.windows, rerouting, reporter, discovery, log
-        )
+        self.connections = BridgeConnections(setting, site.fabric, site.windows, rerouting, reporter, log)
         self.bridge = self.another()
 
     @staticmethod
@@ -110,7 +103,6 @@ def test_a_bridge_that_asks_for_paths_gets_them(made):
     made.join("s7, fairq_ryu: paths")
     assert made.way is Way.PATHS and made.site.fabric.bridges[7] is made.bridge
     assert any(each.cookie == pipeline.COOKIE_TCP for each in made.changes if hasattr(each, "cookie"))
-    assert made.discovered == [("joined", made.bridge)]
 
 
 def test_rules_of_others_are_cleared_only_for_paths(made):
@@ -126,7 +118,7 @@ def test_rules_of_others_are_cleared_only_for_paths(made):
 def test_a_bridge_keeps_its_rules_unless_it_asks_for_paths(made, words):
     made.join(words, FOREIGN)
     assert made.way is Way.NORMAL and made.changes == []
-    assert 7 not in made.site.fabric.bridges and not made.discovered
+    assert 7 not in made.site.fabric.bridges
     assert "7 rules of others" in made.site.windows.inventory.limits(7, False)[-1]
 
 
@@ -240,7 +232,6 @@ def test_a_bridge_that_does_not_ask_for_paths_any_more_leaves_the_fabric(made):
     made.count(ONLY_PATHS)
     assert made.way is Way.NORMAL and 7 not in made.site.fabric.bridges
     assert made.changes[0].cookie == beside.COOKIE_NORMAL  # traffic does not stop
-    assert made.discovered[-1] == ("left", made.bridge)
     assert made.site.fabric.hosts.by_mac(CLIENT_MAC) is None and not made.site.fabric.topology.knows(7)
 
 

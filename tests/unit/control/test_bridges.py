@@ -174,8 +174,8 @@ def test_a_connection_whose_host_has_moved_is_not_pinned_to_where_it_was(pair):
     for port, number in ((HOST1, 1), (HOST2, 2)):
         frame = Frame(f"02:00:00:00:00:0{number}", BROADCAST, (), f"10.0.0.{number}")
         fabric.host_seen(pair.bridges[port.dpid], frame, port, 0.1)
-    fabric.link_seen(LINK1, LINK2)
-    fabric.link_seen(LINK2, LINK1)
+    fabric.link_seen(LINK1, LINK2, 0.1)
+    fabric.link_seen(LINK2, LINK1, 0.1)
     fabric.refresh()
     assert not fabric.assign_path(key, HOST1, "02:00:00:00:00:02").pinned
     moved = key._replace(sport=40001)
@@ -184,8 +184,8 @@ def test_a_connection_whose_host_has_moved_is_not_pinned_to_where_it_was(pair):
         for number in (3, 4):
             fabric.port_changed(dpid, PortState(number, True, f"s{dpid}-eth{number}"), 0.2)
     fabric.hosts.seen("02:00:00:00:00:02", PortKey(2, 4), "10.0.0.2")
-    fabric.link_seen(PortKey(1, 3), PortKey(2, 3))
-    fabric.link_seen(PortKey(2, 3), PortKey(1, 3))
+    fabric.link_seen(PortKey(1, 3), PortKey(2, 3), 0.1)
+    fabric.link_seen(PortKey(2, 3), PortKey(1, 3), 0.1)
     fabric.refresh()
     assert fabric.paths.get(key) is None and fabric.paths.pinned == 0
 
@@ -246,14 +246,14 @@ def test_floods_are_extended_only_after_all_bridges_have_reduced_theirs(pair):
         fabric.host_seen(
             pair.bridges[port.dpid], Frame(f"02:00:00:00:00:0{number}", BROADCAST, ()), port, 0.1
         )
-    fabric.link_seen(LINK1, LINK2)
-    fabric.link_seen(LINK2, LINK1)
+    fabric.link_seen(LINK1, LINK2, 0.1)
+    fabric.link_seen(LINK2, LINK1, 0.1)
     fabric.refresh()
     pair.log.clear()
     fabric.topology.link_lost(LINK1, LINK2)
     fabric.refresh()
     pair.answer()
-    fabric.link_seen(LINK1, LINK2)
+    fabric.link_seen(LINK1, LINK2, 0.1)
     pair.log.clear()
     fabric.refresh()
     pair.log.clear()
@@ -280,8 +280,8 @@ def test_a_host_counts_as_known_only_when_every_bridge_has_confirmed_it(pair, co
     for dpid in (1, 2):
         fabric.port_changed(dpid, PortState(3, True, f"s{dpid}-eth3"), 0.0)
     for source, target in ((LINK1, LINK2), (PortKey(1, 3), PortKey(2, 3))):
-        fabric.link_seen(source, target)
-        fabric.link_seen(target, source)
+        fabric.link_seen(source, target, 0.1)
+        fabric.link_seen(target, source, 0.1)
     fabric.refresh()
     for _ in range(3):
         pair.answer()

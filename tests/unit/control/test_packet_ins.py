@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ryu.topology.switches import LLDPPacket
 
 from fairq_ryu.channel import dropped_packet, oxm
 from fairq_ryu.control.agent_messages import AgentMessages
@@ -15,12 +14,13 @@ from fairq_ryu.control.counters import PACKET_INS, Counts
 from fairq_ryu.control.packet_ins import KINDS, PacketIns
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline
+from fairq_ryu.packet import lldp
 from tests.support.site import Site
 from tests.switch.packets import Segment
 
 ETHERNET = bytes.fromhex("ffffffffffff020000000001")
 ARP = ETHERNET + bytes.fromhex("0806 0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000002")
-LLDP = bytes(LLDPPacket.lldp_packet(2, 8, "02:00:00:00:00:08", 120))
+LLDP = lldp.build(lldp.DiscoveryFrame(2, 8, 0, bytes(16)))
 SEGMENT = Segment(flags="S")
 SYN = SEGMENT.frame()
 KEY = FlowKey(SEGMENT.src, SEGMENT.dst, SEGMENT.sport, SEGMENT.dport)
@@ -39,16 +39,13 @@ class PacketInParts:
         self.agent, self.bridge = site.agent, site.bridge
         site.fabric.host_seen = lambda bridge, frame, port, _: self.called("host_seen", frame.src, port)
         site.fabric.answer_arp = lambda bridge, frame, port, data: self.called("answer_arp", data, port)
-        site.fabric.link_seen = lambda source, target: self.called("link_seen", source, target)
+        site.fabric.discovery_frame = lambda data, port, _: self.called("discovery", data, port)
         site.windows.packet_dropped = lambda port, frame, *_: self.called("dropped", port, frame)
         tracker = SimpleNamespace(copied=lambda frame, tcp, port, _: self.called("copied", tcp.key, port))
         admission = SimpleNamespace(hold=lambda _, frame, data, port, now: self.called("hold", data, port))
         rerouting = SimpleNamespace(notify=lambda: self.called("notify"))
-        discovery = SimpleNamespace(lldp_packet_in_handler=lambda event: self.called("discovery"))
         messages = AgentMessages(site.windows, self.called, self.copied, self.counts, LOG)
-        self.packet_ins = PacketIns(
-            site.fabric, tracker, admission, messages, rerouting, discovery, self.counts, LOG
-        )
+        self.packet_ins = PacketIns(site.fabric, tracker, admission, messages, rerouting, self.counts)
 
     def copied(self, link: Any, copy: Any, _: float) -> None:
         self.called("copied_by_agent", copy.frame, PortKey(link.dpid, copy.port))
@@ -82,12 +79,11 @@ SEEN = ("host_seen", "02:00:00:00:00:01", PORT)
         (SYN, pipeline.COOKIE_TCP, "tcp", [("copied", KEY, PORT)]),
         (ARP, pipeline.COOKIE_TCP, "tcp", []),
         (SYN, pipeline.COOKIE_HELD, "held", [("hold", SYN, PORT)]),
-        (LLDP, 0, "lldp", [("discovery",), ("link_seen", PortKey(2, 8), PORT), ("notify",)]),
-        (LLDP[:14] + bytes(46), 0, "lldp", []),  # of another sender
+        (LLDP, pipeline.COOKIE_LLDP, "lldp", [("discovery", LLDP, PORT), ("notify",)]),
         (ARP, 0xBEEF, "other", []),
         (b"\0" * 5, pipeline.COOKIE_TCP, "other", []),  # too short to be parsed
     ],
-    ids=["ARP", "source", "SYN", "no segment", "held", "LLDP", "LLDP of others", "other", "short"],
+    ids=["ARP", "source", "SYN", "no segment", "held", "LLDP", "other", "short"],
 )
 def test_packets_are_counted_by_the_rule_that_sent_them_and_go_to_their_part(
     parts, data, cookie, kind, calls

@@ -37,16 +37,6 @@ def description(number: int, up: bool = True) -> Any:
     return SimpleNamespace(port_no=number, config=0, state=state, name=f"s7-eth{number}".encode() + b"\0")
 
 
-class NoDiscovery:
-    """Sends no discovery frames."""
-
-    def bridge_joined(self, datapath: Any) -> None:
-        """Nothing to do."""
-
-    def bridge_left(self, datapath: Any) -> None:
-        """Nothing to do."""
-
-
 class Made:
     """Bridge 1 of a site; bridge 7 may connect. Events and polled agents are recorded."""
 
@@ -58,9 +48,7 @@ class Made:
         log = logging.getLogger(__name__)
         tracker = FlowTracker(site.fabric, site.flows, site.windows, log)
         self.rerouting = Rerouting(site.fabric, site.windows, tracker, reporter)
-        self.bridges = BridgeConnections(
-            Way.PATHS, site.fabric, site.windows, self.rerouting, reporter, NoDiscovery(), log
-        )
+        self.bridges = BridgeConnections(Way.PATHS, site.fabric, site.windows, self.rerouting, reporter, log)
         self.switches = Switches(
             site.fabric,
             site.windows,

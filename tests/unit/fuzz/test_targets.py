@@ -63,9 +63,6 @@ def test_the_handshake_alone_reaches_the_application(target):
 
 @pytest.mark.parametrize("reason", [0, 1, 2])
 def test_a_status_of_an_unknown_port(target, reason):
-    """Ryu's topology service fails on an unknown port that is changed or removed, and then keeps a bridge
-    that disconnects.
-    """
     real = messages.from_switch()
     status = agent.port_status(reason, bridge_port(99))
     assert target.run(messages.handshake() + real["flows-none"] + status * 2) == "end True"

@@ -24,8 +24,8 @@ def fabric(spines=2):
         )
     for edge in graph.edges:
         for a, b in graph.edges[edge]["ports"]:
-            topology.lldp_seen(a, b)
-            topology.lldp_seen(b, a)
+            topology.lldp_seen(a, b, 0.0)
+            topology.lldp_seen(b, a, 0.0)
     topology.decide(9.0)
     return topology
 
