@@ -159,7 +159,9 @@ class Controller(app_manager.RyuApp):
         self.streams.tick()
 
     def _discover(self) -> None:
-        self.fabric.discover(time.monotonic())
+        now = time.monotonic()
+        self.fabric.discover(now)
+        self.fabric.decide_claims(now)
 
     def _tick_interval(self) -> float:
         return _DISCOVERY_TICK if self.fabric.topology.waits else _TICK

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control import warm_restart
+from fairq_ryu.control.address_claims import AddressClaims
 from fairq_ryu.control.copy_meters import CopyMeters
 from fairq_ryu.control.forwarding_rules import ForwardingRules
 from fairq_ryu.control.hold_rules import HoldRules
@@ -75,12 +76,14 @@ class FabricController:
         pin_idle = min(0xFFFF, int(config.number("fairq_ryu", "flow_idle_timeout")) + _PIN_SLACK)
         self._forwarding = ForwardingRules(self.bridges, self._sender)
         self._pinning = PathPinning(self.bridges, self.hosts, self.paths, pin_idle)
+        self.claims = AddressClaims(self.bridges, self.topology, self.hosts, log)
         self._learning = HostLearning(
             self.bridges,
             self.topology,
             self.hosts,
             self.paths,
             self._forwarding,
+            self.claims,
             int(config.number("fairq_ryu", "host_idle_timeout")),
         )
         self._probes = LinkProbes(self.bridges, self.topology, self._sender)
@@ -250,6 +253,10 @@ class FabricController:
     def host_silent(self, port: PortKey, mac: str) -> None:
         """The rule of a host has timed out."""
         self._sender.send(self._learning.silent(port, mac))
+
+    def decide_claims(self, now: float) -> None:
+        """Ask the hosts whose addresses others claim, and believe claims that nobody refutes."""
+        self._sender.send(self._learning.decide_claims(now))
 
     def answer_arp(self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, data: bytes) -> None:
         """A broadcast ARP frame came in."""

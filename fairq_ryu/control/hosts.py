@@ -1,7 +1,8 @@
 """Hosts: their ports are learned from their frames; ARP requests are answered from the host table.
 
-Returns messages and sends nothing. Bounded: ARP requests are stored only while the roles of some ports are
-undecided, and at most :data:`_MAX_PENDING_ARP` of them.
+Returns messages and sends nothing. What a frame claims of another host is checked first, see
+:mod:`~fairq_ryu.control.address_claims`. Bounded: ARP requests are stored only while the roles of some ports
+are undecided, and at most :data:`_MAX_PENDING_ARP` of them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from fairq_ryu.control.address_claims import AddressClaims
 from fairq_ryu.control.forwarding_rules import ForwardingRules
 from fairq_ryu.control.sender import Outgoing, to_switch
 from fairq_ryu.fabric.topology.graph import PortRole, Topology
@@ -36,6 +38,7 @@ class HostLearning:
     hosts: HostTable
     paths: PathTable
     forwarding: ForwardingRules
+    claims: AddressClaims
     idle_timeout: int
     _pending_arp: dict[str, bytes] = field(default_factory=dict, init=False)
     """request frames by wanted address"""
@@ -43,14 +46,27 @@ class HostLearning:
     def frame_from_unknown(
         self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, now: float
     ) -> list[Outgoing]:
-        """A frame came in by a port at which its source address is not known."""
+        """A frame came in by a port at which its source address is not known. What it claims of another host
+        is learned when that host does not answer.
+        """
+        if frame.arp is not None:
+            self.claims.answered(frame, in_port, now)
         known = self.hosts.by_mac(frame.src)
-        elsewhere = known is not None and known.port != in_port
-        if elsewhere and self.topology.role(in_port) is PortRole.UNDECIDED:
-            return []  # the host has moved, or the port is a link that is not discovered yet
+        if known is not None and known.port != in_port:
+            if self.topology.role(in_port) is PortRole.UNDECIDED:
+                return []  # the host has moved, or the port is a link that is not discovered yet
+            if self.claims.moves(known, frame, in_port, now):
+                return self.claims.questions(now)
+        contested = self.claims.contests(frame, in_port, now)
+        messages = self._learn(datapath, frame, None if contested else frame.ip, in_port, now)
+        return messages + (self.claims.questions(now) if contested else [])
+
+    def _learn(
+        self, datapath: Datapath, frame: parse.Frame, ip: str | None, in_port: PortKey, now: float
+    ) -> list[Outgoing]:
         if not self.topology.frame_seen(in_port, now):
             return []
-        changed = self.hosts.seen(frame.src, in_port, frame.ip)
+        changed = self.hosts.seen(frame.src, in_port, ip)
         host = self.hosts.by_mac(frame.src)
         if host is None:
             return []
@@ -65,6 +81,19 @@ class HostLearning:
                 datapath, pipeline.source(datapath, frame.src, in_port.port, self.idle_timeout)
             )
         return messages
+
+    def decide_claims(self, now: float) -> list[Outgoing]:
+        """Learn what hosts claimed whose holders do not answer, and ask other holders."""
+        messages: list[Outgoing] = []
+        for claimed in self.claims.believed(now):
+            frame, port = claimed.frame, claimed.port
+            datapath = self.bridges.get(port.dpid)
+            if datapath is None:
+                continue
+            messages += self._learn(datapath, frame, frame.ip, port, now)
+            if claimed.data is not None:
+                messages += self.arp_request(datapath, frame, port, claimed.data)
+        return messages + self.claims.questions(now)
 
     def source_rules(self, datapath: Datapath) -> Iterator[Outgoing]:
         """The rules of all hosts behind a bridge that has just connected."""
@@ -96,9 +125,11 @@ class HostLearning:
     def arp_request(
         self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, data: bytes
     ) -> list[Outgoing]:
-        """A broadcast ARP frame: answered if the wanted host is known, otherwise sent to all hosts."""
+        """A broadcast ARP frame: answered if the wanted host is known, otherwise sent to all hosts. It goes
+        to nobody while it claims an address of another host, nor if it is an answer to the controller.
+        """
         arp = frame.arp
-        if arp is None:
+        if arp is None or frame.dst == pipeline.PROBE_MAC or self.claims.waits(frame, in_port, data):
             return []
         wanted = self.hosts.by_ip(arp.target_ip)
         if arp.operation == ARP_REQUEST and wanted is not None and arp.target_ip != arp.sender_ip:

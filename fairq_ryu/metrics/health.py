@@ -34,6 +34,12 @@ HEALTH = (
         "LLDP frames that show no link, by the reason why the controller ignores them.",
         ("reason",),
     ),
+    Family(
+        "fairq_address_claims_total",
+        "counter",
+        "Frames that claimed an address of another reachable host, by outcome.",
+        ("outcome",),
+    ),
     Family("fairq_event_queue_length", "gauge", "Messages from switches that wait to be handled."),
     Family(
         "fairq_event_queue_capacity",
@@ -107,6 +113,9 @@ def health(state: ControllerState, now: float) -> Samples:
         "fairq_packet_ins_dropped_total": [((dpid_text(dpid),), count) for dpid, count in dropped],
         "fairq_discovery_frames_ignored_total": [
             ((reason,), count) for reason, count in state.fabric.discovery.ignored.items()
+        ],
+        "fairq_address_claims_total": [
+            ((outcome,), count) for outcome, count in state.fabric.claims.outcomes.items()
         ],
         "fairq_event_queue_length": [((), state.event_queue.qsize())],
         "fairq_event_queue_capacity": [((), state.event_queue.maxsize)],

@@ -4,7 +4,8 @@ Functions return Ryu messages for a datapath; nothing is sent here. A bridge's p
 
 ====  ===========  ================================================================================
 0     TRACK        from host ports: copies of TCP SYN, FIN and RST to the controller (with ``syn =
-                   hold`` the SYN itself); broadcast ARP requests go there only; links skip to PATHS
+                   hold`` the SYN itself); broadcast ARP, and ARP for the controller, go there only;
+                   links skip to PATHS
 1     SOURCE       a frame whose source is not known at this port is copied to the controller
 2     PATHS        exact rules of pinned flows; a miss goes to the first table of BUCKETS that is in use
 3-6   BUCKETS       each sets one bit of the hash of a TCP segment in the metadata
@@ -49,6 +50,8 @@ _LLDP_ADDRESS = "01:80:c2:00:00:0e"
 # seconds: the last segments of both directions still take the same path.
 _CLOSED_IDLE = 5
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
+PROBE_MAC = "0e:fa:17:00:00:01"
+"""The address to which hosts answer when the controller asks them (locally administered)."""
 
 # Priority of the rules in TRACK for frames that arrive through links.
 FROM_LINK = 200
@@ -111,9 +114,10 @@ def pipeline(datapath: Datapath) -> list[Message]:
             # Masked: a SYN that negotiates ECN has two more flags (RFC 3168).
             match = parser.OFPMatch(eth_type=eth_type, ip_proto=IPPROTO_TCP, tcp_flags=(flag, flag))
             rules.append(_flow(datapath, TRACK, 100, match, [_to_controller(COPY_BYTES)], SOURCE, COOKIE_TCP))
-    arp_to_all = parser.OFPMatch(eth_type=0x0806, eth_dst=_BROADCAST)
     whole = _to_controller(ofp.OFPCML_NO_BUFFER)
-    rules.append(_flow(datapath, TRACK, 100, arp_to_all, [whole], None, COOKIE_ARP))
+    for to in (_BROADCAST, PROBE_MAC):
+        arp = parser.OFPMatch(eth_type=0x0806, eth_dst=to)
+        rules.append(_flow(datapath, TRACK, 100, arp, [whole], None, COOKIE_ARP))
     lldp = parser.OFPMatch(eth_type=ETH_TYPE_LLDP, eth_dst=_LLDP_ADDRESS)
     rules.append(_flow(datapath, TRACK, 0xFFFF, lldp, [whole], None, COOKIE_LLDP))
     any_frame = parser.OFPMatch()

@@ -12,6 +12,7 @@ from fairq_ryu.packet import addresses, checksum
 from fairq_ryu.packet.headers import (
     ARP,
     ARP_REPLY,
+    ARP_REQUEST,
     ETH_ARP,
     ETH_IP,
     ETH_IPV6,
@@ -63,6 +64,13 @@ def arp_reply(request: Arp, mac: str, tags: Iterable[int]) -> bytes:
     sender = mac_bytes(mac), addresses.packed(request.target_ip)
     target = mac_bytes(request.sender_mac), addresses.packed(request.sender_ip)
     return arp_frame(ARP_REPLY, sender, target, target[0], tags).ljust(_MIN_FRAME, b"\0")
+
+
+def arp_question(
+    sender: tuple[bytes, bytes], target: tuple[bytes, bytes], dst: bytes, tags: Iterable[int]
+) -> bytes:
+    """The frame of an ARP request to one host. ``sender`` and ``target`` as in :func:`arp`."""
+    return arp_frame(ARP_REQUEST, sender, target, dst, tags).ljust(_MIN_FRAME, b"\0")
 
 
 def ip(src: bytes, dst: bytes, payload_size: int) -> bytes:
