@@ -144,6 +144,7 @@ class Controller(app_manager.RyuApp):
         return [
             Job("tick", self._tick_interval, self._tick),
             Job("discovery", every(link_discovery.INTERVAL), self._discover),
+            Job("short expiry", every(0.5), self.tracker.drop_expired),
             Job("expiry", every(self.flows.idle_timeout / 4), self.tracker.expire),
             Job("port counters", lambda: self.port_counters.interval, self.port_counters.request_next),
             Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),

@@ -26,7 +26,8 @@ is released. A SYN that is held (:mod:`~fairq_ryu.control.syn_admission`) enters
 Bounds: :data:`MAX_COPIES` copies are queued. For each copy beyond, the oldest is applied at once, in the
 event loop of the application, and none is lost. There is one event loop for the messages of all switches:
 they wait meanwhile, and Ryu stops reading from their connections when its queue of events is full. The worker
-lets other greenlets run after :data:`_SLICE` seconds. The flow table has bounds of its own.
+lets other greenlets run after :data:`_SLICE` seconds, and so does the removal of connections after each slice
+of them. The flow table has bounds of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ryu.lib import hub
@@ -83,7 +84,10 @@ class FlowTracker:
     # Copies
 
     def copied(self, frame: parse.Frame, segment: TcpSegment, in_port: PortKey, now: float) -> None:
-        """Queue the copy of a SYN, FIN or RST."""
+        """Queue the copy of a SYN, FIN or RST. A SYN of a flood costs no more than to be noted."""
+        if self._flows.parks(segment, in_port):
+            self._flows.segment(segment, in_port, None, now)
+            return
         if segment.syn:
             self._windows.syn_seen(frame)
             self._fabric.hosts.address_seen(frame.src, in_port, segment.key.src)
@@ -184,10 +188,21 @@ class FlowTracker:
         self.apply(self._flows.reconcile(link.dpid, seen, now), now)
         self._windows.flows_counted(link, found, now)
 
+    def drop_expired(self) -> None:
+        """Forget closed connections, and end those whose SYN was not answered."""
+        now = time.monotonic()
+        self._apply_slices(self._flows.drop_expired(now))
+
+    def _apply_slices(self, slices: Iterable[list[FlowEvent]]) -> None:
+        """Apply events slice by slice, and let other greenlets run in between."""
+        for events in slices:
+            self.apply(events, time.monotonic())
+            hub.sleep(0)
+
     def expire(self) -> None:
         """End connections that have been silent for the idle timeout, and forget what belongs to none."""
+        self._apply_slices(self._flows.drop_idle(time.monotonic()))
         now = time.monotonic()
-        self.apply(self._flows.expire(now), now)
         self._windows.injector.prune()
         self._windows.prune(now)
         for assigned in self._fabric.paths:

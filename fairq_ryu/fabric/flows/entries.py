@@ -6,12 +6,18 @@ stays for a short time as closed, so that late segments and records do not creat
 
 from __future__ import annotations
 
+from collections import Counter, OrderedDict
+
 from fairq_ryu.fabric.flows.connection import Connection, FlowEvent, FlowState
 from fairq_ryu.fabric.flows.flow_ports import FlowPorts
-from fairq_ryu.model import FlowKey
+from fairq_ryu.model import FlowKey, PortKey
 
 # A SYN without an answer is dropped after this time (Linux repeats a SYN after 1, 3 and 7 s). Seconds.
 SYN_TIMEOUT = 10.0
+# Connections with an unanswered SYN: the maximum number of one port through which they entered the network,
+# and of all ports together.
+HALF_OPEN_PER_PORT = 1024
+HALF_OPEN = 32768
 
 
 class Entries:
@@ -24,10 +30,12 @@ class Entries:
         self.flow_ports = FlowPorts()
         self.all: dict[FlowKey, Connection] = {}  # by their forward direction
         self.by_flow: dict[FlowKey, Connection] = {}  # by both
-        # Connections with an unanswered SYN, and closed ones, by forward direction; each with the oldest
-        # first.
-        self._waiting: dict[FlowKey, Connection] = {}
-        self._closed: dict[FlowKey, float] = {}
+        # Connections with an unanswered SYN (and the port of the SYN), and closed ones, by forward direction;
+        # each with the oldest first. Ordered dictionaries: to find the first key of a plain one, all removed
+        # entries at its beginning are passed each time.
+        self._waiting: OrderedDict[FlowKey, tuple[Connection, PortKey | None]] = OrderedDict()
+        self._waiting_by_port: Counter[PortKey | None] = Counter()
+        self._closed: OrderedDict[FlowKey, float] = OrderedDict()
         self._half_closed: set[FlowKey] = set()
         self.opened = 0
         # The switches that send flow records.
@@ -48,6 +56,10 @@ class Entries:
             FlowState.HALF_CLOSED: half,
             FlowState.CLOSED: closed,
         }
+
+    def crowded(self, port: PortKey) -> bool:
+        """Whether a port has too many connections with an unanswered SYN."""
+        return self._waiting_by_port[port] >= HALF_OPEN_PER_PORT or len(self._waiting) >= HALF_OPEN
 
     def add(self, connection: Connection) -> list[FlowEvent] | None:
         """Add a connection and return the events of a removed one; None if there is no room, or if source
@@ -75,9 +87,7 @@ class Entries:
         """Remove an entry; its connection is no longer counted at any port."""
         events = self.flow_ports.leave_all(connection)
         del self.all[connection.forward]
-        self._waiting.pop(connection.forward, None)
-        self._closed.pop(connection.forward, None)
-        self._half_closed.discard(connection.forward)
+        self._leave_state(connection.forward)
         for flow in connection.directions:
             del self.by_flow[flow]
         return events
@@ -85,13 +95,22 @@ class Entries:
     def set_state(self, connection: Connection, state: FlowState) -> None:
         """Set the state of a connection; for its end see :meth:`close`."""
         connection.state = state
-        self._waiting.pop(connection.forward, None)
-        self._closed.pop(connection.forward, None)
-        self._half_closed.discard(connection.forward)
+        self._leave_state(connection.forward)
         if state is FlowState.SYN_SEEN:
-            self._waiting[connection.forward] = connection
+            self._waiting[connection.forward] = connection, connection.opener
+            self._waiting_by_port[connection.opener] += 1
         elif state is FlowState.HALF_CLOSED:
             self._half_closed.add(connection.forward)
+
+    def _leave_state(self, forward: FlowKey) -> None:
+        waited = self._waiting.pop(forward, None)
+        if waited is not None:
+            port = waited[1]
+            self._waiting_by_port[port] -= 1
+            if not self._waiting_by_port[port]:
+                del self._waiting_by_port[port]
+        self._closed.pop(forward, None)
+        self._half_closed.discard(forward)
 
     def note_segment(self, connection: Connection, now: float) -> None:
         """A segment of the connection was copied."""
@@ -144,17 +163,25 @@ class Entries:
             event for hop in direction.hops for event in self.flow_ports.enter(connection, flow, hop, now)
         ]
 
-    def drop_expired(self, now: float) -> list[FlowEvent]:
-        """Remove closed connections and unanswered SYNs whose time limit has passed, oldest first."""
+    def drop_expired(self, now: float, limit: int) -> tuple[int, list[FlowEvent]]:
+        """Remove closed connections and unanswered SYNs whose time limit has passed, oldest first and at most
+        ``limit``. Returns their number, and the events.
+        """
         events: list[FlowEvent] = []
-        while self._closed:
-            forward, since = next(iter(self._closed.items()))
-            if now - since <= self.closed_timeout:
+        removed = 0
+        while removed < limit:
+            connection = self._expired(now)
+            if connection is None:
                 break
-            events += self.remove(self.all[forward])
-        while self._waiting:
-            connection = next(iter(self._waiting.values()))
-            if now - connection.last_seen <= SYN_TIMEOUT:
-                break
+            removed += 1
             events += self.remove(connection)
-        return events
+        return removed, events
+
+    def _expired(self, now: float) -> Connection | None:
+        for forward, since in self._closed.items():
+            if now - since > self.closed_timeout:
+                return self.all[forward]
+            break
+        for connection, _ in self._waiting.values():
+            return connection if now - connection.last_seen > SYN_TIMEOUT else None
+        return None

@@ -8,6 +8,8 @@ SYN. The buffer is bounded by time and number.
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from fairq_ryu.fabric.flows.connection import CopiedSegment, answers
 from fairq_ryu.model import FlowKey, TcpSegment
 
@@ -24,7 +26,7 @@ class ReorderBuffer:
     """Segments that arrived too early, by their direction."""
 
     def __init__(self) -> None:
-        self._kept: dict[FlowKey, tuple[float, list[CopiedSegment]]] = {}
+        self._kept: OrderedDict[FlowKey, tuple[float, list[CopiedSegment]]] = OrderedDict()
 
     def keep(self, arrival: CopiedSegment, now: float) -> None:
         """Store a segment of no known connection, if it answers a SYN or follows a stored answer."""
@@ -36,7 +38,7 @@ class ReorderBuffer:
         elif is_answer(segment):
             self._kept.pop(segment.key, None)  # the newest direction is the last one
             if len(self._kept) >= _CAPACITY:
-                del self._kept[next(iter(self._kept))]
+                self._kept.popitem(last=False)
             self._kept[segment.key] = now, [arrival]
 
     def take(self, syn: TcpSegment, now: float) -> list[CopiedSegment]:

@@ -15,6 +15,7 @@ connections with the same ports share an entry.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 from fairq_ryu.fabric.flows.connection import (
@@ -30,6 +31,7 @@ from fairq_ryu.fabric.flows.connection import (
 )
 from fairq_ryu.fabric.flows.entries import SYN_TIMEOUT, Entries
 from fairq_ryu.fabric.flows.flow_ports import FlowPorts
+from fairq_ryu.fabric.flows.parked_syns import ParkedSyns
 from fairq_ryu.fabric.flows.reconcile import GRACE, LAG, reconcile
 from fairq_ryu.fabric.flows.reorder_buffer import ReorderBuffer, is_answer
 from fairq_ryu.model import FlowKey, FlowPath, PortKey, TcpSegment
@@ -47,6 +49,10 @@ __all__ = [
     "SeenFlow",
 ]
 
+# Slices of work that may be long: connections that are removed, and that are looked at, in one.
+_REMOVED_PER_SLICE = 32
+_SEEN_PER_SLICE = 2000
+
 
 class FlowTable:
     """All connections.
@@ -55,6 +61,9 @@ class FlowTable:
     connection that has ended is kept for this time, without being counted. Both in seconds. ``capacity``: the
     maximum number of entries; a full table removes the connection that was closed first, or else the oldest
     unanswered SYN. ``refused`` counts connections for which there was still no room.
+
+    A port through which many unanswered SYNs have entered is *crowded*: its further SYNs are parked until
+    they are answered, see :mod:`~fairq_ryu.fabric.flows.parked_syns`.
 
     Raises ValueError if ``capacity`` is less than 1, or ``closed_timeout`` not more than :data:`LAG`.
     """
@@ -67,6 +76,7 @@ class FlowTable:
         self.idle_timeout = idle_timeout
         self._entries = Entries(capacity, closed_timeout)
         self._reorder_buffer = ReorderBuffer()
+        self._parked = ParkedSyns()
 
     def __len__(self) -> int:
         return len(self._entries.all)
@@ -90,6 +100,11 @@ class FlowTable:
         return self._entries.opened
 
     @property
+    def parked(self) -> int:
+        """The number of SYNs that are parked."""
+        return len(self._parked)
+
+    @property
     def states(self) -> dict[FlowState, int]:
         """The number of connections in each state."""
         return self._entries.states
@@ -99,6 +114,11 @@ class FlowTable:
         return self._entries.by_flow.get(flow)
 
     # Copies of segments
+
+    def parks(self, segment: TcpSegment, in_port: PortKey) -> bool:
+        """Whether :meth:`segment` would park this SYN: then it needs no path yet."""
+        opens = segment.syn and not segment.ack and not segment.rst
+        return opens and self._entries.crowded(in_port) and self.get(segment.key) is None
 
     def segment(
         self, segment: TcpSegment, in_port: PortKey, path: FlowPath | None, now: float
@@ -135,6 +155,9 @@ class FlowTable:
         segment = arrival.segment
         connection = self.get(segment.key)
         if connection is None:
+            if self._entries.crowded(arrival.in_port):
+                self._parked.park(segment, arrival.in_port, now)
+                return []
             return self._open(arrival, now)
         own = connection.directions[segment.key]
         if connection.state is FlowState.CLOSED:
@@ -174,14 +197,17 @@ class FlowTable:
     def _syn_ack(self, arrival: CopiedSegment, now: float) -> list[FlowEvent]:
         segment = arrival.segment
         connection = self.get(segment.key)
+        events: list[FlowEvent] = []
+        if connection is None:
+            events = self._open_parked(arrival, now)
+            connection = self.get(segment.key)
         if connection is None:
             self._reorder_buffer.keep(arrival, now)
-            return []
-        events: list[FlowEvent] = []
+            return events
         pending = _answered_pending(connection, segment)
         if pending is not None:
             # The ports were reused before the end of the old connection was seen.
-            events = self._open_again(connection, pending, now)
+            events += self._open_again(connection, pending, now)
             connection = self._entries.by_flow[segment.key]
         own, opener = connection.directions[segment.key], connection.directions[segment.key.reversed]
         if opener.isn is None or not answers(segment, opener.isn, opener.carried):
@@ -198,6 +224,17 @@ class FlowTable:
         if connection.state is FlowState.SYN_SEEN:
             self._entries.set_state(connection, FlowState.ESTABLISHED)
         return events + self._place(connection, arrival, now)
+
+    def _open_parked(self, answer: CopiedSegment, now: float) -> list[FlowEvent]:
+        """Open the connection of the parked SYN that a SYN-ACK answers."""
+        syn = self._parked.take(answer.segment.key.reversed)
+        if syn is None:
+            return []
+        if not answers(answer.segment, syn.segment.seq, syn.segment.payload):
+            self._parked.park(syn.segment, syn.in_port, now)
+            return []
+        # The path is set with the answer.
+        return self._open(syn, now)
 
     def _fin(self, arrival: CopiedSegment, now: float) -> list[FlowEvent]:
         segment = arrival.segment
@@ -277,7 +314,7 @@ class FlowTable:
         unanswered connections whose time limit has passed are removed.
         """
         events = reconcile(self._entries, dpid, seen, self.idle_timeout, now)
-        return events + self._entries.drop_expired(now)
+        return events + self._entries.drop_expired(now, _REMOVED_PER_SLICE)[1]
 
     def removed(self, key: FlowKey, now: float) -> list[FlowEvent]:
         """A switch has removed its rule for a direction: the rule was idle, or a FIN has passed.
@@ -311,15 +348,36 @@ class FlowTable:
             for event in self._flow_ports.remove_ports(self._entries.by_flow[flow], gone)
         ]
 
-    def expire(self, now: float) -> list[FlowEvent]:
-        """Remove idle connections, and closed and unanswered ones whose time limit has passed."""
+    def drop_expired(self, now: float) -> Iterator[list[FlowEvent]]:
+        """Remove closed and unanswered connections whose time limit has passed, and parked SYNs. Each item is
+        a slice of the work, with its events: other work may be done between two.
+        """
         self._reorder_buffer.expire(now)
-        events = self._entries.drop_expired(now)
-        for connection in self:
+        self._parked.expire(now - SYN_TIMEOUT)
+        removed = _REMOVED_PER_SLICE
+        while removed == _REMOVED_PER_SLICE:
+            removed, events = self._entries.drop_expired(now, _REMOVED_PER_SLICE)
+            yield events
+
+    def drop_idle(self, now: float) -> Iterator[list[FlowEvent]]:
+        """Remove idle connections, in slices as :meth:`drop_expired`."""
+        events: list[FlowEvent] = []
+        removed = 0
+        for turn, connection in enumerate(self, 1):
             waits = connection.state in (FlowState.CLOSED, FlowState.SYN_SEEN)
-            if not waits and now - connection.last_seen > self.idle_timeout:
+            known = self._entries.all.get(connection.forward) is connection  # it may have ended since
+            if known and not waits and now - connection.last_seen > self.idle_timeout:
                 events += self._entries.remove(connection)
-        return events
+                removed += 1
+            if removed == _REMOVED_PER_SLICE or turn % _SEEN_PER_SLICE == 0:
+                yield events
+                events, removed = [], 0
+        yield events
+
+    def expire(self, now: float) -> list[FlowEvent]:
+        """All of :meth:`drop_expired` and :meth:`drop_idle` at once."""
+        slices = itertools.chain(self.drop_expired(now), self.drop_idle(now))
+        return [event for events in slices for event in events]
 
 
 def _awaits_syn(connection: Connection, now: float) -> bool:

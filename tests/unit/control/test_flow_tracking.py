@@ -7,6 +7,7 @@ import pytest
 from fairq_ryu.channel import flow_records
 from fairq_ryu.control import flow_tracking
 from fairq_ryu.fabric.deadlines.request import Request
+from fairq_ryu.fabric.flows import entries
 from tests.support.flownet import KEY
 from tests.support.workers import Workers
 
@@ -91,3 +92,12 @@ def test_flows_without_an_observed_handshake_are_counted(workers):
     ]
     workers.tracker.recorded(link, found, 1.0)
     assert link.flows_unscaled == 2
+
+
+def test_a_syn_of_a_flood_is_only_noted(workers, monkeypatch):
+    monkeypatch.setattr(entries, "HALF_OPEN_PER_PORT", 0)
+    learned = []
+    monkeypatch.setattr(workers.site.windows, "syn_seen", learned.append)
+    workers.copy(0)
+    workers.process_copies()
+    assert workers.counted == [] and learned == [] and workers.site.flows.parked == 1
