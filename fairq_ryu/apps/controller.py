@@ -226,7 +226,9 @@ class Controller(app_manager.RyuApp):
     @set_ev_cls(ofp_event.EventOFPMeterStatsReply, MAIN_DISPATCHER)
     def on_meters(self, event: Any) -> None:
         """A bridge has reported how many copies it has dropped."""
-        self.fabric.copy_meters.counted(event.msg.datapath, event.msg.body)
+        message = event.msg
+        more = bool(message.flags & ofp.OFPMPF_REPLY_MORE)
+        self.fabric.copy_meters.counted(message.datapath, message.body, more)
 
     @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
     def on_counters(self, event: Any) -> None:

@@ -1,5 +1,5 @@
-"""``fairq release``: removes the rules, the meter and the QoS records of fairq_ryu from a bridge, and nothing
-else.
+"""``fairq release``: removes the rules, the meters and the QoS records of fairq_ryu from a bridge, and
+nothing else.
 
 These objects outlive controller and agent: the controller leaves its rules, so that traffic continues; QoS
 records keep Open vSwitch from removing the queue of a port. Rules are identified by their cookie, records by
@@ -26,11 +26,14 @@ _LLDP_RULE = re.compile(
     r"actions=CONTROLLER:65535$"
 )
 _METER = re.compile(r"meter=controller pktps burst (?:stats )?bands=\s*type=drop rate=(\d+) burst_size=\1\s")
+# The numbers of the meters of ports (fairq_ryu.openflow.copy_classes); nobody else counts from here.
+SHARES = range(0xFA01_0000, 0xFA07_0000)
+_ANY_METER = re.compile(r"\bmeter=(\d+) ")
 _TIMEOUT = 15.0
 
 
 def main(bridge: str) -> int:
-    """Remove the rules, the meter and the QoS records, and print how many. Returns 0. Raises
+    """Remove the rules, the meters and the QoS records, and print how many. Returns 0. Raises
     :class:`UserError` if a running controller or agent would install them again, or if Open vSwitch does not
     answer.
     """
@@ -69,11 +72,16 @@ def _rules(bridge: str) -> str:
 
 
 def _meter(bridge: str) -> str:
+    listed = _ofctl("dump-meters", bridge, quiet=True).replace("\n", " ") + " "
+    shares = [number for number in map(int, _ANY_METER.findall(listed)) if number in SHARES]
+    for number in shares:
+        _ofctl("del-meter", bridge, f"meter={number}")
+    of_ports = f" and {len(shares)} of ports" if shares else ""
     # The controller's meter has equal rate and burst, which the meter of another application hardly has.
-    if not _METER.search(_ofctl("dump-meters", bridge, quiet=True).replace("\n", " ") + " "):
-        return "has no meter of fairq_ryu"
+    if not _METER.search(listed):
+        return f"removed {len(shares)} meters of ports" if shares else "has no meter of fairq_ryu"
     _ofctl("del-meter", bridge, "meter=controller")
-    return "removed the meter for copies"
+    return f"removed the meter for copies{of_ports}"
 
 
 def _qos(bridge: str) -> str:

@@ -88,7 +88,8 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "packet_in_rate",
         10000,
         "packets/s",
-        "Maximum rate of packets from one bridge to the controller, if the bridge has meters (0: no limit).",
+        "Maximum rate of packets from one bridge to the controller, if the bridge has meters (0: no limit). "
+        "Each port has a share of it for each class of packets.",
         0,
         10_000_000,
     ),

@@ -7,6 +7,7 @@ that into messages, and :class:`FabricController` sends these in the order that 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -67,12 +68,11 @@ class FabricController:
         self.paths = PathTable(Routes(self.topology.graph(), ()), choice, always)
         self._sender = Sender(_BARRIER_TIMEOUT)
         self.barriers = self._sender.barriers
-        self.copy_meters = CopyMeters(self.bridges, int(config.number("fairq_ryu", "packet_in_rate")))
-        self._hold_rules = HoldRules(
-            self.bridges,
-            config.value("fairq_ryu", "syn") == "hold",
-            int(config.number("fairq_ryu", "hold_lease")),
-        )
+        holds = config.value("fairq_ryu", "syn") == "hold"
+        rate = int(config.number("fairq_ryu", "packet_in_rate"))
+        self.copy_meters = CopyMeters(self.bridges, rate, holds)
+        lease = int(config.number("fairq_ryu", "hold_lease"))
+        self._hold_rules = HoldRules(self.bridges, holds, lease, self.copy_meters.actions)
         pin_idle = min(0xFFFF, int(config.number("fairq_ryu", "flow_idle_timeout")) + _PIN_SLACK)
         self._forwarding = ForwardingRules(self.bridges, self._sender)
         self._pinning = PathPinning(self.bridges, self.hosts, self.paths, pin_idle)
@@ -107,8 +107,8 @@ class FabricController:
         earlier = warm_restart.read(stats)
         if earlier is None:
             send([(datapath, pipeline.clear(datapath))])
-        send(self.copy_meters.install(datapath))
         send(to_switch(datapath, pipeline.pipeline(datapath)))
+        self._install_meters(datapath, [port.number for port in ports])
         self._probes.bridge_connected(datapath)
         self._forwarding.bridge_connected(dpid, None if earlier is None else earlier.forwarding)
         self.topology.add_switch(dpid, [(port.number, port.up) for port in ports], now)
@@ -119,6 +119,15 @@ class FabricController:
         for assigned in self.paths.through(dpid):
             send(self._pinning.pin(assigned, only=dpid))
         send(self._hold_rules.renew(now))
+
+    def _install_meters(self, datapath: Datapath, ports: Iterable[int]) -> None:
+        self._sender.send(self.copy_meters.install(datapath, ports))
+
+        def confirmed() -> None:
+            if self.bridges.get(datapath.id) is datapath:
+                self._sender.send(self.copy_meters.confirmed(datapath))
+
+        self._sender.after_barriers([datapath], confirmed, math.inf)
 
     def _keep_rules(self, dpid: int, earlier: warm_restart.EarlierRules, now: float) -> None:
         self._take_over_at = now + _RECONNECT_TIME
@@ -157,6 +166,9 @@ class FabricController:
     def port_changed(self, dpid: int, state: PortState, now: float) -> None:
         """A port of a bridge was added or has changed."""
         port = PortKey(dpid, state.number)
+        bridge = self.bridges.get(dpid)
+        if port not in self.names and bridge is not None:
+            self._sender.send(self.copy_meters.port_added(bridge, port.port))
         self.names[port] = state.name
         self.topology.port_changed(port, state.up, now)
 
@@ -164,6 +176,9 @@ class FabricController:
         """A port of a bridge was removed."""
         self.names.pop(port, None)
         self.topology.remove_port(port)
+        bridge = self.bridges.get(port.dpid)
+        if bridge is not None:
+            self._sender.send(self.copy_meters.port_removed(bridge, port.port))
         self._sender.send(self._learning.forget_port(port))
 
     def discover(self, now: float) -> None:

@@ -6,20 +6,30 @@ the lease ends. Returns messages and sends nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from fairq_ryu.control.sender import Outgoing, to_switch
 from fairq_ryu.openflow import pipeline
+from fairq_ryu.openflow.copy_classes import CopyActions
 from fairq_ryu.openflow.pipeline import Datapath
 
 _NEVER = float("-inf")
 
 
 class HoldRules:
-    """``enabled``: whether SYNs are held at all; ``lease`` in seconds."""
+    """``enabled``: whether SYNs are held at all; ``lease`` in seconds; ``copies``: how the rules of a bridge
+    send frames to the controller.
+    """
 
-    def __init__(self, bridges: Mapping[int, Datapath], enabled: bool, lease: int) -> None:
+    def __init__(
+        self,
+        bridges: Mapping[int, Datapath],
+        enabled: bool,
+        lease: int,
+        copies: Callable[[int], CopyActions],
+    ) -> None:
         self._bridges = bridges
+        self._copies = copies
         self._enabled = enabled
         self._lease = lease
         self._renewed_at: dict[int, float] = {}
@@ -31,7 +41,8 @@ class HoldRules:
         for dpid, datapath in self._bridges.items():
             if now - self._renewed_at.get(dpid, _NEVER) >= self._lease / 3:
                 self._renewed_at[dpid] = now
-                yield from to_switch(datapath, pipeline.hold(datapath, self._lease))
+                rules = pipeline.hold(datapath, self._lease, self._copies(dpid))
+                yield from to_switch(datapath, rules)
 
     def bridge_disconnected(self, dpid: int) -> None:
         """A bridge has disconnected: when it connects again, its rules are due at once."""

@@ -35,12 +35,13 @@ class Refusals:
     def refused(self, message: Any) -> None:
         """A switch has refused a message (Ryu's ``OFPErrorMsg``)."""
         dpid = message.datapath.id or 0
-        if message.type == ofp.OFPET_METER_MOD_FAILED:
-            self.fabric.copy_meters.refused(message.datapath.id)
+        meter = message.type == ofp.OFPET_METER_MOD_FAILED
+        if self.fabric.copy_meters.refused(dpid, meter):
             self.log.info(
-                "switch %s has no meter for copies to the controller: they are not limited",
+                "switch %s has no meters for copies to the controller: ports have no shares of them",
                 dpid_text(dpid),
             )
+        if meter:
             return
         link = self.windows.link_of(message.datapath)
         self.counts.refused["bridge" if link is None else "agent"] += 1

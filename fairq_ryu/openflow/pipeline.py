@@ -10,6 +10,8 @@ Functions return Ryu messages for a datapath; nothing is sent here. A bridge's p
 2     PATHS        exact rules of pinned flows; a miss goes to the first table of BUCKETS that is in use
 3-6   BUCKETS       each sets one bit of the hash of a TCP segment in the metadata
 7     DESTINATION  by destination address and bucket; unknown and group addresses are flooded, by bucket
+8     COPIES       by class and port: frames to the controller, each port and class with a meter of its own;
+                   only in bridges that have meters (:mod:`~fairq_ryu.openflow.copy_classes`)
 ====  ===========  ================================================================================
 
 No frame waits for the controller, except SYNs with ``syn = hold``: the frame itself is forwarded while its
@@ -31,9 +33,12 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from fairq_ryu.channel import flowmod
 from fairq_ryu.channel.flowmod import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP
 from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey
+from fairq_ryu.openflow import copy_classes
+from fairq_ryu.openflow.copy_classes import CopyActions, CopyClass
 
 TRACK, SOURCE, PATHS = 0, 1, 2
 DESTINATION = PATHS + HASH_BITS + 1
+COPIES = copy_classes.TABLE
 # A cookie gives the reason of a packet-in, and identifies the rules of this controller. Rules of another
 # layout of the tables do not count as its rules.
 _LAYOUT = 3
@@ -58,10 +63,15 @@ FROM_LINK = 200
 
 Message = Any
 Datapath = Any
-
-
-def _to_controller(size: int) -> Any:
-    return parser.OFPActionOutput(ofp.OFPP_CONTROLLER, size)
+# The cookie and the size of the copies of each class.
+_COPIED = {
+    CopyClass.DISCOVERY: (COOKIE_LLDP, ofp.OFPCML_NO_BUFFER),
+    CopyClass.ARP: (COOKIE_ARP, ofp.OFPCML_NO_BUFFER),
+    CopyClass.SYN: (COOKIE_TCP, COPY_BYTES),
+    CopyClass.END: (COOKIE_TCP, COPY_BYTES),
+    CopyClass.SOURCE: (COOKIE_SOURCE, COPY_BYTES),
+    CopyClass.HELD: (COOKIE_HELD, ofp.OFPCML_NO_BUFFER),
+}
 
 
 def _flow(
@@ -106,24 +116,60 @@ def ask_rules(datapath: Datapath) -> Message:
     return parser.OFPFlowStatsRequest(datapath)
 
 
-def pipeline(datapath: Datapath) -> list[Message]:
-    """The rules that every bridge has."""
+def pipeline(datapath: Datapath, copies: CopyActions = copy_classes.plain) -> list[Message]:
+    """The rules that every bridge has. ``copies``: how they send frames to the controller."""
+    any_frame = parser.OFPMatch()
+    return [
+        *copy_rules(datapath, copies),
+        _flow(datapath, TRACK, 0, any_frame, [], SOURCE, COOKIE_BASE),
+    ]
+
+
+def copy_rules(datapath: Datapath, copies: CopyActions) -> list[Message]:
+    """Those of the rules that send frames to the controller, except for held SYNs."""
+
+    def copied(table: int, priority: int, match: Any, kind: CopyClass, goto: int | None) -> Message:
+        cookie, size = _COPIED[kind]
+        return _flow(datapath, table, priority, match, copies(kind, size), goto, cookie)
+
     rules: list[Message] = []
     for eth_type in (ETH_TYPE_IP, ETH_TYPE_IPV6):
-        for flag in (_SYN, _FIN, _RST):
+        for flag, kind in ((_SYN, CopyClass.SYN), (_FIN, CopyClass.END), (_RST, CopyClass.END)):
             # Masked: a SYN that negotiates ECN has two more flags (RFC 3168).
             match = parser.OFPMatch(eth_type=eth_type, ip_proto=IPPROTO_TCP, tcp_flags=(flag, flag))
-            rules.append(_flow(datapath, TRACK, 100, match, [_to_controller(COPY_BYTES)], SOURCE, COOKIE_TCP))
-    whole = _to_controller(ofp.OFPCML_NO_BUFFER)
+            rules.append(copied(TRACK, 100, match, kind, SOURCE))
     for to in (_BROADCAST, PROBE_MAC):
-        arp = parser.OFPMatch(eth_type=0x0806, eth_dst=to)
-        rules.append(_flow(datapath, TRACK, 100, arp, [whole], None, COOKIE_ARP))
+        rules.append(copied(TRACK, 100, parser.OFPMatch(eth_type=0x0806, eth_dst=to), CopyClass.ARP, None))
     lldp = parser.OFPMatch(eth_type=ETH_TYPE_LLDP, eth_dst=_LLDP_ADDRESS)
-    rules.append(_flow(datapath, TRACK, 0xFFFF, lldp, [whole], None, COOKIE_LLDP))
-    any_frame = parser.OFPMatch()
-    rules.append(_flow(datapath, TRACK, 0, any_frame, [], SOURCE, COOKIE_BASE))
-    rules.append(_flow(datapath, SOURCE, 0, any_frame, [_to_controller(COPY_BYTES)], PATHS, COOKIE_SOURCE))
+    rules.append(copied(TRACK, 0xFFFF, lldp, CopyClass.DISCOVERY, None))
+    rules.append(copied(SOURCE, 0, parser.OFPMatch(), CopyClass.SOURCE, PATHS))
     return rules
+
+
+def class_rules(datapath: Datapath) -> list[Message]:
+    """The rules of COPIES for ports without a share."""
+    return [
+        _flow(
+            datapath,
+            COPIES,
+            0,
+            parser.OFPMatch(**{copy_classes.REGISTER: int(kind)}),
+            copy_classes.plain(kind, size),
+            None,
+            cookie,
+        )
+        for kind, (cookie, size) in _COPIED.items()
+    ]
+
+
+def share_rule(datapath: Datapath, kind: CopyClass, port: int, there: bool = True) -> Message:
+    """The rule of COPIES for a port's share of a class, whose meter is there. ``there`` False removes it."""
+    match = parser.OFPMatch(in_port=port, **{copy_classes.REGISTER: int(kind)})
+    if not there:
+        return _remove(datapath, COPIES, 10, match)
+    cookie, size = _COPIED[kind]
+    action = copy_classes.metered(size, copy_classes.meter_id(kind, port))
+    return _flow(datapath, COPIES, 10, match, [action], None, cookie)
 
 
 def from_link(datapath: Datapath, port: int, there: bool) -> Message:
@@ -192,19 +238,20 @@ def _bucket_bit(datapath: Datapath, bit: int) -> list[Message]:
     return messages
 
 
-def hold(datapath: Datapath, lease: int) -> list[Message]:
+def hold(datapath: Datapath, lease: int, copies: CopyActions = copy_classes.plain) -> list[Message]:
     """SYNs of new connections go to the controller only, for ``lease`` seconds. If the rules are not renewed,
     SYNs are forwarded without it again.
     """
+    cookie, size = _COPIED[CopyClass.HELD]
     return [
         _flow(
             datapath,
             TRACK,
             110,
             parser.OFPMatch(eth_type=eth_type, ip_proto=IPPROTO_TCP, tcp_flags=(_SYN, _SYN | _ACK)),
-            [_to_controller(ofp.OFPCML_NO_BUFFER)],
+            copies(CopyClass.HELD, size),
             None,
-            COOKIE_HELD,
+            cookie,
             hard_timeout=lease,
         )
         for eth_type in (ETH_TYPE_IP, ETH_TYPE_IPV6)
@@ -250,29 +297,6 @@ def barrier(datapath: Datapath) -> Message:
 def clear(datapath: Datapath) -> Message:
     """Remove every rule of the bridge; the controller owns its tables."""
     return flowmod.clear(datapath)
-
-
-def copy_limit(datapath: Datapath, packets_per_second: int) -> Message:
-    """A meter on the packets that are sent to the controller. It limits the copies, not the traffic."""
-    return parser.OFPMeterMod(
-        datapath,
-        command=ofp.OFPMC_ADD,
-        flags=ofp.OFPMF_PKTPS | ofp.OFPMF_BURST,
-        meter_id=ofp.OFPM_CONTROLLER,
-        bands=[parser.OFPMeterBandDrop(rate=packets_per_second, burst_size=packets_per_second)],
-    )
-
-
-def no_copy_limit(datapath: Datapath) -> Message:
-    """Remove the meter of :func:`copy_limit`, whether there is one or not."""
-    return parser.OFPMeterMod(
-        datapath, command=ofp.OFPMC_DELETE, flags=0, meter_id=ofp.OFPM_CONTROLLER, bands=[]
-    )
-
-
-def ask_copy_limit(datapath: Datapath) -> Message:
-    """The request for the counters of the meter of :func:`copy_limit`."""
-    return parser.OFPMeterStatsRequest(datapath, 0, ofp.OFPM_CONTROLLER)
 
 
 def source(datapath: Datapath, mac: str, port: int, idle_timeout: int) -> list[Message]:

@@ -21,6 +21,7 @@ from fairq_ryu.fabric.topology.paths import Assigned
 from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec
 from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, WindowKind, WindowPlan, WindowRule
+from fairq_ryu.openflow import meters
 from fairq_ryu.policies.choice import choose
 from fairq_ryu.rest.streams import Streams
 from tests.support.flownet import BACK, KEY, A, B, C
@@ -67,7 +68,7 @@ def full_controller() -> Any:
     site.fabric.hosts.seen("02:00:00:00:00:0a", A, KEY.src)
     site.fabric.topology.add_switch(2, [(1, True)], now)
     link, site.fabric.names[PortKey(2, 1)] = site.link, 's2-"eth1"'
-    meter = SimpleNamespace(band_stats=[SimpleNamespace(packet_band_count=11)])
+    meter = SimpleNamespace(meter_id=meters.OF_CONTROLLER, band_stats=[SimpleNamespace(packet_band_count=11)])
     site.fabric.copy_meters.counted(site.bridge, [meter])
     site.fabric.repins = 2
 

@@ -19,7 +19,7 @@ from fairq_ryu.channel import flow_records
 from fairq_ryu.channel.protocol import parser
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import WindowKind, WindowRule
-from fairq_ryu.openflow import pipeline
+from fairq_ryu.openflow import meters, pipeline
 from fairq_ryu.packet import parse
 from tests.support.fakes import DATAPATH, ryu_decode, split, wire
 
@@ -92,15 +92,15 @@ def test_the_bridge_answers_what_the_controller_asks():
         parser.OFPBarrierRequest(DATAPATH),
         pipeline.ask_rules(DATAPATH),
         pipeline.ask_counters(DATAPATH),
-        pipeline.ask_copy_limit(DATAPATH),
+        meters.ask(DATAPATH),
     ]
     data = b"".join(wire(request) for request in requests)
     bridge.receive(data[:11])
     bridge.receive(data[11:])
-    _hello, features, desc, barrier, rules, counters, meters = (ryu_decode(d) for d in split(bytes(sent)))
+    _hello, features, desc, barrier, rules, counters, drops = (ryu_decode(d) for d in split(bytes(sent)))
     assert features.datapath_id == 1 and barrier.msg_type == ofp.OFPT_BARRIER_REPLY
     assert [port.port_no for port in desc.body] == [port.port_no for port in counters.body] == [1, 2, 3]
-    assert rules.body == [] and meters.body[0].band_stats[0].packet_band_count == 0
+    assert rules.body == [] and drops.body[0].band_stats[0].packet_band_count == 0
 
 
 def test_messages_are_counted_in_any_pieces():

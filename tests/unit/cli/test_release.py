@@ -6,7 +6,8 @@ import pytest
 
 from fairq_ryu.cli import release
 from fairq_ryu.errors import UserError
-from fairq_ryu.openflow import pipeline
+from fairq_ryu.openflow import copy_classes, pipeline
+from fairq_ryu.openflow.copy_classes import CopyClass
 
 OURS = f" cookie={pipeline.COOKIE_TCP:#x}, duration=1s, table=0, n_packets=0, priority=100,tcp actions=drop"
 OLDER = " cookie=0xfa17000100000003, duration=1s, table=1, n_packets=0, priority=10 actions=drop"
@@ -16,6 +17,7 @@ LLDP = (
     "priority=65535,dl_dst=01:80:c2:00:00:0e,dl_type=0x88cc actions=CONTROLLER:65535"
 )
 METER = "reply:\nmeter=controller pktps burst stats bands=\ntype=drop rate={} burst_size={}\n"
+SHARE = f"meter={copy_classes.meter_id(CopyClass.SYN, 3)} pktps burst stats bands=\ntype=drop rate=5\n"
 OTHER_METER = "meter=1 kbps bands=\ntype=drop rate=10\n"
 
 
@@ -70,7 +72,10 @@ class Bridge:
             case ["dump-meters", "s1"]:
                 return self.meters
             case ["del-meter", "s1", "meter=controller"]:
-                self.meters = ""
+                self.meters = self.meters.replace(METER.format(10000, 10000), "")
+                return ""
+            case ["del-meter", "s1", number]:
+                self.meters = self.meters.replace(SHARE, "") if number in SHARE else "the wrong one"
                 return ""
         raise AssertionError(words)
 
@@ -111,6 +116,25 @@ def test_meters_of_others_stay(bridge, meters):
     bridge.meters = meters
     release.main("s1")
     assert bridge.meters == meters
+
+
+def test_the_meters_of_ports_are_removed(bridge, capsys):
+    bridge.meters = SHARE + METER.format(10000, 10000) + OTHER_METER
+    release.main("s1")
+    assert "removed the meter for copies and 1 of ports" in capsys.readouterr().out
+    assert bridge.meters == OTHER_METER
+    bridge.meters = SHARE + OTHER_METER
+    release.main("s1")
+    assert "removed 1 meters of ports" in capsys.readouterr().out
+    assert bridge.meters == OTHER_METER
+
+
+def test_the_numbers_of_the_meters_of_ports_are_those_of_the_controller():
+    numbers = [copy_classes.meter_id(kind, port) for kind in CopyClass for port in (1, 0xFF00)]
+    assert all(number in release.SHARES and copy_classes.is_ours(number) for number in numbers)
+    assert len({*numbers}) == len(numbers)
+    for number in (1, release.SHARES.start - 1, release.SHARES.stop, 0xFFFF_FFFD):
+        assert not copy_classes.is_ours(number)
 
 
 def test_every_cookie_of_ours_is_under_the_mask():

@@ -238,7 +238,7 @@ def test_meters_are_asked_where_there_are_meters():
     (asked,) = site.bridge.sent
     assert type(asked).__name__ == "OFPMeterStatsRequest"
     site.log.clear()
-    site.fabric.copy_meters.refused(1)
+    site.fabric.copy_meters.refused(1, meter=True)
     site.fabric.request_meter_counters()
     assert site.log == []
     site.fabric.copy_meters.counted(site.bridge, [])
