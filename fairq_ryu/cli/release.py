@@ -27,7 +27,7 @@ _LLDP_RULE = re.compile(
 )
 _METER = re.compile(r"meter=controller pktps burst (?:stats )?bands=\s*type=drop rate=(\d+) burst_size=\1\s")
 # The numbers of the meters of ports (fairq_ryu.openflow.copy_classes); nobody else counts from here.
-SHARES = range(0xFA01_0000, 0xFA07_0000)
+SHARES = range(0xFA01_0000, 0xFA08_0000)
 _ANY_METER = re.compile(r"\bmeter=(\d+) ")
 _TIMEOUT = 15.0
 

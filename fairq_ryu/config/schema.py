@@ -95,6 +95,16 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "fairq_ryu",
+        "group_rate",
+        10000,
+        "packets/s",
+        "Maximum rate of broadcast and multicast packets from one port, if the bridge has meters (0: no "
+        "limit).",
+        0,
+        10_000_000,
+    ),
+    Setting(
+        "fairq_ryu",
         "host_idle_timeout",
         300,
         "s",

@@ -70,7 +70,8 @@ class FabricController:
         self.barriers = self._sender.barriers
         holds = config.value("fairq_ryu", "syn") == "hold"
         rate = int(config.number("fairq_ryu", "packet_in_rate"))
-        self.copy_meters = CopyMeters(self.bridges, rate, holds)
+        groups = int(config.number("fairq_ryu", "group_rate"))
+        self.copy_meters = CopyMeters(self.bridges, rate, groups, holds)
         lease = int(config.number("fairq_ryu", "hold_lease"))
         self._hold_rules = HoldRules(self.bridges, holds, lease, self.copy_meters.actions)
         pin_idle = min(0xFFFF, int(config.number("fairq_ryu", "flow_idle_timeout")) + _PIN_SLACK)

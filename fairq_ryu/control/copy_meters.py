@@ -1,9 +1,12 @@
-"""Meters that limit the copies that bridges send to the controller, and their counters.
+"""Meters that limit the copies that bridges send to the controller and the frames that they flood, and their
+counters.
 
 Each port of a bridge has a share of the limit ``packet_in_rate`` for each class of frames, with a meter of
 its own (:mod:`~fairq_ryu.openflow.copy_classes`): a port that floods loses its own copies only. One meter of
 the bridge limits everything that has no share. The shares are tried first: if a bridge refuses a meter or a
 rule of them, its rules send copies without shares, as they did until then.
+
+Frames to group addresses are flooded to all hosts: those that come in by a port have a meter, too.
 """
 
 from __future__ import annotations
@@ -32,13 +35,15 @@ _LEAST = {CopyClass.DISCOVERY: 10}
 
 
 class CopyMeters:
-    """``rate``: copies per second and bridge; 0: not limited. ``holds``: whether SYNs are held. ``dropped``
-    has the copies that each bridge has dropped, by the bridge's own count.
+    """``rate``: copies per second and bridge; ``groups``: frames to group addresses per second and port; 0:
+    not limited. ``holds``: whether SYNs are held. ``dropped`` has the copies that each bridge has dropped, by
+    the bridge's own count.
     """
 
-    def __init__(self, bridges: Mapping[int, Datapath], rate: int, holds: bool) -> None:
+    def __init__(self, bridges: Mapping[int, Datapath], rate: int, groups: int, holds: bool) -> None:
         self._bridges = bridges
         self._rate = rate
+        self._groups = groups
         self._classes = [kind for kind in _PARTS if holds or kind is not CopyClass.HELD]
         self._unsupported: set[int] = set()
         self._trying: set[int] = set()
@@ -54,13 +59,19 @@ class CopyMeters:
         self.bridge_disconnected(dpid)
         messages = [meters.remove(datapath)]
         if self._rate:
-            self._trying.add(dpid)
             messages += [meters.add(datapath, self._rate), *pipeline.class_rules(datapath)]
+        if self._rate or self._groups:
+            self._trying.add(dpid)
             messages += [message for port in ports for message in self._share(datapath, port)]
         return to_switch(datapath, messages)
 
     def _share(self, datapath: Datapath, port: int) -> Iterator[Message]:
-        for kind in self._classes:
+        if self._groups:
+            meter = copy_classes.group_meter_id(port)
+            yield meters.remove(datapath, meter)
+            yield meters.add(datapath, self._groups, meter)
+            yield pipeline.limit_groups(datapath, port, meter)
+        for kind in self._classes if self._rate else ():
             meter = copy_classes.meter_id(kind, port)
             rate = max(_LEAST.get(kind, 1), round(_PARTS[kind] * self._rate))
             yield meters.remove(datapath, meter)
@@ -75,6 +86,8 @@ class CopyMeters:
             return []
         self._trying.discard(datapath.id)
         self._shared.add(datapath.id)
+        if not self._rate:
+            return []
         return to_switch(datapath, pipeline.copy_rules(datapath, copy_classes.shared))
 
     def port_added(self, datapath: Datapath, port: int) -> list[Outgoing]:
@@ -86,21 +99,18 @@ class CopyMeters:
         """A port was removed from a bridge."""
         if datapath.id not in self._shared and datapath.id not in self._trying:
             return []
-        return to_switch(
-            datapath,
-            [
-                message
-                for kind in self._classes
-                for message in (
-                    pipeline.share_rule(datapath, kind, port, there=False),
-                    meters.remove(datapath, copy_classes.meter_id(kind, port)),
-                )
-            ],
-        )
+        messages = [
+            pipeline.limit_groups(datapath, port, None),
+            meters.remove(datapath, copy_classes.group_meter_id(port)),
+        ]
+        for kind in self._classes:
+            messages.append(pipeline.share_rule(datapath, kind, port, there=False))
+            messages.append(meters.remove(datapath, copy_classes.meter_id(kind, port)))
+        return to_switch(datapath, messages)
 
     def actions(self, dpid: int) -> CopyActions:
         """How rules of a bridge send frames to the controller."""
-        return copy_classes.shared if dpid in self._shared else copy_classes.plain
+        return copy_classes.shared if self._rate and dpid in self._shared else copy_classes.plain
 
     def bridge_disconnected(self, dpid: int) -> None:
         """A bridge has disconnected."""

@@ -41,6 +41,9 @@ class CopyClass(IntEnum):
     HELD = 6  # a SYN that waits for the controller
 
 
+_GROUP = 7
+
+
 CopyActions = Callable[[CopyClass, int], list[Any]]
 """The actions that send this many bytes of a frame of a class to the controller."""
 
@@ -67,6 +70,11 @@ def metered(size: int, meter: int) -> Any:
 def meter_id(kind: CopyClass, port: int) -> int:
     """The number of the meter of a port's share of a class."""
     return _FIRST_METER | kind << 16 | port
+
+
+def group_meter_id(port: int) -> int:
+    """The number of the meter on the frames to group addresses that come in by a port."""
+    return _FIRST_METER | _GROUP << 16 | port
 
 
 def is_ours(meter: int) -> bool:

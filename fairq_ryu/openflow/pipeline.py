@@ -55,6 +55,7 @@ _LLDP_ADDRESS = "01:80:c2:00:00:0e"
 # seconds: the last segments of both directions still take the same path.
 _CLOSED_IDLE = 5
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
+_GROUP_BIT = "01:00:00:00:00:00"
 PROBE_MAC = "0e:fa:17:00:00:01"
 """The address to which hosts answer when the controller asks them (locally administered)."""
 
@@ -170,6 +171,18 @@ def share_rule(datapath: Datapath, kind: CopyClass, port: int, there: bool = Tru
     cookie, size = _COPIED[kind]
     action = copy_classes.metered(size, copy_classes.meter_id(kind, port))
     return _flow(datapath, COPIES, 10, match, [action], None, cookie)
+
+
+def limit_groups(datapath: Datapath, port: int, meter: int | None) -> Message:
+    """Frames to group addresses that come in by a port are dropped beyond a meter; None removes the rule.
+    The meter belongs to the rule, because it limits the frames themselves.
+    """
+    match = parser.OFPMatch(in_port=port, eth_dst=(_GROUP_BIT, _GROUP_BIT))
+    if meter is None:
+        return _remove(datapath, TRACK, 50, match)
+    rule = _flow(datapath, TRACK, 50, match, [], SOURCE, COOKIE_BASE)
+    rule.instructions.insert(0, parser.OFPInstructionMeter(meter))
+    return rule
 
 
 def from_link(datapath: Datapath, port: int, there: bool) -> Message:

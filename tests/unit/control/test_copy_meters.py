@@ -10,7 +10,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu.control.copy_meters import CopyMeters
 from fairq_ryu.openflow import copy_classes, meters, pipeline
 from fairq_ryu.openflow.copy_classes import CopyClass
-from tests.support.fakes import FakeSwitch
+from tests.support.fakes import FakeSwitch, ryu_decode, wire
 
 CLASSES = [kind for kind in CopyClass if kind is not CopyClass.HELD]
 
@@ -18,9 +18,9 @@ CLASSES = [kind for kind in CopyClass if kind is not CopyClass.HELD]
 class Made:
     """A bridge that has connected with ports 1 and 2."""
 
-    def __init__(self, rate: int = 1000, holds: bool = False) -> None:
+    def __init__(self, rate: int = 1000, groups: int = 0, holds: bool = False) -> None:
         self.bridge = FakeSwitch(1)
-        self.meters = CopyMeters({1: self.bridge}, rate, holds)
+        self.meters = CopyMeters({1: self.bridge}, rate, groups, holds)
         self.installed = self.messages(self.meters.install(self.bridge, [1, 2]))
 
     @staticmethod
@@ -101,7 +101,19 @@ def test_ports_come_and_go(made):
     assert made.rates(added).keys() == {copy_classes.meter_id(kind, 3) for kind in CLASSES}
     removed = Made.messages(made.meters.port_removed(made.bridge, 3))
     gone = {each.meter_id for each in removed if type(each).__name__ == "OFPMeterMod"}
-    assert gone == made.rates(added).keys()
+    assert gone == {*made.rates(added), copy_classes.group_meter_id(3)}
+
+
+def test_frames_to_groups_have_a_meter_of_each_port():
+    made = Made(rate=0, groups=500)
+    ids = [copy_classes.group_meter_id(port) for port in (1, 2)]
+    assert made.rates(made.installed) == dict.fromkeys(ids, 500)
+    rules = [message for message in made.installed if type(message).__name__ == "OFPFlowMod"]
+    for rule, meter, port in zip(rules, ids, (1, 2), strict=True):
+        limit, goto = ryu_decode(wire(rule)).instructions
+        assert (limit.meter_id, goto.table_id, rule.match["in_port"]) == (meter, pipeline.SOURCE, port)
+    # Copies have no shares, and no limit.
+    assert made.confirmed() == [] and made.meters.actions(1) is copy_classes.plain
 
 
 def counted(meter: int, packets: int) -> SimpleNamespace:
