@@ -1,0 +1,66 @@
+"""A host that forges and floods: no host, link or connection of others is harmed."""
+
+import time
+
+import pytest
+
+from fairq_ryu.packet import headers
+from tests.support.attacks import Asker, Flood, Taps, false_claims, segments
+from tests.support.fabric import network
+from tests.support.lab import until
+from tests.support.traffic import Bulk, wait_until_reachable
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
+
+
+@pytest.fixture(scope="module")
+def fabric(tmp_path_factory):
+    """h1 and h2 are behind one leaf, h3 and h4 behind the other."""
+    from mininet_topos.leaf_spine import LeafSpineTopo
+
+    with network(tmp_path_factory.mktemp("attacks"), LeafSpineTopo(leaves=2, spines=2, hosts=2)) as made:
+        made.start_controller()
+        wait_until_reachable(made)
+        yield made
+
+
+def known(fabric):
+    """What the controller believes of the network."""
+    return (
+        sorted((each["mac"], each["at"], each["addresses"][:1]) for each in fabric.rest("hosts")),
+        sorted((each["a"], each["b"]) for each in fabric.rest("links")),
+        sorted((each["dpid"], each["port"], each["role"]) for each in fabric.rest("ports")),
+    )
+
+
+def test_forged_frames_and_floods_through_one_port_harm_nobody(fabric):
+    """h2 attacks, and h4 helps it with LLDP; h1 sends to h3 and h3 asks for h1 by ARP."""
+    before = known(fabric)
+    bulk, asker, taps = Bulk(fabric, "h1", "h3"), Asker(fabric, "h3", "h1"), Taps(fabric, "h2", "h4")
+    began = time.monotonic()
+    floods = [
+        Flood(fabric, "h2", frames, rate, 3.0)
+        for frames, rate in (
+            (segments(fabric, "h2", "h3", headers.RST), 10_000),
+            (segments(fabric, "h2", "h3", headers.SYN), 5_000),
+            (false_claims(fabric, "h2", ["h1", "h3", "h4"]), 1_000),
+        )
+    ]
+    seen = []
+    while any(flood.running() for flood in floods):
+        for each in (bulk, asker, taps):
+            each.step()
+        if time.monotonic() - began > len(seen):
+            seen.append(known(fabric))
+        time.sleep(0.002)
+    assert all(flood.rate() > 100 for flood in floods) and taps.carried
+    assert until(lambda: asker.step() or len(asker.answers) == asker.asked)
+    assert asker.asked > 5 and {mac for _, mac in asker.answers} == {asker.mac}
+    assert {*map(str, seen), str(known(fabric))} == {str(before)}
+    during = [total for at, total in bulk.samples if at >= began]
+    assert during[-1] > during[0] + 1_000_000
+    # They would have been believed: the controller has ignored them for these reasons.
+    text = fabric.controller.text
+    assert "one of these ports has hosts" in text and "not believed" in text
+    for each in (bulk, asker, taps):
+        each.close()

@@ -1,0 +1,159 @@
+"""Hosts that forge and flood frames, and a host that asks by ARP meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+import struct
+import subprocess
+import time
+
+from fairq_ryu.packet import addresses, build, headers, parse
+
+_LLDP = 0x88CC
+_BROADCAST = b"\xff" * 6
+# Sends the frames of its input in turn, at a rate, and prints how many it has sent in which time.
+_FLOOD = """
+import socket, sys, time
+name, rate, seconds = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+frames = [bytes.fromhex(line) for line in sys.stdin.read().split()]
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.setsockopt(263, 20, 1)  # SOL_PACKET, PACKET_QDISC_BYPASS
+out.bind((name, 0))
+began, sent = time.monotonic(), 0
+while (now := time.monotonic() - began) < seconds:
+    for _ in range(min(256, int(now * rate) - sent)):
+        try:
+            out.send(frames[sent % len(frames)])
+        except OSError:
+            pass
+        sent += 1
+    time.sleep(0.0005)
+print(sent, now)
+"""
+
+
+class Flood:
+    """Frames that a host sends again and again, in a process of its own."""
+
+    def __init__(self, fabric, host, frames, rate, seconds):
+        interface = str(fabric[host].defaultIntf())
+        options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self._process = fabric.run(host, _FLOOD, interface, rate, seconds, **options)
+        self._process.stdin.write("\n".join(frame.hex() for frame in frames))
+        self._process.stdin.close()
+
+    def running(self):
+        return self._process.poll() is None
+
+    def rate(self):
+        """Frames per second that were sent."""
+        sent, seconds = self._process.stdout.read().split()
+        assert self._process.wait(10) == 0
+        return int(sent) / float(seconds)
+
+
+def segments(fabric, source, target, flags, count=2000, seed=1):
+    """TCP segments of connections that do not exist, from other addresses than the source's."""
+    chance = random.Random(seed)
+    macs = headers.mac_bytes(fabric[source].MAC()), headers.mac_bytes(fabric[target].MAC())
+    found = []
+    for number in range(count):
+        ends = bytes([10, 200, number >> 8, number & 255]), addresses.packed(fabric.address(target))
+        ports = chance.randrange(1024, 65536), 80
+        found.append(
+            build.tcp_frame(
+                macs, ends, build.tcp(b"".join(ends), ports, chance.getrandbits(32), 0, flags, 512)
+            )
+        )
+    return found
+
+
+def false_claims(fabric, liar, victims):
+    """ARP frames that claim the addresses of others: their IP addresses, and their MAC addresses."""
+    own, found = headers.mac_bytes(fabric[liar].MAC()), []
+    for victim in victims:
+        ip, mac = addresses.packed(fabric.address(victim)), headers.mac_bytes(fabric[victim].MAC())
+        for operation, source, sender in (
+            (headers.ARP_REQUEST, own, own),
+            (headers.ARP_REPLY, own, own),
+            (headers.ARP_REQUEST, mac, mac),
+            (headers.ARP_REQUEST, mac, own),
+        ):
+            message = build.arp(operation, (sender, ip), (bytes(6), ip))
+            found.append(build.ethernet(source, _BROADCAST, headers.ETH_ARP) + message)
+    return found
+
+
+class Taps:
+    """Raw sockets in two hosts that carry the LLDP frames of their ports to each other, and forge some."""
+
+    def __init__(self, fabric, *hosts):
+        self.carried = 0
+        self._stack = contextlib.ExitStack()
+        self._sockets = []
+        for host in hosts:
+            with fabric.inside(host):
+                made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_LLDP))
+            made.bind((str(fabric[host].defaultIntf()), _LLDP))
+            made.setblocking(False)
+            self._sockets.append(self._stack.enter_context(made))
+
+    def step(self):
+        """Carry what has come, each frame once as it is and once with another sender."""
+        for each, other in (self._sockets, self._sockets[::-1]):
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    frame = each.recv(2048)
+                    port = struct.unpack_from("!I", frame, 41)[0]
+                    forged = frame[:41] + struct.pack("!I", port + 1) + frame[45:]
+                    for data in (frame, forged):
+                        with contextlib.suppress(OSError):
+                            other.send(data)
+                    self.carried += 1
+
+    def close(self):
+        self._stack.close()
+
+
+class Asker:
+    """A host that asks for the MAC address of another by broadcast ARP, one request at a time."""
+
+    def __init__(self, fabric, host, target):
+        with fabric.inside(host):
+            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(headers.ETH_ARP))
+        self._socket.bind((str(fabric[host].defaultIntf()), headers.ETH_ARP))
+        self._socket.setblocking(False)
+        self._target = fabric.address(target)
+        self.mac = fabric[target].MAC()
+        sender = headers.mac_bytes(fabric[host].MAC()), addresses.packed(fabric.address(host))
+        wanted = bytes(6), addresses.packed(self._target)
+        self._request = build.arp_frame(headers.ARP_REQUEST, sender, wanted, _BROADCAST)
+        self._asked_at = None
+        self.asked = 0
+        self.answers = []  # (seconds, MAC address) of each
+
+    def step(self, interval=0.1):
+        """Ask again if ``interval`` has passed and the last request is answered."""
+        now = time.monotonic()
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                frame = parse.parse(self._socket.recv(2048))
+                arp = None if frame is None else frame.arp
+                answers = arp is not None and arp.operation == headers.ARP_REPLY
+                if answers and arp.sender_ip == self._target and self._asked_at is not None:
+                    self.answers.append((now - self._asked_at, arp.sender_mac))
+                    self._asked_at = None
+        if self._asked_at is None and now >= self.asked * interval + self._began(now):
+            self._asked_at = now
+            self.asked += 1
+            self._socket.send(self._request)
+
+    def _began(self, now):
+        if not self.asked:
+            self._first = now
+        return self._first
+
+    def close(self):
+        self._socket.close()
