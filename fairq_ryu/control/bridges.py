@@ -274,9 +274,11 @@ class FabricController:
         """Ask the hosts whose addresses others claim, and believe claims that nobody refutes."""
         self._sender.send(self._learning.decide_claims(now))
 
-    def answer_arp(self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, data: bytes) -> None:
-        """A broadcast ARP frame came in."""
-        self._sender.send(self._learning.arp_request(datapath, frame, in_port, data))
+    def answer_arp(
+        self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, data: bytes, now: float
+    ) -> None:
+        """A broadcast ARP frame came in, or an ARP frame for the controller."""
+        self._sender.send(self._learning.arp_request(datapath, frame, in_port, data, now))
 
     def forward_held(
         self, datapath: Datapath, data: bytes, in_port: PortKey, key: FlowKey | None, path: Assigned | None

@@ -7,6 +7,7 @@ are undecided, and at most :data:`_MAX_PENDING_ARP` of them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -27,6 +28,9 @@ from fairq_ryu.packet.headers import ARP_REQUEST
 # A host's rules are not sent again within this many seconds.
 _RESEND_INTERVAL = 1.0
 _MAX_PENDING_ARP = 1024
+# ARP requests for unknown hosts that one port may have sent to all hosts in a second: each is a message to
+# every bridge.
+_MAX_FLOODED_ARP = 100
 
 
 @dataclass(eq=False)
@@ -42,6 +46,8 @@ class HostLearning:
     idle_timeout: int
     _pending_arp: dict[str, bytes] = field(default_factory=dict, init=False)
     """request frames by wanted address"""
+    _flooded_arp: Counter[PortKey] = field(default_factory=Counter, init=False)
+    _flooded_since: float = field(default=0.0, init=False)
 
     def frame_from_unknown(
         self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, now: float
@@ -92,7 +98,7 @@ class HostLearning:
                 continue
             messages += self._learn(datapath, frame, frame.ip, port, now)
             if claimed.data is not None:
-                messages += self.arp_request(datapath, frame, port, claimed.data)
+                messages += self.arp_request(datapath, frame, port, claimed.data, now)
         return messages + self.claims.questions(now)
 
     def source_rules(self, datapath: Datapath) -> Iterator[Outgoing]:
@@ -123,10 +129,11 @@ class HostLearning:
     # ARP
 
     def arp_request(
-        self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, data: bytes
+        self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, data: bytes, now: float
     ) -> list[Outgoing]:
         """A broadcast ARP frame: answered if the wanted host is known, otherwise sent to all hosts. It goes
-        to nobody while it claims an address of another host, nor if it is an answer to the controller.
+        to nobody while it claims an address of another host, if it is an answer to the controller, or if its
+        port has too many.
         """
         arp = frame.arp
         if arp is None or frame.dst == pipeline.PROBE_MAC or self.claims.waits(frame, in_port, data):
@@ -137,11 +144,20 @@ class HostLearning:
                 return []
             reply = build.arp_reply(arp, wanted.mac, frame.tags)
             return [(datapath, pipeline.packet_out(datapath, reply, ofp.OFPP_CONTROLLER, [in_port.port]))]
+        if not self._may_flood(in_port, now):
+            return []
         ports = (port for dpid in self.bridges for port in self.topology.host_ports(dpid) if port != in_port)
         messages = self._send_out(data, ports)
         if not self.topology.settled and len(self._pending_arp) < _MAX_PENDING_ARP:
             self._pending_arp[arp.target_ip] = data
         return messages
+
+    def _may_flood(self, port: PortKey, now: float) -> bool:
+        if now - self._flooded_since >= 1.0:
+            self._flooded_since = now
+            self._flooded_arp.clear()
+        self._flooded_arp[port] += 1
+        return self._flooded_arp[port] <= _MAX_FLOODED_ARP
 
     def repeat_arp_requests(self, ports: Iterable[PortKey]) -> Iterator[Outgoing]:
         """Send pending requests out of new host ports: the wanted host may be behind one of them."""

@@ -69,7 +69,7 @@ class PacketIns:
             self.fabric.host_seen(datapath, frame, in_port, now)
             self.rerouting.notify()
         if cookie == pipeline.COOKIE_ARP:
-            self.fabric.answer_arp(datapath, frame, in_port, data)
+            self.fabric.answer_arp(datapath, frame, in_port, data, now)
         elif cookie == pipeline.COOKIE_TCP and frame.tcp is not None:
             self.tracker.copied(frame, frame.tcp, in_port, now)
         elif cookie == pipeline.COOKIE_HELD:

@@ -55,18 +55,15 @@ class Flood:
 
 
 def segments(fabric, source, target, flags, count=2000, seed=1):
-    """TCP segments of connections that do not exist, from other addresses than the source's."""
+    """TCP segments of connections that do not exist, from addresses to which the target has no route."""
     chance = random.Random(seed)
     macs = headers.mac_bytes(fabric[source].MAC()), headers.mac_bytes(fabric[target].MAC())
     found = []
     for number in range(count):
-        ends = bytes([10, 200, number >> 8, number & 255]), addresses.packed(fabric.address(target))
+        ends = bytes([192, 168, number >> 8, number & 255]), addresses.packed(fabric.address(target))
         ports = chance.randrange(1024, 65536), 80
-        found.append(
-            build.tcp_frame(
-                macs, ends, build.tcp(b"".join(ends), ports, chance.getrandbits(32), 0, flags, 512)
-            )
-        )
+        tcp = build.tcp(b"".join(ends), ports, chance.getrandbits(32), 0, flags, 512)
+        found.append(build.tcp_frame(macs, ends, tcp))
     return found
 
 

@@ -56,7 +56,7 @@ class Network:
         frame = parse.parse(data)
         assert frame is not None
         self.fabric.host_seen(self.bridge, frame, port, now)
-        self.fabric.answer_arp(self.bridge, frame, port, data)
+        self.fabric.answer_arp(self.bridge, frame, port, data, now)
         return self.sent()
 
     def wait(self, now: float) -> list[tuple[bytes, list[int]]]:

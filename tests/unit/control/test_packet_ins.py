@@ -38,7 +38,7 @@ class PacketInParts:
         self.calls: list[tuple[Any, ...]] = []
         self.agent, self.bridge = site.agent, site.bridge
         site.fabric.host_seen = lambda bridge, frame, port, _: self.called("host_seen", frame.src, port)
-        site.fabric.answer_arp = lambda bridge, frame, port, data: self.called("answer_arp", data, port)
+        site.fabric.answer_arp = lambda bridge, frame, port, data, _: self.called("answer_arp", data, port)
         site.fabric.discovery_frame = lambda data, port, _: self.called("discovery", data, port)
         site.windows.packet_dropped = lambda port, frame, *_: self.called("dropped", port, frame)
         tracker = SimpleNamespace(copied=lambda frame, tcp, port, _: self.called("copied", tcp.key, port))
