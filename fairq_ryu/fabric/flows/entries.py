@@ -57,9 +57,12 @@ class Entries:
             FlowState.CLOSED: closed,
         }
 
-    def crowded(self, port: PortKey) -> bool:
-        """Whether a port has too many connections with an unanswered SYN."""
-        return self._waiting_by_port[port] >= HALF_OPEN_PER_PORT or len(self._waiting) >= HALF_OPEN
+    def crowded(self, port: PortKey | None) -> bool:
+        """Whether a port has too many connections with an unanswered SYN; None: the port where a SYN entered
+        is not known, and only the number of all counts.
+        """
+        here = 0 if port is None else self._waiting_by_port[port]
+        return here >= HALF_OPEN_PER_PORT or len(self._waiting) >= HALF_OPEN
 
     def add(self, connection: Connection) -> list[FlowEvent] | None:
         """Add a connection and return the events of a removed one; None if there is no room, or if source

@@ -32,18 +32,24 @@ class ParkedSyns:
     """The parked SYNs of all ports. Times in seconds."""
 
     def __init__(self) -> None:
-        self._by_port: dict[PortKey, OrderedDict[FlowKey, _Syn]] = {}
+        # By the port where it entered the network, and the port of its copy if that is another one.
+        self._by_port: dict[tuple[PortKey | None, PortKey | None], OrderedDict[FlowKey, _Syn]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._by_port.values()))
 
-    def park(self, segment: TcpSegment, port: PortKey, now: float) -> None:
-        """Park a SYN that has entered the network through a port."""
-        syns = self._by_port.get(port)
+    def park(
+        self, segment: TcpSegment, port: PortKey | None, now: float, out_port: PortKey | None = None
+    ) -> None:
+        """Park a SYN that has entered the network through a port, or was copied where it left a switch by
+        ``out_port``.
+        """
+        where = port, out_port
+        syns = self._by_port.get(where)
         if syns is None:
             if len(self._by_port) >= _MAX_PORTS:
                 return
-            syns = self._by_port[port] = OrderedDict()
+            syns = self._by_port[where] = OrderedDict()
         syns.pop(segment.key, None)
         if len(syns) >= _MAX_PER_PORT:
             syns.popitem(last=False)
@@ -51,19 +57,19 @@ class ParkedSyns:
 
     def take(self, key: FlowKey) -> CopiedSegment | None:
         """Remove and return the parked SYN of a direction."""
-        for port, syns in self._by_port.items():
+        for (port, out_port), syns in self._by_port.items():
             syn = syns.pop(key, None)
             if syn is not None:
-                return CopiedSegment(_segment(key, syn), port, None)
+                return CopiedSegment(_segment(key, syn), port, None, out_port)
         return None
 
     def expire(self, before: float) -> None:
         """Remove the SYNs that came before this time."""
-        for port, syns in list(self._by_port.items()):
+        for where, syns in list(self._by_port.items()):
             while syns and next(iter(syns.values())).at < before:
                 syns.popitem(last=False)
             if not syns:
-                del self._by_port[port]
+                del self._by_port[where]
 
 
 def _segment(key: FlowKey, syn: _Syn) -> TcpSegment:

@@ -156,7 +156,7 @@ class FlowTable:
         connection = self.get(segment.key)
         if connection is None:
             if self._entries.crowded(arrival.in_port):
-                self._parked.park(segment, arrival.in_port, now)
+                self._parked.park(segment, arrival.in_port, now, arrival.out_port)
                 return []
             return self._open(arrival, now)
         own = connection.directions[segment.key]
@@ -231,7 +231,7 @@ class FlowTable:
         if syn is None:
             return []
         if not answers(answer.segment, syn.segment.seq, syn.segment.payload):
-            self._parked.park(syn.segment, syn.in_port, now)
+            self._parked.park(syn.segment, syn.in_port, now, syn.out_port)
             return []
         # The path is set with the answer.
         return self._open(syn, now)
