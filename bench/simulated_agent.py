@@ -111,6 +111,18 @@ class SimulatedPorts:
         """There is nobody to send it to."""
         return False
 
+    @property
+    def observed(self) -> frozenset[int]:
+        """All ports act."""
+        return frozenset()
+
+    def observe(self, port: int, observed: bool) -> None:
+        """No ACK leaves by them."""
+
+    def window_counts(self, port: int) -> tuple[int, int, int]:
+        """No ACK is counted."""
+        return 0, 0, 0
+
     def set_thresholds(self, ofport: int, thresholds: Thresholds | None) -> None:
         """Thresholds are stored; the queues never cross them."""
         self._thresholds.pop(ofport, None)

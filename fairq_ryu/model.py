@@ -318,6 +318,16 @@ class RuleChange(NamedTuple):
     wake: bool = False
 
 
+class PortMode(StrEnum):
+    """What is done on a port. ``ACT``: windows are lowered. ``OBSERVE``: they are worked out, and the ACKs
+    that would be lowered are counted, but nothing is written. ``DISABLED``: the port has no windows at all.
+    """
+
+    ACT = "act"
+    OBSERVE = "observe"
+    DISABLED = "disabled"
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """The configured size and deadline of a service's flows: ``port`` is the server's TCP port (0: any),

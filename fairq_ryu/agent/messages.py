@@ -15,6 +15,7 @@ from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.rule_table import Rule
 from fairq_ryu.agent.segment_copier import CopyRule
 from fairq_ryu.channel import oxm, segment_copies
+from fairq_ryu.channel.description import encode as encode_description
 from fairq_ryu.channel.framing import HEADER, message, serialized
 from fairq_ryu.channel.protocol import addrconv, ofp, parser
 from fairq_ryu.model import dpid_text
@@ -79,7 +80,7 @@ def description(bridge: str, dpid: int) -> bytes:
         b"tc egress eBPF",
         f"fairq agent {__version__}".encode(),
         dpid_text(dpid).encode(),
-        f"window table of bridge {bridge}".encode()[:255],
+        encode_description(bridge),
     )
 
 

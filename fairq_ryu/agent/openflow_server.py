@@ -20,7 +20,7 @@ from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.agent.segment_copier import CopyRule, CopySink, SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
-from fairq_ryu.channel import oxm, queue_depth
+from fairq_ryu.channel import oxm, port_mode, queue_depth
 from fairq_ryu.channel.flowmod import FlowMod, MatchFields, OpenFlowError
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.window_law import SetLaw
@@ -58,6 +58,18 @@ class BridgeData(LawSink, Queues, CopySink, Protocol):
 
     def send_frame(self, port: int, frame: bytes) -> bool:
         """Send a frame out of a port. False if it could not be sent."""
+
+    @property
+    def observed(self) -> frozenset[int]:
+        """The ports that are only observed."""
+
+    def observe(self, port: int, observed: bool) -> None:
+        """Whether a port is only observed."""
+
+    def window_counts(self, port: int) -> tuple[int, int, int]:
+        """The ACKs to which a rule of a port applied, those that were lowered, and those that would have been
+        if the port was not only observed.
+        """
 
     def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
         """The deadline of the connection of a flow, which decides when its handshake has its turn; None: it
@@ -179,6 +191,28 @@ class OpenFlowServer:
                 for session in self.sessions:
                     if session.role != ofp.OFPCR_ROLE_SLAVE:
                         session.push(messages.flow_removed(rule, reason, *counts, now_ns))
+
+    def set_port_mode(self, wanted: port_mode.SetPortMode) -> None:
+        """Let ports act, or only be observed. Raises :class:`OpenFlowError`."""
+        if wanted.mode not in port_mode.MODES:
+            raise OpenFlowError(ofp.OFPET_EXPERIMENTER, port_mode.ERROR_MODE, f"mode {wanted.mode}")
+        observed = wanted.mode == port_mode.OBSERVE
+        for port in self.requested_ports(wanted.port):
+            if observed:
+                self.recovery.forget_port(port.ofport)
+            self.data.observe(port.ofport, observed)
+
+    def port_modes(self, number: int) -> list[port_mode.PortWindows]:
+        """The modes of ports, and what their windows have done. Raises :class:`OpenFlowError`."""
+        observed, ports = self.data.observed, self.requested_ports(number)
+        return [
+            port_mode.PortWindows(
+                port.ofport,
+                port_mode.OBSERVE if port.ofport in observed else port_mode.ACT,
+                *self.data.window_counts(port.ofport),
+            )
+            for port in ports
+        ]
 
     def set_law(self, wanted: SetLaw, now_ns: int) -> None:
         """Add, change or delete a law; the rules that refer to a deleted one are removed. Raises

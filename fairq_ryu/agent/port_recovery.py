@@ -124,6 +124,9 @@ class PortRecovery:
         for name, (low, high) in BOUNDS.items():
             if not low <= getattr(wanted, name) <= high:
                 raise _refusal(ERROR_LIMIT, f"{name} {getattr(wanted, name)} is not in {low} to {high}")
+        if wanted.port in self._data.observed:
+            text = f"port {wanted.port} is only observed"
+            raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM, text)
         if not self._data.reports_drops:
             raise _refusal(congestion.ERROR_NO_DROPS, "this kernel does not report drops")
 

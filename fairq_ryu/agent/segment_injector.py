@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Protocol
 
-from fairq_ryu.channel.segment_counts import NOT_SENT, OVER, UNKNOWN_ADDRESSES
+from fairq_ryu.channel.segment_counts import NOT_SENT, OBSERVED, OVER, UNKNOWN_ADDRESSES
 from fairq_ryu.model import FlowKey, SegmentState
 from fairq_ryu.packet import tcp_build, tcp_timestamps
 from fairq_ryu.packet.parse import parse
@@ -32,6 +32,10 @@ class SegmentPorts(Protocol):
     def send_frame(self, port: int, frame: bytes) -> bool:
         """Send a frame out of a port. False if it could not be sent."""
 
+    @property
+    def observed(self) -> frozenset[int]:
+        """The ports that are only observed: nothing is sent for the flows whose data leaves by them."""
+
 
 class SegmentInjector:
     """``counts``: flows whose senders were woken, segments for which duplicates were sent, segments that were
@@ -44,7 +48,11 @@ class SegmentInjector:
 
     def wake(self, flows: Iterable[tcp_build.Addressing]) -> None:
         """Send a window update to each sender, in this order. The keys are the directions of the ACKs."""
+        observed = self._ports.observed
         for known in flows:
+            if observed and self._ports.segment_state(known.key.reversed).port in observed:
+                self.counts[f"wake: {OBSERVED}"] += 1
+                continue
             state = self._ports.segment_state(known.key)
             update = tcp_build.window_update(known, state)
             self._send("wake", state.port, [update] if isinstance(update, bytes) else update)

@@ -77,10 +77,12 @@ def snapshot(
     ``bytes``, ``peak``, ``limit`` in bytes, ``rate`` in bytes/s, ``drops`` and ``packets``
     in packets, ``byte_ns`` the integral of the backlog up to ``clock_ns``, ``histogram`` as
     ``[lowest bytes, highest bytes, ns]``. ``acks`` counts ACKs to which a rule of the port or of its
-    flows applied, ``rewritten`` those that were lowered, ``unknown_scale`` those left unchanged because their
-    handshake was not seen, ``coarse`` those whose window step exceeded the window of the rule. Of a ``rule``
-    of kind ``law``, ``bytes`` is the pool or the window of every flow (0: neither), and ``law`` the law's
-    state as on the window channel. ``flows_evicted`` counts flows that were removed because the map was full.
+    flows applied, ``rewritten`` those that were lowered, ``would_lower`` those left unchanged because the
+    port is only observed (its ``mode`` is ``observe`` and not ``act``), ``unknown_scale`` those left
+    unchanged because their handshake was not seen, ``coarse`` those whose window step exceeded the window of
+    the rule. Of a ``rule`` of kind ``law``, ``bytes`` is the pool or the window of every flow (0: neither),
+    and ``law`` the law's state as on the window channel. ``flows_evicted`` counts flows that were removed
+    because the map was full.
     ``congestion`` has a port's thresholds in bytes and its state, null where no controller has set any.
     ``drop_reports``: ``available`` if this kernel can report dropped packets (``unavailable``: why not) and,
     in packets, those sent to controllers (``told``), of no interest to them (``passed_over``: no TCP segment
@@ -116,8 +118,10 @@ def snapshot(
                     "histogram": datapath.histogram(port),
                 },
                 "active_flows": layout.active_flows(state, now, datapath.limits.bucket_ns),
+                "mode": "observe" if port.ofport in datapath.observed else "act",
                 "acks": state.acks,
                 "rewritten": state.rewritten,
+                "would_lower": state.would_lower,
                 "unknown_scale": state.unknown_scale,
                 "coarse": state.coarse,
                 "handshakes": state.handshakes,

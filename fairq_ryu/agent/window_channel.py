@@ -18,6 +18,7 @@ from fairq_ryu.channel import (
     flow_records,
     framing,
     oxm,
+    port_mode,
     queue_depth,
     recovery,
     segment_counts,
@@ -117,6 +118,14 @@ def _set_deadlines(session: Session, wanted: list[deadlines.HandshakeDeadline]) 
         session.server.data.set_deadline(flow, None if us is None else now + us * 1000, now)
 
 
+def _set_port_mode(session: Session, wanted: port_mode.SetPortMode) -> None:
+    session.server.set_port_mode(wanted)
+
+
+def _port_modes(session: Session, port: int) -> Iterable[bytes]:
+    return [port_mode.encode_reply([each]) for each in session.server.port_modes(port)]
+
+
 def _segment_counts(session: Session, _: None) -> Iterable[bytes]:
     server = session.server
     counts = segment_counts.SegmentCounts(
@@ -131,6 +140,7 @@ _COMMANDS.add(window_law.SET, _set_law)
 _COMMANDS.add(waking.WAKE, _wake)
 _COMMANDS.add(recovery.SET, _set_recovery)
 _COMMANDS.add(deadlines.SET, _set_deadlines)
+_COMMANDS.add(port_mode.SET, _set_port_mode)
 
 _REQUESTS: DispatchTable[Session, Iterable[bytes]] = DispatchTable()
 _REQUESTS.add(queue_depth.REQUEST, _queue_depths)
@@ -138,3 +148,4 @@ _REQUESTS.add(flow_records.REQUEST, _flow_records)
 _REQUESTS.add(segment_state.REQUEST, _segment_states)
 _REQUESTS.add(window_law.REQUEST, _law_states)
 _REQUESTS.add(segment_counts.REQUEST, _segment_counts)
+_REQUESTS.add(port_mode.REQUEST, _port_modes)

@@ -28,6 +28,7 @@ from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.flow_tracking import FlowTracker
+from fairq_ryu.control.mode_control import ModeControl
 from fairq_ryu.control.packet_ins import PacketIns
 from fairq_ryu.control.policy_control import PolicyControl
 from fairq_ryu.control.port_traffic import CounterPolling, PortTrafficTable
@@ -134,7 +135,8 @@ class Controller(app_manager.RyuApp):
             open_streams=lambda: len(self.streams),
         )
         policies = PolicyControl(self.windows, config, self.streams.add, log)
-        setup.register(wsgi, config, state, self.streams, policies, Metrics(state), token)
+        self.modes = ModeControl(fabric, self.windows, self.streams.add, log)
+        setup.register(wsgi, config, state, self.streams, policies, self.modes, Metrics(state), token)
         start(self._jobs(), (self.admission.run, self.tracker.run, self.rerouting.run))
 
     # Time
@@ -157,6 +159,7 @@ class Controller(app_manager.RyuApp):
         Sender.send(self.copies.renew(now))
         self.rerouting.notify()
         self.windows.report_overdue(now)
+        self.modes.tick(now)
         self.streams.tick()
 
     def _discover(self) -> None:
@@ -191,8 +194,8 @@ class Controller(app_manager.RyuApp):
 
     @set_ev_cls(ofp_event.EventOFPDescStatsReply, MAIN_DISPATCHER)
     def on_description(self, event: Any) -> None:
-        """A bridge has sent its description."""
-        self.bridges.described(event.msg)
+        """A switch has described itself."""
+        self.switches.described(event.msg)
 
     @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def on_port_status(self, event: Any) -> None:

@@ -42,11 +42,16 @@ def is_unknown(error: Any, kind: int, number: int) -> bool:
     """Whether an error message (Ryu's ``OFPErrorMsg``) says that the agent does not know this message: an
     experimenter message (``kind`` OFPT_EXPERIMENTER) or a multipart request of ours with this number.
     """
+    unknown = (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE)
+    return (error.type, error.code) == unknown and quotes(error, kind, number)
+
+
+def quotes(error: Any, kind: int, number: int) -> bool:
+    """Whether an error message quotes such a message of ours: it was refused, for any reason."""
     data = bytes(error.data or b"")
     start = ofp.OFP_MULTIPART_REQUEST_SIZE if kind == ofp.OFPT_MULTIPART_REQUEST else HEADER.size
     return (
-        (error.type, error.code) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE)
-        and len(data) >= start + EXPERIMENTER.size
+        len(data) >= start + EXPERIMENTER.size
         and data[1] == kind
         and EXPERIMENTER.unpack_from(data, start) == (EXPERIMENTER_ID, number)
     )

@@ -41,6 +41,7 @@ OUTCOMES = (
 UNKNOWN_ADDRESSES = "addresses not known"
 NOT_SENT = "the port takes no more packets"
 OVER = "the connection is over"
+OBSERVED = "the port is only observed"
 # Items of the groups in KINDS: 0 counts what was sent, the others what was not, by reason.
 REASONS: dict[int, str] = {
     1: Refusal.NOT_FOUND,
@@ -53,6 +54,7 @@ REASONS: dict[int, str] = {
     8: UNKNOWN_ADDRESSES,
     9: NOT_SENT,
     10: OVER,
+    11: OBSERVED,
 }
 
 _RECORD = struct.Struct("!HH4xQ")

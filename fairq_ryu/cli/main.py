@@ -7,10 +7,25 @@ import sys
 from typing import Any
 
 from fairq_ryu import __version__
-from fairq_ryu.cli.commands import agent, announce, check, doctor, release, report, run, show, status
+from fairq_ryu.cli.commands import (
+    agent,
+    announce,
+    check,
+    disable,
+    doctor,
+    enable,
+    release,
+    report,
+    run,
+    show,
+    status,
+)
 from fairq_ryu.errors import UserError
 
-COMMANDS: tuple[Any, ...] = (doctor, agent, release, status, show, announce, run, report, check)
+COMMANDS: tuple[Any, ...] = (
+    *(doctor, agent, release, status, show),
+    *(disable, enable, announce, run, report, check),
+)
 """The subcommands, in the order of the help text."""
 
 

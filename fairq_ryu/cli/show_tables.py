@@ -124,8 +124,12 @@ def _ports_table(answer: Answer) -> RenderableType:
     if any(state is not None for state in states):
         columns.append(word("state"))
         cells = [[*line, _cell("state", state)] for line, state in zip(cells, states, strict=True)]
+    modes = [_mode(row) for row in rows]
+    if any(mode != "act" for mode in modes):
+        columns.append(word("mode"))
+        cells = [[*line, mode] for line, mode in zip(cells, modes, strict=True)]
     policies = [str(row["policy"]) for row in rows]
-    notes = [Text(plain(note)) for note in (*_fallbacks(rows), *_turns(rows))]
+    notes = [Text(plain(note)) for note in (*_fallbacks(rows), *_turns(rows), *_observed(rows))]
     if len(set(policies)) == 1:
         return Group(plain_table(columns, cells), Text(plain(f"policy {policies[0]}")), *notes)
     cells = [[*line, policy] for line, policy in zip(cells, policies, strict=True)]
@@ -149,6 +153,22 @@ def _turns(rows: list[Answer]) -> list[str]:
         f"{row['turns_overflowed']:,d} were too many"
         for row in rows
         if row.get("turns_waiting") is not None  # a controller of an older version does not have it
+    ]
+
+
+def _mode(row: Answer) -> str:
+    """The mode of a port: ``act``, ``observe``, ``disabled``, or ``disabled 45s``."""
+    left = row.get("disabled_s")
+    mode = row.get("mode", "act")  # a controller of an older version does not have it
+    return mode if left is None else f"{mode} {_span(left)}"
+
+
+def _observed(rows: list[Answer]) -> list[str]:
+    """The ports that are only observed, and what would have happened there."""
+    return [
+        f"observed on {_port(row['dpid'], row['port'])}: {row['would_lower']:,d} ACKs would have been lowered"
+        for row in rows
+        if row.get("mode") == "observe" and row["would_lower"] is not None and row["limit_bytes"]
     ]
 
 

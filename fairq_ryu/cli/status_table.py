@@ -29,8 +29,15 @@ def print_status(about: dict[str, Any]) -> None:
         long("window B"),
         number("lowered"),
     ]
-    out.print(plain_table(columns, [_row(port) for port in about["ports"]]))
-    out.print(Text("lowered: ACKs whose window was lowered"))
+    rows, ports = [_row(port) for port in about["ports"]], about["ports"]
+    note = "lowered: ACKs whose window was lowered"
+    # An agent of an older version does not have it.
+    if any(port.get("mode") == "observe" or port.get("would_lower") for port in ports):
+        columns += [number("would lower"), long("mode")]
+        rows = [[*row, str(port["would_lower"]), port["mode"]] for row, port in zip(rows, ports, strict=True)]
+        note += "; would lower: those that were counted instead, because the port is only observed"
+    out.print(plain_table(columns, rows))
+    out.print(Text(note))
     for line in _remarks(about):
         out.print(Text(plain(line)))
 

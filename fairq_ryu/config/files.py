@@ -16,9 +16,11 @@ Sections = dict[str, dict[str, str]]
 class _Parser(configparser.ConfigParser):
     # A line that only begins with a bracket is not a header, because a shell pattern may begin with one.
     SECTCRE = re.compile(r"\[(?P<header>[^]]+)\]$")
-    # The colon of role:host is part of the name; elsewhere it is the same as an equals sign.
+    # The colon of role:host, bridge:NAME and policy:NAME is part of the name, if an equals sign or another
+    # colon follows; elsewhere it is the same as an equals sign.
     OPTCRE: ClassVar[Pattern[str]] = re.compile(
-        r"(?P<option>(?:role:(?:host|link)\b)?.*?)\s*(?:(?P<vi>=|:)\s*(?P<value>.*))$"
+        r"(?P<option>(?:role:(?:host|link)\b|(?:bridge|policy):(?=\S))?.*?)"
+        r"\s*(?:(?P<vi>=|:)\s*(?P<value>.*))$"
     )
 
     def optionxform(self, optionstr: str) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fairq_ryu.config import files
-from fairq_ryu.config.ports import PORTS, read_ports
+from fairq_ryu.config.ports import MODES, PORTS, read_modes, read_ports
 from fairq_ryu.config.schema import CORE, sections, settings_of
 from fairq_ryu.config.services import SERVICE, read_service
 from fairq_ryu.errors import UserError
-from fairq_ryu.model import Service
+from fairq_ryu.model import PortMode, Service
 from fairq_ryu.policies.base import available, find, renewal_interval
 from fairq_ryu.setting import Value, closest, read_value
 
@@ -28,6 +28,7 @@ class Config:
         values: Mapping[tuple[str, str], Value] | None = None,
         ports: tuple[tuple[str, str], ...] = (),
         services: tuple[Service, ...] = (),
+        modes: tuple[tuple[str, PortMode], ...] = (),
     ) -> None:
         """``values`` are those that differ from the defaults. KeyError for an unknown setting."""
         given = dict(values or {})
@@ -42,11 +43,12 @@ class Config:
             raise KeyError(f"no such settings: {sorted(given)}")
         self._ports = ports
         self._services = services
+        self._modes = modes
 
     def changed(self, section: str, values: Mapping[str, Value]) -> Config:
         """A copy with other values in one section. UserError if they do not fit the rest."""
         new = {(section, name): value for name, value in values.items()}
-        config = Config(self._values | new, self._ports, self._services)
+        config = Config(self._values | new, self._ports, self._services, self._modes)
         _check_together(config)
         return config
 
@@ -75,6 +77,19 @@ class Config:
         """Port patterns and their policies, in the order in which they are tried."""
         return self._ports
 
+    def mode(self) -> PortMode:
+        """The mode of ports that no pattern matches."""
+        return PortMode(str(self.value("fairq_ryu", "mode")))
+
+    @property
+    def observes(self) -> bool:
+        """Whether any port may be only observed."""
+        return PortMode.OBSERVE in (self.mode(), *(mode for _, mode in self._modes))
+
+    def port_modes(self) -> tuple[tuple[str, PortMode], ...]:
+        """Port patterns and their modes, in the order in which they are tried."""
+        return self._modes
+
     def services(self) -> tuple[Service, ...]:
         """Sizes and deadlines of services' flows; the first service that covers a flow applies."""
         return self._services
@@ -85,6 +100,8 @@ class Config:
         found = {section: self.section(section) for section in sections}
         if self._ports:
             found[PORTS] = dict(self._ports)
+        if self._modes:
+            found[MODES] = {pattern: str(mode) for pattern, mode in self._modes}
         for service in self._services:
             found[f"{SERVICE}{service.name}"] = {
                 "port": service.port,
@@ -99,22 +116,25 @@ class Config:
 def load(paths: Iterable[str | Path]) -> Config:
     """Read files in order; later ones override earlier ones. Raises :class:`UserError` for the first error.
 
-    Sections that are not ours (``[DEFAULT]``, Ryu's and other applications') are ignored. ``[ports]`` and
-    each ``[service.NAME]`` are taken as a whole from the last file that has them: their lines belong
-    together.
+    Sections that are not ours (``[DEFAULT]``, Ryu's and other applications') are ignored. ``[ports]``,
+    ``[modes]`` and each ``[service.NAME]`` are taken as a whole from the last file that has them: their lines
+    belong together.
     """
     values: dict[tuple[str, str], Value] = {}
     ports: tuple[tuple[str, str], ...] = ()
+    modes: tuple[tuple[str, PortMode], ...] = ()
     services: dict[str, Service] = {}
     for path in paths:
         for section, lines in files.read(Path(path)).items():
             if section == PORTS:
                 ports = read_ports(str(path), lines, available())
+            elif section == MODES:
+                modes = read_modes(str(path), lines, available())
             elif section.startswith(SERVICE):
                 services[section] = read_service(str(path), section, lines)
             else:
                 values.update(_read(str(path), section, lines))
-    config = Config(values, ports, tuple(services.values()))
+    config = Config(values, ports, tuple(services.values()), modes)
     _check_together(config)
     return config
 
@@ -147,7 +167,7 @@ def _read(where: str, section: str, lines: Mapping[str, str]) -> dict[tuple[str,
     if not known:
         if section in available():
             raise UserError(f"{where}: policy {section} has no settings", f"take section [{section}] out")
-        names = [*CORE, PORTS, *available()]
+        names = [*CORE, PORTS, MODES, *available()]
         close = f"{SERVICE}NAME" if section in ("service", "services") else closest(section, names)
         if close:
             raise UserError(f"{where}: unknown section [{section}]", f"did you mean [{close}]?")

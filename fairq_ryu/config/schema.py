@@ -47,6 +47,15 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "fairq_ryu",
+        "mode",
+        "act",
+        "",
+        "Mode of the ports that no pattern in [modes] matches: act (windows are lowered) or observe (windows "
+        "are worked out, ACKs that would be lowered are counted, and nothing is written).",
+        choices=("act", "observe"),
+    ),
+    Setting(
+        "fairq_ryu",
         "flow_idle_timeout",
         60.0,
         "s",

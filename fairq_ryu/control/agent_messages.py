@@ -18,6 +18,7 @@ from fairq_ryu.channel import (
     dropped_packet,
     flow_records,
     oxm,
+    port_mode,
     queue_depth,
     segment_copies,
     segment_counts,
@@ -137,6 +138,10 @@ def _segment_counts(arrival: Arrival, counts: segment_counts.SegmentCounts) -> N
     arrival.to.windows.segments_counted(arrival.link, counts)
 
 
+def _port_modes(arrival: Arrival, found: list[port_mode.PortWindows]) -> None:
+    arrival.to.windows.mode_changes.reported(arrival.link, found, arrival.now)
+
+
 def _law_states(arrival: Arrival, states: list[window_law.LawState]) -> None:
     arrival.to.windows.laws_reported(arrival.link, states, arrival.now)
 
@@ -151,6 +156,7 @@ _REPLIES.add(flow_records.REPLY, _flow_records)
 _REPLIES.add(segment_state.REPLY, _segment_states)
 _REPLIES.add(window_law.REPLY, _law_states)
 _REPLIES.add(segment_counts.REPLY, _segment_counts)
+_REPLIES.add(port_mode.REPLY, _port_modes)
 
 _NOTIFICATIONS: DispatchTable[Arrival, None] = DispatchTable()
 _NOTIFICATIONS.add(congestion.NOTICE, _congestion)

@@ -48,6 +48,7 @@ class AgentPolling:
             link.request_queues(now)
             link.request_laws(self._windows.engine.look_interval, now)
             link.request_counts(_COUNTS_INTERVAL, now)
+            link.modes.request(_COUNTS_INTERVAL, now)
             early = False
             if interval is not None and interval < LOOK_INTERVAL:
                 due = now + interval

@@ -31,6 +31,7 @@ from fairq_ryu.channel.recovery import SetRecovery
 from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.segment_state import MAX_KEYS
 from fairq_ryu.channel.window_law import LawState
+from fairq_ryu.control.agent_modes import AgentModes
 from fairq_ryu.control.counters import ROUND_TRIPS, Histogram, Peak
 from fairq_ryu.law_spec import LawFlags, LawSpec
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, Thresholds, WindowRule
@@ -59,6 +60,7 @@ class AgentLink:
         self.dpid = oxm.bridge_dpid(datapath.id)
         self.names: dict[int, str] = {}  # of the ports' interfaces, as the agent lists them
         self.copies = True  # False: it is of an earlier version, which copies no segments
+        self.modes = AgentModes(datapath)
         self.depths: dict[int, queue_depth.QueueDepth] = {}
         self._peak_since_taken: dict[int, int] = {}  # longest queue of each port, bytes
         self.poll_now = hub.Event()  # set: an idle poll loop reads the queues at once
@@ -193,6 +195,7 @@ class AgentLink:
         """The agent does not watch a port any more."""
         self.names.pop(number, None)
         self.depths.pop(number, None)
+        self.modes.port_removed(number)
         self.peaks.pop(number, None)
         self._peak_since_taken.pop(number, None)
         self._thresholds.pop(number, None)

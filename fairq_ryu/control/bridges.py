@@ -69,6 +69,9 @@ class FabricController:
         self._sender = Sender(_BARRIER_TIMEOUT)
         self.barriers = self._sender.barriers
         holds = config.value("fairq_ryu", "syn") == "hold"
+        if holds and config.observes:
+            log.warning("syn = hold: SYNs are copied, not held, because some ports may be only observed")
+            holds = False
         rate = int(config.number("fairq_ryu", "packet_in_rate"))
         groups = int(config.number("fairq_ryu", "group_rate"))
         self.copy_meters = CopyMeters(self.bridges, rate, groups, holds)
@@ -290,6 +293,10 @@ class FabricController:
             flooded = self._forwarding.flood_ports(datapath.id, self.paths.routes.bucket(key) if key else 0)
             ports = [port for port in flooded if port != in_port.port]
         self._sender.send([(datapath, pipeline.packet_out(datapath, data, in_port.port, ports))])
+
+    def pause_holds(self, paused: bool) -> None:
+        """Hold no SYNs for now, or hold them again."""
+        self._sender.send(self._hold_rules.pause(paused))
 
     def inject(self, port: PortKey, frames: Iterable[bytes], in_port: int, out_port: int) -> bool:
         """Send frames from a port's bridge: they enter it by ``in_port`` and leave by ``out_port``, both of

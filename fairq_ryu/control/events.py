@@ -33,6 +33,7 @@ class Kind(StrEnum):
     BRIDGE = "bridge"
     AGENT = "agent"
     POLICY = "policy"
+    MODE = "mode"
 
 
 class Occurrence(NamedTuple):

@@ -1,7 +1,8 @@
 """Leased rules that hold SYNs: bridges send them to the controller instead of forwarding them.
 
 The lease makes this fail open. A bridge whose controller does not renew the rules forwards SYNs again when
-the lease ends. Returns messages and sends nothing.
+the lease ends. SYNs are not held while any port does not act: they may be on their way to that port. Returns
+messages and sends nothing.
 """
 
 from __future__ import annotations
@@ -33,10 +34,19 @@ class HoldRules:
         self._enabled = enabled
         self._lease = lease
         self._renewed_at: dict[int, float] = {}
+        self._paused = False
+
+    def pause(self, paused: bool) -> list[Outgoing]:
+        """Hold no SYNs for now, or hold them again with the next renewal."""
+        begins, self._paused = paused and not self._paused and self._enabled, paused
+        if not begins:
+            return []
+        self._renewed_at.clear()
+        return [(datapath, pipeline.end_hold(datapath)) for datapath in self._bridges.values()]
 
     def renew(self, now: float) -> Iterator[Outgoing]:
         """The rules of bridges for which a third of the lease has passed, or that have just connected."""
-        if not self._enabled:
+        if not self._enabled or self._paused:
             return
         for dpid, datapath in self._bridges.items():
             if now - self._renewed_at.get(dpid, _NEVER) >= self._lease / 3:

@@ -11,7 +11,15 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, deadlines, oxm, segment_copies, segment_counts, window_law
+from fairq_ryu.channel import (
+    congestion,
+    deadlines,
+    oxm,
+    port_mode,
+    segment_copies,
+    segment_counts,
+    window_law,
+)
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.windows import WindowController
@@ -67,6 +75,15 @@ class Refusals:
                 self.log.info(
                     "agent of bridge %s: it is of an earlier version: new connections take turns there in "
                     "order of arrival, whatever their deadlines",
+                    dpid_text(link.dpid),
+                )
+            return
+        if link is not None and port_mode.is_refused(message):
+            new = self.windows.mode_changes.refused(link, time.monotonic())
+            if new and self.windows.modes.observes:
+                self.log.warning(
+                    "agent of bridge %s: it cannot observe ports without acting on them (it is of an earlier "
+                    "version): these ports have no windows and no counts",
                     dpid_text(link.dpid),
                 )
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -49,13 +50,14 @@ class ControllerState:
         """The ports of all bridges. Values that only an agent knows are None until it has reported them."""
         windows, inventory = self.windows, self.windows.inventory
         engine = windows.engine
-        governed = engine.view()
+        governed, now = engine.view(), time.monotonic()
         for dpid, ports in inventory.listed():
             link = windows.links.get(dpid)
             for port in ports:
                 seen = governed.get(port, _UNKNOWN)
                 plan, sample = seen.plan, seen.sample
                 rule = plan.port_rule
+                counts = link.modes.counts.get(port.port) if link is not None else None
                 depth = link.depths.get(port.port) if link is not None else None
                 law = link.law_states.get(port.port) if link is not None else None
                 traffic = self.traffic.get(port)
@@ -74,6 +76,10 @@ class ControllerState:
                     "pool_bytes": _pool(rule, law),
                     "window_bytes": _window(rule, law),
                     "flow_windows": len(plan.flows),
+                    "mode": str(windows.modes.of(port)),
+                    "disabled_s": windows.modes.disabled_for(port, now),
+                    "lowered": None if counts is None else counts.lowered,
+                    "would_lower": None if counts is None else counts.would_lower,
                     "policy": engine.policy_of(port).name,
                     "target_bytes": seen.shown.target,
                     "state": None if seen.shown.state is None else str(seen.shown.state),

@@ -15,7 +15,7 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import oxm
+from fairq_ryu.channel import description, oxm
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.bridge_connections import BridgeConnections, port_state, ports_of
 from fairq_ryu.control.bridges import FabricController
@@ -77,6 +77,7 @@ class Switches:
         elif link is not None:
             link.names[key.port] = port_state(described).name
             self.windows.name_ports_of(key.dpid, now)
+            self.windows.mode_changes.port_named(link, key.port, described.name, now)
 
     def _bridge_port(self, key: PortKey, described: Any, removed: bool, now: float) -> None:
         inventory = self.windows.inventory
@@ -96,6 +97,17 @@ class Switches:
             self.fabric.port_removed(key)
         else:
             self.fabric.port_changed(key.dpid, port_state(described), now)
+        self.rerouting.notify()
+
+    def described(self, message: Any) -> None:
+        """A switch has described itself (Ryu's ``OFPDescStatsReply``): a bridge, or an agent."""
+        if not oxm.is_agent(message.datapath.id):
+            self.bridges.described(message)
+            return
+        link = self.windows.link_of(message.datapath)
+        if link is not None:
+            bridge = description.bridge_of(message.body.dp_desc)
+            self.windows.mode_changes.described(link, bridge, time.monotonic())
         self.rerouting.notify()
 
     def rule_removed(self, message: Any) -> None:

@@ -19,6 +19,8 @@ from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.inventory import Inventory
 from fairq_ryu.control.loss_recovery import LossRecovery
+from fairq_ryu.control.mode_changes import ModeChanges
+from fairq_ryu.control.port_modes import PortModes
 from fairq_ryu.control.segment_injector import SegmentInjector
 from fairq_ryu.control.turn_deadlines import TurnDeadlines
 from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Entry
@@ -55,12 +57,16 @@ class WindowController:
         self._default_buffer = int(config.number("fairq_ryu", "default_buffer"))
         self._agents_inject = config.value("fairq_ryu", "segments_from") == "agent"
         self.lease = int(config.number("fairq_ryu", "lease"))
-        self.engine = PolicyEngine(choice, self.lease)
         self.links: dict[int, AgentLink] = {}
         hold = config.value("fairq_ryu", "syn") == "hold"
         self.inventory = Inventory(fabric, self.links, hold, not self._agents_inject)
+        self.modes = PortModes(config, self.links, lambda key: self.engine.chosen(key).name)
+        self.engine = PolicyEngine(choice, self.lease, self.modes.in_force)
         self.injector = SegmentInjector(fabric, flows, self.links)
         self.recovery = LossRecovery(self.engine, self.links, self.injector)
+        self.mode_changes = ModeChanges(
+            self.modes, self.engine, self.links, self.recovery, self.lease, self._send
+        )
         announcements = Announcements(config.services())
         self._turns = TurnDeadlines(announcements, flows, self.links)
         self._announced = AnnouncedFlows(announcements, self.engine, flows, self._reporter, self._turns)
@@ -83,6 +89,8 @@ class WindowController:
         self.links[link.dpid] = link
         link.clear_rules()
         self.engine.switch_gone(link.dpid)
+        link.modes.begin(time.monotonic())
+        self.mode_changes.apply(time.monotonic())
         if self._agents_inject:
             link.request_counts(0.0, time.monotonic())
         else:
@@ -124,6 +132,7 @@ class WindowController:
             self._name(self.inventory.ports(dpid), now)
 
     def _name(self, ports: Iterable[PortKey], now: float) -> None:
+        changed = False
         for key in ports:
             role = self.inventory.role(key)
             about = self.inventory.name(key), role if role in ("host", "link") else ""
@@ -131,6 +140,9 @@ class WindowController:
                 self._named[key] = about
                 self._send(self.engine.named(key, *about, now), now)
                 self.recovery.policies_changed([key])
+                changed = True
+        if changed:
+            self.mode_changes.apply(now)
 
     @property
     def roles_matter(self) -> bool:
@@ -284,8 +296,10 @@ class WindowController:
             self._send(self.engine.sampled(key, sample, now), now)
             self._reporter.incast(key, self.engine.incast(key))
             thresholds = self.engine.thresholds(key)
-            if self.recovery.order(link, key, self.lease, now) and thresholds is not None:
-                thresholds = thresholds._replace(drops=False)  # the agent needs them by itself
+            # The agent needs them by itself, or nobody does.
+            unasked = self.recovery.order(link, key, self.lease, now) or not self.engine.acts(key)
+            if unasked and thresholds is not None:
+                thresholds = thresholds._replace(drops=False)
             link.set_thresholds(record.port, thresholds)
             if thresholds is None or not thresholds.cng:
                 self._reporter.unwatched(key)
@@ -371,6 +385,8 @@ class WindowController:
                     self.engine.not_woken(change.target)
                 continue
             informed[link.dpid] = link.datapath
+            if change.rule is not None:
+                link.modes.ensure(change.target.port.port, self.engine.mode(change.target.port))
             link.send_rule(change, self.lease)
             if change.wake and change.target.flow is not None:
                 (by_agent.setdefault(link, []) if link.injects else awake).append(change.target.flow)
@@ -384,6 +400,7 @@ class WindowController:
         """Change the policies of a running controller."""
         now = time.monotonic()
         self._send(self.engine.use(choice, now), now)
+        self.mode_changes.apply(now)
         self._announced.policies_changed()
         self.recovery.policies_changed(self.engine.view())
         for link in self.links.values():

@@ -32,6 +32,8 @@ _FIELDS: Mapping[str, tuple[str, float]] = {
     "fairq_port_pool_bytes": ("pool_bytes", 1),
     "fairq_port_window_bytes": ("window_bytes", 1),
     "fairq_port_flow_windows": ("flow_windows", 1),
+    "fairq_port_lowered_acks_total": ("lowered", 1),
+    "fairq_port_would_lower_acks_total": ("would_lower", 1),
     "fairq_port_incast": ("incast", 1),
     "fairq_port_turns_waiting": ("turns_waiting", 1),
 }
@@ -78,6 +80,24 @@ PORTS = (
     Family("fairq_port_pool_bytes", "gauge", "Pool that the active flows of the port share equally.", _PORT),
     Family("fairq_port_window_bytes", "gauge", "Window that every flow of the port has.", _PORT),
     Family("fairq_port_flow_windows", "gauge", "Flows that have a window rule of their own.", _PORT),
+    Family(
+        "fairq_port_lowered_acks_total",
+        "counter",
+        "ACKs of the port's data whose window was lowered.",
+        _PORT,
+    ),
+    Family(
+        "fairq_port_would_lower_acks_total",
+        "counter",
+        "ACKs whose window would have been lowered if the port was not only observed.",
+        _PORT,
+    ),
+    Family(
+        "fairq_port_mode",
+        "gauge",
+        "1 for the mode of the port: act, observe or disabled.",
+        (*_PORT, "mode"),
+    ),
     Family(
         "fairq_port_congested",
         "gauge",
@@ -204,6 +224,7 @@ def ports(state: ControllerState, now: float) -> Samples:
         congestion = row.get("state")
         if congestion is not None:
             found["fairq_port_congested"].append((labels, congestion == Congestion.CNG))
+        found["fairq_port_mode"].append(((*labels, row["mode"]), 1))
         if row["law"] is not None:
             found["fairq_port_law_in_switch"].append((labels, row["law"] == "switch"))
         if row["turns_waiting"] is not None:

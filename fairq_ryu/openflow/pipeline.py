@@ -271,6 +271,20 @@ def hold(datapath: Datapath, lease: int, copies: CopyActions = copy_classes.plai
     ]
 
 
+def end_hold(datapath: Datapath) -> Message:
+    """Remove the rules of :func:`hold` before their lease ends."""
+    return parser.OFPFlowMod(
+        datapath,
+        command=ofp.OFPFC_DELETE,
+        cookie=COOKIE_HELD,
+        cookie_mask=0xFFFFFFFFFFFFFFFF,
+        table_id=TRACK,
+        out_port=ofp.OFPP_ANY,
+        out_group=ofp.OFPG_ANY,
+        match=parser.OFPMatch(),
+    )
+
+
 def pin(datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, report_end: bool) -> Message:
     """Segments of one direction of a connection leave through a port. ``report_end``: the bridge sends a
     FLOW_REMOVED when the rule ends.

@@ -18,6 +18,7 @@ const KINDS = {
   bridge: "bridge",
   agent: "agent",
   policy: "policy",
+  mode: "mode",
 };
 const TROUBLE = new Set(["cng", "loss", "missed", "unsent", "incast"]);
 

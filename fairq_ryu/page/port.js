@@ -109,6 +109,8 @@ function about(store, key, row) {
   if (!row) return "This port has been removed.";
   const words = [`Port ${row.port} of switch ${store.switchName(row.dpid)}`];
   if (row.incast) words.push("incast: many senders answer at the same moment");
+  if (row.mode === "observe") words.push("only observed: nothing is written");
+  if (row.mode === "disabled") words.push("disabled: it has no windows");
   if (row.queue_bytes === null) words.push("no agent measures its queue");
   else if (!row.limit_bytes) words.push("it has no queue that can be controlled");
   return `${words.join("; ")}.`;

@@ -6,7 +6,7 @@ Pure: returns rule changes, sends nothing. What happens on one port is in :mod:`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from fairq_ryu import model
 from fairq_ryu.policies.base import Display, Policy, Recovery, recovery_of, renewal_interval, same
@@ -24,8 +24,16 @@ _EARLY = 0.9
 class PolicyEngine:
     """The policies on all ports. Times in seconds of any monotonic clock."""
 
-    def __init__(self, choice: PolicyChoice | Policy, lease: float) -> None:
-        """``lease``: lifetime of a rule in the switch, seconds; see :func:`renewal_interval`."""
+    def __init__(
+        self,
+        choice: PolicyChoice | Policy,
+        lease: float,
+        mode_of: Callable[[model.PortKey], model.PortMode] = lambda _: model.PortMode.ACT,
+    ) -> None:
+        """``lease``: lifetime of a rule in the switch, seconds; see :func:`renewal_interval`. ``mode_of``:
+        the mode that a port should have now.
+        """
+        self._mode_of = mode_of
         self.choice = choice if isinstance(choice, PolicyChoice) else PolicyChoice(choice)
         self.lease = lease
         self.renew_after = renewal_interval(lease)
@@ -47,17 +55,17 @@ class PolicyEngine:
     def policy_of(self, key: model.PortKey) -> Policy:
         """The policy that governs a port, or would govern it."""
         port = self._ports.get(key)
-        return port.policy if port is not None else self._chosen(key)
+        return port.policy if port is not None else self.chosen(key)
 
     def recovery(self, key: model.PortKey) -> Recovery | None:
-        """How the port's losses are recovered; None: not at all."""
-        return recovery_of(self.policy_of(key))
+        """How the port's losses are recovered; None: not at all, as on all ports that do not act."""
+        return recovery_of(self.policy_of(key)) if self.acts(key) else None
 
     def interval(self, key: model.PortKey) -> float:
         """Time between two readings of the port's queue, seconds."""
         port = self._ports.get(key)
         if port is None:
-            return self._chosen(key).interval
+            return self.chosen(key).interval
         return max(port.interval, self.look_interval) if port.decided_in_switch else port.interval
 
     def poll_interval(self, keys: Iterable[model.PortKey]) -> float:
@@ -76,26 +84,64 @@ class PolicyEngine:
         self.choice = choice if isinstance(choice, PolicyChoice) else PolicyChoice(choice)
         return [change for key in list(self._ports) for change in self._govern(key, now)]
 
-    def _chosen(self, key: model.PortKey) -> Policy:
+    def chosen(self, key: model.PortKey) -> Policy:
+        """The policy that should govern a port."""
         return self.choice.policy(key, *self._names.get(key, ("", "")))
 
     def _govern(self, key: model.PortKey, now: float) -> list[model.RuleChange]:
         port = self._ports.get(key)
-        chosen = self._chosen(key)
-        return [] if port is None or same(port.policy, chosen) else port.govern(chosen, now)
+        chosen = self.chosen(key)
+        if port is None or same(port.policy, chosen):
+            return []
+        ended: list[model.RuleChange] = []
+        if self._mode_of(key) is not port.installed.mode:
+            # No rule of the new policy before the switch has learnt the new mode: see modes_changed().
+            ended = port.installed.end_mode(model.PortMode.DISABLED, port.flows, now)
+        return ended + port.govern(chosen, now)
 
     def _port(self, key: model.PortKey) -> GovernedPort:
         port = self._ports.get(key)
         if port is None:
             port = GovernedPort(
                 key,
-                self._chosen(key),
+                self.chosen(key),
                 _EARLY * self.renew_after,
                 self.lease,
                 self._without_laws.get(key.dpid),
             )
+            port.installed.mode = self._mode_of(key)
             self._ports[key] = port
         return port
+
+    # Modes
+
+    def mode(self, key: model.PortKey) -> model.PortMode:
+        """The mode of a port that is in force, or would be."""
+        port = self._ports.get(key)
+        return self._mode_of(key) if port is None else port.installed.mode
+
+    def acts(self, key: model.PortKey) -> bool:
+        """Whether anything may be written in packets of the port, or sent for its flows."""
+        return self.mode(key) is model.PortMode.ACT
+
+    def modes_changed(self, now: float) -> tuple[list[model.RuleChange], list[model.PortKey]]:
+        """The modes that ports should have may have changed. Returns the changes that end the rules of the
+        ports that have another one now, and these ports. The changes are to be sent before the switch learns
+        the new modes; those of :meth:`resumed` come after.
+        """
+        ended: list[model.RuleChange] = []
+        changed: list[model.PortKey] = []
+        for key, port in self._ports.items():
+            mode = self._mode_of(key)
+            if mode is not port.installed.mode:
+                ended += port.installed.end_mode(mode, port.flows, now)
+                changed.append(key)
+        return ended, changed
+
+    def resumed(self, keys: Iterable[model.PortKey], now: float) -> list[model.RuleChange]:
+        """The rules of ports that have another mode now."""
+        ports = [port for key in keys if (port := self._ports.get(key)) is not None]
+        return [change for port in ports for change in port.installed.changes(port.plan, port.flows, now)]
 
     # Events
 
@@ -266,6 +312,11 @@ class PolicyEngine:
             if entry is not None and entry.missed(now):
                 return key
         return None
+
+    def installed(self, key: model.PortKey) -> int:
+        """Number of rules that the switch has for a port, as far as they were sent."""
+        port = self._ports.get(key)
+        return 0 if port is None else len(port.installed)
 
     def rules(self, now: float) -> Counter[int]:
         """Number of rules whose lease has not ended, by the dpid of their switch."""

@@ -51,14 +51,13 @@ T = TypeVar("T")
 
 
 class PortView(NamedTuple):
-    """A port for displays: the number of its flows, the plan in force, the last sample of its queue, and what
-    its law shows.
-    """
+    """A port for displays: its flows, the plan in force, the last sample, what its law shows, its mode."""
 
     flows: int
     plan: model.WindowPlan
     sample: model.QueueSample | None
     shown: Display
+    mode: model.PortMode = model.PortMode.ACT
 
 
 class GovernedPort:
@@ -299,7 +298,9 @@ class GovernedPort:
 
     def view(self) -> PortView:
         """The port for displays."""
-        return PortView(len(self.flows), self.plan, self.last, self.display())
+        mode = self.installed.mode
+        plan = model.NO_WINDOWS if mode is model.PortMode.DISABLED else self.plan
+        return PortView(len(self.flows), plan, self.last, self.display(), mode)
 
     # The law
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
 from fairq_ryu.fabric.flows.connection import Connection
 from fairq_ryu.fabric.topology.paths import Assigned, PathTable
-from fairq_ryu.model import FlowKey, PortKey, WindowKind, dpid_text
+from fairq_ryu.model import FlowKey, PortKey, PortMode, WindowKind, dpid_text
 from fairq_ryu.policies.governed_port import PortView
 from fairq_ryu.rest.schema.base import port_of
 from fairq_ryu.rest.schema.requests import FlowsQuery
@@ -123,7 +123,7 @@ class FlowRows:
         found: tuple[int | None, str | None] = (None, None)
         for port in ports:
             seen = self.ports.get(port)
-            if seen is None or not seen.plan:
+            if seen is None or not seen.plan or seen.mode is not PortMode.ACT:
                 continue
             plan = seen.plan
             own, rule = plan.flows.get(flow) if plan.flows else None, plan.port_rule

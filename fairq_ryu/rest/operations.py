@@ -86,6 +86,20 @@ class PolicyView(Protocol):
         """Change it, as a whole or not at all. Raises :class:`~fairq_ryu.errors.UserError`."""
 
 
+class ModesView(Protocol):
+    """Disables and enables ports; ``now`` in seconds. The answers are
+    :class:`fairq_ryu.rest.schema.responses.ModeChanges`.
+    """
+
+    def disable(self, bridge: str | None, port: str | None, seconds: float | None, now: float) -> Answer:
+        """Let ports have no windows. Raises :class:`~fairq_ryu.errors.UserError` for an unknown one, or
+        :class:`fairq_ryu.control.disables.TooMany`.
+        """
+
+    def enable(self, bridge: str | None, port: str | None, now: float) -> Answer:
+        """Let them have windows again. Raises likewise."""
+
+
 class MetricsView(Protocol):
     """Provides the metrics."""
 
@@ -104,6 +118,7 @@ class RestService:
     announcing: AnnouncingView | None = None
     policy: PolicyView | None = None
     metrics: MetricsView | None = None
+    modes: ModesView | None = None
     streams: Streams = field(default_factory=Streams)
     pages: Pages = field(default_factory=Pages)
     max_limit: int = 1000

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from fairq_ryu.control.events import Kind
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import short_dpid
-from fairq_ryu.rest import announcements
+from fairq_ryu.rest import announcements, modes
 from fairq_ryu.rest.openapi import VERSION, encoded
 from fairq_ryu.rest.operations import Operation, RequestContext, Resource, page
 from fairq_ryu.rest.reply import JSON, Answer, Reply, RequestRefused
@@ -109,6 +109,10 @@ _NO_ANNOUNCEMENT = {HTTPStatus.NOT_FOUND: "no such announcement"}
 _NO_STREAM = {HTTPStatus.TOO_MANY_REQUESTS: "too many open streams"}
 _UNCHANGED = {HTTPStatus.NOT_MODIFIED: "the file has not changed since the `ETag` in `If-None-Match`"}
 _ANY_TYPE = "*/*"
+_NO_PORTS = {
+    HTTPStatus.UNPROCESSABLE_ENTITY: "no such bridge or port",
+    HTTPStatus.TOO_MANY_REQUESTS: "too many disables",
+}
 
 
 RESOURCES: tuple[Resource, ...] = (
@@ -231,6 +235,32 @@ RESOURCES: tuple[Resource, ...] = (
                     )
                 },
             ),
+        },
+    ),
+    Resource(
+        f"{ROOT}/disable",
+        {
+            "POST": Operation(
+                "disable",
+                "let ports have no windows, for some time or until they are enabled",
+                modes.disable,
+                responses.ModeChanges,
+                body=requests.DisableRequest,
+                errors=_NO_PORTS,
+            )
+        },
+    ),
+    Resource(
+        f"{ROOT}/enable",
+        {
+            "POST": Operation(
+                "enable",
+                "let disabled ports have windows again",
+                modes.enable,
+                responses.ModeChanges,
+                body=requests.EnableRequest,
+                errors=_NO_PORTS,
+            )
         },
     ),
     Resource(

@@ -9,6 +9,7 @@ from typing import Any
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.mode_control import ModeControl
 from fairq_ryu.control.policy_control import PolicyControl
 from fairq_ryu.control.state import ControllerState
 from fairq_ryu.control.turns import in_turns
@@ -41,6 +42,7 @@ def register(
     state: ControllerState,
     streams: Streams,
     policies: PolicyControl,
+    modes: ModeControl,
     metrics: MetricsView,
     token: str,
 ) -> handler.Rest:
@@ -51,6 +53,7 @@ def register(
         announcing,
         policies,
         metrics=metrics,
+        modes=modes,
         streams=streams,
         max_limit=int(config.number("fairq_ryu", "rest_page")),
     )

@@ -2,14 +2,17 @@
 
 import json
 import signal
+import struct
+import subprocess
 import time
 import urllib.request
+from collections import Counter
 
 import pytest
 
 from fairq_ryu import client
 from tests.support.fixtures import made_lab
-from tests.support.lab import TOKEN, output, received, until
+from tests.support.lab import TOKEN, fairq, output, received, until
 
 pytestmark = pytest.mark.root
 LEASE = 3
@@ -21,7 +24,9 @@ def governed(tmp_path_factory):
     """A bulk flow whose windows a law in the switch lowers. Each test leaves it like that."""
     with made_lab(tmp_path_factory.mktemp("laws")) as lab:
         output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
-        lab.manager = lab.controller("fairq", f"[fairq_ryu]\nlease = {LEASE}\n")
+        # A policy of a mode of its own: the mode can be changed while the controller runs.
+        config = f"[fairq_ryu]\nlease = {LEASE}\n\n[modes]\npolicy:fixed = observe\n"
+        lab.manager = lab.controller("fairq", config)
         lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
         lab.manager.wait_for("agent of bridge 0000000000000001: connected")
         lab.manager.wait_for("bridge 0000000000000001: connected")
@@ -37,9 +42,9 @@ def law(lab):
     return rule and rule["law"]
 
 
-def change(lab, **parameters):
+def change(lab, policy="fairq", **parameters):
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
-    body = json.dumps({"policy": "fairq", "parameters": parameters}).encode()
+    body = json.dumps({"policy": policy, "parameters": parameters}).encode()
     request = urllib.request.Request(f"{lab.manager.url}/v1/policy", body, headers, method="PATCH")
     with urllib.request.urlopen(request, timeout=5) as answer:
         assert answer.status == 200
@@ -111,3 +116,77 @@ def test_the_agent_knows_the_deadline_of_an_announced_connection_when_it_begins(
     finally:
         change(lab, turns="off")
     assert until(lambda: not takes_turns())
+
+
+def ports(lab):
+    with urllib.request.urlopen(f"{lab.manager.url}/v1/ports", timeout=5) as answer:
+        return json.load(answer)["ports"]
+
+
+def captured(lab, folder):
+    """The frames of the bulk flow at both its ends, the sender's from before to after the receiver's."""
+    programs = {}
+    for host in ("h1", "r"):
+        command = f"tcpdump --immediate-mode -U -B 32768 -Z root -i {host}-eth0 -w {folder / host}"
+        programs[host] = lab[host].popen([*command.split(), "tcp", "port", "5001"], stderr=subprocess.PIPE)
+        assert b"listening on" in programs[host].stderr.readline() + programs[host].stderr.readline()
+    time.sleep(0.5)
+    found = []
+    for host in ("r", "h1"):
+        programs[host].send_signal(signal.SIGINT)
+        assert b"\n0 packets dropped by kernel" in programs[host].communicate(timeout=10)[1]
+        time.sleep(0.2)
+        found.append(Counter(frames((folder / host).read_bytes())))
+    return found
+
+
+def frames(pcap):
+    at = 24
+    while at + 16 <= len(pcap):
+        (size,) = struct.unpack_from("<I", pcap, at + 8)
+        yield pcap[at + 16 : at + 16 + size]
+        at += 16 + size
+
+
+def test_an_observed_port_changes_no_packet_and_counts_what_it_would_lower(governed, tmp_path):
+    """Every frame at the receiver, of both directions, is at the sender byte by byte. Not so when it acts."""
+    lab = governed
+    for name in ("act", "observe"):
+        (tmp_path / name).mkdir()
+    receiver, sender = captured(lab, tmp_path / "act")
+    assert (receiver - sender).total() > 100
+    change(lab, "fixed")
+    try:
+        assert until(
+            lambda: lab.port_status()["mode"] == "observe" and lab.port_status()["would_lower"] > 500
+        )
+        first = lab.port_status()
+        receiver, sender = captured(lab, tmp_path / "observe")
+        last = lab.port_status()
+        assert receiver.total() > 500 and receiver - sender == Counter()
+        assert last["rewritten"] == first["rewritten"] and last["would_lower"] > first["would_lower"]
+        assert last["rule"]["kind"] == "pool"
+        assert until(lambda: ports(lab)[-1]["would_lower"] >= last["would_lower"])
+        assert ports(lab)[-1]["mode"] == "observe" and ports(lab)[-1]["pool_bytes"]
+    finally:
+        change(lab)
+    assert until(lambda: lab.port_status()["rewritten"] > last["rewritten"] + 500)
+    assert lab.port_status()["mode"] == "act"
+
+
+def test_a_disable_takes_effect_within_a_second_and_ends_by_itself(governed):
+    lab = governed
+    name = f"s1-eth{lab.port}"
+    began = time.monotonic()
+    answer = fairq("disable", "--url", lab.manager.url, "--bridge", "s1", "--port", name, "--for", "2.5s")
+    assert answer.returncode == 0, answer.stderr
+    assert "act -> disabled" in answer.stdout and "1 -> 0" in answer.stdout
+    assert until(lambda: law(lab) is None, 1, 0.01)
+    freed, count = lab.port_status()["rewritten"], received(lab.sink)
+    assert until(lambda: received(lab.sink) > count + 1_000_000)
+    assert lab.port_status()["rewritten"] == freed
+    assert until(lambda: law(lab) is not None, 4, 0.01)
+    assert 2.5 <= time.monotonic() - began < 4.5
+    assert until(lambda: lab.port_status()["rewritten"] > freed + 500)
+    shown = fairq("show", "events", "--kind", "mode", "--url", lab.manager.url).stdout
+    assert until(lambda: shown.count(name) == 2), shown

@@ -128,6 +128,8 @@ class FakeDatapath:
         self.deadlines: list[tuple[FlowKey, int | None, int]] = []  # set, and when
         self.copies: dict[SegmentMatch, int] = {}  # rules for copies: until when
         self.copies_counted: dict[SegmentMatch, tuple[int, int]] = {}
+        self.observed: frozenset[int] = frozenset()
+        self.window_counted: dict[int, tuple[int, int, int]] = {}
 
     @property
     def ports(self) -> dict[int, BridgePort]:
@@ -215,6 +217,14 @@ class FakeDatapath:
 
     def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
         self.deadlines.append((flow, deadline_ns, now_ns))
+
+    def observe(self, port: int, observed: bool) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.observed = self.observed | {port} if observed else self.observed - {port}
+
+    def window_counts(self, port: int) -> tuple[int, int, int]:
+        return self.window_counted.get(port, (0, 0, 0))
 
     def set_thresholds(self, ofport: int, thresholds: Thresholds | None) -> None:
         if thresholds is None:

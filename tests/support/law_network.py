@@ -8,6 +8,7 @@ from typing import Any
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.agent.openflow_server import OpenFlowServer
+from fairq_ryu.channel import description
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agent_messages import AgentMessages
@@ -32,8 +33,8 @@ class Network:
     agent and the answers back, until nothing is left. ``warned``: rate-limited lines.
     """
 
-    def __init__(self, chosen: Any = None) -> None:
-        self.site = Site(chosen or policy(), agent=False)
+    def __init__(self, chosen: Any = None, config: Config | None = None) -> None:
+        self.site = Site(chosen or policy(), agent=False, config=config)
         self.windows = self.site.windows
         self.data = FakeDatapath(1, 2, 3)
         self.warned: list[str] = []
@@ -64,6 +65,9 @@ class Network:
                 answer.datapath = self.site.agent
                 if answer.msg_type == ofp.OFPT_ERROR:
                     self.refusals.refused(answer)
+                elif answer.type == ofp.OFPMP_DESC:
+                    bridge = description.bridge_of(answer.body.dp_desc)
+                    self.windows.mode_changes.described(self.site.link, bridge, self.now)
                 else:
                     self.messages.reply(answer, self.now)
 

@@ -22,6 +22,7 @@ from fairq_ryu.config.loader import Config
 from fairq_ryu.control.bridges import FabricController, PortState
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.event_reporter import EventReporter
+from fairq_ryu.control.mode_control import ModeControl
 from fairq_ryu.control.policy_control import PolicyControl
 from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.state import ControllerState
@@ -87,7 +88,10 @@ class RestSite:
 
     def register(self, wsgi: Any, token: str) -> Any:
         policies = PolicyControl(self.windows, self.config, self.streams.add, self.logger)
-        return setup.register(wsgi, self.config, self.state, self.streams, policies, self.metrics, token)
+        self.modes = ModeControl(self.fabric, self.windows, self.streams.add, self.logger)
+        return setup.register(
+            wsgi, self.config, self.state, self.streams, policies, self.modes, self.metrics, token
+        )
 
     def _build(self) -> None:
         now = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 from fairq_ryu.channel import oxm
@@ -79,11 +80,12 @@ class Site:
         policy: Obedient | None = None,
         rules: tuple[tuple[str, Obedient], ...] = (),
         agent: bool = True,
+        config: Config | None = None,
         **limits: int,
     ) -> None:
         self.log: list[tuple[int, Any]] = []
         self.policy = policy or Obedient()
-        config, log = Config(), logging.getLogger(__name__)
+        config, log = config or Config(), logging.getLogger(__name__)
         self.fabric = FabricController(config, log)
         self.flows = FlowTable(IDLE, **limits)
         self.windows = WindowController(
@@ -98,6 +100,7 @@ class Site:
 
     def connect_agent(self) -> None:
         self.agent = FakeSwitch(oxm.agent_dpid(1), self.log)
+        self.agent.ports = {n: SimpleNamespace(name=f"s1-eth{n}\0".encode()) for n in (1, 2, 3)}
         self.link = self.windows.agent_connected(self.agent)
 
     @property

@@ -114,6 +114,8 @@ class Switch:
         datapath = self.datapath
         for port in self.ports:
             datapath.remove_rule(port)
+        for port in datapath.observed:
+            datapath.observe(port, False)
         window = datapath.window
         for key in list(window._flow_rules.keys()):
             window._flow_rules.delete(key)

@@ -185,6 +185,7 @@ struct fq_port {
 	__u64 young[FQ_BUCKETS];   /* likewise, of these, those that have sent little */
 	__u64 acks;                /* ACKs of its data that met a live rule */
 	__u64 rewritten;           /* of these, lowered */
+	__u64 would_lower;         /* of these, left alone: the port is only observed */
 	__u64 unknown_scale;       /* ACKs left alone: the handshake was not seen */
 	__u64 coarse;              /* ACKs whose window step exceeded the window asked for */
 	__u64 created;             /* connections that were entered in the flow map at the port */

@@ -9,9 +9,9 @@
  * Every TCP segment shows the port by which its flow leaves; handshakes show the window scales (RFC 7323)
  * and the MSS; ACKs whose data leaves by a port with a rule get a lower receive window. A window is never
  * raised, never lowered below one MSS (rounded up to a step of the scale) unless a rule says 0, and never
- * changed when the scale is not known. Sequence numbers, acknowledgement, window and timestamps of the last
- * segment of each direction are recorded for controllers. Controllers may ask for copies of SYN, FIN and RST
- * (segment_copy.h); only segments that are believed are copied.
+ * changed when the scale is not known, nor on a port that is only observed. Sequence numbers, acknowledgement,
+ * window and timestamps of the last segment of each direction are recorded for controllers. Controllers may
+ * ask for copies of SYN, FIN and RST (segment_copy.h); only segments that are believed are copied.
  *
  * Nothing here depends on a policy. Packets are never dropped or redirected: every path ends in
  * TC_ACT_UNSPEC, which lets the filters of others run.

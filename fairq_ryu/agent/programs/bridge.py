@@ -58,6 +58,8 @@ class BridgePrograms:
         self._lib = load_library()
         self._ports: dict[int, BridgePort] = {}
         self._devices: dict[int, WindowDevice] = {}
+        self._observed: set[int] = set()  # OpenFlow numbers, also of ports that have gone
+        self._thresholds: dict[int, Thresholds] = {}  # as they were asked for
         self._programs: list[Program] = []
         self._frames = FrameSocket()
 
@@ -109,6 +111,7 @@ class BridgePrograms:
     def add_port(self, port: BridgePort) -> None:
         """Start on a port. Raises :class:`BpfError`; then nothing is left on the port."""
         started: list[Program] = []
+        self.window.observe(port.ifindex, port.ofport in self._observed)
         try:
             for program in self._programs:
                 program.add_port(port.ifindex)
@@ -126,6 +129,7 @@ class BridgePrograms:
     def remove_port(self, ofport: int) -> None:
         """Stop on a port, which may have been deleted already."""
         port = self._ports.pop(ofport)
+        self._thresholds.pop(ofport, None)
         self._stop_turns(port.ifindex)
         for program in reversed(self._programs):
             program.remove_port(port.ifindex)
@@ -156,6 +160,35 @@ class BridgePrograms:
     def _ofports(self) -> dict[int, int]:
         return {port.ifindex: ofport for ofport, port in self._ports.items()}
 
+    # Modes
+
+    @property
+    def observed(self) -> frozenset[int]:
+        """The ports that are only observed, by OpenFlow number."""
+        return frozenset(self._observed)
+
+    def observe(self, port: int, observed: bool) -> None:
+        """Whether a port is only observed: nothing is written in its packets, no handshake waits at it, and
+        nothing is dropped before its queue is full. It remains so when the port is removed and added again.
+        Raises :class:`BpfError`; then nothing is changed.
+        """
+        ifindex = self._ports[port].ifindex
+        self.window.observe(ifindex, observed)
+        if observed:
+            self._observed.add(port)
+            self._stop_turns(ifindex)
+        else:
+            self._observed.discard(port)
+        if port in self._thresholds:
+            self.set_thresholds(port, self._thresholds[port])
+
+    def window_counts(self, port: int) -> tuple[int, int, int]:
+        """The ACKs of a port's data to which a rule applied; of these, those that were lowered, and those
+        that would have been if the port was not only observed.
+        """
+        state = self.window.port_state(self._ports[port].ifindex)
+        return int(state.acks), int(state.rewritten), int(state.would_lower)
+
     # Rules
 
     def install_rule(self, target: PortOrFlow, window: WindowRule, expires_ns: int, slot: int) -> None:
@@ -171,7 +204,7 @@ class BridgePrograms:
         """
         ifindex = self._ports[port].ifindex
         self.laws.install(ifindex, law_id, law, expires_ns)
-        if not law.flags & layout.CONSTANTS["FQ_LAW_TURNS"]:
+        if port in self._observed or not law.flags & layout.CONSTANTS["FQ_LAW_TURNS"]:
             self._stop_turns(ifindex)
         elif self.turn_program.start(ifindex):
             self.turns.start(ifindex)
@@ -256,9 +289,15 @@ class BridgePrograms:
 
         Raises :class:`BpfError`.
         """
-        if ofport not in self._ports and thresholds is None:
-            return  # they were removed with the port
+        if thresholds is None:
+            self._thresholds.pop(ofport, None)
+            if ofport not in self._ports:
+                return  # they were removed with the port
         ifindex = self._ports[ofport].ifindex
+        if thresholds is not None:
+            self._thresholds[ofport] = thresholds
+            if ofport in self._observed:
+                thresholds = thresholds._replace(drops=False)
         self.queues.set_thresholds(ifindex, thresholds)
         self.drops.report(ifindex, thresholds is not None and thresholds.drops)
         self._watch_kernel_drops()

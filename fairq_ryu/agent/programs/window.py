@@ -50,6 +50,7 @@ class WindowProgram(FilterProgram):
         self._flow_rule_count = 0
         self._active: dict[int, tuple[int, int]] = {}
         self.slots = PortSlots(limits.ports)
+        self._observed: set[int] = set()
         self._created = 0  # flows entered in the map at ports that were removed, and by a dead agent
         self._swept = 0
         self.inherited = 0
@@ -70,6 +71,7 @@ class WindowProgram(FilterProgram):
                     "port_slots": limits.ports,
                     "ports": limits.ports,
                     "port_rules": limits.ports,
+                    "observed": limits.ports,
                     "flow_rules": limits.rules + limits.ports,
                     "counters": limits.rules + limits.ports,
                     "queues": limits.ports,
@@ -90,6 +92,7 @@ class WindowProgram(FilterProgram):
         self._port_slots = loaded.map("port_slots", c_uint32, c_uint32)
         self._port_states = loaded.map("ports", c_uint32, layout.fq_port)
         self._port_rules = loaded.map("port_rules", c_uint32, layout.fq_rule)
+        self._observed_slots = loaded.map("observed", c_uint32, c_uint32)
         self._flow_rules = loaded.map("flow_rules", layout.fq_flow_key, layout.fq_rule)
         self._counters = loaded.map("counters", c_uint32, layout.fq_counter)
         self.port_laws = loaded.map("port_laws", c_uint32, layout.fq_port_law)
@@ -165,6 +168,8 @@ class WindowProgram(FilterProgram):
         slot = self.slots.take(ifindex)
         try:
             self._port_states.set(c_uint32(slot), layout.fq_port(ifindex=ifindex))
+            # Before the program runs on the port: a rule of a flow may be installed already.
+            self._observed_slots.set(c_uint32(slot), c_uint32(ifindex in self._observed))
             self._port_slots.set(c_uint32(ifindex), c_uint32(slot))
             self._filter.attach(ifindex, self._programs[point], point)
         except BaseException:
@@ -178,6 +183,7 @@ class WindowProgram(FilterProgram):
         self._created += self.port_state(ifindex).created
         self._clear_slot(ifindex)
         self._active.pop(ifindex, None)
+        self._observed.discard(ifindex)
         self._ports.discard(ifindex)
 
     def _clear_slot(self, ifindex: int) -> None:
@@ -185,9 +191,18 @@ class WindowProgram(FilterProgram):
         self._port_slots.delete(c_uint32(ifindex))
         self._port_states.set(slot, layout.fq_port())
         self._port_rules.set(slot, layout.fq_rule())
+        self._observed_slots.set(slot, c_uint32(0))
         self.port_laws.set(slot, layout.fq_port_law())
         self.law_states.set(slot, layout.fq_law_state())
         self.slots.release(ifindex)
+
+    def observe(self, ifindex: int, observed: bool) -> None:
+        """Whether a port is only observed: no window is lowered for its data, and those that would be are
+        counted. May be called before :meth:`add_port`. Raises :class:`BpfError`.
+        """
+        if ifindex in self.slots:
+            self._observed_slots.set(c_uint32(self.slots[ifindex]), c_uint32(observed))
+        (self._observed.add if observed else self._observed.discard)(ifindex)
 
     # Rules
 

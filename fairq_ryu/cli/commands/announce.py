@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from fairq_ryu.cli.commands import options
 
@@ -35,14 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="without --sport: number of flows to which it applies (default: 1)",
     )
-    options.url_option(parser)
-    parser.add_argument(
-        "--token-file",
-        type=Path,
-        metavar="FILE",
-        help="file with the controller's token (default: the variable FAIRQ_TOKEN)",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.write_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

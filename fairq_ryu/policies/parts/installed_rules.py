@@ -6,7 +6,16 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowPlan, WindowRule
+from fairq_ryu.model import (
+    NO_WINDOWS,
+    FlowKey,
+    PortKey,
+    PortMode,
+    RuleChange,
+    RuleTarget,
+    WindowPlan,
+    WindowRule,
+)
 
 
 @dataclass(slots=True)
@@ -31,6 +40,7 @@ class InstalledRules:
         self.renew_after = renew_after
         self.lease = lease
         self.lapsed = 0
+        self.mode = PortMode.ACT
         self._rules: dict[FlowKey | None, _Rule] = {}
         # Flows whose senders may still be paused although no rule pauses them, in the order of the pauses.
         self._paused: dict[FlowKey, None] = {}
@@ -64,12 +74,24 @@ class InstalledRules:
         self._paused[flow] = None
         self._applied = None
 
+    def end_mode(self, mode: PortMode, flows: Collection[FlowKey], now: float) -> list[RuleChange]:
+        """The port has another mode from now on. Returns the changes that end its rules, which belong to the
+        mode before: they are to be sent before the switch learns the new one.
+        """
+        ended = self.changes(NO_WINDOWS, flows, now)
+        self.mode = mode
+        return ended
+
     def _count_lapsed(self, rule: _Rule, now: float) -> None:
         """A rule is replaced or removed: count it if its lease had ended."""
         self.lapsed += now - rule.since > self.lease
 
     def changes(self, plan: WindowPlan, flows: Collection[FlowKey], now: float) -> list[RuleChange]:
-        """The changes to send now. ``flows`` are the port's flows: a flow that has ended is not woken."""
+        """The changes to send now. ``flows`` are the port's flows: a flow that has ended is not woken, nor
+        are those of a port that is only observed, because none was paused.
+        """
+        if self.mode is PortMode.DISABLED:
+            plan = NO_WINDOWS
         if plan is self._applied and now < self._renew_at:
             return []
         wanted = plan.rules
@@ -100,4 +122,6 @@ class InstalledRules:
         rule = self._rules.get(None)
         self._applied = None if plan.flows else plan
         self._renew_at = math.inf if rule is None else rule.since + self.renew_after
+        if self.mode is PortMode.OBSERVE:
+            changes = [change._replace(wake=False) for change in changes]
         return changes

@@ -95,6 +95,29 @@ class AnnouncementRequest(_RequestBody):
     )
 
 
+class EnableRequest(_RequestBody):
+    """The ports that are enabled: all, those of a bridge, or one."""
+
+    bridge: StrictStr | None = described(
+        "name of the bridge, or its dpid; default all bridges", default=None, max_length=100
+    )
+    port: StrictStr | None = described(
+        "name of the port's interface, its number, or `DPID:PORT`; default all ports",
+        default=None,
+        max_length=100,
+    )
+
+
+class DisableRequest(EnableRequest):
+    """The ports that are disabled: all, those of a bridge, or one."""
+
+    seconds: Seconds | None = described(
+        "time after which they are enabled again; default until they are enabled by request",
+        "s",
+        default=None,
+    )
+
+
 class PolicyChange(_RequestBody):
     """A change of the policy. Parameters that are not named keep their values, or have those of the
     configuration.

@@ -11,6 +11,7 @@ from fairq_ryu.rest.schema.rows import (
     GifRow,
     HostRow,
     LinkRow,
+    ModeChangeRow,
     PathRow,
     PortRow,
     SwitchRow,
@@ -70,6 +71,13 @@ class Announcements(_Page):
     """A page of the announcements of applications."""
 
     announcements: list[AnnouncementRow]
+
+
+class ModeChanges(Row):
+    """What a disable or an enable has changed."""
+
+    what: str = described("the ports that were named, in words")
+    ports: list[ModeChangeRow] = described("the ports whose mode has changed; empty: none")
 
 
 class Events(Row):

@@ -7,11 +7,13 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, WithJsonSchema
 
 from fairq_ryu.fabric.flows.table import FlowState
-from fairq_ryu.model import WindowKind
+from fairq_ryu.model import PortMode, WindowKind
 from fairq_ryu.rest.schema.base import Count, Dpid, FlowRef, PortNumber, PortOf, Row, Span, TcpPort, described
 
 State = Literal["syn-seen", "established", "half-closed", "closed"]
 assert State.__args__ == tuple(str(state) for state in FlowState)  # type: ignore[attr-defined]
+PortModeName = Literal["act", "observe", "disabled"]
+assert PortModeName.__args__ == tuple(str(mode) for mode in PortMode)  # type: ignore[attr-defined]
 WINDOW_SCOPES = ("flow", *(kind.scope for kind in WindowKind))
 
 
@@ -74,6 +76,20 @@ class PortRow(Row):
         "those that did not wait for room because too many waited or too many handshakes were incomplete"
     )
     flow_windows: Count = described("number of flows with a window rule of their own")
+    mode: PortModeName = described(
+        "`act`: windows are lowered; `observe`: they are worked out, and nothing is written; `disabled`: the "
+        "port has no windows"
+    )
+    disabled_s: Span | None = described(
+        "time until the port is enabled again; null: it is not disabled, or it is until a request enables it",
+        "s",
+    )
+    lowered: Count | None = described(
+        "ACKs of the port's data whose window was lowered; null: the agent has not reported it"
+    )
+    would_lower: Count | None = described(
+        "ACKs whose window would have been lowered if the port was not only observed; null: as `lowered`"
+    )
     policy: str = described("policy of the port")
     target_bytes: Count | None = described(
         "queue length that the policy aims at; null: it has no target", "bytes"
@@ -91,6 +107,18 @@ class PortRow(Row):
         "rate at which `tx_bytes` grew in about the last half second; null: not known yet", "bit/s"
     )
     rx_bps: Count | None = described("the same for `rx_bytes`", "bit/s")
+
+
+class ModeChangeRow(Row):
+    """A port whose mode has changed."""
+
+    dpid: Dpid = described("dpid of the switch")
+    port: PortNumber = described("OpenFlow port number")
+    name: str = described("name of the interface")
+    before: PortModeName = described("mode before the request")
+    after: PortModeName = described("mode after it")
+    rules_before: Count = described("number of window rules of the port before the request")
+    rules_after: Count = described("number of window rules after it; new ones follow within an interval")
 
 
 class FlowRow(FlowRef):

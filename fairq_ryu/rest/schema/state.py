@@ -9,7 +9,7 @@ from fairq_ryu.rest.schema.rows import GifRow, HostRow, LinkRow, PortRow, Switch
 
 Value = int | float | bool | str
 EventKind = Literal[
-    "cng", "nom", "incast", "repin", "loss", "missed", "met", "unsent", "bridge", "agent", "policy"
+    "cng", "nom", "incast", "repin", "loss", "missed", "met", "unsent", "bridge", "agent", "policy", "mode"
 ]
 
 
@@ -86,7 +86,8 @@ class EventRow(Row):
         "dropped packets; `missed`: a flow missed its deadline; `met`: all announced bytes of a "
         "flow arrived before its deadline; `unsent`: a flow that an application announced ended "
         "without sending, or before all announced bytes were acknowledged; `bridge`, `agent`: one "
-        "connected or disconnected; `policy`: the policy was changed"
+        "connected or disconnected; `policy`: the policy was changed; `mode`: ports were disabled or "
+        "enabled"
     )
     message: str = described("the event in words")
     dpid: Dpid | None = described("switch that the event is about; null: none")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairq_ryu.agent.segment_injector import SegmentInjector
-from fairq_ryu.channel.segment_counts import NOT_SENT, OVER, UNKNOWN_ADDRESSES
+from fairq_ryu.channel.segment_counts import NOT_SENT, OBSERVED, OVER, UNKNOWN_ADDRESSES
 from fairq_ryu.model import FlowKey, SegmentState
 from fairq_ryu.packet import tcp_build
 from fairq_ryu.packet.parse import parse
@@ -66,6 +66,15 @@ def test_no_update_is_made_up(states, reason):
     data, injector = made(*states)
     injector.wake([KNOWN])
     assert data.frames == [] and injector.counts == {f"wake: {reason}": 1}
+
+
+def test_no_sender_is_woken_whose_data_leaves_by_a_port_that_is_only_observed():
+    other = FlowKey("10.0.0.1", "10.0.0.3", 40000, 80)
+    data, injector = made(state(), state(DATA, port=2), state(other.reversed), state(other, port=3))
+    data.observed = frozenset({2})
+    injector.wake([KNOWN, Addressing(other.reversed, "02:00:00:00:00:03", "02:00:00:00:00:01")])
+    assert injector.counts == {"wake": 1, f"wake: {OBSERVED}": 1}
+    assert [parse(frame).tcp.key for _, frame in data.frames] == [other.reversed]
 
 
 def test_a_port_that_takes_nothing_is_counted():

@@ -19,6 +19,7 @@ from fairq_ryu.cli.commands import release
 from fairq_ryu.errors import UserError
 
 COMMANDS = ["doctor", "agent", "announce", "release", "status", "show", "run", "report", "check"]
+COMMANDS += ["disable", "enable"]
 
 
 @pytest.fixture(autouse=True)
@@ -327,6 +328,24 @@ def test_status_says_why_a_port_has_no_windows(fairq, answering):
     answering(json.dumps({**STATUS, "ports": ports}).encode())
     lines = [line for line in fairq("status", "--bridge", "s1")[1].splitlines() if "no windows" in line]
     assert lines == ["port 4 has no windows: mq has"]
+
+
+def test_status_shows_which_ports_are_only_observed(fairq, answering):
+    acts = {**PORT_STATUS, "mode": "act", "would_lower": 0}
+    seen = {
+        **PORT_STATUS,
+        "ofport": 3,
+        "name": "dhp3",
+        "mode": "observe",
+        "rewritten": 0,
+        "would_lower": 4511,
+    }
+    answering(json.dumps({**STATUS, "ports": [acts, seen]}).encode())
+    out = fairq("status", "--bridge", "s1")[1]
+    rows = {line.split()[1]: line.split()[-3:] for line in out.splitlines() if " dhp" in line}
+    assert rows == {"dhp2": ["4618", "0", "act"], "dhp3": ["0", "4511", "observe"]}
+    answering(json.dumps({**STATUS, "ports": [acts]}).encode())
+    assert "would lower" not in fairq("status", "--bridge", "s1")[1]
 
 
 @pytest.mark.parametrize("width", [60, 79, 100])

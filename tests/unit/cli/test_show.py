@@ -218,6 +218,27 @@ def test_laws_that_the_switch_should_run_and_does_not(controller, lines):
     assert lines()[-1] == "law in the controller on 1:3: it has no window laws"
 
 
+def test_ports_that_do_not_act(controller, lines):
+    act = {**PORT, "mode": "act", "disabled_s": None, "lowered": 70, "would_lower": 0}
+    others = [
+        {**act, "port": 4, "mode": "observe", "would_lower": 12345},
+        {**act, "port": 5, "mode": "observe", "would_lower": 0, "limit_bytes": 0},  # no queue: no news
+        {**act, "port": 6, "mode": "disabled", "disabled_s": 59.7},
+        {**act, "port": 7, "mode": "disabled"},
+    ]
+    controller.say({"ports": [act, *others]})
+    header, _, *rows, policy, note = lines()
+    assert words(header).endswith("window B mode")
+    assert [words(row).split("pool 38747 ")[1] for row in rows] == [
+        *("act", "observe", "observe", "disabled 1m00s", "disabled")
+    ]
+    assert policy == "policy fairq"
+    assert note == "observed on 1:4: 12,345 ACKs would have been lowered"
+    controller.answers.clear()
+    controller.say({"ports": [act]})
+    assert words(lines()[0]).endswith("window B")
+
+
 def test_ports_whose_new_connections_take_turns(controller, lines):
     counts = {"waiting": 12, "held": 1256, "released": 1240, "overdue": 3, "overflowed": 1}
     taken = {f"turns_{name}": count for name, count in counts.items()}

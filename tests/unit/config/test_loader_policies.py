@@ -11,7 +11,7 @@ from fairq_ryu.config import loader
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import sections
 from fairq_ryu.errors import UserError
-from fairq_ryu.model import Announcement, FlowKey, Service
+from fairq_ryu.model import Announcement, FlowKey, PortMode, Service
 from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import choose
 from fairq_ryu.policies.fairq import FairQ
@@ -58,6 +58,43 @@ def test_a_later_file_s_ports_replace_the_earlier_ones(write):
     settings = loader.load([write(PORTS), later])
     assert settings.port_policies() == (("*", "fixed"),)
     assert settings.value("fairq", "alpha") == 0.5
+
+
+MODES = """
+[fairq_ryu]
+mode = observe
+
+[modes]
+tap[0-9]* = act
+bridge:rack7* = act
+bridge:1f : observe
+policy:fixed = observe
+"""
+
+
+def test_modes_keep_their_order(write):
+    settings = loader.load([write(MODES)])
+    assert settings.mode() is PortMode.OBSERVE and settings.observes
+    assert settings.port_modes() == (
+        ("tap[0-9]*", PortMode.ACT),
+        ("bridge:rack7*", PortMode.ACT),
+        ("bridge:1f", PortMode.OBSERVE),
+        ("policy:fixed", PortMode.OBSERVE),
+    )
+    assert settings.as_dict()["modes"]["bridge:1f"] == "observe"
+    assert settings.changed("fairq", {"alpha": 0.5}).port_modes() == settings.port_modes()
+    later = loader.load([write(MODES), write("[modes]\n* = act\n", "later.conf")])
+    assert later.port_modes() == (("*", PortMode.ACT),)
+
+
+def test_a_colon_is_an_equals_sign_in_other_lines(write):
+    assert loader.load([write("[fairq_ryu]\npolicy: fairq\nmode: observe\n")]).policy() == "fairq"
+    assert loader.load([write("[fairq_ryu]\npolicy:fairq\n")]).policy() == "fairq"
+
+
+def test_ports_act_by_default():
+    settings = Config()
+    assert settings.mode() is PortMode.ACT and not settings.observes and settings.port_modes() == ()
 
 
 SERVICES = """
@@ -113,6 +150,21 @@ def test_a_later_file_s_service_replaces_the_earlier_one(write):
     [
         ("[ports]\nleaf* = nonsense\n", "[ports] leaf*: there is no policy 'nonsense'. Remedy: known are"),
         ("[ports]\nleaf* =\n", "there is no policy ''"),
+        (
+            "[ports]\nbridge:s1 = fairq\n",
+            "[ports] has no patterns that begin with bridge:. Remedy: write role:NAME",
+        ),
+        ("[fairq_ryu]\nmode = watch\n", "[fairq_ryu] mode: 'watch' is none of act, observe"),
+        (
+            "[modes]\ntap3 = disabled\n",
+            "[modes] tap3: there is no mode 'disabled'. Remedy: write act or observe",
+        ),
+        ("[modes]\npolicy:fair = act\n", "[modes] policy:fair: there is no policy 'fair'. Remedy: known are"),
+        (
+            "[modes]\nrole:host = act\n",
+            "[modes] has no patterns that begin with role:. Remedy: write bridge:NAME or",
+        ),
+        ("[mode]\ntap3 = act\n", "unknown section [mode]. Remedy: did you mean [modes]?"),
         ("[ports]\nrole:edge = fairq\n", "there is no such role. Remedy: write role:host or role:link"),
         ("[ports]\nrole:hosts = fairq\n", "there is no such role"),
         ("[ports]\na = fairq\na = fixed\n", "[ports] has a already"),

@@ -29,6 +29,7 @@ class Loop:
             request_queues=self.request,
             request_laws=nothing,
             request_counts=nothing,
+            modes=SimpleNamespace(request=nothing),
             poll_now=self,
         )
         self.windows: Any = SimpleNamespace(

@@ -81,7 +81,7 @@ class Network:
                         self.refusals.refused(answer)
                     elif answer.msg_type == ofp.OFPT_BARRIER_REPLY:
                         self.site.fabric.barriers.answered((self.site.agent.id, message.xid))
-                    else:
+                    elif answer.type != ofp.OFPMP_DESC:
                         self.messages.reply(answer, self.now)
 
     def read(self, backlog: int = 0, after: float = 0.05) -> None:

@@ -27,6 +27,7 @@ from fairq_ryu.channel import (
     flow_records,
     flowmod,
     oxm,
+    port_mode,
     queue_depth,
     recovery,
     segment_copies,
@@ -157,6 +158,11 @@ def test_the_numbers_of_the_channel_are_the_code_s() -> None:
         "segment count": f"{segment_counts.RECORD_SIZE} bytes",
         "message type SET_DEADLINES": str(deadlines.EXP_TYPE_SET_DEADLINES),
         "SET_DEADLINES record": f"{deadlines.RECORD_SIZE} bytes",
+        "message type SET_PORT_MODE": str(port_mode.EXP_TYPE_PORT_MODE),
+        "multipart type port modes": str(port_mode.EXP_TYPE_PORT_MODE),
+        "SET_PORT_MODE body": f"{port_mode.SET_SIZE} bytes",
+        "port-mode request body": f"{port_mode.REQUEST_SIZE} bytes",
+        "port mode": f"{port_mode.RECORD_SIZE} bytes",
     }
     assert wanted.items() <= listed.items()
     assert listed["bridge"] == "`0000000000000001`"
@@ -185,6 +191,8 @@ def layout(heading: str) -> list[tuple[int, int]]:
         ("WAKE", waking.RECORD_SIZE),
         ("SET_RECOVERY", recovery.SET_SIZE),
         ("Segment counts", segment_counts.RECORD_SIZE),
+        ("SET_PORT_MODE", port_mode.SET_SIZE),
+        ("Port modes", port_mode.RECORD_SIZE),
     ],
 )
 def test_record_layouts_have_no_gaps_and_the_right_size(heading: str, size: int) -> None:
@@ -257,7 +265,7 @@ def test_the_fields_of_law_states_are_named_at_their_offsets() -> None:
 def test_every_code_of_our_own_errors_is_listed() -> None:
     section = read("docs/window-channel.md").split("\n## Errors\n")[1].split("\n## ")[0]
     listed = [int(row[0]) for row in rows(section) if len(row) == 2 and row[0].isdigit()]
-    assert listed == sorted(congestion.ERRORS | window_law.ERRORS | recovery.ERRORS)
+    assert listed == sorted(congestion.ERRORS | window_law.ERRORS | recovery.ERRORS | port_mode.ERRORS)
 
 
 def dumps() -> list[bytes]:
@@ -313,6 +321,8 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
     acks = Addressing(flow.reversed, "02:00:00:00:00:11", "02:00:00:00:00:01")
     counts = segment_counts.SegmentCounts({"lost": 120, "reinjected": 118}, {"wake": 9, "reinject": 118}, 4)
     counted = prefix[:4] + segment_counts.EXP_TYPE_SEGMENT_COUNTS.to_bytes(4, "big")
+    modes = prefix[:4] + port_mode.EXP_TYPE_PORT_MODE.to_bytes(4, "big")
+    windows = port_mode.PortWindows(17, port_mode.OBSERVE, 4618, 0, 4511)
     record = queue_depth.QueueDepth(17, 9, 30280, 48448, 125000, 25000000, 3, 123456789012, 987654321098)
     assert dumps() == [
         messages.hello(1),
@@ -334,6 +344,9 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
         sent(recovery.set_recovery(peer, recovery.SetRecovery(17, 2, 1 << 20, 1000, 50_000, 2)), 0x10A),
         sent(segment_counts.request(peer), 0x10B),
         next(messages.multipart(0x10B, ofp.OFPMP_EXPERIMENTER, segment_counts.encode_reply(counts), counted)),
+        sent(port_mode.set_port_mode(peer, 17, port_mode.OBSERVE), 0x10D),
+        sent(port_mode.request(peer), 0x10E),
+        next(messages.multipart(0x10E, ofp.OFPMP_EXPERIMENTER, [port_mode.encode_reply([windows])], modes)),
     ]
 
 

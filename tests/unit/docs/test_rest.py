@@ -40,6 +40,7 @@ FIELDS = {
     "Fields of the policy": "Policy",
     "Fields of a parameter": "ParameterRow",
     "Fields of a pattern": "PortPolicyRow",
+    "Fields of a changed mode": "ModeChangeRow",
     "Fields of events": "EventRow",
     "Fields of the flow of an event": "FlowRef",
     "Fields of a live state": "Live",
@@ -48,11 +49,13 @@ FIELDS = {
 ASKED = {
     "Fields of an announcement that is made": "AnnouncementRequest",
     "Fields of a change": "PolicyChange",
+    "Fields of a disable": "DisableRequest",
+    "Fields of an enable": "EnableRequest",
 }
 # Answers that are a list of rows, and the texts about pages and readiness.
 WHOLE = {
     *("Ports", "Flows", "Paths", "Switches", "Hosts", "Links", "Gif"),
-    *("Announcements", "Events", "Ready"),
+    *("Announcements", "Events", "ModeChanges", "Ready"),
 }
 
 

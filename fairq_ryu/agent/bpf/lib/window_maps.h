@@ -52,6 +52,14 @@ struct {
 	__type(value, struct fq_rule);
 } port_rules SEC(".maps");
 
+/* By slot, written by the agent only: 1 if the port is only observed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} observed SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);

@@ -69,7 +69,8 @@ static __always_inline bool write_window(struct __sk_buff *skb, const struct seg
 
 /*
  * Lower the window of an ACK. The flow's own rule applies if its lease lives, else the rule of the port by
- * which the data leaves.
+ * which the data leaves. On a port that is only observed everything is worked out in the same way, and the ACK
+ * is counted instead.
  */
 static __always_inline void lower_window(struct __sk_buff *skb, struct segment *s,
 					 const struct fq_config *cfg, struct fq_dir *own,
@@ -79,6 +80,7 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 	struct fq_port *port = port_of(peer);
 	struct fq_rule *rule = NULL;
 	struct fq_counter *counter;
+	const __u32 *observe;
 	bool own_rule = false;
 
 	if (cfg->flow_rules) {
@@ -117,6 +119,11 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 		peer->granted = (steps < s->window ? steps : s->window) << scale;
 	if (steps >= s->window)
 		return;
+	observe = bpf_map_lookup_elem(&observed, &port_slot);
+	if (observe && *observe) {
+		ADD(port->would_lower, 1);
+		return;
+	}
 
 	__be16 old_window = bpf_htons(s->window), new_window = bpf_htons(steps);
 

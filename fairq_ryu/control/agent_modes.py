@@ -1,0 +1,78 @@
+"""What one agent knows of the modes of its ports, and what it has counted there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from fairq_ryu.channel import port_mode
+from fairq_ryu.model import PortMode
+
+_NUMBERS = {PortMode.ACT: port_mode.ACT, PortMode.OBSERVE: port_mode.OBSERVE}
+
+
+class AgentModes:
+    """``known``: whether the agent can observe ports without acting on them; None: it has not answered yet.
+    ``bridge``: the name of its bridge, "" as long as it is not known. ``names``: of the interfaces of its
+    ports. ``counts``: the last report of each port. Bounded by the ports of the agent.
+    """
+
+    def __init__(self, datapath: Any) -> None:
+        self._datapath = datapath
+        self.known: bool | None = None
+        self.bridge = ""
+        self.names: dict[int, str] = {}
+        self.counts: dict[int, port_mode.PortWindows] = {}
+        self._told: dict[int, int] = {}
+        self._requested_at = float("-inf")
+
+    def begin(self, now: float) -> None:
+        """The agent has connected: request its description, and its modes."""
+        for number, port in self._datapath.ports.items():
+            self.port_named(number, port.name)
+        self._datapath.send_msg(parser.OFPDescStatsRequest(self._datapath, 0))
+        self.request(0.0, now)
+
+    def request(self, interval: float, now: float) -> None:
+        """Request modes and counts, unless the agent has none or that was done within the ``interval``."""
+        if self.known is not False and now - self._requested_at >= interval:
+            self._requested_at = now
+            self._datapath.send_msg(port_mode.request(self._datapath))
+
+    def reported(self, found: Iterable[port_mode.PortWindows]) -> bool:
+        """The agent has reported ports. Returns whether it is the first report: then the modes are those that
+        an earlier controller has set.
+        """
+        first = self.known is None
+        for record in found:
+            self.counts[record.port] = record
+            if first:
+                self._told[record.port] = record.mode
+        if first:
+            self.known = True
+        return first
+
+    def refused(self) -> bool:
+        """The agent refuses modes. Returns whether that is new."""
+        new = self.known is not False
+        self.known = False
+        self._told.clear()
+        return new
+
+    def ensure(self, port: int, mode: PortMode) -> None:
+        """Let the agent know the mode of a port, unless it does. To be called before a rule is sent."""
+        number = _NUMBERS.get(mode)
+        if self.known and number is not None and self._told.get(port) != number:
+            self._told[port] = number
+            self._datapath.send_msg(port_mode.set_port_mode(self._datapath, port, number))
+
+    def port_named(self, port: int, name: bytes) -> None:
+        """A port was added, or its interface has another name."""
+        self.names[port] = name.decode("utf-8", "replace").rstrip("\0")
+
+    def port_removed(self, port: int) -> None:
+        """The agent does not watch a port any more. One that is added again is told its mode again."""
+        for known in (self.names, self.counts, self._told):
+            known.pop(port, None)

@@ -1,0 +1,108 @@
+"""Which ports people have disabled, and until when. Pure; times in seconds of one clock.
+
+A disable or an enable is about all ports, about those of a bridge, or about one port. An enable ends every
+earlier disable on the ports that it covers, and on no others. Of the disables that are left for a port, the
+one that lasts longest counts: so a shorter disable of one port never ends one of all ports. Ports that are
+added later are covered, too; a port that is removed and added again with another number is recognized by the
+name of its interface.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from fairq_ryu.model import PortKey
+
+LIMIT = 1000
+"""Maximum number of statements that are stored."""
+
+
+class Scope(NamedTuple):
+    """Ports. ``dpid`` None: of all bridges; ``port`` None: all ports; ``name``: of the port's interface, ""
+    if it is not known.
+    """
+
+    dpid: int | None = None
+    port: int | None = None
+    name: str = ""
+
+    def covers(self, key: PortKey, name: str) -> bool:
+        """Whether a port whose interface has this name is one of them."""
+        if self.dpid is not None and self.dpid != key.dpid:
+            return False
+        return self.port is None or self.port == key.port or bool(self.name and self.name == name)
+
+    def includes(self, other: Scope) -> bool:
+        """Whether all ports of ``other`` are among these."""
+        if self.dpid is not None and self.dpid != other.dpid:
+            return False
+        return self.port is None or self.port == other.port
+
+
+class _Statement(NamedTuple):
+    """``until`` is when a disable ends (inf: when it is ended); None: an enable."""
+
+    scope: Scope
+    until: float | None
+
+
+class TooMany(Exception):
+    """:data:`LIMIT` statements are stored already."""
+
+
+class Disables:
+    """All disables and enables that still matter, in their order."""
+
+    def __init__(self) -> None:
+        self._statements: list[_Statement] = []
+
+    def __bool__(self) -> bool:
+        """Whether any port may be disabled."""
+        return bool(self._statements)
+
+    def disable(self, scope: Scope, until: float = math.inf) -> None:
+        """Disable ports. Raises :class:`TooMany`, and changes nothing then."""
+        self._add(_Statement(scope, until))
+
+    def enable(self, scope: Scope) -> None:
+        """Enable ports. Raises :class:`TooMany`, and changes nothing then."""
+        # What is only about these ports is over.
+        left = [each for each in self._statements if not scope.includes(each.scope)]
+        if left:
+            self._add(_Statement(scope, None), left)
+        else:
+            self._statements = []
+
+    def _add(self, statement: _Statement, before: list[_Statement] | None = None) -> None:
+        statements = self._statements if before is None else before
+        if len(statements) >= LIMIT:
+            raise TooMany
+        self._statements = _relevant([*statements, statement])
+
+    def until(self, key: PortKey, name: str) -> float | None:
+        """When the disable of a port ends (inf: when it is ended); None: it is not disabled."""
+        latest: float | None = None
+        for scope, until in self._statements:
+            if scope.covers(key, name):
+                latest = None if until is None else max(until, latest or 0.0)
+        return latest
+
+    @property
+    def next_end(self) -> float:
+        """When the next disable ends by itself; inf: none does."""
+        return min((each.until for each in self._statements if each.until is not None), default=math.inf)
+
+    def expire(self, now: float) -> list[Scope]:
+        """Forget the disables whose time is over. Returns what they were about."""
+        over = [each.scope for each in self._statements if each.until is not None and each.until <= now]
+        if over:
+            kept = [each for each in self._statements if each.until is None or each.until > now]
+            self._statements = _relevant(kept)
+        return over
+
+
+def _relevant(statements: list[_Statement]) -> list[_Statement]:
+    """Without enables that have no disable before them."""
+    first = next((at for at, each in enumerate(statements) if each.until is not None), len(statements))
+    return statements[first:]
