@@ -3,6 +3,9 @@
 Pure: time is an argument (CLOCK_MONOTONIC ns), and changes are written to a :class:`RuleSink`. A rule's
 identity is its match. Precedence is fixed: a flow's own rule overrides its port's, so ``priority`` is stored
 and reported but has no effect. Bounded: at most ``capacity`` rules, each with a slot for its counters.
+
+A command whose match names one rule (``in_port``, or a full 5-tuple) costs one look-up, however many rules
+there are: thousands of flows may end together. A match with fewer fields is compared with every rule.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from fairq_ryu.model import FlowKey, WindowRule
 PortOrFlow = int | FlowKey
 """The scope of a rule: all flows of a port (its OpenFlow number), or one flow (that of the ACKs)."""
 NS = 1_000_000_000
+# The longest lease that a FlowMod can give.
+_LONGEST_NS = 0xFFFF * NS
 
 
 class RuleSink(Protocol):
@@ -75,6 +80,7 @@ class RuleTable:
         self._sink = sink
         self._rules: dict[PortOrFlow, Rule] = {}
         self._free = list(range(capacity - 1, -1, -1))
+        self._first_end_ns = 0  # no lease ends before
         self.capacity = capacity
 
     def __len__(self) -> int:
@@ -96,11 +102,7 @@ class RuleTable:
         if mod.command == ofp.OFPFC_ADD:
             self._add(mod, now_ns)
             return []
-        chosen = [
-            rule
-            for rule in self._rules.values()
-            if self._selected(rule, mod.match, mod.cookie, mod.cookie_mask, self._is_strict(mod))
-        ]
+        chosen = self._chosen(mod.match, mod.cookie, mod.cookie_mask, self._is_strict(mod))
         if mod.command in (ofp.OFPFC_DELETE, ofp.OFPFC_DELETE_STRICT):
             # These rules have no output action, so a filter by output selects none.
             if mod.out_port not in (ofp.OFPP_ANY, 0) or mod.out_group not in (ofp.OFPG_ANY, 0):
@@ -114,11 +116,19 @@ class RuleTable:
 
     def select(self, match: MatchFields, cookie: int, cookie_mask: int) -> list[Rule]:
         """The rules that a statistics request selects."""
-        return [r for r in self._rules.values() if self._selected(r, match, cookie, cookie_mask, False)]
+        return self._chosen(match, cookie, cookie_mask, False)
 
     def expire(self, now_ns: int) -> list[Rule]:
         """Remove the rules whose lease has ended (the eBPF programs ignore them already)."""
-        expired = [rule for rule in self._rules.values() if rule.expires_ns <= now_ns]
+        if now_ns < self._first_end_ns:
+            return []
+        expired, first = [], now_ns + _LONGEST_NS
+        for rule in self._rules.values():
+            if rule.expires_ns <= now_ns:
+                expired.append(rule)
+            else:
+                first = min(first, rule.expires_ns)
+        self._first_end_ns = first
         for rule in expired:
             self._remove(rule)
         return expired
@@ -140,14 +150,17 @@ class RuleTable:
     def _is_strict(mod: FlowMod) -> bool:
         return mod.command in (ofp.OFPFC_MODIFY_STRICT, ofp.OFPFC_DELETE_STRICT)
 
-    @staticmethod
-    def _selected(rule: Rule, match: MatchFields, cookie: int, cookie_mask: int, strict: bool) -> bool:
-        if (rule.cookie ^ cookie) & cookie_mask:
-            return False
-        fields = rule.match
-        if strict:
-            return fields == match
-        return match.items() <= fields.items()
+    def _chosen(self, match: MatchFields, cookie: int, cookie_mask: int, strict: bool) -> list[Rule]:
+        """The rules that a command or a request selects."""
+        try:
+            named = self._rules.get(rule_target(match))
+        except OpenFlowError:  # the match names no single rule
+            if strict:
+                return []  # no rule has such a match
+            found = [rule for rule in self._rules.values() if match.items() <= rule.match.items()]
+        else:
+            found = [] if named is None else [named]
+        return [rule for rule in found if not (rule.cookie ^ cookie) & cookie_mask]
 
     def _add(self, mod: FlowMod, now_ns: int) -> None:
         assert mod.window is not None  # the decoder refuses an ADD without one
@@ -173,6 +186,7 @@ class RuleTable:
         if old is None:
             self._free.pop()
         self._rules[target] = rule
+        self._first_end_ns = min(self._first_end_ns, rule.expires_ns)
 
     def _modify(self, rule: Rule, mod: FlowMod) -> None:
         assert mod.window is not None

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.agent.rule_table import NS, RuleTable
+from fairq_ryu.agent import rule_table
+from fairq_ryu.agent.rule_table import NS, Rule, RuleTable
 from fairq_ryu.channel.flowmod import FlowMod, OpenFlowError, WindowRule, match_fields
 from fairq_ryu.model import FlowKey, WindowKind
 from tests.support.fakes import FakeDatapath
@@ -236,7 +237,39 @@ def test_a_filter_on_outputs_selects_nothing(bench, more):
     assert len(bench.table) == 1
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("target", [7, FLOW4])
+def test_a_match_that_names_one_rule_is_compared_with_no_other(monkeypatch, strict, target):
+    """Thousands of flows may end together, and each sends a deletion."""
+    table = RuleTable(FakeDatapath(*range(1, 101)), capacity=102)
+    for each in (*range(1, 101), FLOW4):
+        table.apply(add(each), 0)
+    compared = []
+    monkeypatch.setattr(rule_table, "match_fields", lambda of: compared.append(of) or match_fields(of))
+    assert [rule.target for rule in table.apply(delete(target, strict=strict), 0)] == [target]
+    assert table.apply(delete(target, strict=strict), 0) == []
+    assert table.select(match_fields(8), 0, 0)[0].target == 8
+    assert compared == []
+    assert len(table.apply(delete(None, match={"eth_type": 0x86DD}), 0)) == 0 < len(compared)
+
+
 # Time and ports
+
+
+def test_leases_are_looked_at_only_when_one_may_have_ended(bench, monkeypatch):
+    for target in (1, 2, FLOW4):
+        bench.table.apply(add(target, hard_timeout=5), 0)
+    looked = []
+    ends = Rule.expires_ns.fget
+    monkeypatch.setattr(Rule, "expires_ns", property(lambda rule: looked.append(rule.target) or ends(rule)))
+    bench.table.expire(NS)
+    looked.clear()
+    for tick in range(20, 50):
+        assert bench.table.expire(tick * NS // 10) == []
+    assert looked == []
+    bench.table.apply(add(2, hard_timeout=1), 4 * NS)
+    looked.clear()
+    assert [rule.target for rule in bench.table.expire(5 * NS)] == [1, 2, FLOW4]
 
 
 def test_expiry(bench):
