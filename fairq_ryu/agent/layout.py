@@ -99,6 +99,7 @@ fq_turns: Any = STRUCTS["fq_turns"]
 fq_turn_port: Any = STRUCTS["fq_turn_port"]
 fq_turn_agent: Any = STRUCTS["fq_turn_agent"]
 fq_held: Any = STRUCTS["fq_held"]
+fq_leaving: Any = STRUCTS["fq_leaving"]
 
 LITTLE_ENDIAN = sys.byteorder == "little"
 BUCKETS = CONSTANTS["FQ_BUCKETS"]
@@ -132,3 +133,19 @@ def counted_flows(buckets: Any, now_ns: int, bucket_ns: int) -> int:
         if stamp and (epoch - stamp) & 0xFFFFFFFF < BUCKETS:
             count += bucket & 0xFFFFFFFF
     return count
+
+
+def merged_ports(ifindex: int, states: list[Any]) -> Any:
+    """The counters of several ``fq_port`` as those of one port: sums. Of a count of flows, which is in
+    buckets of time, a bucket has the flows of its latest time.
+    """
+    made = fq_port(ifindex=ifindex)
+    for name, kind in fq_port._fields_:
+        if hasattr(kind, "_length_"):
+            for place, found in enumerate(zip(*(getattr(each, name) for each in states), strict=True)):
+                stamp = max(each >> 32 for each in found)
+                count = sum(each & 0xFFFFFFFF for each in found if each >> 32 == stamp)
+                getattr(made, name)[place] = stamp << 32 | count
+        elif name not in ("ifindex", "pad"):
+            setattr(made, name, sum(getattr(each, name) for each in states))
+    return made

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
+from fairq_ryu.agent.tx_queues import MAX_IFINDEX, MAX_QUEUES, device_of, queue_of
+
 _ROOT = 0xFFFFFFFF
 _FILTER_PARENTS = (0xFFFFFFF2, 0xFFFFFFF3)  # clsact: ingress, egress
 _CLSACT_PARENT = 0xFFFFFFF1
@@ -22,9 +24,10 @@ _FIFOS = ("bfifo", "pfifo")
 _SEVERAL = "has several queues"
 _UNMEASURED = {
     "pfifo_fast": "counts its packets for each processor, so its backlog cannot be read",
-    **dict.fromkeys(("mq", "mqprio", "multiq"), "has a queue for each transmit queue of the device"),
-    **dict.fromkeys(("cbq", "drr", "ets", "hfsc", "prio", "qfq", "taprio"), _SEVERAL),
+    **dict.fromkeys(("cbq", "drr", "ets", "hfsc", "multiq", "prio", "qfq", "taprio"), _SEVERAL),
 }
+# Kinds with a qdisc for each transmit queue of the device.
+_PER_QUEUE = ("mq", "mqprio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,8 @@ class QueueLimits:
     """The limits of a port's queue: ``limit`` in bytes, ``rate`` in bytes per second (0: not known), and the
     kind of its root qdisc (``noqueue``: it has no queue, so it never fills). ``reason``: why the limit is not
     known; empty if it is. ``measured``: whether what is read as backlog is that of one queue; if not, a limit
-    from elsewhere would not help. ``leaf``: the only class of htb, if it needs a bfifo.
+    from elsewhere would not help. ``leaf``: the only class of htb, if it needs a bfifo. ``queues``: number of
+    transmit queues that have these limits each, in place of one queue for all; 0: it is one for all.
     """
 
     kind: str
@@ -41,6 +45,7 @@ class QueueLimits:
     reason: str = ""
     measured: bool = True
     leaf: str = ""
+    queues: int = 0
 
 
 NO_LIMITS = QueueLimits("", 0, 0)
@@ -72,11 +77,11 @@ def read_queue_limits(ifindexes: Iterable[int]) -> dict[int, QueueLimits]:
     return _in_thread(lambda: _read_limits(wanted))
 
 
-def read_backlogs(ifindexes: Iterable[int]) -> dict[int, int]:
-    """Bytes in the root qdiscs of interfaces of this network namespace. Interfaces that are gone, or have no
-    queue, are left out.
+def read_backlogs(known: Iterable[int]) -> dict[int, int]:
+    """Bytes in the root qdiscs of interfaces of this network namespace, or in those of transmit queues, by
+    their ids. Interfaces that are gone, or have no queue, are left out.
     """
-    wanted = set(ifindexes)
+    wanted = set(known)
     return _in_thread(lambda: _read_backlogs(wanted))
 
 
@@ -121,12 +126,15 @@ def _read_limits(wanted: set[int]) -> dict[int, QueueLimits]:
         for ifindex, found in qdiscs.items():
             qdiscs_here = [_qdisc(each) for each in found]
             classes: list[HtbClass] = []
-            if any(each.kind == "htb" and each.parent == _ROOT for each in qdiscs_here):
+            if any(each.kind == "htb" for each in qdiscs_here):
                 try:
                     classes = _htb_classes(ipr.get_classes(index=ifindex))
                 except NetlinkError:
                     continue  # it was deleted meanwhile
             judged = limits_of(qdiscs_here, classes)
+            if judged is not None and judged.queues and ifindex > MAX_IFINDEX:
+                reason = f"the interface index {ifindex} is too large for a port with several queues"
+                judged = QueueLimits(judged.kind, 0, 0, reason, measured=False)
             if judged is not None:
                 limits[ifindex] = judged
     return limits
@@ -134,19 +142,46 @@ def _read_limits(wanted: set[int]) -> dict[int, QueueLimits]:
 
 def limits_of(qdiscs: Sequence[Qdisc], classes: Sequence[HtbClass]) -> QueueLimits | None:
     """The limits of an interface with these qdiscs, and these classes if its root is htb; None: it has no
-    root. They are known only if all packets wait in one queue, whose length is known in bytes.
+    root. They are known only if all packets wait in one queue, or in one for each transmit queue of the
+    device, whose length is known in bytes.
     """
     root = next((each for each in qdiscs if each.parent == _ROOT), None)
     if root is None:
         return None
-    kind = root.kind
+    if root.kind in _PER_QUEUE:
+        return _limits_per_queue(root, qdiscs, classes)
+    return _limits_under(root, qdiscs, classes)
+
+
+def _limits_per_queue(root: Qdisc, qdiscs: Sequence[Qdisc], classes: Sequence[HtbClass]) -> QueueLimits:
+    """The limits of the smallest and slowest transmit queue, if those of all are known."""
+    kind, found = root.kind, []
+    for child in sorted(_children(root, qdiscs), key=lambda each: each.parent):
+        limits = _limits_under(child, qdiscs, classes)
+        if not limits.limit:
+            reason = f"transmit queue {(child.parent & 0xFFFF) - 1}: {limits.reason}"
+            return QueueLimits(kind, 0, 0, f"{kind} has a queue for each transmit queue; {reason}", False)
+        found.append(limits)
+    if not 0 < len(found) <= MAX_QUEUES:
+        return QueueLimits(kind, 0, 0, f"{kind} has {len(found)} transmit queues", measured=False)
+    limit, rate = min(each.limit for each in found), min(each.rate for each in found)
+    return QueueLimits(kind, limit, rate, queues=len(found))
+
+
+def _children(qdisc: Qdisc, qdiscs: Sequence[Qdisc]) -> list[Qdisc]:
+    return [each for each in qdiscs if each.parent >> 16 == qdisc.handle >> 16 and each.parent != _ROOT]
+
+
+def _limits_under(qdisc: Qdisc, qdiscs: Sequence[Qdisc], classes: Sequence[HtbClass]) -> QueueLimits:
+    """The limits of the queue of which a qdisc is the root."""
+    kind = qdisc.kind
     if kind == "noqueue":
         return QueueLimits(kind, 0, 0, "it has no queue")
     if kind in _UNMEASURED:
         return QueueLimits(kind, 0, 0, f"{kind} {_UNMEASURED[kind]}", measured=False)
     if kind == "htb":
-        return _htb_limits(qdiscs, classes)
-    limit, rate = _fifo_limits(root, qdiscs)
+        return _htb_limits(qdiscs, [each for each in classes if each.handle >> 16 == qdisc.handle >> 16])
+    limit, rate = _fifo_limits(qdisc, qdiscs)
     return QueueLimits(kind, limit, rate, "" if limit else f"{kind} {_NO_BYTES}")
 
 
@@ -154,6 +189,7 @@ _NO_BYTES = "does not say how many bytes it holds"
 
 
 def _htb_limits(qdiscs: Sequence[Qdisc], classes: Sequence[HtbClass]) -> QueueLimits:
+    """``classes``: of that htb."""
     inner = {each.parent for each in classes}
     leaves = [each for each in classes if each.handle not in inner]
     if len(leaves) != 1:
@@ -192,7 +228,7 @@ def _fifo_limits(qdisc: Qdisc, qdiscs: Sequence[Qdisc]) -> tuple[int, int]:
         return qdisc.limit, 0
     if qdisc.kind != "tbf":
         return 0, 0
-    children = [each for each in qdiscs if each.parent >> 16 == qdisc.handle >> 16 and each.parent != _ROOT]
+    children = _children(qdisc, qdiscs)
     if not children:
         return qdisc.limit, qdisc.rate
     return (children[0].limit if children[0].kind in _FIFOS else 0), qdisc.rate
@@ -211,14 +247,24 @@ def _qdisc(message: Any) -> Qdisc:
 
 def _read_backlogs(wanted: set[int]) -> dict[int, int]:
     backlogs: dict[int, int] = {}
+    devices = {device_of(each) for each in wanted}
     with IPRoute() as ipr:
-        for message in ipr.get_qdiscs():
-            if message["index"] in wanted and message["parent"] == _ROOT:
-                stats = message.get_attr("TCA_STATS2")
-                queue = stats.get_attr("TCA_STATS_QUEUE") if stats is not None else None
-                if queue is not None:
-                    backlogs[message["index"]] = int(queue["backlog"])
+        found = [each for each in ipr.get_qdiscs() if each["index"] in devices]
+    roots = {each["index"]: each["handle"] >> 16 for each in found if each["parent"] == _ROOT}
+    places = {(each["index"], each["parent"]): _backlog(each) for each in found}
+    for known in wanted:
+        device, queue = device_of(known), queue_of(known)
+        parent = _ROOT if queue is None else roots.get(device, 0) << 16 | (queue + 1)
+        backlog = places.get((device, parent))
+        if backlog is not None:
+            backlogs[known] = backlog
     return backlogs
+
+
+def _backlog(message: Any) -> int | None:
+    stats = message.get_attr("TCA_STATS2")
+    queue = stats.get_attr("TCA_STATS_QUEUE") if stats is not None else None
+    return None if queue is None else int(queue["backlog"])
 
 
 def _raw(options: Any) -> bytes:

@@ -93,7 +93,9 @@ def snapshot(
     handshakes may wait for their turn. ``segment_copies`` counts copies of SYN, FIN and RST for controllers:
     the ``rules`` that ask for them, PACKET_INs ``sent``, and segments that were not copied, beyond a rate
     (``copies_suppressed``, which each port has as well) or because the agent was too slow (``lost``); and
-    copies that were not sent because a controller did not read fast enough (``unread``).
+    copies that were not sent because a controller did not read fast enough (``unread``). ``tx_queues`` has
+    the ``bytes``, ``peak``, ``drops`` and ``packets`` of each transmit queue, where these have a qdisc each;
+    ``queue`` is then the longest of them.
     """
     now = time.monotonic_ns()
     ports = []
@@ -117,6 +119,10 @@ def snapshot(
                     "clock_ns": queue.clock_ns,
                     "histogram": datapath.histogram(port),
                 },
+                "tx_queues": [
+                    {"bytes": each.backlog, "peak": each.peak, "drops": each.drops, "packets": each.packets}
+                    for each in datapath.tx_queues(port)
+                ],
                 "active_flows": layout.active_flows(state, now, datapath.limits.bucket_ns),
                 "mode": "observe" if port.ofport in datapath.observed else "act",
                 "acks": state.acks,

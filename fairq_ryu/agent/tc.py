@@ -131,6 +131,10 @@ class OwnFilter:
         if created or stale:
             self._own_clsact.add(ifindex)
 
+    def exchange(self, ifindex: int, program_fd: int) -> None:
+        """Attach another program in place of the one that is attached. Raises :class:`BpfError`."""
+        self.filter.attach(ifindex, program_fd, self._points[ifindex])
+
     def detach(self, ifindex: int) -> None:
         """Detach, and remove the clsact qdisc if it is ours and no filter is left on it."""
         self.filter.detach(ifindex, self._points.pop(ifindex, EGRESS))

@@ -110,10 +110,11 @@ def reports(
 
 
 def _report(bridge: str, port: BridgePort, found: QueueLimits, explicit: bool, qos: QosRecord) -> PortReport:
-    rate = found.rate * 8 or port.speed
+    rate = found.rate * 8 or port.speed // max(1, found.queues)
     keep = () if qos.type == _NOOP else (keep_command(bridge, qos.port),)
     if found.limit:
-        reason = f"{found.kind}, {found.limit:,} bytes, {_shown(rate)}"
+        several = f" with {found.queues} transmit queues, each of" if found.queues else ","
+        reason = f"{found.kind}{several} {found.limit:,} bytes, {_shown(rate)}"
         if keep:
             reason += f"; but Open vSwitch may remove it: the port has no QoS record of type {_NOOP}"
         needed = keep

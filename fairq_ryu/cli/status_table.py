@@ -71,6 +71,9 @@ def _remarks(about: dict[str, Any]) -> Iterator[str]:
         # Most ports of a switch have no queue, and the table shows it.
         if port["queue"]["reason"] and port["queue"]["kind"] != "noqueue":
             yield f"port {port['ofport']} has no windows: {port['queue']['reason']}"
+        if port["tx_queues"]:
+            backlogs = ", ".join(str(each["bytes"]) for each in port["tx_queues"])
+            yield f"port {port['ofport']}: the longest of its transmit queues, which have {backlogs} B"
         if watched := port["congestion"]:
             bounds = f"CNG from {watched['cng']} B, NOM at {watched['nom']} B"
             text = f"port {port['ofport']}: {watched['state']}, {bounds}"

@@ -228,7 +228,15 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
     Setting(
         "agent", "rules", 4096, "", "Maximum number of rules for single flows on a bridge.", 1, 1_048_576
     ),
-    Setting("agent", "ports", 512, "", "Maximum number of ports of a bridge.", 1, 65279),
+    Setting(
+        "agent",
+        "ports",
+        512,
+        "",
+        "Maximum number of ports of a bridge; each transmit queue of a port with several counts as one more.",
+        1,
+        65279,
+    ),
     Setting(
         "agent",
         "active_timeout",

@@ -4,6 +4,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -32,6 +33,11 @@ def from_the_machine(lab):
     source = subprocess.Popen([sys.executable, "-c", SOURCE, lab["r"].IP(), "5002"])
     lab.stack.callback(end, source)
     return sink
+
+
+def tool(*words):
+    """Run a command that is one line, or the words before it and its line."""
+    output(*words[:-1], *words[-1].split())
 
 
 @contextlib.contextmanager
@@ -158,3 +164,51 @@ def test_doctor_lists_every_port_and_its_commands_make_it_governed(lab):
     assert answer.returncode == 2 and "there is no bridge no-such-bridge" in answer.stderr
     lab.agent()
     assert lab.port_status()["queue"]["limit"] == after["s1-eth3"]["limit"] > 0
+
+
+def test_a_port_with_several_transmit_queues_is_governed(lab, stub):
+    """mq is the root of most network cards; such a port had no windows."""
+    host = "fqtns"
+    with contextlib.ExitStack() as stack:
+        output("ip", "netns", "add", host)
+        stack.callback(output, "ip", "netns", "del", host)
+        several = ["numtxqueues", "4", "numrxqueues", "4"]
+        stack.enter_context(device("fqm", *several, "type", "veth", "peer", "name", "fqmh", *several))
+        output("ip", "link", "set", "fqmh", "netns", host)
+        inside = ["ip", "netns", "exec", host]
+        output(*inside, "ip", "address", "add", "10.0.0.77/8", "dev", "fqmh")
+        output(*inside, "ip", "link", "set", "fqmh", "up")
+        tool(*inside, "ethtool -K fqmh tso off gso off gro off tx off")
+        output("ip", "link", "set", "fqm", "up")
+        record = ["--id=@noop", "create", "QoS", "type=linux-noop", "external_ids:fairq-bridge=s1"]
+        output("ovs-vsctl", "add-port", "s1", "fqm", "--", *record, "--", "set", "Port", "fqm", "qos=@noop")
+        stack.callback(output, "ovs-vsctl", "del-port", "s1", "fqm")
+        tool("tc qdisc add dev fqm root handle 1: mq")
+        for n in range(1, 5):
+            tool(f"tc qdisc add dev fqm parent 1:{n} handle 1{n}: htb default 1")
+            rate = "htb rate 20mbit burst 3k cburst 3k"
+            tool(f"tc class add dev fqm parent 1{n}: classid 1{n}:1 {rate}")
+            tool(f"tc qdisc add dev fqm parent 1{n}:1 bfifo limit 60000")
+        lab.agent(stub.target)
+        stub.accept()
+        number = ports(lab)["fqm"]
+        depth = stub.queues()[number]
+        assert (depth.limit, depth.rate) == (60_000, 2_500_000)
+        assert stub.add({"in_port": number}, 20_000, pool=True, hard_timeout=60) is None
+        sink = subprocess.Popen(
+            [*inside, sys.executable, "-c", SINK, "5001"], stdout=subprocess.PIPE, text=True
+        )
+        stack.callback(end, sink)
+        assert sink.stdout.readline() == "ready\n"
+        source = lab["h1"].popen([sys.executable, "-c", SOURCE, "10.0.0.77", "5001"])
+        stack.callback(end, source)
+        assert until(lambda: stub.queues()[number].byte_ns > 0)
+        time.sleep(1)
+        (port,) = [each for each in lab.status()["ports"] if each["name"] == "fqm"]
+        assert port["rewritten"] > 10 and port["active_flows"] == 1
+        used = [each for each in port["tx_queues"] if each["packets"] > 100]
+        assert len(port["tx_queues"]) == 4 and len(used) == 1, "a flow uses one queue"
+        # The pool, and the headers of its segments; without windows the queue is full.
+        assert 5_000 < stub.queues()[number].peak < 40_000
+        (flow,) = [each for each in stub.flows() if each.key.dport == 5001]
+        assert flow.port == number

@@ -59,6 +59,14 @@
 #define FQ_LIMITED_BY_CAP   2
 #define FQ_LIMITED_BY_FLOOR 3
 
+/*
+ * The transmit queues of a device with several, each of which has a qdisc of its own, have ids. Wherever ports are
+ * known by ifindex, they may also be known by the id of a queue (lib/tx_queue.h):
+ * FQ_TX_QUEUE | ifindex << FQ_TX_QUEUE_BITS | number of the queue.
+ */
+#define FQ_TX_QUEUE      2147483648
+#define FQ_TX_QUEUE_BITS 8
+
 /* A law grants no window: the ACK stays as it is. */
 #define FQ_NO_WINDOW 4294967295
 
@@ -171,11 +179,24 @@ struct fq_dir {
 	__u16 mss;    /* announced by the sender of this direction, bytes; 0: no option */
 	__u16 window; /* as the sender of this direction advertised it last, in steps of its scale */
 	__u8 wscale;  /* announced by the sender of this direction, 0 to 14 */
-	__u8 pad[7];
+	__u8 pad[3];
+	__u32 tx_queue; /* id of the transmit queue that it was seen in, if that is not the expected one; 0: none */
 };
 
 struct fq_flow {
 	struct fq_dir dir[2]; /* 0: lo to hi */
+};
+
+/*
+ * The segment that has just passed tc egress of a device with several transmit queues, for each processor. The kernel
+ * chooses its queue after that.
+ */
+struct fq_leaving {
+	struct fq_flow_key key; /* dir: 0 */
+	__u32 ifindex; /* of the device; 0: it is no segment of a known connection, or has reached its queue */
+	__u32 id; /* of the queue in which it is expected */
+	__u32 dir;
+	__u32 pad;
 };
 
 /* A port, by slot: written by the programs only, except ifindex. */

@@ -13,10 +13,12 @@
 #include "layout.h"
 #include "lib/activity.h"
 #include "lib/core_types.h"
+#include "lib/flow_map.h"
 #include "lib/histogram.h"
 #include "lib/port_maps.h"
 #include "lib/queue_map.h"
 #include "lib/threshold_maps.h"
+#include "lib/tx_queue_id.h"
 
 /* By ifindex. The agent sets the size before it loads the program. */
 struct {
@@ -39,6 +41,7 @@ struct {
 } event_count SEC(".maps");
 
 #define TC_H_ROOT     0xFFFFFFFFU
+#define TC_H_MINOR    0xFFFFU
 /* The qdisc counts per CPU (pfifo_fast, without a lock): its sums are not to be read here. */
 #define QDISC_PER_CPU 0x20U
 /* Packets that one dequeue may hand over together; the bytes of further packets are not counted. */
@@ -165,8 +168,8 @@ static __always_inline void count_time(struct fq_queue *st, __u32 ifindex, __u64
 
 /*
  * Account for a packet that went into or out of the queue. Returns the queue's record, or NULL if the queue
- * is not to be watched: not a root qdisc, not on a port of the bridge, or on an interface of another network
- * namespace that has the same index.
+ * is not to be watched: neither a root qdisc nor that of a transmit queue, not on a port of the bridge, or on an
+ * interface of another network namespace that has the same index.
  */
 static __always_inline struct fq_queue *account(struct Qdisc *q, const struct netdev_queue *txq)
 {
@@ -178,8 +181,15 @@ static __always_inline struct fq_queue *account(struct Qdisc *q, const struct ne
 
 	ifindex = dev->ifindex;
 	st = bpf_map_lookup_elem(&queues, &ifindex);
-	if (!st || q->parent != TC_H_ROOT)
+	if (!st)
 		return NULL;
+	/* The qdisc of a transmit queue: the kernel calls the tracepoints for no other than it and the root. */
+	if (q->parent != TC_H_ROOT) {
+		ifindex = tx_queue_id(ifindex, (q->parent & TC_H_MINOR) - 1);
+		st = bpf_map_lookup_elem(&queues, &ifindex);
+		if (!st)
+			return NULL;
+	}
 	cfg = bpf_map_lookup_elem(&queue_config, &zero);
 	if (!cfg || dev->nd_net.net->ns.inum != cfg->netns)
 		return NULL;
@@ -209,10 +219,36 @@ static __always_inline struct fq_queue *account(struct Qdisc *q, const struct ne
 	return st;
 }
 
+/* The segment that has just passed tc egress here has reached the qdisc of a transmit queue: is it the expected one? */
+static __noinline int note_tx_queue(__u32 ifindex, __u32 id)
+{
+	__u32 zero = 0;
+	struct fq_leaving *segment = bpf_map_lookup_elem(&leaving, &zero);
+	struct fq_flow *flow;
+
+	if (!segment || segment->ifindex != ifindex)
+		return 0;
+	segment->ifindex = 0;
+	if (segment->id == id)
+		return 0;
+	flow = bpf_map_lookup_elem(&flows, &segment->key);
+	if (flow)
+		flow->dir[segment->dir & 1].tx_queue = id;
+	return 0;
+}
+
 SEC("tp_btf/qdisc_enqueue")
 int BPF_PROG(fq_enqueue, struct Qdisc *q, const struct netdev_queue *txq, struct sk_buff *skb)
 {
-	account(q, txq);
+	__u32 ifindex, parent;
+
+	if (!account(q, txq))
+		return 0;
+	parent = q->parent;
+	if (parent != TC_H_ROOT) {
+		ifindex = txq->dev->ifindex;
+		note_tx_queue(ifindex, tx_queue_id(ifindex, (parent & TC_H_MINOR) - 1));
+	}
 	return 0;
 }
 

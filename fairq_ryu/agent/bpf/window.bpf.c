@@ -32,9 +32,11 @@
 #include "lib/connection.h"
 #include "lib/rivals.h"
 #include "lib/segment_copy.h"
+#include "lib/tx_queue.h"
 #include "lib/window_rule.h"
 
-static __always_inline int on_leaving(struct __sk_buff *skb)
+/* `queues`: the device has several transmit queues. */
+static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 {
 	struct segment s = {};
 	__u32 zero = 0, ifindex = skb->ifindex;
@@ -45,6 +47,8 @@ static __always_inline int on_leaving(struct __sk_buff *skb)
 	enum parsed parsed = parse(skb, &s);
 	bool copy, proves, fresh = false;
 
+	if (queues)
+		announce_leaving(NULL, 0, 0);
 	if (parsed == NOT_TCP)
 		return TC_ACT_UNSPEC;
 	if (parsed == MALFORMED) {
@@ -66,6 +70,10 @@ static __always_inline int on_leaving(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	own = &flow->dir[s.dir & 1];
 	peer = &flow->dir[(s.dir & 1) ^ 1];
+	if (queues) {
+		ifindex = tx_queue_of(skb, own, s.epoch);
+		announce_leaving(&s, skb->ifindex, ifindex);
+	}
 	if (!is_of_connection(&s, own, peer) ||
 	    ((fresh || own->flags & FQ_RIVAL) && is_of_rival(&s, own, peer, fresh))) {
 		bool replaced = match_rival(skb, &s, own, peer);
@@ -137,21 +145,27 @@ static __always_inline int on_leaving(struct __sk_buff *skb)
 	}
 lower:
 	if (s.ack && peer->ifindex)
-		lower_window(skb, &s, cfg, own, peer);
+		lower_window(skb, &s, ifindex, cfg, own, peer);
 	return TC_ACT_UNSPEC;
 }
 
 SEC("classifier")
 int fq_egress(struct __sk_buff *skb)
 {
-	return on_leaving(skb);
+	return on_leaving(skb, false);
+}
+
+SEC("classifier")
+int fq_egress_queues(struct __sk_buff *skb)
+{
+	return on_leaving(skb, true);
 }
 
 /* The bridge floods frames of others to such a port as well: they leave it by another one. */
 SEC("classifier")
 int fq_delivered(struct __sk_buff *skb)
 {
-	return skb->pkt_type == PACKET_OTHERHOST ? TC_ACT_UNSPEC : on_leaving(skb);
+	return skb->pkt_type == PACKET_OTHERHOST ? TC_ACT_UNSPEC : on_leaving(skb, false);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

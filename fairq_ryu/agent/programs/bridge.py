@@ -7,6 +7,7 @@ A further program is one source in ../bpf, one class beside these, and one entry
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import time
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from typing import Any
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.frame_socket import FrameSocket
-from fairq_ryu.agent.libbpf import load_library
+from fairq_ryu.agent.libbpf import BpfError, load_library
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.copies import SegmentCopies
 from fairq_ryu.agent.programs.drops import DropProgram
@@ -35,6 +36,7 @@ from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, WindowRule
 
+log = logging.getLogger(__name__)
 _BTF = "/sys/kernel/btf/vmlinux"
 # On a port without a queue no decision depends on the number of active flows: it is counted less often there.
 _UNQUEUED_MAX_AGE_NS = 50_000_000
@@ -158,7 +160,12 @@ class BridgePrograms:
         self.window.remove_port(ifindex)
 
     def _ofports(self) -> dict[int, int]:
-        return {port.ifindex: ofport for ofport, port in self._ports.items()}
+        """OpenFlow numbers, by interface index and by the ids of transmit queues."""
+        return {
+            known: ofport
+            for ofport, port in self._ports.items()
+            for known in {port.ifindex, *self.window.ids(port.ifindex)}
+        }
 
     # Modes
 
@@ -204,7 +211,10 @@ class BridgePrograms:
         """
         ifindex = self._ports[port].ifindex
         self.laws.install(ifindex, law_id, law, expires_ns)
-        if port in self._observed or not law.flags & layout.CONSTANTS["FQ_LAW_TURNS"]:
+        # A packet's queue is not known before it is there, so it cannot wait until that queue has room.
+        several = self.window.ids(ifindex) != (ifindex,)
+        takes_turns = law.flags & layout.CONSTANTS["FQ_LAW_TURNS"]
+        if several or port in self._observed or not takes_turns:
             self._stop_turns(ifindex)
         elif self.turn_program.start(ifindex):
             self.turns.start(ifindex)
@@ -351,11 +361,14 @@ class BridgePrograms:
         return state._replace(drops=state.drops + before_full) if before_full else state
 
     def queue_limits(self, port: BridgePort) -> QueueLimits:
-        """Buffer and rate of a port; the link's own speed where no qdisc limits it."""
+        """Buffer and rate of a port; the link's own speed where no qdisc limits it. Each of several transmit
+        queues has these limits, or an equal part of the link's speed.
+        """
         limits = self.queues.limits(port.ifindex)
         if limits.rate:
             return limits
-        return QueueLimits(limits.kind, limits.limit, port.speed // 8, limits.reason, limits.measured)
+        rate = port.speed // 8 // max(1, limits.queues)
+        return dataclasses.replace(limits, rate=rate)
 
     def limits_of(self, port: int) -> QueueLimits:
         """The same, by OpenFlow number."""
@@ -363,7 +376,33 @@ class BridgePrograms:
 
     def set_queue_limits(self, limits: dict[int, QueueLimits], read: list[int]) -> None:
         """Store the ``limits`` that were read of interfaces ``read``; those without an entry have none."""
-        self.queues.set_limits(limits, read)
+        judged = dict(limits)
+        for ifindex in read:
+            found = limits.get(ifindex)
+            if ifindex in self.window.slots and not self._set_queues(ifindex, found.queues if found else 0):
+                reason = "there is no room for its transmit queues: raise [agent] ports"
+                judged[ifindex] = QueueLimits(found.kind if found else "", 0, 0, reason, measured=False)
+        self.queues.set_limits(judged, read)
+
+    def _set_queues(self, ifindex: int, count: int) -> bool:
+        """A port has that number of transmit queues with a qdisc each (0: one for all). Returns False if
+        there is no room for them.
+        """
+        try:
+            if self.window.set_queues(ifindex, count):
+                self._stop_turns(ifindex)
+                ids = self.window.ids(ifindex)
+                self.queues.set_queues(ifindex, ids if count else ())
+        except BpfError as error:
+            log.debug("transmit queues of interface %d: %s", ifindex, error)
+            self.window.set_queues(ifindex, 0)
+            self.queues.set_queues(ifindex, ())
+            return False
+        return True
+
+    def tx_queues(self, port: BridgePort) -> list[QueueState]:
+        """The transmit queues of a port with several, in order; of another port none."""
+        return self.queues.tx_states(port.ifindex)
 
     def silent_queues(self, now_ns: int) -> dict[int, int]:
         """As :meth:`fairq_ryu.agent.programs.queue.QueueProgram.silent`: by interface index."""

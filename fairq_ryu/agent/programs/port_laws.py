@@ -23,15 +23,17 @@ class PortLaws:
 
     def install(self, ifindex: int, law_id: int, law: Any, expires_ns: int) -> None:
         """Install a law (an ``fq_law``), change its parameters, or renew its lease. Its state stays unless
-        the port had another law, or one of another kind. Raises :class:`BpfError`.
+        the port had another law, or one of another kind. Each of several transmit queues of a port has a
+        state of its own. Raises :class:`BpfError`.
         """
-        slot = c_uint32(self._window.slots[ifindex])
-        before = self._window.port_laws.get(slot)
-        if before is None or (before.id, before.law.kind) != (law_id, law.kind):
-            # Without parameters nothing runs: the programs must not meet the new state with the old law.
-            self._window.port_laws.set(slot, layout.fq_port_law())
-            self._window.law_states.set(slot, layout.fq_law_state())
-        self._window.port_laws.set(slot, layout.fq_port_law(law=law, expires_ns=expires_ns, id=law_id))
+        for known in self._window.ids(ifindex):
+            slot = c_uint32(self._window.slots[known])
+            before = self._window.port_laws.get(slot)
+            if before is None or (before.id, before.law.kind) != (law_id, law.kind):
+                # Without parameters nothing runs: the programs must not meet the new state with the old law.
+                self._window.port_laws.set(slot, layout.fq_port_law())
+                self._window.law_states.set(slot, layout.fq_law_state())
+            self._window.port_laws.set(slot, layout.fq_port_law(law=law, expires_ns=expires_ns, id=law_id))
         self._laws[ifindex] = law_id
         self._queues.set_laws(len(self._laws))
 
@@ -39,14 +41,19 @@ class PortLaws:
         """Remove the law of a port and its state."""
         if self._laws.pop(ifindex, None) is None:
             return
-        if ifindex in self._window.slots:
-            slot = c_uint32(self._window.slots[ifindex])
-            self._window.port_laws.set(slot, layout.fq_port_law())
-            self._window.law_states.set(slot, layout.fq_law_state())
+        for known in {ifindex, *self._window.ids(ifindex)}:
+            if known in self._window.slots:
+                slot = c_uint32(self._window.slots[known])
+                self._window.port_laws.set(slot, layout.fq_port_law())
+                self._window.law_states.set(slot, layout.fq_law_state())
         self._queues.set_laws(len(self._laws))
 
     def state(self, ifindex: int) -> Any | None:
-        """The state of a port's law, an ``fq_law_state``; None: it has none."""
+        """The state of a port's law, an ``fq_law_state``, of several transmit queues that of the longest in
+        the last interval; None: it has none.
+        """
         if ifindex not in self._laws:
             return None
-        return self._window.law_states.get(c_uint32(self._window.slots[ifindex]))
+        slots = [c_uint32(self._window.slots[known]) for known in self._window.ids(ifindex)]
+        found = [state for slot in slots if (state := self._window.law_states.get(slot)) is not None]
+        return max(found, key=lambda state: (state.queue, state.flows, state.last_ns), default=None)

@@ -18,10 +18,13 @@ from fairq_ryu.agent.programs.program import LoadedProgram
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.qdisc import NO_LIMITS, QueueLimits
 from fairq_ryu.agent.ringbuf import RingBuffer
+from fairq_ryu.agent.tx_queues import device_of
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import Thresholds
 
 _ZERO = c_uint32(0)
+# Size of the flow map without a window program, which would write to it.
+_NO_FLOWS = 64
 # Threshold events read in one call.
 _MAX_EVENTS = 4096
 
@@ -38,6 +41,28 @@ class QueueState(NamedTuple):
     clock_ns: int
 
 
+def _empty(now: int) -> QueueState:
+    return QueueState(0, 0, 0, 0, 0, 0, now)
+
+
+class _LongestMean:
+    """An integral of the backlog for a port with several transmit queues: each time it is read, it grows as
+    much as that of the queue with the largest mean since the last time.
+    """
+
+    def __init__(self) -> None:
+        self._sum = 0
+        self._last: list[int] = []
+
+    def integral(self, found: list[int]) -> int:
+        """The integral, given those of the queues, byte ns; both wrap at 64 bits."""
+        if len(self._last) == len(found):
+            grown = [(now - last) % 2**64 for now, last in zip(found, self._last, strict=True)]
+            self._sum += max((each for each in grown if each < 2**63), default=0)
+        self._last = found
+        return self._sum % 2**64
+
+
 class QueueProgram(LoadedProgram):
     """``queue.bpf.o`` at the tracepoints of enqueue and dequeue, and the thresholds of ports."""
 
@@ -46,6 +71,8 @@ class QueueProgram(LoadedProgram):
         super().__init__(lib)
         self._max_ports, self._window = max_ports, window
         self._ports: set[int] = set()
+        self._tx_queues: dict[int, tuple[int, ...]] = {}
+        self._means: dict[int, _LongestMean] = {}
         self._limits: dict[int, QueueLimits] = {}
         self._checks: dict[int, Any] = {}  # what the map `checks` has
         self._drop_base: dict[int, tuple[int, int]] = {}
@@ -62,6 +89,7 @@ class QueueProgram(LoadedProgram):
         ports = self._max_ports
         shared = self._window.shared_maps if self._window is not None else {}
         sizes = dict.fromkeys(("queues", "queue_checks", "histograms", "thresholds"), ports)
+        sizes["flows"] = _NO_FLOWS
         try:
             self._object = loaded = BpfObject(
                 self._lib,
@@ -104,7 +132,44 @@ class QueueProgram(LoadedProgram):
 
     def add_port(self, ifindex: int) -> None:
         """Start accounting for a port's queue, as empty. Raises :class:`BpfError`; then no entry is left."""
-        slot = self._window.slots[ifindex] if self._window is not None else 0
+        self._add_entries(ifindex)
+        self._ports.add(ifindex)
+
+    def remove_port(self, ifindex: int) -> None:
+        """Stop accounting for a port's queue, and forget its thresholds."""
+        self._ports.discard(ifindex)
+        self.set_thresholds(ifindex, None)
+        for each in (ifindex, *self._tx_queues.pop(ifindex, ())):
+            self._remove_entries(each)
+        self._means.pop(ifindex, None)
+        self._limits.pop(ifindex, None)
+
+    def set_queues(self, ifindex: int, ids: tuple[int, ...]) -> None:
+        """A port has transmit queues with these ids; none: one queue for all. Raises :class:`BpfError`; then
+        it has one for all.
+        """
+        for each in set(self._tx_queues.get(ifindex, ())) - set(ids):
+            self._remove_entries(each)
+        try:
+            for each in ids:
+                if each not in self._checks:
+                    self._add_entries(each)
+        except BaseException:
+            for each in set(ids) & self._checks.keys():
+                self._remove_entries(each)
+            ids = ()
+            raise
+        finally:
+            self._tx_queues[ifindex] = ids
+            self._means[ifindex] = _LongestMean()
+            if not ids:
+                del self._tx_queues[ifindex], self._means[ifindex]
+        if ifindex in self._thresholds:
+            self._write_thresholds(ifindex, self._thresholds[ifindex])
+
+    def _add_entries(self, known: int) -> None:
+        """Make the entries of a port, or of a transmit queue by its id. Raises :class:`BpfError`."""
+        slot = self._window.slots[known] if self._window is not None else 0
         check = layout.fq_queue_check(drain_ns=backlog.drain_ns(NO_LIMITS))
         entries = (
             (self.checks, check),
@@ -113,40 +178,54 @@ class QueueProgram(LoadedProgram):
         )
         try:
             for table, entry in entries:
-                table.set(c_uint32(ifindex), entry)
+                table.set(c_uint32(known), entry)
         except BaseException:
-            self._remove_entries(ifindex)
+            self._remove_entries(known)
             raise
-        self._ports.add(ifindex)
-        self._checks[ifindex] = check
+        self._checks[known] = check
 
-    def remove_port(self, ifindex: int) -> None:
-        """Stop accounting for a port's queue, and forget its thresholds."""
-        self._ports.discard(ifindex)
-        self.set_thresholds(ifindex, None)
-        self._remove_entries(ifindex)
-        self._checks.pop(ifindex, None)
-        self._drop_base.pop(ifindex, None)
-        self._limits.pop(ifindex, None)
-
-    def _remove_entries(self, ifindex: int) -> None:
-        for table in (self.queues, self._histograms, self.checks):
-            table.delete(c_uint32(ifindex))
+    def _remove_entries(self, known: int) -> None:
+        for table in (self.queues, self._histograms, self.checks, self.threshold_map):
+            table.delete(c_uint32(known))
+        self._checks.pop(known, None)
+        self._drop_base.pop(known, None)
 
     # The queue of a port
 
     def state(self, ifindex: int) -> QueueState:
-        """The queue of a port now."""
-        now = time.monotonic_ns()
+        """The queue of a port now. Of a port with several transmit queues: backlog and peak of the longest,
+        packets, bytes and drops of all, and the integral of that which had the largest mean each time.
+        """
         # Most ports of a switch have no queue, and controllers request the queues 500 times per second.
-        state = None if self.is_unqueued(ifindex) else self.queues.get(c_uint32(ifindex))
+        if self.is_unqueued(ifindex):
+            return _empty(time.monotonic_ns())
+        found = self.tx_states(ifindex)
+        if not found:
+            return self._state(ifindex, time.monotonic_ns())
+        return QueueState(
+            backlog=max(each.backlog for each in found),
+            peak=max(each.peak for each in found),
+            drops=sum(each.drops for each in found),
+            byte_ns=self._means[ifindex].integral([each.byte_ns for each in found]),
+            packets=sum(each.packets for each in found),
+            bytes=sum(each.bytes for each in found),
+            clock_ns=found[0].clock_ns,
+        )
+
+    def tx_states(self, ifindex: int) -> list[QueueState]:
+        """The transmit queues of a port with several, in order; of another port none."""
+        now = time.monotonic_ns()
+        return [self._state(each, now) for each in self._tx_queues.get(ifindex, ())]
+
+    def _state(self, known: int, now: int) -> QueueState:
+        state = self.queues.get(c_uint32(known))
         if state is None:
-            return QueueState(0, 0, 0, 0, 0, 0, now)
-        depth, byte_ns = backlog.believed(state, self._checks[ifindex], now)
+            return _empty(now)
+        depth, byte_ns = backlog.believed(state, self._checks[known], now)
         return QueueState(
             backlog=depth,
             peak=max(state.peak, depth) if state.peak_epoch == self._peak_epoch else depth,
-            drops=self._drops(ifindex, state.drops),
+            drops=self._drops(known, state.drops),
             byte_ns=byte_ns,
             packets=state.packets,
             bytes=state.bytes,
@@ -167,11 +246,13 @@ class QueueProgram(LoadedProgram):
         self._write_config()
 
     def histogram(self, ifindex: int) -> list[tuple[int, int, int]]:
-        """Time spent at each depth: ``(lowest, highest, ns)`` for the depths that were seen, in bytes."""
-        table = self._histograms.get(c_uint32(ifindex))
-        if table is None:
-            return []
-        return [(*layout.histogram_bounds(i), ns) for i, ns in enumerate(table.ns) if ns]
+        """Time spent at each depth: ``(lowest, highest, ns)`` for the depths that were seen, in bytes; summed
+        over the transmit queues of a port.
+        """
+        ids = self._tx_queues.get(ifindex) or (ifindex,)
+        tables = [table for each in ids if (table := self._histograms.get(c_uint32(each))) is not None]
+        spent = [sum(column) for column in zip(*(table.ns for table in tables), strict=True)]
+        return [(*layout.histogram_bounds(i), ns) for i, ns in enumerate(spent) if ns]
 
     def limits(self, ifindex: int) -> QueueLimits:
         """Buffer and rate of a port as its qdisc has them."""
@@ -182,8 +263,10 @@ class QueueProgram(LoadedProgram):
         for ifindex in read:  # ports that were added meanwhile keep theirs
             self._limits.pop(ifindex, None)
         self._limits.update(limits)
-        for ifindex in self._checks.keys() & set(read):
-            self._set_check(ifindex, drain_ns=backlog.drain_ns(self.limits(ifindex)))
+        wanted = set(read)
+        for known in self._checks:
+            if device_of(known) in wanted:
+                self._set_check(known, drain_ns=backlog.drain_ns(self.limits(device_of(known))))
         for ifindex, thresholds in self._thresholds.items():
             if thresholds.drops:
                 self._write_thresholds(ifindex, thresholds)
@@ -210,6 +293,8 @@ class QueueProgram(LoadedProgram):
         """
         found = {}
         for ifindex, check in self._checks.items():
+            if ifindex in self._tx_queues:
+                continue  # its packets are in these
             queue = None if self.is_unqueued(ifindex) else self.queues.get(c_uint32(ifindex))
             if queue is not None and backlog.is_silent(queue, check, now_ns):
                 found[ifindex] = int(queue.last_ns)
@@ -240,7 +325,8 @@ class QueueProgram(LoadedProgram):
         if thresholds is None:
             if self._thresholds.pop(ifindex, None) is None:
                 return
-            self.threshold_map.delete(c_uint32(ifindex))
+            for each in (ifindex, *self._tx_queues.get(ifindex, ())):
+                self.threshold_map.delete(c_uint32(each))
         else:
             self._write_thresholds(ifindex, thresholds)
             self._thresholds[ifindex] = thresholds
@@ -248,19 +334,29 @@ class QueueProgram(LoadedProgram):
 
     def _write_thresholds(self, ifindex: int, thresholds: Thresholds) -> None:
         flags = layout.CONSTANTS["FQ_REPORT_DROPS"] * thresholds.drops
-        limit = self.limits(ifindex).limit
-        value = layout.fq_threshold(cng=thresholds.cng, nom=thresholds.nom, flags=flags, limit=limit)
-        self.threshold_map.set(c_uint32(ifindex), value)
+        limit, bounds = self.limits(ifindex).limit, {"cng": thresholds.cng, "nom": thresholds.nom}
+        if ifindex in self._tx_queues:
+            # Which queue has no room for a packet is not known before it is there: none is dropped before.
+            limit, bounds = 0, {}
+            for each in self._tx_queues[ifindex]:
+                entry = layout.fq_threshold(cng=thresholds.cng, nom=thresholds.nom)
+                self.threshold_map.set(c_uint32(each), entry)
+        self.threshold_map.set(c_uint32(ifindex), layout.fq_threshold(flags=flags, limit=limit, **bounds))
 
     def congested(self, ifindex: int) -> tuple[bool, int]:
         """Whether a port is congested by its thresholds, and its backlog in bytes. Between the two thresholds
-        its state is kept.
+        its state is kept. Of several transmit queues, one that is congested is enough; the backlog is that of
+        the longest.
         """
         limits = self._thresholds.get(ifindex, Thresholds(0, 0))
-        queue = self.queues.get(c_uint32(ifindex))
+        found = [self._congested(each, limits) for each in self._tx_queues.get(ifindex) or (ifindex,)]
+        return any(congested for congested, _ in found), max(depth for _, depth in found)
+
+    def _congested(self, known: int, limits: Thresholds) -> tuple[bool, int]:
+        queue = self.queues.get(c_uint32(known))
         if queue is None:
             return False, 0
-        depth, _ = backlog.believed(queue, self._checks[ifindex], time.monotonic_ns())
+        depth, _ = backlog.believed(queue, self._checks[known], time.monotonic_ns())
         # The program updates the state only when a packet passes; thresholds may have changed since.
         congested = bool(queue.state == layout.CONSTANTS["FQ_CNG"])
         if not limits.cng or depth <= limits.nom:
@@ -276,7 +372,8 @@ class QueueProgram(LoadedProgram):
         return self._ring.fd
 
     def _on_event(self, address: int, size: int) -> None:
-        self._crossed.add(layout.fq_threshold_event.from_buffer_copy(ctypes.string_at(address, size)).ifindex)
+        event = layout.fq_threshold_event.from_buffer_copy(ctypes.string_at(address, size))
+        self._crossed.add(device_of(event.ifindex))
 
     def crossed(self) -> set[int]:
         """The ports whose queues have crossed a threshold since the last call, or may have."""

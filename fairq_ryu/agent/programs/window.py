@@ -19,6 +19,7 @@ from fairq_ryu.agent.programs.flow_map import FlowMap, segment_state
 from fairq_ryu.agent.programs.port_slots import PortSlots
 from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, FilterProgram, ProgramLimits
 from fairq_ryu.agent.tc import EGRESS, INGRESS, OwnFilter
+from fairq_ryu.agent.tx_queues import tx_queue_id
 from fairq_ryu.model import FlowKey, SegmentState, WindowRule
 
 _ZERO = c_uint32(0)
@@ -51,6 +52,7 @@ class WindowProgram(FilterProgram):
         self._active: dict[int, tuple[int, int]] = {}
         self.slots = PortSlots(limits.ports)
         self._observed: set[int] = set()
+        self._queues: dict[int, tuple[int, ...]] = {}
         self._created = 0  # flows entered in the map at ports that were removed, and by a dead agent
         self._swept = 0
         self.inherited = 0
@@ -69,6 +71,7 @@ class WindowProgram(FilterProgram):
                     "silent": limits.silent,
                     "rivals": limits.rivals,
                     "port_slots": limits.ports,
+                    "tx_queues": limits.ports,
                     "ports": limits.ports,
                     "port_rules": limits.ports,
                     "observed": limits.ports,
@@ -108,6 +111,9 @@ class WindowProgram(FilterProgram):
             EGRESS: loaded.program_fd("fq_egress"),
             INGRESS: loaded.program_fd("fq_delivered"),
         }
+        self._queues_program = loaded.program_fd("fq_egress_queues")
+        self.leaving = loaded.map("leaving", c_uint32, layout.fq_leaving)
+        self._tx_queues = loaded.map("tx_queues", c_uint32, c_uint32)
         self.inherited = self._created = len(list(self.flows.keys())) if inherited else 0
 
     def _inherited_maps(self) -> dict[str, int]:
@@ -165,22 +171,63 @@ class WindowProgram(FilterProgram):
         """Attach to a port, where packets leave the bridge by it: at tc ingress if it hands them to the stack
         of this machine. Raises :class:`BpfError`; then nothing is left on the port.
         """
-        slot = self.slots.take(ifindex)
+        self._take_slot(ifindex, ifindex)
         try:
-            self._port_states.set(c_uint32(slot), layout.fq_port(ifindex=ifindex))
-            # Before the program runs on the port: a rule of a flow may be installed already.
-            self._observed_slots.set(c_uint32(slot), c_uint32(ifindex in self._observed))
-            self._port_slots.set(c_uint32(ifindex), c_uint32(slot))
             self._filter.attach(ifindex, self._programs[point], point)
         except BaseException:
             self._clear_slot(ifindex)
             raise
         self._ports.add(ifindex)
 
+    def ids(self, ifindex: int) -> tuple[int, ...]:
+        """By what the flows of a port are recorded: its index, or the ids of its transmit queues."""
+        return self._queues.get(ifindex) or (ifindex,)
+
+    def set_queues(self, ifindex: int, count: int) -> bool:
+        """A port has ``count`` transmit queues with a qdisc each; 0: one for all. Returns whether that is
+        new. Raises :class:`BpfError` if there is no room; then it counts as having one.
+        """
+        ids, before = tuple(tx_queue_id(ifindex, n) for n in range(count)), self._queues.get(ifindex, ())
+        if ids == before:
+            return False
+        for each in before[count:]:
+            self._clear_slot(each)
+        self._queues[ifindex] = before[:count]
+        try:
+            for each in ids[len(before) :]:
+                self._take_slot(each, ifindex)
+                self._queues[ifindex] += (each,)
+            if count:
+                self._tx_queues.set(c_uint32(ifindex), c_uint32(count))
+            else:
+                self._tx_queues.delete(c_uint32(ifindex))
+                del self._queues[ifindex]
+            self._filter.exchange(ifindex, self._queues_program if count else self._programs[EGRESS])
+        except BaseException:
+            if count:
+                self.set_queues(ifindex, 0)
+            raise
+        return True
+
+    def _take_slot(self, known: int, ifindex: int) -> None:
+        """Make the entries of an interface or of one of its transmit queues, by its id."""
+        slot = self.slots.take(known)
+        try:
+            self._port_states.set(c_uint32(slot), layout.fq_port(ifindex=known))
+            # Before the program runs on the port: a rule of a flow may be installed already.
+            self._observed_slots.set(c_uint32(slot), c_uint32(ifindex in self._observed))
+            self._port_slots.set(c_uint32(known), c_uint32(slot))
+        except BaseException:
+            self._clear_slot(known)
+            raise
+
     def remove_port(self, ifindex: int) -> None:
         """Detach from a port, which may have been deleted already, and remove its rule."""
         self._filter.detach(ifindex)
         self._created += self.port_state(ifindex).created
+        for each in self._queues.pop(ifindex, ()):
+            self._clear_slot(each)
+        self._tx_queues.delete(c_uint32(ifindex))
         self._clear_slot(ifindex)
         self._active.pop(ifindex, None)
         self._observed.discard(ifindex)
@@ -200,19 +247,22 @@ class WindowProgram(FilterProgram):
         """Whether a port is only observed: no window is lowered for its data, and those that would be are
         counted. May be called before :meth:`add_port`. Raises :class:`BpfError`.
         """
-        if ifindex in self.slots:
-            self._observed_slots.set(c_uint32(self.slots[ifindex]), c_uint32(observed))
+        for each in {ifindex, *self.ids(ifindex)}:
+            if each in self.slots:
+                self._observed_slots.set(c_uint32(self.slots[each]), c_uint32(observed))
         (self._observed.add if observed else self._observed.discard)(ifindex)
 
     # Rules
 
     def install_port_rule(self, ifindex: int, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install the rule of a port, or change it. Raises :class:`BpfError`."""
-        self._port_rules.set(c_uint32(self.slots[ifindex]), _rule(window, expires_ns, slot))
+        for each in self.ids(ifindex):
+            self._port_rules.set(c_uint32(self.slots[each]), _rule(window, expires_ns, slot))
 
     def remove_port_rule(self, ifindex: int) -> None:
         """Remove the rule of a port."""
-        self._port_rules.set(c_uint32(self.slots[ifindex]), layout.fq_rule())
+        for each in {ifindex, *self.ids(ifindex)}:
+            self._port_rules.set(c_uint32(self.slots[each]), layout.fq_rule())
 
     def install_flow_rule(self, flow: FlowKey, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install the rule for the ACKs of ``flow``, or change it. Raises :class:`BpfError`."""
@@ -232,7 +282,7 @@ class WindowProgram(FilterProgram):
     @property
     def shared_maps(self) -> dict[str, int]:
         """The maps that the queue program uses as well: their file descriptors, by name."""
-        maps = (self._config, self._port_states, self.port_laws, self.law_states)
+        maps = (self._config, self._port_states, self.port_laws, self.law_states, self.flows, self.leaving)
         return {table.name: table.fd for table in (*maps, self.queues, self.queue_checks)}
 
     @property
@@ -242,10 +292,10 @@ class WindowProgram(FilterProgram):
 
     @property
     def connection_maps(self) -> dict[str, int]:
-        """The maps of connections, of their rules and of the slots of ports, which the turns program uses as
-        well, likewise.
+        """The other maps of connections, those of their rules and of the slots of ports, which the turns
+        program uses as well, likewise.
         """
-        maps = (self.flows, self.rivals, self._flow_rules, self._port_slots)
+        maps = (self.rivals, self._flow_rules, self._port_slots)
         return {table.name: table.fd for table in maps}
 
     def counters(self, slot: int) -> tuple[int, int]:
@@ -263,7 +313,9 @@ class WindowProgram(FilterProgram):
         """The port's counters: an ``fq_port`` (see ``layout.h``)."""
         if ifindex not in self.slots:
             return layout.fq_port()
-        return self._port_states.get(c_uint32(self.slots[ifindex])) or layout.fq_port()
+        known = {ifindex, *self.ids(ifindex)}
+        states = [self._port_states.get(c_uint32(self.slots[each])) or layout.fq_port() for each in known]
+        return states[0] if len(states) == 1 else layout.merged_ports(ifindex, states)
 
     def active_flows(self, ifindex: int, max_age_ns: int = 0) -> int:
         """Flows whose data left by the port within the activity timeout, and that have no rule of their own.
@@ -282,7 +334,13 @@ class WindowProgram(FilterProgram):
         silent for ``idle_ms`` (0: of every such flow), encoded, in parts that fit in a message each.
         """
         created = self._flows_created() if len(ofports) == 1 else None
-        return self._flow_map.records(time.monotonic_ns(), idle_ms, ofports, created)
+        return self._flow_map.records(time.monotonic_ns(), idle_ms, self._by_id(ofports), created)
+
+    def _by_id(self, ofports: dict[int, int]) -> dict[int, int]:
+        """OpenFlow numbers also by the ids of transmit queues."""
+        if not self._queues:
+            return ofports
+        return {each: ofports[index] for index in ofports for each in (index, *self._queues.get(index, ()))}
 
     def _flows_created(self) -> int:
         """The number of flows that were ever entered in the flow map."""
@@ -294,7 +352,8 @@ class WindowProgram(FilterProgram):
         if flow is None:
             return SegmentState(key, False)
         direction = flow_key(key, directed=True).dir
-        return segment_state(key, flow.dir[direction], flow.dir[1 - direction], ofports, time.monotonic_ns())
+        own, other = flow.dir[direction], flow.dir[1 - direction]
+        return segment_state(key, own, other, self._by_id(ofports), time.monotonic_ns())
 
     def sweep(self, idle_ns: int, closed_ns: int) -> tuple[int, int]:
         """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``.

@@ -41,8 +41,7 @@ def test_an_interface_without_a_root():
     ("kind", "words"),
     [
         ("pfifo_fast", "pfifo_fast counts its packets for each processor"),
-        ("mq", "mq has a queue for each transmit queue"),
-        ("mqprio", "mqprio has a queue for each transmit queue"),
+        ("multiq", "multiq has several queues"),
         ("prio", "prio has several queues"),
     ],
 )
@@ -92,3 +91,40 @@ def test_htb_whose_limit_is_not_known(qdiscs, classes, reason):
     assert found is not None
     assert (found.limit, found.reason, found.measured) == (0, reason, True)
     assert found.leaf == ("1:1" if classes else "")
+
+
+def multi(*children: Qdisc) -> list[Qdisc]:
+    """mq, as the kernel makes it and as somebody does, with qdiscs of transmit queues."""
+    return [Qdisc("mq", 0x10000, ROOT), *children]
+
+
+def test_transmit_queues():
+    """The smallest limit counts."""
+    fifos = [Qdisc("bfifo", 0x20000 + (n << 16), 0x10000 + n, 1000 * n) for n in (3, 2, 4)]
+    assert limits_of(multi(*fifos), []) == QueueLimits("mq", 2000, 0, queues=3)
+    own = [Qdisc("mq", 0, ROOT), *(each._replace(parent=each.parent & 0xFFFF) for each in fifos)]
+    assert limits_of(own, []) == QueueLimits("mq", 2000, 0, queues=3)
+
+
+def test_transmit_queues_with_rates():
+    shaped = [HTB._replace(handle=n << 16, parent=0x10000 + n) for n in (2, 3)]
+    leaves = [FIFO._replace(handle=n << 20, parent=(n << 16) + 1) for n in (2, 3)]
+    classes = [HtbClass((n << 16) + 1, ROOT, 10_000 * n) for n in (2, 3)]
+    assert limits_of(multi(*shaped, *leaves), classes) == QueueLimits("mq", 60_000, 20_000, queues=2)
+    tbf = Qdisc("tbf", 0x20000, 0x10001, 7000, 900)
+    assert limits_of(multi(tbf), []) == QueueLimits("mq", 7000, 900, queues=1)
+
+
+def test_one_transmit_queue_that_cannot_be_measured_is_enough():
+    fifos = [Qdisc("bfifo", 0x20000, 0x10001, 1000), Qdisc("fq_codel", 0, 0x10002)]
+    reason = (
+        "mq has a queue for each transmit queue; "
+        "transmit queue 1: fq_codel does not say how many bytes it holds"
+    )
+    assert limits_of(multi(*fifos), []) == QueueLimits("mq", 0, 0, reason, measured=False)
+
+
+def test_more_transmit_queues_than_have_ids():
+    fifos = [Qdisc("bfifo", (n + 2) << 16, 0x10000 + n, 1000) for n in range(1, 258)]
+    found = limits_of(multi(*fifos), [])
+    assert found == QueueLimits("mq", 0, 0, "mq has 257 transmit queues", measured=False)

@@ -292,6 +292,7 @@ PORT_STATUS = {
         "rate": 6_250_000,
         "drops": 0,
     },
+    "tx_queues": [],
     "active_flows": 2,
     "rewritten": 4618,
     "congestion": {"cng": 31250, "nom": 6250, "drops": True, "state": "CNG"},

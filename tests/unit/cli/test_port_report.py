@@ -45,6 +45,12 @@ def test_a_governed_port():
     assert made.reason == "htb, 125,000 bytes, 200 Mbit/s"
 
 
+def test_a_port_with_several_transmit_queues():
+    made = of(QueueLimits("mq", 50_000, 0, queues=4), explicit=True)
+    assert made.governed and made.rate == 250_000_000
+    assert made.reason == "mq with 4 transmit queues, each of 50,000 bytes, 250 Mbit/s"
+
+
 def test_a_governed_port_whose_queue_open_vswitch_removes():
     made = of(GOVERNED, qos=QosRecord("bond0"), explicit=True)
     assert made.governed and "may remove it" in made.reason

@@ -8,14 +8,8 @@
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
+#include "flow_map.h"
 #include "port_maps.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1);
-	__type(key, struct fq_flow_key);
-	__type(value, struct fq_flow);
-} flows SEC(".maps");
 
 /*
  * Established connections without segments for the idle timeout; the agent moves them here. Not in flows, which the

@@ -68,15 +68,15 @@ static __always_inline bool write_window(struct __sk_buff *skb, const struct seg
 }
 
 /*
- * Lower the window of an ACK. The flow's own rule applies if its lease lives, else the rule of the port by
- * which the data leaves. On a port that is only observed everything is worked out in the same way, and the ACK
- * is counted instead.
+ * Lower the window of an ACK that leaves by this port. The flow's own rule applies if its lease lives, else the rule
+ * of the port by which the data leaves. On a port that is only observed everything is worked out in the same way, and
+ * the ACK is counted instead.
  */
-static __always_inline void lower_window(struct __sk_buff *skb, struct segment *s,
+static __always_inline void lower_window(struct __sk_buff *skb, struct segment *s, __u32 leaves_by,
 					 const struct fq_config *cfg, struct fq_dir *own,
 					 struct fq_dir *peer)
 {
-	__u32 port_slot = peer->slot, leaves_by = skb->ifindex, scale = 0, steps;
+	__u32 port_slot = peer->slot, scale = 0, steps;
 	struct fq_port *port = port_of(peer);
 	struct fq_rule *rule = NULL;
 	struct fq_counter *counter;

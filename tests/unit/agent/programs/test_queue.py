@@ -13,6 +13,7 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.programs import queue
 from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.tx_queues import tx_queue_id
 from fairq_ryu.model import Thresholds
 
 EVENT, AREA, BACKLOG = 10**12, 5, 30_000
@@ -173,3 +174,89 @@ def test_a_stale_backlog_is_no_congestion(program, stale):
     assert program.congested(7) == (True, BACKLOG)
     stale(DRAIN + 1)
     assert program.congested(7) == (False, 0)
+
+
+# Several transmit queues
+
+
+def states(*backlogs: int, **others: int) -> list[Any]:
+    return [layout.fq_queue(backlog=each, last_ns=EVENT, **others) for each in backlogs]
+
+
+@pytest.fixture
+def several(program, monkeypatch):
+    """Port 7 has three transmit queues. Returns a function that sets the time since their last event."""
+    ids = tuple(tx_queue_id(7, number) for number in range(3))
+    program.add_port(7)
+    program.set_queues(7, ids)
+    program.set_limits({7: dataclasses.replace(LIMITS, queues=3)}, [7])
+    for known, state in zip(ids, states(100, 900, 500, drops=2, packets=5), strict=True):
+        program.queues[known] = state
+
+    def after(ns: int) -> None:
+        monkeypatch.setattr(queue, "time", SimpleNamespace(monotonic_ns=lambda: EVENT + ns))
+
+    after(0)
+    return after
+
+
+def test_transmit_queues_have_entries_of_their_own(program, several):
+    ids = [tx_queue_id(7, number) for number in range(3)]
+    assert ports(program) == [[7, *ids]] * 3
+    assert all(program.checks[each].drain_ns == DRAIN for each in ids)
+    program.set_queues(7, tuple(ids[:2]))
+    assert ports(program) == [[7, *ids[:2]]] * 3
+    program.set_queues(7, ())
+    assert ports(program) == [[7]] * 3
+    assert program.tx_states(7) == []
+
+
+def test_the_port_shows_the_longest_queue_and_all_packets(program, several):
+    found = program.state(7)
+    assert (found.backlog, found.drops, found.packets) == (900, 6, 15)
+    assert [each.backlog for each in program.tx_states(7)] == [100, 900, 500]
+
+
+def test_the_mean_of_a_port_is_that_of_its_longest_queue(program, several):
+    before = program.state(7)
+    several(1000)
+    now = program.state(7)
+    assert (now.byte_ns - before.byte_ns, now.clock_ns - before.clock_ns) == (900_000, 1000)
+    # The last one becomes the longest.
+    program.queues[tx_queue_id(7, 2)].backlog = 2000
+    program.state(7)
+    several(2000)
+    assert program.state(7).byte_ns >= now.byte_ns + 2_000_000
+
+
+def test_an_integral_that_starts_again_is_left_out():
+    mean = queue._LongestMean()
+    assert [mean.integral(each) for each in ([5, 5], [5, 25], [0, 26], [4, 2**64 - 1])] == [0, 20, 21, 25]
+
+
+def test_thresholds_of_several_queues(program, several):
+    program.set_thresholds(7, Thresholds(800, 100, drops=True))
+    for number in range(3):
+        entry = program.threshold_map[tx_queue_id(7, number)]
+        assert (entry.cng, entry.nom, entry.flags) == (800, 100, 0)
+    own = program.threshold_map[7]
+    assert (own.cng, own.limit, own.flags) == (0, 0, layout.CONSTANTS["FQ_REPORT_DROPS"])
+    assert program.congested(7) == (True, 900)
+    program.set_thresholds(7, None)
+    assert program.threshold_map == {}
+
+
+def test_no_room_for_transmit_queues_leaves_one_queue(program):
+    program.add_port(7)
+    program.queues.full = True
+    with pytest.raises(BpfError):
+        program.set_queues(7, (tx_queue_id(7, 0), tx_queue_id(7, 1)))
+    program.queues.full = False
+    assert ports(program) == [[7]] * 3
+    assert program.tx_states(7) == []
+
+
+def test_silent_transmit_queues_are_read_by_their_ids(program, several):
+    program.queues[7] = layout.fq_queue(backlog=9, last_ns=EVENT)
+    assert program.silent(EVENT + DRAIN) == {}
+    assert set(program.silent(EVENT + DRAIN + 1)) == {tx_queue_id(7, number) for number in range(3)}
