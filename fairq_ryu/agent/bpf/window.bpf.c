@@ -145,7 +145,7 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 	}
 lower:
 	if (s.ack && peer->ifindex)
-		lower_window(skb, &s, ifindex, cfg, own, peer);
+		lower_window(skb, &s, queues ? ifindex : skb->ifindex, cfg, own, peer);
 	return TC_ACT_UNSPEC;
 }
 
