@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from bench import connections, idle, laws, ports, program, rest, rules, serving, step
+from bench import connections, idle, laws, ports, program, rest, rules, scale, serving, step
 
 BENCHES: dict[str, Callable[[], None]] = {
     "laws": laws.main,
@@ -19,8 +19,9 @@ BENCHES: dict[str, Callable[[], None]] = {
     "rest": rest.main,
     "serving": serving.main,
     "ports": ports.main,
+    "scale": scale.main,
 }
-WITHOUT_ROOT = {"laws", "ports"}
+WITHOUT_ROOT = {"laws", "ports", "scale"}
 
 
 def main() -> int:

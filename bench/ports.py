@@ -38,13 +38,13 @@ MOST_IN_CONTROLLER = 100
 # Seconds in which all ports must be governed, and of the windows of the measurement.
 _START_TIME, _WINDOW = 60.0, 2.0
 _ANSWER_TIME = 20.0
-_SWITCHES_A_PROCESS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """What is measured: ``ports`` in all, at most ``ports_each`` on a switch; ``lasting`` flows and ``rate``
-    new connections per second on each port, which last ``lifetime`` seconds; ``where`` the law runs.
+    new connections per second on each port, which last ``lifetime`` seconds; ``sending``: the part of the
+    lasting flows that send; ``where`` the law runs.
     """
 
     ports: int
@@ -53,6 +53,8 @@ class Case:
     lasting: int = 4
     rate: float = 1.0
     lifetime: float = 1.0
+    sending: float = 1.0
+    switches_a_process: int = 10
 
     def settings(self, controller: int) -> list[Settings]:
         """The processes of switches; the ``controller`` listens on that port."""
@@ -67,13 +69,14 @@ class Case:
             Settings(
                 controller,
                 first,
-                min(_SWITCHES_A_PROCESS, switches + 1 - first),
+                min(self.switches_a_process, switches + 1 - first),
                 each,
                 self.lasting,
                 self.rate,
                 self.lifetime,
+                self.sending,
             )
-            for first in range(1, switches + 1, _SWITCHES_A_PROCESS)
+            for first in range(1, switches + 1, self.switches_a_process)
         ]
 
 
@@ -164,9 +167,11 @@ def resident(pid: int) -> int:
 
 
 @contextlib.contextmanager
-def running(case: Case, folder: Path, command: Sequence[str]) -> Iterator[tuple[int, list[Switches]]]:
+def running(
+    case: Case, folder: Path, command: Sequence[str], *apps: str
+) -> Iterator[tuple[int, list[Switches]]]:
     """A controller and its switches: the controller's pid, and the processes of the switches. ``command``
-    starts ``ryu-manager``.
+    starts ``ryu-manager``; ``apps``: applications beside the controller's.
     """
     port = free_port()
     config = folder / "controller.conf"
@@ -177,7 +182,7 @@ def running(case: Case, folder: Path, command: Sequence[str]) -> Iterator[tuple[
             *command,
             *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(port)),
             *("--wsapi-host", "127.0.0.1", "--wsapi-port", str(free_port())),
-            *("--config-file", str(config), "fairq_ryu.apps.fairq"),
+            *("--config-file", str(config), "fairq_ryu.apps.fairq", *apps),
         )
         stack.callback(controller.end)
         controller.wait_for("REST:")

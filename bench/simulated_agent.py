@@ -13,14 +13,18 @@ from typing import Any
 
 from bench.simulated_bridge import bridge_port
 from bench.simulated_flows import PORT_BYTES, Flows
+from bench.simulated_map import SimulatedMap
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.programs.flow_map import FlowMap
+from fairq_ryu.agent.programs.flow_sweep import FlowSweep
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
 from fairq_ryu.channel import flow_records
 from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, WindowRule
 
 LIMITS = QueueLimits("htb", 125_000, 25_000_000)
@@ -30,6 +34,8 @@ _PERIOD = 0.03
 # Records in a part of a reply: as many as fit in one message.
 _PART = 60000 // flow_records.RECORD_SIZE - 1
 _RULES = 4096
+# Of the agent, `flow_idle_timeout` and `closed_timeout`.
+_IDLE_NS, _CLOSED_NS = 300 * 10**9, 2 * 10**9
 
 
 @dataclass(slots=True)
@@ -59,6 +65,8 @@ class SimulatedPorts:
         self._rules: dict[int, tuple[int, int]] = {}  # renewed at, and end of the lease, by port
         self._thresholds: dict[int, Thresholds] = {}
         self._leases = Leases()
+        table: Any = SimulatedMap(flows)
+        self._map = FlowMap(table, table)
 
     # Ports and queues
 
@@ -102,6 +110,21 @@ class SimulatedPorts:
         return [
             flow_records.encode_reply(found[start : start + _PART]) for start in range(0, len(found), _PART)
         ]
+
+    def flow_changes(self, wanted: ChangeRequest) -> Changes:
+        """The changes of flow records that a controller asks for, as one message."""
+        return self._map.changed(wanted, time.monotonic_ns(), self._interfaces)
+
+    def sweep(self) -> None:
+        """A pass through the flow map."""
+        sweep = FlowSweep(self._map, self._interfaces, time.monotonic_ns(), _IDLE_NS, _CLOSED_NS)
+        while (part := sweep.read()) is not None:
+            sweep.process(part)
+        sweep.finish()
+
+    @property
+    def _interfaces(self) -> dict[int, int]:
+        return {port.ifindex: number for number, port in self._ports.items()}
 
     def segment_state(self, key: FlowKey) -> SegmentState:
         """No segment is known."""

@@ -18,12 +18,14 @@ from fairq_ryu.packet import addresses, build, tcp_options
 from fairq_ryu.packet.headers import ACK, FIN, SYN, mac_bytes
 
 MSS, WSCALE = 1460, 9
+# Ports of clients begin behind it.
+FIRST_PORT = 10_000
 # Segments of 1,448 bytes (with timestamps) at 200 Mbit/s; every flow of a port gets its part of it.
 PORT_BYTES = 24_000_000.0
 _ACTIVE = flow_records.KNOWN | flow_records.ESTABLISHED
 # How long the records of a closed connection stay, seconds: the agent's `closed_timeout`.
 _CLOSED_TIME = 2.0
-_RTT_US = 5000
+RTT_US = 5000
 
 
 class Copy(NamedTuple):
@@ -34,8 +36,10 @@ class Copy(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Connection:
-    """``client`` and ``server`` are port numbers; data leaves by the server's port."""
+class Connection:
+    """``client`` and ``server`` are port numbers; data leaves by the server's port. ``sends``: it has data to
+    send all the time, otherwise it is silent.
+    """
 
     key: FlowKey
     client: int
@@ -43,14 +47,15 @@ class _Connection:
     began: float
     ends: float | None
     number: int
+    sends: bool = True
 
 
 @dataclass
 class Flows:
     """The connections of a bridge of at least two ports.
 
-    ``lasting`` connections with data to each port, from the beginning; ``rate`` more per second and port,
-    each of which lasts ``seconds``.
+    ``lasting`` connections with data to each port, from the beginning, of which a part of ``sending`` sends;
+    ``rate`` more per second and port, each of which lasts ``seconds``.
     """
 
     bridge: int
@@ -59,8 +64,10 @@ class Flows:
     rate: float
     seconds: float
     began: float
+    sending: float = 1.0
     opened: int = 0
-    _open: dict[FlowKey, _Connection] = field(default_factory=dict)
+    _news: list[tuple[Connection, bool]] = field(default_factory=list)
+    _open: dict[FlowKey, Connection] = field(default_factory=dict)
     _ends: list[tuple[float, int, FlowKey]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -68,15 +75,20 @@ class Flows:
             for _ in range(self.lasting):
                 self._connect(port, self.began, None)
 
-    def _connect(self, server: int, now: float, seconds: float | None) -> _Connection:
+    def _connect(self, server: int, now: float, seconds: float | None) -> Connection:
         self.opened += 1
         client = (server + self.opened % (self.ports - 1)) % self.ports + 1  # never the server itself
         key = FlowKey(
-            self.address(client), self.address(server), 10_000 + self.opened % 50_000, 5000 + server % 1000
+            self.address(client),
+            self.address(server),
+            FIRST_PORT + self.opened % 50_000,
+            5000 + server % 1000,
         )
         ends = None if seconds is None else now + seconds
-        made = _Connection(key, client, server, now, ends, self.opened)
+        sends = ends is not None or self.opened % 100 < 100 * self.sending
+        made = Connection(key, client, server, now, ends, self.opened, sends)
         self._open[key] = made
+        self._news.append((made, False))
         if ends is not None:
             heapq.heappush(self._ends, (ends, self.opened, key))
         return made
@@ -115,6 +127,7 @@ class Flows:
                 continue
             if due == found.ends and now - due < _CLOSED_TIME:
                 heapq.heappush(self._ends, (due + _CLOSED_TIME, number, key))
+                self._news.append((found, True))
                 client, server, isn = found.client, found.server, number * 1000
                 size = self._bytes(found, due)
                 yield Copy(client, self._frame(key, client, server, FIN | ACK, isn + 1 + size, isn + 8))
@@ -132,14 +145,24 @@ class Flows:
         macs = mac_bytes(self.mac(source)), mac_bytes(self.mac(target))
         return build.tcp_frame(macs, packed, tcp)
 
-    def _bytes(self, connection: _Connection, now: float) -> int:
+    def _bytes(self, connection: Connection, now: float) -> int:
         last = now if connection.ends is None else min(now, connection.ends)
-        return int((last - connection.began) * PORT_BYTES / (self.lasting + 1))
+        return int((last - connection.began) * self.flow_rate) if connection.sends else 0
+
+    def take_news(self) -> list[tuple[Connection, bool]]:
+        """The connections that have begun or ended since the last call, and whether each has ended."""
+        taken, self._news = self._news, []
+        return taken
+
+    @property
+    def flow_rate(self) -> float:
+        """The rate of a connection that sends, bytes per second."""
+        return PORT_BYTES / (max(1.0, self.lasting * self.sending) + 1)
 
     @property
     def active(self) -> int:
         """The number of active flows by a port, on average."""
-        return self.lasting + round(self.rate * self.seconds)
+        return round(self.lasting * self.sending + self.rate * self.seconds)
 
     def records(self, now: float, ports: set[int]) -> Iterator[FlowRecord]:
         """The records of both directions of every connection that leave by ``ports``."""
@@ -151,6 +174,6 @@ class Flows:
             data = size // 1448
             common = (flags, WSCALE, MSS, idle)
             if each.server in ports:
-                yield FlowRecord(each.key, each.server, *common, size, data, 0, size, _RTT_US)
+                yield FlowRecord(each.key, each.server, *common, size, data, 0, size, RTT_US)
             if each.client in ports:  # the ACKs, lowered
-                yield FlowRecord(each.key.reversed, each.client, *common, 0, 0, data // 2, 0, _RTT_US)
+                yield FlowRecord(each.key.reversed, each.client, *common, 0, 0, data // 2, 0, RTT_US)

@@ -7,6 +7,7 @@ line is answered by a :class:`Report` on stdout; both count from the line before
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import sys
 import time
@@ -20,15 +21,18 @@ from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.channel.framing import HEADER
 
 HOST = "127.0.0.1"
-# Seconds between two steps of the traffic, and between two searches for leases that have ended (the agent's).
-_STEP, _EXPIRY = 0.02, 0.1
+# Seconds between two steps of the traffic, and, as in the agent, between two searches for leases that have
+# ended, and two passes through the flow map.
+_STEP, _EXPIRY, _SWEEP = 0.02, 0.1, 1.0
+# A controller that does not read is sent more after this time, seconds.
+_RETRY = 0.002
 _SUMMED = ("governed", "laws", "least", "renewals", "lapses", "hosts", "connections")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``port``: the controller's; ``first``: number of the first switch; ``lasting``, ``rate`` and
-    ``seconds``: see :class:`Flows`.
+    """``port``: the controller's; ``first``: number of the first switch; ``lasting``, ``rate``, ``seconds``
+    and ``sending``: see :class:`Flows`.
     """
 
     port: int
@@ -38,6 +42,7 @@ class Settings:
     lasting: int
     rate: float
     seconds: float
+    sending: float = 1.0
 
 
 @dataclass(slots=True)
@@ -146,7 +151,11 @@ class Channel(asyncio.Protocol):
         """Bytes from the controller."""
         self._traffic.bytes_in += len(data)
         self._traffic.messages_in += self._in.count(data)
-        self._receive(data)
+        self._process(data)
+
+    def _process(self, data: bytes) -> None:
+        if self._receive(data):  # something is left until the controller has read
+            asyncio.get_running_loop().call_later(_RETRY, self._process, b"")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The controller has ended the connection: then there is nothing to measure."""
@@ -169,7 +178,7 @@ class Switch:
 
     def __init__(self, number: int, settings: Settings, now: float) -> None:
         self.flows = Flows(
-            number, settings.ports, settings.lasting, settings.rate, settings.seconds, began=now
+            number, settings.ports, settings.lasting, settings.rate, settings.seconds, now, settings.sending
         )
         self.data = SimulatedPorts(self.flows)
         self.server = make_server(self.flows, number, self.data)
@@ -244,9 +253,17 @@ async def run(settings: Settings) -> None:
         for switch in switches:
             switch.expire(now_ns)
 
+    turns = itertools.cycle(switches)
+    for switch in switches:
+        switch.data.sweep()
     for switch in switches:
         await switch.connect()
-    jobs = [asyncio.create_task(_repeat(_STEP, advance)), asyncio.create_task(_repeat(_EXPIRY, expire))]
+    jobs = [
+        asyncio.create_task(_repeat(_STEP, advance)),
+        asyncio.create_task(_repeat(_EXPIRY, expire)),
+        # In turn, as agents of their own would do.
+        asyncio.create_task(_repeat(_SWEEP / len(switches), lambda: next(turns).data.sweep())),
+    ]
     while await loop.run_in_executor(None, sys.stdin.readline):
         whole = Report()
         for switch in switches:

@@ -97,6 +97,7 @@ class Agent:
                 for target in options.targets
             ]
             loaded = self._load(view)
+            self._programs.window.read_in_thread()
             clock = TurnClock(loop, programs.turn_program, programs.turns)
             self._ports.update(view)
             self._add_readers(loop)
@@ -256,10 +257,12 @@ class Agent:
             self._send_notices()
 
     async def _sweep_flows(self) -> None:
-        options = self.options
-        self._flows, self._evicted = self._programs.sweep(
-            int(options.flow_idle_timeout * 1e9), int(options.closed_timeout * 1e9)
-        )
+        options, programs = self.options, self._programs
+        sweep = programs.begin_sweep(int(options.flow_idle_timeout * 1e9), int(options.closed_timeout * 1e9))
+        # The system calls take milliseconds, and controllers are served meanwhile.
+        while (part := await asyncio.to_thread(sweep.read)) is not None:
+            sweep.process(part)
+        self._flows, self._evicted = programs.end_sweep(sweep)
 
     # Status
 

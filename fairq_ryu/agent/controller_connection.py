@@ -2,8 +2,9 @@
 
     address -> connect -> ControllerSession (bytes in, bytes out) -> end -> wait -> connect ...
 
-Bounded: a controller that does not read loses its connection when ``_MAX_UNSENT`` bytes wait for it; one that
-sends no HELLO, half a message, or nothing at all loses it after a time.
+Bounded: a long reply is sent as the controller reads it. A controller that does not read loses its connection
+when ``_MAX_UNSENT`` bytes wait for it, or when it has read nothing for a time; one that sends no HELLO, half
+a message, or nothing at all loses it after a time.
 """
 
 from __future__ import annotations
@@ -141,6 +142,7 @@ class ControllerConnection:
                         log.info("controller %s: connected", self.target.text)
                     await writer.drain()
                     if more:
+                        last_read[0] = time.monotonic()  # it reads, and is not read from before it has
                         await asyncio.sleep(0)
         except (OSError, ssl.SSLError) as error:
             log.debug("controller %s: %s", self.target.text, error)

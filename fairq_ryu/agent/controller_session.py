@@ -2,8 +2,10 @@
 
     bytes -> whole messages -> HELLO exchange, once -> handlers of requests -> replies
 
-Requests are answered in :mod:`fairq_ryu.agent.requests`. Bounded: the buffer holds one incomplete message
-(64 KiB; 1 KiB before the HELLO), and no requests are processed while the controller leaves replies unread.
+Requests are answered in :mod:`fairq_ryu.agent.requests`. Bounded: the buffer holds one incomplete message (64
+KiB; 1 KiB before the HELLO), and no requests are processed while the controller leaves replies unread. A
+reply in many messages is sent as the controller reads them: it is a slow reader's own time, and no reason to
+end its connection.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from fairq_ryu.agent import messages
 from fairq_ryu.agent.libbpf import BpfError
@@ -30,6 +32,8 @@ log = logging.getLogger(__name__)
 _EMPTY = (ofp.OFPT_FEATURES_REQUEST, ofp.OFPT_GET_CONFIG_REQUEST, ofp.OFPT_BARRIER_REQUEST)
 # While a controller has left more bytes unread, it gets no dropped packets and no replies.
 _MAX_UNREAD = 1 << 20
+# The next message of a long reply is sent when fewer bytes are unread.
+_NEXT_BELOW = 256 << 10
 # Messages allowed before the controller's HELLO, and their length in bytes.
 _BEFORE_HELLO = (ofp.OFPT_HELLO, ofp.OFPT_ERROR, ofp.OFPT_ECHO_REQUEST, ofp.OFPT_ECHO_REPLY)
 _MAX_BEFORE_HELLO = 1024
@@ -44,6 +48,7 @@ class ControllerSession:
         """``unread`` returns the number of bytes that wait to be sent."""
         self.server, self._send, self._unread = server, send, unread
         self._buffer = bytearray()
+        self._answer: Iterator[bytes] | None = None  # the rest of a long reply
         self._part_began: float | None = None
         self.greeted = False
         self.fault = ""  # why the session was closed, if the peer sent bytes that are not OpenFlow
@@ -76,6 +81,23 @@ class ControllerSession:
         """Send the answer to a request."""
         self._send(data)
 
+    def send_all(self, answer: Iterator[bytes]) -> None:
+        """Send the messages of a reply, as many as the peer has room for. The next calls of :meth:`receive`
+        send the others, and process no request before.
+        """
+        self._answer = answer
+        self._send_more()
+
+    def _send_more(self) -> bool:
+        """Send more of a reply, if the peer has read. Returns whether some of it is left."""
+        while self._answer is not None and self._unread() < _NEXT_BELOW:
+            data = next(self._answer, None)
+            if data is None:
+                self._answer = None
+            else:
+                self._send(data)
+        return self._answer is not None
+
     def push(self, data: bytes) -> None:
         """Send an asynchronous message, if the HELLO exchange is complete."""
         if self.greeted and not self.closed:
@@ -98,12 +120,14 @@ class ControllerSession:
         """Process bytes from the controller, in any pieces. Sets :attr:`closed` if they are not OpenFlow.
 
         Returns True if complete messages are left for the next call: after ``seconds``, or while the peer
-        leaves too many bytes unread.
+        leaves too many bytes or a part of a long reply unread.
         """
         if self.closed:
             return False
         until = time.monotonic() + seconds
         self._buffer += data
+        if self._send_more():
+            return True
         while not self.closed and len(self._buffer) >= HEADER.size:
             version, kind, length, _xid = HEADER.unpack_from(self._buffer)
             if length < HEADER.size:
@@ -119,7 +143,7 @@ class ControllerSession:
             del self._buffer[:length]
             self._part_began = None
             self._handle(version, kind, request)
-            if time.monotonic() > until or self._unread() > _MAX_UNREAD:
+            if time.monotonic() > until or self._unread() > _MAX_UNREAD or self._answer is not None:
                 return not self.closed
         if not self._buffer:
             self._part_began = None

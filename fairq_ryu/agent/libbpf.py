@@ -147,8 +147,16 @@ class Map:
 
         Raises :class:`BpfError`.
         """
+        parts = list(self.parts())
+        return b"".join(keys for keys, _ in parts), b"".join(values for _, values in parts)
+
+    def parts(self) -> Iterator[tuple[bytes, bytes]]:
+        """The same in parts of a few thousand entries, read when they are asked for. No entry is in two
+        parts.
+
+        Python's other threads run during a system call, which takes long in a large map with few entries.
+        """
         size = _BATCH
-        keys, values = bytearray(), bytearray()
         # A hash map's cursor is the number of a bucket: 4 bytes; room for a key is enough for every kind of
         # map.
         cursor = ctypes.create_string_buffer(max(4, ctypes.sizeof(self._key)))
@@ -165,10 +173,12 @@ class Map:
                 continue
             if code not in (0, errno.ENOENT):
                 raise failure(f"cannot read eBPF map {self.name}", code)
-            keys += memoryview(some_keys).cast("B")[: count.value * ctypes.sizeof(self._key)]
-            values += memoryview(some_values).cast("B")[: count.value * ctypes.sizeof(self._value)]
+            yield (
+                bytes(memoryview(some_keys).cast("B")[: count.value * ctypes.sizeof(self._key)]),
+                bytes(memoryview(some_values).cast("B")[: count.value * ctypes.sizeof(self._value)]),
+            )
             if code == errno.ENOENT:
-                return bytes(keys), bytes(values)
+                return
             begun = True
 
     def lookup_all(self, keys: bytes) -> tuple[bytes, bytes]:

@@ -32,8 +32,7 @@ def answer_multipart(session: Session, request: bytes, xid: int) -> None:
     parts = list(answer(session, request))
     # Each message of an experimenter's reply begins with the experimenter's header.
     prefix = parts.pop(0) if kind == ofp.OFPMP_EXPERIMENTER else b""
-    for data in messages.multipart(xid, kind, parts, prefix):
-        session.send(data)
+    session.send_all(messages.multipart(xid, kind, parts, prefix))
 
 
 def _no_body(request: bytes) -> None:

@@ -7,7 +7,7 @@ An :class:`OpenFlowServer` is one bridge; a
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from fairq_ryu.agent import messages
@@ -21,6 +21,7 @@ from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.agent.segment_copier import CopyRule, CopySink, SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.channel import oxm, port_mode, queue_depth
+from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.flowmod import FlowMod, MatchFields, OpenFlowError
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.window_law import SetLaw
@@ -52,6 +53,9 @@ class BridgeData(LawSink, Queues, CopySink, Protocol):
 
     def flow_records(self, idle_ms: int, ports: list[BridgePort]) -> list[bytes]:
         """Records of the flows that leave by some ports, encoded, in parts that fit in a message."""
+
+    def flow_changes(self, wanted: ChangeRequest) -> Changes:
+        """The changes of flow records that a controller asks for, as one message."""
 
     def segment_state(self, key: FlowKey) -> SegmentState:
         """The last segment of one direction of a flow."""
@@ -95,6 +99,11 @@ class Session(Protocol):
 
     def send(self, data: bytes) -> None:
         """Send the answer to a request."""
+
+    def send_all(self, answer: Iterator[bytes]) -> None:
+        """Send the messages of a long answer as the controller reads them. No other request is answered
+        before.
+        """
 
     def push(self, data: bytes) -> None:
         """Send an asynchronous message, if the HELLO exchange is complete."""

@@ -15,6 +15,7 @@ from fairq_ryu.agent.openflow_server import Session
 from fairq_ryu.channel import (
     congestion,
     deadlines,
+    flow_changes,
     flow_records,
     framing,
     oxm,
@@ -92,6 +93,10 @@ def _flow_records(session: Session, requested: flow_records.RecordRequest) -> It
     return server.data.flow_records(requested.idle_ms, server.requested_ports(requested.port))
 
 
+def _flow_changes(session: Session, wanted: flow_changes.ChangeRequest) -> Iterable[bytes]:
+    return [flow_changes.encode_reply(session.server.data.flow_changes(wanted))]
+
+
 def _segment_states(session: Session, keys: list[FlowKey]) -> Iterable[bytes]:
     return [segment_state.encode_state(session.server.data.segment_state(key)) for key in keys]
 
@@ -145,6 +150,7 @@ _COMMANDS.add(port_mode.SET, _set_port_mode)
 _REQUESTS: DispatchTable[Session, Iterable[bytes]] = DispatchTable()
 _REQUESTS.add(queue_depth.REQUEST, _queue_depths)
 _REQUESTS.add(flow_records.REQUEST, _flow_records)
+_REQUESTS.add(flow_changes.REQUEST, _flow_changes)
 _REQUESTS.add(segment_state.REQUEST, _segment_states)
 _REQUESTS.add(window_law.REQUEST, _law_states)
 _REQUESTS.add(segment_counts.REQUEST, _segment_counts)

@@ -17,7 +17,7 @@ from ryu.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, MAIN_DISP
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.apps import settings
+from fairq_ryu.apps import garbage, settings
 from fairq_ryu.apps.jobs import Job, every, start
 from fairq_ryu.control import bridge_connections, copy_meters, link_discovery
 from fairq_ryu.control.agent_copies import AgentCopies
@@ -32,6 +32,7 @@ from fairq_ryu.control.mode_control import ModeControl
 from fairq_ryu.control.packet_ins import PacketIns
 from fairq_ryu.control.policy_control import PolicyControl
 from fairq_ryu.control.port_traffic import CounterPolling, PortTrafficTable
+from fairq_ryu.control.record_tracking import RecordTracker
 from fairq_ryu.control.refusals import Refusals
 from fairq_ryu.control.rerouting import Rerouting
 from fairq_ryu.control.sender import Sender
@@ -91,8 +92,9 @@ class Controller(app_manager.RyuApp):
         self.traffic = PortTrafficTable()
         self.port_counters = CounterPolling(self.windows.inventory.counted, self.traffic)
         self.copies = AgentCopies(fabric.bridges, self.windows.links)
+        self.records = RecordTracker(self.flows, self.windows, self.tracker.apply, log)
         self.agent_messages = AgentMessages(
-            self.windows, self.tracker.recorded, self.tracker.copied_by_agent, self.counts, log
+            self.windows, self.records, self.tracker.copied_by_agent, self.counts, log
         )
         way = str(config.value("fairq_ryu", "way"))
         self.bridges = BridgeConnections(
@@ -137,7 +139,9 @@ class Controller(app_manager.RyuApp):
         policies = PolicyControl(self.windows, config, self.streams.add, log)
         self.modes = ModeControl(fabric, self.windows, self.streams.add, log)
         setup.register(wsgi, config, state, self.streams, policies, self.modes, Metrics(state), token)
-        start(self._jobs(), (self.admission.run, self.tracker.run, self.rerouting.run))
+        garbage.configure()
+        workers = (self.admission.run, self.tracker.run, self.records.run, self.rerouting.run)
+        start(self._jobs(), workers)
 
     # Time
 
@@ -150,6 +154,7 @@ class Controller(app_manager.RyuApp):
             Job("expiry", every(self.flows.idle_timeout / 4), self.tracker.expire),
             Job("port counters", lambda: self.port_counters.interval, self.port_counters.request_next),
             Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),
+            Job("garbage collection", every(garbage.INTERVAL), garbage.collect),
             Job("meter counters", every(copy_meters.INTERVAL), self.fabric.request_meter_counters),
         ]
 

@@ -8,7 +8,7 @@ object that decides.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -16,6 +16,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu.channel import (
     congestion,
     dropped_packet,
+    flow_changes,
     flow_records,
     oxm,
     port_mode,
@@ -28,6 +29,7 @@ from fairq_ryu.channel import (
 from fairq_ryu.channel.dispatch import DispatchTable, MalformedBody
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.counters import Counts
+from fairq_ryu.control.record_tracking import RecordTracker
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.model import PortKey, SegmentState, dpid_text
 
@@ -45,20 +47,20 @@ class Arrival(NamedTuple):
 
 
 class AgentMessages:
-    """Decodes what agents send and calls the handlers. ``on_flow_records`` gets the agent, the records of all
-    of its ports, and the time; ``on_copy`` the agent, a copied segment, and the time. Malformed messages are
-    counted and logged, and change nothing, except that a malformed reply ends its request, too.
+    """Decodes what agents send and calls the handlers. ``records`` gets the flow records of all ports;
+    ``on_copy`` the agent, a copied segment, and the time. Malformed messages are counted and logged, and
+    change nothing, except that a malformed reply ends its request, too.
     """
 
     def __init__(
         self,
         windows: WindowController,
-        on_flow_records: Callable[[AgentLink, Sequence[flow_records.FlowRecord], float], None],
+        records: RecordTracker,
         on_copy: Callable[[AgentLink, segment_copies.SegmentCopy, float], None],
         counts: Counts,
         log: logging.Logger,
     ) -> None:
-        self.windows, self.on_flow_records, self._on_copy = windows, on_flow_records, on_copy
+        self.windows, self.records, self._on_copy = windows, records, on_copy
         self._counts, self._log = counts, log
 
     def reply(self, message: Any, now: float) -> None:
@@ -120,14 +122,18 @@ def _queue_depths(arrival: Arrival, depths: list[queue_depth.QueueDepth]) -> Non
 
 
 def _flow_records(arrival: Arrival, part: list[flow_records.FlowRecord]) -> None:
-    whole = arrival.link.add_records(arrival.xid, part, arrival.more)
+    whole = arrival.link.flow_records.add(arrival.xid, part, arrival.more)
     if whole is None:
         return
     port, records = whole
     if port is None:
-        arrival.to.on_flow_records(arrival.link, records, arrival.now)
+        arrival.to.records.recorded(arrival.link, records, arrival.now)
     else:
         arrival.to.windows.port_flows_reported(arrival.link, port, records, arrival.now)
+
+
+def _flow_changes(arrival: Arrival, reply: flow_changes.Changes) -> None:
+    arrival.to.records.changed(arrival.link, arrival.xid, reply, arrival.now)
 
 
 def _segment_states(arrival: Arrival, states: list[SegmentState]) -> None:
@@ -153,6 +159,7 @@ def _congestion(arrival: Arrival, notice: congestion.CongestionNotice) -> None:
 _REPLIES: DispatchTable[Arrival, None] = DispatchTable()
 _REPLIES.add(queue_depth.REPLY, _queue_depths)
 _REPLIES.add(flow_records.REPLY, _flow_records)
+_REPLIES.add(flow_changes.REPLY, _flow_changes)
 _REPLIES.add(segment_state.REPLY, _segment_states)
 _REPLIES.add(window_law.REPLY, _law_states)
 _REPLIES.add(segment_counts.REPLY, _segment_counts)

@@ -25,7 +25,7 @@ _COUNTS_INTERVAL = 1.0
 
 
 class AgentPolling:
-    """``records_interval``: between requests for all flow records, seconds; ``idle_timeout``: of flows.
+    """``records_interval``: between requests for flow records, seconds; ``idle_timeout``: of flows.
     ``loop_delay`` counts how much later than planned the loops continue.
     """
 
@@ -35,7 +35,6 @@ class AgentPolling:
         self._windows = windows
         self._records_interval = records_interval
         self._idle_timeout = idle_timeout
-        self._idle_ms = int(idle_timeout * 1000)
         self._loop_delay = loop_delay
 
     def run(self, link: AgentLink) -> None:
@@ -43,8 +42,9 @@ class AgentPolling:
         now = time.monotonic()
         while self._windows.links.get(link.dpid) is link:
             interval = self._windows.interval(link)
-            records = self._windows.records_interval(link, self._records_interval, self._idle_timeout)
-            link.request_records(records, self._idle_ms, now)
+            wanted, idle = self._records_interval, self._idle_timeout
+            refresh = self._windows.records_interval(link, wanted, idle)
+            link.flow_records.request(wanted, refresh, idle, self._windows.follows_flows, now)
             link.request_queues(now)
             link.request_laws(self._windows.engine.look_interval, now)
             link.request_counts(_COUNTS_INTERVAL, now)

@@ -2,8 +2,8 @@
 
 The one place that sends to agents, except for barriers and requests for copies of segments
 (:mod:`~fairq_ryu.control.agent_copies`), which :class:`~fairq_ryu.control.sender.Sender` sends. Bounded: one
-request for queues is under way at a time, one reading and one set of thresholds are kept for each port, and
-one partial reply for each request.
+request for queues is under way at a time, one reading and one set of thresholds are kept for each port.
+Requests for flow records are in :mod:`~fairq_ryu.control.record_requests`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from fairq_ryu.channel import (
     waking,
     window_law,
 )
-from fairq_ryu.channel import flow_records as records
 from fairq_ryu.channel import recovery as port_recovery
 from fairq_ryu.channel.recovery import SetRecovery
 from fairq_ryu.channel.segment_counts import SegmentCounts
@@ -33,16 +32,12 @@ from fairq_ryu.channel.segment_state import MAX_KEYS
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.agent_modes import AgentModes
 from fairq_ryu.control.counters import ROUND_TRIPS, Histogram, Peak
+from fairq_ryu.control.record_requests import RecordRequests
 from fairq_ryu.law_spec import LawFlags, LawSpec
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, Thresholds, WindowRule
 from fairq_ryu.packet.tcp_build import Addressing
 
 _QUEUE_XID = 0xFA17
-# Requests for the flow records of one port: this plus the port's number. Ryu numbers its own messages from a
-# random number on, but replies are distinguished by their type first.
-_PROGRESS_XID = 0xFA170000
-# A flow that has been silent for longer, milliseconds, has made no progress since it was last reported.
-_RECENT_MS = 1000
 # All ports of a switch are read at least this often, seconds.
 _ALL_PORTS_INTERVAL = 0.25
 # A lease is renewed when this part of it has passed, as those of rules are.
@@ -66,10 +61,8 @@ class AgentLink:
         self.poll_now = hub.Event()  # set: an idle poll loop reads the queues at once
         self._queues_requested_at: float | None = None
         self._all_ports_requested_at = 0.0
-        self._records_requested_at = 0.0
         self._queue_requests: dict[int, bytes] = {}  # packed, by port
-        self._partial: dict[int, list[records.FlowRecord]] = {}  # replies, by transaction id
-        self._progress_requested_at: dict[int, float] = {}
+        self.flow_records = RecordRequests(datapath)
         self._thresholds: dict[int, Thresholds] = {}
         self._laws: dict[int, LawSpec] = {}  # that the agent has, by number
         self.law_states: dict[int, LawState] = {}  # by the port that the law governs
@@ -83,7 +76,7 @@ class AgentLink:
         self._recoveries: dict[int, tuple[SetRecovery, float]] = {}  # with the time when each was sent
         self.knows_deadlines = True  # False: it is of an earlier version, whose turns do not regard them
         # Busy ports whose law runs in the switch, whether all busy ones are such, and flow records that the
-        # agent has reported at once.
+        # agent reports again and again: of flows that send, or, from an earlier version, of all.
         self.switch_laws = self.records = 0
         self.only_switch_laws = False
         self._law_rules: dict[int, tuple[WindowRule, Any]] = {}  # packed messages, by port
@@ -201,47 +194,9 @@ class AgentLink:
         self._thresholds.pop(number, None)
         self._recoveries.pop(number, None)
         self.law_states.pop(number, None)
-        self._progress_requested_at.pop(number, None)
+        self.flow_records.port_removed(number)
         self._law_rules.pop(number, None)
         self._delete_law(number)
-
-    # Flow records
-
-    def request_records(self, interval: float, idle_ms: int, now: float) -> None:
-        """Request all flow records, unless that was done within the ``interval``."""
-        if now - self._records_requested_at >= interval:
-            self._records_requested_at = now
-            message = records.request(self.datapath, idle_ms)
-            message.set_xid(_QUEUE_XID)
-            self.datapath.send_msg(message)
-
-    def request_progress(self, port: int, interval: float, now: float) -> None:
-        """Request the flow records of a port, unless that was done within the ``interval``: only of flows
-        that may have made progress.
-        """
-        if now - self._progress_requested_at.get(port, float("-inf")) >= interval:
-            self._progress_requested_at[port] = now
-            message = records.request(self.datapath, _RECENT_MS, port)
-            message.set_xid(_PROGRESS_XID + port)
-            self.datapath.send_msg(message)
-
-    def add_records(
-        self, xid: int, part: Sequence[records.FlowRecord], more: bool
-    ) -> tuple[int | None, list[records.FlowRecord]] | None:
-        """Store a part of a reply. Returns the whole reply with its last part: the requested port (None: all)
-        and the records. Returns None before, and for a reply that was not requested.
-        """
-        port = None if xid == _QUEUE_XID else xid - _PROGRESS_XID
-        if port is not None and not 0 < port <= 0xFFFF:
-            return None
-        whole = self._partial.setdefault(xid, [])
-        whole += part
-        if more:
-            return None
-        del self._partial[xid]
-        if port is None:
-            self.records = len(whole)
-        return port, whole
 
     # Laws. Their numbers are those of the ports that they govern.
 

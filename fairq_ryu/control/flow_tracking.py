@@ -16,7 +16,8 @@ flow starts or ends on a port. There are four sources of events:
   forgotten. The third: the agent of the bridge is told the deadline of an announced connection, because the
   SYN may wait there for its turn.
 - **Removed rules.** A pinned rule that times out ends its connection.
-- **Records.** An agent's flow records are compared with the flow table, which corrects what copies missed.
+- **Records.** An agent's flow records are compared with the flow table, which corrects what copies missed
+  (:mod:`~fairq_ryu.control.record_tracking`).
 - **Silence.** Where no agent reports what is alive, a connection without copies expires.
 
 All events take one way, :meth:`FlowTracker.apply`: windows first, then the path of a connection that is over
@@ -35,18 +36,18 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ryu.lib import hub
 
-from fairq_ryu.channel import flow_records
 from fairq_ryu.channel.segment_copies import SegmentCopy
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.bridges import FabricController
+from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.control.worker import Worker
-from fairq_ryu.fabric.flows.table import FlowEvent, FlowState, FlowTable, SeenFlow
+from fairq_ryu.fabric.flows.table import FlowEvent, FlowState, FlowTable
 from fairq_ryu.fabric.topology.paths import Assigned
 from fairq_ryu.model import FlowKey, PortKey, TcpSegment
 from fairq_ryu.openflow import pipeline
@@ -54,8 +55,6 @@ from fairq_ryu.packet import parse
 
 MAX_COPIES = 4096
 _SLICE = 0.001
-# Records without either flag are of flows that continue and whose window scale is not known.
-_SCALED = flow_records.KNOWN | flow_records.CLOSED
 
 
 class _Copy(NamedTuple):
@@ -168,30 +167,9 @@ class FlowTracker:
         """A bridge's port was removed: no flow passes it any more."""
         self.apply(self._flows.forget_port(port), now)
 
-    def recorded(self, link: AgentLink, found: Sequence[flow_records.FlowRecord], now: float) -> None:
-        """An agent has reported the flow records of all its ports."""
-        link.flows_unscaled = sum(not record.flags & _SCALED for record in found)
-        seen = [
-            SeenFlow(
-                key=record.key,
-                port=PortKey(link.dpid, record.port),
-                closed=bool(record.flags & flow_records.CLOSED),
-                idle=record.idle_ms / 1000,
-                bytes=record.bytes,
-                wscale=record.wscale,
-                mss=record.mss,
-                rtt=record.rtt_us / 1e6,
-                rewritten=record.rewritten,
-            )
-            for record in found
-        ]
-        self.apply(self._flows.reconcile(link.dpid, seen, now), now)
-        self._windows.flows_counted(link, found, now)
-
     def drop_expired(self) -> None:
         """Forget closed connections, and end those whose SYN was not answered."""
-        now = time.monotonic()
-        self._apply_slices(self._flows.drop_expired(now))
+        self._apply_slices(self._flows.drop_expired(time.monotonic()))
 
     def _apply_slices(self, slices: Iterable[list[FlowEvent]]) -> None:
         """Apply events slice by slice, and let other greenlets run in between."""
@@ -202,10 +180,9 @@ class FlowTracker:
     def expire(self) -> None:
         """End connections that have been silent for the idle timeout, and forget what belongs to none."""
         self._apply_slices(self._flows.drop_idle(time.monotonic()))
-        now = time.monotonic()
         self._windows.injector.prune()
-        self._windows.prune(now)
-        for assigned in self._fabric.paths:
+        self._windows.prune(time.monotonic())
+        for assigned in in_turns(self._fabric.paths, LOOKS_PER_TURN):
             if self._flows.get(assigned.key) is None:
                 self._fabric.release_path(assigned.key, closed=False)
 

@@ -14,6 +14,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu.channel import (
     congestion,
     deadlines,
+    flow_changes,
     oxm,
     port_mode,
     segment_copies,
@@ -77,6 +78,14 @@ class Refusals:
                     "order of arrival, whatever their deadlines",
                     dpid_text(link.dpid),
                 )
+            return
+        if link is not None and flow_changes.is_unknown(message):
+            link.flow_records.changes_unknown()
+            self.log.info(
+                "agent of bridge %s: it is of an earlier version: it reports all its flows every time, not "
+                "what has changed",
+                dpid_text(link.dpid),
+            )
             return
         if link is not None and port_mode.is_refused(message):
             new = self.windows.mode_changes.refused(link, time.monotonic())

@@ -19,6 +19,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.bridges import FabricController
+from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.model import FlowKey, PortKey, SegmentState
 from fairq_ryu.packet import parse, tcp_build, tcp_timestamps
@@ -65,8 +66,9 @@ class SegmentInjector:
 
     def prune(self) -> None:
         """Forget connections that are not in the flow table: their SYNs started none."""
-        for key in [key for key in self._addresses if self._flows.get(key) is None]:
-            self.forget(key)
+        for key in in_turns(list(self._addresses), LOOKS_PER_TURN):
+            if self._flows.get(key) is None:
+                self.forget(key)
 
     def addressing(self, flow: FlowKey) -> tcp_build.Addressing | None:
         """The link-layer addresses of a direction; None: they are not known."""

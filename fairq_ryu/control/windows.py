@@ -161,13 +161,18 @@ class WindowController:
         return self.engine.poll_interval(busy) if busy else None
 
     def records_interval(self, link: AgentLink, wanted: float, idle_timeout: float) -> float:
-        """The interval at which the flow records of a switch are read, seconds: ``wanted``, or longer where
+        """The interval at which flows that send are reported again, seconds: ``wanted``, or longer where
         there are many and neither a law in the controller nor an announced flow needs them.
         """
-        if not link.only_switch_laws or self._reporter.outcomes:
+        if not link.only_switch_laws or self.follows_flows:
             return wanted
         records = sum(each.records for each in self.links.values())
         return polling_pace.records_interval(wanted, records, idle_timeout)
+
+    @property
+    def follows_flows(self) -> bool:
+        """Whether the outcomes of announced flows are waited for."""
+        return bool(self._reporter.outcomes)
 
     # Flows
 
@@ -304,7 +309,7 @@ class WindowController:
             if thresholds is None or not thresholds.cng:
                 self._reporter.unwatched(key)
             if self.engine.wants_progress(key):
-                link.request_progress(record.port, 0.9 * self.engine.interval(key), now)
+                link.flow_records.request_progress(record.port, 0.9 * self.engine.interval(key), now)
             self.recovery.queue_read(key, sample.backlog, now)
 
     def _log_no_limit(self, key: PortKey, record: queue_depth.QueueDepth) -> None:

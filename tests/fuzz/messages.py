@@ -15,6 +15,7 @@ from fairq_ryu.channel import (
     congestion,
     deadlines,
     dropped_packet,
+    flow_changes,
     flow_records,
     flowmod,
     oxm,
@@ -286,6 +287,18 @@ def from_switch():
             + flow_records.encode_reply([record(FLOW), record(FLOW6)]),
             xid=0xFA17,
         ),
+        "changes": reply(
+            0xFFFF,
+            struct.pack("!II", oxm.EXPERIMENTER_ID, flow_changes.EXP_TYPE_FLOW_CHANGES)
+            + flow_changes.encode_reply(
+                flow_changes.Changes(
+                    flow_changes.Chunk(2, flow_changes.ChunkFlags.ANEW, 3, 1000, 4, 5, 6),
+                    flow_records.encode_reply([record(FLOW), record(FLOW6)]),
+                    segment_state.encode_key(FLOW),
+                )
+            ),
+            xid=0xFA180001,
+        ),
         "segments": reply(
             0xFFFF,
             struct.pack("!II", oxm.EXPERIMENTER_ID, segment_state.EXP_TYPE_SEGMENTS)
@@ -410,6 +423,7 @@ def from_controller():
         "clear": pipeline.clear(DATAPATH),
         "depths": queue_depth.request(DATAPATH),
         "records": flow_records.request(DATAPATH, 1000),
+        "changes": flow_changes.request(DATAPATH, flow_changes.ChangeRequest(1, 1000, 512)),
         "segments": segment_state.request(DATAPATH, [FLOW, FLOW6]),
         "thresholds": congestion.set_thresholds(DATAPATH, 1, Thresholds(1000, 500, True)),
         "thresholds-none": congestion.set_thresholds(DATAPATH, 1, Thresholds(0, 0)),

@@ -14,6 +14,7 @@ from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
 from fairq_ryu.agent.turns import TurnCounts
 from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.flow_changes import ChangeRequest, Changes, Chunk, ChunkFlags
 from fairq_ryu.channel.flow_records import FlowRecord, encode_reply
 from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.model import Congestion, FlowInfo, FlowKey, SegmentState, Thresholds, WindowRule
@@ -120,6 +121,8 @@ class FakeDatapath:
         self.reports_drops = True
         self.segments: dict[FlowKey, SegmentState] = {}
         self.flows_asked: list[tuple[int, list[int]]] = []
+        self.changes = Changes(Chunk(0, ChunkFlags(0), 0, 1000, 0, 0, 0), b"", b"")
+        self.changes_asked: list[ChangeRequest] = []
         self.laws: dict[int, tuple[int, Any, int]] = {}
         self.law_states: dict[int, Any] = {}
         self.frames: list[tuple[int, bytes]] = []  # sent, with their ports
@@ -202,6 +205,10 @@ class FakeDatapath:
     def flow_records(self, idle_ms: int, ports: list[BridgePort]) -> list[bytes]:
         self.flows_asked.append((idle_ms, [port.ofport for port in ports]))
         return [encode_reply([record]) for record in self.records]
+
+    def flow_changes(self, wanted: ChangeRequest) -> Changes:
+        self.changes_asked.append(wanted)
+        return self.changes
 
     def segment_state(self, key: FlowKey) -> SegmentState:
         return self.segments.get(key, SegmentState(key, False))

@@ -20,6 +20,7 @@ from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.copies import SegmentCopies
 from fairq_ryu.agent.programs.drops import DropProgram
 from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.agent.programs.flow_sweep import FlowSweep
 from fairq_ryu.agent.programs.port_laws import PortLaws
 from fairq_ryu.agent.programs.program import Program, ProgramLimits
 from fairq_ryu.agent.programs.queue import QueueProgram, QueueState
@@ -32,6 +33,7 @@ from fairq_ryu.agent.tc import EGRESS, INGRESS
 from fairq_ryu.agent.turns import TurnCounts, Turns
 from fairq_ryu.agent.watched_ports import WindowDevice
 from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, WindowRule
@@ -453,9 +455,23 @@ class BridgePrograms:
         known = self._ports.get(port)
         return known is not None and self._frames.send(known.name, frame)
 
-    def sweep(self, idle_ns: int, closed_ns: int) -> tuple[int, int]:
-        """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``.
+    def flow_changes(self, wanted: ChangeRequest) -> Changes:
+        """The changes of flow records that a controller asks for, as one message."""
+        return self.window.flow_changes(wanted, self._ofports())
 
-        Returns the number of flows left, and the number that the map has evicted because it was full.
+    def begin_sweep(self, idle_ns: int, closed_ns: int) -> FlowSweep:
+        """Begin to forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``: its parts are
+        to be read and processed, and then :meth:`end_sweep` called.
         """
-        return self.window.sweep(idle_ns, closed_ns)
+        return self.window.begin_sweep(idle_ns, closed_ns, self._ofports())
+
+    def end_sweep(self, sweep: FlowSweep) -> tuple[int, int]:
+        """Returns the number of flows left, and the number that the map has evicted because it was full."""
+        return self.window.end_sweep(sweep)
+
+    def sweep(self, idle_ns: int, closed_ns: int) -> tuple[int, int]:
+        """A whole sweep at once; see :meth:`begin_sweep`."""
+        sweep = self.begin_sweep(idle_ns, closed_ns)
+        while (part := sweep.read()) is not None:
+            sweep.process(part)
+        return self.end_sweep(sweep)

@@ -16,10 +16,12 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfObject, Map, MapInfo, map_info, program_maps
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.flow_map import FlowMap, segment_state
+from fairq_ryu.agent.programs.flow_sweep import FlowSweep
 from fairq_ryu.agent.programs.port_slots import PortSlots
 from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, FilterProgram, ProgramLimits
 from fairq_ryu.agent.tc import EGRESS, INGRESS, OwnFilter
 from fairq_ryu.agent.tx_queues import tx_queue_id
+from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.model import FlowKey, SegmentState, WindowRule
 
 _ZERO = c_uint32(0)
@@ -355,14 +357,25 @@ class WindowProgram(FilterProgram):
         own, other = flow.dir[direction], flow.dir[1 - direction]
         return segment_state(key, own, other, self._by_id(ofports), time.monotonic_ns())
 
-    def sweep(self, idle_ns: int, closed_ns: int) -> tuple[int, int]:
-        """Forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``.
+    def read_in_thread(self) -> None:
+        """Let a thread read the flow map where that takes long, see :meth:`FlowMap.read_in_thread`."""
+        self._flow_map.read_in_thread()
 
-        Returns the number of flows left, and the number that the map has evicted because it was full.
+    def flow_changes(self, wanted: ChangeRequest, ofports: dict[int, int]) -> Changes:
+        """The changes of flow records that a controller asks for; ``ofports`` as in :meth:`flow_records`."""
+        return self._flow_map.changed(wanted, time.monotonic_ns(), ofports)
+
+    def begin_sweep(self, idle_ns: int, closed_ns: int, ofports: dict[int, int]) -> FlowSweep:
+        """A pass through the flow map, see :class:`FlowSweep`; to be ended with :meth:`end_sweep`."""
+        return FlowSweep(self._flow_map, ofports, time.monotonic_ns(), idle_ns, closed_ns)
+
+    def end_sweep(self, sweep: FlowSweep) -> tuple[int, int]:
+        """All parts of the map were processed. Returns the number of flows left, and the number that the map
+        has evicted because it was full.
         """
-        gone, left = self._flow_map.sweep(time.monotonic_ns(), idle_ns, closed_ns)
-        self._swept += gone
-        return left, max(0, self._flows_created() - self._swept - left)
+        sweep.finish()
+        self._swept += sweep.gone
+        return sweep.left, max(0, self._flows_created() - self._swept - sweep.left)
 
 
 def _rule(window: WindowRule, expires_ns: int, slot: int) -> Any:

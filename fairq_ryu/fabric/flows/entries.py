@@ -10,6 +10,7 @@ from collections import Counter, OrderedDict
 
 from fairq_ryu.fabric.flows.connection import Connection, FlowEvent, FlowState
 from fairq_ryu.fabric.flows.flow_ports import FlowPorts
+from fairq_ryu.fabric.flows.listing import Listing
 from fairq_ryu.model import FlowKey, PortKey
 
 # A SYN without an answer is dropped after this time (Linux repeats a SYN after 1, 3 and 7 s). Seconds.
@@ -27,7 +28,8 @@ class Entries:
         self.capacity = capacity
         self.closed_timeout = closed_timeout
         self.refused = 0
-        self.flow_ports = FlowPorts()
+        self.listings: dict[int, Listing] = {}  # of the switches that report changes
+        self.flow_ports = FlowPorts(self.listings)
         self.all: dict[FlowKey, Connection] = {}  # by their forward direction
         self.by_flow: dict[FlowKey, Connection] = {}  # by both
         # Connections with an unanswered SYN (and the port of the SYN), and closed ones, by forward direction;
@@ -63,6 +65,18 @@ class Entries:
         """
         here = 0 if port is None else self._waiting_by_port[port]
         return here >= HALF_OPEN_PER_PORT or len(self._waiting) >= HALF_OPEN
+
+    def listed(self, connection: Connection, since: float, moved_since: float) -> bool:
+        """Whether a switch that was heard since ``since`` lists a direction of the connection, as alive and
+        with segments since ``moved_since``.
+        """
+        records = (
+            listing.flows.get(flow)
+            for listing in self.listings.values()
+            if listing.heard_at >= since
+            for flow in connection.directions
+        )
+        return any(each is not None and not each.closed and each.moved_at >= moved_since for each in records)
 
     def add(self, connection: Connection) -> list[FlowEvent] | None:
         """Add a connection and return the events of a removed one; None if there is no room, or if source
@@ -158,6 +172,9 @@ class Entries:
 
     def revive(self, connection: Connection, flow: FlowKey, now: float) -> list[FlowEvent]:
         """A direction that was closed is still alive."""
+        for listing in self.listings.values():
+            if flow in listing.flows:
+                listing.recheck[flow] = None  # its flags may be those of the end that was none
         direction = connection.directions[flow]
         direction.closed = direction.reset = direction.ended_by_record = False
         ended = connection.directions[flow.reversed].closed

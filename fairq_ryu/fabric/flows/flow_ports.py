@@ -2,22 +2,51 @@
 
 A port has a set of directions, so repeated inputs cannot falsify the counts; every method returns exactly the
 differences. On one switch, a direction leaves through one port at a time.
+
+A direction stays counted at a switch while that lists it, or for a time after a copy or a record has
+confirmed it. Those that are listed are kept apart from the others, so that they cost nothing while nothing
+happens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 
 from fairq_ryu.fabric.flows.connection import Connection, FlowEvent
+from fairq_ryu.fabric.flows.listing import Listing
 from fairq_ryu.model import FlowKey, FlowPath, PortKey
 
 
-class FlowPorts:
-    """The ports of all connections. Times in seconds."""
+class _Counted:
+    """The directions that are counted at the ports of a switch: those that the switch lists, and the others
+    with the time when each was last confirmed, the earliest first.
+    """
+
+    __slots__ = ("listed", "waiting")
 
     def __init__(self) -> None:
-        # Switch -> directions that are counted at one of its ports -> when that was last confirmed.
-        self._at: dict[int, dict[FlowKey, float]] = {}
+        self.listed: dict[FlowKey, None] = {}
+        self.waiting: dict[FlowKey, float] = {}
+
+    def __contains__(self, flow: FlowKey) -> bool:
+        return flow in self.listed or flow in self.waiting
+
+    def remove(self, flow: FlowKey) -> None:
+        if self.waiting.pop(flow, None) is None:
+            self.listed.pop(flow, None)
+
+    def wait(self, flow: FlowKey, now: float) -> None:
+        self.waiting.pop(flow, None)
+        self.waiting[flow] = now  # it is the last now
+
+
+class FlowPorts:
+    """The ports of all connections. ``listings``: what each switch lists. Times in seconds."""
+
+    def __init__(self, listings: dict[int, Listing] | None = None) -> None:
+        self._listings = {} if listings is None else listings
+        self._at: dict[int, _Counted] = {}  # by switch
         # Switches that are on no path: copies and records show the ports of flows there.
         self._without_paths: set[int] = set()
 
@@ -49,7 +78,7 @@ class FlowPorts:
         direction.ports = (*wanted, *beside)
         info = connection.info(flow)
         for port in wanted:
-            self._at.setdefault(port.dpid, {})[flow] = now
+            self._count(flow, port.dpid, now)
             if port not in stays:
                 events.append(FlowEvent(True, port, info))
         return events
@@ -80,8 +109,7 @@ class FlowPorts:
         direction = connection.directions[flow]
         if direction.closed:
             return []
-        here = self._at.setdefault(port.dpid, {})
-        here[flow] = now
+        self._count(flow, port.dpid, now)
         if port in direction.ports:
             return []
         info = connection.info(flow)
@@ -100,8 +128,8 @@ class FlowPorts:
         direction.ports = tuple(port for port in direction.ports if port not in gone)
         for port in gone:
             here = self._at[port.dpid]
-            del here[flow]
-            if not here:
+            here.remove(flow)
+            if not here.listed and not here.waiting:
                 del self._at[port.dpid]
         return [FlowEvent(False, port, info) for port in gone]
 
@@ -125,21 +153,52 @@ class FlowPorts:
                 direction.hops = tuple(hop for hop in direction.hops[-1:] if not gone(hop))
         return events
 
+    def _count(self, flow: FlowKey, dpid: int, now: float) -> None:
+        """The direction is counted at the switch, as is confirmed now."""
+        here = self._at.get(dpid)
+        if here is None:
+            here = self._at[dpid] = _Counted()
+        listing = self._listings.get(dpid)
+        if listing is not None and flow in listing.flows:
+            here.waiting.pop(flow, None)
+            here.listed[flow] = None
+        else:
+            here.wait(flow, now)
+
     def confirm(self, flow: FlowKey, dpid: int, now: float) -> None:
-        """A record of the switch contains the direction, which stays at its port."""
+        """The direction stays at its port of the switch, if it is counted at one: a record of the switch
+        contains it, or it is too early to tell.
+        """
         here = self._at.get(dpid)
         if here is not None and flow in here:
-            here[flow] = now
+            self._count(flow, dpid, now)
+
+    def unlisted(self, flow: FlowKey, dpid: int, now: float) -> None:
+        """The switch does not list the direction any more."""
+        here = self._at.get(dpid)
+        if here is not None and flow in here.listed:
+            del here.listed[flow]
+            here.wait(flow, now)
+
+    def all_unlisted(self, dpid: int, now: float) -> None:
+        """What the switch lists is not known any more."""
+        here = self._at.get(dpid)
+        if here is not None:
+            here.waiting |= dict.fromkeys(here.listed, now)
+            here.listed.clear()
 
     def flows_of(self, dpid: int) -> list[FlowKey]:
         """The directions that are counted at any port of a switch."""
-        return list(self._at.get(dpid, ()))
+        here = self._at.get(dpid)
+        return [] if here is None else [*here.listed, *here.waiting]
 
     def not_confirmed_since(self, dpid: int, limit: float) -> list[FlowKey]:
-        """The directions at ports of a switch that neither copies nor records have confirmed since
-        ``limit``.
+        """The directions at ports of a switch that it does not list, and that neither copies nor records have
+        confirmed since ``limit``.
         """
-        return [flow for flow, confirmed_at in self._at.get(dpid, {}).items() if confirmed_at < limit]
+        here = self._at.get(dpid)
+        waiting = {} if here is None else here.waiting
+        return [flow for flow, _ in takewhile(lambda each: each[1] < limit, waiting.items())]
 
 
 def _in_order(ports: tuple[PortKey, ...], hops: tuple[PortKey, ...]) -> tuple[PortKey, ...]:

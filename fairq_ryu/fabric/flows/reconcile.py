@@ -1,13 +1,18 @@
 """Updates the flow table from the flow records of the switches, and decides which records are valid.
 
-Every switch reports about once a second all flows it has seen. A record stays in a switch after its flow has
-taken another path, or has ended where the switch could not see it; then only its idle time shows that it is
-old. Switches report one after the other, so the result must not depend on their order.
+A record stays in a switch after its flow has taken another path, or has ended where the switch could not see
+it; then only its idle time shows that it is old. Switches report one after the other, so the result must not
+depend on their order.
+
+A switch reports all flows it has seen, about once a second, or the changes since its last report (see
+:mod:`~fairq_ryu.fabric.flows.changes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
 
 from fairq_ryu.fabric.flows.connection import Connection, Direction, FlowEvent, FlowState, SeenFlow
 from fairq_ryu.fabric.flows.entries import Entries
@@ -17,42 +22,78 @@ from fairq_ryu.fabric.flows.entries import Entries
 GRACE = 2.0
 # The maximum delay of a record's message, by which the record looks younger than it is. Seconds.
 LAG = 0.5
+# Records or directions in a step: a millisecond.
+STEP = 50
+
+_T = TypeVar("_T")
 
 
 def reconcile(
     entries: Entries, dpid: int, seen: Iterable[SeenFlow], idle_timeout: float, now: float
-) -> list[FlowEvent]:
-    """Update the entries from the records of a switch; see :meth:`FlowTable.reconcile`."""
+) -> Iterator[list[FlowEvent]]:
+    """Update the entries from all records of a switch; see :meth:`FlowTable.reconcile`. In steps, between
+    which other inputs may be processed; each returns its events.
+    """
     entries.reporting_switches.add(dpid)
-    events: list[FlowEvent] = []
     records = [record for record in seen if record.idle <= idle_timeout]
-    for record in records:
-        connection = entries.by_flow.get(record.key)
-        if connection is None or connection.directions[record.key].closed:
-            events += _adopt(entries, connection, record, now)
-    moving: list[tuple[Connection, SeenFlow, bool]] = []
-    for record in records:
-        connection = entries.by_flow.get(record.key)
-        if connection is None:
-            continue
-        direction = connection.directions[record.key]
-        direction.moved_at = max(direction.moved_at, now - record.idle)
-        if direction.closed:
-            events += _revive(entries, connection, record, now)
-        ended = _reports_end(direction, record, now)
-        if ended and not direction.closed:
-            events += _end(entries, connection, record, now)
-        if direction.closed:
-            continue
-        if not ended:
-            _update(entries, connection, record, now)
-        moving.append((connection, record, ended))
-    # Only now, because the data of one direction contains options of the other: both are up to date.
-    for connection, record, ended in moving:
-        # Of a direction that has ended here and continues elsewhere, only the port is valid.
-        if not ended or connection.directions[record.key].ports:
-            events += _locate(entries, connection, record, now)
-    return events + _leave_unlisted(entries, dpid, now)
+    for phase in PHASES:
+        for part in parts(records):
+            yield [event for record in part for event in phase(entries, record, now)]
+    yield from leave_unlisted(entries, dpid, now, now - GRACE)
+
+
+def parts(each: Iterable[_T]) -> Iterator[list[_T]]:
+    """The same in lists of :data:`STEP`."""
+    rest = iter(each)
+    while part := list(islice(rest, STEP)):
+        yield part
+
+
+# The three phases of a record
+
+
+def _enter(entries: Entries, record: SeenFlow, now: float) -> list[FlowEvent]:
+    """Add an entry for a connection that is not known, or is another than the one that has ended."""
+    connection = entries.by_flow.get(record.key)
+    if connection is None or connection.directions[record.key].closed:
+        return _adopt(entries, connection, record, now)
+    return []
+
+
+def _refresh(entries: Entries, record: SeenFlow, now: float) -> list[FlowEvent]:
+    """Update the state of a direction."""
+    connection = entries.by_flow.get(record.key)
+    if connection is None:
+        return []
+    events: list[FlowEvent] = []
+    direction = connection.directions[record.key]
+    direction.moved_at = max(direction.moved_at, now - record.idle)
+    if direction.closed:
+        events += _revive(entries, connection, record, now)
+    ended = _reports_end(direction, record, now)
+    if ended and not direction.closed:
+        events += _end(entries, connection, record, now)
+    if not direction.closed and not ended:
+        _update(entries, connection, record, now)
+    return events
+
+
+def _place(entries: Entries, record: SeenFlow, now: float) -> list[FlowEvent]:
+    """Update the port of a direction that is alive."""
+    connection = entries.by_flow.get(record.key)
+    if connection is None or connection.directions[record.key].closed:
+        return []
+    direction = connection.directions[record.key]
+    # Of a direction that has ended here and continues elsewhere, only the port is valid.
+    ended = record.closed and record.port.dpid not in direction.stale_closed
+    if ended and not direction.ports:
+        return []
+    return _locate(entries, connection, record, now)
+
+
+PHASES = (_enter, _refresh, _place)
+"""What is done with records, in this order. The data of one direction contains options of the other, so both
+are up to date before either is placed."""
 
 
 def _adopt(entries: Entries, connection: Connection | None, record: SeenFlow, now: float) -> list[FlowEvent]:
@@ -192,19 +233,23 @@ def _locate(entries: Entries, connection: Connection, record: SeenFlow, now: flo
     return entries.flow_ports.enter(connection, flow, port, now)
 
 
-def _leave_unlisted(entries: Entries, dpid: int, now: float) -> list[FlowEvent]:
-    """Remove directions that a switch's records do not contain from its ports, unless a copy is newer."""
-    events: list[FlowEvent] = []
-    for flow in entries.flow_ports.not_confirmed_since(dpid, now - GRACE):
-        connection = entries.by_flow.get(flow)
-        if connection is None or now - connection.copied_at <= GRACE:
-            continue
-        if connection.state is FlowState.SYN_SEEN:
-            continue  # switches record a connection only after its SYN is answered
-        for direction in connection.directions.values():
-            direction.ended_by -= {dpid}
-        ports = connection.directions[flow].ports
-        events += entries.flow_ports.leave(connection, flow, [port for port in ports if port.dpid == dpid])
-        if not connection.counted:
-            events += entries.remove(connection)
-    return events
+def leave_unlisted(entries: Entries, dpid: int, now: float, limit: float) -> Iterator[list[FlowEvent]]:
+    """Remove directions that a switch does not list, and that nothing has confirmed since ``limit``, from its
+    ports, unless a copy is newer.
+    """
+    for part in parts(entries.flow_ports.not_confirmed_since(dpid, limit)):
+        events: list[FlowEvent] = []
+        for flow in part:
+            connection = entries.by_flow.get(flow)
+            if connection is None or now - connection.copied_at <= GRACE:
+                continue
+            if connection.state is FlowState.SYN_SEEN:
+                continue  # switches record a connection only after its SYN is answered
+            for direction in connection.directions.values():
+                direction.ended_by -= {dpid}
+            ports = connection.directions[flow].ports
+            gone = [port for port in ports if port.dpid == dpid]
+            events += entries.flow_ports.leave(connection, flow, gone)
+            if not connection.counted:
+                events += entries.remove(connection)
+        yield events

@@ -6,8 +6,8 @@ stops leaving through a port. Times are seconds of one monotonic clock.
 
 The table combines two sources. A *copy* of a segment is made where the segment enters the network; it arrives
 immediately, but may be lost, and copies of different switches may arrive in the wrong order (see
-:mod:`~fairq_ryu.fabric.flows.reorder_buffer`). A *record* is sent by each switch about once a second for
-every flow it has seen (see :mod:`~fairq_ryu.fabric.flows.reconcile`).
+:mod:`~fairq_ryu.fabric.flows.reorder_buffer`). A *record* is sent by each switch for every flow it has seen,
+about once a second or when it changes (see :mod:`~fairq_ryu.fabric.flows.reconcile`).
 
 Connections are identified by their addresses and ports only: if two VLANs use the same addresses, two
 connections with the same ports share an entry.
@@ -16,8 +16,9 @@ connections with the same ports share an entry.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from fairq_ryu.fabric.flows.changes import apply_changes, complete
 from fairq_ryu.fabric.flows.connection import (
     DEFAULT_MSS,
     Connection,
@@ -31,6 +32,7 @@ from fairq_ryu.fabric.flows.connection import (
 )
 from fairq_ryu.fabric.flows.entries import SYN_TIMEOUT, Entries
 from fairq_ryu.fabric.flows.flow_ports import FlowPorts
+from fairq_ryu.fabric.flows.listing import Listing
 from fairq_ryu.fabric.flows.parked_syns import ParkedSyns
 from fairq_ryu.fabric.flows.reconcile import GRACE, LAG, reconcile
 from fairq_ryu.fabric.flows.reorder_buffer import ReorderBuffer, is_answer
@@ -313,8 +315,44 @@ class FlowTable:
         the ports of the switch. A connection that is then at no port of any switch has ended. Closed and
         unanswered connections whose time limit has passed are removed.
         """
-        events = reconcile(self._entries, dpid, seen, self.idle_timeout, now)
-        return events + self._entries.drop_expired(now, _REMOVED_PER_SLICE)[1]
+        return [event for events in self.reconcile_steps(dpid, seen, now) for event in events]
+
+    def reconcile_steps(self, dpid: int, seen: Iterable[SeenFlow], now: float) -> Iterator[list[FlowEvent]]:
+        """The same in short steps, between which other inputs may be processed."""
+        yield from reconcile(self._entries, dpid, seen, self.idle_timeout, now)
+        yield self._entries.drop_expired(now, _REMOVED_PER_SLICE)[1]
+
+    def lists(self, dpid: int) -> bool:
+        """Whether a switch lists its flows: it has begun, and was not forgotten since."""
+        return dpid in self._entries.listings
+
+    def list_anew(self, dpid: int, now: float) -> None:
+        """A switch begins to list its flows: what it listed before is not valid any more."""
+        self._entries.listings[dpid] = Listing()
+        self._flow_ports.all_unlisted(dpid, now)
+
+    def changed(
+        self, dpid: int, seen: Sequence[SeenFlow], gone: Iterable[FlowKey], now: float
+    ) -> list[FlowEvent]:
+        """A switch that lists its flows has sent changes: records, and directions that are not listed any
+        more. Both directions of a connection come together. :meth:`changes_complete` follows the last ones.
+        """
+        return apply_changes(self._entries, dpid, seen, gone, self.idle_timeout, now)
+
+    def changes_named(self, dpid: int, now: float) -> None:
+        """The switch is told which changes were received: all that were."""
+        listing = self._entries.listings.get(dpid)
+        if listing is not None:
+            listing.named(now)
+
+    def changes_complete(
+        self, dpid: int, as_of: float, refresh: float, now: float
+    ) -> Iterator[list[FlowEvent]]:
+        """All changes of a switch up to ``as_of`` were received; it reports a direction that sends every
+        ``refresh`` seconds. The effects are those of :meth:`reconcile` with all records, in short steps.
+        """
+        yield from complete(self._entries, dpid, as_of, refresh, self.idle_timeout, now)
+        yield self._entries.drop_expired(now, _REMOVED_PER_SLICE)[1]
 
     def removed(self, key: FlowKey, now: float) -> list[FlowEvent]:
         """A switch has removed its rule for a direction: the rule was idle, or a FIN has passed.
@@ -328,9 +366,11 @@ class FlowTable:
             return []
         connection.directions[key].silent_at = now
         changed_at = max(connection.last_seen, connection.path_since)
-        silent = all(each.closed or each.silent_at >= changed_at for each in connection.directions.values())
+        if not all(each.closed or each.silent_at >= changed_at for each in connection.directions.values()):
+            return []
         listed = now - connection.listed_at <= GRACE
-        return self._entries.remove(connection) if silent and not listed else []
+        listed = listed or self._entries.listed(connection, now - GRACE, now - self.idle_timeout)
+        return [] if listed else self._entries.remove(connection)
 
     def forget_port(self, port: PortKey) -> list[FlowEvent]:
         """A port was removed: no flow is counted at it. Its connections stay until records show their end."""
@@ -339,6 +379,7 @@ class FlowTable:
     def forget_switch(self, dpid: int) -> list[FlowEvent]:
         """A switch was removed with all its ports."""
         self._entries.reporting_switches.discard(dpid)
+        self._entries.listings.pop(dpid, None)
         return self._forget(dpid, lambda port: port.dpid == dpid)
 
     def _forget(self, dpid: int, gone: Callable[[PortKey], bool]) -> list[FlowEvent]:

@@ -1,13 +1,24 @@
 """An agent ends when it is ordered to, whatever the state of its connections."""
 
 import asyncio
+from typing import Any
 
 import pytest
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.agent.controller_connection import ControllerConnection
+from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.options import parse_target
+from fairq_ryu.channel import flow_records
+from fairq_ryu.channel.flow_records import FlowRecord
+from fairq_ryu.channel.framing import message
+from tests.support.agent_peer import HELLO
+from tests.support.fakes import DATAPATH, FakeDatapath, split, wire
+from tests.support.flownet import KEY
 
 TARGET = parse_target("tcp:127.0.0.1:6653")
+BARRIER = message(ofp.OFPT_BARRIER_REPLY, 1)
 
 
 @pytest.mark.parametrize("outcome", [ConnectionRefusedError(111, "refused"), TimeoutError()])
@@ -39,3 +50,41 @@ def test_a_connection_attempt_that_fails_while_the_agent_ends(monkeypatch, outco
 
     for turns in range(6):
         assert asyncio.run(main()), f"{turns} turns of the loop after the answer"
+
+
+def test_a_controller_that_reads_slowly_keeps_its_connection_and_gets_everything():
+    """A reply of 11 MB, more than may wait for a controller that does not read."""
+    record = FlowRecord(KEY, 1, 0, 7, 1460, 0, 0, 0, 0)
+    parts = [flow_records.encode_reply([record]) * 600] * 160
+    waiting: list[int] = []
+
+    async def main() -> bytes:
+        data: Any = FakeDatapath(1)
+        data.flow_records = lambda *_: parts
+        received, done = bytearray(), asyncio.Event()
+
+        async def controller(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked = wire(flow_records.request(DATAPATH, 0)) + wire(parser.OFPBarrierRequest(DATAPATH))
+            writer.write(HELLO + asked)
+            while not received.endswith(BARRIER):
+                received.extend(await reader.read(1 << 16))
+                if len(waiting) < 200:  # as long as the agent has more than its socket takes
+                    await asyncio.sleep(0.001)
+                if connection._writer is not None:
+                    waiting.append(connection._writer.transport.get_write_buffer_size())
+            done.set()
+
+        server = await asyncio.start_server(controller, "127.0.0.1", 0)
+        target = parse_target(f"tcp:127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        connection = ControllerConnection(target, None, 8.0, OpenFlowServer("s1", 1, data, 4), lambda: None)
+        task = asyncio.create_task(connection.run())
+        async with asyncio.timeout(30):
+            await done.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        server.close()
+        return bytes(received)
+
+    replies = [each for each in split(asyncio.run(main())) if each[1] == ofp.OFPT_MULTIPART_REPLY]
+    assert sum(len(each) - 24 for each in replies) == sum(map(len, parts)) > 8 << 20
+    assert 0 < max(waiting) < 1 << 20  # bytes that wait in the agent

@@ -18,11 +18,12 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import NS
-from fairq_ryu.channel import flow_records, flowmod, oxm, queue_depth, segment_state
+from fairq_ryu.channel import flow_changes, flow_records, flowmod, oxm, queue_depth, segment_state
+from fairq_ryu.channel.flow_changes import ChangeRequest, Changes, Chunk, ChunkFlags
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, SegmentState, WindowKind, WindowRule
 from fairq_ryu.openflow import pipeline
 from tests.support.agent_peer import HELLO, Peer, bad_request, queue_state, role
-from tests.support.fakes import DATAPATH, FakeDatapath, bridge_port, wire
+from tests.support.fakes import DATAPATH, FakeDatapath, bridge_port, ryu_decode, split, wire
 
 FLOW = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
 
@@ -124,6 +125,24 @@ def test_a_peer_that_does_not_read_gets_no_more_replies(switch):
     sent.clear()
     assert session.receive(b"")
     assert len(sent) > 1 << 20
+
+
+def test_a_long_reply_is_sent_as_its_peer_reads(switch, data):
+    """11 MB for 65,536 connections: a controller that reads slowly is not ended for that."""
+    data.records = list(records_of(20_000))
+    unread, messages = bytearray(), []
+    session = ControllerSession(switch, unread.extend, lambda: len(unread))
+    session.receive(HELLO)
+    more = session.receive(wire(flow_records.request(DATAPATH, 0)) + raw(ofp.OFPT_BARRIER_REQUEST))
+    while more:
+        assert 0 < len(unread) < (256 << 10) + (1 << 16)
+        messages += split(bytes(unread))
+        unread.clear()
+        more = session.receive(b"")
+    messages += split(bytes(unread))
+    parts = [ryu_decode(each).body for each in messages if each[1] == ofp.OFPT_MULTIPART_REPLY]
+    assert [each for part in parts for each in flow_records.decode_reply(bytes(part.data))] == data.records
+    assert [each[1] for each in messages[-2:]] == [ofp.OFPT_MULTIPART_REPLY, ofp.OFPT_BARRIER_REPLY]
 
 
 def test_a_flood_of_requests_is_processed_in_slices(peer):
@@ -558,6 +577,17 @@ def test_flow_records_of_one_port(peer, data):
     assert data.flows_asked == [(5, [2])]
     assert flow_records.decode_reply(bytes(answer.body.data)) == []
     assert peer.refusal(flow_records.request(DATAPATH, 5, 9)) == bad_request("BAD_PORT")
+
+
+def test_a_chunk_of_changes_is_one_message(peer, data):
+    records = flow_records.encode_reply(records_of(flow_changes.MAX_RECORDS))
+    data.changes = Changes(Chunk(9, ChunkFlags.MORE, 1, 2, 3, 4, 5), records, b"")
+    (answer,) = peer.ask(flow_changes.request(DATAPATH, ChangeRequest(8, 1000, 640)))
+    assert data.changes_asked == [ChangeRequest(8, 1000, 640)]
+    assert flow_changes.decode_reply(bytes(answer.body.data)) == data.changes
+    assert answer.flags == 0
+    short = flow_changes.request(DATAPATH, ChangeRequest(8, 1000, 1))
+    assert peer.refusal(short) == bad_request("BAD_LEN")
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, segment_state.MAX_KEYS])

@@ -11,13 +11,22 @@ from typing import Any
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth, segment_copies, segment_state
+from fairq_ryu.channel import (
+    congestion,
+    flow_changes,
+    flow_records,
+    oxm,
+    queue_depth,
+    segment_copies,
+    segment_state,
+)
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.segment_copies import SegmentCopy
 from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.flow_tracking import FlowTracker
+from fairq_ryu.control.record_tracking import RecordTracker
 from fairq_ryu.model import Congestion, FlowKey
 from tests.support.fakes import FakeSwitch, ryu_decode
 from tests.support.flownet import B, placed
@@ -27,6 +36,7 @@ from tests.switch.packets import Segment
 REPLIES = [
     queue_depth.EXP_TYPE_QUEUE_DEPTH,
     flow_records.EXP_TYPE_FLOW_RECORDS,
+    flow_changes.EXP_TYPE_FLOW_CHANGES,
     segment_state.EXP_TYPE_SEGMENTS,
 ]
 
@@ -38,8 +48,9 @@ class Made:
         log = logging.getLogger(__name__)
         self.site, self.counts = Site(), Counts()
         self.tracker = tracker = FlowTracker(self.site.fabric, self.site.flows, self.site.windows, log)
+        self.records = RecordTracker(self.site.flows, self.site.windows, tracker.apply, log)
         self.messages = AgentMessages(
-            self.site.windows, tracker.recorded, tracker.copied_by_agent, self.counts, log
+            self.site.windows, self.records, tracker.copied_by_agent, self.counts, log
         )
 
     def reply(self, exp_type: int, data: bytes, more: bool = False, now: float = 10.5, **about: Any) -> None:

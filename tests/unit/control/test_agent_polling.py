@@ -25,7 +25,7 @@ class Loop:
         monkeypatch.setattr(module, "hub", SimpleNamespace(sleep=self.sleep))
         link: Any = SimpleNamespace(
             dpid=1,
-            request_records=nothing,
+            flow_records=SimpleNamespace(request=nothing),
             request_queues=self.request,
             request_laws=nothing,
             request_counts=nothing,
@@ -36,6 +36,7 @@ class Loop:
             links={1: link},
             interval=lambda _: interval,
             records_interval=lambda _link, wanted, _idle: wanted,
+            follows_flows=False,
             engine=SimpleNamespace(look_interval=0.05),
         )
         self.delay = Delays()

@@ -15,6 +15,7 @@ from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.events import Kind, Occurrence
 from fairq_ryu.control.flow_tracking import FlowTracker
+from fairq_ryu.control.record_tracking import RecordTracker
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import SYN_TIMEOUT, FlowTable
@@ -41,6 +42,7 @@ class Story:
         fabric = FabricController(self.config, log)
         self.windows = WindowController(choice, self.config, fabric, self.flows, log, self.reporter)
         self.tracker = FlowTracker(fabric, self.flows, self.windows, log)
+        self.records = RecordTracker(self.flows, self.windows, self.tracker.apply, log, lambda: self.now)
         self.link = self.windows.agent_connected(FakeSwitch(oxm.agent_dpid(1)))
         self.events.clear()
 
@@ -87,9 +89,14 @@ class Story:
         back = flow_records.FlowRecord(BACK, A.port, flags, 7, 1460, bytes=0, acked=0, **rest)
         found = [there, back] if port is None else [there]
         if port is None:
-            self.tracker.recorded(self.link, found, now)
+            self.recorded(found, now)
         else:
             self.windows.port_flows_reported(self.link, port, found, now)
+
+    def recorded(self, found: list[flow_records.FlowRecord], now: float) -> None:
+        self.now = now
+        self.records.recorded(self.link, found, now)
+        self.records.drain()
 
     def wait(self, until: float) -> None:
         self.windows.report_overdue(until)
@@ -310,7 +317,7 @@ def test_records_lost_by_an_agent_are_no_proof_of_an_end(story):
     story.open()
     story.record(4.0, 5_000)
     for now in (5.0, 6.0, 7.0):
-        story.tracker.recorded(story.link, [], now)
+        story.recorded([], now)
     assert story.flows.get(KEY) is None
     story.wait(60.0)
     assert story.events == []

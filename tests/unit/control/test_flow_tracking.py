@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from fairq_ryu.channel import flow_records
 from fairq_ryu.control import flow_tracking
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows import entries
@@ -76,22 +75,6 @@ def test_an_agent_is_told_the_deadline_of_a_copied_syn_before_its_turn_in_the_qu
     assert seen == [(KEY, 1, 11.0)] and workers.counted == []
     workers.process_copies()
     assert len(seen) == 1
-
-
-def test_flows_without_an_observed_handshake_are_counted(workers):
-    link = workers.site.link
-    found = [
-        flow_records.FlowRecord(KEY, 1, flags, 7, 1460, 0, 0, 0, 0)
-        for flags in (
-            flow_records.KNOWN,
-            0,
-            flow_records.ESTABLISHED,
-            flow_records.CLOSED,
-            flow_records.KNOWN | flow_records.CLOSED,
-        )
-    ]
-    workers.tracker.recorded(link, found, 1.0)
-    assert link.flows_unscaled == 2
 
 
 def test_a_syn_of_a_flood_is_only_noted(workers, monkeypatch):

@@ -188,31 +188,6 @@ def flow_record(n: int, port: int = B.port) -> FlowRecord:
     return FlowRecord(key, port, ESTABLISHED, 7, 1460, 0, 10 * n, n, 0, acked=5 * n, rtt_us=2000)
 
 
-def test_parts_of_a_reply_are_joined_by_transaction_id():
-    """Replies with all records and with those of one port are in transit at once, from two agents."""
-    site = Site()
-    other = Site()
-    site.link.request_records(1.0, 60_000, 10.0)
-    site.link.request_progress(2, 0.01, 10.0)
-    everything, one_port = [message.xid for message in site.agent.sent]
-    assert everything != one_port
-    one, two, three = (flow_record(n) for n in (1, 2, 3))
-    assert site.link.add_records(everything, [one], True) is None
-    assert site.link.add_records(one_port, [two], True) is None
-    assert other.link.add_records(everything, [three], False) == (None, [three])
-    assert site.link.add_records(one_port, [three], False) == (2, [two, three])
-    assert site.link.add_records(everything, [three], False) == (None, [one, three])
-    assert site.link.add_records(one_port, [one], False) == (2, [one])
-    assert not site.link._partial
-
-
-def test_an_unexpected_reply_is_ignored():
-    site = Site()
-    assert site.link.add_records(7, [flow_record(1)], True) is None
-    assert site.link.add_records(7, [flow_record(1)], False) is None
-    assert not site.link._partial
-
-
 def test_progress_is_reported_for_the_port_s_own_flows():
     site = Site()
     site.open()

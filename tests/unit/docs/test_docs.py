@@ -24,6 +24,7 @@ from fairq_ryu.channel import (
     congestion,
     deadlines,
     dropped_packet,
+    flow_changes,
     flow_records,
     flowmod,
     oxm,
@@ -163,6 +164,9 @@ def test_the_numbers_of_the_channel_are_the_code_s() -> None:
         "SET_PORT_MODE body": f"{port_mode.SET_SIZE} bytes",
         "port-mode request body": f"{port_mode.REQUEST_SIZE} bytes",
         "port mode": f"{port_mode.RECORD_SIZE} bytes",
+        "multipart type flow changes": str(flow_changes.EXP_TYPE_FLOW_CHANGES),
+        "flow-change request body": f"{flow_changes.REQUEST_SIZE} bytes",
+        "flow-change reply head": f"{flow_changes.HEAD_SIZE} bytes",
     }
     assert wanted.items() <= listed.items()
     assert listed["bridge"] == "`0000000000000001`"
@@ -182,6 +186,7 @@ def layout(heading: str) -> list[tuple[int, int]]:
     [
         ("Queue depth", queue_depth.RECORD_SIZE),
         ("Flow records", flow_records.RECORD_SIZE),
+        ("Flow changes", flow_changes.HEAD_SIZE),
         ("Segment states", segment_state.RECORD_SIZE),
         ("SET_THRESHOLDS", congestion.SET_SIZE),
         ("Congestion messages", congestion.NOTICE_SIZE),
@@ -324,6 +329,9 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
     modes = prefix[:4] + port_mode.EXP_TYPE_PORT_MODE.to_bytes(4, "big")
     windows = port_mode.PortWindows(17, port_mode.OBSERVE, 4618, 0, 4511)
     record = queue_depth.QueueDepth(17, 9, 30280, 48448, 125000, 25000000, 3, 123456789012, 987654321098)
+    head = flow_changes.Chunk(83, flow_changes.ChunkFlags(0), 420, 1000, 2000, 40, 2)
+    gone = flow_changes.Changes(head, b"", segment_state.encode_key(flow))
+    changed = prefix[:4] + flow_changes.EXP_TYPE_FLOW_CHANGES.to_bytes(4, "big")
     assert dumps() == [
         messages.hello(1),
         messages.features(2, oxm.agent_dpid(1)),
@@ -332,6 +340,8 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
         sent(flowmod.window_rule(peer, RuleChange(RuleTarget(port, None), law), 2), 0x107),
         sent(queue_depth.request(peer), 0x104),
         next(messages.multipart(0x104, ofp.OFPMP_EXPERIMENTER, [queue_depth.encode_reply([record])], prefix)),
+        sent(flow_changes.request(peer, flow_changes.ChangeRequest(77, 1000, 512)), 0x110),
+        next(messages.multipart(0x110, ofp.OFPMP_EXPERIMENTER, [flow_changes.encode_reply(gone)], changed)),
         sent(window_law.set_law(peer, window_law.LawCommand.ADD, 17, spec), 0x106),
         sent(window_law.request(peer, 17), 0x108),
         next(messages.multipart(0x108, ofp.OFPMP_EXPERIMENTER, [window_law.encode_reply([state])], laws)),

@@ -1,0 +1,107 @@
+"""One pass through the flow map: dead flows are removed, and what has changed is noted for controllers.
+
+The pass is made once a second, beside the controllers that are served meanwhile: a part of the map is read,
+in a thread because the system call takes long in a large map, and processed, and then the next.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.flow_changes import Seen
+from fairq_ryu.agent.programs.flow_map import (
+    FlowMap,
+    Rows,
+    arrays,
+    established,
+    half_open,
+    port_numbers,
+    quiet,
+)
+
+_C = layout.CONSTANTS
+# After this time an unanswered SYN is forgotten (Linux retransmits its SYN after 1, 3 and 7 s).
+HALF_OPEN_NS = 10_000_000_000
+# Silent connections that one pass moves: each takes about 20 microseconds, in which the channel waits.
+_MOVES = 500
+# The flags whose change a controller is told at once.
+_TOLD = _C["FQ_KNOWN"] | _C["FQ_WS"] | _C["FQ_FIN"] | _C["FQ_RST"] | _C["FQ_ACK"]
+_CLOSED = _C["FQ_FIN"] | _C["FQ_RST"]
+
+
+class FlowSweep:
+    """A pass that removes flows silent for ``idle_ns``, or closed and silent for ``closed_ns``, and
+    unanswered SYNs. ``ofports``: the bridge's ports by ifindex.
+
+    An established connection is moved to the map of silent connections, because its window scale is not
+    announced again. That map evicts the connection that was silent longest when it is full.
+    """
+
+    def __init__(
+        self, flow_map: FlowMap, ofports: dict[int, int], now_ns: int, idle_ns: int, closed_ns: int
+    ) -> None:
+        self._map, self._ofports = flow_map, ofports
+        self._now, self._idle, self._closed = now_ns, idle_ns, closed_ns
+        self._parts = flow_map.map.parts()
+        self._moves_left = _MOVES
+        self.gone = self.left = 0
+        """Flows that were removed, and that are left."""
+        flow_map.changes.begin(now_ns)
+
+    def read(self) -> tuple[bytes, bytes] | None:
+        """The next part of the map; None: there is none. Other threads run meanwhile. Raises
+        :class:`~fairq_ryu.agent.libbpf.BpfError`.
+        """
+        return next(self._parts, None)
+
+    def process(self, part: tuple[bytes, bytes]) -> None:
+        """Remove the dead flows of a part, and note the changes of the others."""
+        keys, flows = arrays(*part)
+        if not len(keys):
+            return
+        dead, silent = self._judged(flows)
+        for row in silent:
+            key = layout.fq_flow_key.from_buffer_copy(keys[row].tobytes())
+            self._map.silent.set(key, layout.fq_flow.from_buffer_copy(flows[row].tobytes()))
+        for key in keys[dead]:
+            self.gone += self._map.map.delete(layout.fq_flow_key.from_buffer_copy(key.tobytes()))
+        alive = ~dead
+        self.left += int(alive.sum())
+        self._map.changes.observe(keys[alive].tobytes(), self._seen(flows[alive]))
+
+    def finish(self) -> None:
+        """All parts were processed."""
+        self._map.changes.end()
+
+    def _judged(self, flows: Rows) -> tuple[NDArray[np.bool_], list[int]]:
+        """Which flows are dead, and the rows of those that are moved to the map of silent ones."""
+        flags = flows["dir"]["flags"]
+        closed = (flags & _C["FQ_RST"]).any(axis=1) | (flags & _C["FQ_FIN"]).all(axis=1)
+        patience = np.where(closed, self._closed, self._idle)
+        patience = np.where(half_open(flows), np.minimum(patience, HALF_OPEN_NS), patience)
+        dead = quiet(flows, self._now) > patience
+        kept = np.flatnonzero(dead & ~closed & established(flows)).tolist()
+        moved = kept[: self._moves_left]
+        self._moves_left -= len(moved)
+        dead[kept[len(moved) :]] = False  # they are moved by the next passes
+        return dead, moved
+
+    def _seen(self, flows: Rows) -> Seen:
+        ends = flows["dir"]
+        ports, flags = port_numbers(ends["ifindex"], self._ofports), ends["flags"]
+        known = flags & _C["FQ_KNOWN"] != 0
+        options = np.where(known, ends["mss"].astype(np.uint32) << 8 | ends["wscale"], 0)
+        both = (ends["packets"].any(axis=1), ends["rtt_ns"].all(axis=1), *(ends["ruled_until"] > self._now).T)
+        state = sum(bits.astype(np.uint32) << place for place, bits in enumerate(both))
+        marks = np.column_stack((ports, flags & _TOLD, options, state)).astype(np.uint32)
+        here = (ports != 0) & ~half_open(flows)[:, np.newaxis]
+        unscaled = here & ~known & (flags & _CLOSED == 0)
+        return Seen(
+            marks,
+            here[:, 0].astype(np.uint8) | here[:, 1].astype(np.uint8) << 1,
+            unscaled[:, 0].astype(np.uint8) | unscaled[:, 1].astype(np.uint8) << 1,
+            (flags & _CLOSED != 0).any(axis=1),
+            ends["last_ns"].max(axis=1).astype(np.int64),
+        )

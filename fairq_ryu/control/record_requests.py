@@ -1,0 +1,153 @@
+"""Requests for the flow records of one agent, and what has come in answer to them.
+
+All records are asked for as changes, a chunk at a time: the next one when the last one was applied, so that
+an agent never sends more than the controller has time for. An agent of an earlier version sends all its
+records at once. The records of one port, of flows that may have made progress, are always asked for whole.
+
+Bounded: one request for changes is under way, and one partial reply is kept for each other request.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from fairq_ryu.channel import flow_changes
+from fairq_ryu.channel import flow_records as records
+from fairq_ryu.channel.flow_changes import ChangeRequest, ChunkFlags, RequestFlags
+
+_ALL_XID = 0xFA17
+# Requests for the flow records of one port: this plus the port's number. Ryu numbers its own messages from a
+# random number on, but replies are distinguished by their type first.
+_PROGRESS_XID = 0xFA170000
+# Requests for changes are numbered, so that a late answer is told from that to the next request.
+_CHANGES_XID = 0xFA180000
+# A flow that has been silent for longer, milliseconds, has made no progress since it was last reported.
+_RECENT_MS = 1000
+# Records in a chunk: a few milliseconds of work. As large a part of the channel's messages as others need it.
+CHUNK = 512
+# A chunk that does not come within this many seconds is asked for again.
+_TIMEOUT = 10.0
+# Flows that send are reported again after this multiple of the time that all changes have taken, so that the
+# next round can end as well.
+_ROUNDS = 4.0
+# Of the idle timeout: flows that send must be reported several times before they count as idle.
+_IDLE_PART = 0.25
+
+
+class RecordRequests:
+    """The flow records of one agent. Times in seconds."""
+
+    def __init__(self, datapath: Any) -> None:
+        self._datapath = datapath
+        self._requested_at = 0.0
+        self._partial: dict[int, list[records.FlowRecord]] = {}  # replies, by transaction id
+        self._progress_requested_at: dict[int, float] = {}
+        self.knows_changes = True  # False: the agent is of an earlier version
+        self.named_at = 0.0
+        """When the last request for changes was sent: the agent knows that those before were applied."""
+        self._number = 0
+        self._waits = False  # for the answer
+        self._applying = False
+        self._generation = 0
+        self._refresh = 1.0
+        self._longest_refresh = math.inf
+        self._flags = RequestFlags(0)
+        self._round_began: float | None = None
+
+    # All ports
+
+    def request(
+        self, interval: float, refresh: float, idle_timeout: float, ended_again: bool, now: float
+    ) -> None:
+        """Request what has changed, unless that was done within the ``interval`` or is not answered yet; see
+        :class:`~fairq_ryu.channel.flow_changes.ChangeRequest`. An agent of an earlier version is asked every
+        ``refresh`` seconds for all records of flows not silent for ``idle_timeout``.
+        """
+        if not self.knows_changes:
+            if now - self._requested_at >= refresh:
+                self._requested_at = now
+                message = records.request(self._datapath, int(idle_timeout * 1000))
+                message.set_xid(_ALL_XID)
+                self._datapath.send_msg(message)
+            return
+        self._refresh, self._longest_refresh = refresh, max(refresh, _IDLE_PART * idle_timeout)
+        self._flags = RequestFlags.ENDED_AGAIN if ended_again else RequestFlags(0)
+        if self._applying or now - self._requested_at < (_TIMEOUT if self._waits else interval):
+            return
+        self._ask(now)
+
+    def _ask(self, now: float) -> None:
+        if self._round_began is None:
+            self._round_began = now
+        refresh = max(self._refresh, _ROUNDS * (now - self._round_began))
+        wanted = ChangeRequest(
+            self._generation, math.ceil(1000 * min(refresh, self._longest_refresh)), CHUNK, self._flags
+        )
+        self._number = (self._number + 1) & 0xFFFF
+        self._requested_at = self.named_at = now
+        self._waits = True
+        message = flow_changes.request(self._datapath, wanted)
+        message.set_xid(_CHANGES_XID + self._number)
+        self._datapath.send_msg(message)
+
+    def answered(self, xid: int) -> bool:
+        """A chunk has come. False if it was not requested, or not any more; otherwise :meth:`applied` or
+        :meth:`restart` must follow.
+        """
+        if not self._waits or xid != _CHANGES_XID + self._number:
+            return False
+        self._waits, self._applying = False, True
+        return True
+
+    def applied(self, head: flow_changes.Chunk, now: float) -> None:
+        """The chunk was applied. The next one is requested, if there are more."""
+        self._applying, self._generation = False, head.generation
+        if ChunkFlags.MORE in head.flags:
+            self._ask(now)
+        else:
+            self._round_began = None
+
+    def restart(self) -> None:
+        """A chunk could not be applied: everything is requested again."""
+        self._applying, self._generation, self._round_began = False, 0, None
+
+    def changes_unknown(self) -> None:
+        """The agent does not know requests for changes."""
+        self.knows_changes = self._waits = False
+        self._requested_at = 0.0
+
+    # One port
+
+    def request_progress(self, port: int, interval: float, now: float) -> None:
+        """Request the flow records of a port, unless that was done within the ``interval``: only of flows
+        that may have made progress.
+        """
+        if now - self._progress_requested_at.get(port, float("-inf")) >= interval:
+            self._progress_requested_at[port] = now
+            message = records.request(self._datapath, _RECENT_MS, port)
+            message.set_xid(_PROGRESS_XID + port)
+            self._datapath.send_msg(message)
+
+    def port_removed(self, number: int) -> None:
+        """The agent does not watch a port any more."""
+        self._progress_requested_at.pop(number, None)
+
+    # Replies with whole records
+
+    def add(
+        self, xid: int, part: Sequence[records.FlowRecord], more: bool
+    ) -> tuple[int | None, list[records.FlowRecord]] | None:
+        """Store a part of a reply. Returns the whole reply with its last part: the requested port (None: all)
+        and the records. Returns None before, and for a reply that was not requested.
+        """
+        port = None if xid == _ALL_XID else xid - _PROGRESS_XID
+        if port is not None and not 0 < port <= 0xFFFF:
+            return None
+        whole = self._partial.setdefault(xid, [])
+        whole += part
+        if more:
+            return None
+        del self._partial[xid]
+        return port, whole

@@ -1,0 +1,68 @@
+"""What a switch lists: the directions of its flow records, from changes.
+
+A switch that reports changes names a direction once, and again when it sends or its state changes. Meanwhile
+it stays listed, as if the switch had repeated the record. Most records agree with the flow table, and need
+not be looked at again. Those that do not are kept in ``recheck``: the rules of
+:mod:`~fairq_ryu.fabric.flows.reconcile` depend on time and on the records of other switches, so the same
+record may have an effect later.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from fairq_ryu.fabric.flows.connection import SeenFlow
+from fairq_ryu.model import FlowKey, PortKey
+
+
+class Answer:
+    """An answer of a switch. ``named_at``: when the next request told the switch that it was received: only
+    segments after that are sure to be reported after it. Seconds.
+    """
+
+    __slots__ = ("named_at",)
+
+    def __init__(self) -> None:
+        self.named_at = math.inf
+
+
+@dataclass(slots=True)
+class Listed:
+    """A record of a direction, as a switch reported it last, with the time of its last segment, seconds."""
+
+    port: PortKey
+    closed: bool
+    moved_at: float
+    wscale: int | None
+    mss: int
+    answer: Answer
+
+    def record(self, key: FlowKey, now: float) -> SeenFlow:
+        """The same record, as if the switch repeated it now. Its counters are known already."""
+        return SeenFlow(key, self.port, self.closed, now - self.moved_at, 0, self.wscale, self.mss)
+
+
+class Listing:
+    """The directions that a switch lists. ``heard_at``: when it was heard last, seconds."""
+
+    def __init__(self) -> None:
+        self.flows: dict[FlowKey, Listed] = {}
+        self.recheck: dict[FlowKey, None] = {}
+        self.heard_at = -math.inf
+        self.answer = Answer()
+
+    def add(self, key: FlowKey, record: SeenFlow, now: float) -> None:
+        """The switch reports a direction."""
+        found = Listed(record.port, record.closed, now - record.idle, record.wscale, record.mss, self.answer)
+        self.flows[key] = found
+
+    def remove(self, key: FlowKey) -> bool:
+        """The switch does not list a direction any more. False if it did not."""
+        self.recheck.pop(key, None)
+        return self.flows.pop(key, None) is not None
+
+    def named(self, now: float) -> None:
+        """The next request names what was received, all of it."""
+        self.answer.named_at = now
+        self.answer = Answer()
