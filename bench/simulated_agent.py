@@ -130,6 +130,10 @@ class SimulatedPorts:
         """No segment is known."""
         return SegmentState(key, False)
 
+    def untagged_vlan(self, port: int) -> int:
+        """No port is in a VLAN."""
+        return 0
+
     def send_frame(self, port: int, frame: bytes) -> bool:
         """There is nobody to send it to."""
         return False

@@ -24,17 +24,18 @@ LARGEST_WINDOW = 65535 << 14
 
 
 class FlowKey(NamedTuple):
-    """One direction of a TCP connection: ``src`` sends the data."""
+    """One direction of a TCP connection: ``src`` sends the data. ``vlan`` 0: it is in no VLAN."""
 
     src: str
     dst: str
     sport: int
     dport: int
+    vlan: int = 0
 
     @property
     def reversed(self) -> FlowKey:
         """The other direction: that of the ACKs of this data."""
-        return FlowKey(self.dst, self.src, self.dport, self.sport)
+        return FlowKey(self.dst, self.src, self.dport, self.sport, self.vlan)
 
     @property
     def connection(self) -> FlowKey:
@@ -47,9 +48,10 @@ class FlowKey(NamedTuple):
         return ipaddress.ip_address(self.src).version
 
     def __str__(self) -> str:
+        where = f" (VLAN {self.vlan})" if self.vlan else ""
         if ":" in self.src:
-            return f"[{self.src}]:{self.sport} -> [{self.dst}]:{self.dport}"
-        return f"{self.src}:{self.sport} -> {self.dst}:{self.dport}"
+            return f"[{self.src}]:{self.sport} -> [{self.dst}]:{self.dport}{where}"
+        return f"{self.src}:{self.sport} -> {self.dst}:{self.dport}{where}"
 
 
 class PortKey(NamedTuple):

@@ -7,7 +7,7 @@ An :class:`OpenFlowServer` is one bridge; a
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from fairq_ryu.agent import messages
@@ -20,12 +20,13 @@ from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.agent.segment_copier import CopyRule, CopySink, SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
-from fairq_ryu.channel import oxm, port_mode, queue_depth
+from fairq_ryu.channel import oxm, port_mode, port_settings, queue_depth
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.flowmod import FlowMod, MatchFields, OpenFlowError
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.window_law import SetLaw
 from fairq_ryu.model import FlowKey, SegmentState
+from fairq_ryu.port_settings import PortSettings
 
 InstalledRule = Rule | CopyRule
 
@@ -74,6 +75,9 @@ class BridgeData(LawSink, Queues, CopySink, Protocol):
         """The ACKs to which a rule of a port applied, those that were lowered, and those that would have been
         if the port was not only observed.
         """
+
+    def untagged_vlan(self, port: int) -> int:
+        """The VLAN of frames that have no tag at a port; 0: none."""
 
     def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
         """The deadline of the connection of a flow, which decides when its handshake has its turn; None: it
@@ -135,6 +139,7 @@ class OpenFlowServer:
         self.laws = LawTable(data, rule_capacity)
         self.table = RuleTable(self.laws, rule_capacity)
         self.sessions: list[Session] = []
+        self.port_settings: Mapping[int, PortSettings] = {}
         self.master: Session | None = None
         self.generation: int | None = None
         self.copier = SegmentCopier(data)
@@ -162,6 +167,13 @@ class OpenFlowServer:
     def send_port_status(self, reason: int, port: BridgePort) -> None:
         """Send every controller the PORT_STATUS of a port that was added, removed or changed."""
         self.send_to_all(messages.port_status(reason, port))
+
+    def set_port_settings(self, settings: Mapping[int, PortSettings]) -> None:
+        """The settings of all ports of the bridge. Controllers get them if they have changed."""
+        if settings != self.port_settings:
+            self.port_settings = dict(settings)
+            for message in port_settings.messages(settings):
+                self.send_to_all(message)
 
     def change_rules(self, mod: FlowMod, session: Session, now_ns: int) -> None:
         """Carry out a FlowMod of a controller. Raises :class:`OpenFlowError`, and changes nothing then."""

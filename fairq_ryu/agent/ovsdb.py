@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import ovs.dirs
 import ovs.poller
 import ovs.vlog
 
+from fairq_ryu.agent import port_settings
 from fairq_ryu.agent.watched_ports import (
     DeviceShares,
     WindowDevice,
@@ -24,10 +25,11 @@ from fairq_ryu.agent.watched_ports import (
     window_device,
 )
 from fairq_ryu.errors import UserError
+from fairq_ryu.port_settings import PortSettings
 
 _COLUMNS = {
     "Bridge": ["name", "ports", "datapath_id", "datapath_type", "mirrors"],
-    "Port": ["interfaces"],
+    "Port": port_settings.PORT_COLUMNS,
     "Mirror": ["output_port"],
     "Interface": [
         "name",
@@ -38,6 +40,7 @@ _COLUMNS = {
         "link_state",
         "admin_state",
         "link_speed",
+        *port_settings.INTERFACE_COLUMNS,
     ],
 }
 log = logging.getLogger(__name__)
@@ -62,7 +65,7 @@ class BridgePort:
 @dataclass(frozen=True, slots=True)
 class BridgeView:
     """A bridge at one time. ``devices`` are watched for windows only; ``unwatched`` names the ports on which
-    eBPF programs cannot run, with the reason.
+    eBPF programs cannot run, with the reason; ``settings`` are those of all ports, by OpenFlow number.
     """
 
     name: str
@@ -71,6 +74,7 @@ class BridgeView:
     ports: tuple[BridgePort, ...]
     devices: tuple[WindowDevice, ...]
     unwatched: tuple[tuple[str, str], ...]
+    settings: Mapping[int, PortSettings] = field(default_factory=dict)
 
 
 def default_socket() -> str:
@@ -146,6 +150,7 @@ def _view(idl: Any, name: str) -> BridgeView | None:
         ports=tuple(ports),
         devices=tuple(sorted(devices, key=lambda device: device.names)),
         unwatched=tuple(sorted(unwatched)),
+        settings=port_settings.read(bridge),
     )
 
 

@@ -136,7 +136,7 @@ class PortRecovery:
             port = self._ports.get(number)
             if port is None or port.expires_ns <= now_ns:
                 continue
-            read = parse(frame)
+            read = parse(frame, self._data.untagged_vlan(number))
             if read is None or read.tcp is None:
                 self._carry_out(
                     port, port.engine.lost(port.key, frame, length, None, None, now_ns / _NS), now_ns

@@ -71,6 +71,9 @@ class BridgePorts:
                 self._programs.update_port(port)
                 self._server.send_port_status(ofp.OFPPR_MODIFY, port)
         self._add_devices(view)
+        untagged = {number: each.untagged for number, each in view.settings.items() if each.untagged}
+        self._programs.set_vlans(untagged)
+        self._server.set_port_settings(view.settings)
         for entry in set(view.unwatched) - set(self.unwatched):
             log.warning("port %s is not watched: %s", *entry)
         self.unwatched = view.unwatched

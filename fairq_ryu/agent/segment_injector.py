@@ -17,7 +17,7 @@ from typing import Protocol
 
 from fairq_ryu.channel.segment_counts import NOT_SENT, OBSERVED, OVER, UNKNOWN_ADDRESSES
 from fairq_ryu.model import FlowKey, SegmentState
-from fairq_ryu.packet import tcp_build, tcp_timestamps
+from fairq_ryu.packet import tags, tcp_build, tcp_timestamps
 from fairq_ryu.packet.parse import parse
 
 _HALF = 1 << 31
@@ -35,6 +35,9 @@ class SegmentPorts(Protocol):
     @property
     def observed(self) -> frozenset[int]:
         """The ports that are only observed: nothing is sent for the flows whose data leaves by them."""
+
+    def untagged_vlan(self, port: int) -> int:
+        """The VLAN of frames that have no tag at a port; 0: none."""
 
 
 class SegmentInjector:
@@ -54,7 +57,7 @@ class SegmentInjector:
                 self.counts[f"wake: {OBSERVED}"] += 1
                 continue
             state = self._ports.segment_state(known.key)
-            update = tcp_build.window_update(known, state)
+            update = tcp_build.window_update(self._at_port(known, state), state)
             self._send("wake", state.port, [update] if isinstance(update, bytes) else update)
 
     def send_duplicates(self, known: tcp_build.Addressing | None, state: SegmentState) -> None:
@@ -62,7 +65,13 @@ class SegmentInjector:
         if known is None:
             self.counts[f"dupack: {UNKNOWN_ADDRESSES}"] += 1
         else:
-            self._send("dupack", state.port, tcp_build.duplicates(known, state, state.window))
+            found = tcp_build.duplicates(self._at_port(known, state), state, state.window)
+            self._send("dupack", state.port, found)
+
+    def _at_port(self, known: tcp_build.Addressing, state: SegmentState) -> tcp_build.Addressing:
+        """The addressing at the port by which the segment leaves: its tags are those of another port."""
+        untagged = self._ports.untagged_vlan(state.port)
+        return known._replace(tags=tags.at_port(known.tags, known.key.vlan, untagged))
 
     def reinject(self, port: int, frame: bytes, tsecr: int | None) -> None:
         """Send a frame out of the port that has dropped it. ``tsecr``: the timestamp that its receiver echoed
@@ -72,7 +81,7 @@ class SegmentInjector:
         segment may still be in the queue, in front of this frame; a receiver that has got it discards an
         older timestamp.
         """
-        read = parse(frame)
+        read = parse(frame, self._ports.untagged_vlan(port))
         if read is not None and read.tcp is not None:
             state = self._ports.segment_state(read.tcp.key)
             if _is_over(state, read.tcp.seq):

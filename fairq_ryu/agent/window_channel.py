@@ -20,6 +20,7 @@ from fairq_ryu.channel import (
     framing,
     oxm,
     port_mode,
+    port_settings,
     queue_depth,
     recovery,
     segment_counts,
@@ -131,6 +132,11 @@ def _port_modes(session: Session, port: int) -> Iterable[bytes]:
     return [port_mode.encode_reply([each]) for each in session.server.port_modes(port)]
 
 
+def _port_settings(session: Session, _: None) -> None:
+    for message in port_settings.messages(session.server.port_settings):
+        session.send(message)
+
+
 def _segment_counts(session: Session, _: None) -> Iterable[bytes]:
     server = session.server
     counts = segment_counts.SegmentCounts(
@@ -146,6 +152,7 @@ _COMMANDS.add(waking.WAKE, _wake)
 _COMMANDS.add(recovery.SET, _set_recovery)
 _COMMANDS.add(deadlines.SET, _set_deadlines)
 _COMMANDS.add(port_mode.SET, _set_port_mode)
+_COMMANDS.add(port_settings.REQUEST, _port_settings)
 
 _REQUESTS: DispatchTable[Session, Iterable[bytes]] = DispatchTable()
 _REQUESTS.add(queue_depth.REQUEST, _queue_depths)

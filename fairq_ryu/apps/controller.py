@@ -8,6 +8,7 @@ agents, which report queues and enforce windows. Nothing is decided here: this m
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ryu.app.wsgi import WSGIApplication
@@ -44,6 +45,7 @@ from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.fabric.ways import Way
 from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.policies.choice import choose
+from fairq_ryu.port_settings import PortSettings
 from fairq_ryu.rest import handler, setup
 from fairq_ryu.ryu_compat import batched_io, cached_matches, experimenter_multipart
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
@@ -94,7 +96,12 @@ class Controller(app_manager.RyuApp):
         self.copies = AgentCopies(fabric.bridges, self.windows.links)
         self.records = RecordTracker(self.flows, self.windows, self.tracker.apply, log)
         self.agent_messages = AgentMessages(
-            self.windows, self.records, self.tracker.copied_by_agent, self.counts, log
+            self.windows,
+            self.records,
+            self.tracker.copied_by_agent,
+            self.counts,
+            log,
+            self._port_settings,
         )
         way = str(config.value("fairq_ryu", "way"))
         self.bridges = BridgeConnections(
@@ -176,6 +183,10 @@ class Controller(app_manager.RyuApp):
         return _DISCOVERY_TICK if self.fabric.topology.waits else _TICK
 
     # Switches
+
+    def _port_settings(self, dpid: int, settings: Mapping[int, PortSettings]) -> None:
+        self.fabric.port_settings(dpid, settings)
+        self.rerouting.notify()
 
     @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def on_state(self, event: Any) -> None:

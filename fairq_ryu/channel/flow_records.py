@@ -21,7 +21,7 @@ from fairq_ryu.packet import addresses
 EXP_TYPE_FLOW_RECORDS = 2
 
 _REQUEST = struct.Struct("!II")
-_RECORD = struct.Struct("!16s16sHHBBHIIQQQQII")
+_RECORD = struct.Struct("!16s16sHHBBHIHHQQQQII")
 REQUEST_SIZE = _REQUEST.size
 RECORD_SIZE = _RECORD.size
 
@@ -95,6 +95,7 @@ def encode_reply(records: Iterable[FlowRecord]) -> bytes:
             UNSCALED if r.wscale is None else r.wscale,
             r.mss,
             r.port,
+            r.key.vlan,
             r.flags,
             r.bytes,
             r.packets,
@@ -121,6 +122,7 @@ def decode_reply(data: bytes) -> list[FlowRecord]:
         wscale,
         mss,
         port,
+        vlan,
         flags,
         size,
         packets,
@@ -129,7 +131,8 @@ def decode_reply(data: bytes) -> list[FlowRecord]:
         idle,
         rtt,
     ) in _RECORD.iter_unpack(data):
-        key = FlowKey(addresses.unpadded(src, version), addresses.unpadded(dst, version), sport, dport)
+        ends = addresses.unpadded(src, version), addresses.unpadded(dst, version)
+        key = FlowKey(*ends, sport, dport, vlan)
         scale = None if wscale == UNSCALED else wscale
         records.append(FlowRecord(key, port, flags, scale, mss, idle, size, packets, rewritten, acked, rtt))
     return records

@@ -39,6 +39,7 @@ _ADD_FLAGS = (
 _FIELDS: dict[int, tuple[str, int]] = {
     ofp.OFPXMT_OFB_IN_PORT: ("in_port", 4),
     ofp.OFPXMT_OFB_ETH_TYPE: ("eth_type", 2),
+    ofp.OFPXMT_OFB_VLAN_VID: ("vlan_vid", 2),
     ofp.OFPXMT_OFB_IP_PROTO: ("ip_proto", 1),
     ofp.OFPXMT_OFB_IPV4_SRC: ("ipv4_src", 4),
     ofp.OFPXMT_OFB_IPV4_DST: ("ipv4_dst", 4),
@@ -57,6 +58,7 @@ _PREREQUISITES: dict[str, tuple[str, int | None]] = {
     "tcp_dst": ("ip_proto", IPPROTO_TCP),
     segment_copies.FIELD: ("ip_proto", IPPROTO_TCP),
 }
+_VLAN_BITS = 0xFFF
 _KNOWN_INSTRUCTIONS = {1, 2, 3, 4, 5, 6}
 
 MatchFields = dict[str, int | str]
@@ -245,6 +247,9 @@ def decode_match(message: bytes, start: int) -> tuple[MatchFields, int]:
             raise bad(ofp.OFPBMC_BAD_PREREQ, f"{name} without its {needed}")
     if fields.get("eth_type", ETH_TYPE_IP) not in (ETH_TYPE_IP, ETH_TYPE_IPV6):
         raise bad(ofp.OFPBMC_BAD_VALUE, "eth_type is neither IPv4 nor IPv6")
+    vlan = int(fields.get("vlan_vid", ofp.OFPVID_PRESENT | 1))
+    if not vlan & ofp.OFPVID_PRESENT or not 0 < vlan & ~ofp.OFPVID_PRESENT <= _VLAN_BITS:
+        raise bad(ofp.OFPBMC_BAD_VALUE, f"vlan_vid {vlan:#x} is no VLAN")
     if fields.get("ip_proto", IPPROTO_TCP) != IPPROTO_TCP:
         raise bad(ofp.OFPBMC_BAD_VALUE, "ip_proto is not TCP")
     return fields, behind
@@ -273,13 +278,16 @@ def _decode_field(oxm_class: int, field_mask: int, raw: bytes) -> tuple[str, int
 def rule_target(match: MatchFields) -> int | FlowKey:
     """The target of a rule's match: a port number, or the flow of the ACKs whose windows it lowers.
 
-    Raises :class:`OpenFlowError` if the match is neither ``in_port`` alone nor a full 5-tuple.
+    Raises :class:`OpenFlowError` if the match is neither ``in_port`` alone nor a full 5-tuple, with a VLAN or
+    without one.
     """
     if match.keys() == {"in_port"}:
         return int(match["in_port"])
+    vlan = int(match.get("vlan_vid", 0)) & _VLAN_BITS
     for src, dst in (("ipv4_src", "ipv4_dst"), ("ipv6_src", "ipv6_dst")):
-        if match.keys() == {"eth_type", "ip_proto", src, dst, "tcp_src", "tcp_dst"}:
-            return FlowKey(str(match[src]), str(match[dst]), int(match["tcp_src"]), int(match["tcp_dst"]))
+        if match.keys() - {"vlan_vid"} == {"eth_type", "ip_proto", src, dst, "tcp_src", "tcp_dst"}:
+            ports = int(match["tcp_src"]), int(match["tcp_dst"])
+            return FlowKey(str(match[src]), str(match[dst]), *ports, vlan)
     raise OpenFlowError(
         ofp.OFPET_BAD_MATCH, ofp.OFPBMC_BAD_WILDCARDS, "match in_port alone, or a full 5-tuple alone"
     )
@@ -290,8 +298,10 @@ def match_fields(target: int | FlowKey) -> MatchFields:
     if isinstance(target, int):
         return {"in_port": target}
     v6 = ":" in target.src
+    vlan: MatchFields = {"vlan_vid": ofp.OFPVID_PRESENT | target.vlan} if target.vlan else {}
     return {
         "eth_type": ETH_TYPE_IPV6 if v6 else ETH_TYPE_IP,
+        **vlan,
         "ip_proto": IPPROTO_TCP,
         "ipv6_src" if v6 else "ipv4_src": target.src,
         "ipv6_dst" if v6 else "ipv4_dst": target.dst,

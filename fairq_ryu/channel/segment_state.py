@@ -19,7 +19,7 @@ EXP_TYPE_SEGMENTS = 3
 # Each key costs the agent a lookup in the flow map, and other requests wait meanwhile.
 MAX_KEYS = 512
 
-_KEY = struct.Struct("!16s16sHHB3x")
+_KEY = struct.Struct("!16s16sHHBxH")
 _STATE = struct.Struct("!IIIIHBxIII")
 KEY_SIZE = _KEY.size
 RECORD_SIZE = _KEY.size + _STATE.size
@@ -40,13 +40,14 @@ def encode_key(key: FlowKey) -> bytes:
         key.sport,
         key.dport,
         key.version,
+        key.vlan,
     )
 
 
 def decode_key(data: bytes) -> FlowKey:
     """The direction in a key of 40 bytes. Raises ValueError on a wrong IP version."""
-    src, dst, sport, dport, version = _KEY.unpack(data)
-    return FlowKey(addresses.unpadded(src, version), addresses.unpadded(dst, version), sport, dport)
+    src, dst, sport, dport, version, vlan = _KEY.unpack(data)
+    return FlowKey(addresses.unpadded(src, version), addresses.unpadded(dst, version), sport, dport, vlan)
 
 
 def request(datapath: Any, keys: Sequence[FlowKey]) -> Any:

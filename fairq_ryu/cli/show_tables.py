@@ -220,6 +220,9 @@ def _flows_table(answer: Answer) -> RenderableType:
         ]
         for pair, row in zip(ends, rows, strict=True)
     ]
+    if any(row.get("vlan") for row in rows):  # a controller of an older version does not have it
+        columns.append(number("VLAN"))
+        cells = [[*line, str(row.get("vlan") or "-")] for line, row in zip(cells, rows, strict=True)]
     if any(row["pinned"] for row in rows):
         columns.append(word("pinned"))
         cells = [[*line, "yes" if row["pinned"] else "-"] for line, row in zip(cells, rows, strict=True)]
@@ -273,6 +276,9 @@ def _paths_table(answer: Answer) -> RenderableType:
         ]
         for row in rows
     ]
+    if any(row.get("vlan") for row in rows):
+        columns.append(number("VLAN"))
+        cells = [[*line, str(row.get("vlan") or "-")] for line, row in zip(cells, rows, strict=True)]
     return Group(plain_table(columns, cells), footer)
 
 
@@ -389,8 +395,8 @@ def _switches_table(answer: Answer) -> RenderableType:
 
 
 def _columns(rows: list[Any]) -> Table:
-    """A table with a column for each field."""
-    names = list(rows[0])
+    """A table with a column for each field; that of VLANs only if there are any."""
+    names = [name for name in rows[0] if name != "vlan" or any(row.get("vlan") for row in rows)]
     cells = [[_cell(name, row[name]) for name in names] for row in rows]
     return plain_table([long(plain(name)) for name in names], cells)
 

@@ -24,10 +24,11 @@ from fairq_ryu.control.sender import Outgoing
 from fairq_ryu.fabric.topology.claims import Claims, Holder
 from fairq_ryu.fabric.topology.graph import PortRole, Topology
 from fairq_ryu.fabric.topology.hosts import Host, HostTable
+from fairq_ryu.fabric.topology.ports import LogicalPorts
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.openflow.pipeline import Datapath
-from fairq_ryu.packet import addresses, build, parse
+from fairq_ryu.packet import addresses, build, parse, tags
 from fairq_ryu.packet.headers import mac_bytes
 
 # What is logged about refused claims, once in this many seconds.
@@ -54,11 +55,13 @@ class AddressClaims:
         bridges: Mapping[int, Datapath],
         topology: Topology,
         hosts: HostTable,
+        ports: LogicalPorts,
         log: logging.Logger,
     ) -> None:
         self._bridges = bridges
         self._topology = topology
         self._hosts = hosts
+        self._ports = ports
         self._log = log
         self._warned_at = -math.inf
         self._claims: Claims[Claimed] = Claims()
@@ -73,7 +76,8 @@ class AddressClaims:
         ip = next((each for each in reversed(known.addresses) if ":" not in each), None)
         if ip is None or not self._reachable(known):
             return False
-        self._claims.add(known.mac, Holder(known.mac, known.port, ip), port, Claimed(frame, port), now)
+        holder = Holder(known.mac, known.port, ip, known.vlan)
+        self._claims.add((known.vlan, known.mac), holder, port, Claimed(frame, port), now)
         return True
 
     def contests(self, frame: parse.Frame, port: PortKey, now: float) -> bool:
@@ -82,15 +86,15 @@ class AddressClaims:
         if holder is None or frame.ip is None:
             return False
         if holder.mac != frame.src:  # otherwise the ARP message contradicts the frame that carries it
-            question = Holder(holder.mac, holder.port, frame.ip)
-            self._claims.add(frame.ip, question, port, Claimed(frame, port), now)
+            question = Holder(holder.mac, holder.port, frame.ip, holder.vlan)
+            self._claims.add((holder.vlan, frame.ip), question, port, Claimed(frame, port), now)
         return True
 
     def waits(self, frame: parse.Frame, port: PortKey, data: bytes) -> bool:
         """Whether a broadcast ARP frame contains a claim that is not decided. It is kept if that is new."""
         if self._holder(frame) is None:
             return False
-        claim = None if frame.ip is None else self._claims.get(frame.ip)
+        claim = None if frame.ip is None else self._claims.get((frame.vlan, frame.ip))
         if claim is not None and claim.what.frame is frame and len(data) <= _MAX_KEPT_BYTES:
             claim.what.data = data
         return True
@@ -99,7 +103,7 @@ class AddressClaims:
         """The reachable host that holds the IPv4 address which a frame claims for somebody else."""
         if frame.ip is None or ":" in frame.ip:
             return None
-        holder = self._hosts.by_ip(frame.ip)
+        holder = self._hosts.by_ip(frame.ip, frame.vlan)
         if holder is None or not self._reachable(holder):
             return None
         own = holder.mac == frame.src and (frame.arp is None or frame.arp.sender_mac == holder.mac)
@@ -114,14 +118,15 @@ class AddressClaims:
         """An ARP message came in by a port: it may be the answer of a holder."""
         if frame.arp is None or frame.arp.sender_mac != frame.src:
             return
-        for claim in self._claims.answered(frame.src, port, frame.arp.sender_ip, now):
+        holder = Holder(frame.src, port, frame.arp.sender_ip, frame.vlan)
+        for claim in self._claims.answered(holder, now):
             if now - self._warned_at >= _WARNING_INTERVAL:
                 self._warned_at = now
                 self._log.warning(
                     "port %s: it claims address %s, which host %s at port %s still has: not believed (such "
                     "claims are counted, and logged once a minute)",
                     claim.port,
-                    claim.address,
+                    claim.address[1],
                     claim.holder.mac,
                     claim.holder.port,
                 )
@@ -135,7 +140,9 @@ class AddressClaims:
             if datapath is not None:
                 sender = mac_bytes(pipeline.PROBE_MAC), _NO_IP
                 target = _NO_MAC, addresses.packed(holder.ip)
-                frame = build.arp_question(sender, target, mac_bytes(holder.mac), claim.what.frame.tags)
+                untagged = self._ports.settings(holder.port).untagged
+                there = tags.at_port(claim.what.frame.tags, holder.vlan, untagged)
+                frame = build.arp_question(sender, target, mac_bytes(holder.mac), there)
                 message = pipeline.packet_out(datapath, frame, ofp.OFPP_CONTROLLER, [holder.port.port])
                 messages.append((datapath, message))
         return messages

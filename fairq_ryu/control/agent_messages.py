@@ -8,7 +8,7 @@ object that decides.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -20,6 +20,7 @@ from fairq_ryu.channel import (
     flow_records,
     oxm,
     port_mode,
+    port_settings,
     queue_depth,
     segment_copies,
     segment_counts,
@@ -32,6 +33,7 @@ from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.record_tracking import RecordTracker
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.model import PortKey, SegmentState, dpid_text
+from fairq_ryu.port_settings import PortSettings
 
 
 class Arrival(NamedTuple):
@@ -59,8 +61,11 @@ class AgentMessages:
         on_copy: Callable[[AgentLink, segment_copies.SegmentCopy, float], None],
         counts: Counts,
         log: logging.Logger,
+        on_port_settings: Callable[[int, Mapping[int, PortSettings]], None] = lambda _dpid, _settings: None,
     ) -> None:
+        """``on_port_settings`` gets the bridge and the settings of all of its ports."""
         self.windows, self.records, self._on_copy = windows, records, on_copy
+        self.on_port_settings = on_port_settings
         self._counts, self._log = counts, log
 
     def reply(self, message: Any, now: float) -> None:
@@ -152,6 +157,12 @@ def _law_states(arrival: Arrival, states: list[window_law.LawState]) -> None:
     arrival.to.windows.laws_reported(arrival.link, states, arrival.now)
 
 
+def _port_settings(arrival: Arrival, part: port_settings.PortSettingsPart) -> None:
+    whole = arrival.link.port_settings.add(part)
+    if whole is not None:
+        arrival.to.on_port_settings(arrival.link.dpid, whole)
+
+
 def _congestion(arrival: Arrival, notice: congestion.CongestionNotice) -> None:
     arrival.to.windows.threshold_crossed(arrival.link, notice, arrival.now)
 
@@ -167,3 +178,4 @@ _REPLIES.add(port_mode.REPLY, _port_modes)
 
 _NOTIFICATIONS: DispatchTable[Arrival, None] = DispatchTable()
 _NOTIFICATIONS.add(congestion.NOTICE, _congestion)
+_NOTIFICATIONS.add(port_settings.SETTINGS, _port_settings)

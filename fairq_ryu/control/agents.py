@@ -19,6 +19,7 @@ from fairq_ryu.channel import (
     deadlines,
     flowmod,
     oxm,
+    port_settings,
     queue_depth,
     segment_counts,
     segment_state,
@@ -62,6 +63,7 @@ class AgentLink:
         self._queues_requested_at: float | None = None
         self._all_ports_requested_at = 0.0
         self._queue_requests: dict[int, bytes] = {}  # packed, by port
+        self.port_settings = port_settings.Assembly()
         self.flow_records = RecordRequests(datapath)
         self._thresholds: dict[int, Thresholds] = {}
         self._laws: dict[int, LawSpec] = {}  # that the agent has, by number
@@ -318,6 +320,10 @@ class AgentLink:
         else:
             del self._recoveries[wanted.port]
         self.datapath.send_msg(port_recovery.set_recovery(self.datapath, wanted))
+
+    def request_port_settings(self) -> None:
+        """Ask for the settings of all ports; the agent sends them again whenever they change."""
+        self.datapath.send_msg(port_settings.request(self.datapath))
 
     # Thresholds and segments
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fairq_ryu.config.loader import Config
@@ -21,16 +22,19 @@ from fairq_ryu.control.hosts import HostLearning
 from fairq_ryu.control.link_discovery import LinkDiscovery
 from fairq_ryu.control.link_probes import LinkProbes
 from fairq_ryu.control.pinning import PathPinning
+from fairq_ryu.control.segment_probes import SegmentProbes
 from fairq_ryu.control.sender import Sender, to_switch
 from fairq_ryu.fabric.topology.forwarding import FromLink
 from fairq_ryu.fabric.topology.graph import PortRole, Sight, Topology
 from fairq_ryu.fabric.topology.hosts import HostTable
 from fairq_ryu.fabric.topology.paths import Assigned, Moved, PathChoice, PathTable
+from fairq_ryu.fabric.topology.ports import UNTAGGED, LogicalPorts, split
 from fairq_ryu.fabric.topology.routing import Routes
-from fairq_ryu.model import FlowKey, PortKey
+from fairq_ryu.model import FlowKey, PortKey, dpid_text
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.openflow.pipeline import Datapath
 from fairq_ryu.packet import parse
+from fairq_ryu.port_settings import PortSettings
 
 # A pinned rule outlives its flow in the flow table by this many seconds.
 _PIN_SLACK = 5
@@ -63,6 +67,7 @@ class FabricController:
         self.repins = 0
         self.hosts = HostTable()
         self.topology = Topology(config.number("fairq_ryu", "discovery_time"), _SWEEPS, self.hosts.any_behind)
+        self.logical_ports = LogicalPorts(self.topology.is_up)
         choice = PathChoice(str(config.value("fairq_ryu", "path_choice")))
         always = config.value("fairq_ryu", "pins") == "always"
         self.paths = PathTable(Routes(self.topology.graph(), ()), choice, always)
@@ -78,9 +83,9 @@ class FabricController:
         lease = int(config.number("fairq_ryu", "hold_lease"))
         self._hold_rules = HoldRules(self.bridges, holds, lease, self.copy_meters.actions)
         pin_idle = min(0xFFFF, int(config.number("fairq_ryu", "flow_idle_timeout")) + _PIN_SLACK)
-        self._forwarding = ForwardingRules(self.bridges, self._sender)
-        self._pinning = PathPinning(self.bridges, self.hosts, self.paths, pin_idle)
-        self.claims = AddressClaims(self.bridges, self.topology, self.hosts, log)
+        self._forwarding = ForwardingRules(self.bridges, self._sender, self.logical_ports)
+        self._pinning = PathPinning(self.bridges, self.hosts, self.paths, pin_idle, self.logical_ports)
+        self.claims = AddressClaims(self.bridges, self.topology, self.hosts, self.logical_ports, log)
         self._learning = HostLearning(
             self.bridges,
             self.topology,
@@ -89,12 +94,15 @@ class FabricController:
             self._forwarding,
             self.claims,
             int(config.number("fairq_ryu", "host_idle_timeout")),
+            self.logical_ports,
         )
         self._probes = LinkProbes(self.bridges, self.topology, self._sender)
         self.discovery = LinkDiscovery(self.bridges, self.topology, self._probes, log)
+        self._segments = SegmentProbes(self.bridges, self.topology, self.logical_ports, log)
         self._routed_version = self.topology.version
         self._take_over_at = 0.0  # rules of an earlier controller are replaced then, at the latest
         self._new_host_ports: list[PortKey] = []  # since the last refresh
+        self._settings_due: dict[int, float] = {}  # bridges without settings of ports: when that is logged
 
     # Bridges, ports and links
 
@@ -119,6 +127,7 @@ class FabricController:
         if earlier is not None:
             self._keep_rules(dpid, earlier, now)
         self.names.update({PortKey(dpid, port.number): port.name for port in ports})
+        self._settings_due[dpid] = now + _RECONNECT_TIME
         send(self._learning.source_rules(datapath))
         for assigned in self.paths.through(dpid):
             send(self._pinning.pin(assigned, only=dpid))
@@ -139,11 +148,11 @@ class FabricController:
             if isinstance(key, FromLink):
                 self.topology.assume_link(PortKey(dpid, key.port), now + _RECONNECT_TIME)
         self._pinning.keep_earlier(dpid, earlier.pins)
-        for mac, number in earlier.hosts:
+        for mac, number, vlan in earlier.hosts:
             port = PortKey(dpid, number)
             # What this controller has seen itself is newer.
-            if self.hosts.by_mac(mac) is None and self.topology.frame_seen(port, now):
-                self.hosts.seen(mac, port)
+            if self.hosts.by_mac(mac, vlan) is None and self.topology.frame_seen(port, now):
+                self.hosts.seen(mac, self.logical_ports.exit(port), vlan=vlan)
 
     def bridge_disconnected(self, datapath: Datapath) -> bool:
         """A connection has ended. Returns whether it was the present one of a bridge."""
@@ -156,6 +165,8 @@ class FabricController:
         self.copy_meters.bridge_disconnected(dpid)
         self._forwarding.bridge_disconnected(dpid)
         forgotten = self.topology.remove_switch(dpid)
+        for each in forgotten:
+            self.logical_ports.forget(each)
         if forgotten:
             self.names = {port: name for port, name in self.names.items() if port.dpid not in forgotten}
         self.barriers.disconnected(dpid)
@@ -185,6 +196,16 @@ class FabricController:
             self._sender.send(self.copy_meters.port_removed(bridge, port.port))
         self._sender.send(self._learning.forget_port(port))
 
+    def port_settings(self, dpid: int, settings: Mapping[int, PortSettings]) -> None:
+        """An agent has told the settings of all ports of its bridge."""
+        changed = self.logical_ports.replace(dpid, settings)
+        for port in changed:
+            # Its hosts may be in another VLAN now.
+            self._sender.send(self._learning.forget_port(port))
+        if changed:
+            self._release_paths(lambda end: end in changed)
+            self.topology.touch()
+
     def discover(self, now: float) -> None:
         """Send the discovery frames that are due."""
         for port, message in self.discovery.due(now):
@@ -194,6 +215,19 @@ class FabricController:
     def discovery_frame_sent(self, port: PortKey) -> None:
         """A discovery frame leaves by a port."""
         self._probes.frame_sent(port)
+        self._sender.send(self._segments.probe(port, time.monotonic()))
+
+    def segment_probe_arrived(self, frame: bytes, in_port: PortKey, now: float) -> None:
+        """A frame like a probe of foreign segments has come in by a port."""
+        self._segments.arrived(frame, in_port, now)
+        self._check_segments(now)
+
+    def _check_segments(self, now: float) -> None:
+        changed = self._segments.update(now)
+        for port in changed:
+            self._sender.send(self._learning.forget_port(port))
+        if changed:
+            self.topology.touch()
 
     def discovery_frame(self, data: bytes, in_port: PortKey, now: float) -> None:
         """An LLDP frame has arrived at a port."""
@@ -227,6 +261,8 @@ class FabricController:
         path.
         """
         self._routed_version = self.topology.version
+        if self.logical_ports.has_bonds:
+            self._release_paths(lambda end: self.logical_ports.exit(end) != end)
         routes = Routes(self.topology.graph(), self.topology.edge_switches())
         moved, pinned = self.paths.reroute(routes)
         for assigned in pinned:
@@ -243,14 +279,21 @@ class FabricController:
             self._learning.all_ports_decided()
         return moved
 
+    def _release_paths(self, has_changed: Callable[[PortKey], bool]) -> None:
+        """Connections with such a port at one end follow the rules by destination."""
+        for path in self.paths:
+            if has_changed(path.source) or has_changed(path.target):
+                self._sender.send(self._pinning.release(path.key, closed=False))
+
     def assign_path(self, key: FlowKey, in_port: PortKey, target_mac: str) -> Assigned | None:
         """Assign a path to a connection whose segment came in by a port, and pin it if it is new. None if the
         other end is not known or not reachable.
         """
-        target = self.hosts.by_mac(target_mac)
+        target = self.hosts.by_mac(target_mac, key.vlan)
         if target is None or self.topology.role(in_port) is PortRole.LINK:
             return None
-        found, messages = self._pinning.assign(key, in_port, target.port)
+        exit_port = self.logical_ports.exit(target.port)
+        found, messages = self._pinning.assign(key, in_port, exit_port)
         self._sender.send(messages)
         return found
 
@@ -265,13 +308,23 @@ class FabricController:
 
     # Hosts and frames
 
+    def arrival(self, port: PortKey) -> tuple[PortKey, int] | None:
+        """Where a frame counts as arrived that came in by a port, and its VLAN if it has no tag. None: the
+        port is not used.
+        """
+        if self.topology.role(port) is PortRole.LINK:
+            return port, 0
+        if not self.logical_ports.usable(port):
+            return None
+        return self.logical_ports.exit(port), self.logical_ports.settings(port).native or 0
+
     def host_seen(self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, now: float) -> None:
         """A frame came in by a port at which its source address is not known."""
         self._sender.send(self._learning.frame_from_unknown(datapath, frame, in_port, now))
 
-    def host_silent(self, port: PortKey, mac: str) -> None:
+    def host_silent(self, port: PortKey, mac: str, vlan: int = 0) -> None:
         """The rule of a host has timed out."""
-        self._sender.send(self._learning.silent(port, mac))
+        self._sender.send(self._learning.silent(port, mac, vlan))
 
     def decide_claims(self, now: float) -> None:
         """Ask the hosts whose addresses others claim, and believe claims that nobody refutes."""
@@ -287,12 +340,17 @@ class FabricController:
         self, datapath: Datapath, data: bytes, in_port: PortKey, key: FlowKey | None, path: Assigned | None
     ) -> None:
         """Send a held SYN along its path; without one, flood it as its bridge does with unknown addresses."""
+        vlan = key.vlan if key else 0
         if path is not None:
-            ports: Iterable[int] = [path.path.forward[0].port]
+            first = path.path.forward[0]
+            leaves = self.logical_ports.exit_to(first, vlan) if first == path.target else first.port
+            ports: Iterable[int] = [leaves]
         else:
-            flooded = self._forwarding.flood_ports(datapath.id, self.paths.routes.bucket(key) if key else 0)
-            ports = [port for port in flooded if port != in_port.port]
-        self._sender.send([(datapath, pipeline.packet_out(datapath, data, in_port.port, ports))])
+            bucket = self.paths.routes.bucket(key) if key else 0
+            flooded = self._forwarding.flood_ports(datapath.id, bucket, vlan)
+            ports = [port for port in flooded if port % UNTAGGED != in_port.port]
+        out = pipeline.packet_out(datapath, data, in_port.port, *split(ports))
+        self._sender.send([(datapath, out)])
 
     def pause_holds(self, paused: bool) -> None:
         """Hold no SYNs for now, or hold them again."""
@@ -319,13 +377,33 @@ class FabricController:
         for source, target in self.topology.lose_silent_links(now):
             self._log.warning("link %s -> %s: lost, no discovery frame comes through it", source, target)
         self._new_host_ports += self.topology.decide(now)
-        known = self.topology.settled or now >= self._take_over_at
+        known = (self.topology.settled and self._settings_known) or now >= self._take_over_at
         if known and self._forwarding.take_over():
             self._routed_version = _NEVER
             self._sender.send(self._pinning.unpin_earlier())
+        self._check_segments(now)
+        self._log_missing_settings(now)
         self._forwarding.confirm_hosts()
         self.barriers.expire(now)
         self._sender.send(self._hold_rules.renew(now))
+
+    def _log_missing_settings(self, now: float) -> None:
+        for dpid in [dpid for dpid, due in self._settings_due.items() if due <= now]:
+            del self._settings_due[dpid]
+            if dpid in self.bridges and not self.logical_ports.known(dpid):
+                self._log.warning(
+                    "bridge %s: no agent has told the settings of its ports: all count as trunks, without "
+                    "VLANs, bonds and mirrors",
+                    dpid_text(dpid),
+                )
+
+    @property
+    def _settings_known(self) -> bool:
+        """Whether the settings of all ports are known that an earlier controller had rules for."""
+        return all(
+            self.logical_ports.known(dpid) or not self._forwarding.has_entry_rules(dpid)
+            for dpid in self.bridges
+        )
 
     def after_barriers(
         self, datapaths: Iterable[Datapath], action: Callable[[], None], timeout: float | None = None

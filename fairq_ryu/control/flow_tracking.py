@@ -89,7 +89,7 @@ class FlowTracker:
             return
         if segment.syn:
             self._windows.syn_seen(frame)
-            self._fabric.hosts.address_seen(frame.src, in_port, segment.key.src)
+            self._fabric.hosts.address_seen(frame.src, in_port, segment.key.src, frame.vlan)
             if not segment.ack:
                 self._windows.syn_copied(segment.key, in_port.dpid, now)
         self._queue(_Copy(frame, segment, in_port, now, False), now)

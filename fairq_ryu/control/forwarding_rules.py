@@ -19,28 +19,33 @@ from collections.abc import Iterable, Iterator, Mapping
 from fairq_ryu.control.sender import Outgoing, Sender
 from fairq_ryu.fabric.topology.forwarding import (
     Deliver,
+    Entry,
     Flood,
     Forwarding,
     ForwardingChange,
     FromLink,
     RuleKey,
+    Tagged,
     Value,
 )
 from fairq_ryu.fabric.topology.graph import Topology
 from fairq_ryu.fabric.topology.hosts import HostTable
+from fairq_ryu.fabric.topology.ports import LogicalPorts, split
 from fairq_ryu.fabric.topology.routing import Routes
 from fairq_ryu.model import PortKey
-from fairq_ryu.openflow import pipeline
+from fairq_ryu.openflow import pipeline, vlans
 from fairq_ryu.openflow.pipeline import Datapath
 
 
 class ForwardingRules:
     """The forwarding rules of all bridges."""
 
-    def __init__(self, bridges: Mapping[int, Datapath], sender: Sender) -> None:
+    def __init__(
+        self, bridges: Mapping[int, Datapath], sender: Sender, ports: LogicalPorts | None = None
+    ) -> None:
         self._bridges = bridges
         self._sender = sender
-        self._forwarding = Forwarding()
+        self._forwarding = Forwarding(ports)
         self._update = 0  # number of the current change; the steps of an earlier one are dropped
         self._confirming_hosts = False
 
@@ -60,18 +65,24 @@ class ForwardingRules:
         """
         return self._forwarding.take_over()
 
-    def flood_ports(self, dpid: int, bucket: int) -> Value:
-        """The ports to which a bridge floods a bucket."""
-        return self._forwarding.flood_ports(dpid, bucket)
+    def flood_ports(self, dpid: int, bucket: int, vlan: int = 0) -> Value:
+        """The ports to which a bridge floods a bucket, in a VLAN."""
+        return self._forwarding.flood_ports(dpid, bucket, vlan)
+
+    def has_entry_rules(self, dpid: int) -> bool:
+        """Whether a bridge has rules for ports that do not carry every VLAN."""
+        return self._forwarding.has_entry_rules(dpid)
 
     def install(self, topology: Topology, routes: Routes, hosts: HostTable) -> None:
         """Send the first step towards the rules of a changed network, and the others when it is confirmed."""
         self._sender.send(self._messages(self._forwarding.update(topology, routes, hosts)))
         self._send_steps()
 
-    def host_changed(self, routes: Routes, mac: str, port: PortKey | None) -> Iterator[Outgoing]:
+    def host_changed(
+        self, routes: Routes, mac: str, port: PortKey | None, vlan: int = 0
+    ) -> Iterator[Outgoing]:
         """A host is behind a port now; None: it is forgotten."""
-        return self._messages(self._forwarding.host_changed(routes, mac, port))
+        return self._messages(self._forwarding.host_changed(routes, mac, port, vlan))
 
     def confirm_hosts(self) -> None:
         """Send barriers to all bridges if some may not have the rules of the latest hosts yet. The replies
@@ -125,13 +136,21 @@ class ForwardingRules:
             if datapath is None:
                 continue
             match change.key:
-                case Flood(bucket):
-                    yield datapath, pipeline.flood(datapath, bucket, value)
-                case Deliver(mac, bucket, mask):
-                    port = None if value is None else value[0]
-                    yield datapath, pipeline.deliver(datapath, mac, bucket, mask, port)
+                case Flood(bucket, vlan):
+                    tagged, bare = (None, []) if value is None else split(value)
+                    yield datapath, pipeline.flood(datapath, bucket, tagged, bare, vlan)
+                case Deliver(mac, bucket, mask, vlan):
+                    tagged, bare = split(value or ())
+                    to = next(iter([*tagged, *bare]), None)
+                    yield datapath, pipeline.deliver(datapath, mac, bucket, mask, to, bool(bare), vlan)
                 case FromLink(port):
                     yield datapath, pipeline.from_link(datapath, port, value is not None)
+                case Entry(port):
+                    for message in vlans.entry(datapath, port, value, change.old):
+                        yield datapath, message
+                case Tagged():
+                    for message in vlans.tagged(datapath, value[0] if value else None):
+                        yield datapath, message
                 case _:
                     for message in pipeline.ecmp_buckets(datapath, value[0] if value else 0):
                         yield datapath, message

@@ -97,7 +97,7 @@ class LossRecovery:
         each = self._of(port)
         if each is None:
             return
-        parsed = parse.parse(frame)
+        parsed = parse.parse(frame, self._injector.untagged_vlan(port))
         if parsed is None:
             self._carry_out(each.lost(port, frame, total_len, None, None, now))
         else:

@@ -17,7 +17,7 @@ from fairq_ryu.control.rerouting import Rerouting
 from fairq_ryu.control.syn_admission import SynAdmission
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
-from fairq_ryu.packet import parse
+from fairq_ryu.packet import parse, segment_probe
 
 # Without discovery frames, which are known by their type.
 KINDS = {
@@ -58,10 +58,16 @@ class PacketIns:
             self.fabric.discovery_frame(data, in_port, time.monotonic())
             self.rerouting.notify()
             return
-        frame = parse.parse(data)
+        if segment_probe.is_probe(data):
+            self.counts.packet_ins["lldp"] += 1
+            self.fabric.segment_probe_arrived(data, in_port, time.monotonic())
+            self.rerouting.notify()
+            return
+        arrival = self.fabric.arrival(in_port)
+        frame = None if arrival is None else parse.parse(data, arrival[1])
         self.counts.packet_ins["other" if frame is None else KINDS.get(message.cookie, "other")] += 1
-        if frame is not None:
-            self._frame(datapath, message.cookie, frame, data, in_port)
+        if arrival is not None and frame is not None:
+            self._frame(datapath, message.cookie, frame, data, arrival[0])
 
     def _frame(self, datapath: Any, cookie: int, frame: parse.Frame, data: bytes, in_port: PortKey) -> None:
         now = time.monotonic()

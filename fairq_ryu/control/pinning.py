@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from fairq_ryu.control.sender import Outgoing
 from fairq_ryu.fabric.topology.hosts import HostTable
 from fairq_ryu.fabric.topology.paths import Assigned, PathTable
+from fairq_ryu.fabric.topology.ports import LogicalPorts
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.openflow.pipeline import Datapath
@@ -20,12 +21,18 @@ class PathPinning:
     """The rules of pinned connections. ``idle_timeout``: of these rules, seconds."""
 
     def __init__(
-        self, bridges: Mapping[int, Datapath], hosts: HostTable, paths: PathTable, idle_timeout: int
+        self,
+        bridges: Mapping[int, Datapath],
+        hosts: HostTable,
+        paths: PathTable,
+        idle_timeout: int,
+        logical_ports: LogicalPorts,
     ) -> None:
         self._bridges = bridges
         self._hosts = hosts
         self._paths = paths
         self._idle_timeout = idle_timeout
+        self._logical_ports = logical_ports
         self._earlier: dict[int, list[FlowKey]] = {}  # pinned by an earlier controller, by bridge
 
     def assign(
@@ -52,7 +59,8 @@ class PathPinning:
         its ends has moved, it is released instead and follows the rules by destination.
         """
         ends = ((assigned.key.src, assigned.source), (assigned.key.dst, assigned.target))
-        hosts = ((self._hosts.by_ip(address), port) for address, port in ends)
+        vlan = assigned.key.vlan
+        hosts = ((self._hosts.by_ip(address, vlan), port) for address, port in ends)
         if all(host is None or host.port == port for host, port in hosts):
             return list(self.pin(assigned))
         self._paths.release(assigned.key)
@@ -77,7 +85,12 @@ class PathPinning:
                 datapath = self._bridges.get(port.dpid)
                 if datapath is not None and only in (None, port.dpid):
                     reports = port.dpid == ports[0].dpid  # the timeout of the rule
-                    yield datapath, pipeline.pin(datapath, key, port.port, self._idle_timeout, reports)
+                    untagged = self._logical_ports.settings(port).untagged
+                    untag = bool(key.vlan) and port == ports[-1] and untagged == key.vlan
+                    yield (
+                        datapath,
+                        pipeline.pin(datapath, key, port.port, self._idle_timeout, reports, untag),
+                    )
 
     def unpin(self, old: Assigned, new: Assigned | None = None) -> list[Outgoing]:
         """Remove the rules of an old path that those of the new one have not replaced."""

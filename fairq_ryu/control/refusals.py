@@ -17,6 +17,7 @@ from fairq_ryu.channel import (
     flow_changes,
     oxm,
     port_mode,
+    port_settings,
     segment_copies,
     segment_counts,
     window_law,
@@ -104,6 +105,13 @@ class Refusals:
                     "records, a second after they begin",
                     dpid_text(link.dpid),
                 )
+            return
+        if link is not None and port_settings.is_unknown(message):
+            self.log.warning(
+                "agent of bridge %s: it is of an earlier version and does not tell the settings of ports: "
+                "all count as trunks, without VLANs, bonds and mirrors",
+                dpid_text(link.dpid),
+            )
             return
         law = None if link is None else window_law.refused_law(message)
         if link is not None and law is not None:

@@ -22,7 +22,7 @@ from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.model import FlowKey, PortKey, SegmentState
-from fairq_ryu.packet import parse, tcp_build, tcp_timestamps
+from fairq_ryu.packet import parse, tags, tcp_build, tcp_timestamps
 
 # If a receiver's state is not reported within this time, seconds, its paused sender gets no window update:
 # the sender's persist timer ends the pause.
@@ -126,7 +126,7 @@ class SegmentInjector:
             if known is None:
                 self.counts["wake: addresses not known"] += 1
                 continue
-            update = tcp_build.window_update(known, state)
+            update = tcp_build.window_update(self._at_receiver(flow, known), state)
             self._send(flow, "wake", [update] if isinstance(update, bytes) else update)
 
     # Recovery
@@ -137,7 +137,8 @@ class SegmentInjector:
         if known is None:
             self.counts["dupack: addresses not known"] += 1
             return
-        self._send(flow, "dupack", tcp_build.duplicates(known, state, state.window))
+        found = tcp_build.duplicates(self._at_receiver(flow, known), state, state.window)
+        self._send(flow, "dupack", found)
 
     def reinject(self, port: PortKey, frame: bytes, tsecr: int | None) -> None:
         """Send a frame out of the port that has dropped it. ``tsecr``: the timestamp that its receiver echoed
@@ -147,6 +148,10 @@ class SegmentInjector:
             frame = tcp_timestamps.renewed(frame, tsecr)
         if self._fabric.inject(port, [frame], ofp.OFPP_CONTROLLER, port.port):
             self.counts["reinject"] += 1
+
+    def untagged_vlan(self, port: PortKey) -> int:
+        """The VLAN of frames that leave by a port without a tag; 0: none."""
+        return self._fabric.logical_ports.settings(port).untagged
 
     def _send(self, flow: FlowKey, kind: str, segments: list[bytes] | tcp_build.Refusal) -> None:
         """Send segments in the name of a flow's receiver, or count why they are not sent."""
@@ -158,11 +163,18 @@ class SegmentInjector:
         else:
             self.counts[f"{kind}: the receiver is not known"] += 1
 
+    def _at_receiver(self, flow: FlowKey, known: tcp_build.Addressing) -> tcp_build.Addressing:
+        """The addressing as the receiver sends it to its port."""
+        receiver = self._receiver(flow)
+        if receiver is None:
+            return known
+        return known._replace(tags=tags.at_port(known.tags, flow.vlan, self.untagged_vlan(receiver)))
+
     def _receiver(self, flow: FlowKey) -> PortKey | None:
         """The port that the flow's receiver is behind."""
         connection = self._flows.get(flow)
         path = None if connection is None else connection.path_for(flow)
         if path is not None:
             return path.forward[-1]
-        host = self._fabric.hosts.by_ip(flow.dst)
+        host = self._fabric.hosts.by_ip(flow.dst, flow.vlan)
         return None if host is None else host.port

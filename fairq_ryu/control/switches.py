@@ -48,6 +48,7 @@ class Switches:
         link = self.windows.agent_connected(datapath)
         link.names = {port.number: port.name for port in ports_of(datapath)}
         self.windows.name_ports_of(link.dpid, time.monotonic())
+        link.request_port_settings()
         self.poll(link)
         self.log.info("agent of bridge %s: connected", dpid_text(link.dpid))
 
@@ -117,7 +118,9 @@ class Switches:
         if message.reason not in (ofp.OFPRR_IDLE_TIMEOUT, ofp.OFPRR_HARD_TIMEOUT):
             return
         match = message.match
-        if message.cookie == pipeline.COOKIE_SOURCE and match.get("eth_src") is not None:
-            self.fabric.host_silent(PortKey(message.datapath.id, match.get("in_port")), match["eth_src"])
+        sources = (pipeline.COOKIE_SOURCE, pipeline.COOKIE_VLAN_SOURCE)
+        if message.cookie in sources and match.get("eth_src") is not None:
+            port = PortKey(message.datapath.id, match.get("in_port"))
+            self.fabric.host_silent(port, match["eth_src"], pipeline.vlan_of(match))
         elif message.cookie == pipeline.COOKIE_PATH:
             self.tracker.path_rule_expired(match, time.monotonic())

@@ -35,6 +35,8 @@ from fairq_ryu.channel.flowmod import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP
 from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey
 from fairq_ryu.openflow import copy_classes
 from fairq_ryu.openflow.copy_classes import CopyActions, CopyClass
+from fairq_ryu.packet import segment_probe
+from fairq_ryu.port_settings import OTHER_VLANS
 
 TRACK, SOURCE, PATHS = 0, 1, 2
 DESTINATION = PATHS + HASH_BITS + 1
@@ -46,6 +48,7 @@ COOKIE_BASE = 0xFA17 << 48 | _LAYOUT << 32
 COOKIE_TCP, COOKIE_ARP, COOKIE_SOURCE, COOKIE_DESTINATION, COOKIE_LLDP, COOKIE_HELD, COOKIE_PATH = (
     COOKIE_BASE | n for n in range(1, 8)
 )
+COOKIE_VLAN_SOURCE, COOKIE_ENTRY, COOKIE_PROBE = (COOKIE_BASE | n for n in range(8, 11))
 # Enough for Ethernet, two VLAN tags, IPv6 with an extension header, and TCP with all its options.
 COPY_BYTES = 192
 _SYN, _FIN, _RST, _ACK = 0x002, 0x001, 0x004, 0x010
@@ -61,6 +64,10 @@ PROBE_MAC = "0e:fa:17:00:00:01"
 
 # Priority of the rules in TRACK for frames that arrive through links.
 FROM_LINK = 200
+# Priorities of rules without a VLAN, and what is added to them for a rule of a VLAN. In between are the rules
+# for all tagged frames (fairq_ryu/openflow/vlans.py), so that rules without a VLAN are for untagged ones.
+PATH_PRIORITY, SOURCE_PRIORITY, DELIVER_PRIORITY = 100, 10, 20
+TAGGED, IN_VLAN = 25, 30
 
 Message = Any
 Datapath = Any
@@ -143,6 +150,8 @@ def copy_rules(datapath: Datapath, copies: CopyActions) -> list[Message]:
         rules.append(copied(TRACK, 100, parser.OFPMatch(eth_type=0x0806, eth_dst=to), CopyClass.ARP, None))
     lldp = parser.OFPMatch(eth_type=ETH_TYPE_LLDP, eth_dst=_LLDP_ADDRESS)
     rules.append(copied(TRACK, 0xFFFF, lldp, CopyClass.DISCOVERY, None))
+    probe = parser.OFPMatch(eth_type=segment_probe.ETH_TYPE, eth_dst=segment_probe.GROUP)
+    rules.append(copied(TRACK, 0xFFFE, probe, CopyClass.DISCOVERY, None))
     rules.append(copied(SOURCE, 0, parser.OFPMatch(), CopyClass.SOURCE, PATHS))
     return rules
 
@@ -195,28 +204,47 @@ def from_link(datapath: Datapath, port: int, there: bool) -> Message:
     return _flow(datapath, TRACK, FROM_LINK, match, [], PATHS, COOKIE_BASE)
 
 
-def flood(datapath: Datapath, bucket: int, ports: Iterable[int] | None) -> Message:
+def flood(
+    datapath: Datapath, bucket: int, ports: Iterable[int] | None, untagged: Iterable[int] = (), vlan: int = 0
+) -> Message:
     """Frames of a bucket for unknown addresses are flooded to ``ports``, never to the port where they
     arrived; None removes the rule, so that the rule of bucket 0 matches them. That rule is for group
-    addresses, too.
+    addresses, too. ``vlan``: of the frames, or :data:`OTHER_VLANS`; they leave through ``untagged`` without
+    their tag.
     """
-    match = parser.OFPMatch(**({"metadata": (bucket, (1 << HASH_BITS) - 1)} if bucket else {}))
-    priority = 1 if bucket else 0
+    match = parser.OFPMatch(**_vlan(vlan), **({"metadata": (bucket, (1 << HASH_BITS) - 1)} if bucket else {}))
+    priority = (1 if bucket else 0) + (0 if not vlan else TAGGED if vlan == OTHER_VLANS else IN_VLAN)
     if ports is None:
         return _remove(datapath, DESTINATION, priority, match)
-    actions = [parser.OFPActionOutput(port) for port in ports]
-    return _flow(datapath, DESTINATION, priority, match, actions, None, COOKIE_BASE)
+    return _flow(datapath, DESTINATION, priority, match, output(ports, untagged), None, COOKIE_BASE)
 
 
-def deliver(datapath: Datapath, mac: str, bucket: int, mask: int, port: int | None) -> Message:
-    """Frames to ``mac`` whose bucket equals ``bucket`` under ``mask`` leave through ``port``; None removes
-    the rule.
+def deliver(
+    datapath: Datapath, mac: str, bucket: int, mask: int, port: int | None, untag: bool = False, vlan: int = 0
+) -> Message:
+    """Frames of a VLAN to ``mac`` whose bucket equals ``bucket`` under ``mask`` leave through ``port``, with
+    ``untag`` without their tag; None removes the rule.
     """
-    match = parser.OFPMatch(eth_dst=mac, **({"metadata": (bucket, mask)} if mask else {}))
+    match = parser.OFPMatch(**_vlan(vlan), eth_dst=mac, **({"metadata": (bucket, mask)} if mask else {}))
+    priority = DELIVER_PRIORITY + (IN_VLAN if vlan else 0)
     if port is None:
-        return _remove(datapath, DESTINATION, 20, match)
-    actions = [parser.OFPActionOutput(port)]
-    return _flow(datapath, DESTINATION, 20, match, actions, None, COOKIE_DESTINATION)
+        return _remove(datapath, DESTINATION, priority, match)
+    actions = output([], [port]) if untag else output([port])
+    return _flow(datapath, DESTINATION, priority, match, actions, None, COOKIE_DESTINATION)
+
+
+def output(ports: Iterable[int], untagged: Iterable[int] = ()) -> list[Any]:
+    """The actions that send a frame through ``ports`` and, without its tag, through ``untagged``."""
+    actions = [parser.OFPActionOutput(port) for port in ports]
+    bare = [parser.OFPActionOutput(port) for port in untagged]
+    return [*actions, parser.OFPActionPopVlan(), *bare] if bare else actions
+
+
+def _vlan(vlan: int) -> dict[str, Any]:
+    """The part of a match for frames of a VLAN; 0: of all frames."""
+    if vlan == OTHER_VLANS:
+        return {"vlan_vid": (ofp.OFPVID_PRESENT, ofp.OFPVID_PRESENT)}
+    return {"vlan_vid": ofp.OFPVID_PRESENT | vlan} if vlan else {}
 
 
 def ecmp_buckets(datapath: Datapath, bits: int) -> list[Message]:
@@ -285,16 +313,21 @@ def end_hold(datapath: Datapath) -> Message:
     )
 
 
-def pin(datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, report_end: bool) -> Message:
-    """Segments of one direction of a connection leave through a port. ``report_end``: the bridge sends a
-    FLOW_REMOVED when the rule ends.
+def pin(
+    datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, report_end: bool, untag: bool = False
+) -> Message:
+    """Segments of one direction of a connection leave through a port, with ``untag`` without their tag.
+    ``report_end``: the bridge sends a FLOW_REMOVED when the rule ends.
     """
     return _flow(
         datapath,
         PATHS,
-        100,
+        _path_priority(flow),
         flowmod.match(flow),
-        [parser.NXActionFinTimeout(_CLOSED_IDLE, 0), parser.OFPActionOutput(port)],
+        [
+            parser.NXActionFinTimeout(_CLOSED_IDLE, 0),
+            *(output([], [port]) if untag else output([port])),
+        ],
         None,
         COOKIE_PATH,
         idle_timeout=idle_timeout,
@@ -304,16 +337,27 @@ def pin(datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, report_
 
 def unpin(datapath: Datapath, flow: FlowKey) -> Message:
     """Remove the rule of :func:`pin`."""
-    return _remove(datapath, PATHS, 100, flowmod.match(flow))
+    return _remove(datapath, PATHS, _path_priority(flow), flowmod.match(flow))
+
+
+def _path_priority(flow: FlowKey) -> int:
+    return PATH_PRIORITY + (IN_VLAN if flow.vlan else 0)
 
 
 def flow_of(match: Any) -> FlowKey | None:
     """The flow of a rule of :func:`pin`, from its match; None if it is the match of another rule."""
     family = "ipv6" if "ipv6_src" in match else "ipv4"
     try:
-        return FlowKey(match[f"{family}_src"], match[f"{family}_dst"], match["tcp_src"], match["tcp_dst"])
-    except KeyError:
+        ends = match[f"{family}_src"], match[f"{family}_dst"]
+        return FlowKey(*ends, match["tcp_src"], match["tcp_dst"], vlan_of(match))
+    except (KeyError, TypeError):
         return None
+
+
+def vlan_of(match: Any) -> int:
+    """The VLAN of a match; 0: it has none, :data:`OTHER_VLANS`: all tagged frames."""
+    found = match.get("vlan_vid", 0)
+    return OTHER_VLANS if isinstance(found, tuple) else found & ~ofp.OFPVID_PRESENT
 
 
 def barrier(datapath: Datapath) -> Message:
@@ -326,24 +370,27 @@ def clear(datapath: Datapath) -> Message:
     return flowmod.clear(datapath)
 
 
-def source(datapath: Datapath, mac: str, port: int, idle_timeout: int) -> list[Message]:
-    """A host is behind a port: its frames there are not copied to the controller until it is silent for
-    ``idle_timeout`` seconds.
+def source(
+    datapath: Datapath, mac: str, ports: int | Iterable[int], idle_timeout: int, vlan: int = 0
+) -> list[Message]:
+    """A host is behind a port, or behind the members of a bond: its frames there are not copied to the
+    controller until it is silent for ``idle_timeout`` seconds.
     """
-    return [
-        forget_source(datapath, mac),
+    rules = [
         _flow(
             datapath,
             SOURCE,
-            10,
-            parser.OFPMatch(in_port=port, eth_src=mac),
+            SOURCE_PRIORITY + (IN_VLAN if vlan else 0),
+            parser.OFPMatch(in_port=port, **_vlan(vlan), eth_src=mac),
             [],
             PATHS,
-            COOKIE_SOURCE,
+            COOKIE_VLAN_SOURCE if vlan else COOKIE_SOURCE,
             idle_timeout=idle_timeout,
             flags=ofp.OFPFF_SEND_FLOW_REM,
-        ),
+        )
+        for port in ([ports] if isinstance(ports, int) else ports)
     ]
+    return [forget_source(datapath, mac, vlan), *rules]
 
 
 def _remove(datapath: Datapath, table: int, priority: int, match: Any) -> Message:
@@ -359,27 +406,38 @@ def _remove(datapath: Datapath, table: int, priority: int, match: Any) -> Messag
     )
 
 
-def forget_source(datapath: Datapath, mac: str) -> Message:
-    """Remove the rule of :func:`source`."""
+def forget_source(datapath: Datapath, mac: str, vlan: int = 0) -> Message:
+    """Remove the rules of :func:`source`."""
     return parser.OFPFlowMod(
         datapath,
+        # Not those of the same address in other VLANs.
+        cookie=COOKIE_VLAN_SOURCE if vlan else COOKIE_SOURCE,
+        cookie_mask=(1 << 64) - 1,
         command=ofp.OFPFC_DELETE,
         table_id=SOURCE,
         out_port=ofp.OFPP_ANY,
         out_group=ofp.OFPG_ANY,
-        match=parser.OFPMatch(eth_src=mac),
+        match=parser.OFPMatch(**_vlan(vlan), eth_src=mac),
     )
 
 
-def packet_out(datapath: Datapath, data: bytes, in_port: int, out_ports: Iterable[int]) -> Message:
-    """Send a frame through some ports, but not through ``in_port``, where it arrived."""
+def packet_out(
+    datapath: Datapath, data: bytes, in_port: int, out_ports: Iterable[int], untagged: Iterable[int] = ()
+) -> Message:
+    """Send a frame through some ports and, without its tag, through others, but not through ``in_port``,
+    where it arrived.
+    """
     return parser.OFPPacketOut(
         datapath,
         buffer_id=ofp.OFP_NO_BUFFER,
         in_port=in_port,
-        actions=[parser.OFPActionOutput(port) for port in out_ports],
+        actions=output(out_ports, untagged),
         data=data,
     )
+
+
+# For the rules of other modules.
+rule, remove = _flow, _remove
 
 
 def ask_counters(datapath: Datapath) -> Message:

@@ -27,6 +27,7 @@ from fairq_ryu.packet.headers import (
     RST,
     SYN,
     TCP,
+    VLAN_BITS,
     VLAN_TYPES,
     mac_text,
 )
@@ -51,6 +52,7 @@ class Frame:
     """The contents of a frame: addresses, VLAN tags (TCI, outermost first), and the ARP message or TCP
     segment if it has one.
 
+    ``vlan``: the VLAN of the outermost tag; of a frame without one, that of its port (0: none).
     ``payload``: bytes of TCP data, by the lengths in the headers, which are right for a copy that is cut
     short too (None: no TCP, or lengths that contradict each other). ``tcp_at``: the offset of the TCP header.
     """
@@ -63,6 +65,7 @@ class Frame:
     tcp: TcpSegment | None = None
     payload: int | None = None
     tcp_at: int | None = None
+    vlan: int = 0
 
 
 class IpPacket(NamedTuple):
@@ -78,23 +81,26 @@ class IpPacket(NamedTuple):
     end: int
 
 
-def parse(data: bytes) -> Frame | None:
-    """Read a frame; None if it is shorter than an Ethernet header."""
+def parse(data: bytes, untagged: int = 0) -> Frame | None:
+    """Read a frame; None if it is shorter than an Ethernet header. ``untagged``: the VLAN of a frame without
+    a tag, or with one of VLAN 0.
+    """
     if len(data) < ETHERNET_SIZE:
         return None
     kind, at, tags = _ethertype(data)
     src, dst = mac_text(data[6:12]), mac_text(data[:6])
+    vlan = (tags[0] & VLAN_BITS if tags else 0) or untagged
     if kind == ETH_ARP:
         arp = _parse_arp(data, at)
-        return Frame(src, dst, tags, arp.sender_ip if arp else None, arp)
+        return Frame(src, dst, tags, arp.sender_ip if arp else None, arp, vlan=vlan)
     packet = ip_packet(data, kind, at)
     if packet is None:
-        return Frame(src, dst, tags)
+        return Frame(src, dst, tags, vlan=vlan)
     sender = addresses.text(packet.src)
-    tcp = _parse_tcp(data, packet, sender)
+    tcp = _parse_tcp(data, packet, sender, vlan)
     if tcp is None:
-        return Frame(src, dst, tags, sender)
-    return Frame(src, dst, tags, sender, None, tcp, _payload(data, packet), packet.at)
+        return Frame(src, dst, tags, sender, vlan=vlan)
+    return Frame(src, dst, tags, sender, None, tcp, _payload(data, packet), packet.at, vlan)
 
 
 def can_be_lost(frame: bytes) -> bool:
@@ -176,7 +182,7 @@ def _payload(data: bytes, packet: IpPacket) -> int | None:
     return size if size >= 0 else None
 
 
-def _parse_tcp(data: bytes, packet: IpPacket, sender: str) -> TcpSegment | None:
+def _parse_tcp(data: bytes, packet: IpPacket, sender: str, vlan: int) -> TcpSegment | None:
     at = packet.at
     if packet.protocol != IPPROTO_TCP or len(data) < at + TCP.size:
         return None
@@ -189,7 +195,7 @@ def _parse_tcp(data: bytes, packet: IpPacket, sender: str) -> TcpSegment | None:
         mss, wscale = tcp_options.mss_and_wscale(data, at + TCP.size, at + size)
         payload = _payload(data, packet) or 0
     return TcpSegment(
-        key=FlowKey(sender, addresses.text(packet.dst), sport, dport),
+        key=FlowKey(sender, addresses.text(packet.dst), sport, dport, vlan),
         seq=seq,
         ack_number=ack_number,
         syn=bool(flags & SYN),

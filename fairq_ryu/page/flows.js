@@ -36,7 +36,7 @@ export class FlowsTable {
       byId("flows"),
       [
         { name: "From", words: true, text: (flow) => endpoint(flow.src, flow.sport) },
-        { name: "To", words: true, text: (flow) => endpoint(flow.dst, flow.dport) },
+        { name: "To", words: true, text: (flow) => endpoint(flow.dst, flow.dport) + (flow.vlan ? ` (VLAN ${flow.vlan})` : "") },
         { name: "State", words: true, text: (flow) => flow.state },
         { name: "Sent", text: (flow) => bytes(flow.bytes) },
         { name: "Back", text: (flow) => bytes(flow.back_bytes) },
@@ -149,7 +149,7 @@ export class FlowsTable {
 }
 
 function flowKey(flow) {
-  return `${endpoint(flow.src, flow.sport)} ${endpoint(flow.dst, flow.dport)}`;
+  return `${endpoint(flow.src, flow.sport)} ${endpoint(flow.dst, flow.dport)} ${flow.vlan ?? 0}`;
 }
 
 function windowCell(cell, flow) {

@@ -45,12 +45,15 @@ class FabricView:
         if self._mapped[0] != version:
             graph = with_hosts(fabric.topology.graph(), fabric.hosts)
             # Switches are nodes, too; only hosts have the attribute ``at``.
-            known: list[tuple[Any, Any]] = sorted(
-                (mac, at) for mac, at in graph.nodes(data="at") if at is not None
-            )
+            known: list[Any] = sorted(node for node, at in graph.nodes(data="at") if at is not None)
             hosts = [
-                {"mac": mac, "at": port_pair(at), "addresses": _in_order(graph.nodes[mac]["addresses"])}
-                for mac, at in in_turns(known)
+                {
+                    "mac": host["mac"],
+                    "vlan": host["vlan"],
+                    "at": port_pair(host["at"]),
+                    "addresses": _in_order(host["addresses"]),
+                }
+                for host in (graph.nodes[node] for node in in_turns(known))
             ]
             pairs = (pair for edge in graph.edges for pair in graph.edges[edge].get("ports", ()))
             links = [{"a": port_pair(a), "b": port_pair(b)} for a, b in in_turns(sorted(pairs))]

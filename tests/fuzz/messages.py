@@ -19,6 +19,7 @@ from fairq_ryu.channel import (
     flow_records,
     flowmod,
     oxm,
+    port_settings,
     queue_depth,
     recovery,
     segment_copies,
@@ -42,6 +43,7 @@ from fairq_ryu.model import (
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import lldp as discovery_frames
 from fairq_ryu.packet.tcp_build import Addressing
+from fairq_ryu.port_settings import PortSettings, VlanMode
 from tests.support.fakes import DATAPATH, bridge_port, wire
 
 DPID = 0xF022
@@ -321,6 +323,8 @@ def from_switch():
         "error-deadlines": agent.error(
             1, ofp.OFPBRC_BAD_EXP_TYPE, wire(deadlines.set_deadlines(DATAPATH, DEADLINES))
         ),
+        "port-settings": port_settings.messages(PORTS)[0],
+        "error-port-settings": agent.error(1, ofp.OFPBRC_BAD_EXP_TYPE, wire(port_settings.request(DATAPATH))),
         "error-law": agent.error(0xFFFF, window_law.ERROR_LAW_UNSTABLE, wire(set_law(1)), "gain 1.41"),
         "error-law-unknown": agent.error(1, ofp.OFPBRC_BAD_EXP_TYPE, wire(set_law(1))),
         "error-law-rule": agent.error(0xFFFF, window_law.ERROR_LAW_UNKNOWN, wire(law_rule())),
@@ -354,6 +358,11 @@ def acks_of(flow, tags=()):
     return Addressing(flow.reversed, "02:00:00:00:00:02", "02:00:00:00:00:01", tags)
 
 
+PORTS = {
+    1: PortSettings(VlanMode.ACCESS, 10),
+    2: PortSettings(VlanMode.NATIVE_TAGGED, 7, ((0, 9), (20, 4095))),
+    3: PortSettings(bond="bond0", standby=True, mirror=True),
+}
 DEADLINES = [deadlines.HandshakeDeadline(FLOW, 250_000), deadlines.HandshakeDeadline(FLOW6, None)]
 
 
@@ -406,6 +415,8 @@ def from_controller():
     pool = RuleChange(RuleTarget(PortKey(1, 2), None), WindowRule(WindowKind.POOL, 60000))
     single = RuleChange(RuleTarget(PortKey(1, 1), FLOW), WindowRule(WindowKind.WINDOW, 3000))
     single6 = RuleChange(RuleTarget(PortKey(1, 1), FLOW6), WindowRule(WindowKind.WINDOW, 3000))
+    tagged = FLOW._replace(vlan=7)
+    in_vlan = RuleChange(RuleTarget(PortKey(1, 1), tagged), WindowRule(WindowKind.WINDOW, 3000))
     made = {
         "echo-request": parser.OFPEchoRequest(DATAPATH, b"data"),
         "features-request": parser.OFPFeaturesRequest(DATAPATH),
@@ -437,6 +448,8 @@ def from_controller():
         "law-rule": law_rule(),
         "wake": waking.wake(DATAPATH, [acks_of(FLOW, (7,)), acks_of(FLOW6)]),
         "deadlines": deadlines.set_deadlines(DATAPATH, DEADLINES),
+        "port-settings": port_settings.request(DATAPATH),
+        "window-in-vlan": flowmod.window_rule(DATAPATH, in_vlan, 2),
         "recovery": recovery.set_recovery(DATAPATH, recovery.SetRecovery(1, 3, 1 << 20, 1000, 500, 2)),
         "recovery-none": recovery.set_recovery(DATAPATH, recovery.SetRecovery(1, 0, 0, 0, 0, 0)),
         "segment-counts": segment_counts.request(DATAPATH),

@@ -133,6 +133,7 @@ class FakeDatapath:
         self.copies_counted: dict[SegmentMatch, tuple[int, int]] = {}
         self.observed: frozenset[int] = frozenset()
         self.window_counted: dict[int, tuple[int, int, int]] = {}
+        self.untagged: dict[int, int] = {}  # VLANs of frames without a tag, by port
 
     @property
     def ports(self) -> dict[int, BridgePort]:
@@ -221,6 +222,9 @@ class FakeDatapath:
             queue = self.queues[port]
             self.queues[port] = queue._replace(backlog=queue.backlog + len(frame))
         return True
+
+    def untagged_vlan(self, port: int) -> int:
+        return self.untagged.get(port, 0)
 
     def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
         self.deadlines.append((flow, deadline_ns, now_ns))

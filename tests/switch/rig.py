@@ -180,7 +180,9 @@ class Connection:
     @property
     def data_key(self) -> FlowKey:
         """The direction from client to server: its data leaves by port 2."""
-        return FlowKey(self.client, self.server, self.sport, self.dport)
+        tags = (self.shape or {}).get("vlans", ())
+        vlan = tags[0][1] & 0xFFF if tags else 0
+        return FlowKey(self.client, self.server, self.sport, self.dport, vlan)
 
     @property
     def ack_key(self) -> FlowKey:

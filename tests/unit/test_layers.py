@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 OURS = ("fairq_ryu", "mininet_topos")
 MODEL, ERRORS, SETTING = "fairq_ryu.model", "fairq_ryu.errors", "fairq_ryu.setting"
 LAW = "fairq_ryu.law_spec"
+PORT_SETTINGS = "fairq_ryu.port_settings"
 BELOW = {MODEL, ERRORS, SETTING}
 RUNTIME = "fairq_ryu.ryu_compat.runtime"
 WEB_SERVER = "fairq_ryu.ryu_compat.web_server"
@@ -29,12 +30,12 @@ def ours(*packages: str) -> set[str]:
 # others, besides the standard library.
 LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/policies": (BELOW | {LAW}, set()),
-    "fairq_ryu/fabric": ({MODEL}, {"networkx"}),
+    "fairq_ryu/fabric": ({MODEL, PORT_SETTINGS}, {"networkx"}),
     "fairq_ryu/packet": ({MODEL}, set()),
-    "fairq_ryu/channel": ({MODEL, LAW} | ours("packet"), {"ryu"}),
-    "fairq_ryu/openflow": ({MODEL} | ours("channel"), {"ryu"}),
+    "fairq_ryu/channel": ({MODEL, LAW, PORT_SETTINGS} | ours("packet"), {"ryu"}),
+    "fairq_ryu/openflow": ({MODEL, PORT_SETTINGS} | ours("channel", "packet"), {"ryu"}),
     "fairq_ryu/control": (
-        BELOW | {LAW} | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
+        BELOW | {LAW, PORT_SETTINGS} | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
         {"ryu"},
     ),
     "fairq_ryu/rest": (
@@ -43,12 +44,13 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "fairq_ryu/metrics": ({MODEL, RUNTIME} | ours("control", "policies"), {"prometheus_client", "webob"}),
     "fairq_ryu/apps": (
-        {ERRORS} | ours("config", "control", "fabric", "metrics", "policies", "rest", "ryu_compat"),
+        {ERRORS, PORT_SETTINGS}
+        | ours("config", "control", "fabric", "metrics", "policies", "rest", "ryu_compat"),
         {"ryu"},
     ),
     "fairq_ryu/ryu_compat": (BELOW | ours("channel", "config", "policies.base"), RYU | {"oslo_config"}),
     "fairq_ryu/agent": (
-        {MODEL, LAW, ERRORS} | ours("channel", "packet", "fabric.recovery"),
+        {MODEL, LAW, ERRORS, PORT_SETTINGS} | ours("channel", "packet", "fabric.recovery"),
         {"numpy", "ovs", "pyroute2"},
     ),
     "fairq_ryu/config": (BELOW | ours("policies.base"), set()),
@@ -64,7 +66,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
 INNER_PACKAGES: dict[str, set[str]] = {
     "fairq_ryu/fabric/flows": {MODEL},
     "fairq_ryu/fabric/deadlines": {MODEL},
-    "fairq_ryu/fabric/topology": {MODEL, "networkx"},
+    "fairq_ryu/fabric/topology": {MODEL, PORT_SETTINGS, "networkx"},
     "fairq_ryu/fabric/recovery": {MODEL, "fairq_ryu.fabric.flows.connection"},
     "fairq_ryu/policies/parts": {MODEL},
     "fairq_ryu/rest/schema": {MODEL, "fairq_ryu.fabric", "pydantic"},
@@ -74,6 +76,7 @@ MODULES: dict[str, set[str]] = {
     "fairq_ryu/__init__.py": {"fairq_ryu.client"},
     "fairq_ryu/errors.py": set(),
     "fairq_ryu/law_spec.py": set(),
+    "fairq_ryu/port_settings.py": set(),
     "fairq_ryu/model.py": {LAW},
     "fairq_ryu/client.py": {ERRORS},
     "fairq_ryu/config/programs.py": set(),

@@ -11,7 +11,7 @@
 #define FAIRQ_LAYOUT_H
 
 /* Raised when the maps that outlive an agent (flows and their settings) change. */
-#define FQ_LAYOUT_VERSION 6
+#define FQ_LAYOUT_VERSION 7
 
 /* Activity is counted in this many time buckets; together they span the activity timeout. */
 #define FQ_BUCKETS   8
@@ -127,6 +127,8 @@ struct fq_config {
 	__u64 bucket_ns;  /* activity timeout / FQ_BUCKETS, ns */
 	__u32 flow_rules; /* number of rules in flow_rules: 0 spares every ACK a lookup */
 	__u32 layout;     /* FQ_LAYOUT_VERSION, for an agent that finds the maps of a dead one */
+	__u32 vlans;      /* number of ports in port_vlans: 0 spares every packet a lookup */
+	__u32 pad;
 };
 
 /* Settings of the queue and drop programs, written by the agent; one entry, index 0. */
@@ -145,7 +147,7 @@ struct fq_flow_key {
 	__u16 hi_port;
 	__u8 family; /* 4 or 6 */
 	__u8 dir;    /* flows: 0. flow_rules: direction of the ACK, 0 is lo to hi */
-	__u8 pad[2];
+	__u16 vlan;  /* host byte order; 0: none */
 };
 
 /* State of one direction of a connection: of the segments that its sender sends. */

@@ -29,6 +29,7 @@
 #include "laws/turns.h"
 #include "lib/activity.h"
 #include "lib/sequence.h"
+#include "lib/vlan.h"
 
 /* By ifindex. The agent sets the size before it loads the program. */
 struct {
@@ -181,6 +182,7 @@ int fq_take_turns(struct __sk_buff *skb)
 	struct fq_turn_port *port;
 	struct segment s = {};
 	struct fq_port_law *law;
+	struct fq_config *cfg;
 	struct fq_flow *flow;
 	struct fq_turns *t;
 	int room;
@@ -199,6 +201,9 @@ int fq_take_turns(struct __sk_buff *skb)
 	if (parse(skb, &s) != OK || !s.syn || s.rst || s.fin || s.payload)
 		return TC_ACT_UNSPEC;
 	s.now = bpf_ktime_get_ns();
+	cfg = bpf_map_lookup_elem(&config, &zero);
+	if (cfg)
+		set_vlan(&s, cfg, ifindex);
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (mark >> FQ_TURN_SHIFT == FQ_TURN_MARK) {
 		__u64 waited = (mark & ((1 << FQ_TURN_SHIFT) - 1)) * 1000ULL;

@@ -33,6 +33,7 @@
 #include "lib/rivals.h"
 #include "lib/segment_copy.h"
 #include "lib/tx_queue.h"
+#include "lib/vlan.h"
 #include "lib/window_rule.h"
 
 /* `queues`: the device has several transmit queues. */
@@ -62,6 +63,7 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		return TC_ACT_UNSPEC;
 	s.now = bpf_ktime_get_ns();
 	s.epoch = s.now / cfg->bucket_ns;
+	set_vlan(&s, cfg, ifindex);
 
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (!flow)

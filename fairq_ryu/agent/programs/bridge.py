@@ -66,6 +66,7 @@ class BridgePrograms:
         self._thresholds: dict[int, Thresholds] = {}  # as they were asked for
         self._programs: list[Program] = []
         self._frames = FrameSocket()
+        self._untagged: dict[int, int] = {}
 
     def load(self, first_ports: list[BridgePort], kept: Mapping[str, int] | None = None) -> int:
         """Load the programs. The flows that a dead agent's program on one of ``first_ports`` still knows are
@@ -129,6 +130,16 @@ class BridgePrograms:
     def update_port(self, port: BridgePort) -> None:
         """Store a port whose link state, speed or name has changed."""
         self._ports[port.ofport] = port
+
+    def set_vlans(self, untagged: Mapping[int, int]) -> None:
+        """The VLANs of frames that have no tag at a port, by OpenFlow number; of all other ports 0."""
+        self._untagged = dict(untagged)
+        for ofport, port in self._ports.items():
+            self.window.set_vlan(port.ifindex, self._untagged.get(ofport, 0))
+
+    def untagged_vlan(self, port: int) -> int:
+        """The VLAN of frames that have no tag at a port; 0: none."""
+        return self._untagged.get(port, 0)
 
     def remove_port(self, ofport: int) -> None:
         """Stop on a port, which may have been deleted already."""

@@ -26,6 +26,7 @@ def flow_key(flow: FlowKey, directed: bool = False) -> Any:
         hi_port=socket.htons(dport),
         family=family,
         dir=direction if directed else 0,
+        vlan=flow.vlan,
     )
     key.lo_addr[:] = src.rjust(16, b"\0")
     key.hi_addr[:] = dst.rjust(16, b"\0")

@@ -47,7 +47,8 @@ RECORD = np.dtype(
         ("wscale", "u1"),
         ("mss", ">u2"),
         ("port", ">u4"),
-        ("flags", ">u4"),
+        ("vlan", ">u2"),
+        ("flags", ">u2"),
         ("bytes", ">u8"),
         ("packets", ">u8"),
         ("rewritten", ">u8"),
@@ -265,6 +266,7 @@ def _encode(
     rtt_us = np.where(parts.all(axis=1), np.maximum(parts.sum(axis=1) // 1000, 1), 0)
     out = np.zeros(len(keys), dtype=RECORD)
     _fill_ends(out, keys, side)
+    out["vlan"] = keys["vlan"]
     bits = own["flags"]
     known = bits & _C["FQ_KNOWN"] != 0
     out["wscale"] = np.where(known & (bits & _C["FQ_WS"] != 0), own["wscale"], records.UNSCALED)

@@ -51,6 +51,7 @@ class WindowProgram(FilterProgram):
         self._limits, self._first_ports, self._kept = limits, tuple(first_ports), dict(kept or {})
         self._filter = OwnFilter(lib, WINDOW_PRIORITY)
         self._flow_rule_count = 0
+        self._vlans: dict[int, int] = {}
         self._active: dict[int, tuple[int, int]] = {}
         self.slots = PortSlots(limits.ports)
         self._observed: set[int] = set()
@@ -74,6 +75,7 @@ class WindowProgram(FilterProgram):
                     "rivals": limits.rivals,
                     "port_slots": limits.ports,
                     "tx_queues": limits.ports,
+                    "port_vlans": limits.ports,
                     "ports": limits.ports,
                     "port_rules": limits.ports,
                     "observed": limits.ports,
@@ -95,6 +97,7 @@ class WindowProgram(FilterProgram):
         self.silent = loaded.map("silent", layout.fq_flow_key, layout.fq_flow)
         self._flow_map = FlowMap(self.flows, self.silent)
         self._port_slots = loaded.map("port_slots", c_uint32, c_uint32)
+        self._port_vlans = loaded.map("port_vlans", c_uint32, c_uint32)
         self._port_states = loaded.map("ports", c_uint32, layout.fq_port)
         self._port_rules = loaded.map("port_rules", c_uint32, layout.fq_rule)
         self._observed_slots = loaded.map("observed", c_uint32, c_uint32)
@@ -166,6 +169,7 @@ class WindowProgram(FilterProgram):
                 bucket_ns=self._limits.bucket_ns,
                 flow_rules=self._flow_rule_count,
                 layout=layout.CONSTANTS["FQ_LAYOUT_VERSION"],
+                vlans=len(self._vlans),
             ),
         )
 
@@ -235,7 +239,20 @@ class WindowProgram(FilterProgram):
         self._observed.discard(ifindex)
         self._ports.discard(ifindex)
 
+    def set_vlan(self, ifindex: int, vlan: int) -> None:
+        """The VLAN of frames that leave by a port without a tag; 0: none."""
+        if self._vlans.get(ifindex, 0) == vlan:
+            return
+        if vlan:
+            self._port_vlans.set(c_uint32(ifindex), c_uint32(vlan))
+            self._vlans[ifindex] = vlan
+        else:
+            self._port_vlans.delete(c_uint32(ifindex))
+            del self._vlans[ifindex]
+        self._write_config()
+
     def _clear_slot(self, ifindex: int) -> None:
+        self.set_vlan(ifindex, 0)
         slot = c_uint32(self.slots[ifindex])
         self._port_slots.delete(c_uint32(ifindex))
         self._port_states.set(slot, layout.fq_port())
@@ -294,10 +311,10 @@ class WindowProgram(FilterProgram):
 
     @property
     def connection_maps(self) -> dict[str, int]:
-        """The other maps of connections, those of their rules and of the slots of ports, which the turns
-        program uses as well, likewise.
+        """The other maps of connections, those of their rules and of the slots and VLANs of ports, which the
+        turns program uses as well, likewise.
         """
-        maps = (self.rivals, self._flow_rules, self._port_slots)
+        maps = (self.rivals, self._flow_rules, self._port_slots, self._port_vlans)
         return {table.name: table.fd for table in maps}
 
     def counters(self, slot: int) -> tuple[int, int]:

@@ -84,6 +84,8 @@ class Announcements:
         self._last_id = 0
         self._entries: dict[int, Entry] = {}
         self._running: dict[FlowKey, _Running] = {}
+        # Running flows of VLANs, by the same flow without one: an announcement names no VLAN.
+        self._in_vlan: dict[FlowKey, FlowKey] = {}
         self._of: dict[FlowKey, Entry] = {}
         # Entries that can still be assigned; and running flows without one, by all but their source port.
         self._waiting: dict[_Where, dict[int, Entry]] = {}
@@ -109,6 +111,8 @@ class Announcements:
         """
         if flow not in self._running:
             self._running[flow] = _Running(opener, started)
+            if flow.vlan:
+                self._in_vlan[flow._replace(vlan=0)] = flow
             entry = self._take(flow, now)
             if entry is not None:
                 self._bind(entry, flow)
@@ -120,6 +124,8 @@ class Announcements:
         """A direction has ended. An announcement without further flows is removed."""
         if self._running.pop(flow, None) is None:
             return
+        if self._in_vlan.get(flow._replace(vlan=0)) == flow:
+            del self._in_vlan[flow._replace(vlan=0)]
         entry = self._of.pop(flow, None)
         if entry is None:
             _remove(self._bare, _anyhow(flow), flow)
@@ -196,7 +202,7 @@ class Announcements:
         """
         if wanted.sport is not None:
             flow = FlowKey(wanted.src, wanted.dst, wanted.sport, wanted.dport)
-            return flow if flow in self._running else None
+            return flow if flow in self._running else self._in_vlan.get(flow)
         bare = self._bare.get(_where_of(wanted), {})
         recent = [flow for flow in bare if now - self._running[flow].started <= wanted.ttl]
         return max(recent, key=lambda flow: self._running[flow].started, default=None)

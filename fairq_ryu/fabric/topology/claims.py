@@ -20,6 +20,8 @@ from typing import Generic, NamedTuple, TypeVar
 from fairq_ryu.model import PortKey
 
 T = TypeVar("T")
+Address = tuple[int, str]
+"""An address of a VLAN (0: none)."""
 
 PATIENCE = 0.4
 """A holder that has not answered after this time is gone, seconds."""
@@ -32,18 +34,19 @@ _QUESTION_INTERVAL = 0.1
 
 
 class Holder(NamedTuple):
-    """The host that holds an address, and ``ip``, the address for which it is asked."""
+    """The host of a VLAN that holds an address, and ``ip``, the address for which it is asked."""
 
     mac: str
     port: PortKey
     ip: str
+    vlan: int = 0
 
 
 @dataclass(slots=True)
 class Claim(Generic[T]):
     """A claim from ``port``. ``what`` is the caller's: the frame that was the claim."""
 
-    address: str
+    address: Address
     holder: Holder
     port: PortKey
     what: T
@@ -57,15 +60,15 @@ class Claims(Generic[T]):
     """All claims. ``outcomes`` counts them; ``ignored`` are those for which there was no room."""
 
     def __init__(self) -> None:
-        self._claims: dict[str, Claim[T]] = {}
-        self._by_holder: dict[Holder, set[str]] = {}
+        self._claims: dict[Address, Claim[T]] = {}
+        self._by_holder: dict[Holder, set[Address]] = {}
         self._by_port: Counter[PortKey] = Counter()
         self.outcomes: Counter[str] = Counter({"believed": 0, "refused": 0, "ignored": 0})
 
     def __len__(self) -> int:
         return len(self._claims)
 
-    def add(self, address: str, holder: Holder, port: PortKey, what: T, now: float) -> bool:
+    def add(self, address: Address, holder: Holder, port: PortKey, what: T, now: float) -> bool:
         """A host behind ``port`` claims an address. Returns whether this is a new claim."""
         if address in self._claims:
             return False
@@ -77,14 +80,14 @@ class Claims(Generic[T]):
         self._by_port[port] += 1
         return True
 
-    def get(self, address: str) -> Claim[T] | None:
+    def get(self, address: Address) -> Claim[T] | None:
         """The claim of an address; it may be refused."""
         return self._claims.get(address)
 
-    def answered(self, mac: str, port: PortKey, ip: str, now: float) -> list[Claim[T]]:
+    def answered(self, holder: Holder, now: float) -> list[Claim[T]]:
         """A host has answered for an address at a port. Returns the claims that it refutes."""
         refuted = []
-        for address in self._by_holder.get(Holder(mac, port, ip), ()):
+        for address in self._by_holder.get(holder, ()):
             claim = self._claims[address]
             if not claim.refused:
                 claim.refused, claim.ends_at = True, now + REFUSED_TIME

@@ -25,30 +25,34 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fairq_ryu.fabric.topology.graph import Topology
+from fairq_ryu.fabric.topology.graph import PortRole, Topology
 from fairq_ryu.fabric.topology.hosts import Host
+from fairq_ryu.fabric.topology.ports import LogicalPorts
 from fairq_ryu.fabric.topology.routing import Routes
 from fairq_ryu.model import HASH_BITS, PortKey
+from fairq_ryu.port_settings import OTHER_VLANS
 
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
     """The key of a rule that sends frames to a host through one port. ``mac``: the host; ``bucket`` and
-    ``mask``: the buckets of the frames (mask 0: all).
+    ``mask``: the buckets of the frames (mask 0: all); ``vlan``: their VLAN.
     """
 
     mac: str
     bucket: int
     mask: int
+    vlan: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Flood:
     """The key of a rule that floods the frames of a bucket to unknown hosts. Bucket 0 also floods broadcasts,
-    and the frames of buckets without a rule of their own.
+    and the frames of buckets without a rule of their own. ``vlan``: of the frames, or ``OTHER_VLANS``.
     """
 
     bucket: int = 0
+    vlan: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +65,32 @@ class FromLink:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """The key of the rules for frames that come in by a port that does not carry every VLAN."""
+
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
 class EcmpBits:
     """The key of the number of hash bits that select a bucket."""
 
 
-RuleKey = Deliver | Flood | FromLink | EcmpBits
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """The key of the rules that keep tagged frames apart from rules for frames without a tag. Only a network
+    with VLANs has them.
+    """
+
+
+RuleKey = Deliver | Flood | FromLink | Entry | EcmpBits | Tagged
 Value = tuple[int, ...]
-"""Port numbers; for :class:`EcmpBits` the number of bits."""
+"""Port numbers, with ``UNTAGGED`` where frames lose their tag; for :class:`EcmpBits` and :class:`Tagged` the
+number of bits, for :class:`Entry` as :meth:`LogicalPorts.entry`.
+"""
 _Rules = dict[int, dict[RuleKey, Value]]
+_Whose = tuple[str, int]
+"""A host: its MAC address and its VLAN."""
 
 
 class ForwardingChange(NamedTuple):
@@ -85,14 +107,16 @@ class ForwardingChange(NamedTuple):
 class Forwarding:
     """The installed rules and the wanted rules of each bridge."""
 
-    def __init__(self) -> None:
+    def __init__(self, ports: LogicalPorts | None = None) -> None:
+        """``ports``: their settings; None: all are plain."""
+        self._ports = LogicalPorts(lambda _: True) if ports is None else ports
         self._installed: _Rules = {}
         self._wanted: _Rules = {}
         self._inherited: set[int] = set()  # bridges whose rules of an earlier controller are not changed yet
         self._shrinking = False  # from the first step to the second
         self._changes = 0
         # Hosts that some bridges may not know yet, with the number of the change that installed them.
-        self._unconfirmed: dict[str, int] = {}
+        self._unconfirmed: dict[_Whose, int] = {}
 
     def bridge_connected(self, dpid: int, installed: Mapping[RuleKey, Value] | None = None) -> None:
         """A bridge has connected. ``installed``: its rules of an earlier controller, which are kept until
@@ -112,9 +136,16 @@ class Forwarding:
         self._inherited.clear()
         return found
 
-    def flood_ports(self, dpid: int, bucket: int = 0) -> Value:
-        """The ports to which a bridge floods a bucket."""
-        return _flood(self._installed.get(dpid, {}), bucket)
+    def flood_ports(self, dpid: int, bucket: int = 0, vlan: int = 0) -> Value:
+        """The ports to which a bridge floods a bucket, in a VLAN."""
+        rules = self._installed.get(dpid, {})
+        if Flood(0, vlan) not in rules:
+            vlan = OTHER_VLANS if Flood(0, OTHER_VLANS) in rules else 0
+        return _flood(rules, bucket, vlan)
+
+    def has_entry_rules(self, dpid: int) -> bool:
+        """Whether a bridge has rules for ports that do not carry every VLAN."""
+        return any(isinstance(key, Entry) for key in self._installed.get(dpid, {}))
 
     def bridge_disconnected(self, dpid: int) -> None:
         """A bridge has disconnected; it gets no changes."""
@@ -135,17 +166,26 @@ class Forwarding:
         earlier change are cancelled.
         """
         wanted: _Rules = {dpid: {} for dpid in self._installed if dpid not in self._inherited}
+        hosts = list(hosts)
+        used = {host.vlan for host in hosts} - {0}
+        aware = self._ports.aware or bool(used)
+        vlans = [0, OTHER_VLANS, *self._ports.vlans(used)] if aware else [0]
         for dpid, rules in wanted.items():
-            own = {port.port for port in topology.host_ports(dpid)}
-            for bucket in range(routes.buckets):
-                links = {port.port for port in routes.flood_ports(dpid, bucket)}
-                rules[Flood(bucket)] = tuple(sorted(own | links))
+            own = topology.host_ports(dpid)
+            for vlan in vlans:
+                here = self._ports.flooded(own, vlan)
+                for bucket in range(routes.buckets):
+                    links = {port.port for port in routes.flood_ports(dpid, bucket)}
+                    rules[Flood(bucket, vlan)] = tuple(sorted(here | links))
             rules[EcmpBits()] = (routes.bits,)
+            if aware:
+                rules[Tagged()] = (routes.bits,)
             for port in topology.link_ports(dpid):
                 rules[FromLink(port.port)] = ()
+            rules.update(self._entries(topology, dpid))
         for host in hosts:
             for dpid, rules in wanted.items():
-                rules.update(deliveries(routes, dpid, host.mac, host.port))
+                rules.update(self._deliveries(routes, dpid, host.mac, host.port, host.vlan))
         self._wanted = wanted
         bits = {self._installed[dpid].get(EcmpBits(), (routes.bits,)) for dpid in wanted}
         mixed = bits != {(routes.bits,)}
@@ -166,7 +206,7 @@ class Forwarding:
             rules: dict[RuleKey, Value] = {}
             rules |= {key: value for key, value in installed.items() if isinstance(key, Flood)}
             rules |= {key: value for key, value in wanted.items() if not isinstance(key, Flood)}
-            self._expect_confirmation(_macs(rules) - _macs(installed))
+            self._expect_confirmation(_hosts(rules) - _hosts(installed))
             changes += self._differences(dpid, rules)
         return changes
 
@@ -178,23 +218,25 @@ class Forwarding:
 
     # Hosts
 
-    def host_changed(self, routes: Routes, mac: str, port: PortKey | None) -> list[ForwardingChange]:
+    def host_changed(
+        self, routes: Routes, mac: str, port: PortKey | None, vlan: int = 0
+    ) -> list[ForwardingChange]:
         """A host was found behind ``port``, or is forgotten (None). While the first step is not confirmed,
         bridges that do not know the host get its rule in the second step.
         """
         changes: list[ForwardingChange] = []
-        keys = _keys(mac)
+        whose, keys = (mac, vlan), _keys(mac, vlan)
         for dpid, installed in self._installed.items():
             if dpid in self._inherited:
                 continue
-            new = {} if port is None else deliveries(routes, dpid, mac, port)
+            new = {} if port is None else self._deliveries(routes, dpid, mac, port, vlan)
             if dpid in self._wanted:
                 _replace(self._wanted[dpid], keys, new)
             known = any(key in installed for key in keys)
-            if self._shrinking and (mac in self._unconfirmed or not known or not new):
+            if self._shrinking and (whose in self._unconfirmed or not known or not new):
                 continue
             if not known:
-                self._expect_confirmation({mac} if new else ())
+                self._expect_confirmation({whose} if new else ())
             changes += [ForwardingChange(dpid, *change) for change in _replace(installed, keys, new)]
         return changes
 
@@ -207,13 +249,28 @@ class Forwarding:
 
     def hosts_confirmed(self, change: int) -> None:
         """All bridges have installed all changes up to the one with this number."""
-        self._unconfirmed = {mac: last for mac, last in self._unconfirmed.items() if last > change}
+        self._unconfirmed = {whose: last for whose, last in self._unconfirmed.items() if last > change}
 
-    def _expect_confirmation(self, macs: Iterable[str]) -> None:
+    def _expect_confirmation(self, hosts: Iterable[_Whose]) -> None:
         """A bridge gets rules for hosts that it did not know."""
         if len(self._installed) > 1:
             self._changes += 1
-            self._unconfirmed |= dict.fromkeys(macs, self._changes)
+            self._unconfirmed |= dict.fromkeys(hosts, self._changes)
+
+    def _entries(self, topology: Topology, dpid: int) -> dict[RuleKey, Value]:
+        """The rules for frames that come in by ports that are no links."""
+        return {
+            Entry(port.port): entry
+            for port, entry in self._ports.entries(dpid).items()
+            if topology.has_port(port) and topology.role(port) is not PortRole.LINK
+        }
+
+    def _deliveries(
+        self, routes: Routes, dpid: int, mac: str, port: PortKey, vlan: int
+    ) -> dict[RuleKey, Value]:
+        if port.dpid == dpid:
+            return {Deliver(mac, 0, 0, vlan): (self._ports.exit_to(port, vlan),)}
+        return deliveries(routes, dpid, mac, port, vlan)
 
     def _first(
         self, installed: Mapping[RuleKey, Value], wanted: Mapping[RuleKey, Value], mixed: bool
@@ -223,20 +280,24 @@ class Forwarding:
         """
         rules: dict[RuleKey, Value] = {}
         # Floods are first, so that all other rules take effect in a bridge that has left its old ports.
-        floods = [key.bucket for key in {**installed, **wanted} if isinstance(key, Flood)]
-        for bucket in floods:
-            buckets = floods if mixed else [bucket]
-            kept = [{*_flood(rules, each)} for each in buckets for rules in (installed, wanted)]
-            rules[Flood(bucket)] = tuple(sorted(set.intersection(*kept)))
+        floods = [key for key in {**installed, **wanted} if isinstance(key, Flood)]
+        for flood in floods:
+            buckets = [each.bucket for each in floods if each.vlan == flood.vlan] if mixed else [flood.bucket]
+            kept = [
+                {*_flood(rules, bucket, flood.vlan)} for bucket in buckets for rules in (installed, wanted)
+            ]
+            rules[flood] = tuple(sorted(set.intersection(*kept)))
         # Rules for few buckets work in a bridge that distinguishes many, but not the other way round.
         rules[EcmpBits()] = max(installed.get(EcmpBits(), wanted[EcmpBits()]), wanted[EcmpBits()])
-        rules |= {key: value for key, value in wanted.items() if isinstance(key, FromLink)}
-        known = (_macs(installed) & _macs(wanted)) - self._unconfirmed.keys()
+        if Tagged() in installed or Tagged() in wanted:
+            rules[Tagged()] = rules[EcmpBits()]
+        rules |= {key: value for key, value in wanted.items() if isinstance(key, FromLink | Entry)}
+        known = (_hosts(installed) & _hosts(wanted)) - self._unconfirmed.keys()
         for source, here in ((installed, False), (wanted, True)):
             rules |= {
                 key: value
                 for key, value in source.items()
-                if isinstance(key, Deliver) and (key.mac in known) is here
+                if isinstance(key, Deliver) and (_whose(key) in known) is here
             }
         return rules
 
@@ -254,10 +315,12 @@ class Forwarding:
         ]
 
 
-def _keys(mac: str) -> list[RuleKey]:
+def _keys(mac: str, vlan: int) -> list[RuleKey]:
     """All possible keys of rules for a host."""
     return [
-        Deliver(mac, bucket, (1 << bits) - 1) for bits in range(HASH_BITS + 1) for bucket in range(1 << bits)
+        Deliver(mac, bucket, (1 << bits) - 1, vlan)
+        for bits in range(HASH_BITS + 1)
+        for bucket in range(1 << bits)
     ]
 
 
@@ -278,25 +341,31 @@ def _replace(
     return changes
 
 
-def _macs(rules: Mapping[RuleKey, Value]) -> set[str]:
+def _whose(key: Deliver) -> _Whose:
+    return key.mac, key.vlan
+
+
+def _hosts(rules: Mapping[RuleKey, Value]) -> set[_Whose]:
     """The hosts that a bridge knows."""
-    return {key.mac for key in rules if isinstance(key, Deliver)}
+    return {_whose(key) for key in rules if isinstance(key, Deliver)}
 
 
-def _flood(rules: Mapping[RuleKey, Value], bucket: int) -> Value:
-    return rules.get(Flood(bucket), rules.get(Flood(), ()))
+def _flood(rules: Mapping[RuleKey, Value], bucket: int, vlan: int) -> Value:
+    return rules.get(Flood(bucket, vlan), rules.get(Flood(0, vlan), ()))
 
 
-def deliveries(routes: Routes, dpid: int, mac: str, port: PortKey) -> dict[RuleKey, Value]:
+def deliveries(routes: Routes, dpid: int, mac: str, port: PortKey, vlan: int = 0) -> dict[RuleKey, Value]:
     """The rules by which a switch forwards frames to a host behind ``port``: one rule if all buckets use the
     same port, otherwise one for each value of the smallest sufficient number of low bucket bits.
     """
     if port.dpid == dpid:
-        return {Deliver(mac, 0, 0): (port.port,)}
+        return {Deliver(mac, 0, 0, vlan): (port.port,)}
     hops = [routes.next_hop(dpid, port.dpid, bucket) for bucket in range(routes.buckets)]
     if None in hops:
         return {}
     size = 1
     while any(hops[bucket] != hops[bucket % size] for bucket in range(routes.buckets)):
         size *= 2
-    return {Deliver(mac, bucket, size - 1): (hop.port,) for bucket in range(size) if (hop := hops[bucket])}
+    return {
+        Deliver(mac, bucket, size - 1, vlan): (hop.port,) for bucket in range(size) if (hop := hops[bucket])
+    }

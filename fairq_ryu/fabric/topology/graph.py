@@ -265,6 +265,10 @@ class Topology:
             self._decide_later(port, until)
             self.version += 1
 
+    def touch(self) -> None:
+        """Something else has changed that decides on paths."""
+        self.version += 1
+
     def probed(self, ports: Iterable[PortKey], epoch: int) -> None:
         """Discovery frames were sent through these ports in that epoch, and have arrived by now."""
         if epoch != self.epoch:
@@ -319,6 +323,10 @@ class Topology:
         """The role of a port; UNDECIDED for a port that is not known."""
         state = self._ports.get(port)
         return PortRole.UNDECIDED if state is None else state.role
+
+    def has_port(self, port: PortKey) -> bool:
+        """Whether a port exists."""
+        return port in self._ports
 
     def is_up(self, port: PortKey) -> bool:
         """Whether a port exists and has carrier."""
@@ -378,13 +386,16 @@ class Topology:
 
 
 def with_hosts(graph: Graph, hosts: Iterable[Host]) -> Whole:
-    """The graph of the whole network. Nodes are dpids and the MAC addresses of hosts. A host has the
-    attributes ``at`` (its port) and ``addresses``; links between switches keep their attributes.
+    """The graph of the whole network. Nodes are dpids and hosts: their MAC addresses, in a VLAN with its
+    number behind (``MAC/10``). A host has the attributes ``at`` (its port), ``mac``, ``vlan`` and
+    ``addresses``; links between switches keep their attributes.
     """
     whole: Whole = nx.Graph()
     whole.update(graph.edges(data=True), graph.nodes)
     for host in hosts:
-        whole.add_node(host.mac, at=host.port, addresses=tuple(host.addresses))
+        node = f"{host.mac}/{host.vlan}" if host.vlan else host.mac
+        addresses = tuple(host.addresses)
+        whole.add_node(node, at=host.port, mac=host.mac, vlan=host.vlan, addresses=addresses)
         if host.port.dpid in graph:
-            whole.add_edge(host.mac, host.port.dpid)
+            whole.add_edge(node, host.port.dpid)
     return whole

@@ -83,6 +83,7 @@ class FlowRef(Row):
     dst: str = described("IP address that receives it")
     sport: TcpPort = described("TCP port of `src`")
     dport: TcpPort = described("TCP port of `dst`")
+    vlan: Count = described("VLAN of the connection; 0: none")
 
 
 # Types of requests

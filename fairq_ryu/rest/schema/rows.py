@@ -176,6 +176,7 @@ class HostRow(Row):
     """A host."""
 
     mac: str = described("MAC address of the host")
+    vlan: Count = described("VLAN of the host; 0: none. The same addresses in two VLANs are two hosts")
     at: PortOf = described("switch port that leads to the host")
     addresses: list[str] = described("IP addresses that the host has used, IPv4 first")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from fairq_ryu.agent import ovsdb
 from fairq_ryu.agent.watched_ports import WindowDevice
+from fairq_ryu.port_settings import PortSettings, VlanMode
 
 DELIVERS = "it hands packets to this machine, without a queue"
 SHARED = "they have one network device: which of them a packet leaves by is not known there"
@@ -26,12 +27,24 @@ def interface(number: int, kind: str = "", ifindex: int | None = None, **columns
         "link_state": ["up"],
         "admin_state": ["up"],
         "link_speed": [10**9],
+        "lacp_current": [],
     }
     return row(**about | columns)
 
 
 def port(number: int, kind: str = "", ifindex: int | None = None, **columns: Any) -> SimpleNamespace:
-    return row(interfaces=[interface(number, kind, ifindex, **columns)])
+    return bond(f"p{number}", interface(number, kind, ifindex, **columns))
+
+
+def bond(name: str, *members: SimpleNamespace) -> SimpleNamespace:
+    about: dict[str, list[Any]] = {
+        "tag": [],
+        "trunks": [],
+        "vlan_mode": [],
+        "lacp": [],
+        "bond_active_slave": [],
+    }
+    return row(name=name, interfaces=list(members), **about)
 
 
 def view(
@@ -70,11 +83,11 @@ def test_the_output_of_a_mirror_is_not_watched():
     assert [each.name for each in found.ports] == ["p1", "p2"]
     copies = "a mirror sends its copies there"
     assert (found.unwatched, found.devices) == ((("p3", copies), ("p4", copies)), ())
+    assert [number for number, each in found.settings.items() if each.mirror] == [3, 4]
 
 
 def test_each_member_of_a_bond_is_a_port():
-    bond = row(interfaces=[interface(1), interface(2)])
-    found = view([bond, port(3)])
+    found = view([bond("bond0", interface(1), interface(2)), port(3)])
     assert [(each.ofport, each.ifindex) for each in found.ports] == [(1, 101), (2, 102), (3, 103)]
 
 
@@ -121,3 +134,12 @@ def test_a_tunnel_of_the_userspace_datapath_is_not_watched():
     found = view([port(1), port(2, "geneve", 0)])
     reason = "geneve without a network device: its packets leave by another port, inside others"
     assert found.unwatched == (("p2", reason),)
+
+
+def test_the_settings_are_those_of_all_ports():
+    access, patch = port(1), port(2, "patch")
+    access.tag = [10]
+    assert view([access, patch]).settings == {
+        1: PortSettings(VlanMode.ACCESS, 10),
+        2: PortSettings(),
+    }

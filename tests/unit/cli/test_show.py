@@ -279,6 +279,18 @@ def test_pinned_flows_are_marked_where_there_are_any(controller, lines):
     assert [line.split()[-1] for line in lines("flows")[2:]] == ["yes", "-", "flows"]
 
 
+def test_vlans_are_shown_where_there_are_any(controller, lines):
+    controller.say(flows({**FLOW, "vlan": 10}, {**FLOW, "vlan": 0}))
+    header, _, *rows = lines("flows")
+    assert header.split()[-1] == "VLAN" and [row.split()[-1] for row in rows] == ["10", "-", "flows"]
+    controller.say(flows({**FLOW, "vlan": 0}))
+    assert "VLAN" not in lines("flows")[0]
+    host = HOSTS["hosts"][0]
+    for vlan, shown in ((10, "mac at addresses vlan"), (0, "mac at addresses")):
+        controller.say({"hosts": [{**host, "vlan": vlan}]})
+        assert words(lines("hosts")[0]) == shown
+
+
 def test_ipv6(controller, lines):
     controller.say(flows({**FLOW, "src": "fe80::2", "dst": "fe80::1"}))
     assert words(lines("flows")[2]).startswith("[fe80::2]:40002 [fe80::1]:5001 half-closed ")

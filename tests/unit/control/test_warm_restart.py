@@ -5,9 +5,21 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.control import warm_restart
-from fairq_ryu.fabric.topology.forwarding import Deliver, EcmpBits, Flood, FromLink
+from fairq_ryu.control.forwarding_rules import ForwardingRules
+from fairq_ryu.control.sender import Sender
+from fairq_ryu.fabric.topology.forwarding import (
+    Deliver,
+    EcmpBits,
+    Entry,
+    Flood,
+    ForwardingChange,
+    FromLink,
+    Tagged,
+)
+from fairq_ryu.fabric.topology.ports import UNTAGGED
 from fairq_ryu.model import FlowKey
 from fairq_ryu.openflow import pipeline
+from fairq_ryu.port_settings import OTHER_VLANS
 from tests.support.fakes import DATAPATH, ryu_decode, wire
 
 MAC = "02:00:00:00:00:01"
@@ -54,8 +66,45 @@ def test_installed_rules_are_read_back():
         Deliver(MAC, 2, 3): (9,),
         EcmpBits(): (2,),
     }
-    assert found.hosts == [(MAC, 1)]
+    assert found.hosts == [(MAC, 1, 0)]
     assert found.pins == [KEY, FlowKey("fe80::1", "fe80::2", 80, 40000)]
+
+
+VLANS = {
+    Entry(2): (10,),
+    Entry(3): (-1, 10 << 16 | 0xFFE, 20 << 16 | 0xFFF),
+    Entry(4): (10, 0),
+    Entry(5): (-1,),
+    Tagged(): (2,),
+    Flood(0, 10): (1, 9, 2 + UNTAGGED),
+    Flood(0, OTHER_VLANS): (1, 9),
+    Flood(1, 10): (9,),
+    Deliver(MAC, 0, 0, 10): (2 + UNTAGGED,),
+    Deliver(MAC, 2, 3, 20): (9,),
+}
+
+
+def test_the_rules_of_vlans_are_read_back():
+    bridges = {1: DATAPATH}
+    changes = [ForwardingChange(1, key, value, None) for key, value in VLANS.items()]
+    rules = [message for _, message in ForwardingRules(bridges, Sender(1))._messages(changes)]
+    found = warm_restart.read(
+        stats(
+            *everything(),
+            *rules,
+            *pipeline.source(DATAPATH, MAC, 2, 300, 10),
+            pipeline.pin(DATAPATH, KEY._replace(vlan=10), 2, 65, True, True),
+        )
+    )
+    assert {key: value for key, value in found.forwarding.items() if key in VLANS} == VLANS
+    assert found.hosts == [(MAC, 1, 0), (MAC, 2, 10)]
+    assert found.pins[-1] == KEY._replace(vlan=10)
+    gone = [ForwardingChange(1, key, None, value) for key, value in VLANS.items()]
+    left = {(each.table_id, each.priority, str(each.match)) for each in rules}
+    for _, message in ForwardingRules(bridges, Sender(1))._messages(gone):
+        assert message.command == ofp.OFPFC_DELETE_STRICT
+        left.remove((message.table_id, message.priority, str(message.match)))
+    assert left == set()  # what was installed is removed, rule by rule
 
 
 def test_ryus_own_rule_for_discovery_does_not_matter():

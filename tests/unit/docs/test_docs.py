@@ -29,6 +29,7 @@ from fairq_ryu.channel import (
     flowmod,
     oxm,
     port_mode,
+    port_settings,
     queue_depth,
     recovery,
     segment_copies,
@@ -63,6 +64,7 @@ from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet.tcp_build import Addressing
 from fairq_ryu.policies import base, engine, governed_port
 from fairq_ryu.policies.choice import make
+from fairq_ryu.port_settings import PortSettings, VlanMode
 from tests.support.documents import ROOT, blocks, read, rows
 from tests.switch import packets
 
@@ -167,6 +169,9 @@ def test_the_numbers_of_the_channel_are_the_code_s() -> None:
         "multipart type flow changes": str(flow_changes.EXP_TYPE_FLOW_CHANGES),
         "flow-change request body": f"{flow_changes.REQUEST_SIZE} bytes",
         "flow-change reply head": f"{flow_changes.HEAD_SIZE} bytes",
+        "message type PORT_SETTINGS": str(port_settings.EXP_TYPE_PORT_SETTINGS),
+        "PORT_SETTINGS head": f"{port_settings.HEAD_SIZE} bytes",
+        "PORT_SETTINGS record": f"from {port_settings.RECORD_SIZE} bytes",
     }
     assert wanted.items() <= listed.items()
     assert listed["bridge"] == "`0000000000000001`"
@@ -198,6 +203,7 @@ def layout(heading: str) -> list[tuple[int, int]]:
         ("Segment counts", segment_counts.RECORD_SIZE),
         ("SET_PORT_MODE", port_mode.SET_SIZE),
         ("Port modes", port_mode.RECORD_SIZE),
+        ("PORT_SETTINGS", port_settings.RECORD_SIZE),
     ],
 )
 def test_record_layouts_have_no_gaps_and_the_right_size(heading: str, size: int) -> None:
@@ -357,6 +363,14 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
         sent(port_mode.set_port_mode(peer, 17, port_mode.OBSERVE), 0x10D),
         sent(port_mode.request(peer), 0x10E),
         next(messages.multipart(0x10E, ofp.OFPMP_EXPERIMENTER, [port_mode.encode_reply([windows])], modes)),
+        sent(port_settings.request(peer), 0x10D),
+        *port_settings.messages(
+            {
+                1: PortSettings(VlanMode.ACCESS, 10),
+                2: PortSettings(VlanMode.TRUNK, trunks=((10, 10), (20, 29))),
+                3: PortSettings(bond="bond0", standby=True),
+            }
+        ),
     ]
 
 

@@ -218,6 +218,7 @@ def test_a_law_that_the_switch_refuses_says_so():
 def test_hosts_and_links(site):
     assert get(site, "/v1/hosts")["hosts"][0] == {
         "mac": "02:00:00:00:00:01",
+        "vlan": 0,
         "at": [S1, 1],
         "addresses": ["10.0.0.1"],
     }

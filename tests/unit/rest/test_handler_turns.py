@@ -137,7 +137,7 @@ def test_hosts_and_links_are_computed_only_after_changes(monkeypatch):
         return get(site, "/v1/hosts")["hosts"][2]
 
     hosts.seen(mac, PortKey(1, 1), "10.0.0.9")
-    assert row() == {"mac": mac, "at": [f"{1:016x}", 1], "addresses": ["10.0.0.9"]}
+    assert row() == {"mac": mac, "vlan": 0, "at": [f"{1:016x}", 1], "addresses": ["10.0.0.9"]}
     hosts.seen(mac, there, "10.0.0.9")
     assert row()["at"] == [f"{2:016x}", 1]
     hosts.seen(mac, there, "10.0.0.8")

@@ -18,8 +18,8 @@ def test_hosts_are_listed_beside_switches():
     site.fabric.hosts.seen(SERVER_MAC, PortKey(1, 2), "10.0.0.2")
     site.fabric.hosts.seen(CLIENT_MAC, PortKey(1, 1), "10.0.0.1")
     assert FabricView(of(site).state).hosts() == [
-        {"mac": CLIENT_MAC, "at": [f"{1:016x}", 1], "addresses": ["10.0.0.1"]},
-        {"mac": SERVER_MAC, "at": [f"{1:016x}", 2], "addresses": ["10.0.0.2"]},
+        {"mac": CLIENT_MAC, "vlan": 0, "at": [f"{1:016x}", 1], "addresses": ["10.0.0.1"]},
+        {"mac": SERVER_MAC, "vlan": 0, "at": [f"{1:016x}", 2], "addresses": ["10.0.0.2"]},
     ]
 
 

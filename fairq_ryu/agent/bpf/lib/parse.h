@@ -18,6 +18,7 @@
 #include "../layout.h"
 
 #define MAX_VLAN_TAGS   2
+#define VLAN_VID_MASK   0x0FFF
 #define MAX_IPV6_EXT    6
 #define MAX_TCP_OPTIONS 40
 #define MAX_WSCALE      14 /* RFC 7323 section 2.3: larger shifts count as 14 */
@@ -153,6 +154,9 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 
 	if (!s)
 		return NOT_TCP;
+	/* The kernel's datapath keeps the outer tag beside the packet. */
+	if (skb->vlan_present)
+		s->key.vlan = skb->vlan_tci & VLAN_VID_MASK;
 
 	/* The common case: one call in place of three. Without options the frame may be shorter. */
 	if (!(skb->len >= COMMON_HEADERS + sizeof(head)
@@ -175,10 +179,18 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 		return NOT_TCP;
 #pragma unroll
 	for (int i = 0; i < MAX_VLAN_TAGS; i++) {
+		struct {
+			__be16 tci;
+			__be16 proto;
+		} tag;
+
 		if (proto != bpf_htons(ETH_P_8021Q) && proto != bpf_htons(ETH_P_8021AD))
 			break;
-		if (bpf_skb_load_bytes(skb, off + 2, &proto, sizeof(proto)))
+		if (bpf_skb_load_bytes(skb, off, &tag, sizeof(tag)))
 			return NOT_TCP;
+		if (i == 0 && !skb->vlan_present)
+			s->key.vlan = bpf_ntohs(tag.tci) & VLAN_VID_MASK;
+		proto = tag.proto;
 		off += 4;
 	}
 

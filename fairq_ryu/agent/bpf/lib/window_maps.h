@@ -38,6 +38,14 @@ struct {
 	__type(value, __u32);
 } port_slots SEC(".maps");
 
+/* The VLAN of frames that leave by a port without a tag, by ifindex; no entry: VLAN 0. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} port_vlans SEC(".maps");
+
 /* By slot. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

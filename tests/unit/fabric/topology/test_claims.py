@@ -13,12 +13,12 @@ PORT = PortKey(1, 2)
 @pytest.fixture
 def claims():
     found = Claims()
-    assert found.add(HOLDER.ip, HOLDER, PORT, "frame", 0.0)
+    assert found.add((0, HOLDER.ip), HOLDER, PORT, "frame", 0.0)
     return found
 
 
 def asked(claims, now):
-    return [claim.address for claim in claims.questions(now)]
+    return [claim.address[1] for claim in claims.questions(now)]
 
 
 def believed(claims, now):
@@ -35,27 +35,28 @@ def test_the_holder_is_asked_three_times_and_its_silence_proves_the_claim(claims
 
 def test_an_answer_refutes_the_claim_for_a_while(claims):
     asked(claims, 0.0)
-    assert [claim.port for claim in claims.answered(*HOLDER[:2], HOLDER.ip, 0.05)] == [PORT]
-    assert claims.answered(*HOLDER[:2], HOLDER.ip, 0.06) == []
+    assert [claim.port for claim in claims.answered(HOLDER, 0.05)] == [PORT]
+    assert claims.answered(HOLDER, 0.06) == []
     assert asked(claims, 0.2) == [] and believed(claims, 1.0) == []
-    assert not claims.add(HOLDER.ip, HOLDER, PORT, "again", 1.0)  # a flood asks nobody
+    assert not claims.add((0, HOLDER.ip), HOLDER, PORT, "again", 1.0)  # a flood asks nobody
     assert believed(claims, 1.05) == []
-    assert claims.add(HOLDER.ip, HOLDER, PORT, "again", 1.1)
+    assert claims.add((0, HOLDER.ip), HOLDER, PORT, "again", 1.1)
     assert claims.outcomes == {"believed": 0, "refused": 1, "ignored": 0}
 
 
 @pytest.mark.parametrize(
-    ("mac", "port", "ip"),
+    "other",
     [
-        ("02:00:00:00:00:02", HOLDER.port, HOLDER.ip),
-        (HOLDER.mac, PORT, HOLDER.ip),
-        (HOLDER.mac, HOLDER.port, "10.0.0.9"),
+        HOLDER._replace(mac="02:00:00:00:00:02"),
+        HOLDER._replace(port=PORT),
+        HOLDER._replace(ip="10.0.0.9"),
+        HOLDER._replace(vlan=10),
     ],
-    ids=["another host", "at the port of the claim", "for another address"],
+    ids=["another host", "at the port of the claim", "for another address", "in another VLAN"],
 )
-def test_only_the_holder_can_answer(claims, mac, port, ip):
+def test_only_the_holder_can_answer(claims, other):
     asked(claims, 0.0)
-    assert claims.answered(mac, port, ip, 0.1) == []
+    assert claims.answered(other, 0.1) == []
     assert believed(claims, 0.4) == ["frame"]
 
 
@@ -67,17 +68,17 @@ def test_a_claim_about_which_nobody_was_asked_is_not_believed(claims):
 def test_claims_are_bounded_for_a_port_and_in_total(claims, monkeypatch):
     monkeypatch.setattr(module, "MAX_PER_PORT", 3)
     monkeypatch.setattr(module, "MAX_CLAIMS", 5)
-    added = [claims.add(f"10.0.1.{n}", HOLDER, PORT, "", 0.0) for n in range(4)]
+    added = [claims.add((0, f"10.0.1.{n}"), HOLDER, PORT, "", 0.0) for n in range(4)]
     assert added == [True, True, False, False]
-    added = [claims.add(f"10.0.2.{n}", HOLDER, HOLDER.port, "", 0.0) for n in range(4)]
+    added = [claims.add((0, f"10.0.2.{n}"), HOLDER, HOLDER.port, "", 0.0) for n in range(4)]
     assert added == [True, True, False, False]
     assert claims.outcomes["ignored"] == 4
     asked(claims, 0.0)
     claims.believed(1.0)
-    assert len(claims) == 0 and claims.add("10.0.1.9", HOLDER, PORT, "", 2.0)
+    assert len(claims) == 0 and claims.add((0, "10.0.1.9"), HOLDER, PORT, "", 2.0)
 
 
 def test_one_answer_refutes_all_claims_about_a_host(claims):
     """Its MAC address and its IP address were claimed."""
-    claims.add(HOLDER.mac, HOLDER, PORT, "", 0.0)
-    assert len(claims.answered(*HOLDER[:2], HOLDER.ip, 0.1)) == 2
+    claims.add((0, HOLDER.mac), HOLDER, PORT, "", 0.0)
+    assert len(claims.answered(HOLDER, 0.1)) == 2

@@ -207,9 +207,14 @@ def test_the_whole_network_has_its_hosts(topology):
     hosts = HostTable()
     hosts.seen("02:00:00:00:00:01", A1, "10.0.0.1")
     whole = with_hosts(linked(topology).graph(), hosts)
-    assert whole.nodes["02:00:00:00:00:01"] == {"at": A1, "addresses": ("10.0.0.1",)}
+    mac = "02:00:00:00:00:01"
+    assert whole.nodes[mac] == {"at": A1, "mac": mac, "vlan": 0, "addresses": ("10.0.0.1",)}
     assert set(whole["02:00:00:00:00:01"]) == {1} and whole.edges[1, 2]["ports"] == ((A2, B2),)
-    hosts.forget("02:00:00:00:00:01")
+    hosts.seen(mac, B1, "10.0.0.1", vlan=10)
+    whole = with_hosts(topology.graph(), hosts)
+    assert whole.nodes[f"{mac}/10"] == {"at": B1, "mac": mac, "vlan": 10, "addresses": ("10.0.0.1",)}
+    hosts.forget(mac)
+    hosts.forget(mac, 10)
     assert set(with_hosts(topology.graph(), hosts)) == {1, 2}
 
 

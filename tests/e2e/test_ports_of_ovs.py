@@ -1,0 +1,210 @@
+"""Ports as Open vSwitch's database has them: VLANs, a mirror, a bond, and two ports into one segment that is
+not ours, made by a plain Linux bridge. Where frames arrive is compared with Open vSwitch's own forwarding.
+"""
+
+import contextlib
+import json
+import re
+import urllib.request
+
+import pytest
+
+from tests.support.fixtures import leaving_nothing
+from tests.support.lab import Lab, output, until
+from tests.support.wires import Wires
+
+pytestmark = pytest.mark.root
+HOSTS = ["h1", "h2", "h3", "h4", "h5", "r"]
+SEGMENT = "fqseg"  # the Linux bridge
+UPLINKS = ("fqup1", "fqup2")
+MAC = "02:00:00:00:77:01"
+VLANS = {
+    1: ["tag=10"],
+    2: ["tag=20"],
+    3: ["trunks=10,20"],
+    4: ["tag=10"],
+    5: ["vlan_mode=native-untagged", "tag=10", "trunks=20"],
+}
+# Who sends with which tag.
+SENT = [
+    *(("h1", tag) for tag in (None, 10, 20, 0)),
+    ("h2", None),
+    *(("h3", tag) for tag in (None, 10, 20, 30)),
+    *(("h5", tag) for tag in (None, 10, 20)),
+    *(("r", tag) for tag in (None, 10, 20, 30)),
+]
+
+
+class Ports(Lab):
+    """Hosts h1 to h5 and r at ports 1 to 6 of s1, agent and controller, and a foreign segment beside them."""
+
+    def __init__(self, folder):
+        super().__init__(folder, senders=5, forward=False)
+        self.wires = Wires({name: (self[name].pid, f"{name}-eth0") for name in HOSTS})
+        self.stack.callback(self.wires.close)
+
+    def set_ports(self, settings):
+        """Set columns of ports, and no others of :data:`VLANS`."""
+        words = []
+        for number in VLANS:
+            name = f"s1-eth{number}"
+            words += ["--", "clear", "Port", name, "tag", "--", "clear", "Port", name, "trunks"]
+            words += ["--", "clear", "Port", name, "vlan_mode"]
+            for setting in settings.get(number, ()):
+                words += ["--", "set", "Port", name, setting]
+        output("ovs-vsctl", *words)
+
+    def rest(self, what):
+        with urllib.request.urlopen(f"{self.manager.url}/v1/{what}", timeout=5) as answer:
+            return json.load(answer)[what]
+
+    def govern(self):
+        output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
+        self.manager = self.controller(config="[fairq_ryu]\ndiscovery_time = 0.5\n")
+        self.agent(f"tcp:127.0.0.1:{self.manager.port}")
+        self.manager.wait_for("agent of bridge 0000000000000001: connected")
+        assert until(self.has_settled)
+
+    def matrix(self):
+        """Who receives each of :data:`SENT`, and with which tags."""
+        marks = {self.wires.send(source, tag): (source, tag) for source, tag in SENT}
+        return {marks[mark]: found for mark, found in self.wires.all_received(marks).items()}
+
+    def rules(self, words):
+        shown = output("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s1")
+        return [line for line in shown.splitlines() if re.search(words, line)]
+
+
+@contextlib.contextmanager
+def segment(lab, *ports):
+    """A Linux bridge with a veth pair for each of ``ports``."""
+    output("ip", "link", "add", SEGMENT, "type", "bridge")
+    try:
+        for name in ports:
+            output("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}b")
+            output("ip", "link", "set", f"{name}b", "master", SEGMENT)
+            for each in (name, f"{name}b"):
+                output("ip", "link", "set", each, "up")
+        # So that it also sees unicast frames.
+        output("ip", "link", "set", SEGMENT, "up", "promisc", "on")
+        yield
+    finally:
+        for name in ports:
+            output("ovs-vsctl", "--if-exists", "del-port", "s1", name)
+            output("ip", "link", "del", name)
+        output("ip", "link", "del", SEGMENT)
+
+
+@pytest.fixture(scope="module")
+def lab(machine, tmp_path_factory):
+    if machine:
+        pytest.fail(f"this test needs {machine}", pytrace=False)
+    with leaving_nothing():
+        made = Ports(tmp_path_factory.mktemp("ports"))
+        try:
+            made.set_ports(VLANS)
+            output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
+            made.normal = made.matrix()
+            made.govern()
+            yield made
+        finally:
+            made.close()
+
+
+def reaches(lab, source, target):
+    answer = lab[source].cmd("ping", "-n", "-c", "1", "-W", "1", lab[target].IP())
+    return " 1 received" in answer and "DUP" not in answer
+
+
+def test_vlans_are_those_of_open_vswitchs_own_forwarding(lab):
+    assert lab.normal["h1", None] == {"h3": [10], "h4": [None], "h5": [None], "r": [10]}
+    assert until(lambda: lab.rules("priority=151"), 5)
+    assert lab.matrix() == lab.normal
+
+
+def test_access_ports_of_two_vlans_do_not_reach_each_other(lab):
+    assert until(lambda: reaches(lab, "h1", "h4"))
+    assert not reaches(lab, "h1", "h2") and not reaches(lab, "h2", "h4")
+    rows = {(row["vlan"], row["addresses"][0]) for row in lab.rest("hosts") if row["addresses"]}
+    assert {(10, lab["h1"].IP()), (10, lab["h4"].IP()), (20, lab["h2"].IP())} <= rows
+
+
+def test_the_same_address_in_two_vlans_is_two_hosts(lab):
+    """One behind an access port of VLAN 10, one behind an access port of VLAN 20."""
+    for source in ("h1", "h2"):
+        lab.wires.reach(source, mac=MAC)
+    assert until(lambda: {row["vlan"] for row in lab.rest("hosts") if row["mac"] == MAC} == {10, 20})
+    assert lab.wires.reach("h3", 10, target=MAC) == {"h1": [None]}
+    assert lab.wires.reach("h3", 20, target=MAC) == {"h2": [None]}
+    assert lab.wires.reach("r", 30, target=MAC) == {}
+
+
+def test_a_connection_in_a_vlan_has_windows(lab):
+    """Its data leaves by one access port, its ACKs by another; both are in VLAN 10."""
+    output("ovs-vsctl", "set", "Port", "s1-eth6", "tag=10")
+    try:
+        sink, _ = lab.bulk("h1")
+        assert until(lambda: lab.port_status()["rewritten"] > 100, 15), lab.port_status()
+        assert until(lambda: [row for row in lab.rest("flows") if row["vlan"] == 10], 5)
+        assert {row["vlan"] for row in lab.rest("flows")} == {10}
+        sink.kill()
+    finally:
+        output("ovs-vsctl", "clear", "Port", "s1-eth6", "tag")
+
+
+def test_without_vlans_the_rules_are_those_of_a_network_without_them(lab):
+    lab.set_ports({})
+    vlan_rules = "vlan|priority=(149|150|151)"
+    # Until hosts that were learned in a VLAN are forgotten, by the change of their ports.
+    assert until(lambda: not lab.rules(vlan_rules), 5), lab.rules(vlan_rules)
+    assert until(lambda: reaches(lab, "h1", "h2"))
+
+
+def test_nothing_but_its_copies_is_sent_to_the_output_of_a_mirror(lab):
+    output(
+        *("ovs-vsctl", "--", "--id=@out", "get", "Port", "s1-eth5"),
+        *("--", "--id=@m", "create", "Mirror", "name=fq", "select_all=true", "output-port=@out"),
+        *("--", "set", "Bridge", "s1", "mirrors=@m"),
+    )
+    try:
+        assert until(lambda: lab.rules("priority=149,.*in_port=.?s1-eth5|priority=149,.*in_port=5"), 5)
+        assert lab.wires.reach("h1") == {name: [None] for name in ("h2", "h3", "h4", "h5", "r")}
+        assert lab.wires.reach("h5") == {}
+    finally:
+        output("ovs-vsctl", "clear", "Bridge", "s1", "mirrors")
+    assert until(lambda: lab.wires.reach("h5"), 5)
+
+
+def once(lab, wires, source="h1"):
+    """A broadcast of a host reaches every other one once, and the foreign segment once."""
+    wanted = {name: [None] for name in ["h2", "h3", "h4", "h5", "r", "segment"]}
+    mark = lab.wires.send(source)
+    return {**lab.wires.received(mark), **wires.received(mark)} == wanted
+
+
+@pytest.mark.parametrize("bond", [True, False], ids=["a bond", "two uplinks"])
+def test_two_ports_into_one_segment_are_used_as_one(lab, bond):
+    with segment(lab, *UPLINKS), contextlib.closing(Wires({"segment": (None, SEGMENT)})) as wires:
+        if bond:
+            output("ovs-vsctl", "add-bond", "s1", "fqbond", *UPLINKS, "bond_mode=active-backup")
+        else:
+            output("ovs-vsctl", "add-port", "s1", "fqup1", "--", "add-port", "s1", "fqup2")
+        try:
+            unused = "priority=149,.*in_port=.?(fqup|[7-9]|1[0-9])"
+            assert until(lambda: lab.rules(unused), 5), lab.manager.text
+            assert until(lab.has_settled)
+            assert until(lambda: once(lab, wires), 5)
+            assert once(lab, wires)
+            # A frame from the segment reaches every host once; and its host is found there.
+            mark = wires.send("segment", mac="02:00:00:00:88:01")
+            assert lab.wires.received(mark) == {name: [None] for name in HOSTS}
+            assert until(lambda: [row for row in lab.rest("hosts") if row["mac"] == "02:00:00:00:88:01"])
+            mark = lab.wires.send("h1", target="02:00:00:00:88:01")
+            assert wires.received(mark) == {"segment": [None]} and lab.wires.received(mark) == {}
+            watched = {port["name"] for port in lab.status()["ports"]}
+            assert set(UPLINKS) <= watched  # the queues of both are governed
+            if not bond:
+                output("ip", "link", "set", "fqup1", "down")
+                assert until(lambda: once(lab, wires), 5), lab.rules("priority=149")
+        finally:
+            output("ovs-vsctl", "--if-exists", "del-port", "s1", "fqbond")
