@@ -66,7 +66,8 @@ KEY = np.dtype(
         ("sport", ">u2"),
         ("dport", ">u2"),
         ("version", "u1"),
-        ("pad", "u1", 3),
+        ("pad", "u1"),
+        ("vlan", ">u2"),
     ]
 )
 KEY_WIDTH = ctypes.sizeof(layout.fq_flow_key)
@@ -266,7 +267,6 @@ def _encode(
     rtt_us = np.where(parts.all(axis=1), np.maximum(parts.sum(axis=1) // 1000, 1), 0)
     out = np.zeros(len(keys), dtype=RECORD)
     _fill_ends(out, keys, side)
-    out["vlan"] = keys["vlan"]
     bits = own["flags"]
     known = bits & _C["FQ_KNOWN"] != 0
     out["wscale"] = np.where(known & (bits & _C["FQ_WS"] != 0), own["wscale"], records.UNSCALED)
@@ -296,7 +296,7 @@ def _encode_keys(keys: bytes, side: int) -> bytes:
 
 
 def _fill_ends(out: Rows, keys: Rows, side: int) -> None:
-    """Write the addresses and ports of one direction of connections."""
+    """Write the VLAN, the addresses and the ports of one direction of connections."""
     ends = ("lo", "hi") if side == 0 else ("hi", "lo")
     v4 = keys["family"] == 4
     for name, end in zip(("src", "dst"), ends, strict=True):
@@ -307,3 +307,4 @@ def _fill_ends(out: Rows, keys: Rows, side: int) -> None:
     out["sport"] = keys[f"{ends[0]}_port"].byteswap() if layout.LITTLE_ENDIAN else keys[f"{ends[0]}_port"]
     out["dport"] = keys[f"{ends[1]}_port"].byteswap() if layout.LITTLE_ENDIAN else keys[f"{ends[1]}_port"]
     out["version"] = keys["family"]
+    out["vlan"] = keys["vlan"]
