@@ -98,10 +98,11 @@ class FlowTracker:
         """Queue the copy of a segment that has left the bridge of an agent, unless it is no SYN, FIN or RST
         of TCP, or the bridge copies them itself now.
         """
-        frame = parse.parse(copy.frame)
+        port = PortKey(link.dpid, copy.port)
+        frame = parse.parse(copy.frame, self._fabric.logical_ports.settings(port).untagged)
         if frame is None or frame.tcp is None or link.dpid in self._fabric.bridges:
             return
-        segment, port = frame.tcp, PortKey(link.dpid, copy.port)
+        segment = frame.tcp
         if segment.syn:
             self._windows.syn_left(frame, link.dpid)
             if not segment.ack:
