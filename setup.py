@@ -79,7 +79,7 @@ if __name__ == "__main__":
         package_data={
             "fairq_ryu": ["page/*"],
             "fairq_ryu.config": ["programs.txt"],
-            # What the agent reads when it runs: no sources, so that a host without a compiler has all it needs.
+            # What the agent reads when it runs: no sources, so a host without a compiler has all it needs.
             "fairq_ryu.agent": ["bpf/layout.h", "bpf/*.bpf.o"],
             "fairq_ryu.experiments": ["scenarios/*"],
             "mininet_topos": ["delayline/*.c"],  # its program is of one processor, and this package of none

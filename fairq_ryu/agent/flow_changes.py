@@ -170,10 +170,12 @@ class FlowChanges:
             self._keys.append(key)
         self._place[key] = place
         # No connection has these marks: it changes, whatever is seen of it.
-        self._listed[place] = self._ever[place] = 0
+        self._listed[place] = 0
+        self._ever[place] = 0
         return place
 
     def _change(self, places: _Ints) -> None:
+        assert self._began_ns is not None, "outside a pass"
         self._changed[places] = self._began_ns
         self._generation[places] = np.arange(self._next, self._next + len(places))
         self._next += len(places)

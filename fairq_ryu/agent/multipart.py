@@ -81,7 +81,7 @@ def _aggregate(session: Session, request: bytes) -> Iterator[bytes]:
 
 def _table_stats(session: Session, request: bytes) -> Iterator[bytes]:
     _no_body(request)
-    rules = [*session.server.table.rules(), *session.server.copier.rules()]
+    rules: list[InstalledRule] = [*session.server.table.rules(), *session.server.copier.rules()]
     matched = sum(session.server.rule_counts(rule)[0] for rule in rules)
     yield messages.table_stats(len(rules), matched, matched)
 

@@ -256,7 +256,7 @@ class OpenFlowServer:
     def expire_rules(self, now_ns: int) -> None:
         """Remove the rules, and end the recoveries, whose lease has ended."""
         self.recovery.expire(now_ns)
-        expired = [*self.table.expire(now_ns), *self.copier.expire(now_ns)]
+        expired: list[InstalledRule] = [*self.table.expire(now_ns), *self.copier.expire(now_ns)]
         self.send_flow_removed(expired, ofp.OFPRR_HARD_TIMEOUT, now_ns)
 
     def forget_port(self, port: int, now_ns: int) -> None:

@@ -55,7 +55,7 @@ class BridgePorts:
         if view.dpid != self._view.dpid:
             self._renumber(view.dpid)
         self._view = view
-        self._failed &= {each.ifindex for each in (*view.ports, *view.devices)}
+        self._failed &= {port.ifindex for port in view.ports} | {each.ifindex for each in view.devices}
         wanted = {port.ofport: port for port in view.ports}
         for ofport, port in list(self._programs.ports.items()):
             if ofport not in wanted or wanted[ofport].ifindex != port.ifindex:

@@ -106,10 +106,10 @@ def decode_request(data: bytes) -> ChangeRequest:
     """The content of a request. Raises ValueError on a wrong length, or a limit that allows no connection."""
     if len(data) != REQUEST_SIZE:
         raise ValueError(f"a flow-change request is {REQUEST_SIZE} bytes, not {len(data)}")
-    *wanted, limit, flags = _REQUEST.unpack(data)
+    generation, refresh_ms, limit, flags = _REQUEST.unpack(data)
     if limit < 2:
         raise ValueError(f"a flow-change request is for 2 records at least, not {limit}")
-    return ChangeRequest(*wanted, limit, RequestFlags(flags))
+    return ChangeRequest(generation, refresh_ms, limit, RequestFlags(flags))
 
 
 def encode_reply(reply: Changes) -> bytes:

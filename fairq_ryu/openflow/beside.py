@@ -11,7 +11,9 @@ from __future__ import annotations
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.openflow.pipeline import Datapath, Message, no_copy_limit
+from fairq_ryu.openflow import copy_classes, meters
+from fairq_ryu.openflow.copy_classes import CopyClass
+from fairq_ryu.openflow.pipeline import Datapath, Message
 
 _OURS = 0xFA17 << 48
 _BESIDE = 0x8000 << 32
@@ -76,5 +78,18 @@ def remove(datapath: Datapath, which: tuple[int, int]) -> Message:
 
 
 def remove_pipeline(datapath: Datapath) -> list[Message]:
-    """Remove the pipeline and the meter on its copies."""
-    return [remove(datapath, OF_PIPELINE), no_copy_limit(datapath)]
+    """Remove the pipeline and its meters: that of the bridge, and those of its ports."""
+    of_ports = [
+        meter
+        for port in datapath.ports
+        if port <= ofp.OFPP_MAX
+        for meter in (
+            copy_classes.group_meter_id(port),
+            *(copy_classes.meter_id(kind, port) for kind in CopyClass),
+        )
+    ]
+    return [
+        remove(datapath, OF_PIPELINE),
+        meters.remove(datapath),
+        *(meters.remove(datapath, meter) for meter in of_ports),
+    ]

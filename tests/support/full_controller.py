@@ -8,7 +8,9 @@ from typing import Any
 
 from ryu.lib import hub
 
+from fairq_ryu.channel import port_mode
 from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.port_mode import PortWindows
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.config.loader import Config
@@ -98,6 +100,7 @@ def full_controller() -> Any:
     site.windows.injector.counts.update({"wake": 3, "dupack": 1, "dupack: addresses not known": 2})
     site.windows.segments_reported([state(KEY)], now)
     site.fabric.paths._keep(Assigned(KEY, A, B, ((A, B),), True))
+    link.modes.reported([PortWindows(B.port, port_mode.ACT, 9, 7, 2)])
     link.flows_unscaled = 4
 
     link.request_queues(now)

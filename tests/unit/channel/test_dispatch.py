@@ -73,4 +73,5 @@ def test_the_numbers_of_the_messages_are_distinct_and_documented():
             module_of[number] = found.name
     page = (Path(__file__).parents[3] / "docs/window-channel.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| (?:multipart|message) type [^|]+ \| (\d+) \|$", page, re.M)
-    assert sorted(map(int, documented)) == sorted(module_of)
+    # A message and a multipart about the same subject may have the same number.
+    assert sorted({*map(int, documented)}) == sorted(module_of)

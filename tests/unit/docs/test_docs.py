@@ -19,7 +19,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.agent import controller_connection, messages, options, turn_deadlines
 from fairq_ryu.agent.layout import CONSTANTS
-from fairq_ryu.agent.programs import flow_map, program
+from fairq_ryu.agent.programs import flow_sweep, program
 from fairq_ryu.channel import (
     congestion,
     deadlines,
@@ -380,7 +380,7 @@ def test_the_numbers_of_copies_are_the_code_s() -> None:
     for flag, name in zip(segment_copies.FLAGS, ("SYN", "FIN", "RST"), strict=True):
         assert f"`{flag:#05x}` ({name})" in section
     fields = {int(row[0], 16): row[1] for row in rows(section) if re.fullmatch(r"[0-9a-f]{2}", row[0])}
-    data = dumps()[[len(dump) for dump in dumps()].index(0x68)]
+    (data,) = (dump for dump in dumps() if dump[8:16] == segment_copies.COOKIE_COPY.to_bytes(8, "big"))
     for offset, shown_bytes in fields.items():
         wanted = bytes.fromhex(shown_bytes.strip("`").replace(" ", ""))
         assert data[offset : offset + len(wanted)] == wanted
@@ -455,6 +455,8 @@ def test_every_error_that_the_agent_sends_is_listed() -> None:
             "agent/rule_table",
             "agent/congestion_monitor",
             "agent/port_recovery",
+            "agent/segment_copier",
+            "channel/segment_copies",
         )
     )
     used = set(re.findall(r"ofp\.(OFP(?:HFC|BRC|BAC|BIC|BMC|FMFC|QOFC|RRFC)_\w+)", source))
@@ -712,7 +714,7 @@ def test_numbers_in_the_text_are_the_code_s() -> None:
     assert f"silent for {controller_connection.ECHO_INTERVAL:g} s" in channel
     assert f"after {controller_connection.SILENCE_TIMEOUT:g} s" in channel
     assert f"port {options.DEFAULT_PORT}" in channel
-    half_open = f"after {flow_map.HALF_OPEN_NS / 1e9:g} s"
+    half_open = f"after {flow_sweep.HALF_OPEN_NS / 1e9:g} s"
     assert f"leaves the flow map {half_open}" in " ".join(channel.split())
     assert f"leaves the map {half_open}" in operating
     for page in (how, operating):

@@ -63,7 +63,7 @@ def test_names_follow_the_conventions_of_prometheus():
 
 def test_labels_are_bounded_by_the_network_and_the_code(controller):
     allowed = {"dpid", "port", "name", "role", "policy", "kind", "state", "outcome", "reason", "by"}
-    allowed |= {"version", "python", "method", "path", "code"}
+    allowed |= {"version", "python", "method", "path", "code", "mode", "way"}
     for family in FAMILIES:
         assert set(family.labels) <= allowed
     body = controller.metrics.render("")[0].decode()
@@ -166,6 +166,7 @@ def test_the_numbers_of_ports(controller):
         "fairq_port_info",
         "fairq_port_flows",
         "fairq_port_flow_windows",
+        "fairq_port_mode",
     }
 
 
