@@ -40,7 +40,8 @@ class Pair:
         """The discovery frames that leave at this time, by port."""
         self.log.clear()
         self.fabric.discover(now)
-        return {PortKey(dpid, each.actions[0].port): bytes(each.data) for dpid, each in self.log}
+        outs = [(dpid, each) for dpid, each in self.log if lldp.parse(bytes(each.data)) is not None]
+        return {PortKey(dpid, each.actions[0].port): bytes(each.data) for dpid, each in outs}
 
     def arrives(self, data: bytes, at: PortKey, now: float) -> None:
         self.fabric.discovery_frame(data, at, now)

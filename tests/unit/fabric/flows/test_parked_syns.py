@@ -24,7 +24,7 @@ def test_a_syn_is_taken_once_as_it_was(parked):
     sent = syn(1, mss=1400, wscale=7, payload=3)
     parked.park(sent, A, 0.0)
     assert parked.take(KEY._replace(sport=2)) is None
-    assert parked.take(sent.key) == (sent, A, None)
+    assert parked.take(sent.key) == (sent, A, None, None)
     assert parked.take(sent.key) is None and len(parked) == 0
 
 
