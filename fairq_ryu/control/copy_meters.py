@@ -26,8 +26,8 @@ INTERVAL = 2.0
 _PARTS = {
     CopyClass.DISCOVERY: 0.01,
     CopyClass.ARP: 0.05,
-    CopyClass.SYN: 0.25,
-    CopyClass.END: 0.25,
+    CopyClass.SYN: 0.2,
+    CopyClass.END: 0.2,
     CopyClass.SOURCE: 0.05,
     CopyClass.HELD: 0.25,
 }
@@ -75,7 +75,7 @@ class CopyMeters:
             meter = copy_classes.meter_id(kind, port)
             rate = max(_LEAST.get(kind, 1), round(_PARTS[kind] * self._rate))
             yield meters.remove(datapath, meter)
-            yield meters.add(datapath, rate, meter)
+            yield meters.add(datapath, rate, meter, max(1, rate // 2))
             yield pipeline.share_rule(datapath, kind, port)
 
     def confirmed(self, datapath: Datapath) -> list[Outgoing]:

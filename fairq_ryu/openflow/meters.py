@@ -14,14 +14,20 @@ OF_CONTROLLER = ofp.OFPM_CONTROLLER
 """The meter on all packets that go to the controller without a meter of their own."""
 
 
-def add(datapath: Datapath, packets_per_second: int, meter: int = OF_CONTROLLER) -> Message:
-    """Add a meter; it permits a burst of one second."""
+def add(
+    datapath: Datapath, packets_per_second: int, meter: int = OF_CONTROLLER, burst: int | None = None
+) -> Message:
+    """Add a meter; ``burst``: the packets that it permits at once (None: those of a second)."""
     return parser.OFPMeterMod(
         datapath,
         command=ofp.OFPMC_ADD,
         flags=ofp.OFPMF_PKTPS | ofp.OFPMF_BURST,
         meter_id=meter,
-        bands=[parser.OFPMeterBandDrop(rate=packets_per_second, burst_size=packets_per_second)],
+        bands=[
+            parser.OFPMeterBandDrop(
+                rate=packets_per_second, burst_size=packets_per_second if burst is None else burst
+            )
+        ],
     )
 
 

@@ -23,14 +23,15 @@ T = TypeVar("T")
 Address = tuple[int, str]
 """An address of a VLAN (0: none)."""
 
-PATIENCE = 0.4
+PATIENCE = 1.0
 """A holder that has not answered after this time is gone, seconds."""
 REFUSED_TIME = 1.0
 """A refused claim can be made again after this time, seconds."""
 MAX_PER_PORT = 32
 MAX_CLAIMS = 4096
-_QUESTIONS = 3
-_QUESTION_INTERVAL = 0.1
+# Many, because a flood may keep some from their way.
+_QUESTIONS = 5
+_QUESTION_INTERVAL = 0.15
 
 
 class Holder(NamedTuple):

@@ -47,7 +47,7 @@ def test_each_port_has_a_meter_for_each_class(made):
     rates = made.rates(made.installed)
     assert rates.pop(meters.OF_CONTROLLER) == 1000
     assert rates.keys() == {copy_classes.meter_id(kind, port) for kind in CLASSES for port in (1, 2)}
-    assert rates[copy_classes.meter_id(CopyClass.SYN, 2)] == 250
+    assert rates[copy_classes.meter_id(CopyClass.SYN, 2)] == 200
     assert rates[copy_classes.meter_id(CopyClass.DISCOVERY, 1)] == 10
     held = Made(holds=True)
     assert held.rates(held.installed)[copy_classes.meter_id(CopyClass.HELD, 1)] == 250
