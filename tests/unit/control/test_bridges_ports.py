@@ -48,7 +48,7 @@ class Site:
         frame = parse.parse(data, untagged)
         self.fabric.host_seen(self.bridge, frame, in_port, 0.0)
         if arp_for:
-            self.fabric.answer_arp(self.bridge, frame, in_port, data)
+            self.fabric.answer_arp(self.bridge, frame, in_port, data, 0.0)
 
     def out(self):
         """The frames that are sent now: by port, the tags that they leave with."""
@@ -183,6 +183,7 @@ def test_of_two_ports_into_one_segment_only_one_is_used(both, caplog):
     assert (site.fabric.arrival(PortKey(1, 4)) is None) == both
     assert ("leads to the same segment as port" in caplog.text) == both
     site.fabric.refresh()
+    site.clear()
     site.frame(1, 0, 1, arp_for=9)
     assert set(site.out()) & {2, 4} == ({2} if both else {2, 4})
     if both:
@@ -207,9 +208,8 @@ def test_a_restarted_controller_waits_for_the_settings_of_ports_with_rules():
     again = FabricController(Config(), logging.getLogger(__name__))
     bridge = FakeSwitch(1)
     again.bridge_connected(bridge, [PortState(n, True, f"p{n}") for n in PORTS], found, 0.0)
-    again.topology.frame_seen(PortKey(1, 1))
     for port in again.topology.ports(1):
-        again.topology.frame_seen(port)
+        again.topology.frame_seen(port, 0.0)
     assert again.topology.settled
     bridge.log.clear()
     again.tick(1.0)

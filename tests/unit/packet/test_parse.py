@@ -142,14 +142,15 @@ def test_options_count_in_a_syn_only():
 def test_vlan_tags(tags):
     frame = parse.parse(over4(segment(), tags=tags))
     assert frame.tags == tags
-    assert frame.tcp.key == KEY4
+    vlan = tags[0] & 0xFFF if tags else 0
+    assert frame.vlan == vlan and frame.tcp.key == KEY4._replace(vlan=vlan)
 
 
 def test_a_provider_tag_outside():
     plain = over4(segment(), tags=(5,))
     frame = parse.parse(plain[:12] + b"\x88\xa8\x00\x07" + plain[12:])
     assert frame.tags == (7, 5)
-    assert frame.tcp.key == KEY4
+    assert frame.tcp.key == KEY4._replace(vlan=7)
 
 
 def test_a_third_tag_ends_the_parsing():

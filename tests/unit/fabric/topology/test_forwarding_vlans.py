@@ -21,7 +21,7 @@ class Net:
         for dpid in (1, 2):
             self.topology.add_switch(dpid, [(number, True) for number in (1, 2, 3, LINK)], 0)
         for pair in ((1, 2), (2, 1)):
-            self.topology.lldp_seen(*(PortKey(dpid, LINK) for dpid in pair))
+            self.topology.lldp_seen(*(PortKey(dpid, LINK) for dpid in pair), 0.0)
         self.topology.decide(9.0)
         self.ports = LogicalPorts(self.topology.is_up)
         self.forwarding, self.hosts = Forwarding(self.ports), HostTable()
