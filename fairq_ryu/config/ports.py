@@ -19,7 +19,7 @@ def read_ports(
 ) -> tuple[tuple[str, str], ...]:
     """The ``pattern = policy`` lines of section ``[ports]``, in order. Raises :class:`UserError`."""
     for pattern, policy in lines.items():
-        if pattern.startswith("role:") and pattern not in ROLES:
+        if pattern.partition(":")[0] == "role" and pattern not in ROLES:
             raise UserError(
                 f"{where}: [ports] {pattern} = {policy}: there is no such role",
                 f"write {' or '.join(ROLES)}, or a pattern on the interface's name",

@@ -53,7 +53,7 @@ def test_what_has_changed_is_printed(run):
         ["2:2", "s2-eth2", "act", "->", "disabled", "1", "->", "0"],
     ]
     code, out, _ = run("show")
-    assert "disabled 60s" in out or "disabled 59s" in out
+    assert "disabled 1m00s" in out or "disabled 59s" in out
     code, out, _ = run("disable", "--port", "2:1")
     assert out == "s2-eth1 (2:1): disabled; no port has another mode now\n"
     code, out, _ = run("enable", "--json")
