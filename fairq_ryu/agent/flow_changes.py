@@ -5,7 +5,7 @@ part is compared with what is remembered of its connections:
 
     a new connection; another port, flag or option; a direction that is listed or not any more
         -> changed at once
-    segments since it changed last, which is `refresh` ago, and a controller knows of that change
+    segments since it changed last, which is `refresh` ago, and that change was sent to a controller
         -> changed
     it has ended, and a controller wants such connections again
         -> changed
@@ -16,7 +16,7 @@ A connection that changes gets the next *generation*, a number that only increas
 generation that it has, and gets the connections with later ones, the earliest first, as many as it asks for;
 the last one's generation is the next that it names. So nothing is kept for a controller, it may ask at any
 pace, and an answer that is lost is asked for again. Connections without segments keep their generation and
-cost a controller nothing. One that no controller has taken yet keeps its place in the order, however much it
+cost a controller nothing. One that was not sent yet keeps its place in the order, however much it
 sends: its record is read from the flow map when it is its turn.
 
 Pure, and of any key; times are nanoseconds of one monotonic clock. Bounded: removed connections are
@@ -35,6 +35,8 @@ KEEP_NS = 30_000_000_000
 # So many removed connections are remembered in any case.
 _MIN_REMOVED = 4096
 DEFAULT_REFRESH_NS = 1_000_000_000
+# Passes are not exactly a second apart.
+_EARLY = 0.9
 # Columns of what is compared of a connection, besides its directions that are listed.
 MARKS = 7
 _FIRST_ROOM = 1024
@@ -78,7 +80,7 @@ class FlowChanges:
         self._free: list[int] = []
         self._next = 1
         self._forgotten = 0  # the highest generation of a removed connection that is not remembered any more
-        self._taken = 0  # the highest generation that a controller has
+        self._sent = 0  # the highest generation that was sent to a controller
         self._pass = 0
         self._began_ns: int | None = None
         self._refresh_ns = self._asked_ns = DEFAULT_REFRESH_NS
@@ -147,8 +149,8 @@ class FlowChanges:
         places = places[here]
         marks, listed, last = seen.marks[here], seen.listed[here], seen.last_ns[here]
         changed = (marks != self._marks[places]).any(axis=1) | (listed != self._listed[places])
-        due = self._began_ns - self._changed[places] >= self._refresh_ns
-        changed |= due & (last != self._last[places]) & (self._generation[places] <= self._taken)
+        due = self._began_ns - self._changed[places] >= _EARLY * self._refresh_ns
+        changed |= due & (last != self._last[places]) & (self._generation[places] <= self._sent)
         if self._ended_again:
             changed |= seen.ended[here]
         self._in_pass[places] = self._pass
@@ -175,7 +177,7 @@ class FlowChanges:
         return place
 
     def _change(self, places: _Ints) -> None:
-        assert self._began_ns is not None, "outside a pass"
+        assert self._began_ns is not None
         self._changed[places] = self._began_ns
         self._generation[places] = np.arange(self._next, self._next + len(places))
         self._next += len(places)
@@ -224,8 +226,6 @@ class FlowChanges:
         used = len(self._keys)
         generations = self._generation[:used]
         anew = not 0 < generation < self._next or generation < self._forgotten
-        if generation < self._next:
-            self._taken = max(self._taken, generation)
         chosen = np.flatnonzero(self._listed[:used] if anew else generations > generation)
         more = len(chosen) > limit
         if more:
@@ -233,6 +233,7 @@ class FlowChanges:
         chosen = chosen[np.argsort(generations[chosen])]
         # Without any, the present: only what changes from now on is of interest.
         through = int(generations[chosen[-1]]) if more else self._next - 1
+        self._sent = max(self._sent, through)
         return ChangedFlows(
             through,
             anew,

@@ -45,8 +45,6 @@ class RecordRequests:
         self._partial: dict[int, list[records.FlowRecord]] = {}  # replies, by transaction id
         self._progress_requested_at: dict[int, float] = {}
         self.knows_changes = True  # False: the agent is of an earlier version
-        self.named_at = 0.0
-        """When the last request for changes was sent: the agent knows that those before were applied."""
         self._number = 0
         self._waits = False  # for the answer
         self._applying = False
@@ -76,6 +74,8 @@ class RecordRequests:
         self._flags = RequestFlags.ENDED_AGAIN if ended_again else RequestFlags(0)
         if self._applying or now - self._requested_at < (_TIMEOUT if self._waits else interval):
             return
+        if self._waits:
+            self._round_began = None  # it is the answer that takes long
         self._ask(now)
 
     def _ask(self, now: float) -> None:
@@ -86,7 +86,7 @@ class RecordRequests:
             self._generation, math.ceil(1000 * min(refresh, self._longest_refresh)), CHUNK, self._flags
         )
         self._number = (self._number + 1) & 0xFFFF
-        self._requested_at = self.named_at = now
+        self._requested_at = now
         self._waits = True
         message = flow_changes.request(self._datapath, wanted)
         message.set_xid(_CHANGES_XID + self._number)

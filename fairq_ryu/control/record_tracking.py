@@ -64,9 +64,8 @@ class RecordTracker:
 
     def changed(self, link: AgentLink, xid: int, reply: Changes, now: float) -> None:
         """An agent has reported a chunk of changes."""
-        named_at = link.flow_records.named_at
         if link.flow_records.answered(xid):
-            self._add(link, self._changes(link, reply, named_at, now))
+            self._add(link, self._changes(link, reply, now))
 
     def _add(self, link: AgentLink, steps: Steps) -> None:
         self._queue.append((link, steps))
@@ -97,14 +96,13 @@ class RecordTracker:
 
     # Steps: the events of each are applied before the next
 
-    def _changes(self, link: AgentLink, reply: Changes, named_at: float, now: float) -> Steps:
+    def _changes(self, link: AgentLink, reply: Changes, now: float) -> Steps:
         flows, dpid, head = self._flows, link.dpid, reply.head
         if ChunkFlags.ANEW in head.flags:
             flows.list_anew(dpid, now)
         elif not flows.lists(dpid):  # the bridge was forgotten meanwhile
             link.flow_records.restart()
             return
-        flows.changes_named(dpid, named_at)
         size = STEP * KEY_SIZE
         for at in range(0, len(reply.removed), size):
             gone = flow_changes.decode_removed(reply.removed[at : at + size])

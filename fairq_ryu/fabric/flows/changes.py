@@ -72,7 +72,7 @@ def _check_again(
     if listed is None:
         listing.recheck.pop(key, None)
         return []
-    if listed.answer.named_at > settled:
+    if listed.reported_at > settled:
         return []
     if now - listed.moved_at > idle_timeout:
         # A whole report does not contain it any more.

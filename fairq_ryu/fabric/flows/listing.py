@@ -16,27 +16,18 @@ from fairq_ryu.fabric.flows.connection import SeenFlow
 from fairq_ryu.model import FlowKey, PortKey
 
 
-class Answer:
-    """An answer of a switch. ``named_at``: when the next request told the switch that it was received: only
-    segments after that are sure to be reported after it. Seconds.
-    """
-
-    __slots__ = ("named_at",)
-
-    def __init__(self) -> None:
-        self.named_at = math.inf
-
-
 @dataclass(slots=True)
 class Listed:
-    """A record of a direction, as a switch reported it last, with the time of its last segment, seconds."""
+    """A record of a direction as a switch reported it last, with the times of its last segment and of the
+    report, seconds.
+    """
 
     port: PortKey
     closed: bool
     moved_at: float
     wscale: int | None
     mss: int
-    answer: Answer
+    reported_at: float
 
     def record(self, key: FlowKey, now: float) -> SeenFlow:
         """The same record, as if the switch repeated it now. Its counters are known already."""
@@ -50,19 +41,13 @@ class Listing:
         self.flows: dict[FlowKey, Listed] = {}
         self.recheck: dict[FlowKey, None] = {}
         self.heard_at = -math.inf
-        self.answer = Answer()
 
     def add(self, key: FlowKey, record: SeenFlow, now: float) -> None:
         """The switch reports a direction."""
-        found = Listed(record.port, record.closed, now - record.idle, record.wscale, record.mss, self.answer)
-        self.flows[key] = found
+        moved_at = now - record.idle
+        self.flows[key] = Listed(record.port, record.closed, moved_at, record.wscale, record.mss, now)
 
     def remove(self, key: FlowKey) -> bool:
         """The switch does not list a direction any more. False if it did not."""
         self.recheck.pop(key, None)
         return self.flows.pop(key, None) is not None
-
-    def named(self, now: float) -> None:
-        """The next request names what was received, all of it."""
-        self.answer.named_at = now
-        self.answer = Answer()

@@ -339,12 +339,6 @@ class FlowTable:
         """
         return apply_changes(self._entries, dpid, seen, gone, self.idle_timeout, now)
 
-    def changes_named(self, dpid: int, now: float) -> None:
-        """The switch is told which changes were received: all that were."""
-        listing = self._entries.listings.get(dpid)
-        if listing is not None:
-            listing.named(now)
-
     def changes_complete(
         self, dpid: int, as_of: float, refresh: float, now: float
     ) -> Iterator[list[FlowEvent]]:

@@ -14,10 +14,13 @@ from fairq_ryu.model import FlowKey
 
 U16, U32, U64 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 KEYS = st.one_of(
-    *(st.builds(FlowKey, *[st.ip_addresses(v=version).map(str)] * 2, U16, U16) for version in (4, 6))
+    *(
+        st.builds(FlowKey, *[st.ip_addresses(v=version).map(str)] * 2, U16, U16, st.integers(0, 4094))
+        for version in (4, 6)
+    )
 )
 RECORDS = st.builds(
-    FlowRecord, KEYS, U32, U32, st.none() | st.integers(0, 14), U16, U32, U64, U64, U64, U64, U32
+    FlowRecord, KEYS, U32, U16, st.none() | st.integers(0, 14), U16, U32, U64, U64, U64, U64, U32
 )
 FIRST = FlowRecord(
     key=FlowKey("10.0.0.1", "10.0.0.2", 0x1234, 80),

@@ -29,7 +29,8 @@ class Agent:
 
     def taken(self, kind: int, decode: Any) -> list[Any]:
         found = [decode(message.data) for message in self.switch.sent if message.exp_type == kind]
-        self.xid = self.switch.sent[-1].xid if self.switch.sent else 0
+        if self.switch.sent:
+            self.xid = self.switch.sent[-1].xid
         self.switch.log.clear()
         return found
 

@@ -96,7 +96,7 @@ def test_the_next_chunk_is_asked_for_after_the_last_was_applied(made):
 
 
 def test_a_long_report_lets_others_run(made):
-    made.tick = 0.0004
+    made.tick = 0.0006
     many = [record for n in range(200) for record in both(n)]
     made.report(many, flags=ChunkFlags.ANEW)
     assert len(made.known) == 200

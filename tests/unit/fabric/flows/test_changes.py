@@ -31,7 +31,6 @@ class Reporting(Net):
         """A switch reports changes, and has no more."""
         if not self.table.lists(dpid):
             self.table.list_anew(dpid, now)
-        self.table.changes_named(dpid, now)
         self.replay(self.table.changed(dpid, seen, gone, now))
         for events in self.table.changes_complete(dpid, now, REFRESH, now):
             self.replay(events)
@@ -130,7 +129,6 @@ def test_a_switch_that_has_not_reported_for_a_while_is_not_the_old_path(fabric):
     """It reports a flow that sends at the refresh interval only."""
     fabric.open(now=49.0)
     fabric.tell_over(OVER3, 50.0)
-    fabric.table.changes_named(1, 50.0)
     seen = [record(KEY, OVER3.forward[0]), record(BACK, OVER3.backward[-1])]
     fabric.replay(fabric.table.changed(1, seen, (), 54.0))
     for dpid in (2, 3):
