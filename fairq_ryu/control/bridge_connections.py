@@ -167,11 +167,14 @@ class BridgeConnections:
         and instead of the pipeline. It comes first, so that traffic does not stop, unless it could replace a
         rule of others, which must be asked of the bridge when ours has gone.
         """
-        pipeline = beside.remove_pipeline(datapath) if found.paths else []
-        if found.others:
-            messages = [*pipeline, beside.forward(datapath, beside_others=True)] if pipeline else []
-        else:
-            messages = [*([] if found.normal else [beside.forward(datapath)]), *pipeline]
+        messages: list[Any] = []
+        if not found.others and not found.normal:
+            messages.append(beside.forward(datapath))
+        if found.paths:
+            messages.append(beside.remove_pipeline(datapath))
+            if found.others:
+                messages.append(beside.forward(datapath, beside_others=True))
+            messages += self.fabric.copy_meters.removed(datapath, (p.number for p in ports_of(datapath)))
         Sender.send((datapath, each) for each in messages)
 
     def _joined_beside(self, datapath: Datapath, bridge: Beside) -> None:

@@ -108,6 +108,12 @@ class CopyMeters:
             messages.append(meters.remove(datapath, copy_classes.meter_id(kind, port)))
         return to_switch(datapath, messages)
 
+    @staticmethod
+    def removed(datapath: Datapath, ports: Iterable[int]) -> list[Message]:
+        """The removal of all meters that a bridge has of this controller or an earlier one."""
+        shares = [meters.remove(datapath, each) for port in ports for each in copy_classes.meters_of(port)]
+        return [meters.remove(datapath), *shares]
+
     def actions(self, dpid: int) -> CopyActions:
         """How rules of a bridge send frames to the controller."""
         return copy_classes.shared if self._rate and dpid in self._shared else copy_classes.plain

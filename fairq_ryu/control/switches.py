@@ -109,7 +109,6 @@ class Switches:
         if link is not None:
             bridge = description.bridge_of(message.body.dp_desc)
             self.windows.mode_changes.described(link, bridge, time.monotonic())
-        self.rerouting.notify()
 
     def rule_removed(self, message: Any) -> None:
         """A rule of a bridge was removed (Ryu's ``OFPFlowRemoved``). One that has timed out means that a

@@ -11,8 +11,6 @@ from __future__ import annotations
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.openflow import copy_classes, meters
-from fairq_ryu.openflow.copy_classes import CopyClass
 from fairq_ryu.openflow.pipeline import Datapath, Message
 
 _OURS = 0xFA17 << 48
@@ -77,19 +75,6 @@ def remove(datapath: Datapath, which: tuple[int, int]) -> Message:
     )
 
 
-def remove_pipeline(datapath: Datapath) -> list[Message]:
-    """Remove the pipeline and its meters: that of the bridge, and those of its ports."""
-    of_ports = [
-        meter
-        for port in datapath.ports
-        if port <= ofp.OFPP_MAX
-        for meter in (
-            copy_classes.group_meter_id(port),
-            *(copy_classes.meter_id(kind, port) for kind in CopyClass),
-        )
-    ]
-    return [
-        remove(datapath, OF_PIPELINE),
-        meters.remove(datapath),
-        *(meters.remove(datapath, meter) for meter in of_ports),
-    ]
+def remove_pipeline(datapath: Datapath) -> Message:
+    """Remove the pipeline. Its meters stay: :meth:`fairq_ryu.control.copy_meters.CopyMeters.removed`."""
+    return remove(datapath, OF_PIPELINE)

@@ -77,6 +77,11 @@ def group_meter_id(port: int) -> int:
     return _FIRST_METER | _GROUP << 16 | port
 
 
+def meters_of(port: int) -> list[int]:
+    """The numbers of all meters that a port can have."""
+    return [group_meter_id(port), *(meter_id(kind, port) for kind in CopyClass)]
+
+
 def is_ours(meter: int) -> bool:
     """Whether this is a number of :func:`meter_id`."""
     return meter & 0xFF00_0000 == _FIRST_METER and (meter >> 16 & 0xFF) in [*CopyClass]

@@ -924,6 +924,7 @@ def test_the_ways_of_switches(controller, lines):
         {"dpid": S1, "connected": False, "way": "windows", "limits": ["no paths: not connected"]},
         {"dpid": S2, "connected": True, "way": "normal", "limits": ["no paths: not connected", "no rule"]},
     ]
+    controller.answers.clear()
     controller.say({"switches": rows})
     header, _, *printed = lines("switches")
     assert words(header) == "dpid connected way"

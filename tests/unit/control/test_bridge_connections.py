@@ -153,7 +153,7 @@ def test_a_bridge_of_an_earlier_controller_that_nobody_asks_about_stays_as_it_wa
 def test_rules_of_an_earlier_controller_are_replaced_by_the_one_that_forwards(made):
     made.join("fairq_ryu: normal", ONLY_PATHS)
     assert made.way is Way.NORMAL
-    first, removal, _meter = made.changes
+    first, removal, *_ = made.changes
     assert first.cookie == beside.COOKIE_NORMAL and not first.flags  # first: traffic does not stop
     assert (removal.command, removal.cookie, removal.cookie_mask) == (ofp.OFPFC_DELETE, *beside.OF_PIPELINE)
 
@@ -162,7 +162,8 @@ def test_rules_of_an_earlier_controller_are_replaced_by_the_one_that_forwards(ma
 def test_beside_rules_of_others_the_one_that_forwards_replaces_none(made, words, rules):
     made.join(words, MIXED, *rules)
     assert made.way is Way.NORMAL
-    removal, _meter, last = made.changes
+    removal, last, *meters = made.changes
+    assert {each.command for each in meters} == {ofp.OFPMC_DELETE}
     assert (removal.command, removal.cookie, removal.cookie_mask) == (ofp.OFPFC_DELETE, *beside.OF_PIPELINE)
     assert last.cookie == beside.COOKIE_NORMAL and last.flags == ofp.OFPFF_CHECK_OVERLAP
 

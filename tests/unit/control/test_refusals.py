@@ -8,7 +8,7 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, oxm, segment_copies
+from fairq_ryu.channel import congestion, flowmod, oxm, segment_copies
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.refusals import Refusals
 from fairq_ryu.model import Thresholds
@@ -68,8 +68,9 @@ def test_drop_reports_are_not_requested_again_from_an_agent_without_them():
 def test_an_agent_that_refuses_to_copy_segments_is_of_an_earlier_version():
     made = Made()
     request, *_ = segment_copies.requests(made.site.agent, 30)
-    other, *_ = segment_copies.withdrawals(made.site.agent)
-    for message in (other, request, request):
-        made.refuse(made.site.agent, ofp.OFPET_BAD_MATCH, data=wire(message)[:64])
+    other = flowmod.clear(made.site.agent)
+    begin = wire(request)[:64]
+    for data in (wire(other)[:64], begin, begin):
+        made.refuse(made.site.agent, ofp.OFPET_BAD_MATCH, data=data)
     assert not made.site.link.copies
     assert len(made.lines) == 1  # of the message that is none of these requests
