@@ -36,7 +36,7 @@ def pipeline(lab):
             f"actions=push_vlan:0x8100,set_field:{0x1000 | vlan}->vlan_vid,goto_table:1"
         )
         yield f"{start}1,priority=100,dl_vlan={vlan},dl_dst={mac},actions=goto_table:2"
-        yield f"{start}2,priority=100,dl_dst={mac},actions=pop_vlan,output:{port}"
+        yield f"{start}2,priority=100,dl_vlan={vlan},dl_dst={mac},actions=pop_vlan,output:{port}"
     for vlan in sorted(set(VLANS.values())):
         members = ",".join(f"output:{ports[name]}" for name in VLANS if VLANS[name] == vlan)
         yield f"{start}1,priority=50,dl_vlan={vlan},actions=pop_vlan,{members}"
@@ -137,7 +137,7 @@ def test_a_bridge_of_others_is_governed_and_none_of_its_rules_is_touched(site):
     assert site.copies() >= 4
     assert until(lambda: lab.port_status()["rewritten"] > 1000)
     before = lab.port_status()["queue"]
-    pings = site.ping("h1", "h2", 120)
+    pings = site.ping("h1", "h2", 90)
 
     # The controller dies, and another takes its place.
     site.manager.end(signal.SIGKILL)
