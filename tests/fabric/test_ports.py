@@ -10,11 +10,26 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from tests.support.fixtures import made_lab
 from tests.support.lab import SINK, SOURCE, end, fairq, output, received, until
 
 pytestmark = pytest.mark.root
-TUNNELS = "vxlan_sys_4789"
 ADDRESS = "10.0.0.250/24"
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    with made_lab(tmp_path_factory.mktemp("lab")) as made:
+        yield made
+
+
+@pytest.fixture
+def lab(network):
+    """The same bridge for all tests here; agents and what tests have registered end with each."""
+    yield network
+    network.stack.close()
+    while network.programs:
+        network.programs.pop().end()
 
 
 def filters(interface, point="egress"):
@@ -55,6 +70,7 @@ def test_windows_of_the_machine_s_own_connections_are_lowered(lab, stub):
     agent = lab.agent(stub.target)
     stub.accept()
     output("ip", "address", "add", ADDRESS, "dev", "s1")
+    lab.stack.callback(output, "ip", "address", "flush", "dev", "s1")
     output("ip", "link", "set", "s1", "up")
     assert "fq_delivered" in filters("s1", "ingress") and "fq_" not in filters("s1")
     assert stub.add({"in_port": lab.port}, 20_000, pool=True, hard_timeout=60) is None
@@ -69,32 +85,34 @@ def test_windows_of_the_machine_s_own_connections_are_lowered(lab, stub):
     assert "clsact" not in output("tc", "qdisc", "show", "dev", "s1")
 
 
-def test_tunnels_that_share_a_device(lab, stub):
-    """All VXLAN ports have one network device: none takes the place of another, or the program with it."""
-    with device(TUNNELS, "type", "vxlan", "dstport", "4789", "external"):
+def test_ports_that_share_a_device(lab, stub):
+    """As all VXLAN ports of the kernel datapath do, and here one device with two names: none takes the place
+    of the other, or the program with it.
+    """
+    with device("fqx", "type", "veth", "peer", "name", "fqxp"):
+        output("ip", "link", "property", "add", "dev", "fqx", "altname", "fqy")
         lab.agent(stub.target)
         stub.accept()
-        words = []
-        for number in (1, 2):
-            words += ["--", "add-port", "s1", f"vx{number}", "--", "set", "Interface", f"vx{number}"]
-            words += ["type=vxlan", f"options:remote_ip=203.0.113.{number}"]
-        output("ovs-vsctl", *words[1:])
+        tunnel = ["type=vxlan", "options:remote_ip=203.0.113.1"]
+        output("ovs-vsctl", "add-port", "s1", "vx1", "--", "set", "Interface", "vx1", *tunnel)
+        output("ovs-vsctl", "add-port", "s1", "fqx", "--", "add-port", "s1", "fqy")
         assert until(lambda: len(lab.status()["windows_only"]) == 2)
         (shared,) = [each for each in lab.status()["windows_only"] if each["names"] != ["s1"]]
-        assert shared["names"] == ["vx1", "vx2"]
-        assert filters(TUNNELS).count("fq_egress") == 1
+        assert shared["names"] == ["fqx", "fqy"]
+        assert filters("fqx").count("fq_egress:[") == 1
         assert set(ports(lab)) == {"s1-eth1", "s1-eth2", "s1-eth3"}
-        printed = fairq("status", "--bridge", "s1").stdout
-        assert "windows only: vx1, vx2 (they have one network device" in printed
-        output("ovs-vsctl", "del-port", "s1", "vx1")
-        assert until(lambda: "vx2" in ports(lab)), lab.status()
-        assert filters(TUNNELS).count("fq_egress") == 1
-        number = ports(lab)["vx2"]
+        printed = " ".join(fairq("status", "--bridge", "s1").stdout.split())
+        assert "windows only: fqx, fqy (they have one network device" in printed
+        assert "not watched: vx1 (vxlan without a network device" in printed
+        output("ovs-vsctl", "del-port", "s1", "fqy")
+        assert until(lambda: "fqx" in ports(lab)), lab.status()
+        assert filters("fqx").count("fq_egress:[") == 1
+        number = ports(lab)["fqx"]
         while stub.wait_for(parser.OFPPortStatus).desc.port_no != number:
             pass
         assert stub.add({"in_port": number}, 5000, hard_timeout=30) is None
-        output("ovs-vsctl", "del-port", "s1", "vx2")
-        assert until(lambda: not filters(TUNNELS))
+        output("ovs-vsctl", "del-port", "s1", "fqx", "--", "del-port", "s1", "vx1")
+        assert until(lambda: not filters("fqx"))
 
 
 def test_a_patch_port_is_no_port_and_flows_are_counted_once(lab, stub):
