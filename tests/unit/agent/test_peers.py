@@ -89,7 +89,7 @@ def test_attributes_whose_lengths_are_wrong_end_the_list(data):
 
 
 def bridge_ports(datapath_type: str) -> ports.BridgePorts:
-    view = BridgeView("s1", 1, datapath_type, (), ())
+    view = BridgeView("s1", 1, datapath_type, (), (), ())
     programs = SimpleNamespace(ports={1: SimpleNamespace(ifindex=3, name="p1")})
     return ports.BridgePorts("s1", view, programs, None, lambda: None)
 

@@ -83,6 +83,9 @@ class Devices:
     def remove_port(self, ofport: int) -> None:
         self.done.append(f"-port {self.ports.pop(ofport).ifindex}")
 
+    def set_vlans(self, untagged: dict[int, int]) -> None:
+        pass
+
     def add_device(self, device: WindowDevice) -> None:
         if device.ifindex in self.broken:
             raise BpfError("no such device")
@@ -104,6 +107,9 @@ class Server:
         pass
 
     def forget_port(self, port: int, now_ns: int) -> None:
+        pass
+
+    def set_port_settings(self, settings: Any) -> None:
         pass
 
 
