@@ -155,9 +155,10 @@ def test_a_modification_needs_no_timeout(command):
 
 PORT_NUMBERS = st.integers(1, 0xFFFFFF00)
 UINT16 = st.integers(0, 0xFFFF)
+VLANS = st.integers(0, 4094)
 FLOWS = st.one_of(
-    st.builds(FlowKey, *[st.ip_addresses(v=4).map(str)] * 2, UINT16, UINT16),
-    st.builds(FlowKey, *[st.ip_addresses(v=6).map(str)] * 2, UINT16, UINT16),
+    st.builds(FlowKey, *[st.ip_addresses(v=4).map(str)] * 2, UINT16, UINT16, VLANS),
+    st.builds(FlowKey, *[st.ip_addresses(v=6).map(str)] * 2, UINT16, UINT16, VLANS),
 )
 SIZES = st.integers(0, 0xFFFFFFFF)
 
@@ -182,6 +183,7 @@ def test_flowmods_from_ryu_are_decoded(target, size, pool, cookie, lease, priori
         wanted = {"eth_type": 0x0800 if target.version == 4 else 0x86DD, "ip_proto": 6}
         wanted |= {f"{ip}_src": target.src, f"{ip}_dst": target.dst}
         wanted |= {"tcp_src": target.sport, "tcp_dst": target.dport}
+        wanted |= {"vlan_vid": 0x1000 | target.vlan} if target.vlan else {}
     message = parser.OFPFlowMod(
         DATAPATH,
         command=command,
