@@ -43,6 +43,13 @@ CONTROLLER = {
 """The distributions that the controller imports, Ryu aside, and what needs each."""
 # Ryu's BGP and VRRP, and the tests of all: nothing here imports them.
 _LEFT_OUT = {"ryu/tests", "ryu/services", "ryu/contrib"}
+# Ryu's decoder of TCP imports that of Zebra, which imports oslo.config and distutils. Nothing here decodes either.
+_REPLACED = {
+    "ryu/lib/packet/zebra.py": b"""# fairq_ryu has this file in place of Ryu's: packets of Zebra are not decoded.
+ZEBRA_PORT = 2600
+ZebraMessage = _ZebraMessageFromZebra = None
+"""
+}
 _KEPT_OF_INFO = re.compile(
     r"^(METADATA|entry_points\.txt|top_level\.txt|licenses/.*|.*(LICEN[CS]E|NOTICE|COPYING|AUTHORS).*)$"
 )
@@ -58,7 +65,7 @@ def items(names: Iterator[str] | list[str], target: str, pins: dict[str, str]) -
         for path in dist.files or []:
             place = PurePosixPath(str(path))
             if _wanted(place):
-                data = Path(str(dist.locate_file(path))).read_bytes()
+                data = _REPLACED.get(str(place)) or Path(str(dist.locate_file(path))).read_bytes()
                 found.append(Item(f"{target}/{place}", data))
     return found
 

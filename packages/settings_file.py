@@ -36,6 +36,11 @@ _PORTS = """\
 # Policies of single ports: a pattern on the interface's name, or role:host or role:link, and a policy.
 # Every port that no line matches has the policy of [fairq_ryu].
 #role:link = droptail
+
+#[modes]
+# Ports that are only watched: a pattern on the interface's name, bridge:NAME or policy:NAME, and a mode
+# (observe or act). Every port that no line matches has the mode of [fairq_ryu].
+#bridge:br0 = observe
 """
 _WIDTH = 110
 

@@ -83,7 +83,7 @@ class WithoutSystemd:
                 preexec_fn=self._in_the_new_process,
             )  # fmt: skip
         while self.manager is not None and "READY" not in self._notice():
-            pass
+            assert self.process.poll() is None, f"it has ended:\n{self.text()}"
 
     def _in_the_new_process(self):
         if self.manager is None:
@@ -99,7 +99,10 @@ class WithoutSystemd:
 
     def _notice(self):
         """The next thing that the service tells."""
-        data, fds, _, _ = socket.recv_fds(self.manager, 4096, 4)
+        try:
+            data, fds, _, _ = socket.recv_fds(self.manager, 4096, 4)
+        except TimeoutError:
+            raise AssertionError(f"it says nothing:\n{self.text()}") from None
         values = dict(line.split("=", 1) for line in data.decode().splitlines())
         if "FDSTOREREMOVE" in values and values["FDNAME"] in self.kept:
             os.close(self.kept.pop(values["FDNAME"]))

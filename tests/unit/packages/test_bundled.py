@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -71,10 +72,25 @@ def test_the_files_of_a_distribution():
 
 
 def test_of_ryu_without_its_tests_and_protocols_that_nothing_uses():
-    folders = {item.path.split("/")[3] for item in bundled.items([bundled.RYU], "/lib/x", PINS)
-               if item.path.startswith("/lib/x/ryu/") and item.path.count("/") > 4}  # fmt: skip
+    paths = [item.path.split("/") for item in bundled.items([bundled.RYU], "/lib/x", PINS)]
+    folders = {path[4] for path in paths if path[3] == "ryu" and len(path) > 5}
     assert folders >= {"app", "base", "cmd", "controller", "lib", "ofproto", "topology"}
     assert not folders & {"tests", "services", "contrib"}
+
+
+def test_the_agent_s_codec_needs_nothing_but_netaddr_and_six(tmp_path):
+    """And neither the event loop nor the options of Ryu."""
+    for item in bundled.items([bundled.RYU, "netaddr", "six"], str(tmp_path), PINS):
+        path = Path(item.path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(item.data)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import ryu.ofproto.ofproto_v1_3_parser, ryu.lib.type_desc; "
+        "assert ryu.__file__.startswith(sys.argv[1]); print(*({'eventlet', 'oslo_config'} & set(sys.modules)))"
+    )
+    # -S: no site-packages at all.
+    command = [sys.executable, "-I", "-S", "-c", code, str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == []
 
 
 def test_another_version_than_the_pinned_one_is_refused():

@@ -39,7 +39,7 @@ def test_the_page_of_a_command_has_its_options_and_their_help(name):
     page = " ".join(readable(f"fairq-{name}.1").split())
     assert f"fairq {name}" in page and f"fairq-{name}(1)" in readable("fairq.1")
     for action in COMMANDS.choices[name]._actions:
-        for option in action.option_strings or [action.metavar or action.dest]:
+        for option in action.option_strings or action.choices or [action.metavar or action.dest]:
             assert option in page
         words = " ".join((action.help or "").partition("%")[0].split())
         assert words in page
