@@ -49,7 +49,7 @@ def test_every_setting_is_in_the_file_in_its_section():
 
 
 def test_lines_without_the_comment_sign_are_the_defaults(tmp_path):
-    text = re.sub(r"^#(?=[a-z_]+ =)", "", TEXT, flags=re.MULTILINE)
+    text = re.sub(r"^#(?=[a-z_:]+ =)", "", TEXT, flags=re.MULTILINE)
     text = "\n".join(text.splitlines()).replace("#[ports]\n", "[ports]\n")
     # The lines of a service are comments of [ports] as long as its header is one.
     head, _, tail = text.partition("#[service.NAME]\n")
