@@ -43,9 +43,9 @@ CONTROLLER = {
 """The distributions that the controller imports, Ryu aside, and what needs each."""
 # Ryu's BGP and VRRP, and the tests of all: nothing here imports them.
 _LEFT_OUT = {"ryu/tests", "ryu/services", "ryu/contrib"}
-# Ryu's decoder of TCP imports that of Zebra, which imports oslo.config and distutils. Nothing here decodes either.
+# Ryu's decoder of TCP imports that of Zebra, which imports oslo.config and distutils.
 _REPLACED = {
-    "ryu/lib/packet/zebra.py": b"""# fairq_ryu has this file in place of Ryu's: packets of Zebra are not decoded.
+    "ryu/lib/packet/zebra.py": b"""# In place of Ryu's: fairq_ryu decodes no packets of Zebra.
 ZEBRA_PORT = 2600
 ZebraMessage = _ZebraMessageFromZebra = None
 """

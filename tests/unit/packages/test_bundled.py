@@ -85,8 +85,10 @@ def test_the_agent_s_codec_needs_nothing_but_netaddr_and_six(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(item.data)
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import ryu.ofproto.ofproto_v1_3_parser, ryu.lib.type_desc; "
-        "assert ryu.__file__.startswith(sys.argv[1]); print(*({'eventlet', 'oslo_config'} & set(sys.modules)))"
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import ryu.ofproto.ofproto_v1_3_parser, ryu.lib.type_desc\n"
+        "assert ryu.__file__.startswith(sys.argv[1])\n"
+        "print(*({'eventlet', 'oslo_config'} & set(sys.modules)))\n"
     )
     # -S: no site-packages at all.
     command = [sys.executable, "-I", "-S", "-c", code, str(tmp_path)]
