@@ -18,7 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from services import UnderSystemd, WithoutSystemd, run, say, systemd, until
+from services import UnderSystemd, WithoutSystemd, run, run_beside, say, systemd, until
 
 BRIDGE = "br-test"  # with a hyphen, which units treat specially
 CONFIGURATION = Path("/etc/fairq/fairq.conf")
@@ -170,7 +170,7 @@ def check_rights(agent, controller):
 
 
 def install(directory):
-    run("dpkg", "--install", *map(str, sorted(Path(directory).glob("*.deb"))))
+    run_beside("dpkg", "--install", *map(str, sorted(Path(directory).glob("*.deb"))))
 
 
 def versions():
@@ -229,13 +229,13 @@ def take_through(first, second, service):
     controller.stop()
     run("ovs-vsctl", "del-controller", BRIDGE)
     # The agent still runs: the removal of its package ends it.
-    run("dpkg", "--purge", "fairq-agent")
+    run_beside("dpkg", "--purge", "fairq-agent")
     assert agent.was_ended()
     for port in ("port1", "port2"):
         assert "clsact" not in run("tc", "qdisc", "show", "dev", port), port
     run("fairq", "release", "--bridge", BRIDGE)
     assert "0xfa17" not in run("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", BRIDGE)
-    run("dpkg", "--purge", "fairq-controller", "fairq-common")
+    run_beside("dpkg", "--purge", "fairq-controller", "fairq-common")
     receiver.kill()
     receiver.wait()
     remove_network()

@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 
 UNITS = Path("/lib/systemd/system")
-LOGS = Path(tempfile.mkdtemp(prefix="fairq-installed-"))
+# Not in /tmp, which systemd empties when it starts.
+LOGS = Path(tempfile.mkdtemp(prefix="fairq-installed-", dir="/var/log"))
 
 
 def say(text):
@@ -27,6 +28,15 @@ def run(*words):
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(words)}: {done.stdout}{done.stderr}"
     return done.stdout
+
+
+# The prefix of commands that must run beside systemd: it answers no process outside its own namespaces.
+BESIDE: list[str] = []
+
+
+def run_beside(*words):
+    """Run a command in the namespaces of systemd if it runs, and here if it does not."""
+    return run(*BESIDE, *words)
 
 
 def until(condition, what, seconds=20.0):
@@ -152,16 +162,16 @@ class UnderSystemd:
 
     def start(self):
         try:
-            run("systemctl", "start", self.name)
+            run_beside("systemctl", "start", self.name)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.text()[-3000:]}") from None
 
     def text(self):
-        return run("journalctl", "--directory=/run/log/journal", "--quiet", f"--unit={self.name}")
+        return run_beside("journalctl", "--quiet", f"--unit={self.name}")
 
     def _main(self):
         """The number of its process, in the process namespace of systemd."""
-        return int(run("systemctl", "show", "--property=MainPID", "--value", self.name))
+        return int(run_beside("systemctl", "show", "--property=MainPID", "--value", self.name))
 
     def rights(self):
         inside = str(self._main())
@@ -174,11 +184,11 @@ class UnderSystemd:
 
     def kill(self):
         first = self._main()
-        run("systemctl", "kill", "--signal=SIGKILL", self.name)
+        run_beside("systemctl", "kill", "--signal=SIGKILL", self.name)
         until(lambda: self._main() not in (0, first), f"{self.name} to be started again")
 
     def stop(self):
-        run("systemctl", "stop", self.name)
+        run_beside("systemctl", "stop", self.name)
         assert "Failed with result" not in self.text().splitlines()[-1], self.text()
 
     def before_upgrade(self):
@@ -188,10 +198,10 @@ class UnderSystemd:
         assert self._main() not in (0, self.before), "the upgrade has not restarted it"
 
     def was_ended(self):
-        state = subprocess.run(
-            ["systemctl", "is-active", self.name], capture_output=True, text=True, check=False
+        return (
+            run_beside("systemctl", "show", "--property=ActiveState", "--value", self.name).strip()
+            == "inactive"
         )
-        return state.stdout.strip() in ("inactive", "unknown")
 
 
 @contextlib.contextmanager
@@ -205,7 +215,7 @@ def systemd():
     script = (
         "mount -t cgroup2 none /sys/fs/cgroup && "
         "exec env -i container=fairq PATH=/usr/sbin:/usr/bin:/sbin:/bin "
-        "/lib/systemd/systemd --unit=basic.target --log-target=console --show-status=no"
+        "/lib/systemd/systemd --unit=basic.target --log-target=journal --show-status=no"
     )
     enter = [
         "unshare",
@@ -227,6 +237,7 @@ def systemd():
     try:
         yield _is_up(process)
     finally:
+        BESIDE.clear()
         process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(10)
@@ -241,11 +252,14 @@ def systemd():
 def _is_up(process, seconds=30.0):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
-        state = subprocess.run(
-            ["systemctl", "is-active", "basic.target"], capture_output=True, text=True, check=False
-        )
-        if state.stdout.strip() == "active":
-            return True
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        if children:
+            beside = ["nsenter", f"--target={children[0]}", "--pid", "--mount", "--"]
+            command = [*beside, "systemctl", "is-active", "basic.target"]
+            state = subprocess.run(command, capture_output=True, text=True, check=False)
+            if state.stdout.strip() == "active":
+                BESIDE[:] = beside
+                return True
         time.sleep(0.2)
     return False
 
