@@ -129,7 +129,8 @@ def captured(lab, folder):
     for host in ("h1", "r"):
         command = f"tcpdump --immediate-mode -U -B 32768 -Z root -i {host}-eth0 -w {folder / host}"
         programs[host] = lab[host].popen([*command.split(), "tcp", "port", "5001"], stderr=subprocess.PIPE)
-        assert b"listening on" in programs[host].stderr.readline() + programs[host].stderr.readline()
+        while b"listening on" not in (line := programs[host].stderr.readline()):
+            assert line, "tcpdump has ended"
     time.sleep(0.5)
     found = []
     for host in ("r", "h1"):
