@@ -110,7 +110,8 @@ def measure(
     each = case.ports_each * case.lasting
     os.environ[probe.FILE] = str(file)
     os.environ[probe.LASTING] = f"{connections}:{FIRST_PORT + each}"
-    with running(case, folder, command or [find_program("ryu-manager")], "bench.apps.probe") as (pid, sims):
+    command = command or [find_program("ryu-manager")]
+    with running(case, folder, command, "bench.apps.probe") as (pid, sims):
         samples = Samples(file)
         began, known = _wait(case, samples, sims)
         time.sleep(warm_up)

@@ -30,13 +30,14 @@ def run(*words):
     return done.stdout
 
 
-# The prefix of commands that must run beside systemd: it answers no process outside its own namespaces.
+# The options of nsenter for commands that must run beside systemd, which answers no process outside its own
+# namespaces.
 BESIDE: list[str] = []
 
 
 def run_beside(*words):
     """Run a command in the namespaces of systemd if it runs, and here if it does not."""
-    return run(*BESIDE, *words)
+    return run("nsenter", *BESIDE, "--", *words) if BESIDE else run(*words)
 
 
 def until(condition, what, seconds=20.0):
@@ -254,8 +255,8 @@ def _is_up(process, seconds=30.0):
     while time.monotonic() < deadline and process.poll() is None:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         if children:
-            beside = ["nsenter", f"--target={children[0]}", "--pid", "--mount", "--"]
-            command = [*beside, "systemctl", "is-active", "basic.target"]
+            beside = [f"--target={children[0]}", "--pid", "--mount"]
+            command = ["nsenter", *beside, "--", "systemctl", "is-active", "basic.target"]
             state = subprocess.run(command, capture_output=True, text=True, check=False)
             if state.stdout.strip() == "active":
                 BESIDE[:] = beside

@@ -18,6 +18,8 @@ from tests.switch.packets import Segment
 
 DATA = FlowKey("10.0.0.1", "10.0.0.2", 40000, 80)
 ACKS = DATA.reversed
+# As it is read from a frame with the tag of KNOWN.
+TAGGED = ACKS._replace(vlan=7)
 KNOWN = Addressing(ACKS, "02:00:00:00:00:02", "02:00:00:00:00:01", (7,))
 
 
@@ -40,7 +42,7 @@ def test_a_sender_is_woken_at_the_port_of_the_acks_with_the_receiver_s_own_numbe
     read = parse(frame)
     assert read is not None and read.tcp is not None
     assert (read.src, read.dst, read.tags) == (KNOWN.src, KNOWN.dst, KNOWN.tags)
-    assert (read.tcp.key, read.tcp.seq, read.tcp.ack_number, read.payload) == (ACKS, 901, 1001, 0)
+    assert (read.tcp.key, read.tcp.seq, read.tcp.ack_number, read.payload) == (TAGGED, 901, 1001, 0)
     assert packets.window(frame) == 500 and packets.residue(frame) == 0
     assert injector.counts == {"wake": 1}
 
@@ -49,7 +51,7 @@ def test_senders_are_woken_in_the_order_of_the_message():
     other = ACKS._replace(dport=40001)
     data, injector = made(state(), state(other))
     injector.wake([KNOWN._replace(key=other), KNOWN])
-    assert [parse(frame).tcp.key for _, frame in data.frames] == [other, ACKS]
+    assert [parse(frame).tcp.key for _, frame in data.frames] == [TAGGED._replace(dport=40001), TAGGED]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,10 @@ from fairq_ryu.model import FlowKey, SegmentState
 
 U16, U32 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 KEYS = st.one_of(
-    *(st.builds(FlowKey, *[st.ip_addresses(v=version).map(str)] * 2, U16, U16) for version in (4, 6))
+    *(
+        st.builds(FlowKey, *[st.ip_addresses(v=version).map(str)] * 2, U16, U16, st.integers(0, 4095))
+        for version in (4, 6)
+    )
 )
 FLAG = st.booleans()
 STATES = st.builds(

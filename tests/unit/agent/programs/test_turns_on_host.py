@@ -104,7 +104,8 @@ def know(made: Any, packet: Segment) -> tuple[Any, Any]:
 
 
 def flow_of(packet: Segment) -> FlowKey:
-    return FlowKey(packet.src, packet.dst, packet.sport, packet.dport)
+    vlan = packet.vlans[0][1] & 0xFFF if packet.vlans else 0
+    return FlowKey(packet.src, packet.dst, packet.sport, packet.dport, vlan)
 
 
 def direction(packet: Segment) -> int:
