@@ -69,7 +69,7 @@ class Bridge(FakeSwitch):
             self.rules[whose].pop(key, None)
         return str(whose)
 
-    def exits(self, mac: str, share: int, pick: int) -> tuple[bool, tuple[int, ...]]:
+    def leaves_by(self, mac: str, share: int, pick: int) -> tuple[bool, tuple[int, ...]]:
         """Whether a bridge knows a host, and by which ports it sends on a frame for it. Where two rules
         match equally well, ``pick`` decides.
         """
@@ -171,7 +171,7 @@ class Fabric:
                 looped = True
                 continue
             seen.add(at)
-            known, ports = self.bridges[at.dpid].exits(mac, share, pick)
+            known, ports = self.bridges[at.dpid].leaves_by(mac, share, pick)
             flooded |= not known
             for port in (PortKey(at.dpid, number) for number in ports if number != at.port):
                 if port in self.wires:

@@ -17,7 +17,7 @@ from fairq_ryu.model import FlowKey, PortKey
 SYN_TIMEOUT = 10.0
 # Connections with an unanswered SYN: the maximum number of one port through which they entered the network,
 # and of all ports together.
-HALF_OPEN_PER_PORT = 1024
+HALF_OPEN_PER_PORT = 256
 HALF_OPEN = 32768
 
 

@@ -82,7 +82,8 @@ def test_all_ports_together_have_a_limit(monkeypatch):
     assert table.parks(flood(LIMIT), C)
 
 
-def test_expiry_comes_in_slices():
+def test_expiry_comes_in_slices(monkeypatch):
+    monkeypatch.setattr(entries, "HALF_OPEN_PER_PORT", 1000)
     table = FlowTable(IDLE)
     for number in range(1000):
         table.segment(flood(number), A, None, 0.0)
