@@ -38,7 +38,8 @@ _POLL = 0.1
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A case's result. ``start``: from the first connection until all is known, seconds; ``starting`` and
-    ``delays``: of the event loop until then and in the measurement, microseconds, ascending; ``processor``:
+    ``delays``: of the event loop until then and in the measurement, microseconds, ascending; ``own``: those
+    of the measurement without the time for which the controller waited for a processor; ``processor``:
     processor seconds per second; ``waited``: the part of the time for which the controller waited for a
     processor; ``memory``: resident set, bytes; ``connections``: in the flow table; ``opened``: new ones per
     second; ``lapses``: leases that have ended.
@@ -47,6 +48,7 @@ class Measured:
     start: float
     starting: Sequence[int]
     delays: Sequence[int]
+    own: Sequence[int]
     processor: float
     waited: float
     memory: int
@@ -98,6 +100,10 @@ class Samples:
         """The delays in a span of time, ascending."""
         return sorted(late for each in self.all if since < each.time <= until for late in each.late)
 
+    def own(self, since: float, until: float) -> list[int]:
+        """The same without the waits for a processor."""
+        return sorted(late for each in self.all if since < each.time <= until for late in each.own)
+
 
 def measure(
     case: Case, folder: Path, seconds: float, warm_up: float, command: Sequence[str] = ()
@@ -126,6 +132,7 @@ def measure(
             start=known - began,
             starting=samples.delays(began, known),
             delays=samples.delays(since, until),
+            own=samples.own(since, until),
             processor=(processor_seconds(pid) - processor) / took,
             waited=(waiting_seconds(pid) - waited) / took,
             memory=resident(pid),
@@ -166,8 +173,9 @@ def describe(case: Case, found: Measured) -> list[str]:
         return "p50 {:.2f}, p99 {:.2f}, longest {:.1f} ms".format(*values)
 
     return [
-        f"{name} loop delay {spread(found.delays)}, p99 wanted {WANTED_DELAY * 1000:g} at most; "
-        f"{found.opened:.0f} new connections a second, {found.connections} known",
+        f"{name} loop delay {spread(found.delays)}, p99 wanted {WANTED_DELAY * 1000:g} at most; without "
+        f"waits for a processor {spread(found.own)}; {found.opened:.0f} new connections a second, "
+        f"{found.connections} known",
         f"{name} start to full knowledge {found.start:.1f} s, wanted {WANTED_START:g} at most, with loop "
         f"delay {spread(found.starting)}",
         f"{name} {found.processor:.2f} of a core, waited for a processor "
@@ -178,10 +186,10 @@ def describe(case: Case, found: Measured) -> list[str]:
 
 def growth(small: Measured, large: Measured, factor: float) -> str:
     """The line of text about the growth from one case to the other."""
-    delays = [max(1, quantile(each.delays, 0.99)) for each in (small, large)]
+    delays = [max(1, quantile(each.own, 0.99)) for each in (small, large)]
     return (
-        f"scale, {factor:g} times as much: loop delay p99 {delays[1] / delays[0]:.1f} times, start "
-        f"{large.start / small.start:.1f} times, processor "
+        f"scale, {factor:g} times as much: loop delay without waits p99 {delays[1] / delays[0]:.1f} times, "
+        f"start {large.start / small.start:.1f} times, processor "
         f"{large.processor / max(small.processor, 0.001):.1f} times, memory "
         f"{large.memory / small.memory:.1f} times"
     )

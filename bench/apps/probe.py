@@ -28,7 +28,8 @@ _LOOKS = 200
 
 class Sample(NamedTuple):
     """The time (of the monotonic clock, seconds), the connected agents and bridges, the connections in the
-    flow table, whether all lasting ones are among them, and the delays since the last sample, microseconds.
+    flow table, whether all lasting ones are among them, and the delays since the last sample, microseconds:
+    ``late`` in all, ``own`` without the time for which the process could run and had no processor.
     """
 
     time: float
@@ -37,6 +38,7 @@ class Sample(NamedTuple):
     connections: int
     complete: bool
     late: list[int]
+    own: list[int]
 
 
 class Probe(app_manager.RyuApp):
@@ -58,22 +60,26 @@ class Probe(app_manager.RyuApp):
 
     def _measure(self) -> None:
         late: list[int] = []
+        own: list[int] = []
         written = time.monotonic()
+        schedule = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+        waited = _waited_ns(schedule)
         while True:
             due = time.monotonic() + INTERVAL
             hub.sleep(INTERVAL)
-            now = time.monotonic()
+            now, before, waited = time.monotonic(), waited, _waited_ns(schedule)
             late.append(max(0, round((now - due) * 1e6)))
+            own.append(max(0, late[-1] - (waited - before) // 1000))
             if now - written >= _WRITE:
                 written = now
-                self._write(now, late)
-                late = []
+                self._write(now, late, own)
+                late, own = [], []
 
-    def _write(self, now: float, late: list[int]) -> None:
+    def _write(self, now: float, late: list[int], own: list[int]) -> None:
         controller = self._controller
         if controller is not None:
             known = (len(controller.windows.links), len(controller.fabric.bridges), controller.flows.open)
-            sample = Sample(now, *known, self._complete, late)
+            sample = Sample(now, *known, self._complete, late, own)
             self._file.write(json.dumps(sample) + "\n")
 
     def _count(self) -> None:
@@ -89,3 +95,8 @@ class Probe(app_manager.RyuApp):
                 if number % _LOOKS == 0:
                     hub.sleep(0)
             self._complete = found >= self._wanted
+
+
+def _waited_ns(schedule: int) -> int:
+    """The time for which this thread could run and had no processor."""
+    return int(os.pread(schedule, 64, 0).split()[1])

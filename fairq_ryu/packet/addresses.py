@@ -9,6 +9,8 @@ from functools import lru_cache
 @lru_cache(maxsize=8192)
 def text(packed: bytes) -> str:
     """An address as text. Raises ValueError unless there are 4 or 16 bytes."""
+    if len(packed) == 4:  # ipaddress takes ten times as long, and an agent may report very many hosts
+        return ".".join(map(str, packed))
     return str(ipaddress.ip_address(packed))
 
 

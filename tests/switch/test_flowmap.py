@@ -23,7 +23,7 @@ def records(switch: Switch, idle_ms: int = 0) -> dict[flow_records.FlowKey, flow
 
 @given(
     st.tuples(
-        *(st.integers(0, 2**bits - 1) for bits in (16, 16, 32, 32, 16, 32, 64, 64, 64, 64, 32)),
+        *(st.integers(0, 2**bits - 1) for bits in (16, 16, 32, 16, 16, 32, 64, 64, 64, 64, 32)),
         st.sampled_from([4, 6]),
     )
 )

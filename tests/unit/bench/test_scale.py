@@ -77,13 +77,13 @@ def test_samples_are_read_as_they_are_written(tmp_path: Path):
     file = tmp_path / "probe"
     samples = Samples(file)
     assert samples.read() is None
-    lines = [json.dumps(Sample(1.0 + n, n, n, 10 * n, n == 2, [5 - n, n])) + "\n" for n in range(3)]
+    lines = [json.dumps(Sample(1.0 + n, n, n, 10 * n, n == 2, [5 - n, n], [n])) + "\n" for n in range(3)]
     file.write_text(lines[0] + lines[1][:9])
-    assert samples.read() == Sample(1.0, 0, 0, 0, False, [5, 0])
+    assert samples.read() == Sample(1.0, 0, 0, 0, False, [5, 0], [0])
     file.write_text("".join(lines))
-    assert samples.read() == Sample(3.0, 2, 2, 20, True, [3, 2])
+    assert samples.read() == Sample(3.0, 2, 2, 20, True, [3, 2], [2])
     assert samples.read() == samples.all[-1] and len(samples.all) == 3
-    assert samples.delays(1.0, 3.0) == [1, 2, 3, 4]
+    assert (samples.delays(1.0, 3.0), samples.own(1.0, 3.0)) == ([1, 2, 3, 4], [1, 2])
 
 
 def test_quantiles():
@@ -92,16 +92,30 @@ def test_quantiles():
 
 
 def test_the_figures_name_what_was_wanted():
-    few = Measured(2.0, [100, 900], [100] * 99 + [2000], 0.1, 0.25, 100 * 10**6, 10_050, 200.0, 0)
-    many = Measured(8.0, [100, 7000], [200] * 50 + [4000] * 50, 0.8, 0.5, 300 * 10**6, 102_000, 2000.0, 1)
+    few = Measured(
+        2.0, [100, 900], [100] * 99 + [2000], [100] * 99 + [1000], 0.1, 0.25, 100 * 10**6, 10_050, 200.0, 0
+    )
+    many = Measured(
+        8.0,
+        [100, 7000],
+        [200] * 50 + [4000] * 50,
+        [200] * 50 + [3000] * 50,
+        0.8,
+        0.5,
+        300 * 10**6,
+        102_000,
+        2000.0,
+        1,
+    )
     delay, start, cost = describe(make_case(100, 100_000, 2000, 1.0, 2), many)
     assert delay.startswith("scale, 100 bridges, 1000 ports, 100000 connections: loop delay p50 4.00, p99 4")
-    assert "p99 wanted 5 at most; 2000 new connections a second, 102000 known" in delay
+    assert "p99 wanted 5 at most; without waits for a processor p50 3.00, p99 3.00, longest 3.0 ms" in delay
+    assert "2000 new connections a second, 102000 known" in delay
     assert "start to full knowledge 8.0 s, wanted 10 at most, with loop delay p50 7.00" in start
     assert "0.80 of a core, waited for a processor 50 % of the time, memory 300 MB, leases ended 1" in cost
     assert growth(few, many, 10) == (
-        "scale, 10 times as much: loop delay p99 2.0 times, start 4.0 times, processor 8.0 times, "
-        "memory 3.0 times"
+        "scale, 10 times as much: loop delay without waits p99 3.0 times, start 4.0 times, "
+        "processor 8.0 times, memory 3.0 times"
     )
 
 
