@@ -16,9 +16,8 @@ connections with the same ports share an entry.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
-from fairq_ryu.fabric.flows.changes import apply_changes, complete
 from fairq_ryu.fabric.flows.connection import (
     DEFAULT_MSS,
     Connection,
@@ -32,10 +31,10 @@ from fairq_ryu.fabric.flows.connection import (
 )
 from fairq_ryu.fabric.flows.entries import SYN_TIMEOUT, Entries
 from fairq_ryu.fabric.flows.flow_ports import FlowPorts
-from fairq_ryu.fabric.flows.listing import Listing
 from fairq_ryu.fabric.flows.parked_syns import ParkedSyns
-from fairq_ryu.fabric.flows.reconcile import GRACE, LAG, reconcile
+from fairq_ryu.fabric.flows.reconcile import GRACE, LAG
 from fairq_ryu.fabric.flows.reorder_buffer import ReorderBuffer, is_answer
+from fairq_ryu.fabric.flows.switch_reports import REMOVED_PER_SLICE, SwitchReports
 from fairq_ryu.model import FlowKey, FlowPath, PortKey, TcpSegment
 
 __all__ = [
@@ -51,13 +50,12 @@ __all__ = [
     "SeenFlow",
 ]
 
-# Slices of work that may be long: connections that are removed, and that are looked at, in one.
-_REMOVED_PER_SLICE = 32
+# Connections that are looked at in a slice of work that may be long.
 _SEEN_PER_SLICE = 2000
 
 
-class FlowTable:
-    """All connections.
+class FlowTable(SwitchReports):
+    """All connections. What switches report of their flows is in the base class.
 
     ``idle_timeout``: an idle connection is removed after this time. ``closed_timeout``: the entry of a
     connection that has ended is kept for this time, without being counted. Both in seconds. ``capacity``: the
@@ -307,47 +305,6 @@ class FlowTable:
             return []
         return self._flow_ports.route(connection, key, path, now)
 
-    def reconcile(self, dpid: int, seen: Iterable[SeenFlow], now: float) -> list[FlowEvent]:
-        """A switch has sent the records of all its flows.
-
-        Unknown connections are added (they are older than the controller, or the copy of their SYN was lost);
-        directions whose end was missed are closed; directions that are not in the records are removed from
-        the ports of the switch. A connection that is then at no port of any switch has ended. Closed and
-        unanswered connections whose time limit has passed are removed.
-        """
-        return [event for events in self.reconcile_steps(dpid, seen, now) for event in events]
-
-    def reconcile_steps(self, dpid: int, seen: Iterable[SeenFlow], now: float) -> Iterator[list[FlowEvent]]:
-        """The same in short steps, between which other inputs may be processed."""
-        yield from reconcile(self._entries, dpid, seen, self.idle_timeout, now)
-        yield self._entries.drop_expired(now, _REMOVED_PER_SLICE)[1]
-
-    def lists(self, dpid: int) -> bool:
-        """Whether a switch lists its flows: it has begun, and was not forgotten since."""
-        return dpid in self._entries.listings
-
-    def list_anew(self, dpid: int, now: float) -> None:
-        """A switch begins to list its flows: what it listed before is not valid any more."""
-        self._entries.listings[dpid] = Listing()
-        self._flow_ports.all_unlisted(dpid, now)
-
-    def changed(
-        self, dpid: int, seen: Sequence[SeenFlow], gone: Iterable[FlowKey], now: float
-    ) -> list[FlowEvent]:
-        """A switch that lists its flows has sent changes: records, and directions that are not listed any
-        more. Both directions of a connection come together. :meth:`changes_complete` follows the last ones.
-        """
-        return apply_changes(self._entries, dpid, seen, gone, self.idle_timeout, now)
-
-    def changes_complete(
-        self, dpid: int, as_of: float, refresh: float, now: float
-    ) -> Iterator[list[FlowEvent]]:
-        """All changes of a switch up to ``as_of`` were received; it reports a direction that sends every
-        ``refresh`` seconds. The effects are those of :meth:`reconcile` with all records, in short steps.
-        """
-        yield from complete(self._entries, dpid, as_of, refresh, self.idle_timeout, now)
-        yield self._entries.drop_expired(now, _REMOVED_PER_SLICE)[1]
-
     def removed(self, key: FlowKey, now: float) -> list[FlowEvent]:
         """A switch has removed its rule for a direction: the rule was idle, or a FIN has passed.
 
@@ -389,9 +346,9 @@ class FlowTable:
         """
         self._reorder_buffer.expire(now)
         self._parked.expire(now - SYN_TIMEOUT)
-        removed = _REMOVED_PER_SLICE
-        while removed == _REMOVED_PER_SLICE:
-            removed, events = self._entries.drop_expired(now, _REMOVED_PER_SLICE)
+        removed = REMOVED_PER_SLICE
+        while removed == REMOVED_PER_SLICE:
+            removed, events = self._entries.drop_expired(now, REMOVED_PER_SLICE)
             yield events
 
     def drop_idle(self, now: float) -> Iterator[list[FlowEvent]]:
@@ -404,7 +361,7 @@ class FlowTable:
             if known and not waits and now - connection.last_seen > self.idle_timeout:
                 events += self._entries.remove(connection)
                 removed += 1
-            if removed == _REMOVED_PER_SLICE or turn % _SEEN_PER_SLICE == 0:
+            if removed == REMOVED_PER_SLICE or turn % _SEEN_PER_SLICE == 0:
                 yield events
                 events, removed = [], 0
         yield events
