@@ -170,7 +170,7 @@ def check_rights(agent, controller):
 
 
 def install(directory):
-    run_beside("dpkg", "--install", *map(str, sorted(Path(directory).glob("*.deb"))))
+    run_beside("dpkg", "--install", *map(str, sorted(Path(directory).resolve().glob("*.deb"))))
 
 
 def versions():

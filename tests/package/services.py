@@ -30,14 +30,15 @@ def run(*words):
     return done.stdout
 
 
-# The options of nsenter for commands that must run beside systemd, which answers no process outside its own
-# namespaces.
-BESIDE: list[str] = []
+# The process of systemd, if it runs: it answers no process outside its own namespaces.
+SYSTEMD: list[str] = []
 
 
 def run_beside(*words):
     """Run a command in the namespaces of systemd if it runs, and here if it does not."""
-    return run("nsenter", *BESIDE, "--", *words) if BESIDE else run(*words)
+    if not SYSTEMD:
+        return run(*words)
+    return run("nsenter", f"--target={SYSTEMD[0]}", "--pid", "--mount", "--", *words)
 
 
 def until(condition, what, seconds=20.0):
@@ -238,7 +239,7 @@ def systemd():
     try:
         yield _is_up(process)
     finally:
-        BESIDE.clear()
+        SYSTEMD.clear()
         process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(10)
@@ -254,13 +255,13 @@ def _is_up(process, seconds=30.0):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        if children:
-            beside = [f"--target={children[0]}", "--pid", "--mount"]
-            command = ["nsenter", *beside, "--", "systemctl", "is-active", "basic.target"]
-            state = subprocess.run(command, capture_output=True, text=True, check=False)
-            if state.stdout.strip() == "active":
-                BESIDE[:] = beside
-                return True
+        enter = ["nsenter", f"--target={children[0]}", "--pid", "--mount", "--"] if children else ["false"]
+        state = subprocess.run(
+            [*enter, "systemctl", "is-active", "basic.target"], capture_output=True, check=False
+        )
+        if state.stdout.strip() == b"active":
+            SYSTEMD[:] = children[:1]
+            return True
         time.sleep(0.2)
     return False
 
