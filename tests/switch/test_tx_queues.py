@@ -18,6 +18,7 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.programs.copies import RULES
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.agent.qdisc import read_backlogs, read_queue_limits
 from fairq_ryu.agent.tx_queues import queue_of, tx_queue_id
@@ -25,6 +26,7 @@ from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import Thresholds
 from tests.switch.packets import Segment
 from tests.switch.rig import Connection, Switch, make_port, run
+from tests.switch.test_copies import NO_LIMIT, in_bucket, limited, take
 from tests.switch.test_queue import send
 
 QUEUES, LIMIT = 4, 30_000
@@ -160,6 +162,22 @@ def test_a_flow_belongs_to_the_queue_that_it_uses(switch: QueueSwitch) -> None:
     assert switch.active(2) == 8
     records = switch.datapath.flow_records(0, [switch.ports[2]])
     assert sum(len(part) for part in records) == 8 * 88, "records have the number of the port"
+
+
+def test_the_queues_share_the_rate_of_copies(switch: QueueSwitch) -> None:
+    """Copies of SYN, FIN and RST are limited at the port, and have its number."""
+    copies = switch.datapath.copies
+    before = copies.port_limit, copies.bridge_limit
+    try:
+        limited(switch, port=in_bucket(5), bridge=NO_LIMIT)
+        for _ in range(8):
+            Connection(switch).syn()
+        assert [copy.port for copy in take(switch)] == [2] * 5
+        assert (switch.state(2).copies, switch.state(2).copies_suppressed) == (5, 3)
+    finally:
+        for rule in RULES:
+            copies.remove(rule)
+        copies.port_limit, copies.bridge_limit = before
 
 
 def test_each_queue_has_a_pool_of_its_own(switch: QueueSwitch) -> None:
