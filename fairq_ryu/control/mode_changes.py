@@ -13,7 +13,7 @@ from fairq_ryu.channel.port_mode import PortWindows
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.loss_recovery import LossRecovery
 from fairq_ryu.control.port_modes import PortModes
-from fairq_ryu.model import RuleChange
+from fairq_ryu.model import PortKey, RuleChange
 from fairq_ryu.policies.engine import PolicyEngine
 
 
@@ -47,6 +47,10 @@ class ModeChanges:
                 self._recovery.order(link, key, self._lease, now)
         self._recovery.policies_changed(changed)
         self._send(self._engine.resumed(changed, now), now)
+        # Ports without rules need no mode, but the status of the agent shows it.
+        for dpid, link in list(self._links.items()):
+            for number in list(link.modes.names):
+                link.modes.ensure(number, self._engine.mode(PortKey(dpid, number)))
 
     def reported(self, link: AgentLink, found: Sequence[PortWindows], now: float) -> None:
         """An agent has reported the modes of its ports, and the ACKs that it has counted."""

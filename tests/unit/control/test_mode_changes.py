@@ -74,7 +74,7 @@ def test_an_observed_port_has_rules_and_the_agent_knows_before_the_first(config,
         network.read(A, B)
     assert network.rule(B) is {"fairq": WindowKind.LAW, "fixed": WindowKind.POOL}[chosen]
     assert network.acting == []
-    assert network.data.observed == ({1, 2} if config is OBSERVE else {2})
+    assert network.data.observed == ({1, 2, 3} if config is OBSERVE else {2})
     # Again with another agent, which knows nothing of it.
     network.connect()
     network.data.observed = frozenset()
@@ -103,7 +103,7 @@ def test_the_name_of_the_bridge_decides_when_it_is_known():
     network = Watched(config=Config(modes=(("bridge:s2", PortMode.ACT), ("*", PortMode.OBSERVE))))
     network.site.open(now=network.now)
     network.read(B)
-    assert network.rule(B) is WindowKind.LAW and network.data.observed == {B.port}
+    assert network.rule(B) is WindowKind.LAW and network.data.observed == {1, 2, 3}
     assert network.windows.modes.bridge(1) == "s1"
 
 
