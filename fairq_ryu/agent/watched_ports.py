@@ -15,20 +15,23 @@ from typing import Any
 _DELIVERS = "internal"
 _PATCH = "patch"
 # Types that Open vSwitch implements as tunnels.
+# The bridge's own port, as the database and OpenFlow 1.0 number it, and OpenFlow 1.3.
+_LOCAL_OF_10, _LOCAL = 65534, 0xFFFFFFFE
 _TUNNELS = {"erspan", "geneve", "gre", "gtpu", "ip6erspan", "ip6gre", "lisp", "srv6", "stt", "vxlan"}
 
 
 @dataclass(frozen=True, slots=True)
 class WindowDevice:
     """A network device on which only the windows of ACKs are lowered. It is no port for controllers: it has
-    no queue of the bridge, or it belongs to several ports, whose ``names`` are here. ``delivers``: it hands
-    packets to the stack of this machine.
+    no queue of the bridge, or it belongs to several ports, whose ``names`` and OpenFlow numbers are here.
+    ``delivers``: it hands packets to the stack of this machine.
     """
 
     ifindex: int
     names: tuple[str, ...]
     delivers: bool
     reason: str
+    ofports: tuple[int, ...] = ()
 
 
 def first(column: Any) -> Any:
@@ -44,6 +47,12 @@ def device_of(interface: Any) -> int:
     return 0 if interface.type == _PATCH else int(first(interface.ifindex) or 0)
 
 
+def number_of(interface: Any) -> int:
+    """The OpenFlow number of an interface; 0: it is not part of the datapath."""
+    number = int(first(interface.ofport) or 0)
+    return _LOCAL if number == _LOCAL_OF_10 else number
+
+
 def is_connected(interface: Any) -> bool:
     """Whether an interface is part of the datapath now."""
     return int(first(interface.ofport) or 0) >= 1
@@ -54,21 +63,21 @@ class DeviceShares:
 
     def __init__(self, interfaces: Iterable[Any], own: set[Any]) -> None:
         """``interfaces``: all of the machine's Open vSwitch; ``own``: the ids of those of the bridge."""
-        self._own: dict[int, list[str]] = {}
-        self._others: dict[int, list[str]] = {}
+        self._own: dict[int, list[tuple[str, int]]] = {}
+        self._others: dict[int, list[tuple[str, int]]] = {}
         for interface in interfaces:
             index = device_of(interface)
             if index and is_connected(interface):
                 side = self._own if interface.uuid in own else self._others
-                side.setdefault(index, []).append(str(interface.name))
+                side.setdefault(index, []).append((str(interface.name), number_of(interface)))
 
-    def of_bridge(self, index: int) -> tuple[str, ...]:
-        """The interfaces of the bridge that have this device."""
-        return tuple(sorted(self._own.get(index, ())))
+    def of_bridge(self, index: int) -> list[tuple[str, int]]:
+        """The interfaces of the bridge that have this device, and their OpenFlow numbers."""
+        return sorted(self._own.get(index, ()))
 
     def of_others(self, index: int) -> tuple[str, ...]:
         """The interfaces of other bridges that have it."""
-        return tuple(sorted(self._others.get(index, ())))
+        return tuple(sorted(name for name, _ in self._others.get(index, ())))
 
 
 def why_unwatched(interface: Any, shares: DeviceShares) -> str:
@@ -91,11 +100,12 @@ def window_device(interface: Any, shares: DeviceShares) -> WindowDevice | None:
     index = device_of(interface)
     if interface.type == _DELIVERS:
         reason = "it hands packets to this machine, without a queue"
-        return WindowDevice(index, (str(interface.name),), True, reason)
-    names = shares.of_bridge(index)
-    if len(names) > 1:
+        return WindowDevice(index, (str(interface.name),), True, reason, (number_of(interface),))
+    found = shares.of_bridge(index)
+    if len(found) > 1:
         reason = "they have one network device: which of them a packet leaves by is not known there"
-        return WindowDevice(index, names, False, reason)
+        names, numbers = tuple(name for name, _ in found), tuple(number for _, number in found)
+        return WindowDevice(index, names, False, reason, numbers)
     return None
 
 

@@ -66,7 +66,12 @@ def device(*add):
 
 
 def test_windows_of_the_machine_s_own_connections_are_lowered(lab, stub):
-    """Data of the machine enters by the bridge's own port, and its ACKs leave by it: at tc ingress."""
+    """Data of the machine enters by the bridge's own port, and its ACKs leave by it: at tc ingress. Both
+    ports are in a VLAN, whose frames have no tag there.
+    """
+    for port in ("s1", "s1-eth3"):
+        output("ovs-vsctl", "set", "Port", port, "tag=10")
+        lab.stack.callback(output, "ovs-vsctl", "clear", "Port", port, "tag")
     agent = lab.agent(stub.target)
     stub.accept()
     output("ip", "address", "add", ADDRESS, "dev", "s1")

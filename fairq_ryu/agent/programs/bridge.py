@@ -136,6 +136,9 @@ class BridgePrograms:
         self._untagged = dict(untagged)
         for ofport, port in self._ports.items():
             self.window.set_vlan(port.ifindex, self._untagged.get(ofport, 0))
+        for device in self._devices.values():
+            vlans = {self._untagged.get(ofport, 0) for ofport in device.ofports}
+            self.window.set_vlan(device.ifindex, vlans.pop() if len(vlans) == 1 else 0)
 
     def untagged_vlan(self, port: int) -> int:
         """The VLAN of frames that have no tag at a port; 0: none."""

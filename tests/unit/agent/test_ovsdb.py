@@ -96,8 +96,8 @@ def test_internal_ports_are_watched_for_windows_only():
     found = view([port(1), port(65534, "internal", 7, name="br0"), port(2, "internal", 8)])
     assert [each.name for each in found.ports] == ["p1"]
     assert found.devices == (
-        WindowDevice(7, ("br0",), True, DELIVERS),
-        WindowDevice(8, ("p2",), True, DELIVERS),
+        WindowDevice(7, ("br0",), True, DELIVERS, (0xFFFFFFFE,)),
+        WindowDevice(8, ("p2",), True, DELIVERS, (2,)),
     )
     assert found.unwatched == ()
 
@@ -111,7 +111,7 @@ def test_an_internal_port_elsewhere_is_not_watched():
 def test_ports_with_the_same_device_are_watched_once_for_windows_only():
     found = view([port(1), port(2, "vxlan", 40), port(3, "vxlan", 40), port(4, "vxlan", 41)])
     assert [each.name for each in found.ports] == ["p1", "p4"]
-    assert found.devices == (WindowDevice(40, ("p2", "p3"), False, SHARED),)
+    assert found.devices == (WindowDevice(40, ("p2", "p3"), False, SHARED, (2, 3)),)
 
 
 def test_the_last_port_of_a_device_has_it_for_itself():
