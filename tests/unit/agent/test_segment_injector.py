@@ -47,6 +47,14 @@ def test_a_sender_is_woken_at_the_port_of_the_acks_with_the_receiver_s_own_numbe
     assert injector.counts == {"wake": 1}
 
 
+def test_a_sender_behind_an_access_port_is_woken_without_a_tag():
+    data, injector = made(state(TAGGED))
+    data.untagged[1] = 7
+    injector.wake([KNOWN._replace(key=TAGGED)])
+    read = parse(data.frames[0][1], 7)
+    assert read is not None and read.tcp is not None and (read.tags, read.tcp.key) == ((), TAGGED)
+
+
 def test_senders_are_woken_in_the_order_of_the_message():
     other = ACKS._replace(dport=40001)
     data, injector = made(state(), state(other))
