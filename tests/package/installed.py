@@ -27,7 +27,7 @@ OTHERS = {
     *("/dev", "/opt", "/proc", "/root", "/run", "/sys", "/tmp", "/test-packages.log"),
     *("/etc/openvswitch", "/var/cache", "/var/lib/dpkg", "/var/lib/openvswitch", "/var/log"),
     # systemd's own.
-    *("/etc/machine-id", "/var/lib/systemd", "/var/tmp"),
+    *("/etc/machine-id", "/var/lib/libuuid", "/var/lib/systemd", "/var/tmp"),
     # Copies of the files of users, as they were before the last change.
     *(f"/etc/{name}-" for name in ("passwd", "shadow", "group", "gshadow", "subuid", "subgid")),
 }
