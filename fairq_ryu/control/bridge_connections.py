@@ -78,6 +78,11 @@ class BridgeConnections:
     _listing: BridgeJoining = field(default_factory=BridgeJoining, init=False)
     _counting: RuleCounts = field(default_factory=RuleCounts, init=False)
 
+    @property
+    def joining(self) -> int:
+        """The number of bridges that have connected and not joined yet."""
+        return len(self._describing) + len(self._listing) + len(self._counting)
+
     # Joining
 
     def connected(self, datapath: Datapath) -> None:

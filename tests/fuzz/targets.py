@@ -83,7 +83,9 @@ class ControllerTarget:
     """The receiving side of a controller with FairQ, from the socket to the applications' handlers."""
 
     def __init__(self):
-        nothing = mock.patch.multiple(settings, check_port=lambda: None, load=settings.loader.Config)
+        # In the way with the most handlers, which a bridge joins when its rules are known.
+        paths = settings.loader.Config({("fairq_ryu", "way"): "paths"})
+        nothing = mock.patch.multiple(settings, check_port=lambda: None, load=lambda: paths)
         with (
             nothing,
             mock.patch.object(rest, "check_port", lambda: None),
@@ -122,7 +124,8 @@ class ControllerTarget:
             raise Fault(f"{took:.1f} s for {len(data)} bytes")
         if len(warnings) > 1:
             raise Fault(f"more than one line: {warnings}")
-        if switch_listener.CONNECTIONS.by_dpid or len(self.app.switches.joining) or self.app.fabric.bridges:
+        bridges = self.app.bridges.joining or self.app.fabric.bridges or self.app.windows.inventory.connected
+        if switch_listener.CONNECTIONS.by_dpid or bridges:
             raise Fault("a connection that is over is still known")
         return plain(warnings[0].partition(": ")[2]) if warnings else f"end {joined}"
 
@@ -131,6 +134,7 @@ class ControllerTarget:
         app = self.app
         now = time.monotonic()
         app.tracker.drain()
+        app.records.drain()
         app.admission.drain()
         if app.fabric.stale:
             app.fabric.refresh()
