@@ -47,7 +47,7 @@ from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.policies.choice import choose
 from fairq_ryu.port_settings import PortSettings
 from fairq_ryu.rest import handler, setup
-from fairq_ryu.ryu_compat import batched_io, cached_matches, experimenter_multipart
+from fairq_ryu.ryu_compat import batched_io, cached_matches, controller_actions, experimenter_multipart
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 
 # Seconds between two ticks, and between two while ports are undecided between host and link.
@@ -57,6 +57,7 @@ _DISCOVERY_TICK = 0.05
 # Before the first switch connects.
 batched_io.register()
 cached_matches.register()
+controller_actions.register()
 experimenter_multipart.register()
 
 

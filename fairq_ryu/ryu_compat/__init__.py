@@ -15,6 +15,8 @@ connection_class        the server for switches ends for good when ``accept`` fa
                         never end on an element of length 0
 experimenter_multipart  the body of an experimenter reply is copied once per 16 bytes: 20 ms for 60,000
 cached_matches          decoding the match of a packet-in takes half of the packet-in's time
+controller_actions      a list of rules cannot be decoded if one of them sends frames to the controller
+                        through a meter
 web_server              the class of the REST server cannot be chosen
 ======================  ==================================================================================
 

@@ -18,10 +18,11 @@ from fairq_ryu.channel.flow_changes import ChangeRequest, Changes, Chunk, ChunkF
 from fairq_ryu.channel.flow_records import FlowRecord, encode_reply
 from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.model import Congestion, FlowInfo, FlowKey, SegmentState, Thresholds, WindowRule
-from fairq_ryu.ryu_compat import cached_matches, experimenter_multipart
+from fairq_ryu.ryu_compat import cached_matches, controller_actions, experimenter_multipart
 
 # As the controller does.
 cached_matches.register()
+controller_actions.register()
 experimenter_multipart.register()
 
 DATAPATH: Any = ProtocolDesc(ofp.OFP_VERSION)

@@ -8,10 +8,11 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import flow_records, oxm, queue_depth
-from fairq_ryu.ryu_compat import cached_matches, experimenter_multipart
+from fairq_ryu.ryu_compat import cached_matches, controller_actions, experimenter_multipart
 
 # As the controller does.
 cached_matches.register()
+controller_actions.register()
 experimenter_multipart.register()
 
 HEADER = struct.Struct("!BBHI")

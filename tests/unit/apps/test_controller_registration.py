@@ -12,6 +12,7 @@ from ryu.controller import controller
 from ryu.ofproto import ofproto_v1_3_parser as parser
 print(
     parser.OFPMatch.parser.__func__.__module__,
+    parser.NXActionController2.parser.__func__.__module__,
     parser.OFPExperimenterStatsReply.cls_stats_body_cls.__module__,
     controller.datapath_connection_factory.__module__,
 )
@@ -24,5 +25,5 @@ def test_the_controller_registers_the_patches():
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=root, capture_output=True, text=True, check=True
     )
-    modules = ("cached_matches", "experimenter_multipart", "batched_io")
+    modules = ("cached_matches", "controller_actions", "experimenter_multipart", "batched_io")
     assert done.stdout.split() == [f"fairq_ryu.ryu_compat.{name}" for name in modules]
