@@ -1,10 +1,9 @@
 """Python's garbage collector in a controller: it must not stop the event loop.
 
 Memory is freed when the last reference goes; the collector only finds objects that refer to each other. A
-full collection looks at every object of the process: half a second with 100,000 connections, in which no
-window is worked out and no lease renewed. Python makes one whenever there are a quarter more objects, many
-times while agents report what they know. Here young objects are collected as before, in a millisecond or two,
-and everything only once in :data:`INTERVAL`.
+full collection looks at every object of the process, and meanwhile no window is worked out and no lease
+renewed. Python makes one whenever there are a quarter more objects, many times while agents report what they
+know. Here young objects are collected as before, and everything only once in :data:`INTERVAL`.
 """
 
 from __future__ import annotations
