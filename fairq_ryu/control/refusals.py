@@ -22,6 +22,7 @@ from fairq_ryu.channel import (
     segment_counts,
     window_law,
 )
+from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.windows import WindowController
@@ -63,55 +64,10 @@ class Refusals:
                 dpid_text(link.dpid),
             )
             return
-        if link is not None and segment_counts.is_unknown(message):
-            link.injects = False
-            self.log.info(
-                "agent of bridge %s: it is of an earlier version: the controller sends window updates and "
-                "recovers losses for it",
-                dpid_text(link.dpid),
-            )
-            return
-        if link is not None and deadlines.is_unknown(message):
-            if link.knows_deadlines:
-                link.knows_deadlines = False
-                self.log.info(
-                    "agent of bridge %s: it is of an earlier version: new connections take turns there in "
-                    "order of arrival, whatever their deadlines",
-                    dpid_text(link.dpid),
-                )
-            return
-        if link is not None and flow_changes.is_unknown(message):
-            link.flow_records.changes_unknown()
-            self.log.info(
-                "agent of bridge %s: it is of an earlier version: it reports all its flows every time, not "
-                "what has changed",
-                dpid_text(link.dpid),
-            )
-            return
-        if link is not None and port_mode.is_refused(message):
-            new = self.windows.mode_changes.refused(link, time.monotonic())
-            if new and self.windows.modes.observes:
-                self.log.warning(
-                    "agent of bridge %s: it cannot observe ports without acting on them (it is of an earlier "
-                    "version): these ports have no windows and no counts",
-                    dpid_text(link.dpid),
-                )
-            return
-        if link is not None and _refuses_copies(message):
-            if link.copies:
-                link.copies = False
-                self.log.info(
-                    "agent of bridge %s: it is of an earlier version: connections are known from its "
-                    "records, a second after they begin",
-                    dpid_text(link.dpid),
-                )
-            return
-        if link is not None and port_settings.is_unknown(message):
-            self.log.warning(
-                "agent of bridge %s: it is of an earlier version and does not tell the settings of ports: "
-                "all count as trunks, without VLANs, bonds and mirrors",
-                dpid_text(link.dpid),
-            )
+        lack = None if link is None else self._lack(link, message)
+        if link is not None and lack is not None:
+            if lack:
+                self.log.warning("agent of bridge %s: %s", dpid_text(link.dpid), lack)
             return
         law = None if link is None else window_law.refused_law(message)
         if link is not None and law is not None:
@@ -129,6 +85,41 @@ class Refusals:
                 return
         who = f"bridge {dpid_text(dpid)}" if link is None else f"agent of bridge {dpid_text(link.dpid)}"
         self.warn(who, f"{who} refused {refusal.described(message)}")
+
+    def _lack(self, link: AgentLink, message: Any) -> str | None:
+        """What an agent of an earlier version does not know, and what that means; "" if this was logged or
+        does not matter. The controller does without it from now on. None: the refusal is about none of that.
+        """
+        earlier = "it is of an earlier version"
+        if segment_counts.is_unknown(message):
+            link.injects = False
+            return f"{earlier}: the controller sends window updates and recovers losses for it"
+        if flow_changes.is_unknown(message):
+            link.flow_records.changes_unknown()
+            return f"{earlier}: it reports all its flows every time, not what has changed"
+        if port_settings.is_unknown(message):
+            return (
+                f"{earlier} and does not tell the settings of ports: all count as trunks, without VLANs, "
+                "bonds and mirrors"
+            )
+        if deadlines.is_unknown(message):
+            new, link.knows_deadlines = link.knows_deadlines, False
+            lack = (
+                f"{earlier}: new connections take turns there in order of arrival, whatever their deadlines"
+            )
+            return lack if new else ""
+        if _refuses_copies(message):
+            new, link.copies = link.copies, False
+            lack = f"{earlier}: connections are known from its records, a second after they begin"
+            return lack if new else ""
+        if port_mode.is_refused(message):
+            new = self.windows.mode_changes.refused(link, time.monotonic())
+            lack = (
+                f"it cannot observe ports without acting on them ({earlier}): these ports have no windows "
+                "and no counts"
+            )
+            return lack if new and self.windows.modes.observes else ""
+        return None
 
 
 def _refuses_copies(message: Any) -> bool:
