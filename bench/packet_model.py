@@ -38,7 +38,7 @@ def compile_laws(folder: Path) -> ctypes.CDLL:
     source = layout.BPF_DIR / "laws/host.c"
     subprocess.run(["clang", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
     loaded = ctypes.CDLL(str(library))
-    loaded.fq_host_window.restype = ctypes.c_uint32
+    loaded.fq_host_window.restype = loaded.fq_host_released.restype = ctypes.c_uint32
     return loaded
 
 
@@ -69,9 +69,17 @@ class SwitchLaw:
         """A flow has ended."""
         self._library.fq_host_flow_ended(*self._law)
 
-    def limited(self, flight: int, granted: int, now: int) -> None:
-        """A flow had ``flight`` of its ``granted`` bytes under way."""
-        self._library.fq_host_limited(self._law[1], flight, granted, ctypes.c_uint64(now))
+    def limited(self, flight: int, granted: int, rtt: int, now: int) -> None:
+        """A flow had ``flight`` of its ``granted`` bytes under way; ``rtt`` is what its handshake took."""
+        times = ctypes.c_uint64(rtt), ctypes.c_uint64(now)
+        self._library.fq_host_limited(self._law[1], flight, granted, *times)
+
+    def released(self, measured: Any, acked: int, rtt: int, now: int) -> int:
+        """Bytes that ACKs have released in a round trip ``rtt`` between switch and sender; ``measured`` is
+        the flow's ``fq_round``.
+        """
+        times = rtt, self.parameters.base_rtt_ns, ctypes.c_uint64(now)
+        return int(self._library.fq_host_released(ctypes.byref(measured), ctypes.c_uint64(acked), *times))
 
     def window(self, flows: int, young: int, sent: int) -> int:
         """The window of a flow, bytes."""
@@ -80,7 +88,10 @@ class SwitchLaw:
 
 @dataclass(eq=False, slots=True)
 class Flow:
-    """A sender; ``size`` None: without end. Bytes of payload."""
+    """A sender; ``size`` None: without end. Bytes of payload. With ``stays_open`` a flow does not end when it
+    has sent ``size``: more may follow. ACKs of ``passed`` bytes have passed the switch, and those of
+    ``acked`` have arrived.
+    """
 
     size: int | None
     start: int
@@ -90,8 +101,12 @@ class Flow:
     cwnd: int = FIRST_WINDOW
     granted: int = _ANY_WINDOW
     used_window_at: int = 0
+    handshake: int = 0
+    passed: int = 0
+    measured: Any = field(default_factory=layout.fq_round)
     slow_start: bool = True
     recovers_until: int = 0
+    stays_open: bool = False
 
 
 @dataclass
@@ -126,6 +141,26 @@ class Bottleneck:
         flow = Flow(size, at)
         self._at(at, self._open, flow)
         return flow
+
+    def start_messages(self, at: int, size: int, interval: int) -> Flow:
+        """A connection opens at that time, and sends a message of that size in every interval, ns."""
+        flow = Flow(0, at, stays_open=True)
+        self._at(at, self._open, flow)
+        self._at(at + interval, self._send_message, flow, size, interval)
+        return flow
+
+    def load(self, until: int) -> None:
+        """From now to then, packets that are not TCP arrive at the rate of the link."""
+        size = MSS + HEADERS
+        if self.now >= until:
+            return
+        if self.backlog + size <= self.buffer:
+            self._integrate()
+            self.backlog += size
+            self._free_at = max(self._free_at, self.now) + self._bytes_ns(size)
+            self._at(self._free_at, self._leave, size)
+            self._tick()
+        self._at(self.now + self._bytes_ns(size), self.load, until)
 
     def remove(self, flow: Flow) -> None:
         """Forget a flow that has ended."""
@@ -175,21 +210,26 @@ class Bottleneck:
         self._at(self._free_at, self._dequeue, flow, size)
         self._tick()
 
-    def _dequeue(self, flow: Flow, size: int) -> None:
+    def _leave(self, wire: int) -> None:
         self._integrate()
-        self.backlog -= size + HEADERS
+        self.backlog -= wire
         self._tick()
+
+    def _dequeue(self, flow: Flow, size: int) -> None:
+        self._leave(size + HEADERS)
         late = self._random.randrange(1 + self.round_trip // 50)
         self._at(self.now + self.round_trip // 2 + late, self._pass_ack, flow, size)
 
     def _pass_ack(self, flow: Flow, size: int) -> None:
         """An ACK passes the switch, which lowers its window."""
         if self.law is not None:
-            flight = flow.sent - flow.acked
+            flight = flow.sent - flow.passed
+            flow.passed += size
+            flight += self.law.released(flow.measured, flow.passed, self.round_trip // 2, self.now)
             if flow.granted == _ANY_WINDOW or flight > flow.granted // 2:
                 flow.used_window_at = self.now
             if flow.granted != _ANY_WINDOW:
-                self.law.limited(flight, flow.granted, self.now)
+                self.law.limited(flight, flow.granted, flow.handshake, self.now)
             self._grant(flow)
         self._at(self.now + self.round_trip // 2, self._receive_ack, flow, size)
 
@@ -208,11 +248,18 @@ class Bottleneck:
         """SYN and SYN-ACK pass the switch."""
         self.flows.append(flow)
         flow.used_window_at = self.now
+        flow.handshake = self.round_trip + self._bytes_ns(self.backlog)
         if self.law is not None:
             self.law.began(self.backlog, self.now)
             self._count()
             self._grant(flow)
         self._at(self.now + self.round_trip, self._send, flow)
+
+    def _send_message(self, flow: Flow, size: int, interval: int) -> None:
+        assert flow.size is not None
+        flow.size += size
+        self._send(flow)
+        self._at(self.now + interval, self._send_message, flow, size, interval)
 
     def _send(self, flow: Flow) -> None:
         while flow.size is None or flow.sent < flow.size:
@@ -238,7 +285,7 @@ class Bottleneck:
         flow.cwnd += size if flow.slow_start else MSS * size // flow.cwnd
         if flow.size is None or flow.acked < flow.size:
             self._send(flow)
-        elif flow.end is None:
+        elif flow.end is None and not flow.stays_open:
             flow.end = self.now
             if self.law is not None:
                 self.law.ended()

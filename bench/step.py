@@ -26,19 +26,21 @@ from fairq_ryu.experiments.measure.capture import OUTGOING, receive_tcp_only
 from tests.support.lab import Lab, output, until
 
 ROUNDS, STEPS = 2, 20
-RATE, BUFFER, FLOWS = 50, 125_000, 4
-# The laws are measured in turn, so that other load of the machine affects all of them.
+BUFFER, FLOWS = 125_000, 4
+# Configuration and rate in Mbit/s. They are measured in turn, so that other load of the machine affects all.
+# At a higher rate ACKs are closer together, so the switch's law has one to lower sooner.
 LAWS = {
-    "switch, T = 0.2 ms": "where = switch",
-    "controller, T = 2 ms, M = 8": "where = controller",
-    "controller, T = 2 ms, M = 1": "where = controller\nincrements = 1",
+    "switch, T = 0.2 ms": ("where = switch", 50),
+    "controller, T = 2 ms, M = 8": ("where = controller", 50),
+    "controller, T = 2 ms, M = 1": ("where = controller\nincrements = 1", 50),
+    "switch, at 100 Mbit/s": ("where = switch", 100),
 }
 # The step: 70,000 bytes. The queue at its target is 31,250, and the buffer holds both.
 FRAME = b"\xff" * 6 + bytes.fromhex("020000000009 88b5") + bytes(1386)
 STEP_FRAMES = 50
-# Afterwards this many frames each ms, which the port sends besides half of what it sent before: the queue
-# stays above the target for longer than the controller needs.
-HOLD_FRAMES, HOLD_MS = 2, 60
+# Afterwards frames of about half of the port's rate: the queue stays above the target for longer than the
+# controller needs.
+HOLD_MS = 60
 PAUSE = 1.0  # s, in which the queue returns to its target
 BEFORE, WITHIN = 50_000_000, 250_000_000  # ns
 # A moment without a step, for comparison: it shows how often windows become lower by themselves.
@@ -84,8 +86,8 @@ def main() -> None:
     delays: dict[str, list[float]] = {law: [] for law in LAWS}
     by_chance: dict[str, int] = dict.fromkeys(LAWS, 0)
     for _ in range(ROUNDS):
-        for law, config in LAWS.items():
-            steps, quiet = _round(f"[fairq]\n{config}\n", law.startswith("switch"))
+        for law, (config, rate) in LAWS.items():
+            steps, quiet = _round(f"[fairq]\n{config}\n", rate, law.startswith("switch"))
             delays[law] += steps
             by_chance[law] += sum(map(math.isfinite, quiet))
     for law, found in delays.items():
@@ -95,7 +97,7 @@ def main() -> None:
             f"({low:.2f} to {high:.2f} with 95 %), {sum(map(math.isfinite, found))} of {len(found)} steps; "
             f"without a step {by_chance[law]} of {len(found)}"
         )
-    switch, *others = LAWS
+    switch, *others, _ = LAWS  # the last one has another rate
     own = median_interval(delays[switch])
     for law in others:
         base = median_interval(delays[law])
@@ -103,10 +105,10 @@ def main() -> None:
         print(f"{law}: {ratio:.0f} times the switch's ({base[0] / own[1]:.0f} to {base[1] / own[0]:.0f})")
 
 
-def _round(config: str, in_switch: bool) -> tuple[list[float], list[float]]:
+def _round(config: str, rate: int, in_switch: bool) -> tuple[list[float], list[float]]:
     """On a network of its own: the delays after each step, and after moments without one, ms."""
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
-        lab = Lab(Path(directory), rate=RATE, buffer=BUFFER, forward=False)
+        lab = Lab(Path(directory), rate=rate, buffer=BUFFER, forward=False)
         stack.callback(lab.close)
         manager = lab.controller("fairq", config)
         lab.agent(f"tcp:127.0.0.1:{manager.port}")
@@ -123,7 +125,7 @@ def _round(config: str, in_switch: bool) -> tuple[list[float], list[float]]:
         for _ in range(STEPS):
             # Not in step with the controller's intervals.
             time.sleep(PAUSE + random.uniform(0, 0.02))
-            moments.append(_make_step(frames))
+            moments.append(_make_step(frames, rate))
             acks += tap.take()
         time.sleep(WITHIN / 1e9)
         acks = sorted(acks + tap.take())
@@ -148,11 +150,12 @@ def _check(lab: Any, in_switch: bool) -> None:
         raise SystemExit(f"bench: the law does not count {FLOWS} flows: {lab.port_status()}")
 
 
-def _make_step(frames: FrameBurst) -> int:
+def _make_step(frames: FrameBurst, rate: int) -> int:
     """Make the queue longer, and keep it so for a while; returns when it began, CLOCK_REALTIME ns."""
+    hold = round(rate * 125 / 2 / len(FRAME))  # each ms
     began = time.time_ns()
     frames.send(STEP_FRAMES)
     for _ in range(HOLD_MS):
         time.sleep(0.001)
-        frames.send(HOLD_FRAMES)
+        frames.send(hold)
     return began

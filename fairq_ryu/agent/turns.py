@@ -10,11 +10,10 @@ agent (``bpf/turns.bpf.c``), and they wait here:
 Those with an announced deadline leave first, the earliest first; then the others in order of arrival. The
 deadline may become known while the packet waits. A retransmitted packet takes the place of the one that
 waits; one with another sequence number, which anybody may have sent, leaves at once. Bounded: at most
-``capacity`` packets wait at a port, those of one sender's address in at most a quarter of these places, each
-for at most ``longest_ns``, which is less than the initial retransmission timeout of 1 s (RFC 6298); what
-exceeds these bounds leaves at once. So does everything while too many handshakes that have had their turn are
-incomplete, because then most of them are forged. A connection whose SYN and SYN-ACK wait at two ports waits
-twice.
+``capacity`` packets wait at a port, those of one sender's address in at most a quarter of these places. SYN
+and SYN-ACK of a connection, at two ports, wait for at most ``longest_ns`` together, which is less than the
+initial retransmission timeout of 1 s (RFC 6298). What exceeds these bounds leaves at once. So does everything
+while too many handshakes that have had their turn are incomplete, because then most of them are forged.
 
 Pure: time is an argument, in ns; ports are interface indices. :class:`Room` is the twin of
 ``bpf/laws/turns.h``.
@@ -31,7 +30,7 @@ from fairq_ryu.agent.turn_deadlines import TurnDeadlines
 from fairq_ryu.packet.parse import parse
 
 CAPACITY = 4096
-LONGEST_NS = 500_000_000
+LONGEST_NS = 900_000_000
 # Packets of all ports together that leave in one call of serve(): the agent has other work, too.
 _MAX_RELEASES = 64
 _HEADERS, _FEW = 66, 4
@@ -138,32 +137,41 @@ class _Waiting:
     frame: bytes
     connection: bytes
     sender: bytes
+    held_ns: int
     since_ns: int
+    """As if it had waited before for as long as the connection's other packet has."""
     place: tuple[int, int]
     """In the order in which packets leave: deadline and number of arrival."""
 
 
 @dataclass(slots=True)
 class _Port:
-    """The packets that wait at a port, in order of arrival; and a heap in the order in which they leave,
-    where entries of packets that have left late, or have another place now, stay for a while.
+    """The packets that wait at a port; a heap in the order in which they leave, and one by how long they have
+    waited. Entries of packets that have left, or have another place now, stay there for a while.
     """
 
     counts: TurnCounts = field(default_factory=TurnCounts)
     packets: dict[bytes, _Waiting] = field(default_factory=dict)
     order: list[tuple[tuple[int, int], bytes]] = field(default_factory=list)
+    ages: list[tuple[int, int, bytes]] = field(default_factory=list)
     senders: Counter[bytes] = field(default_factory=Counter)
     arrivals: int = 0
 
-    def add(self, packet: HeldPacket, deadline_ns: int | None) -> None:
-        """A packet waits."""
+    def add(self, packet: HeldPacket, deadline_ns: int | None, waited_ns: int) -> None:
+        """A packet waits. The other packet of its connection has waited so long before."""
         self.arrivals += 1
         place = _urgency(deadline_ns), self.arrivals
+        since = packet.held_ns - waited_ns
         self.packets[packet.key] = _Waiting(
-            packet.frame, packet.connection, packet.sender, packet.held_ns, place
+            packet.frame, packet.connection, packet.sender, packet.held_ns, since, place
         )
         self.senders[packet.sender] += 1
         self._enter(packet.key)
+        if len(self.ages) >= 2 * len(self.packets):
+            self.ages = [(each.since_ns, each.place[1], known) for known, each in self.packets.items()]
+            heapq.heapify(self.ages)
+        else:
+            heapq.heappush(self.ages, (since, self.arrivals, packet.key))
 
     def remove(self, key: bytes) -> _Waiting:
         """A packet leaves."""
@@ -196,6 +204,15 @@ class _Port:
                 return key
             heapq.heappop(self.order)
 
+    def oldest(self) -> bytes | None:
+        """The packet that has waited longest; None: none waits."""
+        while self.ages:
+            _, arrival, key = self.ages[0]
+            if key in self.packets and self.packets[key].place[1] == arrival:
+                return key
+            heapq.heappop(self.ages)
+        return None
+
 
 def _urgency(deadline_ns: int | None) -> int:
     return _NEVER if deadline_ns is None else deadline_ns
@@ -216,6 +233,8 @@ class Turns:
         self._deadlines = TurnDeadlines()
         # Where packets of a connection wait: port and key.
         self._places: dict[bytes, list[tuple[int, bytes]]] = {}
+        # Of connections: which packet has waited, for how long, and when it left, in order of that.
+        self._waited: dict[bytes, tuple[bytes, int, int]] = {}
         self._calls = 0
 
     # Ports
@@ -279,7 +298,10 @@ class Turns:
             state.counts.full += 1
             self._sink.send(packet.port, packet.frame, now_ns - packet.held_ns)
             return
-        state.add(packet, self._deadlines.get(packet.connection, now_ns))
+        other, waited, left_ns = self._waited.get(packet.connection, (packet.key, 0, 0))
+        if other == packet.key or now_ns - left_ns >= _NS_PER_S:
+            waited = 0  # of an earlier attempt
+        state.add(packet, self._deadlines.get(packet.connection, now_ns), waited)
         self._places.setdefault(packet.connection, []).append((packet.port, packet.key))
         self._waits(packet.port, state)
 
@@ -297,7 +319,7 @@ class Turns:
         """Returns how many have left, at most ``most``."""
         before = len(state.packets)
         for _ in range(most):
-            oldest = next(iter(state.packets), None)
+            oldest = state.oldest()
             if oldest is None:
                 break
             if now_ns - state.packets[oldest].since_ns >= self._longest_ns:
@@ -322,7 +344,15 @@ class Turns:
         places.remove((port, key))
         if not places:
             del self._places[waiting.connection]
-        self._sink.send(port, waiting.frame, now_ns - waiting.since_ns)
+        waited = now_ns - waiting.held_ns
+        self._waited.pop(waiting.connection, None)
+        self._waited[waiting.connection] = key, waited, now_ns
+        while len(self._waited) > self._capacity or self._is_past(next(iter(self._waited)), now_ns):
+            del self._waited[next(iter(self._waited))]
+        self._sink.send(port, waiting.frame, waited)
+
+    def _is_past(self, connection: bytes, now_ns: int) -> bool:
+        return now_ns - self._waited[connection][2] >= _NS_PER_S
 
     def _waits(self, port: int, state: _Port) -> None:
         if bool(state.counts.waiting) != bool(state.packets):

@@ -18,6 +18,7 @@ MAX_POOL = 1 << 30
 POOL_SHIFT = 8
 DEFAULT_SEGMENT, MOST_SEGMENT = 1460, 8960
 MOST_TICKS, MOST_STARTS = 64, 1_000_000
+MOST_RTT, RTT_KNOWN_NS, MOST_DRAIN_NS = NS_PER_S // 2, NS_PER_S, 10 * NS_PER_S
 LAS_WEIGHT, LAS_FEW, SEGMENT_HEADERS = 8, 4, 66
 FAIRSWITCH_LEAST, FAIRSWITCH_EMPTY = 2048, 80
 UNPROVEN_NS = 10 * NS_PER_S
@@ -47,6 +48,30 @@ class LawParameters:
     first_window: int = 10
     limiting_segments: int = 2
     syn_allowance: int = 256
+
+
+@dataclass(slots=True)
+class Round:
+    """``fq_round`` of ``layout.h``: what ACKs have released in a round trip between switch and sender, which
+    is under way although the switch does not see it (``laws/round.h``).
+    """
+
+    ns: int = 0
+    acked: int = 0
+    released: int = 0
+
+    def bytes_released(self, acked: int, rtt_ns: int, base_rtt_ns: int, now_ns: int) -> int:
+        """Bytes in the last round trip ``rtt_ns``, an eighth more for what a round measures too little; 0 if
+        it is not longer than ``base_rtt_ns``. ``acked`` bytes have been acknowledged in all.
+        """
+        elapsed, passed = max(now_ns - self.ns, 0), max(acked - self.acked, 0)
+        if rtt_ns <= base_rtt_ns:
+            return 0
+        if elapsed >= rtt_ns:
+            passed = _div(min(passed, MAX_POOL) * rtt_ns, elapsed)
+            self.released = min(passed + passed // 8, MAX_POOL) if self.ns else 0
+            self.ns, self.acked = now_ns, acked
+        return self.released
 
 
 class Opening(IntEnum):
@@ -90,6 +115,7 @@ class Law:
         self.trim = self.beta = self.count = self.expected = self.queue = 0
         self.mode = self.limited_by = 0
         self.unproven = self.unproven_ns = 0
+        self.rtt_ns = self.rtt_seen_ns = 0
 
     # Events
 
@@ -164,10 +190,16 @@ class Law:
         if self.parameters.kind == LawKind.IQM and self.beta:
             self.beta -= 1
 
-    def limited(self, flight: int, granted: int, now_ns: int) -> None:
-        """An ACK shows that a flow had ``flight`` of its ``granted`` bytes under way."""
-        if flight + self.segment > granted:
-            self.limited_ns = now_ns
+    def limited(self, flight: int, granted: int, rtt_ns: int, now_ns: int) -> None:
+        """An ACK shows that a flow had ``flight`` of its ``granted`` bytes under way. Its handshake took
+        ``rtt_ns``; 0: not known.
+        """
+        if flight + self.segment <= granted:
+            return
+        self.limited_ns = now_ns
+        known = max(now_ns - self.rtt_seen_ns, 0) < RTT_KNOWN_NS
+        if rtt_ns and not (self.rtt_ns and rtt_ns > self.rtt_ns and known):
+            self.rtt_ns, self.rtt_seen_ns = min(rtt_ns, MOST_RTT), now_ns
 
     def window(self, flows: int, young: int, sent: int, mss: int = DEFAULT_SEGMENT) -> int:
         """The window of a flow, which has sent so much in segments of ``mss``; :data:`NO_WINDOW`: its own."""
@@ -186,7 +218,8 @@ class Law:
 
     def _cap(self) -> int:
         p = self.parameters
-        return min(p.limit + _bytes(p.rate, p.base_rtt_ns), MAX_POOL)
+        held = p.limit + _bytes(p.rate, p.base_rtt_ns)
+        return min(max(held, _bytes(p.rate, self.rtt_ns)), MAX_POOL)
 
     def _floor_window(self, n: int) -> int:
         window = self.parameters.floor_segments * self.segment
@@ -194,8 +227,8 @@ class Law:
 
     def _raise_pool(self, seen: LawInput, amount: int) -> None:
         p = self.parameters
-        round_trip = p.base_rtt_ns + _div(self.queue * NS_PER_S, p.rate)
-        patience = max(p.increments * p.interval_ns, 2 * round_trip)
+        answer = max(p.base_rtt_ns, self.rtt_ns) + _div(self.queue * NS_PER_S, p.rate)
+        patience = max(p.increments * p.interval_ns, 2 * answer)
         if not self.limited_ns or max(seen.now_ns - self.limited_ns, 0) > patience:
             self.limited_by = LimitedBy.FLOWS
         else:
@@ -224,9 +257,17 @@ class Law:
         target = self.parameters.target
         return min(_div(abs(self.queue - target) << 16, target), 64 << 16)
 
+    def _gain_q16(self, ticks: int) -> int:
+        p = self.parameters
+        gain = min(p.gain_q16 * ticks, 1 << 15)
+        if self.rtt_ns <= p.base_rtt_ns:
+            return gain
+        drain = min(_div(p.target * NS_PER_S, p.rate), MOST_DRAIN_NS)
+        return _div(gain * (p.base_rtt_ns + drain), self.rtt_ns + drain)
+
     def _scale_pool(self, seen: LawInput, ticks: int) -> None:
-        part = min(self.parameters.gain_q16 * ticks, 1 << 15)
-        move = (self.pool * part >> 16) * self._distance_q16() >> 16
+        moved = min(self.pool, 2 * self.parameters.target << POOL_SHIFT)
+        move = (moved * self._gain_q16(ticks) >> 16) * self._distance_q16() >> 16
         if self._is_frozen():
             return
         if self.queue <= self.parameters.target:

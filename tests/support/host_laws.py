@@ -27,7 +27,7 @@ _STEP = st.one_of(
     st.tuples(st.just("flow_began"), U30),
     st.tuples(st.just("opening"), st.integers(1, 4), st.sampled_from([0, 4096, 8192, 12_288, 12_296]), U30),
     st.tuples(st.just("flow_ended")),
-    st.tuples(st.just("limited"), U30, U30),
+    st.tuples(st.just("limited"), U30, U30, U30),
     st.tuples(st.just("window"), _COUNT, _COUNT, st.integers(0, 1 << 40), st.integers(1, 65_535)),
 )
 TRACES = st.lists(_STEP, max_size=60)
@@ -96,8 +96,9 @@ class CompiledLaw:
     def flow_ended(self) -> None:
         self.library.fq_host_flow_ended(*self.refs)
 
-    def limited(self, flight: int, granted: int, now_ns: int) -> None:
-        self.library.fq_host_limited(self.refs[1], flight, granted, ctypes.c_uint64(now_ns))
+    def limited(self, flight: int, granted: int, rtt_ns: int, now_ns: int) -> None:
+        times = ctypes.c_uint64(rtt_ns), ctypes.c_uint64(now_ns)
+        self.library.fq_host_limited(self.refs[1], flight, granted, *times)
 
     def window(self, flows: int, young: int, sent: int, mss: int = 1460) -> int:
         return int(self.library.fq_host_window(*self.refs, flows, young, ctypes.c_uint64(sent), mss))

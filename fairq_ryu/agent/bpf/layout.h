@@ -11,7 +11,7 @@
 #define FAIRQ_LAYOUT_H
 
 /* Raised when the maps that outlive an agent (flows and their settings) change. */
-#define FQ_LAYOUT_VERSION 7
+#define FQ_LAYOUT_VERSION 8
 
 /* Activity is counted in this many time buckets; together they span the activity timeout. */
 #define FQ_BUCKETS   8
@@ -150,6 +150,14 @@ struct fq_flow_key {
 	__u16 vlan;  /* host byte order; 0: none */
 };
 
+/* What the ACKs of a direction have released in a round trip between the switch and its sender (laws/round.h). */
+struct fq_round {
+	__u64 ns;       /* when the round began; 0: none yet */
+	__u64 acked;    /* payload bytes that were acknowledged then */
+	__u32 released; /* bytes, in the round before */
+	__u32 pad;
+};
+
 /* State of one direction of a connection: of the segments that its sender sends. */
 struct fq_dir {
 	/* State of the addresses and ports; it stays when another connection uses them (rivals.h). */
@@ -183,6 +191,7 @@ struct fq_dir {
 	__u8 wscale;  /* announced by the sender of this direction, 0 to 14 */
 	__u8 pad[3];
 	__u32 tx_queue; /* id of the transmit queue that it was seen in, if that is not the expected one; 0: none */
+	struct fq_round round;
 };
 
 struct fq_flow {
@@ -285,6 +294,7 @@ struct fq_law_state {
 	__u64 updates;     /* changes of the pool */
 	__u64 late;        /* ticks that came after more than two intervals */
 	__u64 proven;      /* handshakes that were completed */
+	__u64 rtt_seen_ns; /* when rtt_ns was set */
 	__u32 granted;     /* the pool in force: not below the floors, bytes */
 	__u32 flows;       /* at the last tick */
 	__u32 young;
@@ -298,6 +308,8 @@ struct fq_law_state {
 	__u16 mode;       /* FQ_MODE_... */
 	__u16 limited_by; /* FQ_LIMITED_BY_... */
 	__u32 unproven;   /* flows that count, and whose handshakes are not complete */
+	__u32 rtt_ns; /* the shortest handshake of the flows that have used their whole windows; 0: not known */
+	__u32 pad;
 };
 
 struct fq_counter {

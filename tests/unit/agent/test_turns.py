@@ -218,11 +218,11 @@ def test_nothing_waits_longer_than_the_bound(sink: Sink) -> None:
     made = turns(sink)
     arrive(made, b"a", 0, deadline=9)
     arrive(made, b"b", 100 * MS)
-    made.serve(500 * MS - 1)
+    made.serve(900 * MS - 1)
     assert sink.left == []
-    made.serve(500 * MS)
-    assert sink.left == [(1, b"a", 500 * MS)]
-    made.serve(600 * MS)
+    made.serve(900 * MS)
+    assert sink.left == [(1, b"a", 900 * MS)]
+    made.serve(1000 * MS)
     assert made.counts(1) == TurnCounts(waiting=0, late=2)
 
 
@@ -300,19 +300,19 @@ def test_all_leave_when_the_port_stops_and_when_its_law_has_ended(sink: Sink) ->
 def test_who_has_left_late_and_comes_again_is_last(sink: Sink) -> None:
     made = turns(sink)
     arrive(made, b"a")
-    made.serve(500 * MS)
+    made.serve(900 * MS)
     for name in (b"b", b"a"):
-        arrive(made, name, 501 * MS)
+        arrive(made, name, 901 * MS)
     sink.rooms[1] = EMPTY
-    made.serve(502 * MS)
+    made.serve(902 * MS)
     assert sink.frames == [b"a", b"b", b"a"]
 
 
 def test_what_has_left_late_takes_no_memory(sink: Sink) -> None:
     made = turns(sink)
     for number in range(100):
-        arrive(made, b"%d" % number, number * 600 * MS)
-        made.serve((number + 1) * 600 * MS)
+        arrive(made, b"%d" % number, number * 1000 * MS)
+        made.serve((number + 1) * 1000 * MS)
     assert made.counts(1).late == 100 and len(made._ports[1].order) <= 2
 
 
@@ -321,8 +321,39 @@ def test_one_call_does_not_hold_up_the_agent(sink: Sink) -> None:
     for number in range(200):
         made.arrived(HeldPacket(1, *(bytes([number]),) * 3, b"", 0), 0)
     for wanted in (64, 128, 192, 200):
-        made.serve(600 * MS)
+        made.serve(1000 * MS)
         assert len(sink.left) == wanted
+
+
+def test_syn_and_syn_ack_of_a_connection_wait_no_longer_than_one_of_them_may(sink: Sink) -> None:
+    made = turns(sink)
+    made.start(2)
+    made.arrived(packet(b"a"), 0)
+    made.serve(600 * MS)
+    assert sink.left == []
+    sink.rooms[1] = EMPTY
+    made.serve(600 * MS)
+    assert sink.left == [(1, b"a", 600 * MS)]
+    made.arrived(packet(b"a2", 600 * MS, port=2, back=True), 600 * MS)
+    made.arrived(packet(b"b", 600 * MS, port=2), 600 * MS)
+    made.serve(899 * MS)
+    assert len(sink.left) == 1
+    made.serve(900 * MS)
+    assert sink.left[1:] == [(2, b"a2", 300 * MS)], "b has waited for 300 ms, and a for 900"
+    made.serve(1500 * MS)
+    assert sink.left[2:] == [(2, b"b", 900 * MS)]
+
+
+def test_a_later_attempt_of_a_connection_waits_for_the_whole_time(sink: Sink) -> None:
+    made = turns(sink)
+    made.arrived(packet(b"a"), 0)
+    made.serve(900 * MS)
+    made.arrived(packet(b"a", 1000 * MS), 1000 * MS)
+    made.arrived(packet(b"a2", 1950 * MS, back=True), 1950 * MS)
+    made.serve(1899 * MS)
+    assert len(sink.left) == 1
+    made.serve(1950 * MS)
+    assert sink.frames == [b"a", b"a"]
 
 
 EVENTS = st.lists(

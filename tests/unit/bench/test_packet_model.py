@@ -54,3 +54,20 @@ def test_las_serves_a_volley_sooner_than_fairq_and_its_last_mouse_no_later(libra
     las, fairq = (volleys(FAST, law_of(library, name)) for name in ("las", "fairq ours"))
     assert las.mean < fairq.mean and las.p99 < fairq.p99
     assert las.drops == 0
+
+
+@pytest.mark.parametrize("name", ["fairq ours", "las"])
+@pytest.mark.parametrize("rate", [50e6, 200e6])
+def test_a_lone_flow_with_a_long_round_trip_fills_the_link_with_default_settings(library, name, rate):
+    """The laws assume a round trip of 1 ms. A flow with 20 ms waits longer for the answer to its last window,
+    and needs a pool of what is on the way in 20 ms.
+    """
+    spec = specs(Network(rate, 1000, 125_000))[name]
+    law = SwitchLaw(library, parameters(spec, QueueLimits("model", 125_000, int(rate / 8))))
+    port = Bottleneck(rate, 20_000_000, 125_000, law)
+    flow = port.start(port.now)
+    port.run(port.now + 2_000_000_000)
+    before = flow.acked
+    port.run(port.now + 2_000_000_000)
+    assert (flow.acked - before) * (MSS + HEADERS) / MSS * 8 / 2 / rate > 0.95
+    assert port.drops == 0

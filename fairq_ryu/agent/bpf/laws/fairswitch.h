@@ -16,7 +16,7 @@ fairswitch_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n
 {
 	__u64 base = law_max(FAIRSWITCH_LEAST, law_div(p->target, n ? n : 1));
 
-	return law_min(law_max(base + st->trim, st->segment), pool_cap(p));
+	return law_min(law_max(base + st->trim, st->segment), pool_cap(p, st));
 }
 
 static inline __attribute__((always_inline)) void fairswitch_tick(const struct fq_law *p,

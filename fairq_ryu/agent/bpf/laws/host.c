@@ -35,9 +35,14 @@ __u32 fq_host_window(const struct fq_law *p, const struct fq_law_state *st, __u3
 	return law_window(p, st, n, young, sent, mss);
 }
 
-void fq_host_limited(struct fq_law_state *st, __u32 flight, __u32 granted, __u64 now)
+void fq_host_limited(struct fq_law_state *st, __u32 flight, __u32 granted, __u64 rtt, __u64 now)
 {
-	law_limited(st, flight, granted, now);
+	law_limited(st, flight, granted, rtt, now);
+}
+
+__u32 fq_host_released(struct fq_round *r, __u64 acked, __u32 rtt, __u32 base_rtt, __u64 now)
+{
+	return round_released(r, acked, rtt, base_rtt, now);
 }
 
 int fq_host_has_room(const struct fq_room *r)

@@ -17,12 +17,15 @@
 #include "iqm.h"
 #include "las.h"
 #include "opening.h"
+#include "round.h"
 #include "sed_base.h"
 
 #define DEFAULT_SEGMENT 1460
 #define MOST_SEGMENT    8960 /* in a frame of 9,000 bytes, the largest that is usual on Ethernet */
-#define MOST_STARTS     1000000 /* counted in an interval */
-#define MOST_TICKS      64      /* that one late tick makes up for */
+#define MOST_STARTS     1000000        /* counted in an interval */
+#define MOST_TICKS      64             /* that one late tick makes up for */
+#define MOST_RTT        (NS_PER_S / 2) /* of a flow that counts */
+#define RTT_KNOWN_NS    NS_PER_S       /* the shortest round trip counts for so long */
 
 /*
  * A flow has been seen whose two ends announce these MSS; 0: none. Neither end sends larger segments than the other
@@ -142,12 +145,21 @@ static inline __attribute__((always_inline)) bool law_uses_window(__u32 flight, 
 	return flight > granted / 2;
 }
 
-/* ... and all of it? Then the pool may be raised. */
+/*
+ * ... and all of it? Then the pool may be raised. `rtt`: what the handshake of the flow took, ns; 0: not known. Of
+ * all such flows the shortest counts: if a flow with a short round trip wants more, the queue shows soon what it does.
+ */
 static inline __attribute__((always_inline)) void law_limited(struct fq_law_state *st, __u32 flight,
-							      __u32 granted, __u64 now)
+							      __u32 granted, __u64 rtt, __u64 now)
 {
-	if ((__u64)flight + st->segment > granted)
-		st->limited_ns = now;
+	if ((__u64)flight + st->segment <= granted)
+		return;
+	st->limited_ns = now;
+	if (!rtt ||
+	    (st->rtt_ns && rtt > st->rtt_ns && law_less(now, st->rtt_seen_ns) < RTT_KNOWN_NS))
+		return;
+	st->rtt_ns = law_min(rtt, MOST_RTT);
+	st->rtt_seen_ns = now;
 }
 
 #endif

@@ -15,10 +15,25 @@
 
 #define SEGMENT_HEADERS 66 /* bytes: Ethernet, IPv4, TCP with timestamps */
 
-/* Bytes that the port can hold: its buffer and what is on the way in a round trip. */
-static inline __attribute__((always_inline)) __u64 pool_cap(const struct fq_law *p)
+#define MOST_DRAIN_NS (10 * NS_PER_S)
+
+/* The round trip of the flows that share the pool: the setting, or what their handshakes took if that was longer. */
+static inline __attribute__((always_inline)) __u64 round_trip(const struct fq_law *p,
+							      const struct fq_law_state *st)
 {
-	return law_min(p->limit + law_bytes(p->rate, p->base_rtt_ns), MAX_POOL);
+	return law_max(p->base_rtt_ns, st->rtt_ns);
+}
+
+/*
+ * Bytes that the port can hold: its buffer and what is on the way in a round trip. A handshake may have waited in
+ * the queue of this port, so the buffer is not added to what is on the way in its time.
+ */
+static inline __attribute__((always_inline)) __u64 pool_cap(const struct fq_law *p,
+							    const struct fq_law_state *st)
+{
+	__u64 held = p->limit + law_bytes(p->rate, p->base_rtt_ns);
+
+	return law_min(law_max(held, law_bytes(p->rate, st->rtt_ns)), MAX_POOL);
 }
 
 /* The minimum window of each of n flows, bytes. */
@@ -34,10 +49,10 @@ floor_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n)
 static inline __attribute__((always_inline)) bool
 flows_are_limited(const struct fq_law *p, const struct fq_law_state *st, __u64 now)
 {
-	__u64 round_trip = p->base_rtt_ns + law_div((__u64)st->queue * NS_PER_S, p->rate);
+	__u64 answer = round_trip(p, st) + law_div((__u64)st->queue * NS_PER_S, p->rate);
 	__u64 update = (__u64)p->increments * p->interval_ns;
 
-	return st->limited_ns && law_less(now, st->limited_ns) <= law_max(update, 2 * round_trip);
+	return st->limited_ns && law_less(now, st->limited_ns) <= law_max(update, 2 * answer);
 }
 
 static inline __attribute__((always_inline)) void raise_pool(const struct fq_law *p,
@@ -56,7 +71,7 @@ static inline __attribute__((always_inline)) void raise_pool(const struct fq_law
 static inline __attribute__((always_inline)) void bound_pool(const struct fq_law *p,
 							     struct fq_law_state *st, __u32 n)
 {
-	__u64 cap = pool_cap(p) << POOL_SHIFT, least = (__u64)st->segment << POOL_SHIFT;
+	__u64 cap = pool_cap(p, st) << POOL_SHIFT, least = (__u64)st->segment << POOL_SHIFT;
 	__u64 floors = (__u64)n * floor_window(p, st, n);
 
 	if (st->pool >= cap) {
@@ -104,16 +119,32 @@ static inline __attribute__((always_inline)) __u64 distance_q16(const struct fq_
 }
 
 /*
+ * The gain of a tick, << 16. It is worked out for the round trip of the setting; with a longer one the answer of the
+ * queue comes later, and the pool has to move more slowly.
+ */
+static inline __attribute__((always_inline)) __u64
+pool_gain(const struct fq_law *p, const struct fq_law_state *st, __u32 ticks)
+{
+	__u64 gain = law_min((__u64)p->gain_q16 * ticks, 1 << 15), drain;
+
+	if (st->rtt_ns <= p->base_rtt_ns)
+		return gain;
+	drain = law_min(law_div((__u64)p->target * NS_PER_S, p->rate), MOST_DRAIN_NS);
+	return law_div(gain * (p->base_rtt_ns + drain), st->rtt_ns + drain);
+}
+
+/*
  * Move the pool by its own size times the distance of the queue from the target, so that the time in which it
- * follows does not depend on the number of flows or the rate: gain_q16 is worked out from the round trip.
+ * follows does not depend on the number of flows or the rate: gain_q16 is worked out from the round trip. Where most
+ * of a pool is on the way and not in the queue, its own size is too much: then by two targets.
  */
 static inline __attribute__((always_inline)) void scale_pool(const struct fq_law *p,
 							     struct fq_law_state *st,
 							     const struct fq_law_input *in,
 							     __u32 ticks)
 {
-	__u64 part = law_min((__u64)p->gain_q16 * ticks, 1 << 15);
-	__u64 move = (st->pool * part >> 16) * distance_q16(p, st) >> 16;
+	__u64 moved = law_min(st->pool, (__u64)2 * p->target << POOL_SHIFT);
+	__u64 move = (moved * pool_gain(p, st, ticks) >> 16) * distance_q16(p, st) >> 16;
 
 	if (pool_is_frozen(p, st))
 		return;

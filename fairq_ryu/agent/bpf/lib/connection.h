@@ -76,6 +76,7 @@ static __always_inline void commit_syn(struct fq_dir *d, __u32 ack, bool timesta
 	d->rewritten = 0;
 	d->ruled_until = 0;
 	d->acked = 0;
+	d->round.ns = 0;
 	d->ack = ack;
 	d->edge = ack;
 }

@@ -101,6 +101,12 @@ static __always_inline __u32 common_mss(const struct segment *s, const struct fq
 	return sender->mss && sender->mss < mss ? sender->mss : mss;
 }
 
+/* From the SYN at the switch to the last segment of the handshake there, ns; 0: not known. */
+static __always_inline __u64 handshake_rtt(const struct fq_dir *one, const struct fq_dir *other)
+{
+	return one->rtt_ns && other->rtt_ns ? (__u64)one->rtt_ns + other->rtt_ns : 0;
+}
+
 /*
  * What the law of a port grants the direction `peer`, bytes, at an ACK of `own`; FQ_NO_WINDOW: nothing. What it
  * had under way before this ACK shows whether it uses its window.
@@ -110,7 +116,7 @@ __noinline __u32 law_grant(const struct segment *s, const struct fq_dir *own, st
 {
 	struct fq_law_state *state;
 	struct fq_port_law *law;
-	__u32 slot, epoch, n, young;
+	__u32 slot, epoch, n, young, flight;
 
 	if (!s || !own || !peer || !port)
 		return FQ_NO_WINDOW;
@@ -120,10 +126,12 @@ __noinline __u32 law_grant(const struct segment *s, const struct fq_dir *own, st
 	state = bpf_map_lookup_elem(&law_states, &slot);
 	if (!law || !state || law->expires_ns <= s->now)
 		return FQ_NO_WINDOW;
-	if (!peer->granted || law_uses_window(s->flight, peer->granted))
+	flight = s->flight + round_released(&peer->round, own->acked, peer->rtt_ns,
+					    law->law.base_rtt_ns, s->now);
+	if (!peer->granted || law_uses_window(flight, peer->granted))
 		count_sharing(peer, epoch, law->law.young_bytes);
 	if (peer->granted)
-		law_limited(state, s->flight, peer->granted, s->now);
+		law_limited(state, flight, peer->granted, handshake_rtt(own, peer), s->now);
 	n = counted_flows(port->sharing, epoch);
 	young = law->law.kind == FQ_LAW_LAS ? counted_flows(port->young, epoch) : 0;
 	if (!is_recent(peer->sharing_epoch, epoch)) {

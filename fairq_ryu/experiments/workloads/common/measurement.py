@@ -82,7 +82,7 @@ class Measurement(Generic[S]):
         self._senders = scenario.plan.senders(scenario.senders)
         self._receiver = scenario.plan.receiver
         self._switch, self._port = testbed.bottleneck()
-        self._losses_before = self.read_losses()
+        self._losses_before = queues.losses(self._port)
         self.integrity = Integrity()
         self._expected_s = 1.0
 
@@ -106,9 +106,10 @@ class Measurement(Generic[S]):
 
     def _losses(self) -> dict[str, int | None]:
         """Losses at the bottleneck since the start, as the kernel and as the tail-drop program count
-        them. Traffic has ended, so no packet passes between the readings of two counters.
+        them. Traffic has ended, so no packet passes between the readings of two counters. With turns, the
+        kernel also counts the handshakes that have waited.
         """
-        lost = self.read_losses().since(self._losses_before)
+        lost = queues.losses(self._port).since(self._losses_before)
         return {"refused": lost.refused, "taken": lost.taken, "program": self._testbed.dropped(self._port)}
 
     def measure(self) -> dict[str, Any]:
@@ -157,8 +158,11 @@ class Measurement(Generic[S]):
         return queues.queue_of(self._testbed.status(self._switch), self._port)
 
     def read_losses(self) -> queues.PortLosses:
-        """Losses at the bottleneck so far."""
-        return queues.losses(self._port)
+        """Losses at the bottleneck so far. For tc, a packet that is dropped at egress and a handshake that
+        waits in the agent are the same, so the program that drops is asked, where it runs.
+        """
+        lost, dropped = queues.losses(self._port), self._testbed.dropped(self._port)
+        return lost if dropped is None else lost._replace(taken=dropped)
 
     def read_counters(self) -> dict[str, int]:
         """Sums of retransmissions and timeouts over all senders' namespaces."""
