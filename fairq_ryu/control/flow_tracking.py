@@ -50,7 +50,7 @@ from fairq_ryu.control.worker import Worker
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowState, FlowTable
 from fairq_ryu.fabric.topology.paths import Assigned
 from fairq_ryu.model import FlowKey, PortKey, TcpSegment
-from fairq_ryu.openflow import pipeline
+from fairq_ryu.openflow import paths
 from fairq_ryu.packet import parse
 
 MAX_COPIES = 4096
@@ -160,7 +160,7 @@ class FlowTracker:
 
     def path_rule_expired(self, match: Any, now: float) -> None:
         """The rule of a pinned connection has timed out."""
-        key = pipeline.flow_of(match)
+        key = paths.flow_of(match)
         if key is not None:
             self.apply(self._flows.removed(key, now), now)
 

@@ -33,7 +33,7 @@ from fairq_ryu.fabric.topology.hosts import HostTable
 from fairq_ryu.fabric.topology.ports import LogicalPorts, split
 from fairq_ryu.fabric.topology.routing import Routes
 from fairq_ryu.model import PortKey
-from fairq_ryu.openflow import pipeline, vlans
+from fairq_ryu.openflow import paths, pipeline, vlans
 from fairq_ryu.openflow.pipeline import Datapath
 
 
@@ -152,5 +152,5 @@ class ForwardingRules:
                     for message in vlans.tagged(datapath, value[0] if value else None):
                         yield datapath, message
                 case _:
-                    for message in pipeline.ecmp_buckets(datapath, value[0] if value else 0):
+                    for message in paths.ecmp_buckets(datapath, value[0] if value else 0):
                         yield datapath, message

@@ -13,7 +13,7 @@ from fairq_ryu.fabric.topology.hosts import HostTable
 from fairq_ryu.fabric.topology.paths import Assigned, PathTable
 from fairq_ryu.fabric.topology.ports import LogicalPorts
 from fairq_ryu.model import FlowKey, PortKey
-from fairq_ryu.openflow import pipeline
+from fairq_ryu.openflow import paths
 from fairq_ryu.openflow.pipeline import Datapath
 
 
@@ -89,7 +89,7 @@ class PathPinning:
                     untag = bool(key.vlan) and port == ports[-1] and untagged == key.vlan
                     yield (
                         datapath,
-                        pipeline.pin(datapath, key, port.port, self._idle_timeout, reports, untag),
+                        paths.pin(datapath, key, port.port, self._idle_timeout, reports, untag),
                     )
 
     def unpin(self, old: Assigned, new: Assigned | None = None) -> list[Outgoing]:
@@ -98,7 +98,7 @@ class PathPinning:
             return []
         replaced = {port.dpid for port in new.path.forward} if new is not None and new.pinned else set()
         return [
-            (datapath, pipeline.unpin(datapath, key))
+            (datapath, paths.unpin(datapath, key))
             for dpid in {port.dpid for port in old.path.forward} - replaced
             if (datapath := self._bridges.get(dpid)) is not None
             for key in (old.key, old.key.reversed)
@@ -115,7 +115,7 @@ class PathPinning:
         their path. This controller does not track their pins, which would stay on a link that fails.
         """
         messages = [
-            (datapath, pipeline.unpin(datapath, key))
+            (datapath, paths.unpin(datapath, key))
             for dpid, keys in self._earlier.items()
             if (datapath := self._bridges.get(dpid)) is not None
             for key in keys

@@ -24,7 +24,7 @@ from fairq_ryu.fabric.topology.forwarding import (
 )
 from fairq_ryu.fabric.topology.ports import UNTAGGED
 from fairq_ryu.model import FlowKey
-from fairq_ryu.openflow import pipeline, vlans
+from fairq_ryu.openflow import paths, pipeline, vlans
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ def _add(stat: Any, found: EarlierRules) -> None:
     elif stat.table_id == pipeline.SOURCE and "eth_src" in match:
         found.hosts.append((match["eth_src"], match["in_port"], vlan))
     elif stat.table_id == pipeline.PATHS and "ip_proto" in match:
-        key = pipeline.flow_of(match)
+        key = paths.flow_of(match)
         if key is not None:
             found.pins.append(key)
     elif stat.table_id == pipeline.PATHS:

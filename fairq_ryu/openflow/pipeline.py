@@ -8,7 +8,8 @@ Functions return Ryu messages for a datapath; nothing is sent here. A bridge's p
                    links skip to PATHS
 1     SOURCE       a frame whose source is not known at this port is copied to the controller
 2     PATHS        exact rules of pinned flows; a miss goes to the first table of BUCKETS that is in use
-3-6   BUCKETS       each sets one bit of the hash of a TCP segment in the metadata
+3-6   BUCKETS       each sets one bit of the hash of a TCP segment in the metadata; both in
+                   :mod:`~fairq_ryu.openflow.paths`
 7     DESTINATION  by destination address and bucket; unknown and group addresses are flooded, by bucket
 8     COPIES       by class and port: frames to the controller, each port and class with a meter of its own;
                    only in bridges that have meters (:mod:`~fairq_ryu.openflow.copy_classes`)
@@ -22,8 +23,6 @@ controller.
 
 from __future__ import annotations
 
-import ipaddress
-import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -32,7 +31,7 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import flowmod
 from fairq_ryu.channel.flowmod import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP
-from fairq_ryu.model import HASH_BITS, HASH_PORT_SHIFT, FlowKey
+from fairq_ryu.model import HASH_BITS
 from fairq_ryu.openflow import copy_classes
 from fairq_ryu.openflow.copy_classes import CopyActions, CopyClass
 from fairq_ryu.packet import segment_probe
@@ -54,9 +53,6 @@ COPY_BYTES = 192
 _SYN, _FIN, _RST, _ACK = 0x002, 0x001, 0x004, 0x010
 ETH_TYPE_LLDP = 0x88CC
 _LLDP_ADDRESS = "01:80:c2:00:00:0e"
-# After a FIN or RST, the rules of a pinned flow are removed when no packet has matched for this long,
-# seconds: the last segments of both directions still take the same path.
-_CLOSED_IDLE = 5
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
 _GROUP_BIT = "01:00:00:00:00:00"
 PROBE_MAC = "0e:fa:17:00:00:01"
@@ -82,7 +78,7 @@ _COPIED = {
 }
 
 
-def _flow(
+def rule(
     datapath: Datapath,
     table: int,
     priority: int,
@@ -93,7 +89,9 @@ def _flow(
     metadata: tuple[int, int] | None = None,
     **lifetime: int,
 ) -> Message:
-    """``lifetime``: timeouts and flags of the FlowMod, 0 by default."""
+    """Add a rule, whose actions are applied before the frame goes on to table ``goto``. ``metadata``: the
+    value and the mask that are written; ``lifetime``: timeouts and flags of the FlowMod, 0 by default.
+    """
     instructions: list[Any] = []
     if metadata is not None:
         instructions.append(parser.OFPInstructionWriteMetadata(*metadata))
@@ -129,7 +127,7 @@ def pipeline(datapath: Datapath, copies: CopyActions = copy_classes.plain) -> li
     any_frame = parser.OFPMatch()
     return [
         *copy_rules(datapath, copies),
-        _flow(datapath, TRACK, 0, any_frame, [], SOURCE, COOKIE_BASE),
+        rule(datapath, TRACK, 0, any_frame, [], SOURCE, COOKIE_BASE),
     ]
 
 
@@ -138,7 +136,7 @@ def copy_rules(datapath: Datapath, copies: CopyActions) -> list[Message]:
 
     def copied(table: int, priority: int, match: Any, kind: CopyClass, goto: int | None) -> Message:
         cookie, size = _COPIED[kind]
-        return _flow(datapath, table, priority, match, copies(kind, size), goto, cookie)
+        return rule(datapath, table, priority, match, copies(kind, size), goto, cookie)
 
     rules: list[Message] = []
     for eth_type in (ETH_TYPE_IP, ETH_TYPE_IPV6):
@@ -159,7 +157,7 @@ def copy_rules(datapath: Datapath, copies: CopyActions) -> list[Message]:
 def class_rules(datapath: Datapath) -> list[Message]:
     """The rules of COPIES for ports without a share."""
     return [
-        _flow(
+        rule(
             datapath,
             COPIES,
             0,
@@ -176,10 +174,10 @@ def share_rule(datapath: Datapath, kind: CopyClass, port: int, there: bool = Tru
     """The rule of COPIES for a port's share of a class, whose meter is there. ``there`` False removes it."""
     match = parser.OFPMatch(in_port=port, **{copy_classes.REGISTER: int(kind)})
     if not there:
-        return _remove(datapath, COPIES, 10, match)
+        return remove(datapath, COPIES, 10, match)
     cookie, size = _COPIED[kind]
     action = copy_classes.metered(size, copy_classes.meter_id(kind, port))
-    return _flow(datapath, COPIES, 10, match, [action], None, cookie)
+    return rule(datapath, COPIES, 10, match, [action], None, cookie)
 
 
 def limit_groups(datapath: Datapath, port: int, meter: int | None) -> Message:
@@ -188,10 +186,10 @@ def limit_groups(datapath: Datapath, port: int, meter: int | None) -> Message:
     """
     match = parser.OFPMatch(in_port=port, eth_dst=(_GROUP_BIT, _GROUP_BIT))
     if meter is None:
-        return _remove(datapath, TRACK, 50, match)
-    rule = _flow(datapath, TRACK, 50, match, [], SOURCE, COOKIE_BASE)
-    rule.instructions.insert(0, parser.OFPInstructionMeter(meter))
-    return rule
+        return remove(datapath, TRACK, 50, match)
+    limited = rule(datapath, TRACK, 50, match, [], SOURCE, COOKIE_BASE)
+    limited.instructions.insert(0, parser.OFPInstructionMeter(meter))
+    return limited
 
 
 def from_link(datapath: Datapath, port: int, there: bool) -> Message:
@@ -200,8 +198,8 @@ def from_link(datapath: Datapath, port: int, there: bool) -> Message:
     """
     match = parser.OFPMatch(in_port=port)
     if not there:
-        return _remove(datapath, TRACK, FROM_LINK, match)
-    return _flow(datapath, TRACK, FROM_LINK, match, [], PATHS, COOKIE_BASE)
+        return remove(datapath, TRACK, FROM_LINK, match)
+    return rule(datapath, TRACK, FROM_LINK, match, [], PATHS, COOKIE_BASE)
 
 
 def flood(
@@ -215,8 +213,8 @@ def flood(
     match = parser.OFPMatch(**_vlan(vlan), **({"metadata": (bucket, (1 << HASH_BITS) - 1)} if bucket else {}))
     priority = (1 if bucket else 0) + (0 if not vlan else TAGGED if vlan == OTHER_VLANS else IN_VLAN)
     if ports is None:
-        return _remove(datapath, DESTINATION, priority, match)
-    return _flow(datapath, DESTINATION, priority, match, output(ports, untagged), None, COOKIE_BASE)
+        return remove(datapath, DESTINATION, priority, match)
+    return rule(datapath, DESTINATION, priority, match, output(ports, untagged), None, COOKIE_BASE)
 
 
 def deliver(
@@ -228,9 +226,9 @@ def deliver(
     match = parser.OFPMatch(**_vlan(vlan), eth_dst=mac, **({"metadata": (bucket, mask)} if mask else {}))
     priority = DELIVER_PRIORITY + (IN_VLAN if vlan else 0)
     if port is None:
-        return _remove(datapath, DESTINATION, priority, match)
+        return remove(datapath, DESTINATION, priority, match)
     actions = output([], [port]) if untag else output([port])
-    return _flow(datapath, DESTINATION, priority, match, actions, None, COOKIE_DESTINATION)
+    return rule(datapath, DESTINATION, priority, match, actions, None, COOKIE_DESTINATION)
 
 
 def output(ports: Iterable[int], untagged: Iterable[int] = ()) -> list[Any]:
@@ -247,45 +245,13 @@ def _vlan(vlan: int) -> dict[str, Any]:
     return {"vlan_vid": ofp.OFPVID_PRESENT | vlan} if vlan else {}
 
 
-def ecmp_buckets(datapath: Datapath, bits: int) -> list[Message]:
-    """Compute ``bits`` bits of the hash of a TCP segment on the way to DESTINATION, one in each table. The
-    metadata is then the ECMP bucket of the segment.
-    """
-    # The tables become reachable last, when all their rules are installed.
-    entry = _flow(datapath, PATHS, 0, parser.OFPMatch(), [], DESTINATION - bits, COOKIE_BASE)
-    return [message for bit in range(bits) for message in _bucket_bit(datapath, bit)] + [entry]
-
-
-def _bucket_bit(datapath: Datapath, bit: int) -> list[Message]:
-    table = DESTINATION - 1 - bit
-    address, port = 1 << bit, 1 << bit + HASH_PORT_SHIFT
-    messages = [_flow(datapath, table, 0, parser.OFPMatch(), [], table + 1, COOKIE_BASE)]
-    for odd in itertools.product((0, 1), repeat=4):
-        if sum(odd) % 2 == 0:
-            continue
-        ports = {"tcp_src": (odd[0] * port, port), "tcp_dst": (odd[1] * port, port)}
-        for eth_type, prefix, kind in (
-            (ETH_TYPE_IP, "ipv4", ipaddress.IPv4Address),
-            (ETH_TYPE_IPV6, "ipv6", ipaddress.IPv6Address),
-        ):
-            addresses = {
-                f"{prefix}_{end}": (str(kind(value * address)), str(kind(address)))
-                for end, value in (("src", odd[2]), ("dst", odd[3]))
-            }
-            match = parser.OFPMatch(eth_type=eth_type, ip_proto=IPPROTO_TCP, **ports, **addresses)
-            messages.append(
-                _flow(datapath, table, 100, match, [], table + 1, COOKIE_BASE, metadata=(1 << bit, 1 << bit))
-            )
-    return messages
-
-
 def hold(datapath: Datapath, lease: int, copies: CopyActions = copy_classes.plain) -> list[Message]:
     """SYNs of new connections go to the controller only, for ``lease`` seconds. If the rules are not renewed,
     SYNs are forwarded without it again.
     """
     cookie, size = _COPIED[CopyClass.HELD]
     return [
-        _flow(
+        rule(
             datapath,
             TRACK,
             110,
@@ -313,47 +279,6 @@ def end_hold(datapath: Datapath) -> Message:
     )
 
 
-def pin(
-    datapath: Datapath, flow: FlowKey, port: int, idle_timeout: int, report_end: bool, untag: bool = False
-) -> Message:
-    """Segments of one direction of a connection leave through a port, with ``untag`` without their tag.
-    ``report_end``: the bridge sends a FLOW_REMOVED when the rule ends.
-    """
-    return _flow(
-        datapath,
-        PATHS,
-        _path_priority(flow),
-        flowmod.match(flow),
-        [
-            parser.NXActionFinTimeout(_CLOSED_IDLE, 0),
-            *(output([], [port]) if untag else output([port])),
-        ],
-        None,
-        COOKIE_PATH,
-        idle_timeout=idle_timeout,
-        flags=ofp.OFPFF_SEND_FLOW_REM if report_end else 0,
-    )
-
-
-def unpin(datapath: Datapath, flow: FlowKey) -> Message:
-    """Remove the rule of :func:`pin`."""
-    return _remove(datapath, PATHS, _path_priority(flow), flowmod.match(flow))
-
-
-def _path_priority(flow: FlowKey) -> int:
-    return PATH_PRIORITY + (IN_VLAN if flow.vlan else 0)
-
-
-def flow_of(match: Any) -> FlowKey | None:
-    """The flow of a rule of :func:`pin`, from its match; None if it is the match of another rule."""
-    family = "ipv6" if "ipv6_src" in match else "ipv4"
-    try:
-        ends = match[f"{family}_src"], match[f"{family}_dst"]
-        return FlowKey(*ends, match["tcp_src"], match["tcp_dst"], vlan_of(match))
-    except (KeyError, TypeError):
-        return None
-
-
 def vlan_of(match: Any) -> int:
     """The VLAN of a match; 0: it has none, :data:`OTHER_VLANS`: all tagged frames."""
     found = match.get("vlan_vid", 0)
@@ -377,7 +302,7 @@ def source(
     controller until it is silent for ``idle_timeout`` seconds.
     """
     rules = [
-        _flow(
+        rule(
             datapath,
             SOURCE,
             SOURCE_PRIORITY + (IN_VLAN if vlan else 0),
@@ -393,7 +318,7 @@ def source(
     return [forget_source(datapath, mac, vlan), *rules]
 
 
-def _remove(datapath: Datapath, table: int, priority: int, match: Any) -> Message:
+def remove(datapath: Datapath, table: int, priority: int, match: Any) -> Message:
     """Remove exactly one rule."""
     return parser.OFPFlowMod(
         datapath,
@@ -434,10 +359,6 @@ def packet_out(
         actions=output(out_ports, untagged),
         data=data,
     )
-
-
-# For the rules of other modules.
-rule, remove = _flow, _remove
 
 
 def ask_counters(datapath: Datapath) -> Message:

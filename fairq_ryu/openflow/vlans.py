@@ -52,7 +52,7 @@ _Rules = dict[tuple[int, Any], list[Any] | None]
 
 def tagged(datapath: Datapath, bits: int | None) -> list[Message]:
     """Keep tagged frames apart from the rules for untagged ones. ``bits`` as in
-    :func:`pipeline.ecmp_buckets`; None removes the rules.
+    :func:`fairq_ryu.openflow.paths.ecmp_buckets`; None removes the rules.
     """
     match = parser.OFPMatch(vlan_vid=(ofp.OFPVID_PRESENT, ofp.OFPVID_PRESENT))
     bare = parser.OFPMatch(vlan_vid=_PRIORITY_TAGGED)

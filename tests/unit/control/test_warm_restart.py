@@ -18,7 +18,7 @@ from fairq_ryu.fabric.topology.forwarding import (
 )
 from fairq_ryu.fabric.topology.ports import UNTAGGED
 from fairq_ryu.model import FlowKey
-from fairq_ryu.openflow import pipeline
+from fairq_ryu.openflow import paths, pipeline
 from fairq_ryu.port_settings import OTHER_VLANS
 from tests.support.fakes import DATAPATH, ryu_decode, wire
 
@@ -43,7 +43,7 @@ def stats(*messages):
 def everything():
     return [
         *pipeline.pipeline(DATAPATH),
-        *pipeline.ecmp_buckets(DATAPATH, 2),
+        *paths.ecmp_buckets(DATAPATH, 2),
         *pipeline.hold(DATAPATH, 3),
         pipeline.from_link(DATAPATH, 9, True),
         pipeline.flood(DATAPATH, 0, [1, 9]),
@@ -51,8 +51,8 @@ def everything():
         pipeline.deliver(DATAPATH, MAC, 0, 0, 1),
         pipeline.deliver(DATAPATH, MAC, 2, 3, 9),
         *pipeline.source(DATAPATH, MAC, 1, 300),
-        pipeline.pin(DATAPATH, KEY, 9, 65, True),
-        pipeline.pin(DATAPATH, KEY.reversed._replace(src="fe80::1", dst="fe80::2"), 1, 65, False),
+        paths.pin(DATAPATH, KEY, 9, 65, True),
+        paths.pin(DATAPATH, KEY.reversed._replace(src="fe80::1", dst="fe80::2"), 1, 65, False),
     ]
 
 
@@ -93,7 +93,7 @@ def test_the_rules_of_vlans_are_read_back():
             *everything(),
             *rules,
             *pipeline.source(DATAPATH, MAC, 2, 300, 10),
-            pipeline.pin(DATAPATH, KEY._replace(vlan=10), 2, 65, True, True),
+            paths.pin(DATAPATH, KEY._replace(vlan=10), 2, 65, True, True),
         )
     )
     assert {key: value for key, value in found.forwarding.items() if key in VLANS} == VLANS
