@@ -6,11 +6,7 @@ Agents send it for the ports whose thresholds have the flag REPORT_DROPS
 
 from __future__ import annotations
 
-import struct
 from typing import Any, NamedTuple
-
-from ryu.ofproto import ofproto_v1_3 as ofp
-from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import framing
 
@@ -29,16 +25,7 @@ class DroppedPacket(NamedTuple):
 
 def encode(dropped: DroppedPacket) -> bytes:
     """The whole PACKET_IN."""
-    head = struct.pack(
-        ofp.OFP_PACKET_IN_PACK_STR,
-        ofp.OFP_NO_BUFFER,
-        min(dropped.total_len, 0xFFFF),
-        ofp.OFPR_ACTION,
-        0,
-        COOKIE_DROPPED,
-    )
-    in_port = framing.serialized(parser.OFPMatch(in_port=dropped.port))
-    return framing.message(ofp.OFPT_PACKET_IN, 0, head + in_port + bytes(2) + dropped.frame)
+    return framing.packet_in(COOKIE_DROPPED, *dropped)
 
 
 def decode(message: Any) -> DroppedPacket | None:

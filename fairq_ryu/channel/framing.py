@@ -38,6 +38,17 @@ def notification(number: int, body: bytes) -> bytes:
     return message(ofp.OFPT_EXPERIMENTER, 0, EXPERIMENTER.pack(EXPERIMENTER_ID, number) + body)
 
 
+def packet_in(cookie: int, port: int, frame: bytes, total_len: int) -> bytes:
+    """A whole PACKET_IN from an agent: a frame of ``total_len`` bytes, or its beginning, at a port.
+    ``cookie``: that of the rule, or of what the message is about.
+    """
+    head = struct.pack(
+        ofp.OFP_PACKET_IN_PACK_STR, ofp.OFP_NO_BUFFER, min(total_len, 0xFFFF), ofp.OFPR_ACTION, 0, cookie
+    )
+    in_port = serialized(parser.OFPMatch(in_port=port))
+    return message(ofp.OFPT_PACKET_IN, 0, head + in_port + bytes(2) + frame)
+
+
 def is_unknown(error: Any, kind: int, number: int) -> bool:
     """Whether an error message (Ryu's ``OFPErrorMsg``) says that the agent does not know this message: an
     experimenter message (``kind`` OFPT_EXPERIMENTER) or a multipart request of ours with this number.

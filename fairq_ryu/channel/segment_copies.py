@@ -121,16 +121,7 @@ def decode(message: Any) -> SegmentCopy | None:
 
 def encode(copy: SegmentCopy, cookie: int = COOKIE_COPY) -> bytes:
     """The whole PACKET_IN; ``cookie``: that of the rule."""
-    head = struct.pack(
-        ofp.OFP_PACKET_IN_PACK_STR,
-        ofp.OFP_NO_BUFFER,
-        min(copy.total_len, 0xFFFF),
-        ofp.OFPR_ACTION,
-        0,
-        cookie,
-    )
-    in_port = framing.serialized(parser.OFPMatch(in_port=copy.port))
-    return framing.message(ofp.OFPT_PACKET_IN, 0, head + in_port + bytes(2) + copy.frame)
+    return framing.packet_in(cookie, *copy)
 
 
 def segment_match(match: Mapping[str, int | str]) -> SegmentMatch | None:
