@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import port_mode
@@ -31,7 +32,8 @@ class AgentModes:
     def begin(self, now: float) -> None:
         """The agent has connected: request its description, and its modes."""
         for number, port in self._datapath.ports.items():
-            self.port_named(number, port.name)
+            if number <= ofp.OFPP_MAX:
+                self.port_named(number, port.name)
         self._datapath.send_msg(parser.OFPDescStatsRequest(self._datapath, 0))
         self.request(0.0, now)
 

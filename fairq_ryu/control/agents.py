@@ -54,7 +54,6 @@ class AgentLink:
         self.datapath = datapath
         self.govern_all = govern_all  # also ports whose queue has no known size
         self.dpid = oxm.bridge_dpid(datapath.id)
-        self.names: dict[int, str] = {}  # of the ports' interfaces, as the agent lists them
         self.copies = True  # False: it is of an earlier version, which copies no segments
         self.modes = AgentModes(datapath)
         self.depths: dict[int, queue_depth.QueueDepth] = {}
@@ -89,6 +88,11 @@ class AgentLink:
         self.rule_messages = 0
         self.flows_unscaled: int | None = None
         self.peaks: dict[int, Peak] = {}
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The names of the ports' interfaces, as the agent lists them."""
+        return self.modes.names
 
     # Rules
 
@@ -188,7 +192,6 @@ class AgentLink:
 
     def port_removed(self, number: int) -> None:
         """The agent does not watch a port any more."""
-        self.names.pop(number, None)
         self.depths.pop(number, None)
         self.modes.port_removed(number)
         self.peaks.pop(number, None)

@@ -114,9 +114,7 @@ class ModeControl:
     # Names
 
     def _ports(self) -> list[PortKey]:
-        found = {
-            PortKey(dpid, number) for dpid, link in self.windows.links.items() for number in link.modes.names
-        }
+        found = {PortKey(dpid, number) for dpid, link in self.windows.links.items() for number in link.names}
         topology = self.fabric.topology
         found |= {key for dpid in topology.switches for key in topology.ports(dpid)}
         return sorted(found)

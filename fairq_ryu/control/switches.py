@@ -17,7 +17,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import description, oxm
 from fairq_ryu.control.agents import AgentLink
-from fairq_ryu.control.bridge_connections import BridgeConnections, port_state, ports_of
+from fairq_ryu.control.bridge_connections import BridgeConnections, port_state
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.port_traffic import PortTrafficTable
@@ -46,7 +46,6 @@ class Switches:
             self.bridges.connected(datapath)
             return
         link = self.windows.agent_connected(datapath)
-        link.names = {port.number: port.name for port in ports_of(datapath)}
         self.windows.name_ports_of(link.dpid, time.monotonic())
         link.request_port_settings()
         self.poll(link)
@@ -76,9 +75,8 @@ class Switches:
         if removed:
             self.windows.port_removed(key)
         elif link is not None:
-            link.names[key.port] = port_state(described).name
-            self.windows.name_ports_of(key.dpid, now)
             self.windows.mode_changes.port_named(link, key.port, described.name, now)
+            self.windows.name_ports_of(key.dpid, now)
 
     def _bridge_port(self, key: PortKey, described: Any, removed: bool, now: float) -> None:
         inventory = self.windows.inventory

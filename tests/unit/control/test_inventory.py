@@ -12,7 +12,7 @@ from tests.support.site import Site
 
 def agent_of(site: Site, dpid: int, *ports: int):
     link = site.windows.agent_connected(FakeSwitch(oxm.agent_dpid(dpid)))
-    link.names = {number: f"s{dpid}-eth{number}" for number in ports}
+    link.modes.names.update({number: f"s{dpid}-eth{number}" for number in ports})
     return link
 
 
