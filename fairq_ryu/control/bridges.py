@@ -24,13 +24,14 @@ from fairq_ryu.control.link_probes import LinkProbes
 from fairq_ryu.control.pinning import PathPinning
 from fairq_ryu.control.segment_probes import SegmentProbes
 from fairq_ryu.control.sender import Sender, to_switch
+from fairq_ryu.control.take_over import RECONNECT_TIME, TakeOver
 from fairq_ryu.fabric.topology.forwarding import FromLink
 from fairq_ryu.fabric.topology.graph import PortRole, Sight, Topology
 from fairq_ryu.fabric.topology.hosts import HostTable
 from fairq_ryu.fabric.topology.paths import Assigned, Moved, PathChoice, PathTable
 from fairq_ryu.fabric.topology.ports import UNTAGGED, LogicalPorts, split
 from fairq_ryu.fabric.topology.routing import Routes
-from fairq_ryu.model import FlowKey, PortKey, dpid_text
+from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.openflow.pipeline import Datapath
 from fairq_ryu.packet import parse
@@ -39,8 +40,6 @@ from fairq_ryu.port_settings import PortSettings
 # A pinned rule outlives its flow in the flow table by this many seconds.
 _PIN_SLACK = 5
 _NEVER = -1
-# Within this many seconds all bridges have connected to a restarted controller: they try at least every 8 s.
-_RECONNECT_TIME = 15.0
 # A port becomes a host port only after this many sweeps of discovery frames (one through every port) were
 # sent and confirmed, and none arrived through it.
 _SWEEPS = 1
@@ -100,9 +99,8 @@ class FabricController:
         self.discovery = LinkDiscovery(self.bridges, self.topology, self._probes, log)
         self._segments = SegmentProbes(self.bridges, self.topology, self.logical_ports, log)
         self._routed_version = self.topology.version
-        self._take_over_at = 0.0  # rules of an earlier controller are replaced then, at the latest
+        self._take_over = TakeOver(self.bridges, self.topology, self.logical_ports, self._forwarding, log)
         self._new_host_ports: list[PortKey] = []  # since the last refresh
-        self._settings_due: dict[int, float] = {}  # bridges without settings of ports: when that is logged
 
     # Bridges, ports and links
 
@@ -127,7 +125,7 @@ class FabricController:
         if earlier is not None:
             self._keep_rules(dpid, earlier, now)
         self.names.update({PortKey(dpid, port.number): port.name for port in ports})
-        self._settings_due[dpid] = now + _RECONNECT_TIME
+        self._take_over.bridge_connected(dpid, earlier is not None, now)
         send(self._learning.source_rules(datapath))
         for assigned in self.paths.through(dpid):
             send(self._pinning.pin(assigned, only=dpid))
@@ -143,10 +141,9 @@ class FabricController:
         self._sender.after_barriers([datapath], confirmed, math.inf)
 
     def _keep_rules(self, dpid: int, earlier: warm_restart.EarlierRules, now: float) -> None:
-        self._take_over_at = now + _RECONNECT_TIME
         for key in earlier.forwarding:
             if isinstance(key, FromLink):
-                self.topology.assume_link(PortKey(dpid, key.port), now + _RECONNECT_TIME)
+                self.topology.assume_link(PortKey(dpid, key.port), now + RECONNECT_TIME)
         self._pinning.keep_earlier(dpid, earlier.pins)
         for mac, number, vlan in earlier.hosts:
             port = PortKey(dpid, number)
@@ -377,33 +374,14 @@ class FabricController:
         for source, target in self.topology.lose_silent_links(now):
             self._log.warning("link %s -> %s: lost, no discovery frame comes through it", source, target)
         self._new_host_ports += self.topology.decide(now)
-        known = (self.topology.settled and self._settings_known) or now >= self._take_over_at
-        if known and self._forwarding.take_over():
+        if self._take_over.due(now) and self._forwarding.take_over():
             self._routed_version = _NEVER
             self._sender.send(self._pinning.unpin_earlier())
         self._check_segments(now)
-        self._log_missing_settings(now)
+        self._take_over.log_missing_settings(now)
         self._forwarding.confirm_hosts()
         self.barriers.expire(now)
         self._sender.send(self._hold_rules.renew(now))
-
-    def _log_missing_settings(self, now: float) -> None:
-        for dpid in [dpid for dpid, due in self._settings_due.items() if due <= now]:
-            del self._settings_due[dpid]
-            if dpid in self.bridges and not self.logical_ports.known(dpid):
-                self._log.warning(
-                    "bridge %s: no agent has told the settings of its ports: all count as trunks, without "
-                    "VLANs, bonds and mirrors",
-                    dpid_text(dpid),
-                )
-
-    @property
-    def _settings_known(self) -> bool:
-        """Whether the settings of all ports are known that an earlier controller had rules for."""
-        return all(
-            self.logical_ports.known(dpid) or not self._forwarding.has_entry_rules(dpid)
-            for dpid in self.bridges
-        )
 
     def after_barriers(
         self, datapaths: Iterable[Datapath], action: Callable[[], None], timeout: float | None = None
