@@ -23,6 +23,7 @@ from fairq_ryu.control.mode_changes import ModeChanges
 from fairq_ryu.control.port_modes import PortModes
 from fairq_ryu.control.segment_injector import SegmentInjector
 from fairq_ryu.control.turn_deadlines import TurnDeadlines
+from fairq_ryu.control.ungoverned_ports import UngovernedPorts
 from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Entry
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
@@ -51,7 +52,6 @@ class WindowController:
         log: logging.Logger,
         reporter: EventReporter | None = None,
     ) -> None:
-        self._log = log
         self._fabric = fabric
         self._reporter = reporter or EventReporter(lambda *_, **__: None, lambda _: "")
         self._default_buffer = int(config.number("fairq_ryu", "default_buffer"))
@@ -71,7 +71,7 @@ class WindowController:
         self._turns = TurnDeadlines(announcements, flows, self.links)
         self._announced = AnnouncedFlows(announcements, self.engine, flows, self._reporter, self._turns)
         self._named: dict[PortKey, tuple[str, str]] = {}
-        self._no_limit: set[PortKey] = set()  # ports with a queue of unknown size, which is logged once
+        self._ungoverned = UngovernedPorts(log)
         self.leases_cut = 0  # rules that were installed when the connection to their agent ended
 
     @property
@@ -118,7 +118,7 @@ class WindowController:
         if link is not None:
             link.port_removed(key.port)
         self.recovery.forget_port(key)
-        self._no_limit.discard(key)
+        self._ungoverned.port_removed(key)
         self._named.pop(key, None)
 
     def name_ports(self, now: float) -> None:
@@ -293,7 +293,7 @@ class WindowController:
             if before is not None and record.drops > before.drops:
                 self._reporter.dropped(key, record.drops - before.drops)
             if not link.governs(record) and not (before and before.buffer):
-                self._log_no_limit(key, record)
+                self._ungoverned.queue_read(key, record)
                 continue
             sample = queue_depth.sample(record, before)
             if not sample.limit and record.measured:
@@ -311,24 +311,6 @@ class WindowController:
             if self.engine.wants_progress(key):
                 link.flow_records.request_progress(record.port, 0.9 * self.engine.interval(key), now)
             self.recovery.queue_read(key, sample.backlog, now)
-
-    def _log_no_limit(self, key: PortKey, record: queue_depth.QueueDepth) -> None:
-        """Log once that a queue is not governed. Most ports have no queue, and cost no more than this."""
-        if key in self._no_limit or (record.measured and not record.backlog):
-            return
-        self._no_limit.add(key)
-        if not record.measured:
-            self._log.warning(
-                "port %s has no queue that can be measured: left alone. On its host, fairq doctor --bridge "
-                "has the reason and the remedy",
-                key,
-            )
-        else:
-            self._log.warning(
-                "port %s has a queue, but its discipline does not say how many bytes it holds: left alone. "
-                "Set [fairq_ryu] default_buffer to govern it",
-                key,
-            )
 
     def threshold_crossed(self, link: AgentLink, notice: congestion.CongestionNotice, now: float) -> None:
         """A queue has crossed a threshold."""

@@ -1,0 +1,38 @@
+"""Ports whose queue is not governed, because its size or its length is not known: each is logged once."""
+
+from __future__ import annotations
+
+import logging
+
+from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.model import PortKey
+
+
+class UngovernedPorts:
+    """Bounded by the ports of all agents."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._logged: set[PortKey] = set()
+
+    def queue_read(self, key: PortKey, record: QueueDepth) -> None:
+        """The queue of such a port was read. Most ports have no queue, and cost no more than this."""
+        if key in self._logged or (record.measured and not record.backlog):
+            return
+        self._logged.add(key)
+        if not record.measured:
+            self._log.warning(
+                "port %s has no queue that can be measured: left alone. On its host, fairq doctor --bridge "
+                "has the reason and the remedy",
+                key,
+            )
+        else:
+            self._log.warning(
+                "port %s has a queue, but its discipline does not say how many bytes it holds: left alone. "
+                "Set [fairq_ryu] default_buffer to govern it",
+                key,
+            )
+
+    def port_removed(self, key: PortKey) -> None:
+        """An agent does not watch the port any more."""
+        self._logged.discard(key)
