@@ -19,7 +19,8 @@ from rich.text import Text
 
 from fairq_ryu import client
 from fairq_ryu.cli import columns
-from fairq_ryu.cli.show_tables import Answer, table
+from fairq_ryu.cli.port_table import Answer
+from fairq_ryu.cli.show_tables import table
 from fairq_ryu.errors import UserError
 
 _HTTP_TOO_MANY_REQUESTS = 429

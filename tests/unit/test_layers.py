@@ -217,9 +217,11 @@ def test_the_folders_of_workloads_are_found():
     assert {"common", "incast"} < set(WORKLOAD_FOLDERS)
 
 
-@pytest.mark.parametrize("name", ["announce", "columns", "show", "show_tables", "status_table"])
+@pytest.mark.parametrize(
+    "name", ["announce", "cell_text", "columns", "port_table", "show", "show_tables", "status_table"]
+)
 def test_the_rest_client_imports_nothing_of_the_controller(name):
-    own = {ERRORS} | ours("client", "cli.show_tables", "cli.columns")
+    own = {ERRORS} | ours("client", "cli.show_tables", "cli.port_table", "cli.cell_text", "cli.columns")
     assert strangers(ROOT / f"fairq_ryu/cli/{name}.py", own, {"rich"}) == set()
 
 
