@@ -12,7 +12,7 @@ from fairq_ryu.control.state import ControllerState
 from fairq_ryu.control.turns import in_turns
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.fabric.deadlines.request import Request
-from fairq_ryu.fabric.topology.graph import with_hosts
+from fairq_ryu.fabric.topology.whole_graph import with_hosts
 from fairq_ryu.fabric.ways import Way
 from fairq_ryu.model import dpid_text
 from fairq_ryu.rest import flow_rows

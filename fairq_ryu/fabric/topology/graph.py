@@ -20,13 +20,11 @@ from typing import TYPE_CHECKING
 
 import networkx as nx
 
-from fairq_ryu.fabric.topology.hosts import Host
 from fairq_ryu.fabric.topology.link_watch import DirectedLink, LinkWatch
 from fairq_ryu.model import PortKey
 
 if TYPE_CHECKING:
     Graph = nx.Graph[int]
-    Whole = nx.Graph[int | str]
 
 _Touches = Callable[[PortKey], bool]
 # A connected switch that does not respond delays decisions by this multiple of ``settle`` at most.
@@ -98,9 +96,8 @@ class Topology:
         self._sweep: set[PortKey] = set()  # the ports that the current sweep has reached
         self._ports: dict[PortKey, _Port] = {}
         self._switches: set[int] = set()
-        self._gone: dict[
-            int, int
-        ] = {}  # disconnected switches, the oldest first, with their numbers of ports
+        # Disconnected switches, the oldest first, with their numbers of ports.
+        self._gone: dict[int, int] = {}
         # LLDP proves one direction: a link is used after a frame has passed it in each direction.
         self._seen: set[DirectedLink] = set()
 
@@ -383,19 +380,3 @@ class Topology:
 
     def _forget_links(self, touches: _Touches) -> None:
         self._seen = {(a, b) for a, b in self._seen if not touches(a) and not touches(b)}
-
-
-def with_hosts(graph: Graph, hosts: Iterable[Host]) -> Whole:
-    """The graph of the whole network. Nodes are dpids and hosts: their MAC addresses, in a VLAN with its
-    number behind (``MAC/10``). A host has the attributes ``at`` (its port), ``mac``, ``vlan`` and
-    ``addresses``; links between switches keep their attributes.
-    """
-    whole: Whole = nx.Graph()
-    whole.update(graph.edges(data=True), graph.nodes)
-    for host in hosts:
-        node = f"{host.mac}/{host.vlan}" if host.vlan else host.mac
-        addresses = tuple(host.addresses)
-        whole.add_node(node, at=host.port, mac=host.mac, vlan=host.vlan, addresses=addresses)
-        if host.port.dpid in graph:
-            whole.add_edge(node, host.port.dpid)
-    return whole

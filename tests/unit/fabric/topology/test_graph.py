@@ -3,8 +3,7 @@
 import pytest
 
 from fairq_ryu.fabric.topology import graph as module
-from fairq_ryu.fabric.topology.graph import PortRole, Sight, Topology, with_hosts
-from fairq_ryu.fabric.topology.hosts import HostTable
+from fairq_ryu.fabric.topology.graph import PortRole, Sight, Topology
 from fairq_ryu.model import PortKey
 
 A1, A2, B1, B2 = PortKey(1, 1), PortKey(1, 2), PortKey(2, 1), PortKey(2, 2)
@@ -201,21 +200,6 @@ def test_every_change_of_a_path_raises_the_version(topology):
     topology.decide(10.0)
     topology.link_lost(A2, B2)
     assert topology.version == before
-
-
-def test_the_whole_network_has_its_hosts(topology):
-    hosts = HostTable()
-    hosts.seen("02:00:00:00:00:01", A1, "10.0.0.1")
-    whole = with_hosts(linked(topology).graph(), hosts)
-    mac = "02:00:00:00:00:01"
-    assert whole.nodes[mac] == {"at": A1, "mac": mac, "vlan": 0, "addresses": ("10.0.0.1",)}
-    assert set(whole["02:00:00:00:00:01"]) == {1} and whole.edges[1, 2]["ports"] == ((A2, B2),)
-    hosts.seen(mac, B1, "10.0.0.1", vlan=10)
-    whole = with_hosts(topology.graph(), hosts)
-    assert whole.nodes[f"{mac}/10"] == {"at": B1, "mac": mac, "vlan": 10, "addresses": ("10.0.0.1",)}
-    hosts.forget(mac)
-    hosts.forget(mac, 10)
-    assert set(with_hosts(topology.graph(), hosts)) == {1, 2}
 
 
 def test_a_link_of_an_earlier_controller_is_one_until_its_other_end_has_had_time_to_come(topology):
