@@ -315,6 +315,12 @@ class FabricController:
             return None
         return self.logical_ports.exit(port), self.logical_ports.settings(port).native or 0
 
+    def carries(self, port: PortKey, vlan: int) -> bool:
+        """Whether frames of a VLAN may come in by a port. Its rules drop others, but not before they are
+        installed.
+        """
+        return self.topology.role(port) is PortRole.LINK or self.logical_ports.settings(port).carries(vlan)
+
     def host_seen(self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, now: float) -> None:
         """A frame came in by a port at which its source address is not known."""
         self._sender.send(self._learning.frame_from_unknown(datapath, frame, in_port, now))

@@ -65,6 +65,8 @@ class PacketIns:
             return
         arrival = self.fabric.arrival(in_port)
         frame = None if arrival is None else parse.parse(data, arrival[1])
+        if frame is not None and not self.fabric.carries(in_port, frame.vlan):
+            frame = None
         self.counts.packet_ins["other" if frame is None else KINDS.get(message.cookie, "other")] += 1
         if arrival is not None and frame is not None:
             self._frame(datapath, message.cookie, frame, data, arrival[0])

@@ -14,7 +14,8 @@ from fairq_ryu.control.counters import PACKET_INS, Counts
 from fairq_ryu.control.packet_ins import KINDS, PacketIns
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline
-from fairq_ryu.packet import lldp
+from fairq_ryu.packet import lldp, tags
+from fairq_ryu.port_settings import PortSettings, VlanMode
 from tests.support.site import Site
 from tests.switch.packets import Segment
 
@@ -90,6 +91,19 @@ def test_packets_are_counted_by_the_rule_that_sent_them_and_go_to_their_part(
 ):
     assert receive(parts, data, cookie) == {kind: 1}
     assert parts.calls == calls
+
+
+def test_a_frame_of_a_vlan_that_its_port_does_not_carry_is_ignored(parts):
+    """It has come before the rules that drop it: its host would be learned in a VLAN of others."""
+    settings = {PORT.port: PortSettings(VlanMode.ACCESS, 10)}
+    parts.packet_ins.fabric.logical_ports.replace(PORT.dpid, settings)
+    foreign, own = (tags.with_tag(ARP, vlan) for vlan in (20, 10))
+    assert receive(parts, foreign, pipeline.COOKIE_ARP) == {"other": 1}
+    assert receive(parts, tags.with_tag(SYN, 20), pipeline.COOKIE_HELD) == {"other": 2}
+    assert parts.calls == []
+    assert receive(parts, own, pipeline.COOKIE_SOURCE) == {"other": 2, "source": 1}
+    parts.packet_ins.fabric.topology.assume_link(PORT, 1e9)
+    assert receive(parts, foreign, pipeline.COOKIE_SOURCE)["source"] == 2  # links carry all
 
 
 def test_a_packet_in_of_the_current_agent_is_a_loss_and_of_an_older_connection_not(parts):
