@@ -14,8 +14,16 @@ from fairq_ryu.agent.programs import drops
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.model import Congestion, Thresholds
 from tests.switch.packets import Segment
-from tests.switch.rig import make_port, namespace, run
-from tests.switch.test_queue import Watched, kernel_counters, send, set_queue_limits, wait_empty, watching
+from tests.switch.queue_rig import (
+    Watched,
+    bottleneck,
+    kernel_counters,
+    send,
+    set_queue_limits,
+    wait_empty,
+    watching,
+)
+from tests.switch.rig import namespace, run
 
 CNG, NOM = Congestion.CNG, Congestion.NOM
 SLOW = "40kbit"  # five packets of 1000 bytes a second
@@ -23,12 +31,8 @@ SLOW = "40kbit"  # five packets of 1000 bytes a second
 
 @pytest.fixture
 def watched() -> Iterator[Watched]:
-    with namespace():
-        run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=1")
-        port = make_port(1, "p1")
-        set_queue_limits("p1", SLOW, 20_000)
-        with watching(port) as found:
-            yield found
+    with bottleneck(SLOW, 20_000) as found:
+        yield found
 
 
 def event_pending(datapath: BridgePrograms, patience: float = 0) -> bool:

@@ -17,8 +17,8 @@ from fairq_ryu.packet import tcp_timestamps
 from fairq_ryu.packet.parse import parse
 from fairq_ryu.packet.tcp_build import Addressing
 from tests.switch import packets
-from tests.switch.rig import Connection, Switch, lowered, make_port, namespace, run
-from tests.switch.test_queue import Watched, set_queue_limits, watching
+from tests.switch.queue_rig import Watched, bottleneck, set_queue_limits
+from tests.switch.rig import Connection, Switch, lowered
 
 _ALL = 0x0003  # ETH_P_ALL
 
@@ -102,12 +102,8 @@ def test_a_port_that_is_gone(switch: Switch) -> None:
 
 @pytest.fixture
 def watched() -> Iterator[Watched]:
-    with namespace():
-        run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=1")
-        port = make_port(1, "p1")
-        set_queue_limits("p1", "40kbit", 20_000)
-        with watching(port) as found:
-            yield found
+    with bottleneck("40kbit", 20_000) as found:
+        yield found
 
 
 def work(server: OpenFlowServer, watched: Watched, seconds: float) -> None:

@@ -21,8 +21,14 @@ from fairq_ryu.agent.programs.backlog import believed
 from fairq_ryu.channel.congestion import SetThresholds
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import Congestion, Thresholds
-from tests.switch.rig import make_port, namespace, run
-from tests.switch.test_queue import Watched, kernel_counters, send, set_queue_limits, wait_empty, watching
+from tests.switch.queue_rig import (
+    Watched,
+    bottleneck,
+    kernel_counters,
+    send,
+    set_queue_limits,
+    wait_empty,
+)
 
 SECOND = 10**9
 # The queue drains in 20 ms, and the margin is 20.
@@ -31,12 +37,8 @@ LIMIT, DRAIN, STALE = 20_000, 40_000_000, 15_000
 
 @pytest.fixture
 def watched() -> Iterator[Watched]:
-    with namespace():
-        run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=1")
-        port = make_port(1, "p1")
-        set_queue_limits("p1", "8mbit", LIMIT)
-        with watching(port) as found:
-            yield found
+    with bottleneck("8mbit", LIMIT) as found:
+        yield found
 
 
 def maps(watched: Watched) -> tuple[Any, Any]:

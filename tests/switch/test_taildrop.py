@@ -15,8 +15,8 @@ import pytest
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.taildrop import start_taildrop
 from fairq_ryu.experiments.measure.queues import PortLosses, read_losses
+from tests.switch.queue_rig import kernel_counters, send, set_queue_limits, wait_empty
 from tests.switch.rig import make_port, namespace, run
-from tests.switch.test_queue import kernel_counters, send, set_queue_limits, wait_empty
 
 
 @pytest.fixture

@@ -25,9 +25,9 @@ from fairq_ryu.agent.tx_queues import queue_of, tx_queue_id
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import Thresholds
 from tests.switch.packets import Segment
+from tests.switch.queue_rig import send
 from tests.switch.rig import Connection, Switch, make_port, run
 from tests.switch.test_copies import NO_LIMIT, in_bucket, limited, take
-from tests.switch.test_queue import send
 
 QUEUES, LIMIT = 4, 30_000
 POOL = 24_000
