@@ -1,1 +1,1 @@
-from tests.support.fixtures import lab, nothing_left, stub  # noqa: F401
+from tests.support.fixtures import lab, labs, nothing_left, own_lab, stub  # noqa: F401

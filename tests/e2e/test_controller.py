@@ -14,7 +14,7 @@ import urllib.request
 
 import pytest
 
-from tests.support.lab import BIN, ROOT, TOKEN, Process, fairq, free_port, output, received, until
+from tests.support.lab import BIN, ROOT, TOKEN, Process, fairq, free_port, received, until
 
 pytestmark = pytest.mark.root
 MANAGER = str(BIN / "ryu-manager")
@@ -25,12 +25,7 @@ def fabric(lab):
     """A bridge under our controller, its agent connected."""
 
     def start(app="fairq", config=""):
-        output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
-        lab.manager = lab.controller(app, config)
-        lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
-        lab.manager.wait_for("agent of bridge 0000000000000001: connected")
-        lab.manager.wait_for("bridge 0000000000000001: connected")
-        assert until(lab.has_settled)
+        lab.govern(app, config)
         return lab
 
     return start
@@ -174,53 +169,6 @@ def test_retransmitted_and_refused_connections_leave_no_trace(fabric):
     for _ in range(3):
         lab["h1"].cmd(sys.executable, "-c", f"'import socket; socket.socket().connect_ex((\"{target}\", 9))'")
     assert until(lambda: lab.status()["rules"] == 0, 5)
-
-
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
-        ("[fairq]\nalfa = 0.2\n", "did you mean alpha?"),
-        ("[fairq]\nalpha = 7\n", "more than 1"),
-        ("[fairq_ryu]\nlease = soon\n", "is not a whole number"),
-        ("[fairqq]\nalpha = 0.2\n", "did you mean [fairq]?"),
-    ],
-)
-def test_a_wrong_setting_ends_the_controller_with_one_line(tmp_path, config, words):
-    path = tmp_path / "bad.conf"
-    path.write_text(config)
-    assert fairq("check", str(path)).returncode == 2
-    manager = Process(
-        tmp_path / "log",
-        MANAGER,
-        "--ofp-tcp-listen-port",
-        str(free_port()),
-        "--wsapi-port",
-        "0",
-        "--config-file",
-        str(path),
-        "fairq_ryu.apps.fairq",
-    )
-    assert manager.process.wait(20) == 2
-    lines = [line for line in manager.text.splitlines() if line.startswith("fairq_ryu:")]
-    assert len(lines) == 1 and words in lines[0] and "Traceback" not in manager.text
-
-
-def test_a_busy_port_ends_the_controller_with_one_line(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        manager = Process(
-            tmp_path / "log",
-            MANAGER,
-            "--ofp-listen-host",
-            "127.0.0.1",
-            "--ofp-tcp-listen-port",
-            port,
-            "--wsapi-port",
-            "0",
-            "fairq_ryu.apps.fairq",
-        )
-        assert manager.process.wait(20) == 2
-    assert f"port {port} is taken" in manager.text and "Traceback" not in manager.text
 
 
 def listens(port):

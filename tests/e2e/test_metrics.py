@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from tests.support.lab import output, received, until
+from tests.support.lab import received, until
 
 pytestmark = pytest.mark.root
 S1 = "0000000000000001"
@@ -21,12 +21,7 @@ def started(lab):
     """The lab with a controller and an agent that are connected."""
 
     def start(config=""):
-        output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
-        lab.manager = lab.controller("fairq", config)
-        lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
-        lab.manager.wait_for(f"agent of bridge {S1}: connected")
-        lab.manager.wait_for(f"bridge {S1}: connected")
-        assert until(lab.has_settled)
+        lab.govern("fairq", config)
         return lab
 
     return start

@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from fairq_ryu import client
-from tests.support.lab import BIN, TOKEN, Process, end, free_port, output, received, until
+from tests.support.lab import TOKEN, end, received, until
 
 pytestmark = pytest.mark.root
 # A receiver's port of 50 Mbit/s and 60,000 bytes (tests/support/lab.py): K is a quarter of the buffer.
@@ -21,11 +21,7 @@ def fabric(lab):
     """A bridge under our controller, its agent connected, and its ports known to be hosts'."""
 
     def start(app="policy", config=""):
-        output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
-        lab.manager = lab.controller(app, config)
-        lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
-        lab.manager.wait_for("agent of bridge 0000000000000001: connected")
-        lab.manager.wait_for("bridge 0000000000000001: connected")
+        lab.govern(app, config)
         # Before that, ARP requests do not reach every host.
         assert until(lambda: [row["role"] for row in show(lab, "ports")] == ["host"] * 3)
         return lab
@@ -84,30 +80,6 @@ def test_the_configuration_names_the_policy(fabric, policy):
     sink, _ = lab.bulk()
     assert until(lambda: received(sink) > 2_000_000)
     assert "Traceback" not in lab.manager.text
-
-
-@pytest.mark.parametrize(
-    ("app", "config", "words"),
-    [
-        ("sed", "[fairq_ryu]\npolicy = iqm\n", "start fairq_ryu.apps.iqm, or take that line out"),
-        ("policy", "", "no policy is named"),
-    ],
-)
-def test_a_contradictory_choice_of_policies_ends_the_controller_with_one_line(tmp_path, app, config, words):
-    path = tmp_path / "bad.conf"
-    path.write_text(config)
-    ports = ("--ofp-tcp-listen-port", str(free_port()), "--wsapi-port", "0")
-    manager = Process(
-        tmp_path / "log",
-        str(BIN / "ryu-manager"),
-        *ports,
-        "--config-file",
-        str(path),
-        f"fairq_ryu.apps.{app}",
-    )
-    assert manager.process.wait(20) == 2
-    lines = [line for line in manager.text.splitlines() if line.startswith("fairq_ryu:")]
-    assert len(lines) == 1 and words in lines[0] and "Traceback" not in manager.text
 
 
 def test_ports_have_the_policies_of_their_patterns(fabric):

@@ -58,13 +58,6 @@ class Ports(Lab):
         with urllib.request.urlopen(f"{self.manager.url}/v1/{what}", timeout=5) as answer:
             return json.load(answer)[what]
 
-    def govern(self):
-        output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
-        self.manager = self.controller(config="[fairq_ryu]\ndiscovery_time = 0.5\n")
-        self.agent(f"tcp:127.0.0.1:{self.manager.port}")
-        self.manager.wait_for("agent of bridge 0000000000000001: connected")
-        assert until(self.has_settled)
-
     def matrix(self):
         """Who receives each of :data:`SENT`, and with which tags."""
         marks = {self.wires.send(source, tag): (source, tag) for source, tag in SENT}

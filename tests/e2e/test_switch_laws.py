@@ -12,7 +12,7 @@ import pytest
 
 from fairq_ryu import client
 from tests.support.fixtures import made_lab
-from tests.support.lab import TOKEN, fairq, output, received, until
+from tests.support.lab import TOKEN, fairq, received, until
 
 pytestmark = pytest.mark.root
 LEASE = 3
@@ -23,14 +23,9 @@ CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 5002), 5)"
 def governed(tmp_path_factory):
     """A bulk flow whose windows a law in the switch lowers. Each test leaves it like that."""
     with made_lab(tmp_path_factory.mktemp("laws")) as lab:
-        output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
         # A policy of a mode of its own: the mode can be changed while the controller runs.
         config = f"[fairq_ryu]\nlease = {LEASE}\n\n[modes]\npolicy:fixed = observe\n"
-        lab.manager = lab.controller("fairq", config)
-        lab.agent_process = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
-        lab.manager.wait_for("agent of bridge 0000000000000001: connected")
-        lab.manager.wait_for("bridge 0000000000000001: connected")
-        assert until(lab.has_settled)
+        lab.govern("fairq", config)
         lab.sink, _ = lab.bulk()
         assert until(lambda: lab.port_status()["rewritten"] > 1000)
         yield lab

@@ -67,6 +67,7 @@ def test_the_agent_follows_added_and_removed_ports(lab, stub):
 
 def test_filters_of_others_stay(lab):
     output("tc", "qdisc", "add", "dev", "s1-eth1", "clsact")
+    lab.stack.callback(output, "tc", "qdisc", "del", "dev", "s1-eth1", "clsact")
     foreign = "filter add dev s1-eth1 egress protocol ip prio 5 u32 match u32 0 0 flowid 1:1"
     output("tc", *foreign.split())
     agent = lab.agent()
@@ -96,19 +97,6 @@ def test_a_users_mistake_is_one_line(lab, arguments, words):
     assert answer.returncode == 2
     assert words in answer.stderr and "Remedy:" in answer.stderr and answer.stderr.count("\n") == 1
     assert not clsact("s1-eth1")
-
-
-def test_a_missing_open_vswitch_is_reported(tmp_path):
-    answer = fairq("agent", "--bridge", "s1", env={**os.environ, "OVS_RUNDIR": str(tmp_path)})
-    assert answer.returncode == 2
-    assert "Open vSwitch is not running" in answer.stderr and answer.stderr.count("\n") == 1
-
-
-def test_missing_root_privileges_are_reported(tmp_path):
-    answer = fairq("agent", "--bridge", "s1", preexec_fn=lambda: os.setuid(65534))
-    if "Permission denied" in answer.stderr:
-        pytest.skip("the checkout is not readable for others")
-    assert answer.returncode == 2 and "needs root" in answer.stderr
 
 
 def test_the_agent_is_an_openflow_switch(lab, stub):
@@ -225,12 +213,12 @@ def test_when_the_agent_is_killed_traffic_continues_and_the_next_agent_knows_the
     stub.accept()
     sink, _ = lab.bulk()
     assert until(lambda: received(sink) > 1_000_000)
-    assert stub.add({"in_port": lab.port}, 3072, hard_timeout=2) is None
+    assert stub.add({"in_port": lab.port}, 3072, hard_timeout=1) is None
     agent.end(signal.SIGKILL)
     stub.close()
     assert "fq_egress" in filters("s1-eth3")  # the filter stays attached
     before = received(sink)
-    time.sleep(2.5)  # the lease is over, by the program's own clock
+    time.sleep(1.5)  # the lease is over, by the program's own clock
     after = received(sink)
     assert after > before
     time.sleep(1)
@@ -244,8 +232,8 @@ def test_when_the_agent_is_killed_traffic_continues_and_the_next_agent_knows_the
     assert not clsact("s1-eth3")
 
 
-def test_the_agent_ends_when_its_bridge_is_deleted(lab):
-    agent = lab.agent()
+def test_the_agent_ends_when_its_bridge_is_deleted(own_lab):
+    agent = own_lab.agent()
     output("ovs-vsctl", "del-br", "s1")
     assert until(lambda: agent.process.poll() is not None)
     assert agent.process.returncode == 0 and "has been deleted" in agent.text

@@ -10,26 +10,10 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from tests.support.fixtures import made_lab
 from tests.support.lab import SINK, SOURCE, end, fairq, output, received, until
 
 pytestmark = pytest.mark.root
 ADDRESS = "10.0.0.250/24"
-
-
-@pytest.fixture(scope="module")
-def network(tmp_path_factory):
-    with made_lab(tmp_path_factory.mktemp("lab")) as made:
-        yield made
-
-
-@pytest.fixture
-def lab(network):
-    """The same bridge for all tests here; agents and what tests have registered end with each."""
-    yield network
-    network.stack.close()
-    while network.programs:
-        network.programs.pop().end()
 
 
 def filters(interface, point="egress"):
@@ -158,39 +142,6 @@ def test_each_member_of_a_bond_is_governed(lab, stub):
         assert {p["rule"]["kind"] for p in lab.status()["ports"] if p["name"] in members} == {"pool"}
 
 
-def test_doctor_lists_every_port_and_its_commands_make_it_governed(lab):
-    """Also a port whose classes are several queues: their limits were added up."""
-    output("tc", "class", "add", "dev", "s1-eth3", "parent", "1:", "classid", "1:2", "htb", "rate", "50mbit")
-
-    def doctor():
-        made = json.loads(fairq("doctor", "--bridge", "s1", "--json").stdout)
-        assert made["bridge"] == "s1" and made["agent"] is False
-        return {each["names"][0]: each for each in made["ports"]}
-
-    before = doctor()
-    assert [before[name]["governed"] for name in ("s1-eth1", "s1-eth2", "s1-eth3")] == [False] * 3
-    assert before["s1-eth1"]["reason"] == "it has no queue"
-    assert "2 leaf classes" in before["s1-eth3"]["reason"]
-    assert (before["s1"]["ofport"], before["s1"]["windows"]) == (None, True)
-    text = fairq("doctor", "--bridge", "s1").stdout
-    for name in ("s1-eth1", "s1-eth3"):
-        for command in before[name]["commands"]:
-            assert f"    {command}\n" in text
-            program, *words = command.split()
-            assert program in ("tc", "ovs-vsctl")
-            output("tc", *words) if program == "tc" else output("ovs-vsctl", *words)
-    after = doctor()
-    assert [after[name]["governed"] for name in ("s1-eth1", "s1-eth2", "s1-eth3")] == [True, False, True]
-    assert after["s1-eth1"]["commands"] == after["s1-eth3"]["commands"] == []
-    # The record is ours: without it Open vSwitch would remove the queue the next time.
-    output("ovs-vsctl", "set", "Interface", "s1-eth1", "external_ids:changed=yes")
-    assert "bfifo" in output("tc", "qdisc", "show", "dev", "s1-eth1")
-    answer = fairq("doctor", "--bridge", "no-such-bridge")
-    assert answer.returncode == 2 and "there is no bridge no-such-bridge" in answer.stderr
-    lab.agent()
-    assert lab.port_status()["queue"]["limit"] == after["s1-eth3"]["limit"] > 0
-
-
 def test_a_port_with_several_transmit_queues_is_governed(lab, stub):
     """mq is the root of most network cards; such a port had no windows."""
     host = "fqtns"
@@ -237,3 +188,37 @@ def test_a_port_with_several_transmit_queues_is_governed(lab, stub):
         assert 5_000 < stub.queues()[number].peak < 40_000
         (flow,) = [each for each in stub.flows() if each.key.dport == 5001]
         assert flow.port == number
+
+
+def test_doctor_lists_every_port_and_its_commands_make_it_governed(own_lab):
+    """Also a port whose classes are several queues: their limits were added up."""
+    lab = own_lab
+    output("tc", "class", "add", "dev", "s1-eth3", "parent", "1:", "classid", "1:2", "htb", "rate", "50mbit")
+
+    def doctor():
+        made = json.loads(fairq("doctor", "--bridge", "s1", "--json").stdout)
+        assert made["bridge"] == "s1" and made["agent"] is False
+        return {each["names"][0]: each for each in made["ports"]}
+
+    before = doctor()
+    assert [before[name]["governed"] for name in ("s1-eth1", "s1-eth2", "s1-eth3")] == [False] * 3
+    assert before["s1-eth1"]["reason"] == "it has no queue"
+    assert "2 leaf classes" in before["s1-eth3"]["reason"]
+    assert (before["s1"]["ofport"], before["s1"]["windows"]) == (None, True)
+    text = fairq("doctor", "--bridge", "s1").stdout
+    for name in ("s1-eth1", "s1-eth3"):
+        for command in before[name]["commands"]:
+            assert f"    {command}\n" in text
+            program, *words = command.split()
+            assert program in ("tc", "ovs-vsctl")
+            output("tc", *words) if program == "tc" else output("ovs-vsctl", *words)
+    after = doctor()
+    assert [after[name]["governed"] for name in ("s1-eth1", "s1-eth2", "s1-eth3")] == [True, False, True]
+    assert after["s1-eth1"]["commands"] == after["s1-eth3"]["commands"] == []
+    # The record is ours: without it Open vSwitch would remove the queue the next time.
+    output("ovs-vsctl", "set", "Interface", "s1-eth1", "external_ids:changed=yes")
+    assert "bfifo" in output("tc", "qdisc", "show", "dev", "s1-eth1")
+    answer = fairq("doctor", "--bridge", "no-such-bridge")
+    assert answer.returncode == 2 and "there is no bridge no-such-bridge" in answer.stderr
+    lab.agent()
+    assert lab.port_status()["queue"]["limit"] == after["s1-eth3"]["limit"] > 0

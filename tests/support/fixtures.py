@@ -14,9 +14,16 @@ from tests.support.traces import traces
 def leaving_nothing():
     """What is made inside is gone at the end, or the test fails; so it does if s1 exists already."""
     remove_leftover("s1")
-    before = traces({"s1"})
-    if "bridge s1" in before:
+    if "bridge s1" in traces({"s1"}):
         pytest.fail("bridge s1 is in use on this machine: remove it, or end what uses it")
+    with leaving_no_more():
+        yield
+
+
+@contextlib.contextmanager
+def leaving_no_more():
+    """At the end there are no traces that there were not before, or the test fails."""
+    before = traces({"s1"})
     yield
     # The kernel and ending programs need a moment.
     lab_module.until(lambda: traces({"s1"}) <= before, 5)
@@ -35,16 +42,57 @@ def made_lab(folder):
             made.close()
 
 
-@pytest.fixture
-def nothing_left():
-    with leaving_nothing():
-        yield
+class Labs:
+    """One lab for successive tests of a file: to make and to remove it takes longer than most tests."""
+
+    def __init__(self, folders):
+        self._folders, self._kept, self._made = folders, None, contextlib.ExitStack()
+
+    def kept(self):
+        if self._kept is None:
+            self._kept = self._made.enter_context(made_lab(self._folders.mktemp("lab")))
+        return self._kept
+
+    def close(self):
+        self._kept = None
+        self._made.close()
+
+
+@pytest.fixture(scope="module")
+def labs(tmp_path_factory):
+    labs = Labs(tmp_path_factory)
+    yield labs
+    labs.close()
 
 
 @pytest.fixture
-def lab(tmp_path):
+def lab(labs):
+    """A lab as if it were new. The tests of a file share bridge and hosts; what a test has started in it is
+    ended after that test, which must leave no traces.
+    """
+    made = labs.kept()
+    with leaving_no_more():
+        try:
+            yield made
+            made.clear()
+        except BaseException:
+            labs.close()
+            raise
+
+
+@pytest.fixture
+def own_lab(labs, tmp_path):
+    """A lab that a test may leave in any state."""
+    labs.close()
     with made_lab(tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def nothing_left(labs):
+    labs.close()
+    with leaving_nothing():
+        yield
 
 
 @pytest.fixture

@@ -20,6 +20,9 @@ FAIRQ = str(BIN / "fairq")
 # Controllers of tests accept changes with this token, which every program started by a test gets.
 TOKEN = "0123456789abcdef-of-tests"
 ENVIRONMENT = {**os.environ, "FAIRQ_TOKEN": TOKEN}
+# A controller waits for links of each port this long before it believes that hosts are behind it. A single
+# switch has no links.
+ONE_SWITCH = "[fairq_ryu]\ndiscovery_time = 0.5\n"
 
 
 def output(*argv):
@@ -107,7 +110,12 @@ class Lab:
         self.senders = senders
         self.port = senders + 1  # of the receiver
         if forward:
-            output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
+            self.forward()
+
+    @staticmethod
+    def forward():
+        """The bridge forwards without a controller."""
+        output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
 
     def __getitem__(self, name):
         return self.net[name]
@@ -117,11 +125,29 @@ class Lab:
         self.programs.append(program)
         return program
 
-    def agent(self, *targets):
+    def agent(self, *targets, wait=True):
+        """The agent; with ``wait``, it is ready. It tries twice a second to reach a controller."""
+        path = self.tmp_path / "agent.conf"
+        path.write_text("[agent]\nreconnect_max = 0.5\n")
         arguments = [word for target in targets for word in ("--controller", target)]
-        agent = self.run("agent", FAIRQ, "agent", "--bridge", "s1", *arguments)
-        agent.wait_for("ready")
+        agent = self.run("agent", FAIRQ, "agent", "--bridge", "s1", "--config-file", str(path), *arguments)
+        if wait:
+            agent.wait_for("ready")
         return agent
+
+    def govern(self, app="fairq", config=""):
+        """The bridge is under a controller, ``manager``, with its agent, ``agent_process``: both are
+        connected, and the controller knows which ports lead to hosts.
+        """
+        output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", "s1")
+        port = free_port()
+        # Both load for a second or two; side by side if a processor is idle.
+        self.agent_process = self.agent(f"tcp:127.0.0.1:{port}", wait=False)
+        self.manager = self.controller(app, config, port)
+        self.agent_process.wait_for("ready")
+        self.manager.wait_for("agent of bridge 0000000000000001: connected")
+        self.manager.wait_for("bridge 0000000000000001: connected, way")
+        assert until(self.has_settled)
 
     def controller(self, app="fairq", config="", port=None, connect=True):
         """ryu-manager with one of our applications; with ``connect``, s1 is pointed at it when it listens."""
@@ -136,9 +162,10 @@ class Lab:
             "--wsapi-port",
             str(rest),
         ]
-        if config:
-            path = self.tmp_path / "fairq.conf"
-            path.write_text(config)
+        # A later file overrides an earlier one.
+        for name, text in (("lab", ONE_SWITCH), ("fairq", config)):
+            path = self.tmp_path / f"{name}.conf"
+            path.write_text(text)
             arguments += ["--config-file", str(path)]
         manager = self.run("ryu", str(BIN / "ryu-manager"), *arguments, f"fairq_ryu.apps.{app}")
         manager.port = port
@@ -172,13 +199,29 @@ class Lab:
         self.stack.callback(end, source)
         return sink, source
 
+    def clear(self):
+        """End what was started here, and remove what it has left in the bridge and the hosts: the next test
+        finds them as if they were new.
+        """
+        self._end_programs()
+        output("ovs-vsctl", "del-controller", "s1")
+        for what in ("flows", "groups", "meters"):
+            output("ovs-ofctl", "-O", "OpenFlow13", f"del-{what}", "s1")
+        for host in self.net.hosts:
+            # A connection whose programs have been killed would retransmit into the next test.
+            host.cmd("ss -K >/dev/null; ip neigh flush all")
+        self.forward()
+
     def close(self):
-        self.stack.close()
-        for program in reversed(self.programs):
-            program.end()
+        self._end_programs()
         self.net.stop()
         for each in self.net.controllers:
             each.terminate()
+
+    def _end_programs(self):
+        self.stack.close()
+        while self.programs:
+            self.programs.pop().end()
 
 
 def end(process):
