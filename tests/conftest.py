@@ -22,17 +22,38 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("fairq")
 
 
+# Files that need nothing of the machine for themselves, so they run beside those that do. Those of
+# tests/switch hand packets to the programs in a network namespace of their own. None of their figures comes
+# from a tracepoint, which an agent that starts elsewhere interrupts for some milliseconds, and none of their
+# tests fails because the machine is slow.
+BESIDE = {
+    "tests/e2e/test_refusals.py",
+    *(
+        f"tests/switch/test_{name}.py"
+        for name in (
+            *("attaching", "conversations", "copies", "forged", "hostile", "laws", "layout", "learning"),
+            *("observe", "openings", "peers", "rewriting", "vlans"),
+        )
+    ),
+}
+
+
 class OneMachine(xdist.scheduler.LoadScopeScheduling):
     """Scheduler for tests that run in parallel (pytest-xdist): tests that use the machine's network, Open
-    vSwitch or CPU time run one after the other; so do those that share a browser.
+    vSwitch or CPU time run one after the other; so do those that share a browser, and those of a file in
+    `BESIDE`.
     """
 
     def _split_scope(self, nodeid):
-        directory = nodeid.split("/")[1]
+        directory, file = nodeid.split("/")[1], nodeid.split("::")[0]
+        if file in BESIDE:
+            return file
         return {"unit": nodeid, "lint": "lint", "page": "page"}.get(directory, "machine")
 
 
 def pytest_xdist_make_scheduler(config, log):
+    gone = sorted(name for name in BESIDE if not (TESTS.parent / name).is_file())
+    assert not gone, f"BESIDE names files that do not exist: {', '.join(gone)}"
     return OneMachine(config, log)
 
 
