@@ -12,7 +12,8 @@ import pytest
 from tests.support.lab import fairq
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(400)]
-ROUNDS = 4
+# A volley of DropTail has dozens of timeouts, one of FairQ has next to none; three have 96 mice.
+ROUNDS = 3
 SETTINGS = ("rate_mbit=50", f"rounds={ROUNDS}", "warmup_s=2", "elephants_only_s=2", "buffer_bytes=125000")
 BUFFER = 125000
 
