@@ -28,31 +28,42 @@ new MutationObserver(() => {
 """
 
 
+class Traffic(IncastMeasurement):
+    """An incast that goes on for as long as it is watched, and then ends as always."""
+
+    def __init__(self, testbed, chosen):
+        super().__init__(testbed, chosen, lambda _step, _part: None)
+        self.seen = threading.Event()
+        self.outcome = {}
+        # The generators end with the thread that starts them: that is not this one.
+        self.thread = threading.Thread(target=lambda: self.outcome.update(self.measure()), daemon=True)
+
+    def make_rounds(self, make, wanted, *rest, **options):
+        made = []
+        while not self.seen.is_set() and len(made) < wanted:
+            before = len(made)
+            made += super().make_rounds(
+                lambda number, first=before: make(first + number), 1, *rest, **options
+            )
+        return made
+
+
 @pytest.fixture
 def incast(tmp_path, nothing_left):
-    """A network for an incast: the testbed, and a function that starts the traffic in its own thread."""
-    chosen = scenario.load("incast", {"rounds": "22", "warmup_s": "1", "elephants_only_s": "1"})
+    """A network for an incast: the testbed and the traffic."""
+    # Rounds for two minutes: on a slow machine everything takes longer.
+    chosen = scenario.load("incast", {"rounds": "120", "warmup_s": "1", "elephants_only_s": "1"})
     testbed = testbeds.Testbed(chosen, "droptail", tmp_path / "logs", None)
-    outcome = {}
-    running = []
+    traffic = None
     try:
         testbed.start()
-        # Not in the thread: the generators end with the thread that starts them.
-        measurement = IncastMeasurement(testbed, chosen, lambda _step, _part: None)
-
-        def run():
-            outcome.update(measurement.measure())
-
-        def start():
-            running.append(threading.Thread(target=run, daemon=True))
-            running[0].start()
-            return running[0]
-
-        yield testbed, start, outcome
+        traffic = Traffic(testbed, chosen)
+        yield testbed, traffic
     finally:
         # The thread would use generators that have ended: if it runs, it is waited for.
-        for thread in running:
-            thread.join(60)
+        if traffic is not None and traffic.thread.is_alive():
+            traffic.seen.set()
+            traffic.thread.join(60)
         assert testbed.stop() == []
 
 
@@ -96,13 +107,13 @@ def test_an_incast_as_the_page_shows_it(incast, page):
     """The run begins without windows; then the policy is changed, and the queue shrinks while all hosts
     continue to send.
     """
-    testbed, start, outcome = incast
+    testbed, traffic = incast
     url = f"http://127.0.0.1:{testbed.rest_port}"
     page.open(f"{url}/")
     page.live(20)
     page.wait(lambda: len(page.all("#map .switch")) == 1 and not page.all("#map .switch.blind"))
     assert page.text("#connection-text") == "Live"
-    traffic = start()
+    traffic.thread.start()
     page.wait(lambda: len(page.all("#map .host")) == SENDERS + 1, 20)
     page.one(f'[data-port="{RECEIVER}"]').click()
     page.wait(lambda: page.text("#port-title").startswith(f"s1-eth{SENDERS + 1} to 10.0.0."))
@@ -126,16 +137,18 @@ def test_an_incast_as_the_page_shows_it(incast, page):
     calm = page.wait(lambda: (found := latest(page, 2, since)) and max(found) <= half and found, 20)
     # During all that time the port is as busy as before.
     page.wait(lambda: lane.get_attribute("data-load") in ("high", "full"))
-    assert traffic.is_alive()
+    assert traffic.thread.is_alive()
     assert statistics.median(full) > 1.5 * statistics.median(calm)
     page.wait(lambda: facts(page)["Target"] == "31.3\u00a0kB" and "pool" in facts(page)["Windows"])
     page.one("#tab-flows").click()
     page.wait(lambda: len(page.all("#flows tbody tr")) >= testbed.scenario.elephants)
     assert any("established" in text for text in page.texts("#flows tbody td"))
-    assert traffic.is_alive()
+    page.wait(lambda: len(frames(page)) > 41, 30)
+    assert traffic.thread.is_alive()
 
-    page.wait(lambda: not traffic.is_alive(), 120)
-    assert outcome["mice"]["unfinished"] == 0
+    traffic.seen.set()
+    page.wait(lambda: not traffic.thread.is_alive(), 120)
+    assert traffic.outcome["mice"]["count"] > 0 and traffic.outcome["mice"]["unfinished"] == 0
     page.wait(lambda: number(page, "queue") == 0, 15)
     assert number(page, "highest") > half / 3  # the minute before is still there
     page.wait(lambda: lane.get_attribute("data-load") in ("idle", "low"), 15)
