@@ -1,5 +1,6 @@
 """Controllers that die, queued SYNs, many connections and several bottlenecks on a leaf-spine."""
 
+import contextlib
 import json
 import os
 import signal
@@ -20,13 +21,39 @@ STALL = 3.0 + 0.4
 CROWD = int(os.environ.get("FAIRQ_CONNECTIONS", "1000"))
 
 
-@pytest.fixture
-def fabric(tmp_path):
-    from mininet_topos.leaf_spine import LeafSpineTopo
+class OneNetwork:
+    """The network of most tests here, made for the first of them and removed before another is made."""
 
-    agent = "[agent]\nreconnect_max = 0.5\nflow_idle_timeout = 8\n"
-    with network(tmp_path, LeafSpineTopo(leaves=2, spines=2, hosts=4), agent) as made:
-        yield made
+    def __init__(self, folders):
+        self.folders, self.net, self.made = folders, None, contextlib.ExitStack()
+
+    def kept(self):
+        from mininet_topos.leaf_spine import LeafSpineTopo
+
+        if self.net is None:
+            agent = "[agent]\nreconnect_max = 0.5\nflow_idle_timeout = 8\n"
+            topo = LeafSpineTopo(leaves=2, spines=2, hosts=4)
+            self.net = self.made.enter_context(network(self.folders.mktemp("life"), topo, agent))
+        return self.net
+
+    def close(self):
+        self.net = None
+        self.made.close()
+
+
+@pytest.fixture(scope="module")
+def one_network(tmp_path_factory):
+    kept = OneNetwork(tmp_path_factory)
+    yield kept
+    kept.close()
+
+
+@pytest.fixture
+def fabric(one_network):
+    net = one_network.kept()
+    yield net
+    net.stack.close()
+    net.end_controller()
 
 
 class Bulk:
@@ -98,7 +125,9 @@ def test_a_new_controller_takes_over_without_a_gap(fabric):
     assert again["sport"] == bulk.flow["sport"] and switches(again) == switches(bulk.flow)
     # Older than this controller; it is still moved to another path when its link fails.
     assert until(lambda: not fabric.pinned())
-    carrier(interface(fabric, port_at_leaf1(again)), False)
+    failed = interface(fabric, port_at_leaf1(again))
+    fabric.stack.callback(carrier, failed, True)
+    carrier(failed, False)
     assert until(lambda: switches(bulk.listed()) != switches(again))
     assert bulk.continues()
     bulk.close()
@@ -194,10 +223,11 @@ def test_no_table_keeps_entries_of_connections_that_were_killed_or_cut_off(fabri
 
 
 @pytest.fixture
-def narrow(tmp_path):
+def narrow(one_network, tmp_path):
     """A slow link from leaf1, and a slow port to one receiver."""
     from mininet_topos.leaf_spine import LeafSpineTopo
 
+    one_network.close()
     topo = LeafSpineTopo(leaves=2, spines=1, hosts=4, uplink=30, rate=10, buffer=60_000, only="h5")
     with network(tmp_path, topo) as made:
         yield made
