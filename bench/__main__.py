@@ -7,10 +7,11 @@ import os
 import sys
 from collections.abc import Callable
 
-from bench import connections, idle, laws, ports, program, rest, rules, scale, serving, step
+from bench import beside, connections, idle, laws, ports, program, rest, rules, scale, serving, step
 
 BENCHES: dict[str, Callable[[], None]] = {
     "laws": laws.main,
+    "beside": beside.main,
     "program": program.main,
     "rules": rules.main,
     "step": step.main,
@@ -21,7 +22,7 @@ BENCHES: dict[str, Callable[[], None]] = {
     "ports": ports.main,
     "scale": scale.main,
 }
-WITHOUT_ROOT = {"laws", "ports", "scale"}
+WITHOUT_ROOT = {"laws", "beside", "ports", "scale"}
 
 
 def main() -> int:

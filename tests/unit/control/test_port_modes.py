@@ -19,7 +19,8 @@ KEY = PortKey(0x1F, 3)
 def modes(*patterns: tuple[str, PortMode], default: str = "act", **link: Any) -> PortModes:
     """The modes of a network whose bridge 1f has an agent."""
     about = {"known": True, "bridge": "rack7-a", "names": {3: "tap3"}} | link
-    links: Any = {0x1F: SimpleNamespace(modes=SimpleNamespace(**about))}
+    names = about.pop("names")
+    links: Any = {0x1F: SimpleNamespace(modes=SimpleNamespace(**about), names=names)}
     config = Config({("fairq_ryu", "mode"): default}, modes=patterns)
     return PortModes(config, links, lambda key: "fixed" if key == KEY else "fairq")
 
