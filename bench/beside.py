@@ -45,7 +45,8 @@ def beside_messages(port: Bottleneck, connections: int) -> float:
     alone = goodput(port, bulk, 100 * _MS)
     for number in range(connections):
         port.start_messages(port.now + number * MESSAGE_INTERVAL // connections, MESSAGE, MESSAGE_INTERVAL)
-    port.run(port.now + 2 * MESSAGE_INTERVAL)
+    # A new flow counts as one that uses its window for 200 ms.
+    port.run(port.now + MESSAGE_INTERVAL + 300 * _MS)
     return goodput(port, bulk, MESSAGE_INTERVAL) / alone
 
 
