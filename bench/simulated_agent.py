@@ -22,9 +22,11 @@ from fairq_ryu.agent.programs.flow_sweep import FlowSweep
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
+from fairq_ryu.agent.turns import TurnCounts
 from fairq_ryu.channel import flow_records
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
+from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, WindowRule
 
 LIMITS = QueueLimits("htb", 125_000, 25_000_000)
@@ -203,6 +205,28 @@ class SimulatedPorts:
             state.updates = (time.monotonic_ns() - self._born) // 200_000
             state.queue = TARGET
         return state
+
+    def turn_counts(self, port: int) -> TurnCounts:
+        """No connection waits for its turn."""
+        return TurnCounts()
+
+    def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
+        """No connection waits for its turn."""
+
+    # Copies, which the bridges send here
+
+    def install_copies(self, rule: SegmentMatch, expires_ns: int) -> None:
+        """The connections are in the bridge's copies."""
+
+    def remove_copies(self, rule: SegmentMatch) -> None:
+        """None are sent."""
+
+    def copy_counts(self, rule: SegmentMatch) -> tuple[int, int]:
+        """None are sent."""
+        return 0, 0
+
+    def reset_copy_counts(self, rule: SegmentMatch) -> None:
+        """None are sent."""
 
     # The outcome
 

@@ -15,6 +15,7 @@ from bench.simulated_agent import LIMITS, SimulatedPorts, make_server
 from bench.simulated_bridge import BridgeSession
 from bench.simulated_flows import Flows
 from bench.simulated_switches import MessageCounter, Report, Traffic
+from fairq_ryu.agent.openflow_server import BridgeData
 from fairq_ryu.channel import flow_records
 from fairq_ryu.channel.protocol import parser
 from fairq_ryu.errors import UserError
@@ -63,6 +64,14 @@ def test_every_port_has_its_lasting_flows():
     data = [each for each in flows(rate=0.0).records(102.0, {1, 2, 3}) if each.bytes]
     assert sorted(each.port for each in data) == [1, 1, 2, 2, 3, 3]
     assert all(each.key.src != each.key.dst and each.acked == each.bytes == 16_000_000 for each in data)
+
+
+# The agent
+
+
+def test_a_simulated_agent_has_all_that_the_server_of_an_agent_needs():
+    needed = {name for base in BridgeData.__mro__ for name in vars(base) if not name.startswith("_")}
+    assert needed - set(dir(SimulatedPorts)) == set()
 
 
 # The bridge
