@@ -24,6 +24,9 @@ HOST = "127.0.0.1"
 # Seconds between two steps of the traffic, and, as in the agent, between two searches for leases that have
 # ended, and two passes through the flow map.
 _STEP, _EXPIRY, _SWEEP = 0.02, 0.1, 1.0
+# The switches of a process are advanced in so many groups, one after the other: real ones do not send at the
+# same moment.
+_GROUPS = 10
 # A controller that does not read is sent more after this time, seconds.
 _RETRY = 0.002
 _SUMMED = ("governed", "laws", "least", "renewals", "lapses", "hosts", "connections")
@@ -243,9 +246,11 @@ async def run(settings: Settings) -> None:
     numbers = range(settings.first, settings.first + settings.switches)
     switches = [Switch(number, settings, now) for number in numbers]
 
+    groups = itertools.cycle(switches[first::_GROUPS] for first in range(_GROUPS))
+
     def advance() -> None:
         now = time.monotonic()
-        for switch in switches:
+        for switch in next(groups):
             switch.advance(now)
 
     def expire() -> None:
@@ -259,7 +264,7 @@ async def run(settings: Settings) -> None:
     for switch in switches:
         await switch.connect()
     jobs = [
-        asyncio.create_task(_repeat(_STEP, advance)),
+        asyncio.create_task(_repeat(_STEP / _GROUPS, advance)),
         asyncio.create_task(_repeat(_EXPIRY, expire)),
         # In turn, as agents of their own would do.
         asyncio.create_task(_repeat(_SWEEP / len(switches), lambda: next(turns).data.sweep())),
