@@ -19,6 +19,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -131,17 +132,15 @@ class RecordTracker:
             yield []
 
 
+# Hundreds of thousands of records are of some thousand ports: all that is kept of them shares one object.
+_port_key = lru_cache(maxsize=16384)(PortKey)
+
+
 def _seen(dpid: int, record: flow_records.FlowRecord) -> SeenFlow:
+    key, port, flags, wscale, mss, idle_ms, size, _, rewritten, _, rtt_us = record
+    closed = bool(flags & flow_records.CLOSED)
     return SeenFlow(
-        key=record.key,
-        port=PortKey(dpid, record.port),
-        closed=bool(record.flags & flow_records.CLOSED),
-        idle=record.idle_ms / 1000,
-        bytes=record.bytes,
-        wscale=record.wscale,
-        mss=record.mss,
-        rtt=record.rtt_us / 1e6,
-        rewritten=record.rewritten,
+        key, _port_key(dpid, port), closed, idle_ms / 1000, size, wscale, mss, rtt_us / 1e6, rewritten
     )
 
 

@@ -25,6 +25,7 @@ def padded(address: str) -> bytes:
     return packed(address).ljust(16, b"\0")
 
 
+@lru_cache(maxsize=8192)
 def unpadded(field: bytes, version: int) -> str:
     """The address of an IP version in a field of 16 bytes. Raises ValueError if the version is not 4 or 6."""
     if version not in (4, 6):

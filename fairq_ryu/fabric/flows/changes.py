@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from fairq_ryu.fabric.flows.connection import FlowEvent, SeenFlow
+from fairq_ryu.fabric.flows.connection import FlowEvent, FlowState, SeenFlow
 from fairq_ryu.fabric.flows.entries import Entries
-from fairq_ryu.fabric.flows.reconcile import GRACE, PHASES, leave_unlisted, parts
+from fairq_ryu.fabric.flows.listing import Listing
+from fairq_ryu.fabric.flows.reconcile import GRACE, PHASES, leave_unlisted, parts, update
 from fairq_ryu.model import FlowKey
 
 
@@ -34,6 +35,7 @@ def apply_changes(
     for key in removed:
         if listing.remove(key):
             ports.unlisted(key, dpid, now)
+    changed = [each for each in changed if not _continues(entries, listing, each, idle_timeout, now)]
     for record in changed:
         key = record.key if record.key in listing.flows else _own_key(entries, record.key)
         listing.add(key, record, now)
@@ -43,6 +45,28 @@ def apply_changes(
     for record in changed:
         _note_contradictions(entries, dpid, record.key)
     return events
+
+
+def _continues(entries: Entries, listing: Listing, record: SeenFlow, idle_timeout: float, now: float) -> bool:
+    """Whether a record says no more than that a direction continues as entry and listing have it: nearly all
+    records of flows that send. Then its counters are noted here, and no rule needs to look at it.
+    """
+    key, port, closed, idle, _, wscale, mss, _, _ = record
+    connection, listed = entries.by_flow.get(key), listing.flows.get(key)
+    if connection is None or listed is None or connection.state is not FlowState.ESTABLISHED:
+        return False
+    direction, moved_at = connection.directions[key], now - idle
+    if closed or listed.closed or idle > idle_timeout or direction.ports != (port,) or listed.port != port:
+        return False
+    if direction.stale_closed or direction.ended_by or now - direction.revived_at <= GRACE:
+        return False
+    if moved_at < direction.moved_at - GRACE:
+        return False
+    listed.moved_at, listed.wscale, listed.mss, listed.reported_at = moved_at, wscale, mss, now
+    direction.moved_at = max(direction.moved_at, moved_at)
+    update(entries, connection, record, now)
+    listing.recheck.pop(key, None)
+    return True
 
 
 def complete(
@@ -88,7 +112,10 @@ def _check_again(
 def _own_key(entries: Entries, key: FlowKey) -> FlowKey:
     """The same key, that of the connection's entry if there is one: tens of thousands are kept."""
     connection = entries.by_flow.get(key)
-    return key if connection is None else next(own for own in connection.directions if own == key)
+    if connection is None:
+        return key
+    forward, backward = connection.directions
+    return forward if forward == key else backward
 
 
 def _note_contradictions(entries: Entries, dpid: int, key: FlowKey) -> None:

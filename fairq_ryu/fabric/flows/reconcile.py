@@ -74,7 +74,7 @@ def _refresh(entries: Entries, record: SeenFlow, now: float) -> list[FlowEvent]:
     if ended and not direction.closed:
         events += _end(entries, connection, record, now)
     if not direction.closed and not ended:
-        _update(entries, connection, record, now)
+        update(entries, connection, record, now)
     return events
 
 
@@ -193,7 +193,7 @@ def _end(entries: Entries, connection: Connection, record: SeenFlow, now: float)
     return []
 
 
-def _update(entries: Entries, connection: Connection, record: SeenFlow, now: float) -> None:
+def update(entries: Entries, connection: Connection, record: SeenFlow, now: float) -> None:
     """Update a direction that is alive from a record."""
     direction, moved_at = connection.directions[record.key], now - record.idle
     connection.listed_at = now

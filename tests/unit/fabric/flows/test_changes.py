@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from fairq_ryu.fabric.flows.table import GRACE, SeenFlow
-from fairq_ryu.model import FlowKey
+from fairq_ryu.fabric.flows import changes
+from fairq_ryu.fabric.flows.connection import FlowEvent
+from fairq_ryu.fabric.flows.table import GRACE, FlowTable, SeenFlow
+from fairq_ryu.model import FlowKey, PortKey
 from tests.support.flownet import (
     BACK,
     IDLE,
@@ -19,6 +23,7 @@ from tests.support.flownet import (
     Net,
     on,
     record,
+    segment,
 )
 
 REFRESH = 1.0
@@ -190,3 +195,56 @@ def test_only_contradictions_are_looked_at_again(net):
     assert set(listing.recheck) == {KEY}
     net.report(record(KEY, B, closed=True), now=3.0)
     assert not listing.recheck
+
+
+# Records of flows that only continue take a short way
+
+FLOWS = [
+    flow for flow in (KEY, KEY._replace(sport=7), KEY._replace(sport=8)) for flow in (flow, flow.reversed)
+]
+
+
+def some_records(chance: random.Random) -> list[SeenFlow]:
+    """Records of some directions: most continue at their port, others have moved, ended or are old."""
+    found = []
+    for flow in FLOWS:
+        if chance.random() < 0.7:
+            port = 1 + FLOWS.index(flow) % 2 + 2 * (chance.random() < 0.05)
+            idle = chance.choice((0.0, 0.0, 0.3, 3.0, 20.0, IDLE + 1))
+            closed, size = chance.random() < 0.1, chance.randrange(10**6)
+            more = {"closed": closed, "idle": idle, "bytes": size, "rewritten": size // 10, "rtt": 0.01}
+            found.append(record(flow, PortKey(1, port), **more))
+    return found
+
+
+def test_the_short_way_has_the_effects_of_all_rules(monkeypatch):
+    chance, short = random.Random(7), changes._continues
+    tables = FlowTable(IDLE), FlowTable(IDLE)
+    taken: list[bool] = []
+
+    def noted(*arguments) -> bool:
+        taken.append(short(*arguments))
+        return taken[-1]
+
+    def step(table: FlowTable, seen: list[SeenFlow], gone: list[FlowKey], now: float) -> list[FlowEvent]:
+        if not table.lists(1):
+            table.list_anew(1, now)
+        events = table.changed(1, seen, gone, now)
+        events += [event for part in table.changes_complete(1, now, 1.0, now) for event in part]
+        return events + table.expire(now)
+
+    for turn in range(2000):
+        now, seen = 0.5 * turn, some_records(chance)
+        gone = [flow for flow in FLOWS if chance.random() < 0.02]
+        flags = chance.choice(("", "", "", "", "", "", "S", "F", "R"))
+        copied = segment(chance.choice((KEY, BACK)), flags, chance.randrange(100)) if flags else None
+        outcomes = []
+        for table, way in zip(tables, (noted, lambda *_: False), strict=True):
+            monkeypatch.setattr(changes, "_continues", way)
+            events = [] if copied is None else table.segment(copied, PortKey(1, 1), None, now)
+            events += step(table, seen, gone, now)
+            listing = table._entries.listings[1]
+            at = table._entries.flow_ports.flows_of(1)
+            outcomes.append((events, table._entries.by_flow, listing.flows, listing.recheck, set(at)))
+        assert outcomes[0] == outcomes[1], f"turn {turn}"
+    assert 1000 < sum(taken) < len(taken)
