@@ -33,6 +33,12 @@ def test_many_new_objects_cause_no_full_collection(collections):
     assert collections[-1] == 2
 
 
+def test_young_objects_are_collected_also_while_as_many_are_freed_as_made(collections):
+    for _ in range(25):
+        garbage.collect_young()
+    assert collections.count(1) == 2 and collections.count(0) == 23
+
+
 def test_cycles_of_young_objects_are_collected(collections):
     for _ in range(100_000):
         pair = [[], []]
