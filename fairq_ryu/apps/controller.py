@@ -48,11 +48,14 @@ from fairq_ryu.policies.choice import choose
 from fairq_ryu.port_settings import PortSettings
 from fairq_ryu.rest import handler, setup
 from fairq_ryu.ryu_compat import batched_io, cached_matches, controller_actions, experimenter_multipart
+from fairq_ryu.ryu_compat.event_queue import SlicedQueue
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 
 # Seconds between two ticks, and between two while ports are undecided between host and link.
 _TICK = 0.25
 _DISCOVERY_TICK = 0.05
+# Events that are queued at most: as many as Ryu queues, whose semaphore counts them.
+_EVENTS = 128
 
 # Before the first switch connects.
 batched_io.register()
@@ -70,6 +73,7 @@ class Controller(app_manager.RyuApp):
 
     def __init__(self, *args: Any, wsgi: WSGIApplication, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.events: Any = SlicedQueue(_EVENTS)  # Ryu takes from it when the application starts
         self.config = settings.or_exit(settings.load)
         settings.or_exit(settings.check_port)
         settings.or_exit(handler.check_port)
@@ -163,6 +167,7 @@ class Controller(app_manager.RyuApp):
             Job("port counters", lambda: self.port_counters.interval, self.port_counters.request_next),
             Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),
             Job("garbage collection", every(garbage.INTERVAL), garbage.collect),
+            Job("young garbage", every(garbage.YOUNG_INTERVAL), garbage.collect_young),
             Job("meter counters", every(copy_meters.INTERVAL), self.fabric.request_meter_counters),
         ]
 

@@ -25,6 +25,7 @@ from fairq_ryu.control.pinning import PathPinning
 from fairq_ryu.control.segment_probes import SegmentProbes
 from fairq_ryu.control.sender import Sender, to_switch
 from fairq_ryu.control.take_over import RECONNECT_TIME, TakeOver
+from fairq_ryu.control.turns import in_turns
 from fairq_ryu.fabric.topology.forwarding import FromLink
 from fairq_ryu.fabric.topology.graph import PortRole, Sight, Topology
 from fairq_ryu.fabric.topology.hosts import HostTable
@@ -46,6 +47,8 @@ _SWEEPS = 1
 # An action that waits for barrier replies of switches runs after this many seconds without them, unless its
 # caller gives another timeout.
 _BARRIER_TIMEOUT = 0.5
+# Discovery frames that are sent before others run: half a millisecond.
+_FRAMES_PER_TURN = 5
 
 
 class PortState(NamedTuple):
@@ -205,7 +208,7 @@ class FabricController:
 
     def discover(self, now: float) -> None:
         """Send the discovery frames that are due."""
-        for port, message in self.discovery.due(now):
+        for port, message in in_turns(self.discovery.due(now), _FRAMES_PER_TURN):
             self._sender.send([message])
             self.discovery_frame_sent(port)
 

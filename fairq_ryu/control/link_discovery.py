@@ -79,16 +79,16 @@ class LinkDiscovery:
 
     def due(self, now: float) -> list[tuple[PortKey, Outgoing]]:
         """The frames that are due, each with its port: those of new ports first, then the oldest."""
-        ports = {port for port in self._topology.ports_up() if self._probes.is_ready(port.dpid)}
-        sent = self._sent_at = {port: at for port, at in self._sent_at.items() if port in ports}
-        self._topology.period = max(PERIOD, len(ports) * INTERVAL / _MAX_FRAMES)
+        before, ready = self._sent_at, self._probes.is_ready
+        ports = (port for port in self._topology.ports_up() if ready(port.dpid))
+        sent = self._sent_at = {port: before.get(port, -math.inf) for port in ports}
+        self._topology.period = max(PERIOD, len(sent) * INTERVAL / _MAX_FRAMES)
         eager = self._topology.waits
         period, limit = (_EAGER_PERIOD, _MAX_EAGER_FRAMES) if eager else (PERIOD, _MAX_FRAMES)
-        waiting = (port for port in ports if now - sent.get(port, -math.inf) >= period)
-        chosen = nsmallest(limit, waiting, key=lambda port: (sent.get(port, -math.inf), port))
+        chosen = nsmallest(limit, [(at, port) for port, at in sent.items() if now - at >= period])
         slot = self._tags.slot(now)
         found = []
-        for port in chosen:
+        for _, port in chosen:
             sent[port] = now
             datapath = self._bridges[port.dpid]
             data = lldp.build(lldp.DiscoveryFrame(*port, slot, self._tags.tag(port, slot)))
