@@ -7,7 +7,6 @@ cannot be read is None, never an exception.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from fairq_ryu.model import FlowKey, TcpSegment
@@ -37,8 +36,7 @@ _MAX_EXTENSIONS = 6
 _FLAGS_AT = 13
 
 
-@dataclass(frozen=True, slots=True)
-class Arp:
+class Arp(NamedTuple):
     """An ARP message for IPv4 over Ethernet."""
 
     operation: int
@@ -47,8 +45,7 @@ class Arp:
     target_ip: str
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """The contents of a frame: addresses, VLAN tags (TCI, outermost first), and the ARP message or TCP
     segment if it has one.
 

@@ -124,7 +124,7 @@ class Announcements:
         """A direction has ended. An announcement without further flows is removed."""
         if self._running.pop(flow, None) is None:
             return
-        if self._in_vlan.get(flow._replace(vlan=0)) == flow:
+        if flow.vlan and self._in_vlan.get(flow._replace(vlan=0)) == flow:
             del self._in_vlan[flow._replace(vlan=0)]
         entry = self._of.pop(flow, None)
         if entry is None:
@@ -145,6 +145,8 @@ class Announcements:
 
     def expected(self, flow: FlowKey, opener: FlowKey, now: float) -> Announcement | None:
         """The announcement that a direction will have if its connection, opened by ``opener``, starts now."""
+        if not self._waiting and not self._services:
+            return None  # asked for each SYN
         return self._resolve(flow, _Running(opener, now), self._take(flow, now))
 
     def _resolve(self, flow: FlowKey, running: _Running, entry: Entry | None) -> Announcement | None:
@@ -160,6 +162,8 @@ class Announcements:
 
     def _take(self, flow: FlowKey, now: float) -> Entry | None:
         """The entry for a flow that has just started: one with its source port, or the oldest without one."""
+        if not self._waiting:
+            return None
         for where in (_exactly(flow), _anyhow(flow)):
             for entry in self._waiting.get(where, {}).values():
                 if entry.waits(now):

@@ -40,6 +40,8 @@ class Assigned(NamedTuple):
     @property
     def path(self) -> FlowPath:
         """The ports through which segments leave, switch by switch, in both directions."""
+        if not self.way:  # within one switch
+            return FlowPath((self.target,), (self.source,))
         return FlowPath(
             (*(out for out, _ in self.way), self.target),
             (*(out for out, _ in reverse(self.way)), self.source),

@@ -40,7 +40,7 @@ def flow_hash(key: FlowKey) -> int:
 
 def reverse(way: Way) -> Way:
     """The same path in the other direction."""
-    return tuple((b, a) for a, b in reversed(way))
+    return tuple((b, a) for a, b in reversed(way)) if way else way
 
 
 class Routes:
