@@ -49,6 +49,7 @@ def announce(
     deadline: float | None = None,
     ttl: float | None = None,
     count: int | None = None,
+    vlan: int | None = None,
     url: str | None = None,
     token: str | None = None,
 ) -> int:
@@ -59,7 +60,8 @@ def announce(
     ``deadline`` seconds after the flow's start; at least one of the two is needed. ``sport``: the
     announcement is for the flow with this source port. Without it, the announcement is for the last flow
     without an announcement that started at most ``ttl`` seconds ago (default 60), or else for the next flow
-    that starts within ``ttl`` seconds; ``count``: the number of such flows (default 1).
+    that starts within ``ttl`` seconds; ``count``: the number of such flows (default 1). ``vlan``: the
+    flow's VLAN, 0 for none; without it, the flow may be in any.
 
     ``url`` is the address of the controller's REST interface (None: the environment variable ``FAIRQ_URL``,
     or else http://127.0.0.1:8080), ``token`` the controller's token (None: the environment variable
@@ -70,7 +72,7 @@ def announce(
     """
     token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
     fields = {"src": str(src), "dst": str(dst), "dport": dport, "sport": sport, "size": size}
-    fields |= {"deadline": deadline, "ttl": ttl, "count": count}
+    fields |= {"deadline": deadline, "ttl": ttl, "count": count, "vlan": vlan}
     return int(post(fields, address(url), token, "url")["id"])
 
 

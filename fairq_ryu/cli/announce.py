@@ -69,6 +69,8 @@ def _sentence(row: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
         for end, port in (("src", fields["sport"] or "any"), ("dst", fields["dport"]))
     ]
     parts = [" -> ".join(ends)]
+    if fields["vlan"] is not None:
+        parts.append(f"VLAN {fields['vlan']}" if fields["vlan"] else "no VLAN")
     if fields["size"] is not None:
         parts.append(f"{fields['size']:,} bytes")
     if fields["deadline"] is not None:

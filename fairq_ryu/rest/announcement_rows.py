@@ -22,6 +22,7 @@ def announcement_row(entry: Entry, now: float) -> dict[str, Any]:
         "deadline": wanted.deadline,
         "left": entry.left,
         "expires_s": round(max(0.0, entry.expires - now), 3) if entry.left else None,
+        "vlan": wanted.vlan,
         "flows": [flow.sport for flow in entry.flows],
     }
 

@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="without --sport: number of flows to which it applies (default: 1)",
     )
+    parser.add_argument("--vlan", type=int, metavar="ID", help="VLAN of the flow; 0: none (default: any)")
     options.write_options(parser)
 
 
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from fairq_ryu import client
     from fairq_ryu.cli import announce as announcing
 
-    names = ("src", "dst", "sport", "dport", "size", "deadline", "ttl", "count")
+    names = ("src", "dst", "sport", "dport", "size", "deadline", "ttl", "count", "vlan")
     values = {name: getattr(args, name) for name in names}
     url = client.address(args.url)
     return announcing.main(values, url, json_output=args.json, token_file=args.token_file)

@@ -4,7 +4,7 @@ Pure. An announcement names a direction of a connection (``src`` sends the data)
 or both. With a source port it is for that one flow. Without a source port it is for ``count`` flows that
 start within its ``ttl``, first of all a running flow that started at most ``ttl`` ago. A flow has one
 announcement at a time. Precedence: an application's announcement with source port, then one without, then a
-service.
+service; of both kinds first one that names the flow's VLAN, then one that names none and is for flows of any.
 
 Deadlines count from the start of the flow. All times are seconds of one monotonic clock.
 """
@@ -65,8 +65,8 @@ class _Running(NamedTuple):
     started: float
 
 
-# Addresses and ports of a flow, with or without (None) its source port.
-_Where = tuple[str, str, int | None, int]
+# Addresses and ports of a flow, with or without (None) its source port, and its VLAN (None: any).
+_Where = tuple[str, str, int | None, int, int | None]
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -84,10 +84,10 @@ class Announcements:
         self._last_id = 0
         self._entries: dict[int, Entry] = {}
         self._running: dict[FlowKey, _Running] = {}
-        # Running flows of VLANs, by the same flow without one: an announcement names no VLAN.
-        self._in_vlan: dict[FlowKey, FlowKey] = {}
         self._of: dict[FlowKey, Entry] = {}
-        # Entries that can still be assigned; and running flows without one, by all but their source port.
+        # Running flows of all VLANs; entries that can still be assigned; and running flows without one, by
+        # all but their source port and VLAN. The latest is the last.
+        self._vlans: dict[_Where, dict[FlowKey, None]] = {}
         self._waiting: dict[_Where, dict[int, Entry]] = {}
         self._bare: dict[_Where, dict[FlowKey, None]] = {}
 
@@ -111,8 +111,7 @@ class Announcements:
         """
         if flow not in self._running:
             self._running[flow] = _Running(opener, started)
-            if flow.vlan:
-                self._in_vlan[flow._replace(vlan=0)] = flow
+            self._vlans.setdefault(_exactly(flow), {})[flow] = None
             entry = self._take(flow, now)
             if entry is not None:
                 self._bind(entry, flow)
@@ -124,8 +123,7 @@ class Announcements:
         """A direction has ended. An announcement without further flows is removed."""
         if self._running.pop(flow, None) is None:
             return
-        if flow.vlan and self._in_vlan.get(flow._replace(vlan=0)) == flow:
-            del self._in_vlan[flow._replace(vlan=0)]
+        _remove(self._vlans, _exactly(flow), flow)
         entry = self._of.pop(flow, None)
         if entry is None:
             _remove(self._bare, _anyhow(flow), flow)
@@ -164,7 +162,8 @@ class Announcements:
         """The entry for a flow that has just started: one with its source port, or the oldest without one."""
         if not self._waiting:
             return None
-        for where in (_exactly(flow), _anyhow(flow)):
+        wheres = (_exactly(flow, flow.vlan), _exactly(flow), _anyhow(flow, flow.vlan), _anyhow(flow))
+        for where in wheres:
             for entry in self._waiting.get(where, {}).values():
                 if entry.waits(now):
                     return entry
@@ -175,7 +174,8 @@ class Announcements:
     def add(self, wanted: Request, now: float) -> tuple[Entry, list[AnnouncementChange]]:
         """An application announces a flow. Returns the entry, and the changes for running flows.
 
-        With a source port it replaces an earlier announcement of that flow. Raises :class:`Full`.
+        With a source port it replaces an earlier announcement of that flow, with the same VLAN or likewise
+        without one. Raises :class:`Full`.
         """
         where = _where_of(wanted)
         replaced = [] if wanted.sport is None else list(self._waiting.get(where, {}).values())
@@ -204,10 +204,11 @@ class Announcements:
         """The running flow of an announcement: the one with its source port, or the latest one without an
         announcement.
         """
+        where = wanted.src, wanted.dst, wanted.sport, wanted.dport, None
         if wanted.sport is not None:
-            flow = FlowKey(wanted.src, wanted.dst, wanted.sport, wanted.dport)
-            return flow if flow in self._running else self._in_vlan.get(flow)
-        bare = self._bare.get(_where_of(wanted), {})
+            same = [flow for flow in self._vlans.get(where, {}) if wanted.vlan in (None, flow.vlan)]
+            return same[-1] if same else None
+        bare = [flow for flow in self._bare.get(where, {}) if wanted.vlan in (None, flow.vlan)]
         recent = [flow for flow in bare if now - self._running[flow].started <= wanted.ttl]
         return max(recent, key=lambda flow: self._running[flow].started, default=None)
 
@@ -255,16 +256,16 @@ class Announcements:
         _remove(self._waiting, _where_of(entry.request), entry.id)
 
 
-def _exactly(flow: FlowKey) -> _Where:
-    return flow.src, flow.dst, flow.sport, flow.dport
+def _exactly(flow: FlowKey, vlan: int | None = None) -> _Where:
+    return flow.src, flow.dst, flow.sport, flow.dport, vlan
 
 
-def _anyhow(flow: FlowKey) -> _Where:
-    return flow.src, flow.dst, None, flow.dport
+def _anyhow(flow: FlowKey, vlan: int | None = None) -> _Where:
+    return flow.src, flow.dst, None, flow.dport, vlan
 
 
 def _where_of(wanted: Request) -> _Where:
-    return wanted.src, wanted.dst, wanted.sport, wanted.dport
+    return wanted.src, wanted.dst, wanted.sport, wanted.dport, wanted.vlan
 
 
 def _remove(table: dict[_Where, dict[K, V]], where: _Where, key: K) -> None:

@@ -10,12 +10,14 @@ DEFAULT_TTL = 60.0
 MAX_SIZE = 1 << 62
 MAX_SECONDS = 86400.0
 MAX_COUNT = 1_000_000
+MAX_VLAN = 4095
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """The contents of an announcement, checked: ``size`` in bytes, ``deadline`` in seconds after the
-    flow's start, ``ttl`` in seconds. Raises ValueError with the reason.
+    flow's start, ``ttl`` in seconds; ``vlan`` 0: the flow is in no VLAN, None: it may be in any. Raises
+    ValueError with the reason.
     """
 
     src: str
@@ -27,6 +29,7 @@ class Request:
     deadline: float | None = None
     ttl: float = DEFAULT_TTL
     count: int = 1
+    vlan: int | None = None
 
     def __post_init__(self) -> None:
         ends = [_address("src", self.src), _address("dst", self.dst)]
@@ -37,6 +40,8 @@ class Request:
         _whole("dport", self.dport, 65535)
         if self.sport is not None:
             _whole("sport", self.sport, 65535)
+        if self.vlan is not None:
+            _whole("vlan", self.vlan, MAX_VLAN, least=0)
         if self.size is None and self.deadline is None:
             raise ValueError("neither size nor deadline is given: there is nothing to announce")
         if self.size is not None:
@@ -63,11 +68,11 @@ def _address(name: str, text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Addr
         raise ValueError(f"{name}: {shown} is not an IP address") from None
 
 
-def _whole(name: str, number: int, maximum: int) -> None:
+def _whole(name: str, number: int, maximum: int, least: int = 1) -> None:
     if isinstance(number, bool) or not isinstance(number, int):
         raise ValueError(f"{name}: not a whole number")
-    if not 1 <= number <= maximum:
-        raise ValueError(f"{name}: not a number from 1 to {maximum}")
+    if not least <= number <= maximum:
+        raise ValueError(f"{name}: not a number from {least} to {maximum}")
 
 
 def _seconds(name: str, number: float) -> None:

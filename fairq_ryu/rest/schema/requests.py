@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
-from fairq_ryu.fabric.deadlines.request import DEFAULT_TTL, MAX_COUNT, MAX_SECONDS, MAX_SIZE
+from fairq_ryu.fabric.deadlines.request import DEFAULT_TTL, MAX_COUNT, MAX_SECONDS, MAX_SIZE, MAX_VLAN
 from fairq_ryu.rest.schema.base import Address, Digits, PortText, RequestModel, Whole, described
 from fairq_ryu.rest.schema.rows import State
 from fairq_ryu.rest.schema.state import EventKind
@@ -92,6 +92,9 @@ class AnnouncementRequest(_RequestBody):
     )
     count: Annotated[StrictInt, Field(ge=1, le=MAX_COUNT), Whole] | None = described(
         "without `sport`: number of flows to which it applies; default 1", default=None
+    )
+    vlan: Annotated[StrictInt, Field(ge=0, le=MAX_VLAN), Whole] | None = described(
+        "VLAN of the flow; 0: none. Default any", default=None
     )
 
 

@@ -245,4 +245,5 @@ class AnnouncementRow(Row):
     expires_s: Span | None = described(
         "time during which it can still be assigned; null: it cannot be assigned any more", "s"
     )
+    vlan: Count | None = described("VLAN of the flow; 0: none; null: any")
     flows: list[int] = described("source ports of the flows to which it is assigned")

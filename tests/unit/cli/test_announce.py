@@ -110,10 +110,11 @@ def test_a_flow_is_announced(controller, run):
 
 def test_all_options_and_fields_are_passed(controller, run):
     run(*FLOW, "--sport", "40002", "--deadline", "300ms", "--ttl", "5")
-    run(*FLOW, "--size", "64KiB", "--count", "3")
+    _, out, _ = run(*FLOW, "--size", "64KiB", "--count", "3", "--vlan", "10")
     first, second = (entry.request for entry in controller.table.listed(0.0))
     assert first == Request(A, B, 5001, sport=40002, size=None, deadline=0.3, ttl=5.0, count=1)
-    assert second == Request(A, B, 5001, sport=None, size=65536, deadline=None, ttl=60.0, count=3)
+    assert second == Request(A, B, 5001, sport=None, size=65536, deadline=None, ttl=60.0, count=3, vlan=10)
+    assert ":5001, VLAN 10, 65,536 bytes" in out
 
 
 def test_a_flow_that_runs(controller, run):
@@ -278,10 +279,10 @@ def test_an_invalid_token_file(run, tmp_path, content):
 
 
 def test_the_call(controller):
-    number = fairq_ryu.announce(A, B, 5001, sport=40002, size=1000, deadline=0.25, url=controller.url)
-    assert number == 1
+    wanted = {"sport": 40002, "size": 1000, "deadline": 0.25, "vlan": 0}
+    assert fairq_ryu.announce(A, B, 5001, **wanted, url=controller.url) == 1
     (entry,) = controller.table.listed(0.0)
-    assert entry.request == Request(A, B, 5001, sport=40002, size=1000, deadline=0.25, ttl=60.0, count=1)
+    assert entry.request == Request(A, B, 5001, **wanted, ttl=60.0, count=1)
 
 
 def test_the_call_is_refused(controller):

@@ -139,6 +139,7 @@ def test_announce_list_withdraw(app):
         "sport": None,
         "left": 1,
         "expires_s": 60.0,
+        "vlan": None,
         "flows": [],
     }
     assert made.headers["Location"] == "/v1/announcements/1"
@@ -154,7 +155,7 @@ def test_announce_list_withdraw(app):
 
 
 def test_all_options_and_fields_are_passed(app, controller):
-    sent = {**FLOW, "sport": 40002, "ttl": 5, "count": 1}
+    sent = {**FLOW, "sport": 40002, "ttl": 5, "count": 1, "vlan": 10}
     assert post(app, sent).status_code == 201
     (entry,) = controller.table.listed(0.0)
     assert entry.request == Request(**sent)
@@ -463,7 +464,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-fields = st.sampled_from(["src", "dst", "dport", "sport", "size", "deadline", "ttl", "count", "more"])
+fields = st.sampled_from(["src", "dst", "dport", "sport", "size", "deadline", "ttl", "count", "vlan", "more"])
 bodies = st.binary(max_size=100) | st.dictionaries(fields, json_values).map(lambda sent: {**FLOW, **sent})
 
 

@@ -66,6 +66,62 @@ def test_before_the_flow_without_source_port():
     assert found == [Announcement(1, 1.5), Announcement(2, 1.5), None]
 
 
+@pytest.mark.parametrize("sport", [33000, None])
+def test_an_announcement_without_a_vlan_is_for_a_flow_of_any(sport):
+    table = Announcements()
+    table.add(wants(sport=sport), 0.0)
+    assert start(table, FLOW._replace(vlan=20), 1.0) == Announcement(1000, 1.5)
+    assert start(table, FLOW._replace(vlan=10), 1.0) is None
+    # After the flow, the one that started last; when that has ended, the other.
+    later = Announcements()
+    for at, vlan in enumerate((0, 10, 20), 1):
+        start(later, FLOW._replace(vlan=vlan), at)
+    later.flow_ended(FLOW._replace(vlan=20))
+    _, (change,) = later.add(wants(sport=sport), 5.0)
+    assert change == AnnouncementChange(FLOW._replace(vlan=10), Announcement(1000, 2.5))
+
+
+@pytest.mark.parametrize("sport", [33000, None])
+@pytest.mark.parametrize("vlan", [0, 10])
+def test_an_announcement_with_a_vlan_is_for_flows_of_it_only(sport, vlan):
+    here, other = FLOW._replace(vlan=vlan), FLOW._replace(vlan=20)
+    table = Announcements()
+    table.add(wants(sport=sport, vlan=vlan), 0.0)
+    assert start(table, other, 1.0) is None and start(table, here, 1.0) == Announcement(1000, 1.5)
+    table = Announcements()
+    start(table, here, 1.0)
+    start(table, other, 2.0)
+    _, changes = table.add(wants(sport=sport, vlan=vlan), 3.0)
+    assert changes == [AnnouncementChange(here, Announcement(1000, 1.5))]
+    assert table.of(other) is None
+
+
+@pytest.mark.parametrize("sport", [33000, None])
+def test_an_announcement_with_the_vlan_has_priority_over_one_without(sport):
+    table = Announcements()
+    table.add(wants(sport=sport, size=1), 0.0)
+    table.add(wants(sport=sport, size=2, vlan=10), 0.0)
+    assert start(table, FLOW._replace(vlan=10), 1.0).size == 2
+    assert start(table, FLOW, 1.0).size == 1
+    # The source port is more than the VLAN.
+    table.add(wants(size=3, vlan=10), 2.0)
+    table.add(wants(sport=33001, size=4), 2.0)
+    assert start(table, flow(33001)._replace(vlan=10), 3.0).size == 4
+
+
+def test_one_announcement_for_each_vlan():
+    table = Announcements()
+    for vlan in (10, 20, None):
+        table.add(wants(sport=33000, size=1, vlan=vlan), 0.0)
+    assert len(table) == 3
+    table.add(wants(sport=33000, size=2, vlan=20), 0.0)
+    assert [(entry.request.vlan, entry.request.size) for entry in table.listed(1.0)] == [
+        (10, 1),
+        (None, 1),
+        (20, 2),
+    ]
+
+
 def test_a_count_of_flows():
     table = Announcements()
     table.add(wants(count=2), 0.0)
@@ -257,6 +313,9 @@ def test_the_table_is_bounded():
         ({"ttl": False}, "ttl: not a number"),
         ({"count": 0}, "count: not a number from 1"),
         ({"count": 2, "sport": 1}, "just one flow"),
+        ({"vlan": -1}, "vlan: not a number from 0 to 4095"),
+        ({"vlan": 4096}, "vlan: not a number from 0 to 4095"),
+        ({"vlan": True}, "vlan: not a whole number"),
         ({"size": None, "deadline": None}, "nothing to announce"),
     ],
 )
@@ -274,11 +333,11 @@ def test_addresses_are_read_as_addresses():
 
 # Any sequence of events
 
-PORTS = st.integers(1, 3)
+PORTS, VLANS = st.integers(1, 3), st.sampled_from([0, 10])
 steps = st.one_of(
-    st.tuples(st.just("start"), PORTS),
-    st.tuples(st.just("end"), PORTS),
-    st.tuples(st.just("add"), st.none() | PORTS, st.floats(0.1, 3), st.integers(1, 2)),
+    st.tuples(st.just("start"), PORTS, VLANS),
+    st.tuples(st.just("end"), PORTS, VLANS),
+    st.tuples(st.just("add"), st.none() | PORTS, st.none() | VLANS, st.floats(0.1, 3), st.integers(1, 2)),
     st.tuples(st.just("withdraw"), st.integers(1, 12)),
 )
 
@@ -292,18 +351,20 @@ def test_the_reported_changes_give_the_state_of_the_table(steps):
         now += later
         changes: list[AnnouncementChange] = []
         match step:
-            case ("start", port):
-                found = start(table, flow(port), now)
-                running.setdefault(flow(port), found)
-                assert running[flow(port)] == found
-            case ("end", port):
-                table.flow_ended(flow(port))
-                running.pop(flow(port), None)
-            case ("add", sport, ttl, count):
-                wanted = wants(sport=sport, ttl=ttl, count=1 if sport else count, size=1 + int(now * 1000))
+            case ("start", port, vlan):
+                key = flow(port)._replace(vlan=vlan)
+                found = start(table, key, now)
+                running.setdefault(key, found)
+                assert running[key] == found
+            case ("end", port, vlan):
+                table.flow_ended(flow(port)._replace(vlan=vlan))
+                running.pop(flow(port)._replace(vlan=vlan), None)
+            case ("add", sport, vlan, ttl, count):
+                about = {"sport": sport, "ttl": ttl, "count": 1 if sport else count, "vlan": vlan}
                 try:
-                    entry, changes = table.add(wanted, now)
+                    entry, changes = table.add(wants(**about, size=1 + int(now * 1000)), now)
                     assert table.get(entry.id, now) is entry
+                    assert all(vlan in (None, change.flow.vlan) for change in changes)
                 except Full:
                     assert len(table) == 4
             case (_, number):
@@ -318,8 +379,10 @@ def test_the_reported_changes_give_the_state_of_the_table(steps):
             assert entry.waits(now) or entry.flows
             assert len(entry.flows) + entry.left <= entry.request.count
             assert all(key in running for key in entry.flows)
+            assert all(entry.request.vlan in (None, key.vlan) for key in entry.flows)
         assert len(table) <= 4
     for port in (1, 2, 3):
-        table.flow_ended(flow(port))
+        for vlan in (0, 10):
+            table.flow_ended(flow(port)._replace(vlan=vlan))
     assert table.listed(now + 10) == []
-    assert not (table._waiting or table._bare or table._of or table._running)
+    assert not (table._waiting or table._bare or table._of or table._running or table._vlans)
