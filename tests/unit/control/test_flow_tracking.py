@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from fairq_ryu.channel.segment_copies import SegmentCopy
 from fairq_ryu.control import flow_tracking
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows import entries
+from fairq_ryu.model import PortKey
+from fairq_ryu.packet import addresses, build, headers
+from fairq_ryu.port_settings import PortSettings, VlanMode
+from tests.support.agent_link import agent_link
 from tests.support.flownet import KEY
+from tests.support.site import CLIENT_MAC, SERVER_MAC
 from tests.support.workers import Workers
 
 
@@ -75,6 +81,25 @@ def test_an_agent_is_told_the_deadline_of_a_copied_syn_before_its_turn_in_the_qu
     assert seen == [(KEY, 1, 11.0)] and workers.counted == []
     workers.process_copies()
     assert len(seen) == 1
+
+
+def test_copies_of_an_agent_at_an_access_port_and_at_a_trunk_are_of_one_connection(workers):
+    """The SYN leaves by an access port without a tag, its answer by a trunk with one."""
+    site, link = workers.site, agent_link()
+    access = PortSettings(VlanMode.ACCESS, 10)
+    site.fabric.logical_ports.replace(link.dpid, {2: access})
+    ends = addresses.packed(KEY.src), addresses.packed(KEY.dst)
+    syn = build.tcp(b"".join(ends), (KEY.sport, KEY.dport), 100, 0, headers.SYN, 512)
+    answer = build.tcp(b"".join(ends[::-1]), (KEY.dport, KEY.sport), 7, 101, headers.SYN | headers.ACK, 512)
+    macs = headers.mac_bytes(CLIENT_MAC), headers.mac_bytes(SERVER_MAC)
+    bare, tagged = build.tcp_frame(macs, ends, syn), build.tcp_frame(macs[::-1], ends[::-1], answer)
+    tagged = tagged[:12] + b"\x81\x00\x00\x0a" + tagged[12:]
+    for port, frame in ((2, bare), (1, tagged)):
+        workers.tracker.copied_by_agent(link, SegmentCopy(port, frame, len(frame)), 11.0)
+    workers.process_copies()
+    (connection,) = site.flows
+    assert connection.forward == KEY._replace(vlan=10)
+    assert set(connection.directions[connection.forward].ports) == {PortKey(link.dpid, 2)}
 
 
 def test_a_syn_of_a_flood_is_only_noted(workers, monkeypatch):

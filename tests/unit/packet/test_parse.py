@@ -146,6 +146,12 @@ def test_vlan_tags(tags):
     assert frame.vlan == vlan and frame.tcp.key == KEY4._replace(vlan=vlan)
 
 
+@pytest.mark.parametrize(("tags", "vlan"), [((), 10), ((0,), 10), ((5,), 5)])
+def test_a_frame_without_a_vlan_is_in_that_of_its_port(tags, vlan):
+    frame = parse.parse(over4(segment(), tags=tags), 10)
+    assert (frame.tags, frame.vlan, frame.tcp.key) == (tags, vlan, KEY4._replace(vlan=vlan))
+
+
 def test_a_provider_tag_outside():
     plain = over4(segment(), tags=(5,))
     frame = parse.parse(plain[:12] + b"\x88\xa8\x00\x07" + plain[12:])
