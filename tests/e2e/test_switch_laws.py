@@ -2,7 +2,6 @@
 
 import json
 import signal
-import struct
 import subprocess
 import time
 import urllib.request
@@ -11,6 +10,7 @@ from collections import Counter
 import pytest
 
 from fairq_ryu import client
+from tests.support.capture import frames
 from tests.support.fixtures import made_lab
 from tests.support.lab import TOKEN, fairq, received, until
 
@@ -134,14 +134,6 @@ def captured(lab, folder):
         time.sleep(0.2)
         found.append(Counter(frames((folder / host).read_bytes())))
     return found
-
-
-def frames(pcap):
-    at = 24
-    while at + 16 <= len(pcap):
-        (size,) = struct.unpack_from("<I", pcap, at + 8)
-        yield pcap[at + 16 : at + 16 + size]
-        at += 16 + size
 
 
 def test_an_observed_port_changes_no_packet_and_counts_what_it_would_lower(governed, tmp_path):

@@ -108,6 +108,16 @@ class Capture:
         return Packet(at, link, into, kind, flow, TCP, flags, seq, total - head - (offset >> 4) * 4)
 
 
+def frames(pcap):
+    """The frames of a capture file, as they are."""
+    at = 24
+    while at + _RECORD.size <= len(pcap):
+        _, _, size, _ = _RECORD.unpack_from(pcap, at)
+        at += _RECORD.size
+        yield pcap[at : at + size]
+        at += size
+
+
 def reverse(flow):
     return flow[2:] + flow[:2]
 
