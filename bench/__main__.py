@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from bench import beside, connections, idle, laws, ports, program, rest, rules, scale, serving, step
+from bench import attacks, beside, connections, idle, laws, ports, program, rest, rules, scale, serving, step
 
 BENCHES: dict[str, Callable[[], None]] = {
     "laws": laws.main,
@@ -21,6 +21,7 @@ BENCHES: dict[str, Callable[[], None]] = {
     "serving": serving.main,
     "ports": ports.main,
     "scale": scale.main,
+    "attacks": attacks.main,
 }
 WITHOUT_ROOT = {"laws", "beside", "ports", "scale"}
 

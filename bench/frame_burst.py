@@ -1,12 +1,14 @@
-"""Sends copies of one frame out of an interface with one system call, sendmmsg(2)."""
+"""Sends frames out of an interface, many with one system call: sendmmsg(2)."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import socket
+from collections.abc import Sequence
 
 _SO_SNDBUFFORCE = 32
+_SOL_PACKET, _PACKET_QDISC_BYPASS = 263, 20
 _BUFFER = 4 << 20
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -38,23 +40,42 @@ class _Message(ctypes.Structure):
 
 
 class FrameBurst:
-    """A packet socket of an interface, and at most ``number`` copies of a frame. Close it."""
+    """A packet socket of an interface, and the frames that it sends. Close it.
 
-    def __init__(self, interface: str, frame: bytes, number: int) -> None:
+    ``bypass``: the frames do not wait in the queue of the interface; if the device refuses one, it is lost.
+    """
+
+    def __init__(self, interface: str, frames: Sequence[bytes], bypass: bool = False) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _BUFFER)
+        if bypass:
+            self._socket.setsockopt(_SOL_PACKET, _PACKET_QDISC_BYPASS, 1)
         self._socket.bind((interface, 0))
-        self._frame = ctypes.create_string_buffer(frame, len(frame))
-        self._piece = _Piece(ctypes.addressof(self._frame), len(frame))
-        header = _Header(pieces=ctypes.addressof(self._piece), number=1)
-        self._messages = (_Message * number)(*(_Message(header) for _ in range(number)))
+        self._frames = [ctypes.create_string_buffer(frame, len(frame)) for frame in frames]
+        pieces = (_Piece(ctypes.addressof(each), len(each)) for each in self._frames)
+        self._pieces = (_Piece * len(frames))(*pieces)
+        size = ctypes.sizeof(_Piece)
+        headers = (
+            _Header(pieces=ctypes.addressof(self._pieces) + size * index, number=1)
+            for index in range(len(frames))
+        )
+        self._messages = (_Message * len(frames))(*map(_Message, headers))
 
-    def send(self, number: int) -> None:
-        """Send so many copies. Raises ``OSError`` if the queue refuses one."""
-        sent = _libc.sendmmsg(self._socket.fileno(), self._messages, number, 0)
+    def send(self, number: int, first: int = 0) -> None:
+        """Send so many of the frames, from the one with the index ``first`` on. Raises ``OSError`` if the
+        queue refuses one.
+        """
+        sent = self.try_send(number, first)
         if sent != number:
-            code = ctypes.get_errno() if sent < 0 else 0
-            raise OSError(code, f"{max(sent, 0)} of {number} frames sent: {os.strerror(code)}")
+            code = ctypes.get_errno() if sent == 0 else 0
+            raise OSError(code, f"{sent} of {number} frames sent: {os.strerror(code)}")
+
+    def try_send(self, number: int, first: int = 0) -> int:
+        """The same; returns how many were sent before one was refused."""
+        if not 0 <= first <= first + number <= len(self._messages):
+            raise ValueError(f"there are {len(self._messages)} frames, not {first} + {number}")
+        at = ctypes.byref(self._messages, first * ctypes.sizeof(_Message))
+        return max(0, int(_libc.sendmmsg(self._socket.fileno(), at, number, 0)))
 
     def close(self) -> None:
         """Close the socket."""

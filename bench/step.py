@@ -118,7 +118,7 @@ def _round(config: str, rate: int, in_switch: bool) -> tuple[list[float], list[f
             lab.bulk("h1", 5001 + number)
         time.sleep(3)
         _check(lab, in_switch)
-        tap, frames = AckTap("s1-eth1"), FrameBurst(f"s1-eth{lab.port}", FRAME, STEP_FRAMES)
+        tap, frames = AckTap("s1-eth1"), FrameBurst(f"s1-eth{lab.port}", [FRAME] * STEP_FRAMES)
         stack.callback(tap.close)
         stack.callback(frames.close)
         acks, moments = [], []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import socket
 import struct
@@ -10,37 +11,25 @@ import subprocess
 import time
 
 from fairq_ryu.packet import addresses, build, headers, parse
+from tests.support.lab import ROOT
 
 _LLDP = 0x88CC
 _BROADCAST = b"\xff" * 6
-# Sends the frames of its input in turn, at a rate, and prints how many it has sent in which time.
 _FLOOD = """
-import socket, sys, time
-name, rate, seconds = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
-frames = [bytes.fromhex(line) for line in sys.stdin.read().split()]
-out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-out.setsockopt(263, 20, 1)  # SOL_PACKET, PACKET_QDISC_BYPASS
-out.bind((name, 0))
-began, sent = time.monotonic(), 0
-while (now := time.monotonic() - began) < seconds:
-    for _ in range(min(256, int(now * rate) - sent)):
-        try:
-            out.send(frames[sent % len(frames)])
-        except OSError:
-            pass
-        sent += 1
-    time.sleep(0.0005)
-print(sent, now)
+import sys
+sys.path.insert(0, sys.argv[1])
+from bench import flood
+flood.main(sys.argv[2], *map(float, sys.argv[3:]))
 """
 
 
 class Flood:
-    """Frames that a host sends again and again, in a process of its own."""
+    """Frames that a host sends again and again, in a process of its own, from the time ``begin`` on."""
 
-    def __init__(self, fabric, host, frames, rate, seconds):
+    def __init__(self, fabric, host, frames, rate, seconds, begin=0.0):
         interface = str(fabric[host].defaultIntf())
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self._process = fabric.run(host, _FLOOD, interface, rate, seconds, **options)
+        self._process = fabric.run(host, _FLOOD, ROOT, interface, rate, seconds, begin, **options)
         self._process.stdin.write("\n".join(frame.hex() for frame in frames))
         self._process.stdin.close()
 
@@ -49,9 +38,9 @@ class Flood:
 
     def rate(self):
         """Frames per second that were sent."""
-        sent, seconds = self._process.stdout.read().split()
+        found = json.loads(self._process.stdout.read())
         assert self._process.wait(10) == 0
-        return int(sent) / float(seconds)
+        return found["sent"] / found["seconds"]
 
 
 def segments(fabric, source, target, flags, count=2000, seed=1):
