@@ -11,6 +11,8 @@ from enum import StrEnum
 LAST_VLAN = 4095
 OTHER_VLANS = LAST_VLAN + 1
 """In place of a VLAN: all from 1 on for which there are no rules of their own."""
+IN_PLACE_OF = 1 << 33
+"""Added to the number of a port, among numbers of VLANs: frames come in in place of that port."""
 Range = tuple[int, int]
 """The first and the last VLAN of a range."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from fairq_ryu.model import PortKey
-from fairq_ryu.port_settings import OTHER_VLANS, PortSettings
+from fairq_ryu.port_settings import IN_PLACE_OF, OTHER_VLANS, PortSettings
 
 UNTAGGED = 1 << 32
 """Added to the number of a port by which frames leave without their tag."""
@@ -139,16 +139,18 @@ class LogicalPorts:
     def entry(self, port: PortKey) -> tuple[int, ...] | None:
         """Which frames come in by a port: the VLAN of untagged ones (-1: they are dropped), and then the
         VLANs of tagged ones as aligned blocks, ``vlan << 16 | mask`` (0: all). None: all come in as they are.
+        What comes in by a member of a bond comes in by :meth:`exit`, the last number with
+        :data:`IN_PLACE_OF`: otherwise floods would go back to where they came from, by another member.
         """
         settings = self.settings(port)
         if not self.usable(port):
             return (-1,)
-        if settings.plain:
+        leaves = self.exit(port)
+        if settings.plain and leaves == port:
             return None
         native = -1 if settings.native is None else settings.native
-        if settings.carries_all:
-            return native, 0
-        return native, *sorted(blocks(settings.tagged))
+        carried = [0] if settings.carries_all else sorted(blocks(settings.tagged))
+        return native, *carried, *([leaves.port + IN_PLACE_OF] if leaves != port else [])
 
 
 def split(numbers: Iterable[int]) -> tuple[list[int], list[int]]:

@@ -14,7 +14,7 @@ from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline, vlans
 from fairq_ryu.packet import build, parse, tags
 from fairq_ryu.packet.headers import ARP_REQUEST, mac_bytes
-from fairq_ryu.port_settings import PortSettings, VlanMode
+from fairq_ryu.port_settings import IN_PLACE_OF, PortSettings, VlanMode
 from tests.support.fakes import FakeSwitch, ryu_decode, wire
 
 TEN, TWENTY = (PortSettings(VlanMode.ACCESS, vlan) for vlan in (10, 20))
@@ -199,6 +199,20 @@ def test_a_probe_that_is_old_or_in_another_vlan_is_not_believed():
         site.fabric.segment_probe_arrived(sent[one], PortKey(1, other), at)
         site.fabric.segment_probe_arrived(sent[other], PortKey(1, one), at)
     assert not site.fabric.stale
+
+
+@pytest.mark.parametrize(
+    "value", [(0, 0, 1 + IN_PLACE_OF), (10, 1 + IN_PLACE_OF), (-1, 10 << 16 | 0xFFF, 1 + IN_PLACE_OF)]
+)
+def test_what_comes_in_by_another_member_of_a_bond_comes_in_by_the_one_in_use(value):
+    """Otherwise what is flooded would go back by that one."""
+    site = Site({1: PortSettings(bond="b"), 2: PortSettings(bond="b")})
+    rules = vlans.entry(site.bridge, 2, value, None)
+    found = [ryu_decode(wire(each)) for each in rules]
+    assert vlans.read_entry(found) == value
+    for rule in found:
+        actions = [action for each in rule.instructions for action in each.actions]
+        assert not actions or [each.value for each in actions if hasattr(each, "dst")] == [1]
 
 
 def test_a_restarted_controller_waits_for_the_settings_of_ports_with_rules():

@@ -2,7 +2,7 @@
 
 from fairq_ryu.fabric.topology.ports import UNTAGGED, LogicalPorts, blocks, split
 from fairq_ryu.model import PortKey
-from fairq_ryu.port_settings import OTHER_VLANS, PortSettings, VlanMode
+from fairq_ryu.port_settings import IN_PLACE_OF, OTHER_VLANS, PortSettings, VlanMode
 
 P1, P2, P3, P4, P5, P6 = PORTS = [PortKey(1, number) for number in range(1, 7)]
 SETTINGS = {
@@ -69,9 +69,11 @@ def test_a_bond_is_one_port():
     assert [ports.exit(port) for port in PORTS] == [P1, P2, P2, P2, P5, P6]
     assert flooded(ports, 0) == [[1, 2, 5, 6], []]
     assert ports.members(P3) == [P2, P3, P4] and ports.has_bonds
-    assert ports.entry(P4) == (-1,) and ports.entry(P3) is None
+    assert ports.entry(P4) == (-1,) and ports.entry(P2) is None
+    assert ports.entry(P3) == (0, 0, 2 + IN_PLACE_OF)
     failed = made(bond, down=[P2])
     assert failed.exit(P2) == P3 and flooded(failed, 0) == [[1, 3, 5, 6], []]
+    assert failed.entry(P2) == (0, 0, 3 + IN_PLACE_OF) and failed.entry(P3) is None
     assert made(bond, down=[P2, P3]).exit(P4) == P2  # none is up
 
 
