@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 # Experiments and most tests make network namespaces and load eBPF.
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
 BIN := .venv/bin
-BPF := $(wildcard fairq_ryu/agent/bpf/*.[ch] fairq_ryu/agent/bpf/lib/*.h fairq_ryu/agent/bpf/laws/*.[ch] mininet_topos/delayline/*.c)
+BPF := $(wildcard fairq_ryu/agent/bpf/*.[ch] fairq_ryu/agent/bpf/lib/*.h fairq_ryu/agent/bpf/laws/*.[ch] fairq_ryu/experiments/hostcc/bpf/*.[ch] mininet_topos/delayline/*.c)
 
 .PHONY: help setup setup-dev demo test test-fresh test-unit test-package fuzz lint format bench bpf package clean
 
@@ -74,5 +74,6 @@ bpf: ## compile the eBPF objects and the delay line
 clean: ## remove what was built here; results/ and the system's packages stay
 	@rm -rf .venv .setup.log .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
 	@rm -f fairq_ryu/agent/bpf/*.o fairq_ryu/agent/bpf/*.o.tmp fairq_ryu/agent/bpf/.stamp-bpf
+	@rm -f fairq_ryu/experiments/hostcc/bpf/*.o fairq_ryu/experiments/hostcc/bpf/*.o.tmp
 	@rm -f mininet_topos/delayline/delayline mininet_topos/delayline/delayline.tmp mininet_topos/delayline/.stamp-delayline
 	@find fairq_ryu mininet_topos tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

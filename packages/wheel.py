@@ -16,7 +16,7 @@ from pathlib import Path
 
 from packages.error import PackagingError
 
-OBJECTS = "fairq_ryu/agent/bpf"
+OBJECTS = ("fairq_ryu/agent/bpf", "fairq_ryu/experiments/hostcc/bpf")
 _ELF = b"\x7fELF"
 _EM_BPF = 247
 _SOURCES = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "LICENSES", "fairq_ryu", "mininet_topos")
@@ -26,7 +26,8 @@ def build(root: Path, out: Path) -> Path:
     """Build the wheel of the project in ``root`` into ``out``; returns its path. Raises
     :class:`PackagingError` if an object is missing or older than the sources.
     """
-    check_objects(root / OBJECTS)
+    for directory in OBJECTS:
+        check_objects(root / directory)
     with tempfile.TemporaryDirectory() as directory:
         # A copy: setuptools writes into the sources' directory, and takes what it finds in an old build/.
         copy, built = Path(directory, "source"), Path(directory, "wheel")
@@ -52,7 +53,9 @@ def build(root: Path, out: Path) -> Path:
         if done.returncode != 0:
             raise PackagingError(f"pip cannot build the wheel: {done.stderr.strip()[-1000:]}")
         (path,) = built.glob("*.whl")
-        check_wheel(path, {each.name for each in (root / OBJECTS).glob("*.bpf.o")})
+        check_wheel(
+            path, {f"{name}/{each.name}" for name in OBJECTS for each in (root / name).glob("*.bpf.o")}
+        )
         for old in out.glob(f"{path.name.partition('-')[0]}-*.whl"):
             old.unlink()
         return Path(shutil.copy2(path, out / path.name))
@@ -83,10 +86,11 @@ def not_portable(data: bytes) -> str:
 
 
 def check_wheel(path: Path, objects: set[str]) -> None:
-    """Raise :class:`PackagingError` if the wheel lacks an object, or has other binaries than ``objects``."""
+    """Raise :class:`PackagingError` if the wheel lacks an object, or has other binaries than ``objects``,
+    paths in it.
+    """
     with zipfile.ZipFile(path) as wheel:
         inside = {name for name in wheel.namelist() if wheel.read(name)[:4] == _ELF}
-    wanted = {f"{OBJECTS}/{name}" for name in objects}
-    if inside != wanted:
-        differing = ", ".join(sorted(inside ^ wanted))
+    if inside != objects:
+        differing = ", ".join(sorted(inside ^ objects))
         raise PackagingError(f"{path.name} has not exactly the eBPF objects as binaries: {differing}")

@@ -17,6 +17,7 @@ export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 VENV=$ROOT/.venv
 BPF_DIR=$ROOT/fairq_ryu/agent/bpf
+BPF_DIRS=("$BPF_DIR" "$ROOT/fairq_ryu/experiments/hostcc/bpf")
 DELAYLINE=$ROOT/mininet_topos/delayline/delayline
 LOG=$ROOT/.setup.log
 PIP_VERSION=25.3   # the first with --build-constraint
@@ -184,7 +185,7 @@ bpf_inputs() {
     clang --version
     uname -m
     cat "$0"
-    find "$BPF_DIR" -name '*.[ch]' -print0 2>/dev/null | LC_ALL=C sort -z | xargs -0 -r sha256sum
+    find "${BPF_DIRS[@]}" -name '*.[ch]' -print0 2>/dev/null | LC_ALL=C sort -z | xargs -0 -r sha256sum
 }
 
 # Whether each given source has its object. If a source has the same content and a newer date, as after a
@@ -196,13 +197,13 @@ all_objects() {
         [ -e "$object" ] || return 1
     done
     for object in "${@/%.c/.o}"; do
-        [ -z "$(find "$BPF_DIR" -name '*.[ch]' -newer "$object" -print -quit)" ] || touch "$object"
+        [ -z "$(find "${BPF_DIRS[@]}" -name '*.[ch]' -newer "$object" -print -quit)" ] || touch "$object"
     done
 }
 
 compile_bpf() {
     local stamp=$BPF_DIR/.stamp-bpf want source object sources=()
-    mapfile -t sources < <(compgen -G "$BPF_DIR/*.bpf.c" || true)
+    mapfile -t sources < <(for directory in "${BPF_DIRS[@]}"; do compgen -G "$directory/*.bpf.c" || true; done)
     [ "${#sources[@]}" -gt 0 ] || return 0
     want=$(fingerprint bpf_inputs)
     if fresh "$stamp" "$want" && all_objects "${sources[@]}"; then

@@ -18,6 +18,8 @@ from fairq_ryu.errors import UserError
 
 _LAST_LINES = 12
 _BATCH = 2048
+_F_LINK = 1 << 13  # linux/bpf.h: the table is registered by a link, since Linux 6.4
+_STRUCT_OPS = 44  # linux/bpf.h: the attachment type
 
 
 class BpfError(Exception):
@@ -66,11 +68,14 @@ def _declare(lib: Any) -> None:
         "bpf_object__find_map_by_name": (ptr, [ptr, c_char_p]),
         "bpf_object__find_program_by_name": (ptr, [ptr, c_char_p]),
         "bpf_map__set_max_entries": (c_int, [ptr, c_uint32]),
+        "bpf_map__set_map_flags": (c_int, [ptr, c_uint32]),
         "bpf_map__reuse_fd": (c_int, [ptr, fd]),
         "bpf_map__fd": (c_int, [ptr]),
         "bpf_program__fd": (c_int, [ptr]),
         "bpf_program__attach": (ptr, [ptr]),
         "bpf_link__destroy": (c_int, [ptr]),
+        "bpf_map__attach_struct_ops": (ptr, [ptr]),
+        "bpf_link_create": (c_int, [fd, fd, c_uint32, c_void_p]),
         "bpf_map_lookup_elem": (c_int, [fd, c_void_p, c_void_p]),
         "bpf_map_update_elem": (c_int, [fd, c_void_p, c_void_p, c_uint64]),
         "bpf_map_delete_elem": (c_int, [fd, c_void_p]),
@@ -108,6 +113,12 @@ def clear_log() -> None:
 def _valid(pointer: int | None) -> bool:
     # libbpf 0 returns errors as pointers in the last page.
     return bool(pointer) and int(pointer or 0) < 2**64 - 4096
+
+
+def _makes_links(lib: Any) -> bool:
+    """Whether libbpf links a table of operations by itself: since 1.2."""
+    version = [getattr(lib, f"libbpf_{part}_version", None) for part in ("major", "minor")]
+    return None not in version and (version[0](), version[1]()) >= (1, 2)
 
 
 class Map:
@@ -208,10 +219,16 @@ class BpfObject:
     """A compiled object, loaded into the kernel. Close it to free programs and maps."""
 
     def __init__(
-        self, lib: Any, path: Path, sizes: dict[str, int], reuse: dict[str, int] | None = None
+        self,
+        lib: Any,
+        path: Path,
+        sizes: dict[str, int],
+        reuse: dict[str, int] | None = None,
+        operations: str = "",
     ) -> None:
         """Load ``path``; ``sizes`` gives maps their number of entries; ``reuse`` gives maps the file
-        descriptor of an existing map instead. Raises :class:`UserError` when the file is missing,
+        descriptor of an existing map instead; ``operations`` names the object's table of operations (a
+        struct_ops map), for `register`. Raises :class:`UserError` when the file is missing,
         :class:`BpfError` when the kernel refuses.
         """
         if not path.exists():
@@ -220,6 +237,7 @@ class BpfObject:
             )
         self._lib = lib
         self._links: list[int] = []
+        self._registered = -1
         self._object = lib.bpf_object__open_file(str(path).encode(), None)
         if not _valid(self._object):
             raise failure(f"cannot read eBPF object {path.name}", error_code(-1))
@@ -229,6 +247,8 @@ class BpfObject:
             result = lib.bpf_map__reuse_fd(self._find_map(name), fd)
             if result != 0:
                 raise failure(f"cannot take over eBPF map {name}", error_code(result))
+        if operations:
+            lib.bpf_map__set_map_flags(self._find_map(operations), _F_LINK)
         result = lib.bpf_object__load(self._object)
         if result != 0:
             error = failure(f"the kernel refused eBPF object {path.name}", error_code(result))
@@ -260,14 +280,33 @@ class BpfObject:
             raise failure(f"cannot attach eBPF program {name}", error_code(-1))
         self._links.append(link)
 
+    def register(self, name: str) -> None:
+        """Register the table of operations that was named when the object was loaded, until the object is
+        closed or this process ends, however it ends. Raises :class:`BpfError`.
+        """
+        pointer = self._find_map(name)
+        link: int | None = self._lib.bpf_map__attach_struct_ops(pointer)
+        if link is None or not _valid(link):
+            raise failure(f"cannot register {name}", error_code(-1))
+        self._links.append(link)
+        if _makes_links(self._lib):
+            return
+        # Older libraries only fill the map in, and the kernel registers what has a link.
+        self._registered = self._lib.bpf_link_create(self._lib.bpf_map__fd(pointer), 0, _STRUCT_OPS, None)
+        if self._registered < 0:
+            raise failure(f"cannot register {name}", error_code(self._registered))
+
     def detach_all(self) -> None:
-        """Detach the tracing programs."""
+        """Detach the tracing programs, and unregister."""
+        if self._registered >= 0:
+            os.close(self._registered)
+            self._registered = -1
         for link in self._links:
             self._lib.bpf_link__destroy(link)
         self._links.clear()
 
     def close(self) -> None:
-        """Detach tracing programs and free the object. A second call does nothing."""
+        """Detach tracing programs, unregister, and free the object. A second call does nothing."""
         self.detach_all()
         if self._object:
             self._lib.bpf_object__close(self._object)

@@ -28,6 +28,11 @@ BASELINES = {
         "DropTail, and every host has a minimum retransmission timeout of 5 ms",
         {"rto_min_ms": 5.0},
     ),
+    "droptail-dctcp": Baseline(
+        "droptail",
+        "DropTail, and every host runs DCTCP, although nothing marks packets",
+        {"cc": "dctcp", "sender_cc": ()},
+    ),
 }
 """By name. An operator would first try a shorter timeout, which needs access to every host."""
 

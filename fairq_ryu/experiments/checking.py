@@ -130,9 +130,12 @@ def _yes_or_no(_each: Field[Any], value: Any) -> bool:
     return value
 
 
-def _list(each: Field[Any], value: Any) -> tuple[int | float, ...]:
-    if not isinstance(value, list | tuple) or not value:
+def _list(each: Field[Any], value: Any) -> tuple[int | float | str, ...]:
+    # A list that has no members if it is left out may be given so.
+    if not isinstance(value, list | tuple) or (not value and each.metadata["default"] != ()):
         raise ValueError(f"must be a {_plain(each)}")
+    if "str" in type_of(each):
+        return tuple(_text(each, member) for member in value)
     return tuple(_number(each, member, "member ") for member in value)
 
 
@@ -153,7 +156,8 @@ def _plain(each: Field[Any]) -> str:
     """The type of the setting's value as text."""
     kind = type_of(each)
     words = {"str": "text", "bool": "yes or no", "int": "whole number", "float": "number"}
-    return words.get(kind) or f"list of {'whole numbers' if 'int' in kind else 'numbers'}"
+    members = "texts" if "str" in kind else "whole numbers" if "int" in kind else "numbers"
+    return words.get(kind) or f"list of {members}"
 
 
 def _written(value: Any) -> str:

@@ -61,7 +61,8 @@ def main(
     if any(policy != machine.BARE for policy in policies):
         machine.find_program("ryu-manager")
     # Needed for the names of the switches only; nothing is started.
-    machine.check_machine(chosen, switch_names(chosen))
+    machine.check_machine(switch_names(chosen))
+    machine.check_controls(chosen, policies)
     machine.check_directory(out)
     try:
         measured = run(chosen, policies, out, config_file, repeat)
@@ -146,7 +147,8 @@ def _measure(testbed: Testbed, interrupts: Interrupts, report: Report) -> dict[s
             testbed.start()
         measurement = registry.WORKLOADS[testbed.scenario.traffic].measurement()
         figures = measurement(testbed, testbed.scenario, report).run()
-        return {"unsound": oversight.unsound(testbed.rest_port, testbed.logs / "controller.log"), **figures}
+        unsound = oversight.unsound(testbed.rest_port, testbed.logs / "controller.log")
+        return {"unsound": unsound, "tcp": testbed.tcp.described(), **figures}
     finally:
         with interrupts.deferred():
             for trouble in testbed.stop():

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.hostcc.names import OWN, needs_ecn
 from mininet_topos import plans
 
 
@@ -129,7 +130,17 @@ class Scenario:
         high=1000,
         default=0.0,
     )
-    cc: str = setting("TCP congestion control of every host, by its name in the kernel", default="cubic")
+    cc: str = setting(
+        "TCP congestion control of every host: its name in the kernel, or dctcp, d2tcp or hstcp, which are "
+        "loaded for the run where the kernel lacks them",
+        default="cubic",
+    )
+    sender_cc: tuple[str, ...] = setting(
+        "TCP congestion controls of the senders in turn, in place of cc, which is then the receivers'",
+        default=(),
+        default_text="`cc`",
+        example=("cubic", "reno"),
+    )
     sack: bool = setting("hosts use selective acknowledgements", default=True)
     timestamps: bool = setting("hosts use TCP timestamps", default=True)
     syn: str = setting(
@@ -169,6 +180,11 @@ class Scenario:
         return {each.name: getattr(self, each.name) for each in fields(self) if belongs(each, self.topology)}
 
     @property
+    def controls(self) -> tuple[str, ...]:
+        """The TCP congestion controls of all hosts, each once."""
+        return tuple(dict.fromkeys((self.cc, *self.sender_cc)))
+
+    @property
     def applications(self) -> int:
         """Number of applications; each has a receiver where the topology has several receivers."""
         return 1
@@ -179,6 +195,13 @@ class Scenario:
             self.plan.senders(self.senders)
         except ValueError as error:
             raise UserError(str(error), "change senders, or the settings of the network") from None
+        echoing = next((name for name in self.sender_cc if needs_ecn(name)), None)
+        if echoing is not None and not needs_ecn(self.cc):
+            known = " or ".join(name for name in OWN if needs_ecn(name))
+            raise UserError(
+                f"senders use {echoing} and receivers {self.cc}, which does not echo every mark",
+                f"set cc = {known}",
+            )
         if self.way != "paths" and self.plan.loops:
             raise UserError(
                 f"way {self.way} cannot run on topology {self.topology}: it has loops, in which learning "

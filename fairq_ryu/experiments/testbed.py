@@ -19,6 +19,7 @@ from fairq_ryu import client
 from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import baselines
+from fairq_ryu.experiments.hostcc.hosts import HostTcp
 from fairq_ryu.experiments.measure.machine import BARE, GENERIC_APP, app_of, find_program
 from fairq_ryu.experiments.measure.queues import read_status
 from fairq_ryu.experiments.settings import Scenario
@@ -120,6 +121,8 @@ class Testbed:
         self.workers: list[Worker] = []
         self.has_agents = self._policy != BARE
         self._taildrop: Any = None
+        self.tcp = HostTcp(self.scenario)
+        """the TCP of all hosts"""
 
     # Up
 
@@ -128,6 +131,7 @@ class Testbed:
         `RunError` when one does not connect.
         """
         self.logs.mkdir(parents=True, exist_ok=True)
+        self.tcp.load()
         self._port = free_port()
         if self.has_agents:
             self._start_controller(self._port)
@@ -200,7 +204,7 @@ class Testbed:
 
         setLogLevel("error")
         self._net = Mininet(
-            topo=make_topology(self.scenario),
+            topo=make_topology(self.scenario, self.tcp.cc),
             controller=None,
             switch=FairQSwitch,
             build=False,
@@ -215,9 +219,7 @@ class Testbed:
             self._net.addController("c0", controller=Remote, ip="127.0.0.1", port=port)
         with _mininet_errors():
             self._net.build()
-            for host in self._net.hosts:
-                host.setTcp(sack=self.scenario.sack, timestamps=self.scenario.timestamps)
-                host.setRtoMin(self.scenario.rto_min_ms)
+            self.tcp.configure(self._net.hosts)
 
     def _start_network(self) -> None:
         with _mininet_errors():
@@ -343,6 +345,7 @@ class Testbed:
                 attempt(lambda switch=switch: remove_interfaces(switch.name))  # type: ignore[misc]
             for node in [*self._net.hosts, *self._net.switches, *self._net.controllers]:
                 attempt(node.terminate)
+        attempt(self.tcp.close)
         if self._controller is not None:
             controller = self._controller
             attempt(lambda: end_process(controller))
@@ -364,8 +367,8 @@ def _mininet_errors() -> Iterator[None]:
         raise RunError(f"Mininet cannot build the network: {error}") from error
 
 
-def make_topology(scenario: Scenario) -> Any:
-    """The Mininet topology that the scenario names, with its queues."""
+def make_topology(scenario: Scenario, cc: str = "") -> Any:
+    """The Mininet topology that the scenario names, with its queues; ``cc`` of every host, or the scenario's."""
     from mininet_topos.dumbbell import DumbbellTopo
     from mininet_topos.fat_tree import FatTreeTopo
     from mininet_topos.incast import IncastTopo
@@ -375,7 +378,7 @@ def make_topology(scenario: Scenario) -> Any:
     options = {
         "rate": scenario.rate_mbit,
         "buffer": scenario.buffer_bytes,
-        "cc": scenario.cc,
+        "cc": cc or scenario.cc,
         "rtt": scenario.rtt_ms,
     }
     if isinstance(plan, Incast):

@@ -32,12 +32,13 @@ CHECKS: tuple[tuple[str, Callable[[], Check | Iterable[Check]]], ...] = (
     ("qdiscs", network.check_ports),
     ("hosts of bridges", network.check_hosts),
     ("congestion control", network.check_congestion_control),
+    ("host TCP", kernel.check_host_controls),
     ("controller port", network.check_controller_port),
 )
 
 
 # What set-up, Mininet and experiments need, and an agent or a controller from a package does not.
-FOR_CHECKOUTS = {"compilers", "Mininet", "Ryu", "network tools", "programs"}
+FOR_CHECKOUTS = {"compilers", "Mininet", "Ryu", "network tools", "programs", "host TCP"}
 
 
 def run_checks() -> list[Check]:

@@ -14,6 +14,7 @@ from fairq_ryu.cli.doctor.check import Check
 
 BTF_PATH = Path("/sys/kernel/btf/vmlinux")
 BPF_DIR = Path(__file__).resolve().parents[2] / "agent" / "bpf"
+HOST_BPF_DIR = Path(__file__).resolve().parents[2] / "experiments" / "hostcc" / "bpf"
 PROC = Path("/proc")
 # The first kernel with the tracepoint qdisc_enqueue.
 MIN_KERNEL = (5, 15)
@@ -83,6 +84,27 @@ def check_btf() -> list[Check]:
     else:
         checks.append(Check("tracepoints", "ok", " and ".join(wanted)))
     return checks
+
+
+def check_host_controls() -> Check:
+    """The TCP congestion controls that `fairq run` loads: the kernel registers them by links, since 6.4."""
+    name = "host TCP"
+    objects = sorted(HOST_BPF_DIR.glob("*.bpf.c"))
+    names = ", ".join(path.name.removesuffix(".bpf.c") for path in objects)
+    lost = f"experiments have no {names} unless the kernel has its own"
+    try:
+        strings = btf_strings(BTF_PATH)
+    except (OSError, ValueError):
+        return Check(name, "warn", f"no kernel BTF: {lost}", "boot a kernel with CONFIG_DEBUG_INFO_BTF=y")
+    types = ("bpf_struct_ops_tcp_congestion_ops", "bpf_struct_ops_link")
+    missing = [each for each in types if b"\0%s\0" % each.encode() not in strings]
+    if missing:
+        remedy = "boot a kernel of 6.4 or newer with CONFIG_BPF_JIT=y"
+        return Check(name, "warn", f"the kernel has no {' and no '.join(missing)}: {lost}", remedy)
+    absent = [path.name for path in objects if not path.with_suffix(".o").exists()]
+    if absent:
+        return Check(name, "warn", f"not compiled: {', '.join(absent)}; {lost}", "make bpf")
+    return Check(name, "ok", f"{names} can be loaded for experiments")
 
 
 def check_libbpf() -> list[Check]:

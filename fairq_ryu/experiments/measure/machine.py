@@ -18,7 +18,9 @@ from typing import Any
 from fairq_ryu import __version__
 from fairq_ryu.config import loader, programs
 from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import baselines
 from fairq_ryu.experiments.baselines import BASELINES
+from fairq_ryu.experiments.hostcc import controls
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic.workers import REPOSITORY
 from fairq_ryu.setting import did_you_mean
@@ -86,8 +88,13 @@ def check_loops(scenario: Scenario, policies: Sequence[str]) -> None:
         )
 
 
-def check_machine(scenario: Scenario, switches: Sequence[str]) -> None:
-    """``UserError`` when this machine cannot run ``scenario`` now; ``switches``: bridges to be created."""
+def check_controls(scenario: Scenario, policies: Sequence[str]) -> None:
+    """``UserError`` when hosts cannot have the TCP congestion controls of the scenario and the baselines."""
+    controls.check({name for policy in policies for name in baselines.of(policy).applied(scenario).controls})
+
+
+def check_machine(switches: Sequence[str]) -> None:
+    """``UserError`` when this machine cannot run a scenario now; ``switches``: bridges to be created."""
     if os.geteuid() != 0:
         raise UserError("network namespaces and Open vSwitch need root", "run it with sudo")
     for program in programs.needed("run"):
@@ -106,12 +113,6 @@ def check_machine(scenario: Scenario, switches: Sequence[str]) -> None:
                 "`systemctl start openvswitch-switch`, or without systemd"
                 " `/usr/share/openvswitch/scripts/ovs-ctl start --system-id=random`",
             ) from None
-    offered = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
-    if scenario.cc not in offered:
-        raise UserError(
-            f"this kernel does not offer the congestion control {scenario.cc!r}",
-            f"`modprobe tcp_{scenario.cc}`, or --set cc=" + "|".join(offered),
-        )
     for name in switches:
         _check_free(name)
 

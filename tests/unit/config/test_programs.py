@@ -108,7 +108,7 @@ def test_a_run_names_missing_programs(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(machine.shutil, "which", lambda name: None if name == "ifconfig" else f"/bin/{name}")
     with pytest.raises(machine.UserError, match="ifconfig is not installed") as raised:
-        machine.check_machine(None, [])
+        machine.check_machine([])
     assert "net-tools" in raised.value.remedy
 
 

@@ -69,6 +69,8 @@ def test_a_scenario_is_frozen():
         ({"k": "4", "topology": "dumbbell"}, "topology 'dumbbell' has no setting 'k'"),
         ({"uplink_mbit": "0"}, "topology 'incast' has no setting 'uplink_mbit'"),
         ({"cc": "5"}, "cc is 5, must be a text"),
+        ({"sender_cc": "reno"}, "sender_cc is 'reno', must be a list of texts"),
+        ({"sender_cc": "[1]"}, "sender_cc is [1], must be a text"),
         ({"elephants": "0", "mice_per_sender": "0"}, "nothing to send"),
         ({"seed": "1\nrounds = 3"}, "seed is"),
         ({"traffic": "rain"}, "traffic is 'rain', which is unknown"),

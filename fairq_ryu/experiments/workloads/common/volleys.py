@@ -56,6 +56,7 @@ class VolleyRunner:
         self._from = [testbed.host(name).IP() for name in senders]
         self._to = [testbed.host(name).IP() for name in receivers]
         self._announcer = Announcer(testbed.rest_port, testbed.token)
+        self._tcp = testbed.tcp
         self._number = 0
 
     @property
@@ -99,6 +100,7 @@ class VolleyRunner:
                 raise RunError(f"{len(answer['missing'])} connections did not open in {CONNECT_S:g} s")
         self._announce(numbered, ports, began)
         start_ns = time.monotonic_ns() + int(LEAD_S * 1e9)
+        self._tell_hosts(numbered, ports, start_ns)
         self._source.ask("go", 20.0, ids=list(numbered), at_ns=start_ns)
         return Volley(numbered, start_ns)
 
@@ -129,6 +131,19 @@ class VolleyRunner:
                 size=flow.size,
                 deadline=round(flow.deadline + since_opened, 6),
             )
+
+    def _tell_hosts(self, flows: Mapping[int, Flow], ports: Mapping[int, int], start_ns: int) -> None:
+        """Tell D2TCP, where hosts run it, of every flow with a deadline, before it sends."""
+        for number, flow in flows.items():
+            if flow.deadline is not None:
+                self._tcp.announce(
+                    src=self._from[flow.source],
+                    dst=self._to[flow.sink],
+                    sport=ports[number],
+                    dport=self._sinks[flow.sink][1],
+                    size=flow.size,
+                    deadline_ns=start_ns + int(flow.deadline * 1e9),
+                )
 
     def end_endless(self, volley: Volley) -> None:
         """End the flows without end."""

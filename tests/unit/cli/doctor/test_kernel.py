@@ -79,6 +79,28 @@ def test_tracepoint_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert "qdisc_dequeue" not in tracepoints.found
 
 
+HOST_TCP = ("bpf_struct_ops_tcp_congestion_ops", "bpf_struct_ops_link")
+
+
+def test_controls_for_hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "vmlinux"
+    monkeypatch.setattr(kernel, "BTF_PATH", path)
+    monkeypatch.setattr(kernel, "HOST_BPF_DIR", tmp_path)
+    (tmp_path / "dctcp.bpf.c").touch()
+    lost = "experiments have no dctcp unless the kernel has its own"
+    check = kernel.check_host_controls()
+    assert (check.status, check.found) == ("warn", f"no kernel BTF: {lost}")
+    for lacking in HOST_TCP:
+        path.write_bytes(btf(*(name for name in HOST_TCP if name != lacking)))
+        check = kernel.check_host_controls()
+        assert (check.status, check.found) == ("warn", f"the kernel has no {lacking}: {lost}")
+    path.write_bytes(btf(*HOST_TCP))
+    check = kernel.check_host_controls()
+    assert (check.status, check.remedy) == ("warn", "make bpf") and lost in check.found
+    (tmp_path / "dctcp.bpf.o").touch()
+    assert kernel.check_host_controls() == Check("host TCP", "ok", "dctcp can be loaded for experiments")
+
+
 def test_not_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     check = kernel.check_root()

@@ -1,0 +1,123 @@
+"""Which congestion control the hosts get for a name of a scenario, and the loader of those of the project.
+
+A control is loaded for one run. It is registered by a link, so that the kernel unregisters it when the run
+ends, also after SIGKILL. Connections that still use it keep it until they close.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Collection
+from ctypes import c_int
+from pathlib import Path
+from typing import Any
+
+from fairq_ryu.agent.libbpf import BpfError, BpfObject, load_library
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.hostcc import layout
+from fairq_ryu.experiments.hostcc.names import OWN
+
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_TABLE = "control"
+
+
+def offered() -> list[str]:
+    """The names of the controls that the kernel offers now."""
+    return AVAILABLE.read_text().split()
+
+
+def check(names: Collection[str]) -> None:
+    """``UserError`` when hosts cannot have one of these controls."""
+    known = offered()
+    for name in names:
+        if name not in known and name not in OWN:
+            raise UserError(
+                f"this kernel does not offer the congestion control {name!r}",
+                f"`modprobe tcp_{name}`, or --set cc=" + "|".join(dict.fromkeys([*known, *OWN])),
+            )
+
+
+class HostControls:
+    """The controls of one run: `provide`, use, `close`."""
+
+    def __init__(self) -> None:
+        """Load nothing yet."""
+        self._objects: dict[str, BpfObject] = {}
+        self._names: dict[str, str] = {}
+        self._deadlines: Any = None
+
+    def provide(self, names: Collection[str]) -> None:
+        """Make these controls available, those of the kernel where it has them.
+
+        Raises :class:`BpfError` when the kernel refuses one, :class:`UserError` when hosts cannot have it.
+        Then those that are loaded already stay until `close`.
+        """
+        check(names)
+        known = offered()
+        for name in dict.fromkeys(names):
+            own = OWN.get(name)
+            if name in known or own is None:
+                self._names[name] = name
+            elif own.kernels in known:
+                self._names[name] = own.kernels
+            else:
+                self._load(name, own.registered, known)
+
+    def _load(self, name: str, registered: str, known: Collection[str]) -> None:
+        if registered in known:
+            raise UserError(
+                f"the congestion control {registered} is registered already",
+                "wait for the end of the other `fairq run`",
+            )
+        loaded = BpfObject(load_library(), layout.BPF_DIR / f"{name}.bpf.o", {}, operations=_TABLE)
+        self._objects[name] = loaded
+        loaded.register(_TABLE)
+        if registered not in offered():
+            raise BpfError(f"the kernel has not registered the congestion control {registered}")
+        self._names[name] = registered
+        if name == "d2tcp":
+            self._deadlines = loaded.map("deadlines", layout.fq_cc_flow, layout.fq_cc_deadline)
+
+    def name_of(self, name: str) -> str:
+        """The name in the kernel of a control that was provided."""
+        return self._names[name]
+
+    def described(self) -> dict[str, str]:
+        """For each control that was provided, what it is: for the result of a run."""
+        return {
+            name: f"{registered}, loaded for this run"
+            if name in self._objects
+            else f"{registered}, of the kernel"
+            for name, registered in self._names.items()
+        }
+
+    def announce(self, src: str, dst: str, sport: int, dport: int, size: int, deadline_ns: int) -> bool:
+        """Tell D2TCP of a flow: IPv4 addresses, ``size`` in bytes, ``deadline_ns`` of the monotonic clock.
+        False where D2TCP is not loaded. Raises :class:`BpfError`.
+        """
+        if self._deadlines is None:
+            return False
+        flow = layout.fq_cc_flow(_address(src), _address(dst), sport, dport)
+        self._deadlines.set(flow, layout.fq_cc_deadline(size, deadline_ns))
+        return True
+
+    def alpha(self, name: str, descriptor: int) -> Any | None:
+        """What the control of this name has computed for a socket of this process, an ``fq_cc_alpha``; None
+        before the connection is established, and for a control that keeps no alpha.
+        """
+        table = self._objects[name].map("alphas", c_int, layout.fq_cc_alpha)
+        return table.get(c_int(descriptor))
+
+    def close(self) -> None:
+        """Unregister what was loaded. A second call does nothing."""
+        for loaded in self._objects.values():
+            loaded.close()
+        self._objects.clear()
+        self._names.clear()
+        self._deadlines = None
+
+
+def _address(text: str) -> int:
+    """An IPv4 address as the program reads it from a packet's header."""
+    return int.from_bytes(socket.inet_aton(text), sys.byteorder)

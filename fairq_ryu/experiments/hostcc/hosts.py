@@ -1,0 +1,78 @@
+"""The TCP of the hosts of one network: loads what their congestion controls need, sets and checks it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from itertools import cycle
+from typing import Any
+
+from fairq_ryu.agent.libbpf import BpfError
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.hostcc.controls import HostControls
+from fairq_ryu.experiments.settings import Scenario
+from fairq_ryu.experiments.traffic.namespaces import entered
+from fairq_ryu.experiments.traffic.workers import RunError
+
+_NAME_BYTES = 16
+
+
+class HostTcp:
+    """`load` before the network is built, `configure` before it is started, `close` after its end."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Load nothing yet."""
+        self._scenario = scenario
+        self._controls = HostControls()
+
+    def load(self) -> None:
+        """Load the congestion controls that the kernel lacks. `RunError` when it refuses one."""
+        try:
+            self._controls.provide(self._scenario.controls)
+        except (BpfError, OSError, UserError) as error:
+            raise RunError(f"no congestion control for the hosts: {error}") from error
+
+    @property
+    def cc(self) -> str:
+        """The control of receivers, and of senders without their own, by its name in the kernel."""
+        return self._controls.name_of(self._scenario.cc)
+
+    def wanted(self) -> dict[str, str]:
+        """The control of each sender that has its own, by its name in the kernel."""
+        senders = self._scenario.plan.senders(self._scenario.senders)
+        own = [self._controls.name_of(name) for name in self._scenario.sender_cc]
+        return dict(zip(senders, cycle(own), strict=False))
+
+    def configure(self, hosts: Sequence[Any]) -> None:
+        """Set TCP of Mininet's hosts, before any server listens. ``HostError`` if the kernel refuses a
+        setting, `RunError` if the sockets of a host use another congestion control.
+        """
+        wanted = self.wanted()
+        for host in hosts:
+            host.setTcp(sack=self._scenario.sack, timestamps=self._scenario.timestamps)
+            host.setRtoMin(self._scenario.rto_min_ms)
+            cc = wanted.get(host.name, self.cc)
+            if cc != self.cc:
+                host.setCongestionControl(cc)
+            found = in_use(host.pid)
+            if found != cc:
+                raise RunError(f"sockets of {host.name} use the congestion control {found} and not {cc}")
+
+    def described(self) -> dict[str, str]:
+        """For each name of the scenario, the control that hosts had: for the result."""
+        return self._controls.described()
+
+    def announce(self, src: str, dst: str, sport: int, dport: int, size: int, deadline_ns: int) -> None:
+        """Tell D2TCP, if it is loaded, of a flow: see `HostControls.announce`."""
+        self._controls.announce(src, dst, sport, dport, size, deadline_ns)
+
+    def close(self) -> None:
+        """Unload what was loaded. A second call does nothing."""
+        self._controls.close()
+
+
+def in_use(pid: int) -> str:
+    """The congestion control that a new socket gets in the network namespace of process ``pid``."""
+    with entered(pid), socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        name: bytes = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _NAME_BYTES)
+    return name.split(b"\0")[0].decode()

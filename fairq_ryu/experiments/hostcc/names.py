@@ -1,0 +1,29 @@
+"""The congestion controls of the project, by their names in scenarios."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OwnControl:
+    """A congestion control of the project."""
+
+    registered: str
+    """its name in the kernel: no kernel has a control of such a name, also if a module is loaded later"""
+    kernels: str
+    """the kernel's name of the same control, which is used where there is one; "" if no kernel has it"""
+    ecn: bool
+    """both ends of a connection need one of these, because the receiver echoes every mark"""
+
+
+OWN = {
+    "dctcp": OwnControl("fairq_dctcp", "dctcp", ecn=True),
+    "d2tcp": OwnControl("fairq_d2tcp", "", ecn=True),
+    "hstcp": OwnControl("fairq_hstcp", "highspeed", ecn=False),
+}
+
+
+def needs_ecn(name: str) -> bool:
+    """Whether both ends of a connection need such a control."""
+    return name in OWN and OWN[name].ecn

@@ -1,0 +1,114 @@
+"""Which congestion control hosts get for a name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairq_ryu.cli.doctor import kernel
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import scenario
+from fairq_ryu.experiments.hostcc import controls
+from fairq_ryu.experiments.hostcc.hosts import HostTcp
+from fairq_ryu.experiments.hostcc.layout import BPF_DIR
+from fairq_ryu.experiments.hostcc.names import OWN
+
+
+class Objects:
+    """In place of the kernel: registers what is loaded."""
+
+    def __init__(self, available: Path) -> None:
+        self.available = available
+        self.closed: list[str] = []
+
+    def __call__(self, _lib: Any, path: Path, _sizes: Any, operations: str) -> Any:
+        objects, name = self, f"fairq_{path.name.removesuffix('.bpf.o')}"
+
+        class Loaded:
+            def register(self, table: str) -> None:
+                assert table == operations
+                objects.available.write_text(f"{objects.available.read_text()} {name}")
+
+            def map(self, *_arguments: Any) -> dict[Any, Any]:
+                return {}
+
+            def close(self) -> None:
+                objects.closed.append(name)
+
+        return Loaded()
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Objects:
+    path = tmp_path / "available"
+    path.write_text("reno cubic\n")
+    objects = Objects(path)
+    monkeypatch.setattr(controls, "AVAILABLE", path)
+    monkeypatch.setattr(controls, "BpfObject", objects)
+    monkeypatch.setattr(controls, "load_library", lambda: None)
+    return objects
+
+
+def test_what_the_kernel_lacks_is_loaded_under_a_name_of_its_own(kernels: Objects) -> None:
+    made = controls.HostControls()
+    made.provide(["cubic", "dctcp", "hstcp", "dctcp"])
+    assert [made.name_of(name) for name in ("cubic", "dctcp", "hstcp")] == [
+        "cubic",
+        "fairq_dctcp",
+        "fairq_hstcp",
+    ]
+    assert made.described() == {
+        "cubic": "cubic, of the kernel",
+        "dctcp": "fairq_dctcp, loaded for this run",
+        "hstcp": "fairq_hstcp, loaded for this run",
+    }
+    made.close()
+    made.close()
+    assert kernels.closed == ["fairq_dctcp", "fairq_hstcp"]
+
+
+def test_the_kernel_s_own_is_used_and_said(kernels: Objects) -> None:
+    kernels.available.write_text("reno cubic dctcp highspeed\n")
+    made = controls.HostControls()
+    made.provide(["dctcp", "hstcp"])
+    assert made.described() == {"dctcp": "dctcp, of the kernel", "hstcp": "highspeed, of the kernel"}
+    assert not made.announce("10.0.0.1", "10.0.0.2", 1, 2, 3, 4)
+    made.close()
+    assert kernels.closed == []
+
+
+def test_a_control_of_another_run_is_not_used(kernels: Objects) -> None:
+    kernels.available.write_text("reno cubic fairq_dctcp\n")
+    with pytest.raises(UserError, match="fairq_dctcp is registered already"):
+        controls.HostControls().provide(["dctcp"])
+
+
+def test_an_unknown_control_is_refused_with_those_there_are(kernels: Objects) -> None:
+    with pytest.raises(UserError, match="'vegas'") as caught:
+        controls.check(["cubic", "vegas"])
+    assert caught.value.remedy == "`modprobe tcp_vegas`, or --set cc=reno|cubic|dctcp|d2tcp|hstcp"
+
+
+def test_senders_have_their_controls_in_turn(kernels: Objects) -> None:
+    chosen = scenario.load("incast", {"senders": "5", "cc": "d2tcp", "sender_cc": '["reno", "dctcp"]'})
+    assert chosen.controls == ("d2tcp", "reno", "dctcp")
+    tcp = HostTcp(chosen)
+    tcp.load()
+    assert tcp.cc == "fairq_d2tcp"
+    assert list(tcp.wanted().values()) == ["reno", "fairq_dctcp", "reno", "fairq_dctcp", "reno"]
+
+
+def test_a_sender_of_dctcp_needs_a_receiver_that_echoes() -> None:
+    with pytest.raises(UserError, match="senders use dctcp and receivers cubic") as caught:
+        scenario.load("incast", {"sender_cc": '["reno", "dctcp"]'})
+    assert caught.value.remedy == "set cc = dctcp or d2tcp"
+
+
+def test_every_control_has_its_source_and_no_name_of_a_kernel() -> None:
+    assert {path.name.removesuffix(".bpf.c") for path in BPF_DIR.glob("*.bpf.c")} == set(OWN)
+    assert kernel.HOST_BPF_DIR == BPF_DIR
+    for name, own in OWN.items():
+        assert own.registered == f"fairq_{name}" and len(own.registered) < 16
+        assert f'.name = "{own.registered}"' in (BPF_DIR / f"{name}.bpf.c").read_text()
