@@ -368,7 +368,7 @@ def _mininet_errors() -> Iterator[None]:
 
 
 def make_topology(scenario: Scenario, cc: str = "") -> Any:
-    """The Mininet topology that the scenario names, with its queues; ``cc`` of every host, or the scenario's."""
+    """The Mininet topology that the scenario names, with its queues; ``cc`` replaces the scenario's."""
     from mininet_topos.dumbbell import DumbbellTopo
     from mininet_topos.fat_tree import FatTreeTopo
     from mininet_topos.incast import IncastTopo

@@ -104,8 +104,10 @@ class HostControls:
 
     def alpha(self, name: str, descriptor: int) -> Any | None:
         """What the control of this name has computed for a socket of this process, an ``fq_cc_alpha``; None
-        before the connection is established, and for a control that keeps no alpha.
+        before the connection is established, for a control without alpha, and for one of the kernel.
         """
+        if name not in self._objects or not OWN[name].ecn:
+            return None
         table = self._objects[name].map("alphas", c_int, layout.fq_cc_alpha)
         return table.get(c_int(descriptor))
 

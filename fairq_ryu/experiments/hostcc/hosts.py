@@ -63,8 +63,11 @@ class HostTcp:
         return self._controls.described()
 
     def announce(self, src: str, dst: str, sport: int, dport: int, size: int, deadline_ns: int) -> None:
-        """Tell D2TCP, if it is loaded, of a flow: see `HostControls.announce`."""
-        self._controls.announce(src, dst, sport, dport, size, deadline_ns)
+        """Tell D2TCP, if it is loaded, of a flow: see `HostControls.announce`. `RunError` when it fails."""
+        try:
+            self._controls.announce(src, dst, sport, dport, size, deadline_ns)
+        except BpfError as error:
+            raise RunError(f"D2TCP cannot be told of a flow: {error}") from error
 
     def close(self) -> None:
         """Unload what was loaded. A second call does nothing."""

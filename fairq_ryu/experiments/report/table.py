@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fairq_ryu.experiments.hostcc.names import OWN
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common.rows import Row, RowGroup, figure
 
@@ -143,6 +144,9 @@ def remarks(result: Mapping[str, Any]) -> Iterator[str]:
                 f"{policy['policy']}: the thread of Open vSwitch that forwards used {share:.0f} % of a CPU"
                 f" ({MACHINE_LIMIT_PERCENT:.0f} % or more): this measured the machine, not only the network"
             )
+        for name, what in (policy.get("tcp") or {}).items():
+            if name in OWN:  # the others are the kernel's, by their name in the scenario
+                yield f"{policy['policy']}: hosts with {name} ran {what}"
         if missed := figure(policy, ("capture", "missed")):
             yield (
                 f"{policy['policy']}: {missed:,g} packets were not captured,"

@@ -161,6 +161,14 @@ def test_undisturbed_and_older_results_have_no_such_remark(directory, undrawn, r
     assert ("disturbed rounds kept" in page) == (rounds is not None)
 
 
+def test_loaded_congestion_controls_are_named_below_the_table(directory):
+    whole = result.load(directory)
+    ran = {"cubic": "cubic, of the kernel", "dctcp": "fairq_dctcp, loaded for this run"}
+    whole["policies"][1]["tcp"] = ran
+    told = [each for each in table.remarks(whole) if "hosts with" in each]
+    assert told == ["fairq: hosts with dctcp ran fairq_dctcp, loaded for this run"]
+
+
 def test_a_damaged_result_is_one_clear_line(directory, undrawn):
     rewrite(directory, lambda whole: whole["policies"][0].pop("queue"))
     with pytest.raises(UserError) as caught:
