@@ -121,12 +121,11 @@ def wire(machine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wir
         other = subprocess.Popen(["unshare", "-n", "sh", "-c", "echo; read x"], stdin=PIPE, stdout=PIPE)
         stack.callback(lambda: (other.communicate(), None))
         assert other.stdout is not None and other.stdout.readline()
-        inside = ["nsenter", "-t", str(other.pid), "-n"]
         run("ip", "link", "add", "c", "type", "veth", "peer", "name", "s", "netns", str(other.pid))
-        for place, name, address in (([], "c", SENDER), (inside, "s", RECEIVER)):
-            run(*place, "ethtool", "-K", name, "tso", "off", "gso", "off", "gro", "off")
-            run(*place, "ip", "address", "add", f"{address}/24", "dev", name)
-            run(*place, "ip", "link", "set", name, "up")
+        for pid, name, address in ((str(os.getpid()), "c", SENDER), (str(other.pid), "s", RECEIVER)):
+            run("nsenter", "-t", pid, "-n", "ethtool", "-K", name, "tso", "off", "gso", "off", "gro", "off")
+            run("nsenter", "-t", pid, "-n", "ip", "address", "add", f"{address}/24", "dev", name)
+            run("nsenter", "-t", pid, "-n", "ip", "link", "set", name, "up")
         controls = HostControls()
         stack.callback(controls.close)
         controls.provide(["cubic", "dctcp", "d2tcp", "hstcp"])

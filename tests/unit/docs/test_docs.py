@@ -551,6 +551,7 @@ def test_the_tables_of_scenario_settings_are_the_code_s() -> None:
     words = {
         "str": "text", "int": "whole number", "float": "number", "bool": "yes or no",
         "tuple[int, ...]": "list of whole numbers", "tuple[float, ...]": "list of numbers",
+        "tuple[str, ...]": "list of texts",
     }  # fmt: skip
     everywhere = [each for each in checking.COMMON.values() if not each.metadata["topologies"]]
     of_topologies = [each for each in checking.COMMON.values() if each.metadata["topologies"]]

@@ -24,7 +24,7 @@ def installed(monkeypatch):
 def test_our_own_have_apps_of_their_own(installed):
     points = [("fairq", "fairq_ryu.policies.fairq:FairQ"), ("iqm", "fairq_ryu.policies.iqm:Iqm")]
     installed(*points, apps={"fairq_ryu.apps.fairq", "fairq_ryu.apps.droptail"})
-    assert machine.known_policies() == ["droptail", "droptail-rto5", "fairq", "bare"]
+    assert machine.known_policies() == ["droptail", "droptail-dctcp", "droptail-rto5", "fairq", "bare"]
     assert machine.app_of("fairq") == "fairq_ryu.apps.fairq"
 
 
