@@ -103,8 +103,8 @@ class FairQHost(ShieldedShell, Host):
                 f"{self.name}: this kernel does not offer the congestion control {cc!r}"
                 f" (it has {', '.join(known)}): `modprobe tcp_{cc}`, or choose another"
             )
-        # A control that allows itself to all (the flag non-restricted) is in the list already; writing the list
-        # without it would clear that flag.
+        # A control that allows itself to all (the flag non-restricted) is in the list already; to write the
+        # list without it would clear that flag.
         with _allowed(cc):
             trouble = self.cmd(f"echo {cc} >{here}").strip()
         if self.cmd(f"cat {here}").strip() != cc:

@@ -117,8 +117,10 @@ def _valid(pointer: int | None) -> bool:
 
 def _makes_links(lib: Any) -> bool:
     """Whether libbpf links a table of operations by itself: since 1.2."""
-    version = [getattr(lib, f"libbpf_{part}_version", None) for part in ("major", "minor")]
-    return None not in version and (version[0](), version[1]()) >= (1, 2)
+    # Before 0.7, it has no such functions.
+    return hasattr(lib, "libbpf_minor_version") and (
+        (int(lib.libbpf_major_version()), int(lib.libbpf_minor_version())) >= (1, 2)
+    )
 
 
 class Map:

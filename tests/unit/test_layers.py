@@ -57,7 +57,15 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/cli": ({ERRORS} | ours("agent", "client", "config", "experiments"), {"rich"}),
     "fairq_ryu/experiments": (
         {ERRORS, SETTING, "mininet_topos"}
-        | ours("client", "config", "packet", "agent.layout", "agent.libbpf", "agent.programs.taildrop", "agent.status"),
+        | ours(
+            "client",
+            "config",
+            "packet",
+            "agent.layout",
+            "agent.libbpf",
+            "agent.programs.taildrop",
+            "agent.status",
+        ),
         {"matplotlib", "mininet", "rich"},
     ),
     "mininet_topos": (set(), {"mininet"}),

@@ -44,7 +44,8 @@ def increase(window: float) -> float:
     if window <= LOW_WINDOW:
         return 1.0
     b = decrease(window)
-    return window**2 * 2 * b / ((2 - b) * window**1.2 * 12.8)
+    p: float = 0.078125 / window**1.2
+    return window**2 * p * 2 * b / (2 - b)
 
 
 def hstcp_rows() -> Iterator[tuple[int, int, float]]:
