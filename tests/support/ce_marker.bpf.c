@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Marks every n-th full data segment that leaves by an Ethernet port: IPv4 without tags. */
+/* Marks every n-th full data segment at an Ethernet port: IPv4 without tags. */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 

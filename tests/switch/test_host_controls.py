@@ -24,7 +24,7 @@ from subprocess import PIPE
 import pytest
 
 from fairq_ryu.agent.libbpf import BpfObject, load_library
-from fairq_ryu.agent.tc import TcFilter
+from fairq_ryu.agent.tc import INGRESS, TcFilter
 from fairq_ryu.experiments.hostcc.controls import HostControls, offered
 from fairq_ryu.experiments.hostcc.hosts import in_use
 from fairq_ryu.experiments.traffic.namespaces import entered
@@ -59,7 +59,9 @@ class Wire:
         lib = load_library()
         self._marker = BpfObject(lib, compiled, {})
         self._marks = self._marker.map("marks", c_uint32, c_uint64)
-        TcFilter(lib, 1).attach(socket.if_nametoindex("c"), self._marker.program_fd("mark"))
+        # Where it arrives: what leaves is cut into segments after tc.
+        with entered(receiver):
+            TcFilter(lib, 1).attach(socket.if_nametoindex("s"), self._marker.program_fd("mark"), INGRESS)
 
     def count(self, which: int) -> int:
         return int(self._marks.get(c_uint32(which)).value)
