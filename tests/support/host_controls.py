@@ -38,7 +38,7 @@ def build(into: Path) -> ctypes.CDLL:
 
 
 def alpha(before: int, delivered: int, marked: int) -> int:
-    return min(MAX_ALPHA, before - before // 16 + (marked << 16) // max(1, delivered))
+    return min(MAX_ALPHA, before - before // 16 + (marked << 16) // delivered) if delivered else before
 
 
 def window(cwnd: int, power: int) -> int:

@@ -19,12 +19,17 @@
 
 #define CC_INLINE static inline __attribute__((always_inline))
 
-/* alpha <- (1 - g) alpha + g marked / delivered, after a window of data. */
+/*
+ * alpha <- (1 - g) alpha + g marked / delivered, after a window of data. The kernel counts what an ACK
+ * delivers after it has called this: a window without a segment says nothing, its segments are in the next.
+ */
 CC_INLINE __u32 dctcp_alpha(__u32 alpha, __u32 delivered, __u32 marked)
 {
-	__u64 more =
-		((__u64)marked << (DCTCP_ALPHA_BITS - DCTCP_SHIFT_G)) / (delivered ? delivered : 1);
+	__u64 more;
 
+	if (!delivered)
+		return alpha;
+	more = ((__u64)marked << (DCTCP_ALPHA_BITS - DCTCP_SHIFT_G)) / delivered;
 	more += alpha - (alpha >> DCTCP_SHIFT_G);
 	return more < DCTCP_MAX_ALPHA ? more : DCTCP_MAX_ALPHA;
 }

@@ -88,7 +88,7 @@ void BPF_PROG(dctcp_acked, struct sock *sk, __u32 flags)
 	ca->alpha = dctcp_alpha(previous, delivered, marked);
 	dctcp_next_window(tp, ca);
 	told = bpf_sk_storage_get(&alphas, (void *)tp, NULL, 0);
-	if (told) {
+	if (told && delivered) {
 		told->alpha = ca->alpha;
 		told->previous = previous;
 		told->delivered = delivered;
