@@ -6,10 +6,10 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#define FULL	 1400 /* bytes of a frame */
-#define TOS_AT	 15
+#define FULL     1400 /* bytes of a frame */
+#define TOS_AT   15
 #define CHECK_AT 24
-#define CE	 3
+#define CE       3
 
 /* 0: every how many (0: none), 1: segments with ECT, 2: those marked, 3: segments without ECT */
 struct {
@@ -31,7 +31,8 @@ int mark(struct __sk_buff *skb)
 	__u8 tos, version, ce;
 
 	if (!every || !capable || !marked || !others || skb->len < FULL ||
-	    bpf_skb_load_bytes(skb, TOS_AT, &tos, 1) || bpf_skb_load_bytes(skb, TOS_AT - 1, &version, 1))
+	    bpf_skb_load_bytes(skb, TOS_AT, &tos, 1) ||
+	    bpf_skb_load_bytes(skb, TOS_AT - 1, &version, 1))
 		return TC_ACT_UNSPEC;
 	if (!(tos & CE)) {
 		++*others;
@@ -41,7 +42,8 @@ int mark(struct __sk_buff *skb)
 	if (!*every || *capable % *every)
 		return TC_ACT_UNSPEC;
 	ce = tos | CE;
-	bpf_l3_csum_replace(skb, CHECK_AT, bpf_htons(version << 8 | tos), bpf_htons(version << 8 | ce), 2);
+	bpf_l3_csum_replace(skb, CHECK_AT, bpf_htons(version << 8 | tos),
+			    bpf_htons(version << 8 | ce), 2);
 	bpf_skb_store_bytes(skb, TOS_AT, &ce, 1, 0);
 	++*marked;
 	return TC_ACT_UNSPEC;
