@@ -180,8 +180,8 @@ class FairQ:
             "base_rtt",
             0.001,
             "s",
-            "Round-trip time with empty queues; the pool never exceeds the buffer plus this time "
-            "multiplied by the rate.",
+            "Round-trip time with empty queues. The pool never exceeds the buffer plus this time "
+            "multiplied by the rate; where the law runs in the switch, a longer time is measured.",
             0,
             10,
         ),

@@ -40,7 +40,15 @@ class Las:
             "las", "interval", 0.0002, "s", "T: minimum time between two ticks of the law.", 0.00005, 0.01
         ),
         Setting("las", "alpha", 0.15, "", "Target queue as a fraction of the buffer.", 0.01, 1),
-        Setting("las", "base_rtt", 0.001, "s", "Round-trip time with empty queues.", 0, 1),
+        Setting(
+            "las",
+            "base_rtt",
+            0.001,
+            "s",
+            "Round-trip time with empty queues, as long as no longer one is measured.",
+            0,
+            1,
+        ),
         Setting("las", "young_bytes", 100_000, "bytes", "A flow that has sent less is young.", 0, 1 << 30),
         Setting("las", "floor_segments", 2, "segments", "Minimum window of a flow outside volleys.", 1, 10),
         turns("las"),

@@ -50,30 +50,6 @@ class LawParameters:
     syn_allowance: int = 256
 
 
-@dataclass(slots=True)
-class Round:
-    """``fq_round`` of ``layout.h``: what ACKs have released in a round trip between switch and sender, which
-    is under way although the switch does not see it (``laws/round.h``).
-    """
-
-    ns: int = 0
-    acked: int = 0
-    released: int = 0
-
-    def bytes_released(self, acked: int, rtt_ns: int, base_rtt_ns: int, now_ns: int) -> int:
-        """Bytes in the last round trip ``rtt_ns``, an eighth more for what a round measures too little; 0 if
-        it is not longer than ``base_rtt_ns``. ``acked`` bytes have been acknowledged in all.
-        """
-        elapsed, passed = max(now_ns - self.ns, 0), max(acked - self.acked, 0)
-        if rtt_ns <= base_rtt_ns:
-            return 0
-        if elapsed >= rtt_ns:
-            passed = _div(min(passed, MAX_POOL) * rtt_ns, elapsed)
-            self.released = min(passed + passed // 8, MAX_POOL) if self.ns else 0
-            self.ns, self.acked = now_ns, acked
-        return self.released
-
-
 class Opening(IntEnum):
     """The steps of a handshake at which a law may count a direction (``FQ_OPENING_...``): its SYN leaves, and
     once more; it is answered; the answer is acknowledged.
