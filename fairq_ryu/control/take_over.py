@@ -21,7 +21,7 @@ RECONNECT_TIME = 15.0
 
 
 class TakeOver:
-    """What must be known before. Times in seconds of one clock."""
+    """Whether all that must be known before is known. Times are in seconds of one clock."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from fairq_ryu.model import PortKey
 
 
 class UngovernedPorts:
-    """Bounded by the ports of all agents."""
+    """Logs each such port once. It keeps at most one entry for each port of all agents."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
