@@ -1,7 +1,6 @@
 """Leaf-spine and fat-tree under our controller: every segment of a connection takes the same links."""
 
 import collections
-import contextlib
 import random
 import time
 
@@ -9,6 +8,7 @@ import pytest
 
 from tests.support.capture import FIN, SYN, UDP, by_flow, links_of, reverse
 from tests.support.fabric import network
+from tests.support.kept import Kept
 from tests.support.lab import output, until
 from tests.support.traffic import Conversations, Echoes, datagrams, wait_until_reachable
 
@@ -29,27 +29,9 @@ def fat_tree():
     return FatTreeTopo(k=4)
 
 
-class OneNetwork:
-    """One network at a time: kept while successive tests want the same topology."""
-
-    def __init__(self, folders):
-        self.folders, self.topology, self.made = folders, None, contextlib.ExitStack()
-
-    def of(self, topology):
-        if topology is not self.topology:
-            self.close()
-            self.net = self.made.enter_context(network(self.folders.mktemp("fabric"), topology()))
-            self.topology = topology
-        return self.net
-
-    def close(self):
-        self.topology = None
-        self.made.close()
-
-
 @pytest.fixture(scope="module")
 def networks(tmp_path_factory):
-    networks = OneNetwork(tmp_path_factory)
+    networks = Kept(lambda topology: network(tmp_path_factory.mktemp("fabric"), topology()))
     yield networks
     networks.close()
 

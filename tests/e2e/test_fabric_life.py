@@ -1,6 +1,5 @@
 """Controllers that die, queued SYNs, many connections and several bottlenecks on a leaf-spine."""
 
-import contextlib
 import json
 import os
 import signal
@@ -12,6 +11,7 @@ import urllib.request
 import pytest
 
 from tests.support.fabric import carrier, network
+from tests.support.kept import Kept
 from tests.support.lab import SINK, SOURCE, end, received, until
 from tests.support.traffic import wait_until_reachable
 
@@ -21,36 +21,23 @@ STALL = 3.0 + 0.4
 CROWD = int(os.environ.get("FAIRQ_CONNECTIONS", "1000"))
 
 
-class OneNetwork:
-    """The network of most tests here, made for the first of them and removed before another is made."""
+def leaf_spine():
+    from mininet_topos.leaf_spine import LeafSpineTopo
 
-    def __init__(self, folders):
-        self.folders, self.net, self.made = folders, None, contextlib.ExitStack()
-
-    def kept(self):
-        from mininet_topos.leaf_spine import LeafSpineTopo
-
-        if self.net is None:
-            agent = "[agent]\nreconnect_max = 0.5\nflow_idle_timeout = 8\n"
-            topo = LeafSpineTopo(leaves=2, spines=2, hosts=4)
-            self.net = self.made.enter_context(network(self.folders.mktemp("life"), topo, agent))
-        return self.net
-
-    def close(self):
-        self.net = None
-        self.made.close()
+    return LeafSpineTopo(leaves=2, spines=2, hosts=4)
 
 
 @pytest.fixture(scope="module")
-def one_network(tmp_path_factory):
-    kept = OneNetwork(tmp_path_factory)
-    yield kept
-    kept.close()
+def networks(tmp_path_factory):
+    agent = "[agent]\nreconnect_max = 0.5\nflow_idle_timeout = 8\n"
+    networks = Kept(lambda topology: network(tmp_path_factory.mktemp("life"), topology(), agent))
+    yield networks
+    networks.close()
 
 
 @pytest.fixture
-def fabric(one_network):
-    net = one_network.kept()
+def fabric(networks):
+    net = networks.of(leaf_spine)
     yield net
     net.stack.close()
     net.end_controller()
@@ -223,11 +210,11 @@ def test_no_table_keeps_entries_of_connections_that_were_killed_or_cut_off(fabri
 
 
 @pytest.fixture
-def narrow(one_network, tmp_path):
+def narrow(networks, tmp_path):
     """A slow link from leaf1, and a slow port to one receiver."""
     from mininet_topos.leaf_spine import LeafSpineTopo
 
-    one_network.close()
+    networks.close()  # its bridges have the same names
     topo = LeafSpineTopo(leaves=2, spines=1, hosts=4, uplink=30, rate=10, buffer=60_000, only="h5")
     with network(tmp_path, topo) as made:
         yield made

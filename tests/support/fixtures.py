@@ -6,6 +6,7 @@ import pytest
 
 from mininet_topos.switch import remove_leftover
 from tests.support import lab as lab_module
+from tests.support.kept import Kept
 from tests.support.ofp import StubController
 from tests.support.traces import traces
 
@@ -42,25 +43,9 @@ def made_lab(folder):
             made.close()
 
 
-class Labs:
-    """One lab for successive tests of a file: to make and to remove it takes longer than most tests."""
-
-    def __init__(self, folders):
-        self._folders, self._kept, self._made = folders, None, contextlib.ExitStack()
-
-    def kept(self):
-        if self._kept is None:
-            self._kept = self._made.enter_context(made_lab(self._folders.mktemp("lab")))
-        return self._kept
-
-    def close(self):
-        self._kept = None
-        self._made.close()
-
-
 @pytest.fixture(scope="module")
 def labs(tmp_path_factory):
-    labs = Labs(tmp_path_factory)
+    labs = Kept(lambda _key: made_lab(tmp_path_factory.mktemp("lab")))
     yield labs
     labs.close()
 
@@ -70,7 +55,7 @@ def lab(labs):
     """A lab as if it were new. The tests of a file share bridge and hosts; what a test has started in it is
     ended after that test, which must leave no traces.
     """
-    made = labs.kept()
+    made = labs.of("lab")
     with leaving_no_more():
         try:
             yield made

@@ -71,6 +71,14 @@ def round_timeout_s() -> Any:
     )
 
 
+def floor() -> Any:
+    """Whether the volleys alone are measured, too."""
+    return setting(
+        "measure in each repetition the same volleys alone on an idle link; no: that figure is missing",
+        default=True,
+    )
+
+
 def warmup_s() -> Any:
     """Warm-up of long flows."""
     return setting(

@@ -15,8 +15,10 @@ def fanin_ms(scenario: FaninScenario, flows: int) -> float:
     return limits.volley_ms(_sizes(scenario, flows), scenario, handshake=not scenario.prepared, request=False)
 
 
-def floor(scenario: FaninScenario) -> FaninScenario:
-    """The same volleys on a link with an ample buffer."""
+def floor(scenario: FaninScenario) -> FaninScenario | None:
+    """The same volleys on a link with an ample buffer; None if the scenario wants none."""
+    if not scenario.floor:
+        return None
     return replace(
         scenario,
         buffer_bytes=limits.ample_buffer(_sizes(scenario, max(scenario.flows)), scenario),

@@ -27,6 +27,7 @@ class FaninScenario(Scenario):
     rounds: int = shared.rounds()
     round_interval_s: float = shared.round_interval_s()
     round_timeout_s: float = shared.round_timeout_s()
+    floor: bool = shared.floor()
 
     @property
     def applications(self) -> int:

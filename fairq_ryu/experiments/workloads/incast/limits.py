@@ -16,8 +16,10 @@ def mice_ms(scenario: IncastScenario) -> float:
 
 
 def floor(scenario: IncastScenario) -> IncastScenario | None:
-    """The same volleys alone, on an idle link with an ample buffer; None without mice."""
-    if not scenario.mice_per_sender:
+    """The same volleys alone, on an idle link with an ample buffer; None without mice, or if the scenario
+    wants none.
+    """
+    if not scenario.mice_per_sender or not scenario.floor:
         return None
     return replace(
         scenario,

@@ -21,6 +21,7 @@ class IncastScenario(Scenario):
     rounds: int = shared.rounds()
     round_interval_s: float = shared.round_interval_s()
     round_timeout_s: float = shared.round_timeout_s()
+    floor: bool = shared.floor()
     warmup_s: float = shared.warmup_s()
     elephants_only_s: float = shared.elephants_only_s()
     after_s: float = shared.after_s()

@@ -43,6 +43,12 @@ def test_only_volleys_have_a_floor():
     assert {name for name, floor in floors.items() if floor is not None} == {"incast", "rounds"}
 
 
+@pytest.mark.parametrize("name", ["incast", "rounds"])
+def test_a_scenario_can_do_without_its_floor(name):
+    chosen = scenario.load(name, {"floor": "no"})
+    assert registry.WORKLOADS[chosen.traffic].floor(chosen) is None
+
+
 def test_a_ratio_of_several_workloads_appears_once():
     names = [each.name for each in registry.ratios()]
     assert len(names) == len(set(names))
