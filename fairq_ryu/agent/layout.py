@@ -1,6 +1,6 @@
-"""The eBPF map layout for Python, read from ``bpf/layout.h``.
+"""The eBPF map layout for Python, read from ``bpf/layout.h`` and its second part, ``bpf/queue_law_layout.h``.
 
-The header is the only source: its ``#define`` numbers become :data:`CONSTANTS`, its structs become
+The headers are the only source: their ``#define`` numbers become :data:`CONSTANTS`, its structs become
 ctypes structures (:class:`fq_flow` is ``STRUCTS["fq_flow"]``, and so on). A test compares sizes and
 offsets with what clang made of the same header.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 BPF_DIR = Path(__file__).parent / "bpf"
-HEADER = BPF_DIR / "layout.h"
+HEADERS = BPF_DIR / "layout.h", BPF_DIR / "queue_law_layout.h"
 
 _SCALARS: dict[str, Any] = {
     "__u8": ctypes.c_uint8,
@@ -68,7 +68,7 @@ def read_layout(text: str) -> tuple[dict[str, int], dict[str, type[ctypes.Struct
     return constants, structs
 
 
-CONSTANTS, STRUCTS = read_layout(HEADER.read_text(encoding="utf-8"))
+CONSTANTS, STRUCTS = read_layout("".join(part.read_text(encoding="utf-8") for part in HEADERS))
 
 # ctypes structures are built at run time, so their fields have no static types.
 fq_config: Any = STRUCTS["fq_config"]
@@ -101,6 +101,16 @@ fq_turn_port: Any = STRUCTS["fq_turn_port"]
 fq_turn_agent: Any = STRUCTS["fq_turn_agent"]
 fq_held: Any = STRUCTS["fq_held"]
 fq_leaving: Any = STRUCTS["fq_leaving"]
+fq_queue_law: Any = STRUCTS["fq_queue_law"]
+fq_port_queue_law: Any = STRUCTS["fq_port_queue_law"]
+fq_queue_law_input: Any = STRUCTS["fq_queue_law_input"]
+fq_queue_law_counts: Any = STRUCTS["fq_queue_law_counts"]
+fq_queue_law_state: Any = STRUCTS["fq_queue_law_state"]
+fq_locked_queue_law: Any = STRUCTS["fq_locked_queue_law"]
+fq_codel: Any = STRUCTS["fq_codel"]
+fq_flow_table: Any = STRUCTS["fq_flow_table"]
+fq_sfb_bins: Any = STRUCTS["fq_sfb_bins"]
+fq_depth: Any = STRUCTS["fq_depth"]
 
 LITTLE_ENDIAN = sys.byteorder == "little"
 BUCKETS = CONSTANTS["FQ_BUCKETS"]

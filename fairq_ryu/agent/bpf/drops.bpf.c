@@ -70,7 +70,7 @@ int BPF_PROG(fq_dropped, struct sk_buff *skb, void *location, enum skb_drop_reas
 	drop->ns = bpf_ktime_get_ns();
 	drop->ifindex = ifindex;
 	drop->len = skb->len;
-	drop->before_full = 0;
+	drop->cause = FQ_DROP_REFUSED;
 	drop->pad = 0;
 	drop->vlan_proto = 0;
 	drop->vlan_tci = 0;
@@ -113,7 +113,7 @@ int fq_drop_before_full(struct __sk_buff *skb)
 	drop->ns = bpf_ktime_get_ns();
 	drop->ifindex = ifindex;
 	drop->len = len;
-	drop->before_full = 1;
+	drop->cause = FQ_DROP_BEFORE_FULL;
 	drop->pad = 0;
 	drop->vlan_proto = skb->vlan_present ? skb->vlan_proto : 0;
 	drop->vlan_tci = skb->vlan_present ? skb->vlan_tci : 0;

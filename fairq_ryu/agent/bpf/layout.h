@@ -5,7 +5,7 @@
  * fairq_ryu/agent/layout.py reads this file and makes ctypes structures of it, so there is no second copy
  * to keep in step. That reader knows: #define NAME number, and structs whose members are
  * __u8/__u16/__u32/__u64, structs of this file, or arrays of those. Every struct is padded by hand to the
- * same size under any compiler.
+ * same size under any compiler. queue_law_layout.h is its second part, by the same rules.
  */
 #ifndef FAIRQ_LAYOUT_H
 #define FAIRQ_LAYOUT_H
@@ -101,6 +101,11 @@
 
 /* Part of fq_queue_check.drain_ns, for delays of the machine. */
 #define FQ_MARGIN_NS 20000000
+
+/* fq_drop.cause: the queue refused it; it was dropped before the queue could refuse it; or a queue law dropped it. */
+#define FQ_DROP_REFUSED     0
+#define FQ_DROP_BEFORE_FULL 1
+#define FQ_DROP_BY_LAW      2
 
 /* Bytes of a dropped packet that are handed to the agent. */
 #define FQ_DROP_BYTES 2048
@@ -376,8 +381,8 @@ struct fq_drop {
 	__u32 len;      /* of the whole packet, bytes */
 	__u32 captured; /* of data */
 	__u16 vlan_proto; /* tag that the kernel keeps beside the packet; 0: none; network byte order */
-	__u16 vlan_tci;    /* host byte order */
-	__u32 before_full; /* 1: dropped before the queue could refuse it; 0: refused */
+	__u16 vlan_tci; /* host byte order */
+	__u32 cause;    /* FQ_DROP_... */
 	__u32 pad;
 	__u8 data[FQ_DROP_BYTES];
 };
@@ -481,5 +486,7 @@ struct fq_held {
 struct fq_histogram {
 	__u64 ns[FQ_HIST_BINS];
 };
+
+#include "queue_law_layout.h"
 
 #endif

@@ -15,6 +15,8 @@ from fairq_ryu.agent.ringbuf import RingBuffer
 from fairq_ryu.agent.tc import TcFilter
 from fairq_ryu.packet.checksum import completed
 
+BEFORE_FULL = layout.CONSTANTS["FQ_DROP_BEFORE_FULL"]
+
 log = logging.getLogger(__name__)
 
 
@@ -126,7 +128,7 @@ class DropProgram(LoadedProgram):
         length = drop.len - drop.captured
         frame = on_the_wire(frame, drop.vlan_proto, drop.vlan_tci)
         length += len(frame)
-        if drop.before_full and drop.ifindex in self._before_full:
+        if drop.cause == BEFORE_FULL and drop.ifindex in self._before_full:
             self._before_full[drop.ifindex] += 1
         # If it is sent again, no card completes its checksum.
         self._packets.append(DropRecord(drop.ifindex, completed(frame), length))

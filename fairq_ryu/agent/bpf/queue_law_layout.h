@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The map layout of queue laws, which judge each packet that is about to enter the queue of a port. Part of layout.h,
+ * and read by the same reader.
+ *
+ * Suffixes are units: _ns (CLOCK_MONOTONIC or a time), _bytes, _packets; _q16 and _q32: times 1 << 16 and 1 << 32.
+ */
+#ifndef FAIRQ_QUEUE_LAW_LAYOUT_H
+#define FAIRQ_QUEUE_LAW_LAYOUT_H
+
+/* fq_queue_law.kind */
+#define FQ_QLAW_AFQ   1
+#define FQ_QLAW_AFCD  2
+#define FQ_QLAW_RED   3
+#define FQ_QLAW_CODEL 4
+#define FQ_QLAW_SFB   5
+#define FQ_QLAW_MARK  6
+
+/*
+ * fq_queue_law.variant, of afq and afcd: as the paper, as its authors' code, or (afcd) CoDel for each flow and the
+ * probability of AFQ.
+ */
+#define FQ_VARIANT_PAPER   1
+#define FQ_VARIANT_AUTHORS 2
+#define FQ_VARIANT_OURS    3
+
+/*
+ * fq_queue_law.flags. ECN: packets that are ECN-capable are marked where others are dropped (kind mark always does).
+ * FAIR_GIVEN: afq, afcd: the fair share is fq_queue_law.fair_q16, and the law does not compute it. BYTES: red: long
+ * packets are more likely to be dropped.
+ */
+#define FQ_QLAW_ECN        1
+#define FQ_QLAW_FAIR_GIVEN 2
+#define FQ_QLAW_BYTES      4
+
+/* What a law decides about a packet. MARK: only of packets that are ECN-capable. */
+#define FQ_PASS 0
+#define FQ_DROP 1
+#define FQ_MARK 2
+
+/* Flow tables of afq and afcd. */
+#define FQ_FLOW_SLOTS 2048
+#define FQ_SHADOW     2000
+
+/* Bins of sfb: FQ_SFB_LEVELS levels of FQ_SFB_WIDTH. */
+#define FQ_SFB_LEVELS 8
+#define FQ_SFB_WIDTH  16
+#define FQ_SFB_BINS   128
+
+/* The parameters of a queue law. */
+struct fq_queue_law {
+	__u64 rate;           /* C, of the port, bytes/s */
+	__u64 target_ns;      /* codel, afcd: the queueing delay aimed at */
+	__u64 interval_ns;    /* codel, afcd: for which the delay must have been above the target */
+	__u64 update_ns;      /* afq, afcd: time between two updates of the fair share */
+	__u32 limit_bytes;    /* B, the port's buffer */
+	__u32 target_bytes;   /* afq, afcd: Q_t, the length of the queue aimed at */
+	__u32 mark_bytes;     /* mark: K */
+	__u32 min_bytes;      /* red: min_th */
+	__u32 max_bytes;      /* red: max_th */
+	__u32 max_p_q32;      /* red: max_p, the probability at max_th */
+	__u32 shadow_packets; /* afq, afcd: b, samples in the shadow buffer, 1 to FQ_SHADOW */
+	__u32 sample_every;   /* afq, afcd: s, one packet of so many is sampled */
+	__u32 fair_q16;       /* afq, afcd, FAIR_GIVEN: m_f, samples; 0: not known */
+	__u32 bin_packets; /* sfb: a bin with so many packets in the queue becomes more likely to drop */
+	__u32 bin_most; /* sfb: a bin takes no more packets */
+	__u32 seed;     /* of the hash of flows */
+	__u32 table;    /* afq, afcd: index of its flow table; sfb: of its bins */
+	__u32 pad;
+	__u16 kind;         /* FQ_QLAW_... */
+	__u16 variant;      /* FQ_VARIANT_... */
+	__u16 flags;        /* FQ_QLAW_... */
+	__u16 weight_shift; /* red: the weight of the average is 1 / (1 << weight_shift), 1 to 20 */
+};
+
+/* The queue law of a port, by slot: written by the agent only. */
+struct fq_port_queue_law {
+	struct fq_queue_law law;
+	__u64 expires_ns; /* CLOCK_MONOTONIC: from then on it does nothing; 0: the port has none */
+	__u32 id;
+	__u32 pad;
+};
+
+/* What a law knows about a packet. */
+struct fq_queue_law_input {
+	__u64 now_ns;
+	__u32 backlog; /* of the queue, without this packet, bytes */
+	__u32 low;     /* its least since the last packet that was judged, bytes */
+	__u32 len;     /* of the packet, bytes */
+	__u32 hash;    /* of the flow */
+	__u32 random;  /* uniform */
+	__u32 ect;     /* 1: the packet is ECN-capable */
+};
+
+/* What a law has done. They only grow. */
+struct fq_queue_law_counts {
+	__u64 judged;  /* packets */
+	__u64 dropped; /* of these */
+	__u64 dropped_bytes;
+	__u64 marked;  /* likewise, with CE; those that had it before included */
+	__u64 not_ect; /* of those judged: not ECN-capable */
+	__u64 unmarked; /* of these, those that would have been marked if they were: dropped (mark: left alone) */
+	__u64 sampled; /* afq, afcd: entered in the shadow buffer */
+	__u64 updates; /* afq, afcd: of the fair share */
+};
+
+/* The variables of CoDel (RFC 8289): of a port or of a flow. */
+struct fq_codel {
+	__u64 first_above_ns; /* when the delay will have been above the target for an interval; 0: it is below */
+	__u64 drop_next_ns;
+	__u32 count;        /* drops since it entered the dropping state */
+	__u32 last_count;   /* count when it entered it */
+	__u32 inv_sqrt_q32; /* 1 / sqrt(count) */
+	__u32 dropping;
+};
+
+/* The state of a port's queue law, by slot: cleared by the agent, written by the program. */
+struct fq_queue_law_state {
+	struct fq_queue_law_counts counts;
+	__u64 last_ns;  /* last packet judged; 0: none yet */
+	__u64 delay_ns; /* its queueing delay, backlog / rate */
+	/* afq, afcd */
+	__u64 updated_ns; /* last update of the fair share; 0: none yet */
+	__u32 fair_q16;   /* m_f, samples; 0: not known, nothing is dropped for it */
+	__u32 old_bytes;  /* the queue at the last update */
+	__u32 flows;      /* with samples in the shadow buffer */
+	__u32 filled;     /* samples in it */
+	__u32 next;       /* place of the next sample */
+	__u32 skipped;    /* packets since the last sample */
+	/* codel, afcd */
+	struct fq_codel codel;
+	/* red */
+	__u64 average; /* of the backlog, bytes << weight_shift */
+	__u32 since; /* packets since the last drop or mark, and 1; 0: the average is below min_th */
+	__u32 pad;
+	/* sfb */
+	__u64 penalty_ns; /* token bucket of flows that do not respond: until then its packets are paid */
+};
+
+/* The same with the lock under which the programs write it: see queue_law.bpf.c. */
+struct fq_locked_queue_law {
+	__u32 lock;
+	__u32 pad;
+	struct fq_queue_law_state state;
+};
+
+/* The flow table and shadow buffer of afq and afcd, by fq_queue_law.table: cleared by the agent. */
+struct fq_flow_table {
+	__u16 samples[FQ_FLOW_SLOTS]; /* m_i: of each slot in the shadow buffer */
+	__u16 shadow[FQ_SHADOW];      /* ring of slots, each plus 1; 0: empty */
+	struct fq_codel
+		codel[FQ_FLOW_SLOTS]; /* of afcd; variant paper and authors: first_above_ns only */
+};
+
+/* The bins of sfb, level by level, by fq_queue_law.table: cleared by the agent. */
+struct fq_sfb_bins {
+	__u32 queued[FQ_SFB_BINS]; /* packets in the queue: written by the queue program */
+	__u32 p_q16[FQ_SFB_BINS];  /* probability of a mark or drop, at most 65535 */
+};
+
+/* The backlog of a port's queue, by slot: written by the queue program; `low` is reset by the law's. */
+struct fq_depth {
+	__u64 last_ns;
+	__u32 backlog;
+	__u32 low; /* least since the law read it */
+};
+
+#endif
