@@ -28,6 +28,8 @@ _BPF_PROG_TEST_RUN = 10
 _BPF_PROG_TYPE_SCHED_CLS = 3
 # Room behind the packet: a program that made a packet longer, which none should, would be seen.
 _ROOM = 256
+# The kernel refuses less room than its own struct __sk_buff has.
+_CONTEXT_ROOM = 1024
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -46,6 +48,8 @@ class _SkBuff(ctypes.Structure):
         ("priority", c_uint32),
         ("ingress_ifindex", c_uint32),
         ("ifindex", c_uint32),
+        ("tc_index", c_uint32),
+        ("cb", c_uint32 * 5),
     ]
 
 
@@ -82,13 +86,15 @@ class _ProgLoad(ctypes.Structure):
 
 
 class Run(NamedTuple):
-    """The result of a run: the program's ``verdict`` (signed), the packet after it, and the mean time of one
-    run, ns.
+    """The result of a run: the program's ``verdict`` (signed), the packet after it, the mean time of one run
+    (ns), and the control block and mark that the next program would find.
     """
 
     verdict: int
     packet: bytes
     duration_ns: int
+    control: tuple[int, ...]
+    mark: int
 
 
 class LoadedProgram:
@@ -122,16 +128,17 @@ class LoadedProgram:
         )
         return cls(_bpf(_BPF_PROG_LOAD, attr, "cannot load an empty program"))
 
-    def run(self, packet: bytes, ifindex: int, repeat: int = 1) -> Run:
+    def run(self, packet: bytes, ifindex: int, repeat: int = 1, control: tuple[int, ...] = ()) -> Run:
         """Run the program on ``packet`` (an Ethernet frame) as if it left through an interface. Raises
         :class:`BpfError` if the kernel refuses the packet.
 
         ``repeat``: number of runs on the same buffer. A later run finds the changes of the first one, so a
-        window is lowered only once.
+        window is lowered only once. ``control``: the control block that another program has left.
         """
         data = ctypes.create_string_buffer(packet, max(1, len(packet)))
         out = ctypes.create_string_buffer(len(packet) + _ROOM)
-        context = _SkBuff(ifindex=ifindex)
+        context = _SkBuff(ifindex=ifindex, cb=control)
+        left = ctypes.create_string_buffer(_CONTEXT_ROOM)
         attr = _TestRun(
             prog_fd=self._fd,
             data_size_in=len(packet),
@@ -141,10 +148,14 @@ class LoadedProgram:
             repeat=repeat,
             ctx_size_in=ctypes.sizeof(context),
             ctx_in=ctypes.addressof(context),
+            ctx_size_out=len(left),
+            ctx_out=ctypes.addressof(left),
         )
         _bpf(_BPF_PROG_TEST_RUN, attr, f"cannot run the program on {len(packet)} bytes")
         verdict = ctypes.c_int32(attr.retval).value
-        return Run(verdict, out.raw[: attr.data_size_out], int(attr.duration))
+        found = out.raw[: attr.data_size_out]
+        after = _SkBuff.from_buffer(left)
+        return Run(verdict, found, int(attr.duration), tuple(after.cb), int(after.mark))
 
     def close(self) -> None:
         """Close the file descriptor. A second call has no effect."""

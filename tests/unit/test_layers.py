@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 OURS = ("fairq_ryu", "mininet_topos")
 MODEL, ERRORS, SETTING = "fairq_ryu.model", "fairq_ryu.errors", "fairq_ryu.setting"
 LAW = "fairq_ryu.law_spec"
+QUEUE_LAW = "fairq_ryu.queue_law_spec"
 PORT_SETTINGS = "fairq_ryu.port_settings"
 BELOW = {MODEL, ERRORS, SETTING}
 RUNTIME = "fairq_ryu.ryu_compat.runtime"
@@ -29,7 +30,7 @@ def ours(*packages: str) -> set[str]:
 # Package -> the modules of the project that it may import, besides itself and the version; and packages of
 # others, besides the standard library.
 LAYERS: dict[str, tuple[set[str], set[str]]] = {
-    "fairq_ryu/policies": (BELOW | {LAW}, set()),
+    "fairq_ryu/policies": (BELOW | {LAW, QUEUE_LAW}, set()),
     "fairq_ryu/fabric": ({MODEL, PORT_SETTINGS}, {"networkx"}),
     "fairq_ryu/packet": ({MODEL}, set()),
     "fairq_ryu/channel": ({MODEL, LAW, PORT_SETTINGS} | ours("packet"), {"ryu"}),
@@ -50,7 +51,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "fairq_ryu/ryu_compat": (BELOW | ours("channel", "config", "policies.base"), RYU | {"oslo_config"}),
     "fairq_ryu/agent": (
-        {MODEL, LAW, ERRORS, PORT_SETTINGS} | ours("channel", "packet", "fabric.recovery"),
+        {MODEL, LAW, QUEUE_LAW, ERRORS, PORT_SETTINGS} | ours("channel", "packet", "fabric.recovery"),
         {"numpy", "ovs", "pyroute2"},
     ),
     "fairq_ryu/config": (BELOW | ours("policies.base"), set()),
@@ -84,6 +85,7 @@ MODULES: dict[str, set[str]] = {
     "fairq_ryu/__init__.py": {"fairq_ryu.client"},
     "fairq_ryu/errors.py": set(),
     "fairq_ryu/law_spec.py": set(),
+    "fairq_ryu/queue_law_spec.py": set(),
     "fairq_ryu/port_settings.py": set(),
     "fairq_ryu/model.py": {LAW},
     "fairq_ryu/client.py": {ERRORS},

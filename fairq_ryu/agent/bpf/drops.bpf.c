@@ -21,21 +21,9 @@
 
 #include "layout.h"
 #include "lib/core_types.h"
+#include "lib/dropped_packet.h"
 #include "lib/queue_map.h"
 #include "lib/threshold_maps.h"
-
-/* Room for about a thousand packets. */
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 21);
-} drops SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fq_ring_count);
-} drop_count SEC(".maps");
 
 enum skb_drop_reason {
 	SKB_DROP_REASON_QDISC_DROP = 1, /* CO-RE puts the running kernel's number in its place */
@@ -92,11 +80,9 @@ int BPF_PROG(fq_dropped, struct sk_buff *skb, void *location, enum skb_drop_reas
 SEC("classifier")
 int fq_drop_before_full(struct __sk_buff *skb)
 {
-	__u32 zero = 0, ifindex = skb->ifindex, len = skb->len, size = len;
+	__u32 ifindex = skb->ifindex, len = skb->len;
 	const struct fq_threshold *t = bpf_map_lookup_elem(&thresholds, &ifindex);
 	const struct fq_queue *queue = bpf_map_lookup_elem(&queues, &ifindex);
-	struct fq_ring_count *count;
-	struct fq_drop *drop;
 
 	if (!t || !(t->flags & FQ_REPORT_DROPS) || !t->limit || !queue)
 		return TC_ACT_UNSPEC;
@@ -105,30 +91,9 @@ int fq_drop_before_full(struct __sk_buff *skb)
 	    queue_backlog(ifindex, bpf_ktime_get_ns()) + len <= t->limit)
 		return TC_ACT_UNSPEC;
 	/* A packet of several segments could not be sent again by a controller. */
-	if (skb->gso_segs > 1 || len > FQ_DROP_BYTES || len < 14)
+	if (skb->gso_segs > 1 || len > FQ_DROP_BYTES)
 		return TC_ACT_UNSPEC;
-	drop = bpf_ringbuf_reserve(&drops, sizeof(*drop), 0);
-	if (!drop)
-		return TC_ACT_UNSPEC;
-	drop->ns = bpf_ktime_get_ns();
-	drop->ifindex = ifindex;
-	drop->len = len;
-	drop->cause = FQ_DROP_BEFORE_FULL;
-	drop->pad = 0;
-	drop->vlan_proto = skb->vlan_present ? skb->vlan_proto : 0;
-	drop->vlan_tci = skb->vlan_present ? skb->vlan_tci : 0;
-	drop->captured = len;
-	if (size > FQ_DROP_BYTES)
-		size = FQ_DROP_BYTES;
-	if (size < 14 || bpf_skb_load_bytes(skb, 0, drop->data, size)) {
-		bpf_ringbuf_discard(drop, 0);
-		return TC_ACT_UNSPEC;
-	}
-	bpf_ringbuf_submit(drop, 0);
-	count = bpf_map_lookup_elem(&drop_count, &zero);
-	if (count)
-		__sync_fetch_and_add(&count->sent, 1);
-	return TC_ACT_STOLEN;
+	return hand_over_dropped(skb, FQ_DROP_BEFORE_FULL) ? TC_ACT_STOLEN : TC_ACT_UNSPEC;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

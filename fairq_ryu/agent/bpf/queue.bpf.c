@@ -10,12 +10,14 @@
 #include <bpf/bpf_tracing.h>
 
 #include "laws/law.h"
+#include "laws/queue_sfb.h"
 #include "layout.h"
 #include "lib/activity.h"
 #include "lib/core_types.h"
 #include "lib/flow_map.h"
 #include "lib/histogram.h"
 #include "lib/port_maps.h"
+#include "lib/queue_law_maps.h"
 #include "lib/queue_map.h"
 #include "lib/threshold_maps.h"
 #include "lib/tx_queue_id.h"
@@ -166,6 +168,51 @@ static __always_inline void count_time(struct fq_queue *st, __u32 ifindex, __u64
 	}
 }
 
+/* Tell the programs at tc egress, by slot. */
+static __always_inline void publish_depth(const struct fq_queue *st)
+{
+	__u32 slot = st->slot;
+	struct fq_depth *depth = bpf_map_lookup_elem(&depths, &slot);
+
+	if (!depth)
+		return;
+	depth->last_ns = st->last_ns;
+	depth->backlog = st->backlog;
+	if (st->backlog < depth->low)
+		depth->low = st->backlog;
+}
+
+/*
+ * A packet with this mark, the hash of its flow, has entered or left the queue of a slot: count it if its law is SFB. A
+ * global function, which the verifier checks once.
+ */
+__noinline int count_in_bins(__u32 slot, __u32 hash, __u32 entered)
+{
+	struct fq_port_queue_law *law = bpf_map_lookup_elem(&queue_laws, &slot);
+	struct fq_sfb_bins *bins;
+	__u32 table;
+
+	if (!law || !hash || law->law.kind != FQ_QLAW_SFB)
+		return 0;
+	table = law->law.table;
+	bins = bpf_map_lookup_elem(&sfb_bins, &table);
+	if (!bins)
+		return 0;
+	if (entered)
+		sfb_entered(bins, hash);
+	else
+		sfb_left(bins, hash);
+	return 0;
+}
+
+static __always_inline bool has_bins(void)
+{
+	__u32 zero = 0;
+	struct fq_queue_config *cfg = bpf_map_lookup_elem(&queue_config, &zero);
+
+	return cfg && cfg->sfb;
+}
+
 /*
  * Account for a packet that went into or out of the queue. Returns the queue's record, or NULL if the queue
  * is not to be watched: neither a root qdisc nor that of a transmit queue, not on a port of the bridge, or on an
@@ -212,6 +259,7 @@ static __always_inline struct fq_queue *account(struct Qdisc *q, const struct ne
 	}
 	if (st->backlog > st->peak)
 		st->peak = st->backlog;
+	publish_depth(st);
 	if (cfg->thresholds)
 		report_crossing(st, ifindex);
 	if (cfg->laws)
@@ -240,10 +288,13 @@ static __noinline int note_tx_queue(__u32 ifindex, __u32 id)
 SEC("tp_btf/qdisc_enqueue")
 int BPF_PROG(fq_enqueue, struct Qdisc *q, const struct netdev_queue *txq, struct sk_buff *skb)
 {
+	struct fq_queue *st = account(q, txq);
 	__u32 ifindex, parent;
 
-	if (!account(q, txq))
+	if (!st)
 		return 0;
+	if (has_bins() && skb)
+		count_in_bins(st->slot, skb->mark, 1);
 	parent = q->parent;
 	if (parent != TC_H_ROOT) {
 		ifindex = txq->dev->ifindex;
@@ -257,13 +308,22 @@ int BPF_PROG(fq_dequeue, struct Qdisc *q, const struct netdev_queue *txq, int pa
 	     struct sk_buff *skb)
 {
 	struct fq_queue *st = account(q, txq);
+	bool bytes, bins;
 
-	if (!st || packets <= 0 || !skb || !(q->flags & QDISC_PER_CPU))
+	if (!st || packets <= 0 || !skb)
 		return 0;
-	st->packets += packets;
+	bytes = q->flags & QDISC_PER_CPU;
+	bins = has_bins();
+	if (!bytes && !bins)
+		return 0;
+	if (bytes)
+		st->packets += packets;
 	/* On a device of several queues the kernel takes out up to 8 at once, as a list. */
 	for (int i = 0; i < MAX_BULK && i < packets && skb; i++) {
-		st->bytes += skb->len;
+		if (bytes)
+			st->bytes += skb->len;
+		if (bins)
+			count_in_bins(st->slot, skb->mark, 0);
 		skb = skb->next;
 	}
 	return 0;

@@ -78,7 +78,7 @@ struct fq_port_queue_law {
 	struct fq_queue_law law;
 	__u64 expires_ns; /* CLOCK_MONOTONIC: from then on it does nothing; 0: the port has none */
 	__u32 id;
-	__u32 pad;
+	__u32 queues; /* transmit queues of the device, each with a law of its own; 0: one queue for all */
 };
 
 /* What a law knows about a packet. */
@@ -120,21 +120,22 @@ struct fq_queue_law_state {
 	__u64 last_ns;  /* last packet judged; 0: none yet */
 	__u64 delay_ns; /* its queueing delay, backlog / rate */
 	/* afq, afcd */
-	__u64 updated_ns; /* last update of the fair share; 0: none yet */
-	__u32 fair_q16;   /* m_f, samples; 0: not known, nothing is dropped for it */
-	__u32 old_bytes;  /* the queue at the last update */
-	__u32 flows;      /* with samples in the shadow buffer */
-	__u32 filled;     /* samples in it */
-	__u32 next;       /* place of the next sample */
-	__u32 skipped;    /* packets since the last sample */
+	__u64 update_at_ns; /* the fair share is updated from then on */
+	__u32 fair_q16; /* m_f, samples; 0: not known, and nothing is dropped because of its share */
+	__u32 old_bytes; /* the queue at the last update */
+	__u32 flows;     /* with samples in the shadow buffer */
+	__u32 filled;    /* samples in it */
+	__u32 next;      /* place of the next sample */
+	__u32 skipped;   /* packets since the last sample */
 	/* codel, afcd */
 	struct fq_codel codel;
 	/* red */
-	__u64 average; /* of the backlog, bytes << weight_shift */
+	__u64 average;    /* of the backlog, bytes << weight_shift */
+	__u64 drained_ns; /* when the queue is empty if nothing follows the last packet */
 	__u32 since; /* packets since the last drop or mark, and 1; 0: the average is below min_th */
-	__u32 pad;
-	/* sfb */
-	__u64 penalty_ns; /* token bucket of flows that do not respond: until then its packets are paid */
+	/* sfb: token bucket of flows that do not respond */
+	__u32 tokens;    /* packets that may still pass */
+	__u64 filled_ns; /* when they were last filled up */
 };
 
 /* The same with the lock under which the programs write it: see queue_law.bpf.c. */

@@ -30,6 +30,7 @@
 #include "lib/parse.h"
 
 #include "lib/connection.h"
+#include "lib/handed_on.h"
 #include "lib/rivals.h"
 #include "lib/segment_copy.h"
 #include "lib/tx_queue.h"
@@ -48,6 +49,7 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 	enum parsed parsed = parse(skb, &s);
 	bool copy, proves, fresh = false;
 
+	hand_on_nothing(skb);
 	if (queues)
 		announce_leaving(NULL, 0, 0);
 	if (parsed == NOT_TCP)
@@ -94,6 +96,8 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 	}
 	note_departure(ifindex, &s, own, peer);
 	copy = own->ifindex != ifindex;
+	if (!copy)
+		hand_on(skb, own->slot, s.now);
 	if (s.rst) {
 		if (!(own->flags & FQ_RST))
 			copy_segment(skb, &s);

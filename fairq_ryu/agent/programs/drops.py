@@ -8,7 +8,7 @@ from ctypes import c_uint32
 from typing import Any, NamedTuple
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.libbpf import BpfError, BpfObject
+from fairq_ryu.agent.libbpf import BpfError, BpfObject, Map
 from fairq_ryu.agent.programs.program import DROP_PRIORITY, LoadedProgram, on_the_wire
 from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.ringbuf import RingBuffer
@@ -45,6 +45,7 @@ class DropProgram(LoadedProgram):
         self._packets: list[DropRecord] = []
         self._before_full: dict[int, int] = {}
         self._attached = False
+        self._ring_map: Map | None = None
         self.reason = ""
 
     def load(self) -> None:
@@ -59,8 +60,8 @@ class DropProgram(LoadedProgram):
                 {table.name: table.fd for table in shared},
             )
             self._count = self._object.map("drop_count", c_uint32, layout.fq_ring_count)
-            ring = self._object.map("drops", c_uint32, layout.fq_drop)
-            self._ring = RingBuffer(self._lib, ring, self._on_drop)
+            self._ring_map = self._object.map("drops", c_uint32, layout.fq_drop)
+            self._ring = RingBuffer(self._lib, self._ring_map, self._on_drop)
         except BpfError as error:
             self.close()
             self.reason = f"this kernel does not report dropped packets (Linux 5.17 or later does): {error}"
@@ -70,6 +71,15 @@ class DropProgram(LoadedProgram):
     def available(self) -> bool:
         """Whether this kernel can report drops."""
         return self._object is not None
+
+    @property
+    def maps(self) -> dict[str, int]:
+        """The maps by which the program of queue laws hands over what it drops: their file descriptors, by
+        name. None where the kernel cannot report drops.
+        """
+        if self._object is None or self._ring_map is None:
+            return {}
+        return {table.name: table.fd for table in (self._ring_map, self._count)}
 
     def add_port(self, ifindex: int) -> None:
         """Remove what a dead agent may have left on the port; reports start with :meth:`report`."""

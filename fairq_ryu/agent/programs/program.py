@@ -16,9 +16,11 @@ from fairq_ryu.agent.ringbuf import RingBuffer
 WINDOW_PRIORITY = 0xFA17
 # A packet that waits for its turn is not recorded before it leaves.
 TURN_PRIORITY = WINDOW_PRIORITY - 1
-DROP_PRIORITY = WINDOW_PRIORITY + 1
+# What a queue law drops has been recorded, and needs no room in the queue.
+QUEUE_LAW_PRIORITY = WINDOW_PRIORITY + 1
+DROP_PRIORITY = WINDOW_PRIORITY + 2
 # What is dropped on a controller's request is also reported, so plain tail drop comes last.
-TAILDROP_PRIORITY = WINDOW_PRIORITY + 2
+TAILDROP_PRIORITY = WINDOW_PRIORITY + 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError, BpfObject
 from fairq_ryu.agent.programs import backlog
 from fairq_ryu.agent.programs.program import LoadedProgram
+from fairq_ryu.agent.programs.queue_law_maps import QueueLawMaps
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.qdisc import NO_LIMITS, QueueLimits
 from fairq_ryu.agent.ringbuf import RingBuffer
@@ -78,7 +79,7 @@ class QueueProgram(LoadedProgram):
         self._drop_base: dict[int, tuple[int, int]] = {}
         self._thresholds: dict[int, Thresholds] = {}
         self._peak_epoch = 1
-        self._laws = 0
+        self._laws = self._sfb = 0
         self._crossed: set[int] = set()
         self._events_lost = 0
 
@@ -89,6 +90,7 @@ class QueueProgram(LoadedProgram):
         ports = self._max_ports
         shared = self._window.shared_maps if self._window is not None else {}
         sizes = dict.fromkeys(("queues", "queue_checks", "histograms", "thresholds"), ports)
+        sizes |= QueueLawMaps.sizes(ports)
         sizes["flows"] = _NO_FLOWS
         try:
             self._object = loaded = BpfObject(
@@ -107,6 +109,7 @@ class QueueProgram(LoadedProgram):
         self.checks = loaded.map("queue_checks", c_uint32, layout.fq_queue_check)
         self.threshold_map = loaded.map("thresholds", c_uint32, layout.fq_threshold)
         self._histograms = loaded.map("histograms", c_uint32, layout.fq_histogram)
+        self.law_maps = QueueLawMaps(loaded)
         self._event_count = loaded.map("event_count", c_uint32, layout.fq_ring_count)
         events = loaded.map("threshold_events", c_uint32, layout.fq_threshold_event)
         self._ring = RingBuffer(self._lib, events, self._on_event)
@@ -122,12 +125,18 @@ class QueueProgram(LoadedProgram):
                 peak_epoch=self._peak_epoch,
                 thresholds=len(self._thresholds),
                 laws=self._laws,
+                sfb=self._sfb,
             ),
         )
 
     def set_laws(self, count: int) -> None:
         """The number of ports with a law; 0 spares every packet a lookup."""
         self._laws = count
+        self._write_config()
+
+    def set_sfb(self, count: int) -> None:
+        """The number of queues with a queue law of kind SFB, whose packets are counted; likewise."""
+        self._sfb = count
         self._write_config()
 
     def add_port(self, ifindex: int) -> None:
@@ -171,6 +180,7 @@ class QueueProgram(LoadedProgram):
         """Make the entries of a port, or of a transmit queue by its id. Raises :class:`BpfError`."""
         slot = self._window.slots[known] if self._window is not None else 0
         check = layout.fq_queue_check(drain_ns=backlog.drain_ns(NO_LIMITS))
+        self.law_maps.add(known, slot)
         entries = (
             (self.checks, check),
             (self._histograms, layout.fq_histogram()),
@@ -189,6 +199,7 @@ class QueueProgram(LoadedProgram):
             table.delete(c_uint32(known))
         self._checks.pop(known, None)
         self._drop_base.pop(known, None)
+        self.law_maps.remove(known)
 
     # The queue of a port
 

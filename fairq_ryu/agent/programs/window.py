@@ -305,6 +305,11 @@ class WindowProgram(FilterProgram):
         return {table.name: table.fd for table in (*maps, self.queues, self.queue_checks)}
 
     @property
+    def queue_law_maps(self) -> dict[str, int]:
+        """Likewise, those that the program of queue laws uses."""
+        return {table.name: table.fd for table in (self._port_slots, self._port_states)}
+
+    @property
     def bucket_ns(self) -> int:
         """Length of one of the time buckets in which active flows are counted, ns."""
         return self._limits.bucket_ns

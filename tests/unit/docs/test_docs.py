@@ -707,7 +707,8 @@ def test_the_interface_in_writing_a_policy_is_the_code_s() -> None:
 
 def test_numbers_in_the_text_are_the_code_s() -> None:
     how, operating, channel = (read(f"docs/{n}.md") for n in ("how-it-works", "operating", "window-channel"))
-    for number in (program.WINDOW_PRIORITY, program.TURN_PRIORITY, program.DROP_PRIORITY):
+    priorities = (program.WINDOW_PRIORITY, program.TURN_PRIORITY, program.QUEUE_LAW_PRIORITY)
+    for number in (*priorities, program.DROP_PRIORITY):
         assert f"pref {number}" in operating
     assert f"after {governed_port.REST_AFTER_FAILURE:g} s" in how
     assert f"drains, plus {CONSTANTS['FQ_MARGIN_NS'] / 1e6:g} ms" in how

@@ -44,6 +44,7 @@ struct sk_buff {
 	struct net_device *dev;
 	unsigned int len;
 	unsigned int data_len;
+	__u32 mark;
 	unsigned char *data;
 	__u32 vlan_all;
 	__be16 vlan_proto;

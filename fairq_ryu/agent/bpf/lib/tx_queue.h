@@ -19,6 +19,7 @@
 #include "egress_port.h"
 #include "flow_map.h"
 #include "parse.h"
+#include "tx_queue_choice.h"
 #include "tx_queue_id.h"
 
 /* The number of transmit queues, by ifindex, of devices that have several. */
@@ -29,17 +30,13 @@ struct {
 	__type(value, __u32);
 } tx_queues SEC(".maps");
 
-/* The queue that the kernel chooses (skb_tx_hash()), unless the device or XPS chooses otherwise. */
+/* The queue that the kernel is expected to choose. */
 static __always_inline __u32 expected_tx_queue(struct __sk_buff *skb)
 {
-	__u32 device = skb->ifindex, recorded = skb->queue_mapping;
+	__u32 device = skb->ifindex;
 	const __u32 *count = bpf_map_lookup_elem(&tx_queues, &device);
-	__u64 queue;
 
-	if (!count || !*count)
-		return device;
-	queue = recorded ? (recorded - 1) % *count : (__u64)bpf_get_hash_recalc(skb) * *count >> 32;
-	return tx_queue_id(device, queue);
+	return count && *count ? chosen_tx_queue(skb, *count) : device;
 }
 
 /* The id of the queue by which a direction leaves. If that is another one than recorded, it is counted there. */

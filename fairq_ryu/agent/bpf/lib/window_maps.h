@@ -10,6 +10,7 @@
 #include "../layout.h"
 #include "flow_map.h"
 #include "port_maps.h"
+#include "port_slots.h"
 
 /*
  * Established connections without segments for the idle timeout; the agent moves them here. Not in flows, which the
@@ -29,14 +30,6 @@ struct {
 	__type(key, struct fq_flow_key);
 	__type(value, struct fq_flow);
 } rivals SEC(".maps");
-
-/* The slot of a port, by ifindex. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} port_slots SEC(".maps");
 
 /* The VLAN of frames that leave by a port without a tag, by ifindex; no entry: VLAN 0. */
 struct {

@@ -46,6 +46,7 @@ def program() -> QueueProgram:
     made = QueueProgram(None, 4)
     for name in (*TABLES, "threshold_map", "config"):
         setattr(made, name, Table())
+    made.law_maps = SimpleNamespace(add=lambda known, slot: None, remove=lambda known: None)  # type: ignore[assignment]
     return made
 
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * AFCD, approximated-fair and controlled-delay queuing (Xue, Kumar, Cui, Kondikoppa, Chiu and Park): CoDel with a
+ * target for each flow, which is lower the larger its share is (Eq. 6).
+ *
+ *   paper    target_i = target (m_f / m_i)^3; the time above the target is kept for each flow, the dropping state
+ *            (count, next drop) for the port: a packet that is below its target ends it
+ *   authors  as their code: m_f = b / flows only; exponent 4 with a factor of 10; a tenth of the interval; never a drop
+ *            of a flow below the fair share
+ *   ours     AFQ's probability first, then CoDel with all its state for each flow. The paper's law cannot hold a flow
+ *            that does not respond: CoDel's drops grow by the square root of their number.
+ */
+#ifndef FAIRQ_QUEUE_AFCD_H
+#define FAIRQ_QUEUE_AFCD_H
+
+#include "queue_afq.h"
+#include "queue_codel.h"
+
+#define AFCD_LEAST_RATIO    64   /* m_f / m_i << 8: 1/4 ... */
+#define AFCD_MOST_RATIO     1024 /* ... to 4 */
+#define AFCD_AUTHORS_FACTOR 10
+#define AFCD_AUTHORS_PART   10
+
+/* Eq. 6. The target of a flow with m_i samples, ns: 1/64 to 64 times that of the port (authors: 10/256 to 2560). */
+LAW_INLINE __u64 afcd_target(const struct fq_queue_law *p, const struct fq_queue_law_state *st,
+			     __u32 samples)
+{
+	__u64 ratio;
+
+	if (!samples || st->flows <= 1 || !st->fair_q16)
+		return p->target_ns;
+	ratio = law_min(law_max((st->fair_q16 >> 8) / samples, AFCD_LEAST_RATIO), AFCD_MOST_RATIO);
+	if (p->variant == FQ_VARIANT_AUTHORS)
+		return AFCD_AUTHORS_FACTOR *
+		       ((p->target_ns * ratio * ratio >> 16) * ratio * ratio >> 16);
+	return p->target_ns * ratio * ratio * ratio >> 24;
+}
+
+LAW_INLINE __u32 afcd_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
+			    struct fq_flow_table *t, const struct fq_queue_law_input *in)
+{
+	__u32 slot = flow_slot(in), samples;
+	bool authors = p->variant == FQ_VARIANT_AUTHORS, ours = p->variant == FQ_VARIANT_OURS;
+	__u64 interval = authors ? p->interval_ns / AFCD_AUTHORS_PART : p->interval_ns;
+	struct fq_codel *flow = &t->codel[slot], *control = ours ? flow : &st->codel;
+	bool below, due, drop;
+
+	follow_flow(p, st, t, in, !authors);
+	samples = t->samples[slot];
+	below = codel_is_below(p, in, afcd_target(p, st, samples));
+	due = codel_is_due(&flow->first_above_ns, below, in->now_ns, interval);
+	if (authors && ((__u64)samples << 16) < st->fair_q16)
+		due = false;
+	drop = codel_drops(control, due, below, in->now_ns, p->interval_ns);
+	if (ours && !drop)
+		drop = afq_drops(p, st, in, samples);
+	return drop ? signal(p, st, in) : FQ_PASS;
+}
+
+#endif

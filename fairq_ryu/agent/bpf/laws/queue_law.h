@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The queue laws: each packet that is about to enter the queue of a port passes, is dropped, or gets the CE mark.
+ *
+ *   packet at tc egress -> queue_law_judge -> afq.h, afcd.h, red.h, codel.h, sfb.h, or a threshold (mark)
+ *
+ * The queue is a FIFO that drains at rate C, so a packet that finds the backlog Q in it will wait for Q / C: what laws
+ * for the end of a queue (CoDel) measure there, is known here. A packet is dropped before it takes room.
+ *
+ * Nothing here reads a clock or a map, or draws a random number: all of it compiles for eBPF and for the host. No
+ * function calls in eBPF: the laws run under a spin lock. The twins in Python are fairq_ryu/policies/queue_laws/.
+ */
+#ifndef FAIRQ_QUEUE_LAW_H
+#define FAIRQ_QUEUE_LAW_H
+
+#include "queue_afcd.h"
+#include "queue_afq.h"
+#include "queue_codel.h"
+#include "queue_law_common.h"
+#include "queue_red.h"
+#include "queue_sfb.h"
+
+/*
+ * DCTCP's marking: by the queue with this packet. Only packets that are ECN-capable are marked, the others pass: the
+ * queue itself drops them when it is full.
+ */
+LAW_INLINE __u32 mark_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
+			    const struct fq_queue_law_input *in)
+{
+	if ((__u64)in->backlog + in->len <= p->mark_bytes)
+		return FQ_PASS;
+	if (in->ect)
+		return FQ_MARK;
+	st->counts.unmarked++;
+	return FQ_PASS;
+}
+
+/* Count what was decided about a packet. */
+LAW_INLINE void count_verdict(struct fq_queue_law_state *st, const struct fq_queue_law_input *in,
+			      __u32 verdict)
+{
+	st->counts.judged++;
+	if (!in->ect)
+		st->counts.not_ect++;
+	if (verdict == FQ_DROP) {
+		st->counts.dropped++;
+		st->counts.dropped_bytes += in->len;
+	} else if (verdict == FQ_MARK) {
+		st->counts.marked++;
+	}
+	st->last_ns = in->now_ns;
+}
+
+/*
+ * Judge a packet. `flows` is the flow table of afq and afcd, `bins` those of sfb; NULL: the law needs none. A law that
+ * lacks its table lets everything pass.
+ */
+LAW_INLINE __u32 queue_law_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
+				 struct fq_flow_table *flows, struct fq_sfb_bins *bins,
+				 const struct fq_queue_law_input *in)
+{
+	__u32 verdict = FQ_PASS;
+
+	st->delay_ns = queueing_delay(p, in->backlog);
+	if (p->kind == FQ_QLAW_MARK)
+		verdict = mark_judge(p, st, in);
+	else if (p->kind == FQ_QLAW_RED)
+		verdict = red_judge(p, st, in);
+	else if (p->kind == FQ_QLAW_CODEL)
+		verdict = codel_judge(p, st, in);
+	else if (p->kind == FQ_QLAW_SFB && bins)
+		verdict = sfb_judge(p, st, bins, in);
+	else if (p->kind == FQ_QLAW_AFQ && flows)
+		verdict = afq_judge(p, st, flows, in);
+	else if (p->kind == FQ_QLAW_AFCD && flows)
+		verdict = afcd_judge(p, st, flows, in);
+	count_verdict(st, in, verdict);
+	return verdict;
+}
+
+#endif

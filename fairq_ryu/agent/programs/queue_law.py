@@ -1,0 +1,215 @@
+"""The program of the queue laws: it drops or marks packets before they enter the queue of a port.
+
+Ports are interface indices here. ``bpf/queue_law.bpf.c`` says how a packet is judged.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from ctypes import c_uint32
+from typing import Any, NamedTuple
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.libbpf import BpfError, BpfObject
+from fairq_ryu.agent.programs.drops import DropProgram
+from fairq_ryu.agent.programs.program import QUEUE_LAW_PRIORITY, FilterProgram
+from fairq_ryu.agent.programs.queue import QueueProgram
+from fairq_ryu.agent.programs.queue_law_maps import TABLES
+from fairq_ryu.agent.programs.window import WindowProgram
+from fairq_ryu.agent.tc import TcFilter
+from fairq_ryu.queue_law_spec import FLOW_TABLE_KINDS, QueueLawKind
+
+NO_TABLE = 0
+# Of a kernel that reports no drops: nobody reads this ring buffer.
+_UNREAD_RING = 4096
+
+
+class _Installed(NamedTuple):
+    """A law as it is installed on a port or transmit queue. Another one begins with an empty state."""
+
+    law_id: int
+    kind: int
+    shadow: int
+    seed: int
+    asked_seed: int
+    table: int | None
+
+
+class QueueLawProgram(FilterProgram):
+    """``queue_law.bpf.o`` at tc egress of the ports that have a queue law. It is loaded for the first of
+    them: agents without queue laws neither need it nor have its costs.
+
+    A port with several transmit queues has a law in each of them, with the same parameters. Bounded: as many
+    ports as the window program has, and :data:`TABLES` of kinds with a flow table.
+    """
+
+    def __init__(
+        self, lib: Any, window: WindowProgram, queue: QueueProgram, drops: DropProgram, max_ports: int
+    ) -> None:
+        """``window``, ``queue`` and ``drops``: the loaded programs whose maps this one uses."""
+        super().__init__(lib)
+        self._window, self._queue, self._drops = window, queue, drops
+        self._max_ports = max_ports
+        self._filter = TcFilter(lib, QUEUE_LAW_PRIORITY)
+        self._laws: dict[int, dict[int, _Installed]] = {}  # by ifindex, by ifindex or id of a transmit queue
+        self._observed: set[int] = set()
+        self._free_tables = list(range(TABLES - 1, -1, -1))
+
+    def load(self) -> None:
+        """Nothing: :meth:`install` loads the program."""
+
+    def add_port(self, ifindex: int) -> None:
+        """Remove what a dead agent may have left on the port."""
+        self._filter.detach(ifindex)
+
+    def remove_port(self, ifindex: int) -> None:
+        """Stop on a port, which may have been deleted already."""
+        self.remove(ifindex)
+        self._observed.discard(ifindex)
+
+    def observe(self, ifindex: int, observed: bool) -> None:
+        """Whether a port is only observed: nothing is dropped or marked. Raises :class:`BpfError`."""
+        (self._observed.add if observed else self._observed.discard)(ifindex)
+        if observed:
+            self._detach(ifindex)
+        elif ifindex in self._laws:
+            self._attach(ifindex)
+
+    def install(self, ifindex: int, law_id: int, law: Any, expires_ns: int) -> None:
+        """Install a law (an ``fq_queue_law``), change its parameters, or renew its lease. Its state stays
+        unless the port had another law, one of another kind, or with another shadow buffer or seed. Seed 0:
+        one is drawn. ``table`` is chosen here.
+
+        Raises :class:`BpfError` or :class:`UserError` where the kernel cannot run the program, and
+        :class:`BpfError` if there is no room for another flow table; then the port has no law.
+        """
+        if self._object is None:
+            self._load()
+        ids = self._window.ids(ifindex)
+        installed = self._laws.setdefault(ifindex, {})
+        try:
+            for known in set(installed) - set(ids):
+                self._forget(known, installed.pop(known))
+            for known in ids:
+                installed[known] = self._install_at(known, law_id, law, expires_ns, installed)
+            if ids != (ifindex,):
+                self._write(ifindex, layout.fq_port_queue_law(queues=len(ids)))
+            self._count_sfb()
+            if ifindex not in self._observed:
+                self._attach(ifindex)
+        except BaseException:
+            self.remove(ifindex)
+            raise
+
+    def _install_at(
+        self, known: int, law_id: int, law: Any, expires_ns: int, installed: dict[int, _Installed]
+    ) -> _Installed:
+        before = installed.get(known)
+        identity = (law_id, law.kind, law.shadow_packets)
+        if before is None or (*before[:3], before.asked_seed) != (*identity, law.seed):
+            # Without parameters nothing runs: the program must not meet the new state with the old law.
+            self._write(known, layout.fq_port_queue_law())
+            if before is not None:
+                self._release(before)
+                del installed[known]
+            drawn = law.seed or secrets.randbits(32) or 1
+            before = _Installed(*identity, drawn, law.seed, self._take_table(law.kind))
+            self._states.set(self._slot(known), layout.fq_locked_queue_law())
+        given = layout.fq_queue_law.from_buffer_copy(law)
+        given.seed = before.seed
+        given.table = NO_TABLE if before.table is None else before.table
+        self._write(known, layout.fq_port_queue_law(law=given, expires_ns=expires_ns, id=law_id))
+        return before
+
+    def remove(self, ifindex: int) -> None:
+        """Remove the law of a port and its state."""
+        installed = self._laws.pop(ifindex, None)
+        if installed is None:
+            return
+        self._detach(ifindex)
+        for known, each in installed.items():
+            self._forget(known, each)
+        if ifindex in self._window.slots:
+            self._write(ifindex, layout.fq_port_queue_law())
+        self._count_sfb()
+
+    def state(self, ifindex: int) -> Any | None:
+        """The state of a port's law, an ``fq_queue_law_state``; None: it has none. Of several transmit queues
+        that with the longest delay, with the counts of all.
+        """
+        found = []
+        for known in self._laws.get(ifindex, ()):
+            entry = self._states.get(self._slot(known)) if known in self._window.slots else None
+            if entry is not None:
+                found.append(entry.state)
+        if not found:
+            return None
+        longest = max(found, key=lambda state: (state.delay_ns, state.last_ns))
+        for name, _ in layout.fq_queue_law_counts._fields_:
+            setattr(longest.counts, name, sum(getattr(state.counts, name) for state in found))
+        return longest
+
+    # The parts
+
+    def _load(self) -> None:
+        read = (self._queue.queues, self._queue.checks, self._queue.threshold_map)
+        shared = self._window.queue_law_maps | self._queue.law_maps.shared
+        shared |= {table.name: table.fd for table in read}
+        sizes = {"queue_law_states": self._max_ports, "flow_tables": TABLES}
+        handed_over = self._drops.maps
+        if not handed_over:
+            sizes["drops"] = _UNREAD_RING
+        path = layout.BPF_DIR / "queue_law.bpf.o"
+        loaded = BpfObject(self._lib, path, sizes, shared | handed_over)
+        try:
+            self._states = loaded.map("queue_law_states", c_uint32, layout.fq_locked_queue_law)
+            self._tables = loaded.map("flow_tables", c_uint32, layout.fq_flow_table)
+            self._program = loaded.program_fd("fq_judge")
+        except BaseException:
+            loaded.close()
+            raise
+        self._object = loaded
+
+    def _attach(self, ifindex: int) -> None:
+        if ifindex not in self._ports:
+            self._filter.attach(ifindex, self._program)
+            self._ports.add(ifindex)
+
+    def _detach(self, ifindex: int) -> None:
+        if ifindex in self._ports:
+            self._filter.detach(ifindex)
+            self._ports.discard(ifindex)
+
+    def _slot(self, known: int) -> c_uint32:
+        return c_uint32(self._window.slots[known])
+
+    def _write(self, known: int, law: Any) -> None:
+        self._queue.law_maps.laws.set(self._slot(known), law)
+
+    def _forget(self, known: int, installed: _Installed) -> None:
+        """A port or transmit queue has no law any more."""
+        if known in self._window.slots:
+            self._write(known, layout.fq_port_queue_law())
+        self._release(installed)
+
+    def _take_table(self, kind: int) -> int | None:
+        """An empty flow table, for a kind that needs one."""
+        if kind not in FLOW_TABLE_KINDS:
+            return None
+        if not self._free_tables:
+            raise BpfError(f"{TABLES} ports have queue laws with flow tables: no room for another")
+        table = self._free_tables.pop()
+        make: tuple[Any, Callable[[], Any]] = (self._tables, layout.fq_flow_table)
+        if kind == QueueLawKind.SFB:
+            make = (self._queue.law_maps.bins, layout.fq_sfb_bins)
+        make[0].set(c_uint32(table), make[1]())
+        return table
+
+    def _release(self, installed: _Installed) -> None:
+        if installed.table is not None:
+            self._free_tables.append(installed.table)
+
+    def _count_sfb(self) -> None:
+        kinds = [each.kind for laws in self._laws.values() for each in laws.values()]
+        self._queue.set_sfb(kinds.count(QueueLawKind.SFB))

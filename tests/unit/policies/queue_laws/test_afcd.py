@@ -1,0 +1,105 @@
+"""AFCD: Eq. 6 of the paper, its dropping state, and the other variants."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from fairq_ryu.policies.queue_laws import Afcd, Packet, QueueLawParameters, Verdict
+from fairq_ryu.queue_law_spec import QueueLawKind, Variant
+from tests.unit.policies.queue_laws.test_red import ONE
+
+MS = 1_000_000
+RATE = 12_500_000
+FULL = QueueLawParameters(
+    QueueLawKind.AFCD, RATE, shadow_packets=100, sample_every=1, update_ns=1 << 60, target_ns=5 * MS
+)
+
+
+def afcd(variant: Variant, *shares: int) -> Afcd:
+    """A law whose ring has these samples of the flows 1, 2, ..., and samples nothing more."""
+    law = Afcd(dataclasses.replace(FULL, variant=variant))
+    for number, samples in enumerate(shares):
+        for _ in range(samples):
+            law.judge(packet(number + 1, 10**9, 0))
+    law.parameters = dataclasses.replace(law.parameters, sample_every=1 << 30)
+    law.update_at_ns = 1 << 62
+    return law
+
+
+def packet(flow: int, now: int, delay_ms: float, random: int = ONE - 1) -> Packet:
+    backlog = int(delay_ms * RATE / 1000)
+    return Packet(now, backlog, backlog, 1514, flow, random)
+
+
+@pytest.mark.parametrize(
+    ("variant", "samples", "target"),
+    [
+        (Variant.PAPER, 50, 5),
+        (Variant.PAPER, 100, 5 / 8),
+        (Variant.PAPER, 25, 40),
+        (Variant.PAPER, 400, 5 / 64),
+        (Variant.PAPER, 10, 320),  # at most 64 times
+        (Variant.PAPER, 0, 5),
+        (Variant.OURS, 100, 5 / 8),
+        (Variant.AUTHORS, 50, 50),
+        (Variant.AUTHORS, 100, 50 / 16),
+    ],
+)
+def test_the_target_of_a_flow(variant: Variant, samples: int, target: float) -> None:
+    """Eq. 6: target (m_i / m_f)^-3; the authors' code: 10 target (m_i / m_f)^-4."""
+    law = afcd(variant, 50, 50)
+    law.fair_q16 = 50 << 16
+    assert law.target(samples) / MS == pytest.approx(target, rel=1e-4)
+
+
+def test_a_lone_flow_has_the_target_of_the_port() -> None:
+    assert afcd(Variant.PAPER, 100).target(100) == 5 * MS
+
+
+def verdicts(law: Afcd, flow: int, delay_ms: float, start: int, count: int, gap: int = 10 * MS) -> list[int]:
+    return [law.judge(packet(flow, start + n * gap, delay_ms)) for n in range(count)]
+
+
+def test_the_fast_flow_is_dropped_at_a_delay_that_the_slow_one_is_allowed() -> None:
+    """75 and 25 samples: targets of 1.48 and 40 ms."""
+    law = afcd(Variant.PAPER, 75, 25)
+    slow = verdicts(law, 2, 4, 10**12, 30)
+    fast = verdicts(law, 1, 4, 10**12, 11)
+    assert set(slow) == {Verdict.PASS}
+    assert fast == [Verdict.PASS] * 10 + [Verdict.DROP]
+
+
+def test_a_packet_that_is_below_its_target_ends_the_dropping_state_of_the_port() -> None:
+    """The paper's control variables are those of the port; ours those of each flow."""
+    for variant, dropping in ((Variant.PAPER, 0), (Variant.OURS, 1)):
+        law = afcd(variant, 75, 25)
+        assert verdicts(law, 1, 4, 10**12, 11)[-1] == Verdict.DROP
+        control = law.slots[1] if variant == Variant.OURS else law.codel
+        assert control.dropping == 1
+        law.judge(packet(2, 10**12 + 110 * MS, 4))
+        assert control.dropping == dropping
+
+
+def test_a_flow_that_waits_for_its_interval_does_not_end_the_dropping_state() -> None:
+    law = afcd(Variant.PAPER, 40, 40, 20)
+    assert verdicts(law, 1, 20, 10**12, 11)[-1] == Verdict.DROP
+    law.judge(packet(2, 10**12 + 101 * MS, 20))
+    assert law.codel.dropping == 1
+
+
+def test_the_authors_drop_sooner_but_never_a_slow_flow() -> None:
+    law = afcd(Variant.AUTHORS, 75, 25)
+    assert verdicts(law, 1, 30, 10**12, 2) == [Verdict.PASS, Verdict.DROP]  # a tenth of the interval
+    assert set(verdicts(law, 2, 10**4, 10**12, 30)) == {Verdict.PASS}
+
+
+def test_ours_drops_what_a_flow_has_above_the_fair_share_at_once() -> None:
+    """75 of 100 samples: D is a third, whatever the delay."""
+    law = afcd(Variant.OURS, 75, 25)
+    edge = ((1 << 16) - (50 << 16) // 75) << 16
+    results = [law.judge(packet(1, 10**12, 0, random)) for random in (edge - 1, edge)]
+    assert results == [Verdict.DROP, Verdict.PASS]
+    assert law.judge(packet(2, 10**12, 0, 0)) == Verdict.PASS
+    assert afcd(Variant.PAPER, 75, 25).judge(packet(1, 10**12, 0, 0)) == Verdict.PASS

@@ -1,0 +1,74 @@
+"""AFQ: Eq. 2 of the AFCD paper, and what its authors' code does."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairq_ryu.policies.queue_laws import Afq, Packet, QueueLawParameters, Verdict
+from fairq_ryu.policies.queue_laws.afq import probability_q16
+from fairq_ryu.queue_law_spec import QueueLawKind, Variant
+from tests.unit.policies.queue_laws.test_red import ONE
+
+FRAME, TARGET = 1514, 20 * 1514
+
+
+def full(variant: Variant = Variant.PAPER, shares: tuple[int, ...] = (75, 25), size: int = 100) -> Afq:
+    """A law whose ring has these samples of the flows 1, 2, ..."""
+    law = Afq(
+        QueueLawParameters(
+            QueueLawKind.AFQ,
+            12_500_000,
+            shadow_packets=size,
+            sample_every=1,
+            variant=variant,
+            target_bytes=TARGET,
+            update_ns=1 << 60,
+        )
+    )
+    for number, samples in enumerate(shares):
+        for _ in range(samples):
+            law.judge(packet(number + 1))
+    law.parameters = QueueLawParameters(
+        QueueLawKind.AFQ, 12_500_000, shadow_packets=size, sample_every=1 << 30, variant=variant
+    )
+    law.update_at_ns = 1 << 62
+    return law
+
+
+def packet(flow: int, random: int = ONE - 1) -> Packet:
+    return Packet(10**12, TARGET, TARGET, FRAME, flow, random)
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"), [(25, 0), (50, 0), (51, 1 - 50 / 51), (100, 0.5), (200, 0.75), (2000, 0.975)]
+)
+def test_a_flow_keeps_its_fair_share(samples: int, expected: float) -> None:
+    """Eq. 2: D_i = max(0, 1 - m_f / m_i): m_i (1 - D_i) is m_f."""
+    assert probability_q16(50 << 16, samples) / 65536 == pytest.approx(expected, abs=2 / 65536)
+
+
+def test_the_fast_flow_is_dropped_with_that_probability_and_the_slow_one_never() -> None:
+    law = full()
+    assert law.fair_q16 == 50 << 16
+    grid = range(0, ONE, ONE // 3000)
+    dropped = sum(law.judge(packet(1, random)) == Verdict.DROP for random in grid)
+    assert dropped / len(grid) == pytest.approx(1 / 3, abs=1 / 1000)
+    assert {law.judge(packet(2, random)) for random in grid} == {Verdict.PASS}
+
+
+@pytest.mark.parametrize(("shares", "size"), [((75, 24), 100), ((100,), 100), ((100, 100), 201)])
+def test_it_drops_nothing_of_a_lone_flow_or_before_the_ring_is_full(
+    shares: tuple[int, ...], size: int
+) -> None:
+    law = full(shares=shares, size=size)
+    assert law.judge(packet(1, 0)) == Verdict.PASS and law.counts.dropped == 0
+
+
+def test_the_authors_drop_a_thousandth_of_it_and_not_near_the_fair_share() -> None:
+    law = full(Variant.AUTHORS)
+    limit = ((1 << 16) - (50 << 16) // 75 << 16) // 1000
+    assert law.judge(packet(1, limit - 1)) == Verdict.DROP
+    assert law.judge(packet(1, limit)) == Verdict.PASS
+    near = full(Variant.AUTHORS, (60, 40))
+    assert near.judge(packet(1, 0)) == Verdict.PASS
+    assert full(Variant.PAPER, (60, 40)).judge(packet(1, 0)) == Verdict.DROP

@@ -1,0 +1,110 @@
+"""Shares of flows, and the fair share: Eq. 3, 4 and 1 (5) of the AFCD paper, worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairq_ryu.policies.queue_laws import Afq, Packet, QueueLawParameters
+from fairq_ryu.policies.queue_laws.flows import next_fair_share
+from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind
+
+FRAME = 1514
+TARGET = 20 * FRAME
+
+
+def afq(**changes: int) -> Afq:
+    settings = {"shadow_packets": 100, "sample_every": 1, "target_bytes": TARGET, "update_ns": 6_250_000}
+    return Afq(QueueLawParameters(QueueLawKind.AFQ, 25_000_000, **(settings | changes)))
+
+
+def send(law: Afq, flow: int, packets: int = 1, now: int = 10**12, backlog: int = TARGET) -> None:
+    for _ in range(packets):
+        law.judge(Packet(now, backlog, backlog, FRAME, flow, (1 << 32) - 1))
+
+
+def fair(samples: float) -> int:
+    return int(samples * 65536)
+
+
+def test_the_flow_table_has_the_last_samples_of_each_flow() -> None:
+    law = afq()
+    send(law, 1, 60)
+    send(law, 2, 30)
+    assert (law.samples[1], law.samples[2], law.flows, law.filled) == (60, 30, 2, 90)
+    send(law, 3, 40)  # the oldest thirty are forgotten
+    assert [law.samples[n] for n in (1, 2, 3)] == [30, 30, 40] and (law.flows, law.filled) == (3, 100)
+    send(law, 2, 30)
+    assert law.samples[1] == 0 and law.flows == 2
+
+
+def test_every_tenth_packet_is_sampled() -> None:
+    law = afq(sample_every=10)
+    send(law, 1, 99)
+    assert (law.samples[1], law.counts.sampled) == (9, 9)
+
+
+def test_before_the_ring_is_full_the_samples_are_shared() -> None:
+    """Eq. 4, with what has been sampled so far."""
+    law = afq()
+    send(law, 1, 30)
+    assert law.fair_q16 == fair(30)
+    send(law, 2, 10)
+    assert law.fair_q16 == fair(20)
+
+
+@pytest.mark.parametrize(
+    ("old", "now", "moved"),
+    [
+        (20, 20, 0),  # at the target
+        (30, 30, -1),  # 10 packets above: (1.7 - 1.8) * 10
+        (10, 10, 1),
+        (20, 30, -18),  # it grows by 10: -1.8 * 10
+        (30, 20, 17),
+    ],
+)
+def test_the_fair_share_follows_the_queue(old: int, now: int, moved: int) -> None:
+    """Eq. 1 with alpha = 1.7 and beta = 1.8, in packets of 1,514 bytes."""
+    assert next_fair_share(fair(50), old * FRAME, now * FRAME, TARGET, 100, 2) == fair(50 + moved)
+
+
+def test_the_fair_share_has_bounds() -> None:
+    assert next_fair_share(fair(50), 0, 10**6, TARGET, 100, 2) == fair(100 / 16)
+    assert next_fair_share(fair(50), 10**6, 0, TARGET, 100, 2) == fair(100)
+
+
+def full_of(flows: int, **changes: int) -> Afq:
+    law = afq(**changes)
+    for number in range(100):
+        send(law, number % flows)
+    return law
+
+
+def test_it_is_updated_at_intervals() -> None:
+    """With 25 MB/s and 50 samples Eq. 1 would be unstable above 0.89 ms: 1514 * 50 / (2 * 1.7 * 25e6)."""
+    law = full_of(2)
+    step = 1514 * 50 * 10**9 // (34 * 2_500_000)
+    assert law.update_at_ns - 10**12 == pytest.approx(step, abs=1)
+    send(law, 1, now=10**12 + step - 2, backlog=0)
+    assert law.fair_q16 == fair(50) and law.counts.updates == 0
+    send(law, 1, now=10**12 + step + 2, backlog=TARGET - 10 * FRAME)
+    assert law.fair_q16 == fair(50 + 18) and law.counts.updates == 1
+
+
+def test_a_longer_interval_is_not_exceeded() -> None:
+    assert full_of(2, update_ns=100_000).update_at_ns == 10**12 + 100_000
+
+
+def test_a_controller_that_computes_the_share_agrees_with_the_switch() -> None:
+    """``where = controller``: from the counters of the law, at the same times, it has the same share."""
+    law, given = full_of(4), fair(25)
+    other = full_of(4, flags=QueueLawFlags.FAIR_GIVEN, fair_q16=given)
+    for number in range(200):
+        now, backlog = 10**12 + (number + 1) * 10_000_000, (20 + number * 13 % 40) * FRAME
+        given = next_fair_share(given, law.old_bytes, backlog, TARGET, 100, law.flows)
+        send(law, number % 4, now=now, backlog=backlog)
+        assert law.fair_q16 == given
+    assert other.fair_q16 == fair(25)
+
+
+def test_without_a_given_share_it_is_that_of_the_samples() -> None:
+    assert full_of(4, flags=QueueLawFlags.FAIR_GIVEN).fair_q16 == fair(25)
