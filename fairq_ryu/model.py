@@ -211,25 +211,30 @@ class FlowInfo:
 
 
 class WindowKind(Enum):
-    """How a switch uses the bytes of a window rule. This is the only table of the kinds: a new kind is one
+    """How a switch uses the bytes of a rule. This is the only table of the kinds: a new kind of window is one
     entry here, its number in ``layout.h``, and one branch in the eBPF program's window rule.
 
     ``field`` names the OXM field that carries the bytes in a FlowMod, and ``oxm_number`` is its number;
-    ``map_number`` stands for the kind in the eBPF maps (``FQ_RULE_...`` in ``layout.h``). A kind that is
-    ``port_only`` cannot be set for a single flow. ``scope`` names a port's rule of this kind in REST
-    (``window_kind``).
+    ``map_number`` stands for the kind in the eBPF maps (``FQ_RULE_...`` in ``layout.h``; 0: not there). A
+    kind that is ``port_only`` cannot be set for a single flow. ``scope`` names a port's rule of this kind in
+    REST (``window_kind``). Rules of a kind are in one flow ``table`` of the agent: a port may have one in
+    each table.
     """
 
     WINDOW = "tcp_window", 1, 1, False, "port"
     POOL = "tcp_window_pool", 2, 2, True, "pool"
     LAW = "tcp_window_law", 3, 3, True, "law"
+    QUEUE_LAW = "queue_law", 4, 0, True, "queue", 1
 
-    def __init__(self, field: str, oxm_number: int, map_number: int, port_only: bool, scope: str) -> None:
+    def __init__(
+        self, field: str, oxm_number: int, map_number: int, port_only: bool, scope: str, table: int = 0
+    ) -> None:
         self.field = field
         self.oxm_number = oxm_number
         self.map_number = map_number
         self.port_only = port_only
         self.scope = scope
+        self.table = table
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +243,8 @@ class WindowRule:
 
     ``bytes`` is unscaled. WINDOW: each flow gets a window of this size; 0 pauses it. POOL: the active flows
     of the port share these bytes. LAW: the switch works the windows out by the law ``law``, and ``bytes`` is
-    the law's number.
+    the law's number. QUEUE_LAW: ``bytes`` is the number of the queue law that judges each packet of a port;
+    such a rule is no part of a :class:`WindowPlan`.
     """
 
     kind: WindowKind

@@ -299,6 +299,8 @@ class Agent:
                 server.recovery,
                 server.injector,
                 server.copier,
+                server.queue_table,
+                server.queue_laws,
             ),
         }
         writer.write(json.dumps(answer).encode())

@@ -16,6 +16,7 @@ from fairq_ryu.agent.rule_table import Rule
 from fairq_ryu.agent.segment_copier import CopyRule
 from fairq_ryu.channel import oxm, segment_copies
 from fairq_ryu.channel.description import encode as encode_description
+from fairq_ryu.channel.flowmod import TABLES
 from fairq_ryu.channel.framing import HEADER, message, serialized
 from fairq_ryu.channel.protocol import addrconv, ofp, parser
 from fairq_ryu.model import dpid_text
@@ -46,12 +47,12 @@ def error(kind: int, code: int, request: bytes, reason: str = "") -> bytes:
 
 
 def features(xid: int, dpid: int) -> bytes:
-    """FEATURES_REPLY: one table, no buffers."""
+    """FEATURES_REPLY: two tables, no buffers."""
     capabilities = ofp.OFPC_FLOW_STATS | ofp.OFPC_TABLE_STATS | ofp.OFPC_PORT_STATS | ofp.OFPC_QUEUE_STATS
     return message(
         ofp.OFPT_FEATURES_REPLY,
         xid,
-        struct.pack(ofp.OFP_SWITCH_FEATURES_PACK_STR, dpid, 0, 1, 0, capabilities, 0),
+        struct.pack(ofp.OFP_SWITCH_FEATURES_PACK_STR, dpid, 0, len(TABLES), 0, capabilities, 0),
     )
 
 
@@ -138,9 +139,9 @@ def queue_stats(ofport: int, packets: int, size: int, drops: int, age_ns: int) -
     )
 
 
-def table_stats(active: int, lookups: int, matched: int) -> bytes:
-    """An ``ofp_table_stats`` of the one table."""
-    return struct.pack(ofp.OFP_TABLE_STATS_PACK_STR, 0, active, lookups, matched)
+def table_stats(table: int, active: int, lookups: int, matched: int) -> bytes:
+    """An ``ofp_table_stats`` of a table."""
+    return struct.pack(ofp.OFP_TABLE_STATS_PACK_STR, table, active, lookups, matched)
 
 
 def match(rule: Rule | CopyRule) -> bytes:
@@ -159,7 +160,8 @@ def _action(rule: Rule | CopyRule) -> Any:
 def flow_stats(rule: Rule | CopyRule, matched: int, acted_on: int, now_ns: int) -> bytes:
     """An ``ofp_flow_stats``; the packet count is the number of ACKs to which the rule applied, and the byte
     count, because there is no better field, the number of ACKs whose window was lowered. With a rule for
-    copies: of segments that it matched, and of those that were copied.
+    copies: of segments that it matched, and of those that were copied; with that of a queue law: of packets
+    that it judged, and of those that were dropped or marked.
     """
     instruction = parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [_action(rule)])
     tail = match(rule) + serialized(instruction)
@@ -167,7 +169,7 @@ def flow_stats(rule: Rule | CopyRule, matched: int, acted_on: int, now_ns: int) 
     head = struct.pack(
         ofp.OFP_FLOW_STATS_0_PACK_STR,
         ofp.OFP_FLOW_STATS_0_SIZE + len(tail),
-        0,
+        rule.table,
         age // _NS,
         age % _NS,
         rule.priority,
@@ -189,7 +191,7 @@ def flow_removed(rule: Rule | CopyRule, reason: int, matched: int, acted_on: int
         rule.cookie,
         rule.priority,
         reason,
-        0,
+        rule.table,
         age // _NS,
         age % _NS,
         0,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from fairq_ryu.agent import messages
 from fairq_ryu.agent.openflow_server import InstalledRule, Session
 from fairq_ryu.agent.window_channel import answer_request
-from fairq_ryu.channel.flowmod import OpenFlowError, decode_match
+from fairq_ryu.channel.flowmod import TABLES, OpenFlowError, decode_match
 from fairq_ryu.channel.framing import HEADER
 from fairq_ryu.channel.protocol import ofp
 
@@ -61,9 +61,9 @@ def _requested_rules(session: Session, request: bytes) -> list[InstalledRule]:
     match, end = decode_match(request, fixed)
     if end != len(request):
         raise OpenFlowError(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN, "bytes behind the match")
-    if table not in (0, ofp.OFPTT_ALL):
-        return []
-    return session.server.selected_rules(match, cookie, mask)
+    tables = TABLES if table == ofp.OFPTT_ALL else (table,)
+    found = session.server.selected_rules(match, cookie, mask)
+    return [rule for rule in found if rule.table in tables]
 
 
 def _flow_stats(session: Session, request: bytes) -> Iterator[bytes]:
@@ -81,9 +81,10 @@ def _aggregate(session: Session, request: bytes) -> Iterator[bytes]:
 
 def _table_stats(session: Session, request: bytes) -> Iterator[bytes]:
     _no_body(request)
-    rules: list[InstalledRule] = [*session.server.table.rules(), *session.server.copier.rules()]
-    matched = sum(session.server.rule_counts(rule)[0] for rule in rules)
-    yield messages.table_stats(len(rules), matched, matched)
+    for table in TABLES:
+        rules = [rule for rule in session.server.rules() if rule.table == table]
+        matched = sum(session.server.rule_counts(rule)[0] for rule in rules)
+        yield messages.table_stats(table, len(rules), matched, matched)
 
 
 def _body(request: bytes, size: int) -> bytes:

@@ -17,13 +17,15 @@ from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.port_recovery import PortRecovery
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.queue_law_table import QueueLawSink, QueueLawTable
 from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.agent.segment_copier import CopyRule, CopySink, SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.channel import oxm, port_mode, port_settings, queue_depth
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
-from fairq_ryu.channel.flowmod import FlowMod, MatchFields, OpenFlowError
+from fairq_ryu.channel.flowmod import QUEUE_TABLE_ID, TABLE_ID, FlowMod, MatchFields, OpenFlowError
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.queue_law import SetQueueLaw
 from fairq_ryu.channel.window_law import SetLaw
 from fairq_ryu.model import FlowKey, SegmentState
 from fairq_ryu.port_settings import PortSettings
@@ -31,7 +33,7 @@ from fairq_ryu.port_settings import PortSettings
 InstalledRule = Rule | CopyRule
 
 
-class BridgeData(LawSink, Queues, CopySink, Protocol):
+class BridgeData(LawSink, QueueLawSink, Queues, CopySink, Protocol):
     """What the server needs of its datapath (:class:`fairq_ryu.agent.programs.bridge.BridgePrograms`, or a
     fake).
     """
@@ -120,7 +122,7 @@ class Session(Protocol):
 
 
 class OpenFlowServer:
-    """One bridge's window table and its controllers' sessions."""
+    """One bridge's tables of window rules and queue laws, and its controllers' sessions."""
 
     def __init__(
         self,
@@ -138,6 +140,8 @@ class OpenFlowServer:
         self.dpid = oxm.agent_dpid(dpid)
         self.laws = LawTable(data, rule_capacity)
         self.table = RuleTable(self.laws, rule_capacity)
+        self.queue_laws = QueueLawTable(data, rule_capacity)
+        self.queue_table = RuleTable(self.queue_laws, rule_capacity)
         self.sessions: list[Session] = []
         self.port_settings: Mapping[int, PortSettings] = {}
         self.master: Session | None = None
@@ -180,15 +184,24 @@ class OpenFlowServer:
         if mod.copy is not None:
             self.copier.apply(mod, session, now_ns)
             return
-        removed: list[InstalledRule] = [*self.table.apply(mod, now_ns)]
-        if mod.command in (ofp.OFPFC_DELETE, ofp.OFPFC_DELETE_STRICT):
+        removed: list[InstalledRule] = []
+        for number, table in ((TABLE_ID, self.table), (QUEUE_TABLE_ID, self.queue_table)):
+            if mod.table in (number, ofp.OFPTT_ALL):
+                removed += table.apply(mod, now_ns)
+        deletes = mod.command in (ofp.OFPFC_DELETE, ofp.OFPFC_DELETE_STRICT)
+        if deletes and mod.table in (TABLE_ID, ofp.OFPTT_ALL):
             removed += self.copier.delete(mod)
         self.send_flow_removed(removed, ofp.OFPRR_DELETE, now_ns)
 
     def selected_rules(self, match: MatchFields, cookie: int, cookie_mask: int) -> list[InstalledRule]:
         """The rules that a statistics request selects."""
-        windows = self.table.select(match, cookie, cookie_mask)
-        return [*windows, *self.copier.select(match, cookie, cookie_mask)]
+        selected = (match, cookie, cookie_mask)
+        windows, queues = self.table.select(*selected), self.queue_table.select(*selected)
+        return [*windows, *queues, *self.copier.select(*selected)]
+
+    def rules(self) -> list[InstalledRule]:
+        """The rules of all tables."""
+        return [*self.table.rules(), *self.queue_table.rules(), *self.copier.rules()]
 
     def rule_counts(self, rule: InstalledRule) -> tuple[int, int]:
         """The number of ACKs that a rule applied to, and of those it lowered; with a rule for copies, of
@@ -196,7 +209,7 @@ class OpenFlowServer:
         """
         if isinstance(rule, CopyRule):
             return self.data.copy_counts(rule.target)
-        return self.data.counters(rule.slot)
+        return (self.queue_laws if rule.table == QUEUE_TABLE_ID else self.data).counters(rule.slot)
 
     def forget_session(self, session: Session, now_ns: int) -> None:
         """The connection to a controller has ended: remove what only it has asked for."""
@@ -242,6 +255,11 @@ class OpenFlowServer:
         for port in self.laws.set(wanted):
             self.send_flow_removed(self.table.forget_port(port), ofp.OFPRR_DELETE, now_ns)
 
+    def set_queue_law(self, wanted: SetQueueLaw, now_ns: int) -> None:
+        """Likewise with a queue law."""
+        for port in self.queue_laws.set(wanted):
+            self.send_flow_removed(self.queue_table.forget_port(port), ofp.OFPRR_DELETE, now_ns)
+
     def requested_ports(self, number: int) -> list[BridgePort]:
         """The ports that a request names; OFPP_ANY names all. Raises :class:`OpenFlowError` if there is no
         such port.
@@ -256,12 +274,17 @@ class OpenFlowServer:
     def expire_rules(self, now_ns: int) -> None:
         """Remove the rules, and end the recoveries, whose lease has ended."""
         self.recovery.expire(now_ns)
-        expired: list[InstalledRule] = [*self.table.expire(now_ns), *self.copier.expire(now_ns)]
+        expired: list[InstalledRule] = [
+            *self.table.expire(now_ns),
+            *self.queue_table.expire(now_ns),
+            *self.copier.expire(now_ns),
+        ]
         self.send_flow_removed(expired, ofp.OFPRR_HARD_TIMEOUT, now_ns)
 
     def forget_port(self, port: int, now_ns: int) -> None:
-        """Remove the rule, the thresholds and the recovery of a port that has gone."""
-        self.send_flow_removed(self.table.forget_port(port), ofp.OFPRR_DELETE, now_ns)
+        """Remove the rules, the thresholds and the recovery of a port that has gone."""
+        rules = [*self.table.forget_port(port), *self.queue_table.forget_port(port)]
+        self.send_flow_removed(rules, ofp.OFPRR_DELETE, now_ns)
         self.recovery.forget_port(port)
         self.congestion.forget_port(port)
 

@@ -145,6 +145,7 @@ class BridgePorts:
         found = await asyncio.get_running_loop().run_in_executor(None, read_queue_limits, indexes)
         self._programs.set_queue_limits(found, indexes)
         self._server.laws.limits_changed()
+        self._server.queue_laws.limits_changed()
 
     async def read_silent_queues(self) -> list[int]:
         """Read the backlogs of queues that have had no event for too long. Returns the ports whose queues

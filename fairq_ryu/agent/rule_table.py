@@ -1,4 +1,5 @@
-"""The agent's only flow table: the installed window rules, by OpenFlow 1.3's rules for FlowMods.
+"""One of the agent's flow tables: the installed window rules, or those of queue laws, by OpenFlow 1.3's rules
+for FlowMods.
 
 Pure: time is an argument (CLOCK_MONOTONIC ns), and changes are written to a :class:`RuleSink`. A rule's
 identity is its match. Precedence is fixed: a flow's own rule overrides its port's, so ``priority`` is stored
@@ -66,6 +67,11 @@ class Rule:
     def match(self) -> MatchFields:
         """The rule's match, by OXM name."""
         return match_fields(self.target)
+
+    @property
+    def table(self) -> int:
+        """The number of its table."""
+        return self.window.kind.table
 
     @property
     def expires_ns(self) -> int:

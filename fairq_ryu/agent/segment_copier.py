@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from fairq_ryu.channel import segment_copies
-from fairq_ryu.channel.flowmod import FlowMod, MatchFields, OpenFlowError
+from fairq_ryu.channel.flowmod import TABLE_ID, FlowMod, MatchFields, OpenFlowError
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.segment_copies import CopyAction, SegmentCopy, SegmentMatch
 
@@ -73,6 +73,11 @@ class CopyRule:
     priority: int
     flags: int
     since_ns: int
+
+    @property
+    def table(self) -> int:
+        """The number of its table."""
+        return TABLE_ID
 
     @property
     def match(self) -> MatchFields:

@@ -17,12 +17,14 @@ from fairq_ryu.agent.congestion_monitor import CongestionMonitor
 from fairq_ryu.agent.law_table import LawTable
 from fairq_ryu.agent.port_recovery import PortRecovery
 from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.queue_law_table import QueueLawTable
 from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.agent.segment_copier import SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.errors import UserError
 from fairq_ryu.law_spec import LawKind
 from fairq_ryu.model import WindowKind
+from fairq_ryu.queue_law_spec import Limits, QueueLawKind, Variant
 
 _TIMEOUT = 5.0
 
@@ -53,6 +55,19 @@ def rule_row(rule: Rule | None, laws: LawTable, now_ns: int) -> dict[str, Any] |
     return row
 
 
+def queue_rule_row(rule: Rule | None, laws: QueueLawTable, now_ns: int) -> dict[str, Any] | None:
+    """The queue law of a port and what it has done; None: no rule whose lease lives."""
+    if rule is None or rule.expires_ns <= now_ns:
+        return None
+    (state,) = laws.states(rule.window.bytes)
+    names = {
+        "kind": QueueLawKind(state.kind).name.lower(),
+        "variant": Variant(state.variant).name.lower(),
+        "limits": Limits(state.limits).name.lower(),
+    }
+    return {"expires_in_s": (rule.expires_ns - now_ns) / 1e9, **state._asdict(), **names}
+
+
 def _congestion(datapath: BridgePrograms, monitor: CongestionMonitor, ofport: int) -> dict[str, Any] | None:
     thresholds = monitor.thresholds.get(ofport)
     if thresholds is None:
@@ -70,6 +85,8 @@ def snapshot(
     recovery: PortRecovery,
     injector: SegmentInjector,
     copier: SegmentCopier,
+    queue_table: RuleTable,
+    queue_laws: QueueLawTable,
 ) -> dict[str, Any]:
     """Ports with their queues, counters and rules.
 
@@ -81,7 +98,8 @@ def snapshot(
     port is only observed (its ``mode`` is ``observe`` and not ``act``), ``unknown_scale`` those left
     unchanged because their handshake was not seen, ``coarse`` those whose window step exceeded the window of
     the rule. Of a ``rule`` of kind ``law``, ``bytes`` is the pool or the window of every flow (0: neither),
-    and ``law`` the law's state as on the window channel. ``flows_evicted`` counts flows that were removed
+    and ``law`` the law's state as on the window channel; ``queue_law`` has that of the port's queue law.
+    ``flows_evicted`` counts flows that were removed
     because the map was full.
     ``congestion`` has a port's thresholds in bytes and its state, null where no controller has set any.
     ``drop_reports``: ``available`` if this kernel can report dropped packets (``unavailable``: why not) and,
@@ -136,6 +154,7 @@ def snapshot(
                 "copies_suppressed": state.copies_suppressed,
                 "congestion": _congestion(datapath, monitor, port.ofport),
                 "rule": rule_row(table.port_rule(port.ofport), laws, now),
+                "queue_law": queue_rule_row(queue_table.port_rule(port.ofport), queue_laws, now),
             }
         )
     drops = monitor.drops
@@ -144,7 +163,7 @@ def snapshot(
         "ports": ports,
         "flows": flows,
         "flows_evicted": evicted,
-        "rules": len(table) + len(copier),
+        "rules": len(table) + len(queue_table) + len(copier),
         "congestion_messages": monitor.notices_sent,
         "drop_reports": {
             "available": datapath.reports_drops,

@@ -22,6 +22,7 @@ from fairq_ryu.channel import (
     port_mode,
     port_settings,
     queue_depth,
+    queue_law,
     recovery,
     segment_counts,
     segment_state,
@@ -110,6 +111,14 @@ def _law_states(session: Session, law: int) -> Iterable[bytes]:
     return [window_law.encode_reply([state]) for state in session.server.laws.states(law)]
 
 
+def _set_queue_law(session: Session, requested: queue_law.SetQueueLaw) -> None:
+    session.server.set_queue_law(requested, time.monotonic_ns())
+
+
+def _queue_law_states(session: Session, law: int) -> Iterable[bytes]:
+    return [queue_law.encode_reply([state]) for state in session.server.queue_laws.states(law)]
+
+
 def _wake(session: Session, flows: list[Addressing]) -> None:
     session.server.injector.wake(flows)
 
@@ -148,6 +157,7 @@ def _segment_counts(session: Session, _: None) -> Iterable[bytes]:
 _COMMANDS: DispatchTable[Session, None] = DispatchTable()
 _COMMANDS.add(congestion.SET, _set_thresholds)
 _COMMANDS.add(window_law.SET, _set_law)
+_COMMANDS.add(queue_law.SET, _set_queue_law)
 _COMMANDS.add(waking.WAKE, _wake)
 _COMMANDS.add(recovery.SET, _set_recovery)
 _COMMANDS.add(deadlines.SET, _set_deadlines)
@@ -160,5 +170,6 @@ _REQUESTS.add(flow_records.REQUEST, _flow_records)
 _REQUESTS.add(flow_changes.REQUEST, _flow_changes)
 _REQUESTS.add(segment_state.REQUEST, _segment_states)
 _REQUESTS.add(window_law.REQUEST, _law_states)
+_REQUESTS.add(queue_law.REQUEST, _queue_law_states)
 _REQUESTS.add(segment_counts.REQUEST, _segment_counts)
 _REQUESTS.add(port_mode.REQUEST, _port_modes)

@@ -19,15 +19,17 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from fairq_ryu.channel import oxm, segment_copies
 from fairq_ryu.channel.refusal import OpenFlowError as OpenFlowError  # for those who import it from here
 from fairq_ryu.channel.segment_copies import CopyAction
-from fairq_ryu.model import FlowKey, RuleChange, WindowRule
+from fairq_ryu.model import FlowKey, RuleChange, WindowKind, WindowRule
 
 _FIXED = struct.Struct("!QQBBHHHIIIH2x")
 _HH = struct.Struct("!HH")
 _OXM = struct.Struct("!HBB")
 FLOW_MOD_HEADER = ofp.OFP_HEADER_SIZE + _FIXED.size
-TABLE_ID = 0
+TABLE_ID, QUEUE_TABLE_ID = 0, WindowKind.QUEUE_LAW.table
+TABLES = (TABLE_ID, QUEUE_TABLE_ID)
 ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP = 0x0800, 0x86DD, 6
 WINDOW_RULE_COOKIE = 0xFA17_0003 << 32  # as the rules of bridges, with the number of their layout
+QUEUE_RULE_COOKIE = 0xFA17_0004 << 32
 _ADD_FLAGS = (
     ofp.OFPFF_SEND_FLOW_REM
     | ofp.OFPFF_CHECK_OVERLAP
@@ -66,8 +68,8 @@ MatchFields = dict[str, int | str]
 
 @dataclass(frozen=True, slots=True)
 class FlowMod:
-    """A decoded, supported FlowMod: ``window`` is that of a window rule, ``copy`` that of a rule for copies;
-    both are None for deletions.
+    """A decoded, supported FlowMod: ``window`` is that of a window rule, or the queue law of a port, ``copy``
+    that of a rule for copies; both are None for deletions. ``table`` of a deletion may be OFPTT_ALL.
     """
 
     command: int
@@ -81,6 +83,7 @@ class FlowMod:
     out_group: int
     flags: int
     copy: CopyAction | None = None
+    table: int = TABLE_ID
 
 
 # The controller's end
@@ -119,6 +122,31 @@ def window_rule(datapath: Any, change: RuleChange, lease: int) -> Any:
         cookie=WINDOW_RULE_COOKIE,
         hard_timeout=lease,
         match=matched,
+        instructions=[parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [action])],
+    )
+
+
+def queue_rule(datapath: Any, port: int, law: int | None, lease: int) -> Any:
+    """The FlowMod that puts a queue law in force on a port, or renews its lease (seconds); ``law`` None
+    removes the rule.
+    """
+    if law is None:
+        return parser.OFPFlowMod(
+            datapath,
+            cookie=QUEUE_RULE_COOKIE,
+            command=ofp.OFPFC_DELETE_STRICT,
+            table_id=QUEUE_TABLE_ID,
+            out_port=ofp.OFPP_ANY,
+            out_group=ofp.OFPG_ANY,
+            match=match(port),
+        )
+    action = parser.OFPActionSetField(**{WindowKind.QUEUE_LAW.field: law})
+    return PackedOnce(
+        datapath,
+        cookie=QUEUE_RULE_COOKIE,
+        table_id=QUEUE_TABLE_ID,
+        hard_timeout=lease,
+        match=match(port),
         instructions=[parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [action])],
     )
 
@@ -167,7 +195,7 @@ def decode_flow_mod(message: bytes) -> FlowMod:
     if command not in range(5):
         raise OpenFlowError(ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_COMMAND, f"command {command}")
     deletes = command in (ofp.OFPFC_DELETE, ofp.OFPFC_DELETE_STRICT)
-    if table != TABLE_ID and not (deletes and table == ofp.OFPTT_ALL):
+    if table not in TABLES and not (deletes and table == ofp.OFPTT_ALL):
         raise OpenFlowError(ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_TABLE_ID, f"table {table}")
     if flags & ~_ADD_FLAGS:
         raise OpenFlowError(ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_FLAGS, f"flags {flags:#x}")
@@ -183,6 +211,7 @@ def decode_flow_mod(message: bytes) -> FlowMod:
                 ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_TIMEOUT, "a rule needs a hard timeout, no idle one"
             )
         action = _decode_instructions(message, offset)
+        _check_table(table, action)
         if command == ofp.OFPFC_ADD:
             _check_action(fields, action)
         if isinstance(action, CopyAction):
@@ -197,8 +226,34 @@ def decode_flow_mod(message: bytes) -> FlowMod:
                 f"{window.kind.field} is for a port, not for a flow",
             )
     return FlowMod(
-        command, fields, window, cookie, cookie_mask, hard_timeout, priority, out_port, out_group, flags, copy
+        command,
+        fields,
+        window,
+        cookie,
+        cookie_mask,
+        hard_timeout,
+        priority,
+        out_port,
+        out_group,
+        flags,
+        copy,
+        table,
     )
+
+
+def _check_table(table: int, action: WindowRule | CopyAction) -> None:
+    """Whether the rules of a table can have this action. Raises :class:`OpenFlowError`."""
+    if isinstance(action, CopyAction):
+        if table != TABLE_ID:
+            raise OpenFlowError(
+                ofp.OFPET_BAD_ACTION, ofp.OFPBAC_BAD_TYPE, f"rules of table {table} have no output"
+            )
+    elif action.kind.table != table:
+        raise OpenFlowError(
+            ofp.OFPET_BAD_ACTION,
+            ofp.OFPBAC_BAD_SET_TYPE,
+            f"rules that set {action.kind.field} are in table {action.kind.table}, not {table}",
+        )
 
 
 def _check_action(fields: MatchFields, action: WindowRule | CopyAction) -> None:

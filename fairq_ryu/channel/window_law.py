@@ -45,6 +45,7 @@ ERRORS = {
 
 # Where the in_port of a rule for a port is in its FlowMod.
 _FLOW_MOD_IN_PORT = ofp.OFP_HEADER_SIZE + 40 + 4 + 4
+_FLOW_MOD_TABLE = ofp.OFP_HEADER_SIZE + 16
 _IN_PORT = struct.pack("!HBB", ofp.OFPXMC_OPENFLOW_BASIC, ofp.OFPXMT_OFB_IN_PORT << 1, 4)
 
 _SET = struct.Struct("!BBBxI6I5H2xI")
@@ -215,10 +216,10 @@ def _law_of_request(data: bytes) -> tuple[int | None, tuple[int, int]]:
     """
     kind, start, none = data[1], ofp.OFP_HEADER_SIZE, (None, (0, 0))
     if kind == ofp.OFPT_FLOW_MOD:
-        # The rule of a port: in_port is the first field of its match.
+        # The rule of a port: in_port is the first field of its match. Table 0 has those of windows.
         port = data[_FLOW_MOD_IN_PORT : _FLOW_MOD_IN_PORT + 4]
         head = data[_FLOW_MOD_IN_PORT - 4 : _FLOW_MOD_IN_PORT]
-        if len(port) < 4 or head != _IN_PORT:
+        if len(port) < 4 or head != _IN_PORT or data[_FLOW_MOD_TABLE]:
             return none
         return int.from_bytes(port, "big"), (ofp.OFPET_BAD_ACTION, ofp.OFPBAC_BAD_SET_TYPE)
     unknown_type = (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE)

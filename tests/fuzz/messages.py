@@ -250,7 +250,7 @@ def from_switch():
         "flows-none": reply(ofp.OFPMP_FLOW),
         "flows-more": reply(ofp.OFPMP_FLOW, flow_entries(), flags=1),
         "aggregate": reply(ofp.OFPMP_AGGREGATE, struct.pack("!QQI4x", 1, 2, 3)),
-        "table": reply(ofp.OFPMP_TABLE, agent.table_stats(1, 2, 3) * 2),
+        "table": reply(ofp.OFPMP_TABLE, agent.table_stats(0, 1, 2, 3) * 2),
         "port-stats": reply(ofp.OFPMP_PORT_STATS, agent.port_stats(1, 2, 3, 4, 5) * 3),
         "queue-stats": reply(ofp.OFPMP_QUEUE, agent.queue_stats(1, 2, 3, 4, 5) * 2),
         "group-stats": reply(

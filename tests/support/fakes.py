@@ -126,6 +126,8 @@ class FakeDatapath:
         self.changes_asked: list[ChangeRequest] = []
         self.laws: dict[int, tuple[int, Any, int]] = {}
         self.law_states: dict[int, Any] = {}
+        self.queue_laws: dict[int, tuple[int, Any, int]] = {}
+        self.queue_law_states: dict[int, Any] = {}
         self.frames: list[tuple[int, bytes]] = []  # sent, with their ports
         self.full: set[int] = set()  # ports that take no frame
         self.turns: dict[int, TurnCounts] = {}
@@ -177,6 +179,17 @@ class FakeDatapath:
 
     def law_state(self, port: int) -> Any | None:
         return self.law_states.get(port)
+
+    def install_queue_law(self, port: int, law_id: int, law: Any, expires_ns: int) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.queue_laws[port] = (law_id, law, expires_ns)
+
+    def remove_queue_law(self, port: int) -> None:
+        self.queue_laws.pop(port, None)
+
+    def queue_law_state(self, port: int) -> Any | None:
+        return self.queue_law_states.get(port)
 
     def turn_counts(self, port: int) -> TurnCounts:
         return self.turns.get(port, TurnCounts())

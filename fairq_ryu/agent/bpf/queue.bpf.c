@@ -183,16 +183,19 @@ static __always_inline void publish_depth(const struct fq_queue *st)
 }
 
 /*
- * A packet with this mark, the hash of its flow, has entered or left the queue of a slot: count it if its law is SFB. A
- * global function, which the verifier checks once.
+ * A packet with this mark, the hash of its flow, has entered or left the queue in a slot: count it if its law is SFB.
+ * A global function is verified once, and not at each of its calls: those in a loop would be too much.
  */
 __noinline int count_in_bins(__u32 slot, __u32 hash, __u32 entered)
 {
-	struct fq_port_queue_law *law = bpf_map_lookup_elem(&queue_laws, &slot);
+	struct fq_port_queue_law *law;
 	struct fq_sfb_bins *bins;
 	__u32 table;
 
-	if (!law || !hash || law->law.kind != FQ_QLAW_SFB)
+	if (!hash)
+		return 0;
+	law = bpf_map_lookup_elem(&queue_laws, &slot);
+	if (!law || law->law.kind != FQ_QLAW_SFB)
 		return 0;
 	table = law->law.table;
 	bins = bpf_map_lookup_elem(&sfb_bins, &table);
@@ -308,22 +311,22 @@ int BPF_PROG(fq_dequeue, struct Qdisc *q, const struct netdev_queue *txq, int pa
 	     struct sk_buff *skb)
 {
 	struct fq_queue *st = account(q, txq);
-	bool bytes, bins;
+	bool bins, own;
 
 	if (!st || packets <= 0 || !skb)
 		return 0;
-	bytes = q->flags & QDISC_PER_CPU;
 	bins = has_bins();
-	if (!bytes && !bins)
+	own = q->flags & QDISC_PER_CPU; /* the qdisc does not count them */
+	if (!bins && !own)
 		return 0;
-	if (bytes)
+	if (own)
 		st->packets += packets;
 	/* On a device of several queues the kernel takes out up to 8 at once, as a list. */
 	for (int i = 0; i < MAX_BULK && i < packets && skb; i++) {
-		if (bytes)
-			st->bytes += skb->len;
 		if (bins)
 			count_in_bins(st->slot, skb->mark, 0);
+		if (own)
+			st->bytes += skb->len;
 		skb = skb->next;
 	}
 	return 0;

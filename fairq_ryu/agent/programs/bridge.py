@@ -15,6 +15,7 @@ from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge_ports import BridgePorts
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.flow_sweep import FlowSweep
+from fairq_ryu.agent.programs.law_drops import LawDrops
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
@@ -42,10 +43,12 @@ class BridgePrograms(BridgePorts):
         """Raises :class:`UserError` where the machine cannot run eBPF programs."""
         super().__init__(limits)
         self._thresholds: dict[int, Thresholds] = {}  # as they were asked for
+        self._law_drops = LawDrops()
 
     def remove_port(self, ofport: int) -> None:
         """Stop on a port, which may have been deleted already."""
         self._thresholds.pop(ofport, None)
+        self._law_drops.forget(ofport)
         self._stop_turns(self._ports[ofport].ifindex)
         super().remove_port(ofport)
         self._watch_kernel_drops()
@@ -64,6 +67,7 @@ class BridgePrograms(BridgePorts):
         """
         ifindex = self._ports[port].ifindex
         self.window.observe(ifindex, observed)
+        self.queue_laws.observe(ifindex, observed)
         if observed:
             self._observed.add(port)
             self._stop_turns(ifindex)
@@ -107,6 +111,25 @@ class BridgePrograms(BridgePorts):
         if port in self._ports:
             self._stop_turns(self._ports[port].ifindex)
             self.laws.remove(self._ports[port].ifindex)
+
+    def install_queue_law(self, port: int, law_id: int, law: Any, expires_ns: int) -> None:
+        """Install the queue law of a port (an ``fq_queue_law``), change it, or renew its lease. Raises
+        :class:`BpfError`.
+        """
+        try:
+            self.queue_laws.install(self._ports[port].ifindex, law_id, law, expires_ns)
+        except UserError as error:
+            raise BpfError(str(error)) from error
+
+    def remove_queue_law(self, port: int) -> None:
+        """Remove the queue law of a port."""
+        if port in self._ports:
+            self._dropped_by_law(self._ports[port])
+            self.queue_laws.remove(self._ports[port].ifindex)
+
+    def queue_law_state(self, port: int) -> Any | None:
+        """The state of a port's queue law, an ``fq_queue_law_state``; None: it has none."""
+        return self.queue_laws.state(self._ports[port].ifindex) if port in self._ports else None
 
     def _stop_turns(self, ifindex: int) -> None:
         """New connections of a port take no turns any more; those that wait leave."""
@@ -238,10 +261,17 @@ class BridgePrograms(BridgePorts):
     # Queues
 
     def queue(self, port: BridgePort) -> QueueState:
-        """The queue of a port now. Its drops include those of the drop program, before the queue was full."""
+        """The queue of a port now. Its drops include those of the drop program, before the queue was full,
+        and those of queue laws.
+        """
         state = self.queues.state(port.ifindex)
-        before_full = self.drops.dropped_before_full(port.ifindex)
-        return state._replace(drops=state.drops + before_full) if before_full else state
+        others = self.drops.dropped_before_full(port.ifindex) + self._dropped_by_law(port)
+        return state._replace(drops=state.drops + others) if others else state
+
+    def _dropped_by_law(self, port: BridgePort) -> int:
+        """The packets of a port that its queue laws have dropped so far."""
+        state = self.queue_laws.state(port.ifindex)
+        return self._law_drops.read(port.ofport, 0 if state is None else int(state.counts.dropped))
 
     def queue_limits(self, port: BridgePort) -> QueueLimits:
         """Buffer and rate of a port; the link's own speed where no qdisc limits it. Each of several transmit
@@ -273,6 +303,7 @@ class BridgePrograms(BridgePorts):
         """
         try:
             if self.window.set_queues(ifindex, count):
+                self.queue_laws.remove(ifindex)
                 self._stop_turns(ifindex)
                 ids = self.window.ids(ifindex)
                 self.queues.set_queues(ifindex, ids if count else ())

@@ -17,6 +17,7 @@ from fairq_ryu.agent.programs.drops import DropProgram
 from fairq_ryu.agent.programs.port_laws import PortLaws
 from fairq_ryu.agent.programs.program import Program, ProgramLimits
 from fairq_ryu.agent.programs.queue import QueueProgram
+from fairq_ryu.agent.programs.queue_law import QueueLawProgram
 from fairq_ryu.agent.programs.turns import TurnProgram
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.tc import EGRESS, INGRESS
@@ -59,11 +60,13 @@ class BridgePorts:
         self.queues = QueueProgram(self._lib, self.limits.ports, self.window)
         self.drops = DropProgram(self._lib, self.queues)
         self.laws = PortLaws(self.window, self.queues)
+        self.queue_laws = QueueLawProgram(self._lib, self.window, self.queues, self.drops, self.limits.ports)
         self.turn_program = TurnProgram(self._lib, self.window, self.limits.ports)
         self.turns = Turns(self.turn_program)
         try:
-            # In the order in which a packet passes them, except for turns: they come first.
-            for program in (self.window, self.copies, self.queues, self.drops, self.turn_program):
+            # In the order in which they need each other.
+            programs = (self.window, self.copies, self.queues, self.drops, self.queue_laws, self.turn_program)
+            for program in programs:
                 self._programs.append(program)
                 program.load()
         except BaseException:
@@ -97,6 +100,7 @@ class BridgePorts:
         """Start on a port. Raises :class:`BpfError`; then nothing is left on the port."""
         started: list[Program] = []
         self.window.observe(port.ifindex, port.ofport in self._observed)
+        self.queue_laws.observe(port.ifindex, port.ofport in self._observed)
         try:
             for program in self._programs:
                 program.add_port(port.ifindex)

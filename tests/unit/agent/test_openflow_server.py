@@ -171,7 +171,7 @@ def test_features(peer):
     assert oxm.is_agent(answer.datapath_id)
     assert oxm.bridge_dpid(answer.datapath_id) == 0x1234
     assert not oxm.is_agent(0x1234)
-    assert (answer.n_tables, answer.n_buffers, answer.auxiliary_id) == (1, 0, 0)
+    assert (answer.n_tables, answer.n_buffers, answer.auxiliary_id) == (2, 0, 0)
     wanted = ofp.OFPC_FLOW_STATS | ofp.OFPC_TABLE_STATS | ofp.OFPC_PORT_STATS | ofp.OFPC_QUEUE_STATS
     assert answer.capabilities == wanted
 
@@ -382,7 +382,8 @@ def test_aggregate_and_table_statistics(peer, data):
         )
     )
     assert (answer.body.packet_count, answer.body.flow_count) == (15, 2)
-    (table,) = peer.one(parser.OFPTableStatsRequest(DATAPATH, 0)).body
+    table, queues = peer.one(parser.OFPTableStatsRequest(DATAPATH, 0)).body
+    assert (queues.table_id, queues.active_count) == (1, 0)
     assert (table.table_id, table.active_count, table.matched_count) == (0, 2, 15)
 
 

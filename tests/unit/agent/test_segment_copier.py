@@ -114,7 +114,7 @@ def test_statistics_list_the_rules(peer, data):
     assert len(rules(peer, parser.OFPMatch(in_port=1))) == 1
     aggregate = peer.one(parser.OFPAggregateStatsRequest(DATAPATH, 0, 0, 0, 0, 0, 0, parser.OFPMatch())).body
     assert (aggregate.flow_count, aggregate.packet_count, aggregate.byte_count) == (7, 8, 7)
-    (table,) = peer.one(parser.OFPTableStatsRequest(DATAPATH, 0)).body
+    table, _queue_laws = peer.one(parser.OFPTableStatsRequest(DATAPATH, 0)).body
     assert (table.active_count, table.matched_count) == (7, 8)
 
 

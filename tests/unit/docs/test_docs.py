@@ -31,6 +31,7 @@ from fairq_ryu.channel import (
     port_mode,
     port_settings,
     queue_depth,
+    queue_law,
     recovery,
     segment_copies,
     segment_counts,
@@ -65,12 +66,24 @@ from fairq_ryu.packet.tcp_build import Addressing
 from fairq_ryu.policies import base, engine, governed_port
 from fairq_ryu.policies.choice import make
 from fairq_ryu.port_settings import PortSettings, VlanMode
+from fairq_ryu.queue_law_spec import (
+    ALL_QUEUE_FLAGS,
+    QUEUE_LAW_BOUNDS,
+    Limits,
+    QueueLawKind,
+    QueueLawSpec,
+    Variant,
+)
 from tests.support.documents import ROOT, blocks, read, rows
 from tests.switch import packets
 
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")]
 )
+
+
+PEERS = ("red", "codel", "sfb", "mark")
+"""The queue laws that share a page."""
 
 
 # Settings
@@ -99,11 +112,20 @@ def test_the_table_of_every_setting_is_the_code_s() -> None:
     assert found == [[f"`{s.section}`", *setting_row(s)] for s in every]
 
 
-@pytest.mark.parametrize("policy", ["fairq", "fairswitch", "fixed", "iqm", "las", "sed"])
+@pytest.mark.parametrize("policy", ["fairq", "fairswitch", "fixed", "iqm", "las", "sed", "afq", "afcd"])
 def test_the_table_of_a_policy_s_settings_is_the_code_s(policy: str) -> None:
     names = {f"`{name}`" for name in schema.sections()[policy]}
     found = [row for row in rows(read(f"docs/policies/{policy}.md")) if row[0] in names]
     assert found == [setting_row(s) for s in schema.sections()[policy].values()]
+
+
+def test_the_tables_of_the_peers_settings_are_the_code_s() -> None:
+    """Red, CoDel, SFB and marking share a page; each has a section with a table."""
+    page = read("docs/policies/peers.md")
+    for policy, title in {"red": "RED", "codel": "CoDel", "sfb": "SFB", "mark": "Marking"}.items():
+        section = page.split(f"\n## {title}\n")[1].split("\n## ")[0]
+        found = [row for row in rows(section) if len(row) == 6 and row[0] != "setting"]
+        assert found == [setting_row(setting) for setting in schema.sections()[policy].values()]
 
 
 def test_the_table_of_rsed_s_own_settings_is_the_code_s() -> None:
@@ -172,6 +194,11 @@ def test_the_numbers_of_the_channel_are_the_code_s() -> None:
         "message type PORT_SETTINGS": str(port_settings.EXP_TYPE_PORT_SETTINGS),
         "PORT_SETTINGS head": f"{port_settings.HEAD_SIZE} bytes",
         "PORT_SETTINGS record": f"from {port_settings.RECORD_SIZE} bytes",
+        "message type SET_QUEUE_LAW": str(queue_law.EXP_TYPE_SET_QUEUE_LAW),
+        "multipart type queue-law states": str(queue_law.EXP_TYPE_QUEUE_LAW_STATES),
+        "SET_QUEUE_LAW body": f"{queue_law.SET_SIZE} bytes",
+        "queue-law request body": f"{queue_law.REQUEST_SIZE} bytes",
+        "queue-law state": f"{queue_law.RECORD_SIZE} bytes",
     }
     assert wanted.items() <= listed.items()
     assert listed["bridge"] == "`0000000000000001`"
@@ -197,6 +224,8 @@ def layout(heading: str) -> list[tuple[int, int]]:
         ("Congestion messages", congestion.NOTICE_SIZE),
         ("SET_LAW", window_law.SET_SIZE),
         ("Law states", window_law.RECORD_SIZE),
+        ("SET_QUEUE_LAW", queue_law.SET_SIZE),
+        ("Queue-law states", queue_law.RECORD_SIZE),
         ("SET_DEADLINES", deadlines.RECORD_SIZE),
         ("WAKE", waking.RECORD_SIZE),
         ("SET_RECOVERY", recovery.SET_SIZE),
@@ -273,6 +302,47 @@ def test_the_fields_of_law_states_are_named_at_their_offsets() -> None:
         assert int.from_bytes(raw[offset : offset + size], "big") == value
 
 
+def test_the_fields_of_a_queue_law_are_named_at_their_offsets() -> None:
+    values = {name: 100 + number for number, name in enumerate(QUEUE_LAW_BOUNDS)}
+    spec = QueueLawSpec(QueueLawKind.SFB, Variant.AUTHORS, ALL_QUEUE_FLAGS, **values)
+    values |= {"command": 1, "kind": 5, "variant": 2, "number of the law": 77, "flags": 7, "padding": 0}
+    raw = queue_law.encode_set(1, 77, spec)
+    named = set()
+    for offset, size, text in fields_of("SET_QUEUE_LAW"):
+        (name,) = [name for name in values if re.match(rf"{name}\b", text)]
+        named.add(name)
+        assert int.from_bytes(raw[offset : offset + size], "big") == values[name]
+        if name in QUEUE_LAW_BOUNDS:
+            low, high = (f"{bound:,}" for bound in QUEUE_LAW_BOUNDS[name])
+            assert text.endswith(f" {low} to {high}"), name
+    assert named == set(values)
+
+
+def test_the_names_and_numbers_of_queue_laws_are_the_code_s() -> None:
+    texts = {text.split(":")[0]: text for _, _, text in fields_of("SET_QUEUE_LAW")}
+    kinds = {name.upper(): int(number) for number, name in re.findall(r"(\d) `(\w+)`", texts["kind"])}
+    assert kinds == {kind.name: kind.value for kind in QueueLawKind}
+    (variants,) = (text for name, text in texts.items() if name.startswith("variant"))
+    assert re.findall(r"\b(\d) (as the paper|as its authors|ours)", variants) == [
+        ("1", "as the paper"),
+        ("2", "as its authors"),
+        ("3", "ours"),
+    ]
+    assert [each.value for each in (Variant.PAPER, Variant.AUTHORS, Variant.OURS)] == [1, 2, 3]
+
+
+def test_the_fields_of_queue_law_states_are_named_at_their_offsets() -> None:
+    values = queue_law.QueueLawState(*range(1, 18))
+    raw = queue_law.encode_reply([values])
+    for (offset, size, text), name, value in zip(
+        fields_of("Queue-law states"), queue_law.QueueLawState._fields, values, strict=True
+    ):
+        assert text.split(":")[0] == name
+        assert int.from_bytes(raw[offset : offset + size], "big") == value
+    (limits,) = (text for _, _, text in fields_of("Queue-law states") if text.startswith("limits"))
+    assert [int(number) for number in re.findall(r"\b(\d) \w", limits)] == [each.value for each in Limits]
+
+
 def test_every_code_of_our_own_errors_is_listed() -> None:
     section = read("docs/window-channel.md").split("\n## Errors\n")[1].split("\n## ")[0]
     listed = [int(row[0]) for row in rows(section) if len(row) == 2 and row[0].isdigit()]
@@ -326,6 +396,28 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
         overdue=3,
         overflowed=1,
     )
+    queue_spec = make("afcd", loader.Config()).queue_law(port)
+    queue_state = queue_law.QueueLawState(
+        law=17,
+        port=17,
+        kind=QueueLawKind.AFCD,
+        variant=Variant.OURS,
+        limits=Limits.SHARE,
+        judged=123456,
+        dropped=789,
+        marked=0,
+        not_ect=123456,
+        unmarked=0,
+        fair_q16=1000 << 16,
+        flows=2,
+        samples=2000,
+        sample_every=10,
+        target_bytes=12500,
+        delay_us=4200,
+        target_us=500,
+        interval_us=12000,
+    )
+    queue_laws = prefix[:4] + queue_law.EXP_TYPE_QUEUE_LAW_STATES.to_bytes(4, "big")
     options = packets.syn_options(1460, 7)
     ends = (flow.src, flow.dst, flow.sport, flow.dport)
     syn = packets.Segment(*ends, seq=1000, flags="S", options=options).frame()
@@ -352,6 +444,14 @@ def test_the_hex_dumps_equal_the_bytes_of_the_code() -> None:
         sent(window_law.request(peer, 17), 0x108),
         next(messages.multipart(0x108, ofp.OFPMP_EXPERIMENTER, [window_law.encode_reply([state])], laws)),
         sent(deadlines.set_deadlines(peer, [deadlines.HandshakeDeadline(flow, 250_000)]), 0x10C),
+        sent(flowmod.queue_rule(peer, 17, 17, 2), 0x111),
+        sent(queue_law.set_queue_law(peer, window_law.LawCommand.ADD, 17, queue_spec), 0x112),
+        sent(queue_law.request(peer, 17), 0x113),
+        next(
+            messages.multipart(
+                0x113, ofp.OFPMP_EXPERIMENTER, [queue_law.encode_reply([queue_state])], queue_laws
+            )
+        ),
         sent(congestion.set_thresholds(peer, 17, Thresholds(50000, 25000, True)), 0x105),
         congestion.notice_message(congestion.CongestionNotice(17, Congestion.CNG, 51482, 987654321098)),
         sent(segment_copies.requests(peer, 2)[0], 0x10D),
@@ -617,9 +717,10 @@ def test_every_policy_is_listed_and_has_its_page() -> None:
     known = set(machine.known_policies())
     assert {row[0].strip("`") for row in rows(section)[1:]} == known
     for policy in {baselines.of(name).policy for name in known} - {machine.BARE}:
-        assert (ROOT / f"docs/policies/{policy}.md").exists()
-        assert f"fairq_ryu.apps.{policy}`" in read(f"docs/policies/{policy}.md")
-        assert f"(docs/policies/{policy}.md)" in read("README.md")
+        page = f"docs/policies/{'peers' if policy in PEERS else policy}.md"
+        assert (ROOT / page).exists()
+        assert f"fairq_ryu.apps.{policy}`" in read(page)
+        assert f"({page})" in read("README.md")
 
 
 def test_the_schema_is_named_as_in_the_code() -> None:

@@ -1,0 +1,281 @@
+"""The queue laws that controllers have added, and the ports whose rules refer to them.
+
+As :mod:`.law_table` for window laws: a law outlives the connection of the controller that added it, does
+nothing without a rule whose lease lives, and judges the packets of one port at most. When the buffer or the
+rate of its port changes, its parameters are worked out anew and its state stays.
+
+Pure but for the :class:`QueueLawSink`. Bounded: at most ``capacity`` laws.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.law_table import refused
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.rule_table import PortOrFlow
+from fairq_ryu.channel import window_law
+from fairq_ryu.channel.flowmod import OpenFlowError
+from fairq_ryu.channel.queue_law import QueueLawState, SetQueueLaw
+from fairq_ryu.channel.window_law import LawCommand
+from fairq_ryu.model import WindowRule
+from fairq_ryu.queue_law_spec import (
+    DELAY_KINDS,
+    SHADOW,
+    SHARING_KINDS,
+    Limits,
+    QueueLawFlags,
+    QueueLawKind,
+    QueueLawSpec,
+    Variant,
+    delay_times,
+    out_of_bounds,
+    queue_target,
+    sampling,
+)
+
+_PPM = 1_000_000
+_U32, _U64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
+
+
+class QueueLawSink(Protocol):
+    """Where queue laws take effect: the eBPF programs, or a fake in the tests. Ports are OpenFlow numbers."""
+
+    def has_port(self, port: int) -> bool:
+        """Whether this is a port of the bridge on which a rule can be installed."""
+
+    def limits_of(self, port: int) -> QueueLimits:
+        """Buffer and rate of a port."""
+
+    def install_queue_law(self, port: int, law_id: int, law: Any, expires_ns: int) -> None:
+        """Install the queue law of a port (an ``fq_queue_law``), change it, or renew its lease."""
+
+    def remove_queue_law(self, port: int) -> None:
+        """Remove the queue law of a port."""
+
+    def queue_law_state(self, port: int) -> Any | None:
+        """The state of a port's queue law, an ``fq_queue_law_state``; None: it has none."""
+
+
+def parameters(spec: QueueLawSpec, limits: QueueLimits) -> Any:
+    """The parameters of a law on a port, an ``fq_queue_law``, without the seed and the table, which its
+    program chooses. ``limits`` has a buffer and a rate.
+    """
+    times = delay_times(spec, limits.limit, limits.rate)
+    return layout.fq_queue_law(
+        rate=limits.rate,
+        target_ns=times.target_us * 1000,
+        interval_ns=times.interval_us * 1000,
+        update_ns=spec.update_us * 1000,
+        limit_bytes=limits.limit,
+        target_bytes=min(_U32, queue_target(spec, limits.limit, limits.rate)),
+        mark_bytes=spec.mark_bytes,
+        min_bytes=limits.limit * spec.min_ppm // _PPM,
+        max_bytes=max(1, limits.limit * spec.max_ppm // _PPM),
+        max_p_q32=min(_U32, (spec.max_p_ppm << 32) // _PPM),
+        shadow_packets=SHADOW,
+        sample_every=sampling(spec, limits.rate),
+        fair_q16=spec.fair_q16,
+        bin_packets=spec.bin_packets,
+        bin_most=spec.bin_most,
+        kind=spec.kind,
+        variant=spec.variant,
+        flags=spec.flags,
+        weight_shift=spec.weight_shift,
+    )
+
+
+def limits_now(spec: QueueLawSpec, state: Any, law: Any, backlog: int) -> Limits:
+    """Why a law drops or marks packets now; ``state`` and ``law`` as in the maps, ``backlog`` in bytes."""
+    if spec.kind is QueueLawKind.MARK:
+        return Limits.LENGTH if backlog > law.mark_bytes else Limits.NOTHING
+    if spec.kind is QueueLawKind.RED:
+        return Limits.MEAN if state.since else Limits.NOTHING
+    if spec.kind is QueueLawKind.SFB:
+        return Limits.UNRESPONSIVE if state.filled_ns else Limits.NOTHING
+    if spec.kind in DELAY_KINDS and state.codel.dropping:
+        return Limits.DELAY
+    shares = spec.kind is QueueLawKind.AFQ or spec.variant is Variant.OURS
+    known = state.fair_q16 or (QueueLawFlags.FAIR_GIVEN in spec.flags and spec.fair_q16)
+    if spec.kind in SHARING_KINDS and shares and known and state.flows > 1:
+        return Limits.SHARE
+    return Limits.NOTHING
+
+
+class QueueLawTable:
+    """At most ``capacity`` laws. It is a :class:`~fairq_ryu.agent.rule_table.RuleSink`: the table of their
+    rules installs these through it.
+    """
+
+    def __init__(self, sink: QueueLawSink, capacity: int) -> None:
+        self._sink = sink
+        self.capacity = capacity
+        self._laws: dict[int, QueueLawSpec] = {}
+        self._ports: dict[int, tuple[int, int]] = {}  # law and end of its lease (ns), by port
+        self._port_of: dict[int, int] = {}
+        self._limits: dict[int, QueueLimits] = {}  # that the parameters in force were worked out with
+        self._slots: dict[int, int] = {}  # ports by the slots of their rules
+        self._counted: dict[int, tuple[int, int]] = {}  # counts of a slot when it was reset
+
+    def __len__(self) -> int:
+        return len(self._laws)
+
+    # Laws
+
+    def set(self, wanted: SetQueueLaw) -> list[int]:
+        """Carry out a SET_QUEUE_LAW. Returns the ports whose rules refer to a law that is deleted: these
+        rules are to be removed.
+
+        Raises :class:`OpenFlowError` for one that is refused, and changes nothing then.
+        """
+        if wanted.command == LawCommand.DELETE:
+            return self._delete(wanted.law)
+        if wanted.command not in (LawCommand.ADD, LawCommand.MODIFY):
+            raise refused(window_law.ERROR_LAW_COMMAND, f"command {wanted.command}")
+        if wanted.spec is None:
+            raise refused(window_law.ERROR_LAW_KIND, "unknown kind, variant or flag of a queue law")
+        wrong = out_of_bounds(wanted.spec)
+        if wrong is not None or not 0 < wanted.law <= window_law.MAX_LAW_ID:
+            raise refused(window_law.ERROR_LAW_PARAMETER, wrong or f"queue law {wanted.law}")
+        known = wanted.law in self._laws
+        if wanted.command == LawCommand.ADD and known:
+            raise refused(window_law.ERROR_LAW_EXISTS, f"queue law {wanted.law} is there")
+        if wanted.command == LawCommand.MODIFY and not known:
+            raise refused(window_law.ERROR_LAW_UNKNOWN, f"no queue law {wanted.law}")
+        if not known and len(self._laws) >= self.capacity:
+            raise refused(window_law.ERROR_LAW_TABLE_FULL, f"{self.capacity} queue laws are there already")
+        port = self._port_of.get(wanted.law)
+        if port is not None:
+            self._install(port, wanted.law, wanted.spec, self._ports[port][1])
+        self._laws[wanted.law] = wanted.spec
+        return []
+
+    def _delete(self, law: int) -> list[int]:
+        gone = list(self._laws) if law == window_law.ALL_LAWS else [law]
+        ports = [self._port_of[each] for each in gone if each in self._port_of]
+        for each in gone:
+            self._laws.pop(each, None)  # as a meter's deletion
+        return ports
+
+    def states(self, law: int) -> list[QueueLawState]:
+        """The state of a law, or of all. Raises :class:`OpenFlowError` if there is none."""
+        if law != window_law.ALL_LAWS and law not in self._laws:
+            raise refused(window_law.ERROR_LAW_UNKNOWN, f"no queue law {law}")
+        wanted = list(self._laws) if law == window_law.ALL_LAWS else [law]
+        return [self._state(each) for each in wanted]
+
+    def law_of(self, port: int) -> int | None:
+        """The number of the law that judges the packets of a port; None: it has none."""
+        found = self._ports.get(port)
+        return None if found is None else found[0]
+
+    def _state(self, law: int) -> QueueLawState:
+        spec, port = self._laws[law], self._port_of.get(law)
+        state = None if port is None else self._sink.queue_law_state(port)
+        if port is None or state is None:
+            return QueueLawState(law, port or 0, spec.kind, spec.variant, 0)
+        limits, counts = self._limits[port], state.counts
+        used, delays = parameters(spec, limits), spec.kind in DELAY_KINDS
+        shares = spec.kind in SHARING_KINDS
+        given = QueueLawFlags.FAIR_GIVEN in spec.flags
+        return QueueLawState(
+            law=law,
+            port=port,
+            kind=spec.kind,
+            variant=spec.variant,
+            limits=limits_now(spec, state, used, state.delay_ns * limits.rate // 1_000_000_000),
+            judged=counts.judged,
+            dropped=counts.dropped,
+            marked=counts.marked,
+            not_ect=counts.not_ect,
+            unmarked=counts.unmarked,
+            fair_q16=(spec.fair_q16 if given else state.fair_q16) if shares else 0,
+            flows=state.flows,
+            samples=state.filled,
+            sample_every=used.sample_every if shares else 0,
+            target_bytes=used.target_bytes if shares else 0,
+            delay_us=min(_U32, state.delay_ns // 1000),
+            target_us=used.target_ns // 1000 if delays else 0,
+            interval_us=used.interval_ns // 1000 if delays else 0,
+        )
+
+    # The rules that refer to them
+
+    def has_port(self, port: int) -> bool:
+        """Is this a port of the bridge on which a rule can be installed?"""
+        return self._sink.has_port(port)
+
+    def install_rule(self, target: PortOrFlow, window: WindowRule, expires_ns: int, slot: int) -> None:
+        """Put the law that a rule refers to in force on its port. Raises :class:`OpenFlowError` if that
+        cannot be, and changes nothing then.
+        """
+        assert isinstance(target, int)  # the decoder refuses a flow's rule with a queue law
+        spec = self._laws.get(window.bytes)
+        if spec is None:
+            raise refused(window_law.ERROR_LAW_UNKNOWN, f"no queue law {window.bytes}")
+        if self._port_of.get(window.bytes) not in (None, target):
+            raise refused(window_law.ERROR_LAW_IN_USE, f"queue law {window.bytes} judges another port")
+        self._install(target, window.bytes, spec, expires_ns)
+        self._slots[slot] = target
+
+    def _install(self, port: int, law: int, spec: QueueLawSpec, expires_ns: int) -> None:
+        limits = self._sink.limits_of(port)
+        if not limits.limit or not limits.rate:
+            why = f": {limits.reason}" if limits.reason else ""
+            text = f"port {port} has no queue of known size and rate{why}"
+            raise refused(window_law.ERROR_LAW_NO_QUEUE, text)
+        try:
+            self._sink.install_queue_law(port, law, parameters(spec, limits), expires_ns)
+        except BaseException:
+            self._unlink(port)  # the programs have ended the law that the port had
+            raise
+        self._unlink(port)
+        self._ports[port], self._limits[port] = (law, expires_ns), limits
+        self._port_of[law] = port
+
+    def _unlink(self, port: int) -> bool:
+        former = self._ports.pop(port, None)
+        if former is not None:
+            del self._port_of[former[0]]
+        return former is not None
+
+    def _release(self, port: int) -> None:
+        if self._unlink(port):
+            self._limits.pop(port, None)
+            self._sink.remove_queue_law(port)
+
+    def remove_rule(self, target: PortOrFlow) -> None:
+        """Remove a rule; a law that it referred to stays, without a port."""
+        assert isinstance(target, int)
+        self._release(target)
+        for slot in [slot for slot, port in self._slots.items() if port == target]:
+            del self._slots[slot]
+
+    def limits_changed(self) -> None:
+        """Buffers or rates of ports may have changed: work out the parameters of their laws anew. A law whose
+        port has no queue of known size and rate any more ends there.
+        """
+        for port, (law, expires_ns) in list(self._ports.items()):
+            if self._sink.limits_of(port) != self._limits[port]:
+                try:
+                    self._install(port, law, self._laws[law], expires_ns)
+                except OpenFlowError:
+                    self._release(port)
+
+    def counters(self, slot: int) -> tuple[int, int]:
+        """The number of packets that the law of a rule has judged, and of those that it dropped or marked."""
+        judged, acted_on = self._counts(slot)
+        before = self._counted.get(slot, (0, 0))
+        return (judged - before[0]) & _U64, (acted_on - before[1]) & _U64
+
+    def reset_counters(self, slot: int) -> None:
+        """Start the counters of a slot at 0."""
+        self._counted[slot] = self._counts(slot)
+
+    def _counts(self, slot: int) -> tuple[int, int]:
+        port = self._slots.get(slot)
+        state = None if port is None or port not in self._ports else self._sink.queue_law_state(port)
+        if state is None:
+            return 0, 0
+        return int(state.counts.judged), int(state.counts.dropped + state.counts.marked)

@@ -1,0 +1,233 @@
+"""Queue laws on the channel: SET_QUEUE_LAW adds, changes or deletes one, and a multipart reports states.
+
+As window laws (:mod:`.window_law`), with the same commands and error codes; the rules that refer to them are
+in a flow table of their own. Everything is in network byte order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from fairq_ryu.channel import framing, oxm
+from fairq_ryu.channel.dispatch import Incoming
+from fairq_ryu.channel.flowmod import QUEUE_TABLE_ID
+from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.window_law import (
+    ALL_LAWS,
+    ERROR_LAW_EXISTS,
+    ERROR_LAW_UNKNOWN,
+    ERRORS,
+    LawCommand,
+)
+from fairq_ryu.queue_law_spec import (
+    ALL_QUEUE_FLAGS,
+    QueueLawFlags,
+    QueueLawKind,
+    QueueLawSpec,
+    Variant,
+)
+
+EXP_TYPE_SET_QUEUE_LAW = 17
+EXP_TYPE_QUEUE_LAW_STATES = 18
+
+_SET = struct.Struct("!BBBxI11I4H4x")
+_REQUEST = struct.Struct("!I4x")
+_RECORD = struct.Struct("!IIHHIQQQQQIIIIIIII")
+SET_SIZE, REQUEST_SIZE, RECORD_SIZE = _SET.size, _REQUEST.size, _RECORD.size
+# Where the table and the in_port of a rule for a port are in its FlowMod.
+_TABLE = ofp.OFP_HEADER_SIZE + 16
+_IN_PORT = ofp.OFP_HEADER_SIZE + 40 + 4 + 4
+
+
+class SetQueueLaw(NamedTuple):
+    """The body of a SET_QUEUE_LAW. ``spec`` is None in a deletion, and if the kind, the variant or a flag is
+    not known.
+    """
+
+    command: int
+    law: int
+    spec: QueueLawSpec | None
+
+
+class QueueLawState(NamedTuple):
+    """The state of a queue law, in the order of the wire.
+
+    ``port``: whose rule refers to it (0: none). ``kind`` and ``variant`` of the law; ``limits``: why it drops
+    or marks packets now (:class:`~fairq_ryu.queue_law_spec.Limits`). Packets: ``judged``, of these
+    ``dropped``, ``marked``, ``not_ect`` that are not ECN-capable, and ``unmarked``, those of them that would
+    have been marked otherwise. ``fair_q16``: the fair share in 1/65536 samples (0: not known), ``flows`` and
+    ``samples`` in the shadow buffer, one in ``sample_every`` packets (0: the law counts none).
+    ``target_bytes`` is the queue length that the law aims at (0: none), ``delay_us`` the queueing delay of
+    the last packet, ``target_us`` and ``interval_us`` those in force, microseconds (0: the law has none).
+    """
+
+    law: int
+    port: int
+    kind: int
+    variant: int
+    limits: int
+    judged: int = 0
+    dropped: int = 0
+    marked: int = 0
+    not_ect: int = 0
+    unmarked: int = 0
+    fair_q16: int = 0
+    flows: int = 0
+    samples: int = 0
+    sample_every: int = 0
+    target_bytes: int = 0
+    delay_us: int = 0
+    target_us: int = 0
+    interval_us: int = 0
+
+
+class RefusedQueueLaw(NamedTuple):
+    """A queue law that an agent has refused, or the rule that refers to it. ``law``: its number, which is
+    also that of its port; 0: all laws, because the agent has none. ``others``: another controller has added
+    or deleted a law with this number.
+    """
+
+    law: int
+    reason: str
+    others: bool = False
+
+
+# Setting and deleting
+
+
+def set_queue_law(datapath: Any, command: LawCommand, law: int, spec: QueueLawSpec | None = None) -> Any:
+    """The message that adds, changes or deletes a queue law; ``spec`` is not needed to delete one."""
+    return framing.command(datapath, EXP_TYPE_SET_QUEUE_LAW, encode_set(command, law, spec))
+
+
+def encode_set(command: int, law: int, spec: QueueLawSpec | None) -> bytes:
+    """The body of a SET_QUEUE_LAW."""
+    if spec is None:
+        return _SET.pack(command, 0, 0, law, *(0,) * 15)
+    return _SET.pack(
+        command,
+        spec.kind,
+        spec.variant,
+        law,
+        spec.flags,
+        spec.target_us,
+        spec.interval_us,
+        spec.base_rtt_us,
+        spec.update_us,
+        spec.target_ppm,
+        spec.fair_q16,
+        spec.min_ppm,
+        spec.max_ppm,
+        spec.max_p_ppm,
+        spec.mark_bytes,
+        spec.sample_every,
+        spec.weight_shift,
+        spec.bin_packets,
+        spec.bin_most,
+    )
+
+
+def decode_set(data: bytes) -> SetQueueLaw:
+    """The requested law; bounds are not checked. Raises ValueError on a wrong length."""
+    if len(data) != SET_SIZE:
+        raise ValueError(f"the body of SET_QUEUE_LAW is {SET_SIZE} bytes, not {len(data)}")
+    command, kind, variant, law, flags, *rest = _SET.unpack(data)
+    known = kind in set(QueueLawKind) and variant in set(Variant)
+    if command == LawCommand.DELETE or not known or flags & ~int(ALL_QUEUE_FLAGS):
+        return SetQueueLaw(command, law, None)
+    spec = QueueLawSpec(QueueLawKind(kind), Variant(variant), QueueLawFlags(flags), *rest)
+    return SetQueueLaw(command, law, spec)
+
+
+# Refusals
+
+
+def refused_law(error: Any) -> RefusedQueueLaw | None:
+    """The queue law that an error message (Ryu's ``OFPErrorMsg``) of an agent refuses. None: it refuses
+    something else, or refuses any change from this controller (a slave).
+    """
+    data = bytes(error.data or b"")
+    law = _law_of_request(data)
+    if law is None:
+        return None
+    unknown = [
+        (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE),
+        (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_TABLE_ID),
+    ]
+    if (error.type, getattr(error, "code", None)) in unknown:
+        return RefusedQueueLaw(0, "it is of an earlier version and has no queue laws")
+    if error.type == ofp.OFPET_EXPERIMENTER:
+        if error.experimenter != oxm.EXPERIMENTER_ID or error.exp_type not in ERRORS:
+            return None
+        # Behind the quoted request, whose own length is in its header.
+        quoted = min(int.from_bytes(data[2:4], "big"), 64)
+        reason = data[quoted:].decode(errors="replace") or ERRORS[error.exp_type]
+        return RefusedQueueLaw(law, reason, error.exp_type in (ERROR_LAW_EXISTS, ERROR_LAW_UNKNOWN))
+    unusable = {(ofp.OFPET_BAD_REQUEST, code) for code in (ofp.OFPBRC_BAD_LEN, ofp.OFPBRC_EPERM)}
+    if data[1] == ofp.OFPT_FLOW_MOD:
+        unusable = {(ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)}
+    if (error.type, error.code) in unusable:
+        return RefusedQueueLaw(law, "it cannot read or install the law (see its log)")
+    return None
+
+
+def _law_of_request(data: bytes) -> int | None:
+    """The queue law that a quoted request is about; 0: all. None: it is no such request."""
+    if len(data) < ofp.OFP_HEADER_SIZE:
+        return None
+    start = ofp.OFP_HEADER_SIZE
+    if data[1] == ofp.OFPT_FLOW_MOD:
+        port = data[_IN_PORT : _IN_PORT + 4]
+        ours = len(port) == 4 and data[_TABLE] == QUEUE_TABLE_ID
+        return int.from_bytes(port, "big") if ours else None
+    if data[1] == ofp.OFPT_MULTIPART_REQUEST:
+        start, number = ofp.OFP_MULTIPART_REQUEST_SIZE, EXP_TYPE_QUEUE_LAW_STATES
+    elif data[1] == ofp.OFPT_EXPERIMENTER:
+        number = EXP_TYPE_SET_QUEUE_LAW
+    else:
+        return None
+    body = start + framing.EXPERIMENTER.size
+    if len(data) < body + 8 or framing.EXPERIMENTER.unpack_from(data, start) != (oxm.EXPERIMENTER_ID, number):
+        return None
+    offset = body + 4 if data[1] == ofp.OFPT_EXPERIMENTER else body
+    law = int.from_bytes(data[offset : offset + 4], "big")
+    return 0 if law == ALL_LAWS else law
+
+
+# Statistics
+
+
+def request(datapath: Any, law: int = ALL_LAWS) -> Any:
+    """The request for the state of a queue law, or of all."""
+    return framing.request(datapath, EXP_TYPE_QUEUE_LAW_STATES, encode_request(law))
+
+
+def encode_request(law: int) -> bytes:
+    """The request's body."""
+    return _REQUEST.pack(law)
+
+
+def decode_request(data: bytes) -> int:
+    """The requested law. Raises ValueError on a wrong length."""
+    if len(data) != REQUEST_SIZE:
+        raise ValueError(f"a request for queue laws is {REQUEST_SIZE} bytes, not {len(data)}")
+    return int(_REQUEST.unpack(data)[0])
+
+
+def encode_reply(states: Iterable[QueueLawState]) -> bytes:
+    """The reply's body."""
+    return b"".join(_RECORD.pack(*state) for state in states)
+
+
+def decode_reply(data: bytes) -> list[QueueLawState]:
+    """The states in a reply's body. Raises ValueError on a wrong length."""
+    if len(data) % RECORD_SIZE:
+        raise ValueError(f"a reply about queue laws is a multiple of {RECORD_SIZE} bytes, not {len(data)}")
+    return [QueueLawState._make(fields) for fields in _RECORD.iter_unpack(data)]
+
+
+SET = Incoming(EXP_TYPE_SET_QUEUE_LAW, "SET_QUEUE_LAW", decode_set)
+REQUEST = Incoming(EXP_TYPE_QUEUE_LAW_STATES, "request for queue laws", decode_request)
+REPLY = Incoming(EXP_TYPE_QUEUE_LAW_STATES, "reply about queue laws", decode_reply)
