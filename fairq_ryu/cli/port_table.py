@@ -10,6 +10,7 @@ from rich.text import Text
 
 from fairq_ryu.cli.cell_text import field_text, mbit, or_dash, port_text, span
 from fairq_ryu.cli.columns import long, number, plain_table, word
+from fairq_ryu.cli.queue_law_notes import queue_law_notes
 from fairq_ryu.client import plain
 
 Answer = Mapping[str, Any]
@@ -58,7 +59,10 @@ def ports_table(answer: Answer) -> RenderableType:
         columns.append(word("mode"))
         cells = [[*line, mode] for line, mode in zip(cells, modes, strict=True)]
     policies = [str(row["policy"]) for row in rows]
-    notes = [Text(plain(note)) for note in (*_fallbacks(rows), *_turns(rows), *_observed(rows))]
+    notes = [
+        Text(plain(note))
+        for note in (*_fallbacks(rows), *_turns(rows), *_observed(rows), *queue_law_notes(rows))
+    ]
     if len(set(policies)) == 1:
         return Group(plain_table(columns, cells), Text(plain(f"policy {policies[0]}")), *notes)
     cells = [[*line, policy] for line, policy in zip(cells, policies, strict=True)]

@@ -114,6 +114,14 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "fairq_ryu",
+        "queue_law",
+        "",
+        "",
+        "Policy whose queue law judges the packets of ports whose own policy has none: afq, afcd, red, "
+        "codel, sfb or mark (empty: none).",
+    ),
+    Setting(
+        "fairq_ryu",
         "host_idle_timeout",
         300,
         "s",

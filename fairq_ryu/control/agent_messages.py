@@ -22,6 +22,7 @@ from fairq_ryu.channel import (
     port_mode,
     port_settings,
     queue_depth,
+    queue_law,
     segment_copies,
     segment_counts,
     segment_state,
@@ -157,6 +158,10 @@ def _law_states(arrival: Arrival, states: list[window_law.LawState]) -> None:
     arrival.to.windows.laws_reported(arrival.link, states, arrival.now)
 
 
+def _queue_law_states(arrival: Arrival, states: list[queue_law.QueueLawState]) -> None:
+    arrival.to.windows.queue_laws.reported(arrival.link, states)
+
+
 def _port_settings(arrival: Arrival, part: port_settings.PortSettingsPart) -> None:
     whole = arrival.link.port_settings.add(part)
     if whole is not None:
@@ -173,6 +178,7 @@ _REPLIES.add(flow_records.REPLY, _flow_records)
 _REPLIES.add(flow_changes.REPLY, _flow_changes)
 _REPLIES.add(segment_state.REPLY, _segment_states)
 _REPLIES.add(window_law.REPLY, _law_states)
+_REPLIES.add(queue_law.REPLY, _queue_law_states)
 _REPLIES.add(segment_counts.REPLY, _segment_counts)
 _REPLIES.add(port_mode.REPLY, _port_modes)
 

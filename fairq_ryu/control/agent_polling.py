@@ -47,6 +47,7 @@ class AgentPolling:
             link.flow_records.request(wanted, refresh, idle, self._windows.follows_flows, now)
             link.request_queues(now)
             link.request_laws(self._windows.engine.look_interval, now)
+            self._windows.queue_laws.request(link, now)
             link.request_counts(_COUNTS_INTERVAL, now)
             link.modes.request(_COUNTS_INTERVAL, now)
             early = False

@@ -32,6 +32,7 @@ from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.segment_state import MAX_KEYS
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.agent_modes import AgentModes
+from fairq_ryu.control.agent_queue_laws import AgentQueueLaws
 from fairq_ryu.control.counters import ROUND_TRIPS, Histogram, Peak
 from fairq_ryu.control.record_requests import RecordRequests
 from fairq_ryu.law_spec import LawFlags, LawSpec
@@ -56,6 +57,7 @@ class AgentLink:
         self.dpid = oxm.bridge_dpid(datapath.id)
         self.copies = True  # False: it is of an earlier version, which copies no segments
         self.modes = AgentModes(datapath)
+        self.queue_laws = AgentQueueLaws(datapath)
         self.depths: dict[int, queue_depth.QueueDepth] = {}
         self._peak_since_taken: dict[int, int] = {}  # longest queue of each port, bytes
         self.poll_now = hub.Event()  # set: an idle poll loop reads the queues at once
@@ -99,6 +101,7 @@ class AgentLink:
     def clear_rules(self) -> None:
         """Remove all rules and laws."""
         self._laws.clear()
+        self.queue_laws.begin()
         self.datapath.send_msg(
             window_law.set_law(self.datapath, window_law.LawCommand.DELETE, window_law.ALL_LAWS)
         )

@@ -18,6 +18,7 @@ from fairq_ryu.channel import (
     oxm,
     port_mode,
     port_settings,
+    queue_law,
     segment_copies,
     segment_counts,
     window_law,
@@ -68,6 +69,12 @@ class Refusals:
         if link is not None and lack is not None:
             if lack:
                 self.log.warning("agent of bridge %s: %s", dpid_text(link.dpid), lack)
+            return
+        queue = None if link is None else queue_law.refused_law(message)
+        if link is not None and queue is not None:
+            line = self.windows.queue_laws.refused(link, queue)
+            if line:
+                self.log.warning("agent of bridge %s: %s", dpid_text(link.dpid), line)
             return
         law = None if link is None else window_law.refused_law(message)
         if link is not None and law is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
@@ -18,8 +19,25 @@ from fairq_ryu.law_spec import LawFlags
 from fairq_ryu.model import NO_WINDOWS, WindowKind, WindowRule, dpid_text
 from fairq_ryu.policies.base import Display
 from fairq_ryu.policies.governed_port import PortView
+from fairq_ryu.queue_law_spec import DELAY_KINDS, SHARING_KINDS, Limits, QueueLawSpec
 
 _TURNS = ("turns_waiting", "turns_held", "turns_released", "turns_overdue", "turns_overflowed")
+QUEUE_LAW_FIELDS = (
+    "queue_law",
+    "queue_law_missing",
+    "queue_law_limits",
+    "judged",
+    "judged_dropped",
+    "judged_marked",
+    "judged_not_ect",
+    "judged_unmarked",
+    "fair_share",
+    "fair_share_flows",
+    "queue_delay_s",
+    "delay_target_s",
+    "delay_interval_s",
+)
+"""The fields of a port's row about its queue law; null: it has none, or none of that kind."""
 _UNKNOWN = PortView(0, NO_WINDOWS, None, Display())
 
 
@@ -60,6 +78,7 @@ class ControllerState:
                 counts = link.modes.counts.get(port.port) if link is not None else None
                 depth = link.depths.get(port.port) if link is not None else None
                 law = link.law_states.get(port.port) if link is not None else None
+                judged = link.queue_laws.states.get(port.port) if link is not None else None
                 traffic = self.traffic.get(port)
                 yield {
                     "dpid": dpid_text(dpid),
@@ -87,6 +106,7 @@ class ControllerState:
                     "law": seen.shown.where,
                     "law_fallback": seen.shown.fallback,
                     **_turns(rule, law),
+                    **_queue_law(*windows.queue_laws.shown(port), judged),
                     "tx_bytes": None if traffic is None else traffic.tx_bytes,
                     "rx_bytes": None if traffic is None else traffic.rx_bytes,
                     "tx_bps": None if traffic is None else traffic.tx_bps,
@@ -102,6 +122,33 @@ def _turns(rule: WindowRule | None, law: LawState | None) -> dict[str, int | Non
         values = (law.waiting, law.held, law.released, law.overdue, law.overflowed)
         counts.update(zip(_TURNS, values, strict=True))
     return counts
+
+
+def _queue_law(
+    spec: QueueLawSpec | None, missing: str | None, state: QueueLawState | None
+) -> dict[str, str | int | float | None]:
+    """The queue law of a port and what it has done. ``missing``: why the agent does not run it."""
+    row: dict[str, str | int | float | None] = dict.fromkeys(QUEUE_LAW_FIELDS)
+    if spec is None:
+        return row
+    row |= {"queue_law": spec.kind.name.lower(), "queue_law_missing": missing}
+    if state is None or missing is not None:
+        return row
+    shares, delays = spec.kind in SHARING_KINDS, spec.kind in DELAY_KINDS
+    limits = Limits(state.limits) if state.limits in set(Limits) else Limits.NOTHING
+    return row | {
+        "queue_law_limits": limits.name.lower(),
+        "judged": state.judged,
+        "judged_dropped": state.dropped,
+        "judged_marked": state.marked,
+        "judged_not_ect": state.not_ect,
+        "judged_unmarked": state.unmarked,
+        "fair_share": state.fair_q16 / 65536 if shares and state.fair_q16 else None,
+        "fair_share_flows": state.flows if shares else None,
+        "queue_delay_s": state.delay_us / 1e6,
+        "delay_target_s": state.target_us / 1e6 if delays else None,
+        "delay_interval_s": state.interval_us / 1e6 if delays else None,
+    }
 
 
 def _pool(rule: WindowRule | None, law: LawState | None) -> int | None:

@@ -21,6 +21,7 @@ from fairq_ryu.control.inventory import Inventory
 from fairq_ryu.control.loss_recovery import LossRecovery
 from fairq_ryu.control.mode_changes import ModeChanges
 from fairq_ryu.control.port_modes import PortModes
+from fairq_ryu.control.queue_laws import QueueLaws, beside
 from fairq_ryu.control.segment_injector import SegmentInjector
 from fairq_ryu.control.turn_deadlines import TurnDeadlines
 from fairq_ryu.control.ungoverned_ports import UngovernedPorts
@@ -62,6 +63,7 @@ class WindowController:
         self.inventory = Inventory(fabric, self.links, hold, not self._agents_inject)
         self.modes = PortModes(config, self.links, lambda key: self.engine.chosen(key).name)
         self.engine = PolicyEngine(choice, self.lease, self.modes.in_force)
+        self.queue_laws = QueueLaws(self.engine, self.links, self.lease, beside(config))
         self.injector = SegmentInjector(fabric, flows, self.links)
         self.recovery = LossRecovery(self.engine, self.links, self.injector)
         self.mode_changes = ModeChanges(
@@ -89,6 +91,7 @@ class WindowController:
         self.links[link.dpid] = link
         link.clear_rules()
         self.engine.switch_gone(link.dpid)
+        self.queue_laws.switch_gone(link.dpid)
         link.modes.begin(time.monotonic())
         self.mode_changes.apply(time.monotonic())
         if self._agents_inject:
@@ -117,6 +120,7 @@ class WindowController:
         link = self.links.get(key.dpid)
         if link is not None:
             link.port_removed(key.port)
+        self.queue_laws.port_removed(key)
         self.recovery.forget_port(key)
         self._ungoverned.port_removed(key)
         self._named.pop(key, None)
@@ -158,7 +162,9 @@ class WindowController:
         self.engine.look_interval = polling_pace.look_interval(ports, self.engine.renew_after)
         if any(self.recovery.used(key) for key in busy):
             return _RECOVERY_INTERVAL
-        return self.engine.poll_interval(busy) if busy else None
+        found = [self.engine.poll_interval(busy)] if busy else []
+        shares = self.queue_laws.interval(link)
+        return min(found if shares is None else [*found, shares], default=None)
 
     def records_interval(self, link: AgentLink, wanted: float, idle_timeout: float) -> float:
         """The interval at which flows that send are reported again, seconds: ``wanted``, or longer where
@@ -311,6 +317,7 @@ class WindowController:
             if self.engine.wants_progress(key):
                 link.flow_records.request_progress(record.port, 0.9 * self.engine.interval(key), now)
             self.recovery.queue_read(key, sample.backlog, now)
+            self.queue_laws.queue_read(link, key, sample, now)
 
     def threshold_crossed(self, link: AgentLink, notice: congestion.CongestionNotice, now: float) -> None:
         """A queue has crossed a threshold."""

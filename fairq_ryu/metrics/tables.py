@@ -36,6 +36,13 @@ _FIELDS: Mapping[str, tuple[str, float]] = {
     "fairq_port_would_lower_acks_total": ("would_lower", 1),
     "fairq_port_incast": ("incast", 1),
     "fairq_port_turns_waiting": ("turns_waiting", 1),
+    "fairq_port_judged_packets_total": ("judged", 1),
+    "fairq_port_judged_dropped_packets_total": ("judged_dropped", 1),
+    "fairq_port_judged_marked_packets_total": ("judged_marked", 1),
+    "fairq_port_judged_not_ect_packets_total": ("judged_not_ect", 1),
+    "fairq_port_fair_share_samples": ("fair_share", 1),
+    "fairq_port_fair_share_flows": ("fair_share_flows", 1),
+    "fairq_port_queue_delay_seconds": ("queue_delay_s", 1),
 }
 
 PORTS = (
@@ -128,6 +135,27 @@ PORTS = (
         "SYNs and SYN-ACKs that left because the port had room (released), because they had waited too long "
         "(overdue), or at once because too many waited or too many handshakes were incomplete (overflowed).",
         (*_PORT, "outcome"),
+    ),
+    Family(
+        "fairq_port_judged_packets_total",
+        "counter",
+        "Packets that the queue law of the port has judged. Only where the port has one, as the next six.",
+        _PORT,
+    ),
+    Family("fairq_port_judged_dropped_packets_total", "counter", "Of these, those that it dropped.", _PORT),
+    Family("fairq_port_judged_marked_packets_total", "counter", "Of these, those marked with CE.", _PORT),
+    Family("fairq_port_judged_not_ect_packets_total", "counter", "Of these, those not ECN-capable.", _PORT),
+    Family(
+        "fairq_port_fair_share_samples", "gauge", "Fair share of a flow, m_f. Only with AFQ and AFCD.", _PORT
+    ),
+    Family(
+        "fairq_port_fair_share_flows",
+        "gauge",
+        "Flows with samples in the shadow buffer. Only with AFQ and AFCD.",
+        _PORT,
+    ),
+    Family(
+        "fairq_port_queue_delay_seconds", "gauge", "Queueing delay of the last packet that was judged.", _PORT
     ),
     Family(
         "fairq_port_info",

@@ -28,8 +28,23 @@ const FACTS = [
   ["Windows", windowWords],
   ["Window of each flow", (row) => bytes(share(row))],
   ["Dropped so far", (row) => count(row.drops)],
+  ["Queue law", queueLawWords],
+  ["Judged", (row) => judgedWords(row)],
   ["Policy", (row) => row.policy],
 ];
+
+// The law that judges each packet of the queue, and what it does now.
+function queueLawWords(row) {
+  if (!row.queue_law) return "none";
+  if (row.queue_law_missing) return `${row.queue_law}, not in force`;
+  const limits = row.queue_law_limits;
+  return limits && limits !== "nothing" ? `${row.queue_law}, limits by ${limits}` : row.queue_law;
+}
+
+function judgedWords(row) {
+  if (typeof row.judged !== "number") return "–";
+  return `${count(row.judged)}; ${count(row.judged_dropped)} dropped, ${count(row.judged_marked)} marked`;
+}
 
 // The window of one flow, if all flows have the same; null otherwise.
 export function share(row) {

@@ -19,6 +19,8 @@ from fairq_ryu import model
 from fairq_ryu.errors import UserError
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.policies.parts.deadline_table import GifTable
+from fairq_ryu.policies.parts.fair_share import FairShare
+from fairq_ryu.queue_law_spec import QueueLawSpec
 
 log = logging.getLogger(__name__)
 ENTRY_POINT_GROUP = "fairq_ryu.policies"
@@ -175,6 +177,25 @@ def flow_law(policy: Policy, port: model.PortKey) -> object | None:
     ``flow_law``. Only ``flows`` of its plans is used. None: it has none.
     """
     method: Callable[[model.PortKey], object | None] | None = getattr(policy, "flow_law", None)
+    return None if method is None else method(port)
+
+
+def queue_law(policy: Policy, port: model.PortKey) -> QueueLawSpec | None:
+    """The law that judges each packet of a port's queue, in the switch: a policy's method ``queue_law``;
+    None: it has none. Raises TypeError if it returns anything else.
+    """
+    method: Callable[[model.PortKey], QueueLawSpec | None] | None = getattr(policy, "queue_law", None)
+    spec = None if method is None else method(port)
+    if spec is not None and not isinstance(spec, QueueLawSpec):
+        raise TypeError(f"queue_law() returns a QueueLawSpec or None, not {spec!r}")
+    return spec
+
+
+def fair_share(policy: Policy, port: model.PortKey) -> FairShare | None:
+    """The fair share that a policy works out in the controller for its queue law: its method ``fair_share``;
+    None: it does not.
+    """
+    method: Callable[[model.PortKey], FairShare | None] | None = getattr(policy, "fair_share", None)
     return None if method is None else method(port)
 
 

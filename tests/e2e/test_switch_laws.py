@@ -86,6 +86,37 @@ def test_a_law_that_is_changed_under_load_drops_nothing(governed):
     assert lab.port_status()["queue"]["drops"] == drops
 
 
+def test_a_queue_law_judges_packets_and_ends_with_its_lease(governed):
+    """The target is so short that CoDel drops packets of a bulk flow that nothing else limits."""
+    lab = governed
+
+    def shown():
+        with urllib.request.urlopen(f"{lab.manager.url}/v1/ports", timeout=5) as answer:
+            return next(row for row in json.load(answer)["ports"] if row["port"] == lab.port)
+
+    def judged():
+        return lab.port_status()["queue_law"]
+
+    change(lab, "codel", delay_target=0.0005, delay_interval=0.01)
+    try:
+        assert until(lambda: judged() and judged()["judged"] > 1000 and judged()["dropped"] > 0)
+        assert (judged()["kind"], judged()["target_us"], judged()["interval_us"]) == ("codel", 500, 10_000)
+        assert until(lambda: shown()["judged"] and shown()["judged_dropped"] > 0)
+        assert (shown()["queue_law"], shown()["queue_law_missing"]) == ("codel", None)
+        assert shown()["drops"] >= shown()["judged_dropped"], "they count among the drops of the port"
+        lab.manager.process.send_signal(signal.SIGSTOP)
+        try:
+            assert until(lambda: judged() is None, 2 * LEASE)
+            count = received(lab.sink)
+            assert until(lambda: received(lab.sink) > count + 1_000_000)
+        finally:
+            lab.manager.process.send_signal(signal.SIGCONT)
+        assert until(lambda: judged() is not None)
+    finally:
+        change(lab)
+    assert until(lambda: judged() is None and law(lab) is not None)
+
+
 def test_the_agent_knows_the_deadline_of_an_announced_connection_when_it_begins(governed):
     lab = governed
 

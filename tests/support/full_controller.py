@@ -12,6 +12,7 @@ from fairq_ryu.channel import port_mode
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.port_mode import PortWindows
 from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.counters import Counts
@@ -25,6 +26,7 @@ from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, WindowKind, WindowPlan, WindowRule
 from fairq_ryu.openflow import meters
 from fairq_ryu.policies.choice import choose
+from fairq_ryu.queue_law_spec import QueueLawKind
 from fairq_ryu.rest.streams import Streams
 from tests.support.flownet import BACK, KEY, A, B, C
 from tests.support.site import LIMIT, Site, state
@@ -61,10 +63,11 @@ def of(site: Site) -> Any:
 
 def full_controller() -> Any:
     """A bridge with an agent and another without; RSED with congestion, flows, a deadline and losses; IQM at
-    one port.
+    one port; AFQ as the queue law of all.
     """
     iqm = choose("iqm", Config({("iqm", "where"): "controller"})).default
-    site = Site(choose("rsed", Config({("rsed", "where"): "controller"})).default, (("s1-eth3", iqm),))
+    rsed = choose("rsed", Config({("rsed", "where"): "controller"})).default
+    site = Site(rsed, (("s1-eth3", iqm),), config=Config({("fairq_ryu", "queue_law"): "afq"}))
     controller = of(site)
     now = time.monotonic()
     site.fabric.hosts.seen("02:00:00:00:00:0a", A, KEY.src)
@@ -96,6 +99,8 @@ def full_controller() -> Any:
     engine._ports[C].plan = WindowPlan(rule=WindowRule(WindowKind.LAW, C.port, law))
     counts = LawState(C.port, C.port, *(0,) * 13, waiting=2, held=9, released=4, overdue=3, overflowed=1)
     link.law_states[C.port] = counts
+    judged = QueueLawState(B.port, B.port, QueueLawKind.AFQ, 1, 4, 900, 50, 3, 880, 2, 500 << 16, 4, 2000)
+    site.windows.queue_laws.reported(link, [judged])
     site.windows.packet_dropped(B, b"\0" * 60, 60, now)
     site.windows.injector.counts.update({"wake": 3, "dupack": 1, "dupack: addresses not known": 2})
     site.windows.segments_reported([state(KEY)], now)
@@ -116,6 +121,7 @@ def installed_rules(controller: Any) -> dict[Any, int]:
     """The rules that were sent to the agent and not removed, by their match."""
     installed: dict[Any, int] = {}
     for dpid, message in controller.windows.links[1].datapath.log:
+        # Those of queue laws are packed once, and in a table of their own.
         if type(message).__name__ == "OFPFlowMod" and dpid == controller.windows.links[1].datapath.id:
             installed[str(message.match)] = message.command == 0
     return installed

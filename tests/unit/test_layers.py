@@ -33,14 +33,16 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/policies": (BELOW | {LAW, QUEUE_LAW}, set()),
     "fairq_ryu/fabric": ({MODEL, PORT_SETTINGS}, {"networkx"}),
     "fairq_ryu/packet": ({MODEL}, set()),
-    "fairq_ryu/channel": ({MODEL, LAW, PORT_SETTINGS} | ours("packet"), {"ryu"}),
+    "fairq_ryu/channel": ({MODEL, LAW, QUEUE_LAW, PORT_SETTINGS} | ours("packet"), {"ryu"}),
     "fairq_ryu/openflow": ({MODEL, PORT_SETTINGS} | ours("channel", "packet"), {"ryu"}),
     "fairq_ryu/control": (
-        BELOW | {LAW, PORT_SETTINGS} | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
+        BELOW
+        | {LAW, QUEUE_LAW, PORT_SETTINGS}
+        | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
         {"ryu"},
     ),
     "fairq_ryu/rest": (
-        BELOW | {RUNTIME, WEB_SERVER} | ours("config", "control", "fabric", "policies"),
+        BELOW | {RUNTIME, WEB_SERVER, QUEUE_LAW} | ours("config", "control", "fabric", "policies"),
         {"pydantic"},
     ),
     "fairq_ryu/metrics": ({MODEL, RUNTIME} | ours("control", "policies"), {"prometheus_client", "webob"}),
@@ -77,8 +79,8 @@ INNER_PACKAGES: dict[str, set[str]] = {
     "fairq_ryu/fabric/deadlines": {MODEL},
     "fairq_ryu/fabric/topology": {MODEL, PORT_SETTINGS, "networkx"},
     "fairq_ryu/fabric/recovery": {MODEL, "fairq_ryu.fabric.flows.connection"},
-    "fairq_ryu/policies/parts": {MODEL},
-    "fairq_ryu/rest/schema": {MODEL, "fairq_ryu.fabric", "pydantic"},
+    "fairq_ryu/policies/parts": {MODEL, QUEUE_LAW},
+    "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, "fairq_ryu.fabric", "pydantic"},
     "fairq_ryu/cli/doctor": {"fairq_ryu.agent.peers", "fairq_ryu.config.programs", "rich"},
 }
 MODULES: dict[str, set[str]] = {
@@ -228,10 +230,21 @@ def test_the_folders_of_workloads_are_found():
 
 
 @pytest.mark.parametrize(
-    "name", ["announce", "cell_text", "columns", "port_table", "show", "show_tables", "status_table"]
+    "name",
+    [
+        "announce",
+        "cell_text",
+        "columns",
+        "port_table",
+        "queue_law_notes",
+        "show",
+        "show_tables",
+        "status_table",
+    ],
 )
 def test_the_rest_client_imports_nothing_of_the_controller(name):
-    own = {ERRORS} | ours("client", "cli.show_tables", "cli.port_table", "cli.cell_text", "cli.columns")
+    modules = ("show_tables", "port_table", "queue_law_notes", "cell_text", "columns")
+    own = {ERRORS} | ours("client", *(f"cli.{module}" for module in modules))
     assert strangers(ROOT / f"fairq_ryu/cli/{name}.py", own, {"rich"}) == set()
 
 

@@ -25,6 +25,7 @@ from fairq_ryu.agent.turns import TurnCounts
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.segment_copies import SegmentMatch
+from fairq_ryu.errors import UserError
 from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, WindowRule
 
 log = logging.getLogger(__name__)

@@ -8,13 +8,14 @@ from pydantic import AfterValidator, WithJsonSchema
 
 from fairq_ryu.fabric.flows.table import FlowState
 from fairq_ryu.model import PortMode, WindowKind
+from fairq_ryu.queue_law_spec import Limits, QueueLawKind
 from fairq_ryu.rest.schema.base import Count, Dpid, FlowRef, PortNumber, PortOf, Row, Span, TcpPort, described
 
 State = Literal["syn-seen", "established", "half-closed", "closed"]
 assert State.__args__ == tuple(str(state) for state in FlowState)  # type: ignore[attr-defined]
 PortModeName = Literal["act", "observe", "disabled"]
 assert PortModeName.__args__ == tuple(str(mode) for mode in PortMode)  # type: ignore[attr-defined]
-WINDOW_SCOPES = ("flow", *(kind.scope for kind in WindowKind))
+WINDOW_SCOPES = ("flow", *(kind.scope for kind in WindowKind if kind.table == 0))
 
 
 def _scope(text: str) -> str:
@@ -23,6 +24,10 @@ def _scope(text: str) -> str:
     return text
 
 
+QueueLawName = Literal["afq", "afcd", "red", "codel", "sfb", "mark"]
+assert QueueLawName.__args__ == tuple(kind.name.lower() for kind in QueueLawKind)  # type: ignore[attr-defined]
+QueueLawLimits = Literal["nothing", "length", "mean", "delay", "share", "unresponsive"]
+assert QueueLawLimits.__args__ == tuple(each.name.lower() for each in Limits)  # type: ignore[attr-defined]
 # The scope of a window rule. Made from the table of kinds, so that a new kind is valid without a change here.
 WindowScope = Annotated[
     str, AfterValidator(_scope), WithJsonSchema({"enum": list(WINDOW_SCOPES), "type": "string"})
@@ -75,6 +80,29 @@ class PortRow(Row):
     turns_overflowed: Count | None = described(
         "those that did not wait for room because too many waited or too many handshakes were incomplete"
     )
+    queue_law: QueueLawName | None = described(
+        "law that judges each packet before it enters the queue; null: none"
+    )
+    queue_law_missing: str | None = described("why the agent does not run that law; null: it does")
+    queue_law_limits: QueueLawLimits | None = described(
+        "why the law drops or marks packets now: `nothing` (it does not), `length` (of the queue), `mean` "
+        "(of the queue), `delay`, `share` (flows take more than the fair share), `unresponsive` (flows do "
+        "not react)"
+    )
+    judged: Count | None = described("packets that the law has judged; null: not reported", "packets")
+    judged_dropped: Count | None = described("of these, those that it dropped", "packets")
+    judged_marked: Count | None = described("of these, those that are marked (CE)", "packets")
+    judged_not_ect: Count | None = described("of those judged, those that are not ECN-capable", "packets")
+    judged_unmarked: Count | None = described(
+        "of these, those that would have been marked if they were", "packets"
+    )
+    fair_share: float | None = described(
+        "fair share of a flow, m_f; null: not known, or the law has none", "samples"
+    )
+    fair_share_flows: Count | None = described("flows with samples in the shadow buffer")
+    queue_delay_s: Span | None = described("queueing delay of the last packet that was judged", "s")
+    delay_target_s: Span | None = described("queueing delay that the law aims at; null: it has none", "s")
+    delay_interval_s: Span | None = described("for how long the delay must be above that", "s")
     flow_windows: Count = described("number of flows with a window rule of their own")
     mode: PortModeName = described(
         "`act`: windows are lowered; `observe`: they are worked out, and nothing is written; `disabled`: the "

@@ -38,6 +38,7 @@ class Loop:
             records_interval=lambda _link, wanted, _idle: wanted,
             follows_flows=False,
             engine=SimpleNamespace(look_interval=0.05),
+            queue_laws=SimpleNamespace(request=nothing),
         )
         self.delay = Delays()
         AgentPolling(self.windows, 1.0, 60.0, self.delay).run(link)

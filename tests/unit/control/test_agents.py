@@ -6,7 +6,7 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.channel import queue_depth, window_law
+from fairq_ryu.channel import queue_depth, queue_law, window_law
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.law_spec import LawKind, LawSpec
@@ -80,6 +80,8 @@ def words(message: object) -> str:
         if not message.instructions:
             return "no rule" if message.command == ofp.OFPFC_DELETE_STRICT else "clear"
         return str(message.instructions[0].actions[0].key)
+    if message.exp_type == queue_law.EXP_TYPE_SET_QUEUE_LAW:
+        return "queue laws"
     found = window_law.decode_set(bytes(message.data))
     name = window_law.LawCommand(found.command).name
     number = "all" if found.law == window_law.ALL_LAWS else found.law
@@ -106,7 +108,7 @@ def test_the_rule_of_a_law_is_packed_once_and_sent_as_it_is():
 def test_a_connection_begins_without_laws():
     agent = agent_link()
     agent.clear_rules()
-    assert [words(message) for message in agent.datapath.sent] == ["DELETE all", "clear"]
+    assert [words(message) for message in agent.datapath.sent] == ["queue laws", "DELETE all", "clear"]
     assert sent(agent, law()) == ["ADD 3 250000", "tcp_window_law"]
 
 

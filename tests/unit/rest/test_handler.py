@@ -152,7 +152,7 @@ def test_the_smallest_window_of_the_path_counts(site):
         assert (row["window_bytes"], row["window_kind"]) == wanted
 
 
-@pytest.mark.parametrize("kind", list(WindowKind))
+@pytest.mark.parametrize("kind", [kind for kind in WindowKind if kind.table == 0])
 def test_a_port_s_rule_of_every_kind_is_shown(site, kind):
     connection = site.flows.get(KEY)
     (port,) = connection.directions[KEY].ports[-1:]

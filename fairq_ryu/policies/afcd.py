@@ -1,0 +1,88 @@
+"""AFCD: approximate fairness and controlled delay. Flows above the fair share have a shorter target delay.
+
+Xue et al., "AFCD: An Approximated-Fair and Controlled-Delay Queuing for High Speed Networks" (ICCCN 2013):
+AFQ's flow table and fair share, with CoDel's control law, whose target delay for a flow falls with the flow's
+share of the traffic. The law runs in the switch
+(``agent/bpf/laws/queue_afcd.h``). ``variant`` chooses the paper's equations, its authors' code, or ours:
+AFQ's drop probability, and CoDel for each flow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairq_ryu.model import PortKey
+from fairq_ryu.policies.base import Parameters
+from fairq_ryu.policies.common_settings import typed_parameters
+from fairq_ryu.policies.parts.fair_share import FairShare
+from fairq_ryu.policies.queue_policy import (
+    QueuePolicy,
+    delay_settings,
+    ecn,
+    ecn_flag,
+    microseconds,
+    sharing_settings,
+)
+from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind, QueueLawSpec, Variant
+from fairq_ryu.setting import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class AfcdParameters:
+    """Times in s; 0 for the delays: worked out by the agent."""
+
+    variant: str = "ours"
+    where: str = "switch"
+    update: float = 0.00625
+    controller_interval: float = 0.02
+    sample_every: int = 0
+    delay_target: float = 0.0
+    delay_interval: float = 0.0
+    base_rtt: float = 0.001
+    ecn: bool = False
+
+
+class Afcd(QueuePolicy):
+    """The AFCD policy."""
+
+    name: ClassVar[str] = "afcd"
+    settings: ClassVar[tuple[Setting, ...]] = (
+        Setting(
+            "afcd",
+            "variant",
+            "ours",
+            "",
+            "As the paper, as its authors' code, or ours: AFQ's probability, and CoDel for each flow.",
+            choices=("paper", "authors", "ours"),
+        ),
+        *sharing_settings("afcd"),
+        *delay_settings("afcd"),
+        ecn("afcd"),
+    )
+
+    def __init__(self, parameters: Parameters) -> None:
+        """``parameters`` are the settings of section ``[afcd]``."""
+        self.parameters = typed_parameters(AfcdParameters, parameters)
+        if self.parameters.where == "controller":
+            self.interval = self.parameters.controller_interval
+
+    def queue_law(self, port: PortKey) -> QueueLawSpec:
+        """The queue law for one port."""
+        p = self.parameters
+        given = QueueLawFlags.FAIR_GIVEN if p.where == "controller" else QueueLawFlags(0)
+        return QueueLawSpec(
+            QueueLawKind.AFCD,
+            Variant[p.variant.upper()],
+            ecn_flag(p.ecn) | given,
+            target_us=microseconds(p.delay_target),
+            interval_us=microseconds(p.delay_interval),
+            base_rtt_us=microseconds(p.base_rtt),
+            update_us=microseconds(p.update),
+            sample_every=p.sample_every,
+        )
+
+    def fair_share(self, port: PortKey) -> FairShare:
+        """The fair share of one port, worked out in the controller."""
+        p = self.parameters
+        return FairShare(p.controller_interval, p.update, by_queue=p.variant != "authors")

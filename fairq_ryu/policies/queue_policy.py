@@ -1,0 +1,130 @@
+"""What the policies of queue laws have in common: they set no windows, and their law runs in the switch.
+
+A queue law judges every packet before it enters the queue of a port. The queue is a FIFO of known rate C, so
+a packet that finds Q bytes in it will wait for Q / C: the law knows at the arrival what laws for the end of a
+queue measure there. The agent does the rest (:mod:`fairq_ryu.agent.queue_law_table`, ``queue_law.bpf.c``).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from fairq_ryu.model import PortKey
+from fairq_ryu.policies.base import PortLaw
+from fairq_ryu.queue_law_spec import NO_QUEUE_FLAGS, QueueLawFlags, QueueLawSpec
+from fairq_ryu.setting import Setting
+
+_INTERVAL = 0.25
+
+
+class QueuePolicy(ABC):
+    """A policy without windows whose ports have a queue law. ``interval``: between two readings of queues,
+    seconds.
+    """
+
+    settings: ClassVar[tuple[Setting, ...]] = ()
+    interval: float = _INTERVAL
+
+    def port_law(self, port: PortKey) -> PortLaw:
+        """The window law for one port: it never has a plan."""
+        return PortLaw()
+
+    @abstractmethod
+    def queue_law(self, port: PortKey) -> QueueLawSpec:
+        """The queue law for one port."""
+
+
+def microseconds(seconds: float) -> int:
+    """A time in the unit of the channel."""
+    return round(seconds * 1e6)
+
+
+def millionths(part: float) -> int:
+    """A fraction in the unit of the channel."""
+    return round(part * 1e6)
+
+
+def ecn_flag(wanted: bool) -> QueueLawFlags:
+    """The flag of a law that marks packets."""
+    return QueueLawFlags.ECN if wanted else NO_QUEUE_FLAGS
+
+
+# Settings
+
+
+def base_rtt(section: str) -> Setting:
+    """The round-trip time with empty queues."""
+    return Setting(section, "base_rtt", 0.001, "s", "Round-trip time with empty queues.", 0, 10)
+
+
+def delay_settings(section: str) -> tuple[Setting, Setting, Setting]:
+    """Target and interval of CoDel's control law, and the round-trip time that they are worked out from."""
+    return (
+        Setting(
+            section,
+            "delay_target",
+            0.0,
+            "s",
+            "Queueing delay that the law aims at (0: a twentieth of the interval, at least 1.5 full frames).",
+            0,
+            10,
+        ),
+        Setting(
+            section,
+            "delay_interval",
+            0.0,
+            "s",
+            "For how long the delay must be above it (0: twice base_rtt and the time that the full buffer "
+            "takes to drain, at least 10 ms).",
+            0,
+            60,
+        ),
+        base_rtt(section),
+    )
+
+
+def ecn(section: str, default: bool = False) -> Setting:
+    """Whether a law marks packets."""
+    return Setting(section, "ecn", default, "", "Mark ECN-capable packets in place of dropping them.")
+
+
+def sharing_settings(section: str) -> tuple[Setting, Setting, Setting, Setting]:
+    """Where and how often the fair share is worked out."""
+    return (
+        Setting(
+            section,
+            "where",
+            "switch",
+            "",
+            "Where the fair share is worked out: in the switch, or in the controller from agents' counts.",
+            choices=("switch", "controller"),
+        ),
+        Setting(
+            section,
+            "update",
+            0.00625,
+            "s",
+            "tau_q: longest time between two updates of the fair share in the switch.",
+            0.0001,
+            1,
+        ),
+        Setting(
+            section,
+            "controller_interval",
+            0.02,
+            "s",
+            "Time between two updates of the fair share in the controller.",
+            0.00625,
+            1,
+        ),
+        Setting(
+            section,
+            "sample_every",
+            0,
+            "packets",
+            "One packet of so many enters the shadow buffer (0: so that it has 1.2 s of a full link).",
+            0,
+            10_000,
+        ),
+    )

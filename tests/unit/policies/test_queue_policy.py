@@ -1,0 +1,111 @@
+"""The policies of queue laws: what they ask of the switch, and what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairq_ryu.config.loader import Config
+from fairq_ryu.errors import UserError
+from fairq_ryu.model import PortKey, QueueSample
+from fairq_ryu.policies.base import PortLaw, fair_share, queue_law
+from fairq_ryu.policies.choice import make
+from fairq_ryu.queue_law_spec import (
+    FRAME,
+    QueueLawFlags,
+    QueueLawKind,
+    QueueLawSpec,
+    Variant,
+    delay_times,
+    out_of_bounds,
+    queue_target,
+    sampling,
+)
+
+PORT = PortKey(1, 2)
+NAMES = ("afq", "afcd", "red", "codel", "sfb", "mark")
+
+
+def spec(name: str, **settings: object) -> QueueLawSpec:
+    made = queue_law(make(name, Config({(name, key): value for key, value in settings.items()})), PORT)
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_policy_asks_for_its_law_and_sets_no_windows(name: str) -> None:
+    policy = make(name, Config())
+    assert spec(name).kind is QueueLawKind[name.upper()] and out_of_bounds(spec(name)) is None
+    sample = QueueSample(0, 0, 125_000, 25_000_000, 0, 1, 0.0)
+    assert type(policy.port_law(PORT)) is PortLaw
+    assert policy.port_law(PORT).queue_sampled(sample, 1, 0.0) is None
+
+
+def test_other_policies_have_no_queue_law() -> None:
+    assert queue_law(make("fairq", Config()), PORT) is None
+    assert fair_share(make("red", Config()), PORT) is None
+
+
+def test_settings_reach_the_law() -> None:
+    given = spec("afq", variant="authors", where="controller", update=0.002, queue_target=0.1, ecn=True)
+    assert given == QueueLawSpec(
+        QueueLawKind.AFQ,
+        Variant.AUTHORS,
+        QueueLawFlags.ECN | QueueLawFlags.FAIR_GIVEN,
+        update_us=2000,
+        target_ppm=100_000,
+    )
+    afcd = spec(
+        "afcd", variant="paper", delay_target=0.005, delay_interval=0.1, base_rtt=0.12, sample_every=5
+    )
+    assert (afcd.variant, afcd.target_us, afcd.interval_us, afcd.base_rtt_us, afcd.sample_every) == (
+        Variant.PAPER,
+        5000,
+        100_000,
+        120_000,
+        5,
+    )
+    red = spec("red", low=0.1, high=0.5, max_p=0.02, weight_shift=8, by_bytes=True)
+    assert (red.min_ppm, red.max_ppm, red.max_p_ppm, red.weight_shift) == (100_000, 500_000, 20_000, 8)
+    assert red.flags is QueueLawFlags.BYTES
+    assert spec("codel", delay_target=0.005).target_us == 5000
+    assert spec("sfb").flags is QueueLawFlags.ECN
+    assert spec("mark", threshold=65).mark_bytes == 65 * FRAME
+
+
+def test_contradictions_are_refused() -> None:
+    with pytest.raises(UserError, match=r"low 0\.5 is not below high 0\.25"):
+        spec("red", low=0.5)
+    with pytest.raises(UserError, match="bin_packets is more than bin_most"):
+        spec("sfb", bin_packets=30)
+
+
+def test_the_controller_reads_the_queue_as_often_as_it_works_out_fair_shares() -> None:
+    assert make("afcd", Config()).interval == 0.25
+    there = Config({("afcd", "where"): "controller", ("afcd", "controller_interval"): 0.05})
+    assert make("afcd", there).interval == 0.05
+    assert fair_share(make("afcd", there), PORT) is not None
+
+
+# What is worked out from the port
+
+
+def test_delays_fit_the_port() -> None:
+    codel = QueueLawSpec(QueueLawKind.CODEL)
+    assert delay_times(codel, 125_000, 25_000_000) == (600, 12_000), "twice 1 + 5 ms, and a twentieth"
+    assert delay_times(codel, 30_000, 125_000_000) == (500, 10_000), "at least 10 ms"
+    # A full frame takes 1.2 ms at 10 Mbit/s.
+    assert delay_times(codel, 6_250, 1_250_000).target_us == 3 * FRAME * 1_000_000 // 2_500_000
+    asked = QueueLawSpec(QueueLawKind.CODEL, target_us=5000, interval_us=100_000)
+    assert delay_times(asked, 125_000, 25_000_000) == (5000, 100_000)
+
+
+def test_the_shadow_buffer_has_the_samples_of_a_second() -> None:
+    afq = QueueLawSpec(QueueLawKind.AFQ)
+    rates = {1_250_000_000: 495, 25_000_000: 10, 12_500_000: 5, 1000: 1}
+    assert {rate: sampling(afq, rate) for rate in rates} == rates
+    assert sampling(QueueLawSpec(QueueLawKind.AFQ, sample_every=7), 25_000_000) == 7
+
+
+def test_the_target_of_the_fair_share() -> None:
+    assert queue_target(QueueLawSpec(QueueLawKind.AFQ), 125_000, 25_000_000) == 25_000
+    assert queue_target(QueueLawSpec(QueueLawKind.AFCD, target_us=5000), 500_000, 25_000_000) == 125_000
