@@ -38,6 +38,8 @@ def verdict(metrics: str, log: str) -> str | None:
         reasons.append(f"the policy was changed {_times(changes)} over REST")
     if reason := refused_law(log):
         reasons.append(f"its law ran in the controller and not in the switch: {reason}")
+    if reason := refused_queue_law(log):
+        reasons.append(f"its queue law was not in force: {reason}")
     return " and ".join(reasons) or None
 
 
@@ -54,6 +56,12 @@ def last_failure(log: str) -> str:
 def refused_law(log: str) -> str:
     """Why a law of the switch ran in the controller, by the controller's log; "" if none did."""
     found = re.search(r"laws? runs? in the controller(?:, because the agent refuses them)?: (.+)$", log, re.M)
+    return found[1][:_MAX_WORDS] if found else ""
+
+
+def refused_queue_law(log: str) -> str:
+    """Why an agent did not run a queue law, by the controller's log; "" if all did."""
+    found = re.search(r"no queue laws?(?: on port \d+)?: (.+)$", log, re.M)
     return found[1][:_MAX_WORDS] if found else ""
 
 

@@ -27,6 +27,8 @@ class QueueReading(NamedTuple):
     """ACKs whose window was lowered on this port"""
     histogram: list[tuple[float, float, float]]
     """time in ns at each depth, see `stats.Histogram`"""
+    law: str = ""
+    """the queue law in force, with its variant if it has several; "": none"""
 
 
 def read_status(bridge: str) -> dict[str, Any]:
@@ -56,8 +58,16 @@ def queue_of(status: Mapping[str, Any], port: str) -> QueueReading:
                 packets=queue["packets"],
                 rewritten=each["rewritten"],
                 histogram=[(low, high, ns) for low, high, ns in queue["histogram"]],
+                law=_law(each.get("queue_law")),
             )
     raise RunError(f"the agent does not show port {port}")
+
+
+def _law(state: Mapping[str, Any] | None) -> str:
+    """The name of the queue law in a port's status."""
+    if state is None:
+        return ""
+    return f"{state['kind']} {state['variant']}" if state["kind"] in ("afq", "afcd") else str(state["kind"])
 
 
 def between(before: QueueReading, after: QueueReading) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from fairq_ryu.experiments.report import table
 from fairq_ryu.experiments.workloads import registry
+from fairq_ryu.experiments.workloads.common import naming
 from fairq_ryu.experiments.workloads.common.rows import Term
 
 _CSS = """
@@ -38,9 +39,9 @@ def page(whole: Mapping[str, Any], pictures: Sequence[tuple[str, str]]) -> str:
     ]
     failures = any(policy["failed"] or policy.get("unsound") for policy in whole["policies"])
     remarks = [f"<p>{text(remark)}</p>" for remark in table.remarks(whole)]
-    parts.append(_table([table.heading(whole), *rows]))
+    parts.append(_table([table.heading(whole), *naming.rows(whole), *rows]))
     if ratios:
-        parts += ["<h2>Compared</h2>", _table([table.heading(whole), *ratios])]
+        parts += ["<h2>Compared</h2>", _table([table.heading(whole), *naming.rows(whole), *ratios])]
     parts += [f'<div class="{"failed" if failures else "remarks"}">', *remarks, "</div>"] if remarks else []
     parts += _legend(registry.of_result(whole["scenario"]).table.terms, (row[0] for row in (*rows, *ratios)))
     for caption, data in pictures:

@@ -22,6 +22,7 @@
       senders         retransmissions, rto_timeouts: of the senders' namespaces during the rounds
       queue           of the bottleneck port
         port, limit_bytes
+        law             the queue law that judged its packets, with its variant if it has several; "": none
         qdisc_drops     packets dropped during the rounds for want of room, as tc counts them
         refused         of these, refused by the queue itself: then Open vSwitch may have lost others, too
         rounds, alone   figures of the agent for the rounds and for the phase without mice (or null):

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from fairq_ryu.experiments.hostcc.names import OWN
 from fairq_ryu.experiments.workloads import registry
+from fairq_ryu.experiments.workloads.common import naming
 from fairq_ryu.experiments.workloads.common.rows import Row, RowGroup, figure
 
 Policy = Mapping[str, Any]
@@ -107,7 +108,8 @@ def unsound(policy: Policy) -> str | None:
 def show(result: Mapping[str, Any], console: Console | None = None) -> None:
     """Print the table; columns of plain text where the output is no terminal."""
     console = console or Console()
-    lines = [*rows(result), *ratio_rows(result)]
+    named = naming.rows(result)
+    lines = [*named, *rows(result), *ratio_rows(result)]
     if not console.is_terminal:
         listed = [heading(result), *lines]
         widths = [max(len(line[place]) for line in listed) for place in range(len(listed[0]))]
@@ -119,6 +121,9 @@ def show(result: Mapping[str, Any], console: Console | None = None) -> None:
         for place, name in enumerate(heading(result)):
             table.add_column(name, justify="right" if place else "left", no_wrap=True)
         # As Text, because Rich would interpret the "[ms]" of a plain string as markup.
+        for line in named:
+            table.add_row(*map(Text, line))
+        table.add_section()
         for line in rows(result):
             table.add_row(*map(Text, line))
         table.add_section()

@@ -9,6 +9,8 @@ import pytest
 
 from fairq_ryu.agent import messages
 from fairq_ryu.channel import window_law
+from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.channel.queue_law import RefusedQueueLaw
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.refusals import Refusals
 from fairq_ryu.experiments import oversight
@@ -18,6 +20,7 @@ from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey, QueueSample
 from fairq_ryu.policies.base import PortLaw
 from fairq_ryu.policies.engine import PolicyEngine
+from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec
 from tests.support.fakes import ryu_decode
 from tests.support.flownet import B
 from tests.support.site import Site
@@ -101,6 +104,17 @@ def test_a_law_that_the_switch_did_not_run(controller, tmp_path, caplog, spec):
         oversight.unsound(controller(FINE), tmp_path / "log")
         == f"its law ran in the controller and not in the switch: {why}"
     )
+
+
+@pytest.mark.parametrize("law", [0, B.port], ids=["no laws", "this law"])
+def test_a_queue_law_that_the_switch_did_not_run(law):
+    spec = QueueLawSpec(QueueLawKind.CODEL)
+    site = Site(SimpleNamespace(name="q", interval=0.1, queue_law=lambda _: spec, port_law=Nothing))
+    depth = QueueDepth(B.port, 0, 0, 0, 60_000, 6_250_000, 0, 0, 1)
+    site.windows.queues_read(site.link, [depth], 0.1)
+    line = site.windows.queue_laws.refused(site.link, RefusedQueueLaw(law, "no room"))
+    log = f"started\nagent of bridge 0000000000000001: {line}\nanother line\n"
+    assert oversight.verdict(FINE, log) == "its queue law was not in force: no room"
 
 
 def test_a_law_that_raised(controller, tmp_path, caplog):

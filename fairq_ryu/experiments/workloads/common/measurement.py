@@ -139,6 +139,7 @@ class Measurement(Generic[S]):
             "queue": {
                 "port": self._port,
                 "limit_bytes": self._scenario.buffer_bytes,
+                "law": "" if after.queue is None else after.queue.law,
                 "qdisc_drops": lost.all,
                 "refused": lost.refused,
                 "rounds": queue_between(before.queue, after.queue, lost),

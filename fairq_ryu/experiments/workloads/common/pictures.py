@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
+from fairq_ryu.experiments.workloads.common.naming import name
+
 # Okabe and Ito's colours, which readers with any colour vision can distinguish; line styles help in grey.
 _COLOURS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 _LINES = ["-", "--", "-.", ":"]
@@ -28,11 +30,8 @@ class Shown(NamedTuple):
     figures: Policy
     colour: str
     line: str
-
-    @property
-    def name(self) -> str:
-        """The name of the policy."""
-        return str(self.figures["policy"])
+    name: str
+    """of the policy, with its queue law and its TCP"""
 
     @property
     def curve(self) -> dict[str, Any]:
@@ -59,7 +58,7 @@ class Picture(NamedTuple):
     def figure(self, policies: Sequence[Policy], scenario: Mapping[str, Any]) -> Figure | None:
         """Draw the policies, none of which failed; None if none has the figures."""
         shown = [
-            Shown(each, _COLOURS[place % len(_COLOURS)], _LINES[place % len(_LINES)])
+            Shown(each, _COLOURS[place % len(_COLOURS)], _LINES[place % len(_LINES)], name(each, scenario))
             for place, each in enumerate(policies)
             if self.shows(each)
         ]

@@ -35,7 +35,7 @@ def _p99(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> Non
         axes.annotate(
             f"{value:,.1f}", (place, value), (11, 0), textcoords="offset points", va="center", ha="left"
         )
-    axes.set_xticks(range(len(shown)), [each.name for each in shown])
+    axes.set_xticks(range(len(shown)), [each.name.replace(" (", "\n(") for each in shown])
     axes.set_xlim(-0.6, len(shown) - 0.4)
     axes.set_yscale("log")
     axes.set_ylim(
