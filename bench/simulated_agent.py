@@ -206,6 +206,16 @@ class SimulatedPorts:
             state.queue = TARGET
         return state
 
+    def install_queue_law(self, port: int, law_id: int, law: Any, expires_ns: int) -> None:
+        """The simulated queues drop nothing, and their packets are not judged."""
+
+    def remove_queue_law(self, port: int) -> None:
+        """No packet is judged."""
+
+    def queue_law_state(self, port: int) -> Any | None:
+        """No packet is judged."""
+        return None
+
     def turn_counts(self, port: int) -> TurnCounts:
         """No connection waits for its turn."""
         return TurnCounts()
