@@ -12,6 +12,20 @@ from fairq_ryu.experiments.traffic.workers import RunError
 from mininet_topos.commands import CommandError, run
 
 
+class JudgedPackets(NamedTuple):
+    """What a queue law has done, in packets."""
+
+    judged: int
+    dropped: int
+    marked: int
+
+    def since(self, before: JudgedPackets | None) -> JudgedPackets:
+        """What it has done between two readings; a law that was put in force between them counts from 0."""
+        if before is None or self.judged < before.judged:
+            return self
+        return JudgedPackets(*(now - then for now, then in zip(self, before, strict=True)))
+
+
 class QueueReading(NamedTuple):
     """Counters of one port since its agent started; only differences of two readings are meaningful."""
 
@@ -29,6 +43,8 @@ class QueueReading(NamedTuple):
     """time in ns at each depth, see `stats.Histogram`"""
     law: str = ""
     """the queue law in force, with its variant if it has several; "": none"""
+    judged: JudgedPackets | None = None
+    """what that law has done since it was put in force; None: none"""
 
 
 def read_status(bridge: str) -> dict[str, Any]:
@@ -59,6 +75,7 @@ def queue_of(status: Mapping[str, Any], port: str) -> QueueReading:
                 rewritten=each["rewritten"],
                 histogram=[(low, high, ns) for low, high, ns in queue["histogram"]],
                 law=_law(each.get("queue_law")),
+                judged=_judged(each.get("queue_law")),
             )
     raise RunError(f"the agent does not show port {port}")
 
@@ -70,8 +87,14 @@ def _law(state: Mapping[str, Any] | None) -> str:
     return f"{state['kind']} {state['variant']}" if state["kind"] in ("afq", "afcd") else str(state["kind"])
 
 
+def _judged(state: Mapping[str, Any] | None) -> JudgedPackets | None:
+    return None if state is None else JudgedPackets(state["judged"], state["dropped"], state["marked"])
+
+
 def between(before: QueueReading, after: QueueReading) -> dict[str, Any]:
-    """Mean and p99 of the depth (bytes), drops, packets and ACKs rewritten between two readings."""
+    """Mean and p99 of the depth (bytes), drops, packets, ACKs rewritten, and what the queue law has done
+    (None without one) between two readings.
+    """
     elapsed = after.clock_ns - before.clock_ns
     if elapsed <= 0:
         raise RunError("two readings of the queue at the same time, or the agent restarted between them")
@@ -83,6 +106,7 @@ def between(before: QueueReading, after: QueueReading) -> dict[str, Any]:
         "drops": after.drops - before.drops,
         "packets": after.packets - before.packets,
         "acks_rewritten": after.rewritten - before.rewritten,
+        "law": None if after.judged is None else after.judged.since(before.judged)._asdict(),
         "histogram": [[low, high, ns] for low, high, ns in depths if ns > 0],
     }
 

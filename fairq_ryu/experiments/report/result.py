@@ -26,8 +26,9 @@
         qdisc_drops     packets dropped during the rounds for want of room, as tc counts them
         refused         of these, refused by the queue itself: then Open vSwitch may have lost others, too
         rounds, alone   figures of the agent for the rounds and for the phase without mice (or null):
-                        seconds, mean_bytes, p99_bytes (of time), drops, packets, acks_rewritten, histogram
-                        ([[lower bytes, upper bytes, ns], ...])
+                        seconds, mean_bytes, p99_bytes (of time), drops, packets, acks_rewritten, law (packets
+                        judged, dropped and marked by the queue law, which are not in drops; null: no law),
+                        histogram ([[lower bytes, upper bytes, ns], ...])
       cpu             idle_percent and stolen_percent of the machine's CPU time during the rounds: with none
                       idle or much stolen, the machine was measured and not the network;
                       switch_thread_percent: of one CPU, used by the thread of Open vSwitch that forwards

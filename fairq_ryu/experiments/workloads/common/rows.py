@@ -120,6 +120,8 @@ BOTTLENECK = (
         {"retransmissions": "senders retransmissions", "rto_timeouts": "senders RTO timeouts"},
     ),
     Row("drops at the bottleneck", "", ("queue", "qdisc_drops"), "d"),
+    Row("dropped by the queue law", "", ("queue", "rounds", "law", "dropped"), "d"),
+    Row("marked by the queue law", "", ("queue", "rounds", "law", "marked"), "d"),
     Row("queue mean", "bytes", ("queue", "rounds", "mean_bytes"), ".0f"),
     Row("queue p99", "bytes", ("queue", "rounds", "p99_bytes"), ".0f"),
     Row("ACKs rewritten", "", ("queue", "rounds", "acks_rewritten"), "d"),
@@ -169,6 +171,8 @@ ELEPHANTS_ALONE = (
     Row("alone: queue mean", "bytes", ("queue", "alone", "mean_bytes"), ".0f"),
     Row("alone: queue p99", "bytes", ("queue", "alone", "p99_bytes"), ".0f"),
     Row("alone: drops", "", ("queue", "alone", "drops"), "d"),
+    Row("alone: dropped by the queue law", "", ("queue", "alone", "law", "dropped"), "d"),
+    Row("alone: marked by the queue law", "", ("queue", "alone", "law", "marked"), "d"),
     Row("afterwards: goodput", "Mbit/s", ("elephants", "after_sum_mbit"), ".1f"),
     Row("afterwards / alone: goodput", "", ("elephants", "after_share"), ".1%"),
 )

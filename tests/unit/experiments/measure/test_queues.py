@@ -1,15 +1,18 @@
+import itertools
+
 import pytest
 
 from fairq_ryu.experiments.measure import queues
 from fairq_ryu.experiments.traffic.workers import RunError
 
 
-def status(byte_ns, clock_ns, drops, rewritten, histogram):
+def status(byte_ns, clock_ns, drops, rewritten, histogram, law=None):
     queue = {
         "bytes": 0, "peak": 0, "limit": 125_000, "rate": 25e6, "drops": drops, "packets": 10 * drops,
         "byte_ns": byte_ns, "clock_ns": clock_ns, "histogram": histogram,
     }  # fmt: skip
     port = {"ofport": 3, "name": "s1-eth3", "ifindex": 9, "queue": queue, "rewritten": rewritten}
+    port["queue_law"] = law
     return {"bridge": "s1", "ports": [{"name": "s1-eth1", "queue": None, "rewritten": 0}, port]}
 
 
@@ -25,6 +28,21 @@ def test_two_readings_of_a_queue_are_differenced():
     assert figures["p99_bytes"] == pytest.approx(1000 + 0.99 * 2000)
     assert (figures["drops"], figures["packets"], figures["acks_rewritten"]) == (7, 70, 100)
     assert figures["histogram"] == [[1000, 3000, 10**9]]
+    assert (after.law, figures["law"]) == ("", None)
+
+
+def judged(kind, *counts):
+    return {"kind": kind, "variant": "ours"} | dict(zip(("judged", "dropped", "marked"), counts, strict=True))
+
+
+def test_what_a_queue_law_has_done_between_two_readings():
+    """A law that was put in force later, or anew, counts from 0."""
+    laws = [None, judged("afcd", 100, 5, 1), judged("afcd", 180, 25, 4), judged("red", 30, 2, 0)]
+    readings = [queues.queue_of(status(0, at, 0, 0, [], law), "s1-eth3") for at, law in enumerate(laws)]
+    assert [each.law for each in readings] == ["", "afcd ours", "afcd ours", "red"]
+    found = [queues.between(*pair)["law"] for pair in itertools.pairwise(readings)]
+    assert [tuple(each.values()) for each in found] == [(100, 5, 1), (80, 20, 3), (30, 2, 0)]
+    assert list(found[0]) == ["judged", "dropped", "marked"]
 
 
 def test_a_queue_that_cannot_be_read_is_an_error():
