@@ -23,8 +23,8 @@ from tests.support.host_queue_laws import busy_trace
 from tests.support.queue_law_run import GivenJudge, compile_run
 from tests.switch import packets
 from tests.switch.packets import Segment
+from tests.switch.queue_rig import send, set_queue_limits, wait_empty
 from tests.switch.rig import PATIENT, Connection, Switch
-from tests.switch.test_queue import send, set_queue_limits
 
 STOLEN = 4
 PORT = 2
@@ -328,3 +328,7 @@ def test_the_queue_program_tells_the_depth_and_counts_the_bins_of_sfb(laws: Laws
     assert len(waiting) == 8 and len(set(waiting)) == 1
     assert 15 <= waiting[0] <= 20 and depth.backlog == 1000 * waiting[0]
     assert laws.counts.judged >= 20
+    set_queue_limits(name, "1gbit burst 200k cburst 200k", 200_000)
+    wait_empty(name)
+    left = maps.bins.get(c_uint32(table))
+    assert left is not None and not any(left.queued)
