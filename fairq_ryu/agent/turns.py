@@ -1,7 +1,7 @@
 """Turns: new connections wait, in order, until a port has room for one more first window.
 
-Every flow has at least one segment under way, so more flows than the buffer holds segments overflow it,
-whatever their windows. On ports whose law has turns, the eBPF program then hands SYNs and SYN-ACKs to the
+Every flow has at least the minimum window of its law under way, so more flows than the buffer holds such
+windows overflow it. On ports whose law has turns, the eBPF program then hands SYNs and SYN-ACKs to the
 agent (``bpf/turns.bpf.c``), and they wait here:
 
     arrived() -> waits -> serve(): the port has room, or it has waited too long -> leaves
@@ -51,6 +51,7 @@ class Room(NamedTuple):
     backlog: int
     flows: int
     frame: int
+    floor: int
     first: int
     expected: int
     half_open: int
@@ -66,10 +67,9 @@ class Room(NamedTuple):
         """As ``turns_have_room()``: the same integers."""
         if self.flooded:
             return True
-        shared = self.flows * self.frame
-        if shared + self.expected < _FEW * self.frame:
+        if self.flows * self.frame + self.expected < _FEW * self.frame:
             return True
-        return max(self.backlog, shared) + self.expected + self.first <= self.limit
+        return max(self.backlog + self.expected, self.flows * self.floor) + self.first <= self.limit
 
 
 def frame_of(segment: int) -> int:
@@ -77,12 +77,14 @@ def frame_of(segment: int) -> int:
     return segment + _HEADERS
 
 
-def still_expected(expected: int, expected_ns: int, rate: int, now_ns: int) -> int:
-    """What is left of the ``expected`` first windows, bytes, at a port with this rate (bytes/s): as
-    ``turns_expected()``.
+def still_expected(expected: int, earlier: int, limit: int, age_ns: int, hold_ns: int) -> int:
+    """The first windows, bytes, that may not have come yet: those ``expected`` in the last ``age_ns``, and
+    those of the ``hold_ns`` before, ``earlier``; at most ``limit``. As ``turns_expected()``.
     """
-    spent = min(max(now_ns - expected_ns, 0), _NS_PER_S)
-    return max(expected - rate // 1000 * spent // 1_000_000, 0)
+    age_ns = max(age_ns, 0)
+    if age_ns >= 2 * hold_ns:
+        return 0
+    return expected if age_ns >= hold_ns else min(expected + earlier, limit)
 
 
 def half_open(begun: int, begun_ns: int, proven: int, now_ns: int) -> int:

@@ -440,23 +440,27 @@ struct fq_taildrop {
 struct fq_room {
 	__u32 limit; /* the port's buffer */
 	__u32 backlog;
-	__u32 flows; /* that share the pool: each has at least one segment under way */
+	__u32 flows; /* that share the pool */
 	__u32 frame; /* a segment */
+	__u32 floor; /* the minimum window of each flow */
 	__u32 first; /* the first window of the next flow */
-	__u32 expected; /* first windows of flows that have begun, as far as the port has not sent them yet */
+	__u32 expected; /* first windows of flows that have begun, as far as they may not have come yet */
 	__u32 half_open; /* handshakes that have had their turn and are not complete */
 	__u32 allowance; /* nobody waits while there are so many of them */
 };
 
 /* A port whose new connections take turns, by ifindex: made by the agent, written by the program. */
 struct fq_turns {
-	__u64 expected_ns; /* when `expected` was computed */
+	__u64 expected_ns; /* when `expected` started at 0 */
+	__u64 hold_ns;     /* for so long, at least, a first window is expected */
 	__u64 held;        /* packets handed to the agent */
 	__u64 full;        /* packets that did not wait: no room in the ring buffer, or a flood */
 	__u64 begun_ns;    /* when `begun` started at 0 */
 	__u64 proven;      /* fq_law_state.proven then */
-	__u32 expected;    /* as in fq_room */
-	__u32 first;
+	__u32 expected;    /* first windows, since expected_ns */
+	__u32 earlier;     /* likewise, in hold_ns before that */
+	__u32 first;       /* as in fq_room */
+	__u32 floor;
 	__u32 begun; /* handshakes that have had their turn */
 	__u32 pad;
 };

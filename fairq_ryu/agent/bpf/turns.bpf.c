@@ -62,7 +62,7 @@ struct {
 
 enum { NO_ROOM, HAS_ROOM, FLOODED };
 
-/* Whether the port has room for the first window of one more flow; that window becomes t->first. */
+/* Whether the port has room for the first window of one more flow. Updates t->first, floor and hold_ns. */
 __noinline int has_room(struct fq_turns *t, __u32 slot, __u32 ifindex, __u64 now)
 {
 	struct fq_room room = {};
@@ -84,9 +84,12 @@ __noinline int has_room(struct fq_turns *t, __u32 slot, __u32 ifindex, __u64 now
 	room.flows = counted_flows(port->sharing, epoch);
 	young = law->law.kind == FQ_LAW_LAS ? counted_flows(port->young, epoch) : 0;
 	t->first = turns_first_window(&law->law, state, room.flows + 1, young + 1);
+	t->floor = turns_floor(&law->law, state, room.flows, young);
+	t->hold_ns = turns_hold(&law->law, state);
 	room.limit = law->law.limit;
 	room.backlog = queue_backlog(ifindex, now);
 	room.frame = turns_segment(state) + SEGMENT_HEADERS;
+	room.floor = t->floor;
 	room.first = t->first;
 	room.expected = turns_expected(&law->law, t, now);
 	room.half_open = turns_half_open(t, state, now);

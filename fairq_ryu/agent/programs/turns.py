@@ -204,8 +204,11 @@ class TurnProgram(FilterProgram):
             backlog=backlog.believed(queue, check, now_ns)[0],
             flows=layout.counted_flows(counts.sharing, now_ns, window.bucket_ns),
             frame=frame_of(state.segment or _DEFAULT_SEGMENT),
+            floor=turns.floor,
             first=turns.first,
-            expected=still_expected(turns.expected, turns.expected_ns, law.law.rate, now_ns),
+            expected=still_expected(
+                turns.expected, turns.earlier, law.law.limit, now_ns - turns.expected_ns, turns.hold_ns
+            ),
             half_open=half_open(turns.begun, turns.begun_ns, state.proven - turns.proven, now_ns),
             allowance=law.law.syn_allowance,
         )

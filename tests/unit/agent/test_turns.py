@@ -18,7 +18,15 @@ MS = 1_000_000
 LINK = (b"\2" * 6, b"\4" * 6)
 ENDS = (bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2]))
 EMPTY = Room(
-    limit=125_000, backlog=0, flows=0, frame=1526, first=1526, expected=0, half_open=0, allowance=337
+    limit=125_000,
+    backlog=0,
+    flows=0,
+    frame=1526,
+    floor=1526,
+    first=1526,
+    expected=0,
+    half_open=0,
+    allowance=337,
 )
 FULL = EMPTY._replace(flows=82)
 

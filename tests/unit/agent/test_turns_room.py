@@ -25,6 +25,8 @@ S = 1_000_000_000
 def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     found = build(layout.BPF_DIR, tmp_path_factory.mktemp("turns"))
     found.fq_host_first_window.restype = ctypes.c_uint32
+    found.fq_host_floor.restype = ctypes.c_uint32
+    found.fq_host_hold.restype = ctypes.c_uint64
     found.fq_host_expected.restype = ctypes.c_uint32
     found.fq_host_half_open.restype = ctypes.c_uint32
     return found
@@ -41,6 +43,7 @@ BYTES = st.integers(0, 1 << 30)
         backlog=st.one_of(BYTES, st.integers(0, 200_000)),
         flows=st.one_of(st.integers(0, 200), st.integers(0, (1 << 32) - 1)),
         frame=st.integers(1, 70_000),
+        floor=st.integers(1, 700_000),
         first=st.integers(0, 200_000),
         expected=st.one_of(st.just(0), BYTES),
         half_open=st.integers(0, 400),
@@ -55,7 +58,13 @@ def test_both_twins_see_the_same_room(library: Any, room: Room) -> None:
 def test_the_room_is_that_of_the_buffer() -> None:
     # 81 segments of 1,526 bytes fit into 125,000 bytes.
     assert EMPTY._replace(flows=80).has_room and not EMPTY._replace(flows=81).has_room
-    assert not EMPTY._replace(flows=70, expected=11 * 1526).has_room
+    # With two segments for each flow, 40 flows and one more first window.
+    two = EMPTY._replace(floor=3052)
+    assert two._replace(flows=40).has_room and not two._replace(flows=41).has_room
+    # First windows come in addition to the queue, not to the windows of the flows that they are counted in.
+    assert EMPTY._replace(flows=70, expected=11 * 1526).has_room
+    assert EMPTY._replace(flows=70, backlog=70 * 1526, expected=10 * 1526).has_room
+    assert not EMPTY._replace(flows=70, backlog=70 * 1526, expected=11 * 1526).has_room
     assert EMPTY._replace(flows=8, backlog=123_000).has_room
     assert not EMPTY._replace(flows=8, backlog=124_000).has_room
     # A buffer that holds less than a few segments must not stop everybody.
@@ -65,22 +74,35 @@ def test_the_room_is_that_of_the_buffer() -> None:
 @settings(max_examples=300)
 @given(
     parameters(LawParameters, LawKind),
-    st.lists(st.tuples(st.integers(0, 2_000_000_000), st.integers(0, 1 << 30)), max_size=20),
+    st.integers(1, 200_000_000),
+    st.lists(
+        st.tuples(
+            st.one_of(st.integers(0, 100_000_000), st.integers(0, 2_000_000_000)), st.integers(0, 1 << 30)
+        ),
+        max_size=20,
+    ),
 )
-def test_expected_windows_are_sent_at_the_rate_of_the_port(library: Any, values: Any, steps: Any) -> None:
+def test_first_windows_are_expected_for_the_hold_and_at_most_twice_as_long(
+    library: Any, values: Any, hold: int, steps: Any
+) -> None:
+    """Whatever the port sends meanwhile."""
     law = layout.STRUCTS["fq_law"](rate=values.rate, limit=values.limit)
-    state, expected, since, now = layout.STRUCTS["fq_turns"](), 0, 0, 10**12
-    of_law = layout.STRUCTS["fq_law_state"]()
+    state, of_law = layout.STRUCTS["fq_turns"](hold_ns=hold), layout.STRUCTS["fq_law_state"]()
+    admitted: list[tuple[int, int]] = []
+    now = 10**12
     for elapsed, first in steps:
         now += elapsed
-        left = library.fq_host_expected(ctypes.byref(law), ctypes.byref(state), ctypes.c_uint64(now))
-        assert left == still_expected(expected, since, values.rate, now)
+        found = library.fq_host_expected(ctypes.byref(law), ctypes.byref(state), ctypes.c_uint64(now))
+        age = now - state.expected_ns
+        assert found == still_expected(state.expected, state.earlier, values.limit, age, hold)
+        surely = sum(each for at, each in admitted if now - at < hold)
+        at_most = sum(each for at, each in admitted if now - at < 2 * hold)
+        assert min(surely, values.limit) <= found <= min(at_most, values.limit)
         state.first = first
         library.fq_host_admit(
             ctypes.byref(law), ctypes.byref(of_law), ctypes.byref(state), ctypes.c_uint64(now)
         )
-        expected, since = min(left + first, values.limit), now
-        assert (state.expected, state.expected_ns) == (expected, since)
+        admitted.append((now, first))
 
 
 @settings(max_examples=300)
@@ -99,20 +121,54 @@ def test_the_first_window_is_the_law_s_and_at_most_what_a_host_sends_at_once(
     )
     size = segment or 1460
     window = max(min(law.window(flows, flows if young else 1, 0, size), values.first_window * size), size)
-    assert found == min(window + -(-window // size) * 66, 1 << 30)
-    assert found >= frame_of(size)
+    floor = library.fq_host_floor(ctypes.byref(compiled), ctypes.byref(state), flows, flows if young else 1)
+    assert found == max(min(window + -(-window // size) * 66, 1 << 30), floor)
+    assert floor >= frame_of(size)
 
 
-def test_a_flood_leaves_no_room_behind_it_for_longer_than_the_buffer_takes(library: Any) -> None:
-    """A thousand first windows are expected, of which none comes; the port is free after 20 ms."""
+@pytest.mark.parametrize(
+    ("kind", "flows", "young", "segments"),
+    [
+        (LawKind.FAIRQ, 42, 42, 2),
+        (LawKind.FAIRQ, 43, 43, 1),  # the law's own bound
+        (LawKind.LAS, 42, 4, 2),
+        (LawKind.LAS, 42, 5, 1),
+        (LawKind.FAIRSWITCH, 42, 42, 1),
+    ],
+)
+def test_a_flow_counts_with_the_minimum_that_its_law_grants(
+    library: Any, kind: LawKind, flows: int, young: int, segments: int
+) -> None:
+    law = layout.STRUCTS["fq_law"](kind=kind, floor_segments=2, limit=125_000, first_window=10)
+    state = layout.STRUCTS["fq_law_state"](segment=1460)
+    found = library.fq_host_floor(ctypes.byref(law), ctypes.byref(state), flows, young)
+    assert found == segments * frame_of(1460)
+
+
+@pytest.mark.parametrize(
+    ("rate", "rtt_ms", "hold_ms"),
+    [(6_250_000, 0, 21), (6_250_000, 10, 30), (6_250_000, 300, 40), (125_000, 0, 200), (0, 0, 1)],
+)
+def test_a_first_window_comes_behind_the_queue_and_a_round_trip_later(
+    library: Any, rate: int, rtt_ms: int, hold_ms: int
+) -> None:
+    law = layout.STRUCTS["fq_law"](limit=125_000, rate=rate, base_rtt_ns=S // 1000)
+    state = layout.STRUCTS["fq_law_state"](rtt_ns=rtt_ms * S // 1000)
+    assert library.fq_host_hold(ctypes.byref(law), ctypes.byref(state)) == hold_ms * S // 1000
+
+
+def test_a_flood_leaves_no_room_behind_it_for_longer_than_twice_the_hold(library: Any) -> None:
+    """A thousand first windows are expected, of which none comes; the port is free after 40 ms."""
     law = layout.STRUCTS["fq_law"](rate=6_250_000, limit=125_000)
-    state, of_law, now = layout.STRUCTS["fq_turns"](first=14_600), layout.STRUCTS["fq_law_state"](), 10**12
+    of_law, now = layout.STRUCTS["fq_law_state"](), 10**12
+    state = layout.STRUCTS["fq_turns"](first=14_600, hold_ns=S // 50)
     pointers = ctypes.byref(law), ctypes.byref(of_law), ctypes.byref(state)
     for _ in range(1000):
         library.fq_host_admit(*pointers, ctypes.c_uint64(now))
     assert state.expected == 125_000
-    after = ctypes.c_uint64(now + S // 50)
-    assert library.fq_host_expected(ctypes.byref(law), ctypes.byref(state), after) == 0
+    for after, left in ((S // 25 - 1, 125_000), (S // 25, 0)):
+        at = ctypes.c_uint64(now + after)
+        assert library.fq_host_expected(ctypes.byref(law), ctypes.byref(state), at) == left
 
 
 def test_nobody_waits_when_the_allowance_is_used_up() -> None:

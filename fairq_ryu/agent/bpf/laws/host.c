@@ -56,6 +56,16 @@ __u32 fq_host_first_window(const struct fq_law *p, const struct fq_law_state *st
 	return turns_first_window(p, st, n, young);
 }
 
+__u32 fq_host_floor(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young)
+{
+	return turns_floor(p, st, n, young);
+}
+
+__u64 fq_host_hold(const struct fq_law *p, const struct fq_law_state *st)
+{
+	return turns_hold(p, st);
+}
+
 __u32 fq_host_expected(const struct fq_law *p, const struct fq_turns *t, __u64 now)
 {
 	return turns_expected(p, t, now);

@@ -4,8 +4,10 @@
  * than the buffer holds segments overflow it, whatever the law. Then the next connections wait, each with its SYN
  * or SYN-ACK, until others have ended.
  *
- * Flows that share the pool have at least one segment each under way; if more is in the queue, that counts. Flows
- * that have just begun have sent nothing yet: their first windows are expected, and the port sends them at its rate.
+ * Flows that share the pool have at least the law's minimum window each under way, which may be several segments. If
+ * more is in the queue, that counts. Flows that have just begun have sent nothing yet: their first windows are expected
+ * until they have come, whatever the port sends meanwhile, because the senders of the queue send as much again. A
+ * handshake leaves behind what is in the queue and takes a round trip, so a first window comes within fq_turns.hold_ns.
  *
  * Against floods of SYNs: a forged handshake that has had its turn is never completed. While as many as the allowance
  * (fq_law.syn_allowance) are incomplete, nobody waits and no further first window is expected, as without turns.
@@ -18,6 +20,7 @@
 #include "law.h"
 
 #define TURNS_FEW 4 /* segments: with less under way, nobody waits, however small the buffer */
+#define MOST_HOLD (NS_PER_S / 5) /* that a first window is expected, however slow the port */
 
 /* Whether so many handshakes are incomplete that nobody waits. */
 static inline __attribute__((always_inline)) bool turns_flooded(const struct fq_room *r)
@@ -33,7 +36,8 @@ static inline __attribute__((always_inline)) bool turns_have_room(const struct f
 		return true;
 	if (shared + r->expected < (__u64)TURNS_FEW * r->frame)
 		return true;
-	return law_max(r->backlog, shared) + r->expected + r->first <= r->limit;
+	return law_max((__u64)r->backlog + r->expected, (__u64)r->flows * r->floor) + r->first <=
+	       r->limit;
 }
 
 /* The segment size that a law counts with. */
@@ -42,9 +46,30 @@ static inline __attribute__((always_inline)) __u32 turns_segment(const struct fq
 	return st->segment ? st->segment : DEFAULT_SEGMENT;
 }
 
+/* A window as it fills the queue: with headers. */
+static inline __attribute__((always_inline)) __u32 turns_frames(const struct fq_law_state *st,
+								__u64 window)
+{
+	__u32 segment = turns_segment(st);
+
+	return law_min(window + law_div(window + segment - 1, segment) * SEGMENT_HEADERS, MAX_POOL);
+}
+
+/* The minimum window of each of n flows, of which `young` are young, as it fills the queue. */
+static inline __attribute__((always_inline)) __u32
+turns_floor(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young)
+{
+	__u64 window = turns_segment(st);
+
+	if (p->kind == FQ_LAW_FAIRQ || (p->kind == FQ_LAW_LAS && young <= LAS_FEW))
+		window = law_max(window, floor_window(p, st, n));
+	return turns_frames(st, window);
+}
+
 /*
  * The first window of the next flow as it fills the queue: what the law grants, but no more than a host sends at
- * once. n flows share the pool with it, `young` of them are young.
+ * once, and no less than its minimum, which the flow has soon after. n flows share the pool with it, `young` of them
+ * are young.
  */
 static inline __attribute__((always_inline)) __u32
 turns_first_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young)
@@ -53,17 +78,33 @@ turns_first_window(const struct fq_law *p, const struct fq_law_state *st, __u32 
 	__u64 window = law_window(p, st, n, young, 0, segment);
 
 	window = law_max(law_min(window, (__u64)p->first_window * segment), segment);
-	return law_min(window + law_div(window + segment - 1, segment) * SEGMENT_HEADERS, MAX_POOL);
+	return law_max(turns_frames(st, window), turns_floor(p, st, n, young));
 }
 
-/* The first windows that the port has not sent yet. */
+/*
+ * The longest time from a handshake's turn until the first window of its flow is in the queue: the handshake leaves
+ * behind what the buffer holds, and takes a round trip. Measured round trips may have waited in the queue themselves,
+ * so they count up to the time that the port takes to send its buffer.
+ */
+static inline __attribute__((always_inline)) __u64 turns_hold(const struct fq_law *p,
+							      const struct fq_law_state *st)
+{
+	__u64 drain = law_div((__u64)p->limit * NS_PER_S, p->rate);
+
+	return law_min(drain + law_max(p->base_rtt_ns, law_min(st->rtt_ns, drain)), MOST_HOLD);
+}
+
+/* The first windows that may not have come yet: of the last one to two times hold_ns. */
 static inline __attribute__((always_inline)) __u32
 turns_expected(const struct fq_law *p, const struct fq_turns *t, __u64 now)
 {
-	/* Longer than that, anything expected has been sent. */
-	__u64 spent = law_min(law_less(now, t->expected_ns), NS_PER_S);
+	__u64 age = law_less(now, t->expected_ns);
 
-	return law_less(t->expected, law_bytes(p->rate, spent));
+	if (age >= 2 * t->hold_ns)
+		return 0;
+	if (age >= t->hold_ns)
+		return t->expected;
+	return law_min((__u64)t->expected + t->earlier, p->limit);
 }
 
 /* The handshakes that have had their turn and are not complete. */
@@ -88,8 +129,16 @@ turns_admit(const struct fq_law *p, const struct fq_law_state *st, struct fq_tur
 		t->proven = st->proven;
 	}
 	t->begun++;
-	t->expected = law_min((__u64)turns_expected(p, t, now) + t->first, p->limit);
-	t->expected_ns = now;
+	if (law_less(now, t->expected_ns) >= 2 * t->hold_ns) {
+		t->earlier = 0;
+		t->expected = 0;
+		t->expected_ns = now;
+	} else if (law_less(now, t->expected_ns) >= t->hold_ns) {
+		t->earlier = t->expected;
+		t->expected = 0;
+		t->expected_ns += t->hold_ns;
+	}
+	t->expected = law_min((__u64)t->expected + t->first, p->limit);
 }
 
 #endif

@@ -168,7 +168,10 @@ def test_the_room_of_a_port_is_read_from_the_maps(program: Any) -> None:
     window.queue_checks[7] = layout.fq_queue_check(drain_ns=9)
     program._turns[7] = layout.fq_turns(
         expected_ns=NOW - 1_000_000,
+        hold_ns=1_000_001,
         expected=40_000,
+        earlier=20_000,
+        floor=2_000,
         first=3_000,
         held=9,
         full=2,
@@ -176,17 +179,20 @@ def test_the_room_of_a_port_is_read_from_the_maps(program: Any) -> None:
         begun_ns=NOW,
         proven=30,
     )
-    # 25,000 of the expected bytes have been sent in a millisecond.
     wanted = Room(
         limit=125_000,
         backlog=30_000,
         flows=5,
         frame=1514,
+        floor=2_000,
         first=3_000,
-        expected=15_000,
+        expected=60_000,
         half_open=7,
         allowance=300,
     )
+    assert program.room(7, NOW) == wanted
+    program._turns[7].hold_ns -= 1
+    wanted = wanted._replace(expected=40_000)
     assert program.room(7, NOW) == wanted
     window.queues[7].last_ns -= 1
     assert program.room(7, NOW) == wanted._replace(backlog=0), "a stale backlog is none"

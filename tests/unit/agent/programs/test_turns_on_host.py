@@ -138,11 +138,23 @@ def test_it_passes_with_room_and_its_first_window_is_expected(leave: Any, packet
     made = world(9)
     assert leave(made, packet) == PASSES
     assert (made.submitted, made.turns.expected, made.turns.expected_ns) == (0, FRAME, NOW)
-    # That was the last room, until the port has sent as much: a byte each 40 ns.
-    made.now += FRAME * 40 - 1
-    assert leave(made, packet) == HELD
+    # That was the last room, for twice the time in which the port sends its buffer.
+    made.queue.backlog, made.queue.last_ns, made.check.drain_ns = 9 * FRAME, NOW, BUCKET
+    assert made.turns.hold_ns == 10 * FRAME * 40
+    made.now += 2 * made.turns.hold_ns - 1
+    assert leave(made, packet) == HELD, "whatever the port has sent meanwhile"
     made.now += 1
     assert leave(made, packet) == PASSES
+
+
+@every
+def test_flows_count_with_the_minimum_window_of_the_law(leave: Any, packet: Segment) -> None:
+    # With a sixth flow, the law lowers the minimum of all to a segment; but five have two under way.
+    for flows, verdict, floor, first in ((4, PASSES, 2, 2), (5, HELD, 2, 1), (6, PASSES, 1, 1)):
+        made = world(flows)
+        made.law.law.floor_segments = 2
+        assert leave(made, packet) == verdict
+        assert (made.turns.floor, made.turns.first) == (floor * FRAME, first * FRAME)
 
 
 @every
