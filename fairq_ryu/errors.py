@@ -17,6 +17,11 @@ class UserError(Exception):
         self.message = message
         self.remedy = remedy
 
+    @property
+    def faults(self) -> Sequence[UserError]:
+        """Each fault by itself: this one, unless it stands for several."""
+        return (self,)
+
     def __str__(self) -> str:
         return f"{self.message}. Remedy: {self.remedy}"
 
@@ -27,6 +32,10 @@ class _Several(UserError):
     def __init__(self, faults: Sequence[UserError]) -> None:
         super().__init__("; ".join(each.message for each in faults), faults[0].remedy)
         self._faults = tuple(faults)
+
+    @property
+    def faults(self) -> Sequence[UserError]:
+        return self._faults
 
     def __str__(self) -> str:
         return "\n".join(map(str, self._faults))

@@ -92,6 +92,19 @@ class FairQHost(ShieldedShell, Host):
             if trouble:
                 raise HostError(f"{self.name}: cannot set the minimum retransmission timeout: {trouble}")
 
+    def setBuffers(self, wanted: int) -> None:
+        """Let the buffers of a socket grow to ``wanted`` bytes, if the kernel's limit is lower. ``HostError``
+        if it refuses.
+        """
+        for name in ("tcp_rmem", "tcp_wmem"):
+            path = f"/proc/sys/net/ipv4/{name}"
+            least, first, most = self.cmd(f"cat {path}").split()
+            if int(most) >= wanted:
+                continue
+            trouble = self.cmd(f"echo {least} {first} {wanted} >{path}").strip()
+            if self.cmd(f"cat {path}").split()[2:] != [str(wanted)]:
+                raise HostError(f"{self.name}: cannot set {name}: {trouble}")
+
     def setCongestionControl(self, cc: str) -> None:
         """Use congestion control ``cc`` for every connection. ``HostError`` if the kernel does not have
         it.

@@ -66,7 +66,7 @@ def build(
     try:
         scenario.check()
     except UserError as error:
-        raise UserError(f"{where}: {error.message}", error.remedy) from None
+        raise all_of([UserError(f"{where}: {each.message}", each.remedy) for each in error.faults]) from None
     return scenario
 
 

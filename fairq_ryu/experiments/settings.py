@@ -185,6 +185,11 @@ class Scenario:
         return tuple(dict.fromkeys((self.cc, *self.sender_cc)))
 
     @property
+    def window_bytes(self) -> float:
+        """What a single flow can have under way: what the link carries in a round trip, and the buffer."""
+        return self.rate_mbit * 125 * self.rtt_ms + self.buffer_bytes
+
+    @property
     def applications(self) -> int:
         """Number of applications; each has a receiver where the topology has several receivers."""
         return 1

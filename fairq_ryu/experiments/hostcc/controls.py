@@ -10,15 +10,14 @@ import socket
 import sys
 from collections.abc import Collection
 from ctypes import c_int
-from pathlib import Path
 from typing import Any
 
 from fairq_ryu.agent.libbpf import BpfError, BpfObject, load_library
-from fairq_ryu.errors import UserError
+from fairq_ryu.errors import UserError, all_of
 from fairq_ryu.experiments.hostcc import layout
-from fairq_ryu.experiments.hostcc.names import OWN
+from fairq_ryu.experiments.hostcc.names import AVAILABLE, OWN
+from fairq_ryu.setting import did_you_mean
 
-AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _TABLE = "control"
 
 
@@ -28,14 +27,18 @@ def offered() -> list[str]:
 
 
 def check(names: Collection[str]) -> None:
-    """``UserError`` when hosts cannot have one of these controls."""
-    known = offered()
-    for name in names:
-        if name not in known and name not in OWN:
-            raise UserError(
-                f"this kernel does not offer the congestion control {name!r}",
-                f"`modprobe tcp_{name}`, or --set cc=" + "|".join(dict.fromkeys([*known, *OWN])),
-            )
+    """``UserError`` when hosts cannot have some of these controls, with all of them."""
+    there = list(dict.fromkeys((*offered(), *OWN)))
+    faults = [
+        UserError(
+            f"this kernel does not offer the congestion control {name!r}",
+            f"{did_you_mean(name, there)}; or `modprobe tcp_{name}`",
+        )
+        for name in sorted(names)
+        if name not in there
+    ]
+    if faults:
+        raise all_of(faults)
 
 
 class HostControls:

@@ -11,10 +11,14 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.hostcc.controls import HostControls
 from fairq_ryu.experiments.settings import Scenario
+from fairq_ryu.experiments.traffic import congestion
 from fairq_ryu.experiments.traffic.namespaces import entered
 from fairq_ryu.experiments.traffic.workers import RunError
 
-_NAME_BYTES = 16
+_MEMORY_OF_A_BYTE = 4
+"""A socket's buffer must be larger than its window: a segment of 1,448 bytes takes up to 2,304 of it, and TCP
+keeps a part of a receive buffer free.
+"""
 
 
 class HostTcp:
@@ -37,6 +41,10 @@ class HostTcp:
         """The control of receivers, and of senders without their own, by its name in the kernel."""
         return self._controls.name_of(self._scenario.cc)
 
+    def name_of(self, name: str) -> str:
+        """The name in the kernel of a control that the scenario names."""
+        return self._controls.name_of(name)
+
     def wanted(self) -> dict[str, str]:
         """The control of each sender that has its own, by its name in the kernel."""
         senders = self._scenario.plan.senders(self._scenario.senders)
@@ -51,6 +59,7 @@ class HostTcp:
         for host in hosts:
             host.setTcp(sack=self._scenario.sack, timestamps=self._scenario.timestamps)
             host.setRtoMin(self._scenario.rto_min_ms)
+            host.setBuffers(int(_MEMORY_OF_A_BYTE * self._scenario.window_bytes))
             cc = wanted.get(host.name, self.cc)
             if cc != self.cc:
                 host.setCongestionControl(cc)
@@ -77,5 +86,4 @@ class HostTcp:
 def in_use(pid: int) -> str:
     """The congestion control that a new socket gets in the network namespace of process ``pid``."""
     with entered(pid), socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
-        name: bytes = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _NAME_BYTES)
-    return name.split(b"\0")[0].decode()
+        return congestion.of(sock)

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+LINUX = (
+    *("bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "reno"),
+    *("scalable", "vegas", "veno", "westwood", "yeah"),
+)
+"""The controls of Linux, most of which are modules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +30,12 @@ OWN = {
     "d2tcp": OwnControl("fairq_d2tcp", "", ecn=True),
     "hstcp": OwnControl("fairq_hstcp", "highspeed", ecn=False),
 }
+
+
+def known() -> list[str]:
+    """All names: the project's, Linux's, and those of other modules that are loaded now."""
+    there = AVAILABLE.read_text().split() if AVAILABLE.exists() else []
+    return list(dict.fromkeys((*OWN, *LINUX, *there)))
 
 
 def needs_ecn(name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairq_ryu.errors import UserError
@@ -130,6 +131,16 @@ class PortLosses(NamedTuple):
     def since(self, before: PortLosses) -> PortLosses:
         """The losses between two readings."""
         return PortLosses(self.refused - before.refused, max(0, self.taken - before.taken))
+
+
+def sent_bytes(interface: str) -> int:
+    """Bytes, with Ethernet headers, that have left by ``interface`` since it was created. `RunError` when
+    they cannot be read.
+    """
+    try:
+        return int(Path(f"/sys/class/net/{interface}/statistics/tx_bytes").read_text())
+    except (OSError, ValueError) as error:
+        raise RunError(f"cannot read what has left by {interface}: {error}") from None
 
 
 def losses(interface: str) -> PortLosses:

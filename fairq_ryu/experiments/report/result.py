@@ -11,14 +11,16 @@
       failed          null, or why there are no figures (then no other key but `unsound` is present)
       unsound         null, or why the figures are not those of the policy: it failed, or was changed, while
                       they were taken. Results from before this was checked have no such key
-      tcp             the congestion controls of the hosts: for each name in the scenario, its name in the
-                      kernel and whether it is the kernel's or was loaded for the run
+      tcp             the congestion controls of the hosts, or of heterogeneous flows: for each name in
+                      the scenario, its name in the kernel and whether it is the kernel's or was loaded for
+                      the run
       rounds, mice, mice_left_out, distance   of an incast, see `workloads.incast.figures`
       elephants       of an incast, a flood and messages, see `workloads.common.elephants`
       deadlines       see `workloads.deadlines.figures`
       fanin           see `workloads.fanin.figures`
       flood           see `workloads.flood.measurement`
       messages        see `workloads.messages.measurement`
+      heterogeneous   see `workloads.heterogeneous.figures`
       senders         retransmissions, rto_timeouts: of the senders' namespaces during the rounds
       queue           of the bottleneck port
         port, limit_bytes

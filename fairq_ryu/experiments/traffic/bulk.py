@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairq_ryu.experiments.measure import tcpinfo
-from fairq_ryu.experiments.traffic import payload
+from fairq_ryu.experiments.traffic import congestion, payload
 from fairq_ryu.experiments.traffic.generator_control import Json, Loop, answer, listen
 
 HEADER = struct.Struct("!I")  # the number of the elephant
@@ -33,7 +33,8 @@ class _Arriving:
 
 class Sink:
     """Counts the bytes of every elephant. Command ``mark`` answers with the current counts, ``sums`` with the
-    checksums too.
+    checksums too. ``listen`` opens another port, whose connections have the congestion control ``cc`` at this
+    end, and ``controls`` answers with the congestion control of each connection that is open.
     """
 
     def __init__(self, loop: Loop, port: int) -> None:
@@ -41,11 +42,18 @@ class Sink:
         self._buffer = bytearray(CHUNK)
         self._view = memoryview(self._buffer)
         self._elephants: dict[int, _Arriving] = {}
-        self._listener = listen(port)
-        loop.add(self._listener, selectors.EVENT_READ, self._accept)
-        answer("ready", port=self._listener.getsockname()[1])
+        answer("ready", port=self._serve(listen(port)))
 
     def command(self, order: Json) -> None:
+        if order["cmd"] == "listen":
+            listener = listen(0)
+            congestion.choose(listener, order["cc"])  # its connections inherit it
+            answer("listen", port=self._serve(listener))
+            return
+        if order["cmd"] == "controls":
+            there = {i: each.sock for i, each in self._elephants.items() if each.sock is not None}
+            answer("controls", flows={i: congestion.of(sock) for i, sock in there.items()})
+            return
         for each in self._elephants.values():
             if each.sock is not None:
                 self._data(each.sock, each)  # unread data has arrived, too
@@ -55,9 +63,15 @@ class Sink:
         counts = {i: each.bytes for i, each in self._elephants.items()}
         answer(order["cmd"], clock_ns=time.monotonic_ns(), bytes=counts)
 
-    def _accept(self, _events: int) -> None:
+    def _serve(self, listener: socket.socket) -> int:
+        """Accept connections of this socket; returns its port."""
+        self._loop.add(listener, selectors.EVENT_READ, lambda _events: self._accept(listener))
+        port: int = listener.getsockname()[1]
+        return port
+
+    def _accept(self, listener: socket.socket) -> None:
         try:
-            sock, _peer = self._listener.accept()
+            sock, _peer = listener.accept()
         except OSError:  # it ended while it waited
             return
         sock.setblocking(False)

@@ -3,9 +3,13 @@
 
     generator sink       receiver: receives the elephants' bytes
     generator elephants  sender:   long-lived bulk connections
+    generator longflows  sender:   long TCP flows, each with its start and its congestion control
+    generator udp        sender:   datagrams at a constant rate
+    generator datagrams  receiver: counts them
     generator server     sender:   answers mice
     generator client     receiver: opens a volley of mice at once
     generator source     outside:  flows of all senders that start together
+    generator arrivals   outside:  flows of all senders that start at random times
     generator collector  receiver: receives these flows, and records when each has arrived
     generator talkers    sender:   short messages on open connections
     generator echo       receiver: answers them
@@ -27,9 +31,12 @@ from collections.abc import Callable
 
 from fairq_ryu.experiments.measure.capture import Capture
 from fairq_ryu.experiments.measure.collector import Collector
+from fairq_ryu.experiments.traffic.arrivals import Arrivals
 from fairq_ryu.experiments.traffic.bulk import Elephants, Sink
+from fairq_ryu.experiments.traffic.datagrams import DatagramSink, UdpSender
 from fairq_ryu.experiments.traffic.flow_sender import Source
 from fairq_ryu.experiments.traffic.generator_control import Loop, Role, answer
+from fairq_ryu.experiments.traffic.long_flows import LongFlows
 from fairq_ryu.experiments.traffic.messages import Echo, Talkers
 from fairq_ryu.experiments.traffic.mice import Client, Server
 from fairq_ryu.experiments.traffic.syns import Syns
@@ -37,9 +44,13 @@ from fairq_ryu.experiments.traffic.syns import Syns
 _ROLES: dict[str, Callable[[Loop, int], Role]] = {
     "sink": Sink,
     "elephants": lambda loop, _port: Elephants(loop),
+    "longflows": lambda loop, _port: LongFlows(loop),
+    "udp": lambda loop, _port: UdpSender(loop),
+    "datagrams": DatagramSink,
     "server": Server,
     "client": lambda loop, _port: Client(loop),
     "source": lambda loop, _port: Source(loop),
+    "arrivals": lambda loop, _port: Arrivals(loop),
     "collector": Collector,
     "talkers": lambda loop, _port: Talkers(loop),
     "echo": Echo,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import json
 import os
 import selectors
 import socket
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -33,6 +36,8 @@ class Loop:
         self.control = control
         self._pending = b""
         self._steps = 0
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
         self.running = True
 
     def add(self, sock: socket.socket, events: int, callback: Callable[[int], None]) -> None:
@@ -45,10 +50,25 @@ class Loop:
         self.selector.unregister(sock)
         sock.close()
 
+    def call_at(self, when: float, callback: Callable[[], None]) -> None:
+        """Call ``callback`` once, at this time of the monotonic clock, s, or some milliseconds later."""
+        heapq.heappush(self._timers, (when, next(self._numbers), callback))
+
     def step(self, timeout: float | None) -> None:
-        """Handle the events that occur within ``timeout`` seconds (None: wait for one)."""
+        """Handle the events that occur within ``timeout`` seconds (None: wait for one), and the timers that
+        are due. It returns earlier when a timer was due.
+        """
         self._steps += 1
         this = self._steps
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            heapq.heappop(self._timers)[2]()
+            timeout = 0.0
+        if self._steps != this:
+            return
+        if self._timers:
+            left = max(0.0, self._timers[0][0] - time.monotonic())
+            timeout = left if timeout is None else min(timeout, left)
         for key, events in self.selector.select(timeout):
             key.data(events)
             if self._steps != this:

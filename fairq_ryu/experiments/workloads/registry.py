@@ -15,6 +15,8 @@ from fairq_ryu.experiments.workloads.fanin import rows as fanin_rows
 from fairq_ryu.experiments.workloads.fanin.settings import FaninScenario
 from fairq_ryu.experiments.workloads.flood import rows as flood_rows
 from fairq_ryu.experiments.workloads.flood.settings import FloodScenario
+from fairq_ryu.experiments.workloads.heterogeneous import rows as heterogeneous_rows
+from fairq_ryu.experiments.workloads.heterogeneous.settings import HeterogeneousScenario
 from fairq_ryu.experiments.workloads.incast import limits as incast_limits
 from fairq_ryu.experiments.workloads.incast import rows as incast_rows
 from fairq_ryu.experiments.workloads.incast.settings import IncastScenario
@@ -28,6 +30,7 @@ _ALL = (
     Workload("fanin", FaninScenario, fanin_rows.TABLE, fanin_limits.floor, fanin_limits.add_limits),
     Workload("flood", FloodScenario, flood_rows.TABLE),
     Workload("messages", MessagesScenario, messages_rows.TABLE),
+    Workload("heterogeneous", HeterogeneousScenario, heterogeneous_rows.TABLE),
 )
 
 WORKLOADS: dict[str, Workload] = {each.name: each for each in _ALL}

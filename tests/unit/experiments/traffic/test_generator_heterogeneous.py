@@ -1,0 +1,184 @@
+"""The generators of heterogeneous flows, over the loopback interface."""
+
+import random
+import socket
+import struct
+import subprocess
+import time
+
+import pytest
+
+from fairq_ryu.experiments.traffic import datagrams
+from fairq_ryu.experiments.traffic.arrivals import Sizes
+from fairq_ryu.experiments.traffic.flow_sender import HEADER
+from fairq_ryu.experiments.traffic.generator_control import Loop
+from fairq_ryu.experiments.traffic.payload import checksum
+from fairq_ryu.experiments.traffic.workers import RunError, Worker, end_all
+
+
+class Here:
+    """This machine instead of a Mininet host."""
+
+    name = "loopback"
+
+    def popen(self, command, **options):
+        return subprocess.Popen(command, **options)
+
+
+@pytest.fixture
+def start(tmp_path):
+    workers = []
+
+    def begin(role):
+        worker = Worker(Here(), role, tmp_path / "traffic.log")
+        workers.append(worker)
+        return worker, worker.receive("ready", 20).get("port")
+
+    yield begin
+    end_all(workers)
+    assert all(worker.process.returncode is not None for worker in workers)
+
+
+def soon(seconds=0.0):
+    return time.monotonic_ns() + int(seconds * 1e9)
+
+
+def long_flow(index, port, cc="reno", at_ns=0):
+    return {"index": index, "address": "127.0.0.1", "port": port, "cc": cc, "at_ns": at_ns}
+
+
+def test_long_flows_start_when_they_are_due_with_their_congestion_control_at_both_ends(start):
+    sink, _port = start("sink")
+    sender, _none = start("longflows")
+    ports = {cc: sink.ask("listen", cc=cc)["port"] for cc in ("reno", "cubic")}
+    flows = [
+        long_flow(0, ports["reno"], "reno", soon()),
+        long_flow(1, ports["cubic"], "cubic", soon(0.3)),
+        long_flow(2, ports["cubic"], "cubic", soon(60)),
+    ]
+    sender.ask("begin", flows=flows, seed=7)
+    time.sleep(0.15)
+    assert set(sink.ask("mark")["bytes"]) == {"0"}
+    time.sleep(0.35)
+    assert set(sink.ask("mark")["bytes"]) == {"0", "1"}
+    assert sender.ask("controls")["flows"] == {"0": "reno", "1": "cubic", "2": "cubic"}
+    assert sink.ask("controls")["flows"] == {"0": "reno", "1": "cubic"}
+    assert set(sender.ask("info")["flows"]) == {"0", "1", "2"}
+    sent = sender.ask("finish", 30, timeout_s=20)["sent"]
+    received = sink.ask("sums")["flows"]
+    # The third had no connection.
+    assert {index: size for index, (size, _crc) in received.items()} == sent
+    assert set(sent) == {"0", "1"}
+    assert sender.ask("checksum", bytes=sent)["crc"] == {i: crc for i, (_size, crc) in received.items()}
+
+
+def test_a_congestion_control_that_does_not_exist_is_an_error(start):
+    sender, _none = start("longflows")
+    with pytest.raises(RunError, match="a socket cannot use the congestion control lemon: No such file"):
+        sender.ask("begin", flows=[long_flow(0, 1, "lemon")], seed=1)
+
+
+def test_a_long_flow_that_nobody_accepts_is_an_error(start):
+    sender, _none = start("longflows")
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        sender.ask("begin", flows=[long_flow(4, unused.getsockname()[1])], seed=1)
+        with pytest.raises(RunError, match="flow 4 cannot connect: Connection refused"):
+            sender.receive("never", 10)
+
+
+def test_datagrams_have_their_rate_and_are_counted_and_compared(start):
+    sink, port = start("datagrams")
+    sender, _none = start("udp")
+    sink.ask("expect", seed=5)
+    flows = [
+        {"index": index, "address": "127.0.0.1", "port": port, "mbit": mbit, "at_ns": soon()}
+        for index, mbit in ((3, 4.0), (8, 1.0))
+    ]
+    sender.ask("begin", flows=flows, seed=5)
+    time.sleep(0.4)
+    first = sender.ask("mark")
+    sent = sender.ask("finish")["bytes"]
+    time.sleep(0.05)
+    found = sink.ask("mark")
+    assert found["bytes"] == sent == sender.ask("mark")["bytes"]
+    assert found["altered"] == 0 and first["bytes"]["3"] <= sent["3"]
+    # No more than is due: the first at once, then one in each interval.
+    assert 0 < sent["8"] < sent["3"]
+    assert (
+        sent["3"] <= (first["clock_ns"] - flows[0]["at_ns"] + 5e8) / 1e9 * 4e6 / 8 + datagrams.DATAGRAM_BYTES
+    )
+
+
+def test_altered_datagrams_are_counted(start):
+    sink, port = start("datagrams")
+    sink.ask("expect", seed=5)
+    good = datagrams.HEADER.pack(0, 7) + datagrams.body(5, 7)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for data in (good, good[:-1], good[:-1] + bytes([good[-1] ^ 1]), good):
+            sock.sendto(data, ("127.0.0.1", port))
+    time.sleep(0.05)
+    found = sink.ask("mark")
+    assert found["altered"] == 2 and found["bytes"] == {"0": 3 * datagrams.DATAGRAM_BYTES}
+
+
+def test_short_flows_arrive_until_they_cease(start):
+    source, _none = start("arrivals")
+    collector, port = start("collector")
+    source.ask(
+        "arrive", at_ns=soon(), per_s=100, seed=3, least=1500, most=20_000, shape=1.2,
+        address="127.0.0.1", port=port, pids=[None],
+    )  # fmt: skip
+    time.sleep(0.4)
+    flows = source.ask("cease")["flows"]
+    assert len(flows) > 1 and [flow["id"] for flow in flows] == list(range(len(flows)))
+    ids = [flow["id"] for flow in flows]
+    arrived = collector.ask("await", 10, ids=ids, until_ns=soon(5))["flows"]
+    sent = source.ask("report", 10, ids=ids, timeout_s=5)["flows"]
+    assert [each["error"] for each in sent] == [None] * len(flows)
+    for flow, here in zip(flows, arrived, strict=True):
+        assert 1500 <= flow["size"] <= 20_000 and here["bytes"] == flow["size"] - HEADER.size
+        assert here["crc"] == checksum(flow["seed"], here["bytes"])
+        assert here["done_ns"] > flow["start_ns"]
+    time.sleep(0.1)
+    assert len(source.ask("cease")["flows"]) == len(flows)
+
+
+class Uniform:
+    """In place of random numbers: the share of the distribution that is above."""
+
+    def __init__(self, above):
+        self.above = above
+
+    def random(self):
+        return 1.0 - self.above
+
+
+def test_sizes_have_a_pareto_distribution():
+    sizes = Sizes(1500, 1_000_000, 1.2)
+    # P(size > x) = (1500 / x) ** 1.2
+    for size in (1500, 3000, 15_000, 150_000):
+        assert sizes.draw(Uniform((1500 / size) ** 1.2)) == pytest.approx(size, abs=1)
+    assert sizes.draw(Uniform(1e-9)) == 1_000_000
+    numbers = random.Random(1)
+    assert all(1500 <= sizes.draw(numbers) <= 1_000_000 for _ in range(1000))
+
+
+def test_timers_are_called_in_order_and_a_step_ends_when_one_is_due():
+    here, there = socket.socketpair()
+    with here, there:
+        loop, called = Loop(here.fileno()), []
+        now = time.monotonic()
+        loop.call_at(now + 0.03, lambda: called.append("second"))
+        loop.call_at(now + 0.01, lambda: called.append("first"))
+        loop.call_at(now + 100, lambda: called.append("never"))
+        while len(called) < 2:
+            loop.step(50.0)
+        assert called == ["first", "second"]
+        assert 0.03 <= time.monotonic() - now < 40
+        loop.selector.close()
+
+
+def test_a_datagram_with_its_headers_fills_a_frame():
+    assert datagrams.DATAGRAM_BYTES + 8 + 20 + 14 == 1514
+    assert datagrams.HEADER.size == struct.calcsize("!IQ") < datagrams.DATAGRAM_BYTES
