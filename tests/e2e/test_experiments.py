@@ -106,6 +106,46 @@ def test_deadlines_are_met_when_many_flows_start_at_once(tmp_path):
     assert sed["qdisc_drops"] < droptail["qdisc_drops"]
 
 
+def test_unequal_flows_at_one_port(tmp_path):
+    """Two Reno flows, one of DCTCP, and UDP that starts later and sends more than the link carries. The four
+    short flows of this seed have started before.
+    """
+    settings = [
+        "topology=incast",
+        "rate_mbit=20",
+        "buffer_bytes=50000",
+        "rtt_ms=10",
+        'groups=["reno", "dctcp", "udp"]',
+        "group_flows=[2, 1, 1]",
+        "group_starts_s=[0, 0, 0.5]",
+        "udp_mbit=30",
+        "short_rate=3",
+        "short_most_bytes=20000",
+        "seed=44",
+        "warmup_s=0.2",
+        "measured_s=0.7",
+    ]
+    found = run(tmp_path, "mixed", *settings, policy="mark")
+    figures = found["heterogeneous"]
+    assert (set(found["tcp"]), found["queue"]["law"]) == ({"reno", "dctcp", "cubic"}, "mark")
+    reno, dctcp, udp = figures["groups"]
+    assert [(each["kind"], each["flows"]) for each in figures["groups"]] == [
+        ("reno", 2), ("dctcp", 1), ("udp", 1)
+    ]  # fmt: skip
+    assert [stage["flows"] for stage in figures["stages"]] == [3, 4]
+    assert min(figures["goodput_mbit"]) > 0
+    assert figures["goodput_sum_mbit"] == pytest.approx(sum(figures["goodput_mbit"]))
+    assert reno["least_mbit"] <= reno["most_mbit"] and dctcp["least_mbit"] is None
+    assert 0 < udp["goodput_sum_mbit"] < udp["sent_mbit"] < 30 and udp["lost_share"] > 0
+    delay = figures["delay_ms"]
+    assert 0 < delay["p50"] <= delay["p99"] <= delay["max"] <= 50_000 * 8 / 20_000
+    assert found["queue"]["rounds"]["law"]["marked"] > 0
+    assert figures["short"]["count"] >= 4 and figures["short"]["fct_ms"]["count"] > 0
+    # A probe from each of the two senders, too.
+    assert found["integrity"]["flows"] >= 2 + 4 + 4
+    assert (tmp_path / "throughput.png").exists()
+
+
 RAISES = """
 class Law:
     def flow_started(self, flow, flows, now):

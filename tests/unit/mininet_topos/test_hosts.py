@@ -47,3 +47,32 @@ def test_a_namespace_that_may_not_change_the_list_leaves_the_answer_to_the_kerne
     with hosts._allowed("cubic"):
         pass
     assert allowed.read_text() == "reno bbr\n"
+
+
+class Limits:
+    """A host whose shell knows two files only."""
+
+    name = "h1"
+
+    def __init__(self, refuses=False):
+        self.files = {"tcp_rmem": "4096 131072 6291456", "tcp_wmem": "4096 16384 4194304"}
+        self.refuses = refuses
+
+    def cmd(self, text):
+        words, _, target = text.partition(" >")
+        if words.startswith("cat "):
+            return self.files[words.rsplit("/", 1)[1]].replace(" ", "\t") + "\n"
+        if self.refuses:
+            return "sh: write error: Invalid argument\n"
+        self.files[target.rsplit("/", 1)[1]] = words.removeprefix("echo ")
+        return ""
+
+
+def test_only_limits_of_buffers_that_are_lower_are_raised():
+    host = Limits()
+    hosts.FairQHost.setBuffers(host, 4_194_304)
+    assert host.files == Limits().files
+    hosts.FairQHost.setBuffers(host, 6_000_000)
+    assert host.files == {"tcp_rmem": "4096 131072 6291456", "tcp_wmem": "4096 16384 6000000"}
+    with pytest.raises(hosts.HostError, match="h1: cannot set tcp_wmem: sh: write error"):
+        hosts.FairQHost.setBuffers(Limits(refuses=True), 6_000_000)

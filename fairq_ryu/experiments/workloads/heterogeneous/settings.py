@@ -88,6 +88,7 @@ class HeterogeneousScenario(Scenario):
         low=64,
         high=1_000_000_000,
         default=10_000_000,
+        default_text="10000000",
     )
     short_shape: float = setting(
         "shape of the Pareto distribution; the lower, the more of all bytes are in few flows",

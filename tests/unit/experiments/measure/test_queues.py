@@ -45,6 +45,12 @@ def test_what_a_queue_law_has_done_between_two_readings():
     assert list(found[0]) == ["judged", "dropped", "marked"]
 
 
+def test_what_has_left_by_an_interface_is_counted():
+    assert queues.sent_bytes("lo") >= 0
+    with pytest.raises(RunError, match="cannot read what has left by none-eth9: "):
+        queues.sent_bytes("none-eth9")
+
+
 def test_a_queue_that_cannot_be_read_is_an_error():
     with pytest.raises(RunError, match="does not show port s1-eth9"):
         queues.queue_of(status(0, 0, 0, 0, []), "s1-eth9")
