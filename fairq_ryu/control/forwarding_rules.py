@@ -6,9 +6,10 @@ barrier replies of all bridges:
 
 - The third step and the confirmation of hosts wait without limit: two bridges that flood along different
   trees may make a loop. Only a bridge that disconnects is no longer waited for.
-- The second step waits for the sender's timeout (0.5 s) at most: a connected bridge that never replies must
-  not keep all others from learning hosts. After this time a frame may arrive twice, until that bridge has
-  applied the first step.
+- The second step waits for :data:`SILENT_TIME` at most: a connected bridge that never replies must not keep
+  all others from learning hosts. After this time a frame may arrive twice, until that bridge has applied the
+  first step. The limit is for bridges that do not work: one with much to do, as when all bridges of a machine
+  connect at once, replies after a second and more, and gains nothing by rules that wait behind its barrier.
 """
 
 from __future__ import annotations
@@ -35,6 +36,11 @@ from fairq_ryu.fabric.topology.routing import Routes
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import paths, pipeline, vlans
 from fairq_ryu.openflow.pipeline import Datapath
+
+SILENT_TIME = 10.0
+"""A bridge that has not confirmed the first step of a change after this time is not waited for before the
+second one, seconds.
+"""
 
 
 class ForwardingRules:
@@ -101,7 +107,7 @@ class ForwardingRules:
 
     def _send_steps(self) -> None:
         """The second and the third step of a change, each when every bridge has confirmed the one before; the
-        second at the latest after the sender's timeout.
+        second at the latest after :data:`SILENT_TIME`.
         """
         self._update += 1
         update = self._update
@@ -124,7 +130,7 @@ class ForwardingRules:
                 self._sender.after_barriers(bridges(), grow, math.inf)
 
         if self._forwarding.unfinished:
-            self._sender.after_barriers(bridges(), deliver)
+            self._sender.after_barriers(bridges(), deliver, SILENT_TIME)
             # Without a time limit: floods of two steps may loop. The second step is repeated, for the changes
             # since it was sent.
             self._sender.after_barriers(bridges(), deliver_and_grow, math.inf)

@@ -14,7 +14,7 @@ of trees, and bridges get their rules one after the other; so rules change in th
 3. Floods get their new ports.
 
 The caller (:mod:`fairq_ryu.control.forwarding_rules`) takes a step when every bridge has confirmed the one
-before. Only the second step has a limit, of 0.5 s: after it, a bridge that has not applied the first step may
+before. Only the second step has a limit, of 10 s: after it, a bridge that has not applied the first step may
 still flood along the old tree of a frame that the others forward along the new one, and the frame may arrive
 twice. The third step has no limit, because floods along two sets of trees may loop.
 """

@@ -10,6 +10,7 @@ import pytest
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.bridges import FabricController, PortState
+from fairq_ryu.control.forwarding_rules import SILENT_TIME
 from fairq_ryu.fabric.topology.graph import PortRole
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline
@@ -296,6 +297,38 @@ def test_a_host_counts_as_known_only_when_every_bridge_has_confirmed_it(pair, co
     fabric.refresh()
     changed = [dpid for dpid, each in pair.log if getattr(each, "match", {}).get("eth_dst") == mac]
     assert bool(changed) == confirms
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_hosts_are_delivered_to_when_a_slow_bridge_has_reduced_its_floods_or_one_has_failed(pair, answers):
+    """It still floods along the old tree what others forward along the new one: a frame would come twice."""
+    fabric, mac = pair.fabric, "02:00:00:00:00:02"
+    for dpid in (1, 2):
+        fabric.port_changed(dpid, PortState(3, True, f"s{dpid}-eth3"), 0.0)
+    for source, target in ((LINK1, LINK2), (PortKey(1, 3), PortKey(2, 3))):
+        fabric.link_seen(source, target, 0.1)
+        fabric.link_seen(target, source, 0.1)
+    fabric.refresh()
+    for _ in range(3):
+        pair.answer()
+    fabric.topology.link_lost(LINK1, LINK2)
+    pair.log.clear()
+    changed = time.monotonic()
+    fabric.refresh()
+    fabric.host_seen(pair.bridges[2], Frame(mac, BROADCAST, ()), HOST2, 0.1)
+    pair.answer(1)
+    fabric.barriers.expire(changed + SILENT_TIME - 0.1)
+    assert not deliveries(pair, mac)
+    if answers:
+        pair.answer(2)
+    else:
+        fabric.barriers.expire(changed + SILENT_TIME + 60)
+    assert deliveries(pair, mac) == [1, 2]
+
+
+def deliveries(pair, mac):
+    """The bridges that were sent a rule for frames to a host."""
+    return sorted({dpid for dpid, each in pair.log if getattr(each, "match", {}).get("eth_dst") == mac})
 
 
 def floods(pair):
