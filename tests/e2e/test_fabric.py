@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from fairq_ryu.openflow import pipeline
 from tests.support.capture import FIN, SYN, UDP, by_flow, links_of, reverse
 from tests.support.fabric import network
 from tests.support.kept import Kept
@@ -68,6 +69,23 @@ def wait_until_pinned(fabric, flows):
     output("ovs-appctl", "revalidator/wait")
 
 
+def wait_until_delivered(fabric):
+    """Every switch has rules to every host, and forwards by them. An echo arrives before: it is flooded where
+    its host is not known.
+    """
+    addresses = {fabric[host].MAC() for host in fabric.hosts}
+
+    def unknown():
+        for switch in fabric.switches:
+            rules = " ".join(fabric.rules(switch, pipeline.DESTINATION))
+            if not all(f"dl_dst={each}" in rules for each in addresses):
+                return switch
+        return None
+
+    assert until(lambda: unknown() is None, 30, 0.5), f"{unknown()}: {fabric.controller_says()}"
+    output("ovs-appctl", "revalidator/wait")
+
+
 def is_path(links, hops):
     """Whether the links are one path between two switches and nothing else."""
     ends = collections.Counter(name.rpartition("-eth")[0] for link in links for name in link)
@@ -106,6 +124,7 @@ def across(fabric, count):
 def test_every_segment_of_a_connection_passes_the_same_links(fabric, syn, choice, port):
     fabric.start_controller(f"[fairq_ryu]\nsyn = {syn}\npath_choice = {choice}\n")
     wait_until_reachable(fabric)
+    wait_until_delivered(fabric)
     with fabric.capture("tcp port 5001") as capture:
         # Ports as irregular as those of a kernel, but the same in each run, and so the same paths by their
         # hash.
