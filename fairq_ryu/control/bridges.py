@@ -122,7 +122,7 @@ class FabricController:
             send([(datapath, pipeline.clear(datapath))])
         send(to_switch(datapath, pipeline.pipeline(datapath)))
         self._install_meters(datapath, [port.number for port in ports])
-        self._probes.bridge_connected(datapath)
+        self._probes.bridge_connected(datapath, earlier is None)
         self._forwarding.bridge_connected(dpid, None if earlier is None else earlier.forwarding)
         self.topology.add_switch(dpid, [(port.number, port.up) for port in ports], now)
         if earlier is not None:

@@ -12,6 +12,7 @@ One confirmation is under way at a time. Bounded: one entry a port.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,14 +34,18 @@ class LinkProbes:
         self._sent_in = 0  # the topology's epoch then
         self._confirming = False
 
-    def bridge_connected(self, datapath: Any) -> None:
-        """The rules of a bridge were sent: it is ready when it has confirmed them."""
+    def bridge_connected(self, datapath: Any, new: bool) -> None:
+        """The rules of a bridge were sent: it is ready when it has confirmed them. ``new``: it had none of
+        ours, and forwards by itself until then.
+        """
         dpid = datapath.id
         self._ready.discard(dpid)
 
         def ready() -> None:
             if self._bridges.get(dpid) is datapath:
                 self._ready.add(dpid)
+                if new:
+                    self._topology.governed(dpid, time.monotonic())
 
         self._sender.after_barriers([datapath], ready, math.inf)
 

@@ -104,7 +104,7 @@ def test_the_agent_is_an_openflow_switch(lab, stub):
     features = stub.accept()
     bridge = int(output("ovs-vsctl", "get", "bridge", "s1", "datapath_id").strip().strip('"'), 16)
     assert features.datapath_id == oxm.DPID_MARKER << 48 | bridge
-    assert features.n_tables == 1
+    assert features.n_tables == 2
     ports = stub.ask(parser.OFPPortDescStatsRequest(stub.datapath)).body
     assert [(p.port_no, p.name) for p in ports] == [(1, b"s1-eth1"), (2, b"s1-eth2"), (3, b"s1-eth3")]
     queue = stub.queues()[lab.port]

@@ -90,7 +90,8 @@ class Topology:
         self.version = 0
         self._has_hosts = has_hosts
         self._watch = LinkWatch()
-        self._connected_at: dict[int, float] = {}
+        # Since when no frame arrives from a switch that it has forwarded by rules of others.
+        self._governed_since: dict[int, float] = {}
         self.epoch = 0  # discovery frames that were sent in an earlier epoch do not count
         self._swept = 0
         self._sweep: set[PortKey] = set()  # the ports that the current sweep has reached
@@ -131,7 +132,7 @@ class Topology:
             if port.port not in numbers:
                 self.remove_port(port)
         self._switches.add(dpid)
-        self._connected_at[dpid] = now
+        self._governed_since[dpid] = now
         self._gone.pop(dpid, None)
         self.version += 1
         for number, up in numbers.items():
@@ -143,6 +144,13 @@ class Topology:
                     self._decide_later(key, max(decides_at, now + self.settle))
             else:
                 self.add_port(key, up, now)
+
+    def governed(self, dpid: int, now: float) -> None:
+        """A switch that had no rules of ours has confirmed them. It forwarded by itself until then, and for
+        ``settle`` from now frames may still arrive that it has forwarded so.
+        """
+        if dpid in self._switches:
+            self._governed_since[dpid] = now + self.settle
 
     def remove_switch(self, dpid: int) -> list[int]:
         """A switch has disconnected: remove its links and remember its ports, in case it connects again.
@@ -159,7 +167,7 @@ class Topology:
         forgotten = []
         while sum(self._gone.values()) > _MAX_GONE_PORTS or len(self._gone) > _MAX_GONE:
             oldest = next(iter(self._gone))
-            del self._gone[oldest], self._connected_at[oldest]
+            del self._gone[oldest], self._governed_since[oldest]
             forgotten.append(oldest)
         for port in [port for port in self._ports if port.dpid in forgotten]:
             del self._ports[port]
@@ -241,10 +249,10 @@ class Topology:
 
     def _keeps_hosts(self, port: PortKey, other: PortKey) -> bool:
         """Whether a port has hosts that are not behind the switch of ``other``. Hosts that were learned
-        before that switch connected may be: it forwarded their frames then, by rules of another.
+        before that switch had our rules may be: it forwarded their frames then, by rules of another.
         """
         state = self._ports[port]
-        learned = state.hosts_since > self._connected_at.get(other.dpid, math.inf)
+        learned = state.hosts_since > self._governed_since.get(other.dpid, math.inf)
         return state.role is PortRole.HOST and learned and self._has_hosts(port)
 
     def _works(self, link: DirectedLink, now: float) -> bool:

@@ -88,6 +88,25 @@ def test_hosts_that_were_seen_through_a_bridge_before_it_connected_do_not_keep_i
     assert list(linked(inhabited, A1, PortKey(3, 1), 3.0).links()) == [(A1, PortKey(3, 1))]
 
 
+def test_hosts_that_were_seen_through_a_bridge_before_it_had_our_rules_do_not_keep_its_link_away(inhabited):
+    """It forwards by itself until it has them, and the frames of that time arrive a little later."""
+    port = PortKey(3, 1)
+    inhabited.add_switch(3, [(1, True)], now=0.5)
+    assert inhabited.lldp_seen(port, A1, 1.1) is Sight.HOSTS  # what was seen at 1.0 is not behind it
+    inhabited.governed(3, 0.9)
+    assert list(linked(inhabited, A1, port, 1.2).links()) == [(A1, port)]
+
+
+def test_hosts_that_were_seen_after_a_bridge_had_our_rules_keep_their_port(inhabited):
+    port = PortKey(3, 1)
+    inhabited.add_switch(3, [(1, True)], now=0.5)
+    inhabited.governed(3, 0.9)
+    inhabited.frame_seen(A1, 3.0)
+    assert inhabited.lldp_seen(port, A1, 3.1) is Sight.HOSTS
+    inhabited.governed(9, 3.2)  # a switch that has disconnected meanwhile
+    assert inhabited.knows(9) is False
+
+
 def test_no_two_bridges_that_connect_again_make_a_link_of_two_ports_with_hosts(inhabited):
     for dpid, now in ((1, 2.0), (2, 3.0)):
         inhabited.remove_switch(dpid)
