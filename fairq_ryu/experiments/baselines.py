@@ -33,6 +33,16 @@ BASELINES = {
         "DropTail, and every host runs DCTCP, although nothing marks packets",
         {"cc": "dctcp", "sender_cc": ()},
     ),
+    "mark-dctcp": Baseline(
+        "mark",
+        "DCTCP: bottleneck ports mark packets above a threshold, and every host runs DCTCP",
+        {"cc": "dctcp", "sender_cc": ()},
+    ),
+    "mark-d2tcp": Baseline(
+        "mark",
+        "D2TCP: bottleneck ports mark packets above a threshold, and every host runs D2TCP",
+        {"cc": "d2tcp", "sender_cc": ()},
+    ),
 }
 """By name. An operator would first try a shorter timeout, which needs access to every host."""
 
