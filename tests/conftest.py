@@ -38,6 +38,14 @@ BESIDE = {
 }
 
 
+def scope_of(nodeid):
+    """The group of a test, whose tests run one after the other."""
+    directory, file = nodeid.split("/")[1], nodeid.split("::")[0]
+    if file in BESIDE:
+        return file
+    return {"unit": nodeid, "lint": "lint", "page": "page"}.get(directory, "machine")
+
+
 class OneMachine(xdist.scheduler.LoadScopeScheduling):
     """Scheduler for tests that run in parallel (pytest-xdist): tests that use the machine's network, Open
     vSwitch or CPU time run one after the other; so do those that share a browser, and those of a file in
@@ -45,10 +53,7 @@ class OneMachine(xdist.scheduler.LoadScopeScheduling):
     """
 
     def _split_scope(self, nodeid):
-        directory, file = nodeid.split("/")[1], nodeid.split("::")[0]
-        if file in BESIDE:
-            return file
-        return {"unit": nodeid, "lint": "lint", "page": "page"}.get(directory, "machine")
+        return scope_of(nodeid)
 
 
 def pytest_xdist_make_scheduler(config, log):
@@ -62,6 +67,16 @@ def pytest_configure():
     seconds by default.
     """
     xdist.workermanage.NodeManager.EXIT_TIMEOUT = 60
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """What runs beside the tests that share the machine, which take longest, leaves the processors to them.
+    A browser is slow enough as it is.
+    """
+    if os.geteuid() == 0 and "PYTEST_XDIST_WORKER" in os.environ:
+        nice = 0 if scope_of(item.nodeid) in ("machine", "page") else 10
+        os.setpriority(os.PRIO_PROCESS, 0, nice)  # root may take it back
 
 
 def missing():
