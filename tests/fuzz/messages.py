@@ -21,6 +21,7 @@ from fairq_ryu.channel import (
     oxm,
     port_settings,
     queue_depth,
+    queue_law,
     recovery,
     segment_copies,
     segment_counts,
@@ -44,6 +45,7 @@ from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import lldp as discovery_frames
 from fairq_ryu.packet.tcp_build import Addressing
 from fairq_ryu.port_settings import PortSettings, VlanMode
+from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec, Variant
 from tests.support.fakes import DATAPATH, bridge_port, wire
 
 DPID = 0xF022
@@ -312,6 +314,16 @@ def from_switch():
             struct.pack("!II", oxm.EXPERIMENTER_ID, window_law.EXP_TYPE_LAW_STATS)
             + window_law.encode_reply([law_state(1, LawKind.FAIRQ), law_state(2, LawKind.IQM)]),
         ),
+        "queue-laws": reply(
+            0xFFFF,
+            struct.pack("!II", oxm.EXPERIMENTER_ID, queue_law.EXP_TYPE_QUEUE_LAW_STATES)
+            + queue_law.encode_reply(
+                [
+                    queue_law.QueueLawState(1, 1, QueueLawKind.AFCD, Variant.OURS, 3, 900, 8, 7),
+                    queue_law.QueueLawState(2, 0, QueueLawKind.RED, Variant.PAPER, 0),
+                ]
+            ),
+        ),
         "segment-counts": reply(
             0xFFFF,
             struct.pack("!II", oxm.EXPERIMENTER_ID, segment_counts.EXP_TYPE_SEGMENT_COUNTS)
@@ -327,6 +339,13 @@ def from_switch():
         "error-port-settings": agent.error(1, ofp.OFPBRC_BAD_EXP_TYPE, wire(port_settings.request(DATAPATH))),
         "error-law": agent.error(0xFFFF, window_law.ERROR_LAW_UNSTABLE, wire(set_law(1)), "gain 1.41"),
         "error-law-unknown": agent.error(1, ofp.OFPBRC_BAD_EXP_TYPE, wire(set_law(1))),
+        "error-queue-law": agent.error(
+            0xFFFF, window_law.ERROR_LAW_EXISTS, wire(set_queue_law(1)), "another controller has it"
+        ),
+        "error-queue-law-unknown": agent.error(1, ofp.OFPBRC_BAD_EXP_TYPE, wire(set_queue_law(1))),
+        "error-queue-law-rule": agent.error(
+            0xFFFF, window_law.ERROR_LAW_UNKNOWN, wire(flowmod.queue_rule(DATAPATH, 1, 1, 2))
+        ),
         "error-law-rule": agent.error(0xFFFF, window_law.ERROR_LAW_UNKNOWN, wire(law_rule())),
     }
     cookies = {
@@ -368,6 +387,10 @@ DEADLINES = [deadlines.HandshakeDeadline(FLOW, 250_000), deadlines.HandshakeDead
 
 def set_law(law, command=window_law.LawCommand.ADD, kind=LawKind.FAIRQ, gain=Gain.OURS):
     return window_law.set_law(DATAPATH, command, law, LawSpec(kind, gain))
+
+
+def set_queue_law(law, command=window_law.LawCommand.ADD, kind=QueueLawKind.AFCD, variant=Variant.OURS):
+    return queue_law.set_queue_law(DATAPATH, command, law, QueueLawSpec(kind, variant))
 
 
 def law_rule(law=1):
@@ -446,6 +469,16 @@ def from_controller():
         "law-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, 2),
         "laws-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, window_law.ALL_LAWS),
         "law-rule": law_rule(),
+        "queue-law": set_queue_law(1),
+        "queue-law-red": set_queue_law(2, kind=QueueLawKind.RED, variant=Variant.PAPER),
+        "queue-law-changed": set_queue_law(1, window_law.LawCommand.MODIFY, QueueLawKind.MARK),
+        "queue-law-deleted": queue_law.set_queue_law(DATAPATH, window_law.LawCommand.DELETE, 2),
+        "queue-laws-deleted": queue_law.set_queue_law(
+            DATAPATH, window_law.LawCommand.DELETE, window_law.ALL_LAWS
+        ),
+        "queue-law-rule": flowmod.queue_rule(DATAPATH, 1, 1, 2),
+        "queue-law-rule-deleted": flowmod.queue_rule(DATAPATH, 1, None, 2),
+        "queue-law-states": queue_law.request(DATAPATH),
         "wake": waking.wake(DATAPATH, [acks_of(FLOW, (7,)), acks_of(FLOW6)]),
         "deadlines": deadlines.set_deadlines(DATAPATH, DEADLINES),
         "port-settings": port_settings.request(DATAPATH),
