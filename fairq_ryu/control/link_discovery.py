@@ -79,6 +79,7 @@ class LinkDiscovery:
 
     def due(self, now: float) -> list[tuple[PortKey, Outgoing]]:
         """The frames that are due, each with its port: those of new ports first, then the oldest."""
+        self._probes.tell_new(now)
         before, ready = self._sent_at, self._probes.is_ready
         ports = (port for port in self._topology.ports_up() if ready(port.dpid))
         sent = self._sent_at = {port: before.get(port, -math.inf) for port in ports}

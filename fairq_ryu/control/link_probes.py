@@ -12,7 +12,6 @@ One confirmation is under way at a time. Bounded: one entry a port.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +29,7 @@ class LinkProbes:
         self._topology = topology
         self._sender = sender
         self._ready: set[int] = set()  # bridges whose own rules are installed
+        self._new: set[int] = set()  # those of them that had none before, not told to the topology yet
         self._sent: set[PortKey] = set()
         self._sent_in = 0  # the topology's epoch then
         self._confirming = False
@@ -45,9 +45,14 @@ class LinkProbes:
             if self._bridges.get(dpid) is datapath:
                 self._ready.add(dpid)
                 if new:
-                    self._topology.governed(dpid, time.monotonic())
+                    self._new.add(dpid)
 
         self._sender.after_barriers([datapath], ready, math.inf)
+
+    def tell_new(self, now: float) -> None:
+        """Tell the topology which new bridges have confirmed their rules."""
+        while self._new:
+            self._topology.governed(self._new.pop(), now)
 
     def is_ready(self, dpid: int) -> bool:
         """Whether a bridge has confirmed its rules."""
@@ -56,6 +61,7 @@ class LinkProbes:
     def bridge_disconnected(self, dpid: int) -> None:
         """A bridge has disconnected."""
         self._ready.discard(dpid)
+        self._new.discard(dpid)
 
     def frame_sent(self, port: PortKey) -> None:
         """A discovery frame leaves by a port."""

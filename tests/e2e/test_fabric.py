@@ -1,6 +1,8 @@
 """Leaf-spine and fat-tree under our controller: every segment of a connection takes the same links."""
 
 import collections
+import contextlib
+import functools
 import random
 import time
 
@@ -9,7 +11,6 @@ import pytest
 from fairq_ryu.openflow import pipeline
 from tests.support.capture import FIN, SYN, UDP, by_flow, links_of, reverse
 from tests.support.fabric import network
-from tests.support.kept import Kept
 from tests.support.lab import output, until
 from tests.support.traffic import Conversations, Echoes, datagrams, wait_until_reachable
 
@@ -32,14 +33,16 @@ def fat_tree():
 
 @pytest.fixture(scope="module")
 def networks(tmp_path_factory):
-    networks = Kept(lambda topology: network(tmp_path_factory.mktemp("fabric"), topology()))
-    yield networks
-    networks.close()
+    """The network of each topology. Their switches have different names, so both may be there."""
+    with contextlib.ExitStack() as made:
+        yield functools.cache(
+            lambda topology: made.enter_context(network(tmp_path_factory.mktemp("fabric"), topology()))
+        )
 
 
 @pytest.fixture
 def fabric(request, networks):
-    net = networks.of(request.param)
+    net = networks(request.param)
     yield net
     net.end_controller()
 
@@ -165,7 +168,6 @@ def reached(echoes, pairs, early):
     )
 
 
-# The fat tree first: it is there already, and takes longest to make.
 @pytest.mark.parametrize("fabric", [fat_tree, leaf_spine], indirect=True)
 def test_the_first_packets_after_start_arrive_once_and_do_not_loop(fabric):
     fabric.forget_neighbours()

@@ -89,8 +89,6 @@ def watching(port: BridgePort) -> Iterator[Watched]:
 def bottleneck(rate: str, limit: int) -> Iterator[Watched]:
     """A watched port ``p1`` in a namespace of its own, with such a queue."""
     with namespace():
-        # No frames of the interface itself on the wire.
-        run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=1")
         port = make_port(1, "p1")
         set_queue_limits("p1", rate, limit)
         with watching(port) as found:

@@ -44,11 +44,14 @@ def _check(result: int) -> None:
 
 @contextmanager
 def namespace() -> Iterator[None]:
-    """This thread is in a new network namespace, which is removed afterwards with its interfaces."""
+    """This thread is in a new network namespace, which is removed afterwards with its interfaces. The kernel
+    sends no packets of its own there, which programs would count.
+    """
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
         _check(_libc.unshare(CLONE_NEWNET))
         try:
+            run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=1")
             yield
         finally:
             _check(_libc.setns(home, CLONE_NEWNET))

@@ -22,7 +22,6 @@ from tests.switch.rig import make_port, namespace, run
 @pytest.fixture
 def port() -> Iterator[str]:
     with namespace():
-        run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=1")
         make_port(1, "p1")
         set_queue_limits("p1", "40kbit", 20_000)  # five packets of 1000 bytes a second
         yield "p1"

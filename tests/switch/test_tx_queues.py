@@ -97,7 +97,6 @@ class QueueSwitch(Switch):
 
 @pytest.fixture(scope="module")
 def made(own_namespace: None) -> Iterator[QueueSwitch]:
-    run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=1")
     ports = {1: make_port(1, "p1")}
     several = ["numtxqueues", str(QUEUES), "numrxqueues", str(QUEUES)]
     run("ip", "link", "add", "p2", *several, "type", "veth", "peer", "name", "p2h", *several)

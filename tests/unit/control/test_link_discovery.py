@@ -122,14 +122,25 @@ def test_a_frame_that_is_kept_is_too_old(pair):
 
 
 def test_a_fresh_frame_that_a_host_replays_cuts_no_host_off(pair, caplog):
-    pair.fabric.host_seen(pair.bridges[1], HOST_FRAME, HOST1, 0.1)
-    frames = pair.sent(0.2)
+    pair.sent(0.1)
+    later = 0.1 + pair.fabric.topology.settle + 0.1
+    pair.fabric.host_seen(pair.bridges[1], HOST_FRAME, HOST1, later)
+    frames = pair.sent(later + 1)
     for _ in range(2):
-        pair.arrives(frames[HOST2], HOST1, 0.2)
+        pair.arrives(frames[HOST2], HOST1, later + 1)
     assert pair.fabric.topology.role(HOST1) is PortRole.HOST
     assert pair.fabric.hosts.by_mac(HOST_FRAME.src).port == HOST1
     assert pair.ignored == {"hosts": 2}
     assert caplog.text.count("one of these ports has hosts") == 1  # once a minute
+
+
+def test_hosts_that_a_new_bridge_forwarded_itself_do_not_keep_its_link_away(pair):
+    """A frame of a host behind the second bridge passed it before it had its rules, and arrived late."""
+    pair.fabric.host_seen(pair.bridges[1], HOST_FRAME, LINK1, 0.1)
+    frames = pair.sent(0.2)
+    pair.arrives(frames[LINK1], LINK2, 0.2)
+    pair.arrives(frames[LINK2], LINK1, 0.2)
+    assert pair.links == [(LINK1, LINK2)] and pair.ignored == {}
 
 
 def test_a_frame_that_comes_back_makes_no_link(pair):
