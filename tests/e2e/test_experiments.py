@@ -8,12 +8,12 @@ import os
 import pytest
 
 from fairq_ryu.experiments.report import report
-from tests.support.lab import ENVIRONMENT, ROOT, fairq
+from tests.support.lab import ENVIRONMENT, ONE_SWITCH, ROOT, fairq
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 
 
-def run(out, scenario, *settings, policy="droptail", config="", pictures=True):
+def run(out, scenario, *settings, policy="droptail", config=ONE_SWITCH, pictures=True):
     """The result of a policy; of several, a list. ``config``: of controller and agents; ``pictures``: draw
     the report, too.
     """
@@ -86,8 +86,8 @@ def test_dropped_segments_are_put_back_before_their_senders_time_out(tmp_path):
     last one of the receiver. The timeout is long, so that a busy machine puts a segment back before it. The
     base windows are the controller's: those of the switch come so early that hardly anything is dropped.
     """
-    config = "[sed]\nwhere = controller\n[rsed]\nwhere = controller\n"
-    settings = ("rounds=3", "rto_min_ms=2500", "floor=no")
+    config = f"{ONE_SWITCH}[sed]\nwhere = controller\n[rsed]\nwhere = controller\n"
+    settings = ("rounds=2", "rto_min_ms=2500", "floor=no")
     sed, rsed = run(tmp_path, "rounds", *settings, policy="sed,rsed", config=config, pictures=False)
     assert (sed["fanin"]["unfinished"], rsed["fanin"]["unfinished"]) == (0, 0)
     assert rsed["fanin"]["rto_timeouts"] < sed["fanin"]["rto_timeouts"]
@@ -100,7 +100,9 @@ def test_deadlines_are_met_when_many_flows_start_at_once(tmp_path):
     settings = ("flows=[15]", "rounds=2", "round_interval_s=0.5", "floor=no")
     droptail, sed = (
         each["fanin"]
-        for each in run(tmp_path, "deadlines-fanin", *settings, policy="droptail,sed", pictures=False)
+        for each in run(
+            tmp_path, "deadlines-fanin", *settings, policy="droptail,sed", config="", pictures=False
+        )
     )
     for each in droptail, sed:
         assert (each["flows"], each["deadlines"], each["unfinished"]) == (150, 150, 0)
@@ -128,7 +130,7 @@ def test_unequal_flows_at_one_port(tmp_path):
         "warmup_s=0.2",
         "measured_s=0.7",
     ]
-    found = run(tmp_path, "mixed", *settings, policy="mark")
+    found = run(tmp_path, "mixed", *settings, policy="mark", config="")
     figures = found["heterogeneous"]
     assert (set(found["tcp"]), found["queue"]["law"]) == ({"reno", "dctcp", "cubic"}, "mark")
     reno, dctcp, udp = figures["groups"]

@@ -15,7 +15,7 @@ from tests.support.lab import output, until
 from tests.support.traffic import Conversations, Echoes, datagrams, wait_until_reachable
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(400)]
-FLOWS = 240
+FLOWS = 160
 DATA, ANSWER = 9_000, 6_000  # bytes each way, and the same again
 
 

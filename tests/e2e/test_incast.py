@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from tests.support.lab import fairq
+from tests.support.lab import ONE_SWITCH, fairq
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(400)]
 # A volley of DropTail has dozens of timeouts, one of FairQ has next to none; two have 64 mice.
@@ -22,7 +22,10 @@ BUFFER = 125000
 def result(tmp_path_factory):
     out = tmp_path_factory.mktemp("incast")
     settings = [word for each in SETTINGS for word in ("--set", each)]
-    answer = fairq(*f"run incast --policy droptail,fairq --out {out}".split(), *settings, timeout=240)
+    config = out.parent / f"{out.name}.conf"
+    config.write_text(ONE_SWITCH)
+    command = f"run incast --policy droptail,fairq --out {out} --config-file {config}"
+    answer = fairq(*command.split(), *settings, timeout=240)
     assert answer.returncode == 0, answer.stderr
     print(answer.stdout)
     return json.loads((out / "result.json").read_text())
