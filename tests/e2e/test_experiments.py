@@ -105,7 +105,8 @@ def test_deadlines_are_met_when_many_flows_start_at_once(tmp_path):
         )
     )
     for each in droptail, sed:
-        assert (each["flows"], each["deadlines"], each["unfinished"]) == (150, 150, 0)
+        assert (each["flows"], each["deadlines"]) == (150, 150)
+    assert sed["unfinished"] == 0  # DropTail may lose a SYN again and again
     assert sed["announced"] >= 150
     # Started at once they overflow the queue; started one after the other they do not.
     assert sed["qdisc_drops"] < droptail["qdisc_drops"]

@@ -22,7 +22,7 @@ def volleys(out, config):
     assert answer.returncode == 0, answer.stderr
     print(answer.stdout)
     (found,) = json.loads((out / "result.json").read_text())["policies"]
-    assert found["mice"]["count"] >= SENDERS * MICE and found["mice"]["unfinished"] == 0
+    assert found["mice"]["count"] >= SENDERS * MICE
     return found["mice"]
 
 
@@ -33,5 +33,6 @@ def test_a_volley_with_turns_loses_less_than_without(tmp_path):
         config = tmp_path / f"{turns}.conf"
         config.write_text(f"{ONE_SWITCH}[fairq]\nturns = {turns}\n")
         found[turns] = volleys(tmp_path / turns, config)
+    assert found["on"]["unfinished"] == 0
     assert found["on"]["segments_dropped"] < found["off"]["segments_dropped"]
     assert found["on"]["rto_timeouts"] <= found["off"]["rto_timeouts"]
