@@ -1,11 +1,7 @@
 """The window laws that controllers have added, and the ports whose rules refer to them.
 
-A law outlives the connection of the controller that added it; without a rule whose lease lives it does
-nothing. A law governs at most one port, because its state is that of one queue. When the buffer or the rate
-of that port changes, its parameters are worked out anew and its state stays.
-
-Pure but for the :class:`LawSink`: what the programs get is worked out here. Bounded: at most ``capacity``
-laws.
+Their life is that of all :mod:`.law_objects`. Pure but for the :class:`LawSink`: what the programs get is
+worked out here.
 """
 
 from __future__ import annotations
@@ -13,13 +9,12 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from fairq_ryu.agent import layout
+from fairq_ryu.agent.law_objects import LawObjects, refused
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow, RuleSink
 from fairq_ryu.agent.turns import TurnCounts, frame_of
 from fairq_ryu.channel import window_law
-from fairq_ryu.channel.flowmod import OpenFlowError
-from fairq_ryu.channel.protocol import ofp
-from fairq_ryu.channel.window_law import LawCommand, LawState, SetLaw
+from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.law_spec import POOL_KINDS, Gain, LawFlags, LawKind, LawSpec, out_of_bounds, trim_step
 from fairq_ryu.model import WindowKind, WindowRule
 
@@ -106,65 +101,36 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
     )
 
 
-class LawTable:
+class LawTable(LawObjects[LawSpec]):
     """At most ``capacity`` laws. It is a :class:`RuleSink`: the rule table installs its rules through it."""
 
+    noun = "law"
+    parts = "kind, gain or flag"
+
     def __init__(self, sink: LawSink, capacity: int) -> None:
+        super().__init__(sink, capacity)
         self._sink = sink
-        self.capacity = capacity
-        self._laws: dict[int, LawSpec] = {}
-        self._ports: dict[int, tuple[int, int]] = {}  # law and end of its lease (ns), by port
-        self._port_of: dict[int, int] = {}  # the port that a law governs
-        self._limits: dict[int, QueueLimits] = {}  # that the parameters in force were worked out with
 
-    def __len__(self) -> int:
-        return len(self._laws)
+    def _wrong(self, spec: LawSpec) -> str | None:
+        return out_of_bounds(spec)
 
-    # Laws
+    def _put(self, port: int, law: int, spec: LawSpec, limits: QueueLimits, expires_ns: int) -> None:
+        gain = loop_gain(spec, limits)
+        if gain > _STABLE:
+            raise refused(
+                window_law.ERROR_LAW_UNSTABLE,
+                f"law {law} on port {port}: loop gain times round trip is {gain:.2f}, more than {_STABLE:g} "
+                f"(buffer {limits.limit} bytes, {limits.rate * 8} bit/s, T {spec.interval_us} us, "
+                f"M {spec.increments}, base round trip {spec.base_rtt_us} us)",
+            )
+        self._sink.install_law(port, law, parameters(spec, limits), expires_ns)
 
-    def set(self, wanted: SetLaw) -> list[int]:
-        """Carry out a SET_LAW. Returns the ports whose rules refer to a law that is deleted: these rules are
-        to be removed.
-
-        Raises :class:`OpenFlowError` for one that is refused, and changes nothing then.
-        """
-        if wanted.command == LawCommand.DELETE:
-            return self._delete(wanted.law)
-        if wanted.command not in (LawCommand.ADD, LawCommand.MODIFY):
-            raise refused(window_law.ERROR_LAW_COMMAND, f"command {wanted.command}")
-        if wanted.spec is None:
-            raise refused(window_law.ERROR_LAW_KIND, "unknown kind, gain or flag")
-        wrong = out_of_bounds(wanted.spec)
-        if wrong is not None or not 0 < wanted.law <= window_law.MAX_LAW_ID:
-            raise refused(window_law.ERROR_LAW_PARAMETER, wrong or f"law {wanted.law}")
-        known = wanted.law in self._laws
-        if wanted.command == LawCommand.ADD and known:
-            raise refused(window_law.ERROR_LAW_EXISTS, f"law {wanted.law} is there")
-        if wanted.command == LawCommand.MODIFY and not known:
-            raise refused(window_law.ERROR_LAW_UNKNOWN, f"no law {wanted.law}")
-        if not known and len(self._laws) >= self.capacity:
-            raise refused(window_law.ERROR_LAW_TABLE_FULL, f"{self.capacity} laws are there already")
-        port = self._port_of.get(wanted.law)
-        if port is not None:
-            self._install(port, wanted.law, wanted.spec, self._ports[port][1])
-        self._laws[wanted.law] = wanted.spec
-        return []
-
-    def _delete(self, law: int) -> list[int]:
-        if law != window_law.ALL_LAWS and law not in self._laws:
-            return []  # as a meter's deletion
-        gone = list(self._laws) if law == window_law.ALL_LAWS else [law]
-        ports = [self._port_of[each] for each in gone if each in self._port_of]
-        for each in gone:
-            del self._laws[each]
-        return ports
+    def _take_away(self, port: int) -> None:
+        self._sink.remove_law(port)
 
     def states(self, law: int) -> list[LawState]:
         """The state of a law, or of all. Raises :class:`OpenFlowError` if there is none."""
-        if law != window_law.ALL_LAWS and law not in self._laws:
-            raise refused(window_law.ERROR_LAW_UNKNOWN, f"no law {law}")
-        wanted = list(self._laws) if law == window_law.ALL_LAWS else [law]
-        return [self._state(each) for each in wanted]
+        return [self._state(each) for each in self._asked(law)]
 
     def _state(self, law: int) -> LawState:
         spec, port = self._laws[law], self._port_of.get(law)
@@ -197,26 +163,17 @@ class LawTable:
 
     # The rules that refer to them
 
-    def has_port(self, port: int) -> bool:
-        """Is this a port of the bridge on which a rule can be installed?"""
-        return self._sink.has_port(port)
-
     def install_rule(self, target: PortOrFlow, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install a rule, and the law that it refers to. Raises :class:`OpenFlowError` if that cannot be, and
         changes nothing then.
         """
         if window.kind is not WindowKind.LAW:
             self._sink.install_rule(target, window, expires_ns, slot)
-            self._release(target)
+            self._release_target(target)
             return
         assert isinstance(target, int)  # the decoder refuses a flow's rule with a law
-        spec = self._laws.get(window.bytes)
-        if spec is None:
-            raise refused(window_law.ERROR_LAW_UNKNOWN, f"no law {window.bytes}")
-        if self._port_of.get(window.bytes) not in (None, target):
-            raise refused(window_law.ERROR_LAW_IN_USE, f"law {window.bytes} governs another port")
         former = self._ports.get(target)
-        self._install(target, window.bytes, spec, expires_ns)
+        self._put_in_force(target, window.bytes, expires_ns)
         try:
             self._sink.install_rule(target, window, expires_ns, slot)
         except BaseException:
@@ -226,51 +183,14 @@ class LawTable:
                 self._install(target, former[0], self._laws[former[0]], former[1])
             raise
 
-    def _install(self, port: int, law: int, spec: LawSpec, expires_ns: int) -> None:
-        limits = self._sink.limits_of(port)
-        if not limits.limit or not limits.rate:
-            why = f": {limits.reason}" if limits.reason else ""
-            text = f"port {port} has no queue of known size and rate{why}"
-            raise refused(window_law.ERROR_LAW_NO_QUEUE, text)
-        gain = loop_gain(spec, limits)
-        if gain > _STABLE:
-            raise refused(
-                window_law.ERROR_LAW_UNSTABLE,
-                f"law {law} on port {port}: loop gain times round trip is {gain:.2f}, more than {_STABLE:g} "
-                f"(buffer {limits.limit} bytes, {limits.rate * 8} bit/s, T {spec.interval_us} us, "
-                f"M {spec.increments}, base round trip {spec.base_rtt_us} us)",
-            )
-        self._sink.install_law(port, law, parameters(spec, limits), expires_ns)
-        self._unlink(port)
-        self._ports[port], self._limits[port] = (law, expires_ns), limits
-        self._port_of[law] = port
-
-    def _unlink(self, port: int) -> bool:
-        former = self._ports.pop(port, None)
-        if former is not None:
-            del self._port_of[former[0]]
-        return former is not None
-
-    def _release(self, target: PortOrFlow) -> None:
-        if isinstance(target, int) and self._unlink(target):
-            self._limits.pop(target, None)
-            self._sink.remove_law(target)
-
     def remove_rule(self, target: PortOrFlow) -> None:
         """Remove a rule; a law that it referred to stays, without a port."""
         self._sink.remove_rule(target)
-        self._release(target)
+        self._release_target(target)
 
-    def limits_changed(self) -> None:
-        """Buffers or rates of ports may have changed: work out the parameters of their laws anew. A law that
-        would not be stable any more ends on its port.
-        """
-        for port, (law, expires_ns) in list(self._ports.items()):
-            if self._sink.limits_of(port) != self._limits[port]:
-                try:
-                    self._install(port, law, self._laws[law], expires_ns)
-                except OpenFlowError:
-                    self._release(port)
+    def _release_target(self, target: PortOrFlow) -> None:
+        if isinstance(target, int):
+            self._release(target)
 
     def counters(self, slot: int) -> tuple[int, int]:
         """The number of ACKs that the rule applied to, and of those it lowered."""
@@ -279,8 +199,3 @@ class LawTable:
     def reset_counters(self, slot: int) -> None:
         """Start the counters of a slot at 0."""
         self._sink.reset_counters(slot)
-
-
-def refused(code: int, text: str) -> OpenFlowError:
-    """OpenFlow has no code for it, so it is one of ours."""
-    return OpenFlowError(ofp.OFPET_EXPERIMENTER, code, text)

@@ -1,10 +1,6 @@
 """The queue laws that controllers have added, and the ports whose rules refer to them.
 
-As :mod:`.law_table` for window laws: a law outlives the connection of the controller that added it, does
-nothing without a rule whose lease lives, and judges the packets of one port at most. When the buffer or the
-rate of its port changes, its parameters are worked out anew and its state stays.
-
-Pure but for the :class:`QueueLawSink`. Bounded: at most ``capacity`` laws.
+Their life is that of all :mod:`.law_objects`. Pure but for the :class:`QueueLawSink`.
 """
 
 from __future__ import annotations
@@ -12,13 +8,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.law_table import refused
+from fairq_ryu.agent.law_objects import LawObjects, Ports
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
-from fairq_ryu.channel import window_law
-from fairq_ryu.channel.flowmod import OpenFlowError
-from fairq_ryu.channel.queue_law import QueueLawState, SetQueueLaw
-from fairq_ryu.channel.window_law import LawCommand
+from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.model import WindowRule
 from fairq_ryu.queue_law_spec import (
     DELAY_KINDS,
@@ -39,14 +32,8 @@ _PPM = 1_000_000
 _U32, _U64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 
 
-class QueueLawSink(Protocol):
+class QueueLawSink(Ports, Protocol):
     """Where queue laws take effect: the eBPF programs, or a fake in the tests. Ports are OpenFlow numbers."""
-
-    def has_port(self, port: int) -> bool:
-        """Whether this is a port of the bridge on which a rule can be installed."""
-
-    def limits_of(self, port: int) -> QueueLimits:
-        """Buffer and rate of a port."""
 
     def install_queue_law(self, port: int, law_id: int, law: Any, expires_ns: int) -> None:
         """Install the queue law of a port (an ``fq_queue_law``), change it, or renew its lease."""
@@ -103,67 +90,36 @@ def limits_now(spec: QueueLawSpec, state: Any, law: Any, backlog: int) -> Limits
     return Limits.NOTHING
 
 
-class QueueLawTable:
+class QueueLawTable(LawObjects[QueueLawSpec]):
     """At most ``capacity`` laws. It is a :class:`~fairq_ryu.agent.rule_table.RuleSink`: the table of their
     rules installs these through it.
     """
 
+    noun = "queue law"
+    parts = "kind, variant or flag of a queue law"
+
     def __init__(self, sink: QueueLawSink, capacity: int) -> None:
+        super().__init__(sink, capacity)
         self._sink = sink
-        self.capacity = capacity
-        self._laws: dict[int, QueueLawSpec] = {}
-        self._ports: dict[int, tuple[int, int]] = {}  # law and end of its lease (ns), by port
-        self._port_of: dict[int, int] = {}
-        self._limits: dict[int, QueueLimits] = {}  # that the parameters in force were worked out with
         self._slots: dict[int, int] = {}  # ports by the slots of their rules
         self._counted: dict[int, tuple[int, int]] = {}  # counts of a slot when it was reset
 
-    def __len__(self) -> int:
-        return len(self._laws)
+    def _wrong(self, spec: QueueLawSpec) -> str | None:
+        return out_of_bounds(spec)
 
-    # Laws
+    def _put(self, port: int, law: int, spec: QueueLawSpec, limits: QueueLimits, expires_ns: int) -> None:
+        try:
+            self._sink.install_queue_law(port, law, parameters(spec, limits), expires_ns)
+        except BaseException:
+            self._unlink(port)  # the programs have ended the law that the port had
+            raise
 
-    def set(self, wanted: SetQueueLaw) -> list[int]:
-        """Carry out a SET_QUEUE_LAW. Returns the ports whose rules refer to a law that is deleted: these
-        rules are to be removed.
-
-        Raises :class:`OpenFlowError` for one that is refused, and changes nothing then.
-        """
-        if wanted.command == LawCommand.DELETE:
-            return self._delete(wanted.law)
-        if wanted.command not in (LawCommand.ADD, LawCommand.MODIFY):
-            raise refused(window_law.ERROR_LAW_COMMAND, f"command {wanted.command}")
-        if wanted.spec is None:
-            raise refused(window_law.ERROR_LAW_KIND, "unknown kind, variant or flag of a queue law")
-        wrong = out_of_bounds(wanted.spec)
-        if wrong is not None or not 0 < wanted.law <= window_law.MAX_LAW_ID:
-            raise refused(window_law.ERROR_LAW_PARAMETER, wrong or f"queue law {wanted.law}")
-        known = wanted.law in self._laws
-        if wanted.command == LawCommand.ADD and known:
-            raise refused(window_law.ERROR_LAW_EXISTS, f"queue law {wanted.law} is there")
-        if wanted.command == LawCommand.MODIFY and not known:
-            raise refused(window_law.ERROR_LAW_UNKNOWN, f"no queue law {wanted.law}")
-        if not known and len(self._laws) >= self.capacity:
-            raise refused(window_law.ERROR_LAW_TABLE_FULL, f"{self.capacity} queue laws are there already")
-        port = self._port_of.get(wanted.law)
-        if port is not None:
-            self._install(port, wanted.law, wanted.spec, self._ports[port][1])
-        self._laws[wanted.law] = wanted.spec
-        return []
-
-    def _delete(self, law: int) -> list[int]:
-        gone = list(self._laws) if law == window_law.ALL_LAWS else [law]
-        ports = [self._port_of[each] for each in gone if each in self._port_of]
-        for each in gone:
-            self._laws.pop(each, None)  # as a meter's deletion
-        return ports
+    def _take_away(self, port: int) -> None:
+        self._sink.remove_queue_law(port)
 
     def states(self, law: int) -> list[QueueLawState]:
         """The state of a law, or of all. Raises :class:`OpenFlowError` if there is none."""
-        if law != window_law.ALL_LAWS and law not in self._laws:
-            raise refused(window_law.ERROR_LAW_UNKNOWN, f"no queue law {law}")
-        wanted = list(self._laws) if law == window_law.ALL_LAWS else [law]
-        return [self._state(each) for each in wanted]
+        return [self._state(each) for each in self._asked(law)]
 
     def law_of(self, port: int) -> int | None:
         """The number of the law that judges the packets of a port; None: it has none."""
@@ -202,48 +158,13 @@ class QueueLawTable:
 
     # The rules that refer to them
 
-    def has_port(self, port: int) -> bool:
-        """Is this a port of the bridge on which a rule can be installed?"""
-        return self._sink.has_port(port)
-
     def install_rule(self, target: PortOrFlow, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Put the law that a rule refers to in force on its port. Raises :class:`OpenFlowError` if that
         cannot be, and changes nothing then.
         """
         assert isinstance(target, int)  # the decoder refuses a flow's rule with a queue law
-        spec = self._laws.get(window.bytes)
-        if spec is None:
-            raise refused(window_law.ERROR_LAW_UNKNOWN, f"no queue law {window.bytes}")
-        if self._port_of.get(window.bytes) not in (None, target):
-            raise refused(window_law.ERROR_LAW_IN_USE, f"queue law {window.bytes} judges another port")
-        self._install(target, window.bytes, spec, expires_ns)
+        self._put_in_force(target, window.bytes, expires_ns)
         self._slots[slot] = target
-
-    def _install(self, port: int, law: int, spec: QueueLawSpec, expires_ns: int) -> None:
-        limits = self._sink.limits_of(port)
-        if not limits.limit or not limits.rate:
-            why = f": {limits.reason}" if limits.reason else ""
-            text = f"port {port} has no queue of known size and rate{why}"
-            raise refused(window_law.ERROR_LAW_NO_QUEUE, text)
-        try:
-            self._sink.install_queue_law(port, law, parameters(spec, limits), expires_ns)
-        except BaseException:
-            self._unlink(port)  # the programs have ended the law that the port had
-            raise
-        self._unlink(port)
-        self._ports[port], self._limits[port] = (law, expires_ns), limits
-        self._port_of[law] = port
-
-    def _unlink(self, port: int) -> bool:
-        former = self._ports.pop(port, None)
-        if former is not None:
-            del self._port_of[former[0]]
-        return former is not None
-
-    def _release(self, port: int) -> None:
-        if self._unlink(port):
-            self._limits.pop(port, None)
-            self._sink.remove_queue_law(port)
 
     def remove_rule(self, target: PortOrFlow) -> None:
         """Remove a rule; a law that it referred to stays, without a port."""
@@ -251,17 +172,6 @@ class QueueLawTable:
         self._release(target)
         for slot in [slot for slot, port in self._slots.items() if port == target]:
             del self._slots[slot]
-
-    def limits_changed(self) -> None:
-        """Buffers or rates of ports may have changed: work out the parameters of their laws anew. A law whose
-        port has no queue of known size and rate any more ends there.
-        """
-        for port, (law, expires_ns) in list(self._ports.items()):
-            if self._sink.limits_of(port) != self._limits[port]:
-                try:
-                    self._install(port, law, self._laws[law], expires_ns)
-                except OpenFlowError:
-                    self._release(port)
 
     def counters(self, slot: int) -> tuple[int, int]:
         """The number of packets that the law of a rule has judged, and of those that it dropped or marked."""

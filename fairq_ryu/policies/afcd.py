@@ -17,33 +17,28 @@ from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
 from fairq_ryu.policies.parts.fair_share import FairShare
 from fairq_ryu.policies.queue_policy import (
-    QueuePolicy,
+    SharingParameters,
+    SharingPolicy,
     delay_settings,
     ecn,
-    ecn_flag,
     microseconds,
     sharing_settings,
 )
-from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind, QueueLawSpec, Variant
+from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec, Variant
 from fairq_ryu.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
-class AfcdParameters:
+class AfcdParameters(SharingParameters):
     """Times in s; 0 for the delays: worked out by the agent."""
 
     variant: str = "ours"
-    where: str = "switch"
-    update: float = 0.00625
-    controller_interval: float = 0.02
-    sample_every: int = 0
     delay_target: float = 0.0
     delay_interval: float = 0.0
     base_rtt: float = 0.001
-    ecn: bool = False
 
 
-class Afcd(QueuePolicy):
+class Afcd(SharingPolicy):
     """The AFCD policy."""
 
     name: ClassVar[str] = "afcd"
@@ -64,17 +59,15 @@ class Afcd(QueuePolicy):
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[afcd]``."""
         self.parameters = typed_parameters(AfcdParameters, parameters)
-        if self.parameters.where == "controller":
-            self.interval = self.parameters.controller_interval
+        super().__init__(self.parameters)
 
     def queue_law(self, port: PortKey) -> QueueLawSpec:
         """The queue law for one port."""
         p = self.parameters
-        given = QueueLawFlags.FAIR_GIVEN if p.where == "controller" else QueueLawFlags(0)
         return QueueLawSpec(
             QueueLawKind.AFCD,
             Variant[p.variant.upper()],
-            ecn_flag(p.ecn) | given,
+            self.flags,
             target_us=microseconds(p.delay_target),
             interval_us=microseconds(p.delay_interval),
             base_rtt_us=microseconds(p.base_rtt),

@@ -14,33 +14,27 @@ from typing import ClassVar
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
-from fairq_ryu.policies.parts.fair_share import FairShare
 from fairq_ryu.policies.queue_policy import (
-    QueuePolicy,
+    SharingParameters,
+    SharingPolicy,
     ecn,
-    ecn_flag,
     microseconds,
     millionths,
     sharing_settings,
 )
-from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind, QueueLawSpec, Variant
+from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec, Variant
 from fairq_ryu.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
-class AfqParameters:
+class AfqParameters(SharingParameters):
     """Times in s; ``queue_target`` a fraction of the buffer."""
 
     variant: str = "paper"
-    where: str = "switch"
-    update: float = 0.00625
-    controller_interval: float = 0.02
-    sample_every: int = 0
     queue_target: float = 0.2
-    ecn: bool = False
 
 
-class Afq(QueuePolicy):
+class Afq(SharingPolicy):
     """The AFQ policy."""
 
     name: ClassVar[str] = "afq"
@@ -63,22 +57,16 @@ class Afq(QueuePolicy):
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[afq]``."""
         self.parameters = typed_parameters(AfqParameters, parameters)
-        if self.parameters.where == "controller":
-            self.interval = self.parameters.controller_interval
+        super().__init__(self.parameters)
 
     def queue_law(self, port: PortKey) -> QueueLawSpec:
         """The queue law for one port."""
         p = self.parameters
-        given = QueueLawFlags.FAIR_GIVEN if p.where == "controller" else QueueLawFlags(0)
         return QueueLawSpec(
             QueueLawKind.AFQ,
             Variant[p.variant.upper()],
-            ecn_flag(p.ecn) | given,
+            self.flags,
             update_us=microseconds(p.update),
             target_ppm=millionths(p.queue_target),
             sample_every=p.sample_every,
         )
-
-    def fair_share(self, port: PortKey) -> FairShare:
-        """The fair share of one port, worked out in the controller."""
-        return FairShare(self.parameters.controller_interval, self.parameters.update)

@@ -8,10 +8,12 @@ queue measure there. The agent does the rest (:mod:`fairq_ryu.agent.queue_law_ta
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import PortLaw
+from fairq_ryu.policies.parts.fair_share import FairShare
 from fairq_ryu.queue_law_spec import NO_QUEUE_FLAGS, QueueLawFlags, QueueLawSpec
 from fairq_ryu.setting import Setting
 
@@ -33,6 +35,36 @@ class QueuePolicy(ABC):
     @abstractmethod
     def queue_law(self, port: PortKey) -> QueueLawSpec:
         """The queue law for one port."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharingParameters:
+    """What the laws with a fair share have in common; times in s."""
+
+    where: str = "switch"
+    update: float = 0.00625
+    controller_interval: float = 0.02
+    sample_every: int = 0
+    ecn: bool = False
+
+
+class SharingPolicy(QueuePolicy):
+    """A policy whose law has a fair share, worked out in the switch or in the controller."""
+
+    def __init__(self, parameters: SharingParameters) -> None:
+        self._sharing = parameters
+        if parameters.where == "controller":
+            self.interval = parameters.controller_interval
+
+    @property
+    def flags(self) -> QueueLawFlags:
+        """The flags of the law."""
+        given = QueueLawFlags.FAIR_GIVEN if self._sharing.where == "controller" else NO_QUEUE_FLAGS
+        return ecn_flag(self._sharing.ecn) | given
+
+    def fair_share(self, port: PortKey) -> FairShare:
+        """The fair share of one port, worked out in the controller."""
+        return FairShare(self._sharing.controller_interval, self._sharing.update)
 
 
 def microseconds(seconds: float) -> int:

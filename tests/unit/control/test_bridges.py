@@ -274,18 +274,23 @@ def test_floods_are_extended_only_after_all_bridges_have_reduced_theirs(pair):
     assert floods(pair) == 2
 
 
+def link_twice(pair):
+    """Two links between the bridges, and all their rules are confirmed."""
+    for dpid in (1, 2):
+        pair.fabric.port_changed(dpid, PortState(3, True, f"s{dpid}-eth3"), 0.0)
+    for source, target in ((LINK1, LINK2), (PortKey(1, 3), PortKey(2, 3))):
+        pair.fabric.link_seen(source, target, 0.1)
+        pair.fabric.link_seen(target, source, 0.1)
+    pair.fabric.refresh()
+    for _ in range(3):
+        pair.answer()
+
+
 @pytest.mark.parametrize("confirms", [False, True])
 def test_a_host_counts_as_known_only_when_every_bridge_has_confirmed_it(pair, confirms):
     """However long that takes: until then the first step of a change leaves its rules as they are."""
     fabric, mac = pair.fabric, "02:00:00:00:00:02"
-    for dpid in (1, 2):
-        fabric.port_changed(dpid, PortState(3, True, f"s{dpid}-eth3"), 0.0)
-    for source, target in ((LINK1, LINK2), (PortKey(1, 3), PortKey(2, 3))):
-        fabric.link_seen(source, target, 0.1)
-        fabric.link_seen(target, source, 0.1)
-    fabric.refresh()
-    for _ in range(3):
-        pair.answer()
+    link_twice(pair)
     fabric.host_seen(pair.bridges[2], Frame(mac, BROADCAST, ()), HOST2, 0.1)
     fabric.tick(0.2)
     pair.answer(1)
@@ -303,14 +308,7 @@ def test_a_host_counts_as_known_only_when_every_bridge_has_confirmed_it(pair, co
 def test_hosts_are_delivered_to_when_a_slow_bridge_has_reduced_its_floods_or_one_has_failed(pair, answers):
     """It still floods along the old tree what others forward along the new one: a frame would come twice."""
     fabric, mac = pair.fabric, "02:00:00:00:00:02"
-    for dpid in (1, 2):
-        fabric.port_changed(dpid, PortState(3, True, f"s{dpid}-eth3"), 0.0)
-    for source, target in ((LINK1, LINK2), (PortKey(1, 3), PortKey(2, 3))):
-        fabric.link_seen(source, target, 0.1)
-        fabric.link_seen(target, source, 0.1)
-    fabric.refresh()
-    for _ in range(3):
-        pair.answer()
+    link_twice(pair)
     fabric.topology.link_lost(LINK1, LINK2)
     pair.log.clear()
     changed = time.monotonic()
