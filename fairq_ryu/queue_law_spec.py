@@ -153,12 +153,13 @@ def delay_times(spec: QueueLawSpec, limit: int, rate: int) -> DelayTimes:
 
     The interval is at least 10 ms, and two round trips with a full buffer: 100 ms and a target of 5 ms, made
     for paths of 120 ms, would never act where the whole buffer is 5 ms. The target is a twentieth of the
-    interval, and at least one and a half packets.
+    interval, and at least one and a half packets. Both are within :data:`QUEUE_LAW_BOUNDS`.
     """
     drain_us = limit * 1_000_000 // rate
     interval = spec.interval_us or max(10_000, 2 * (spec.base_rtt_us + drain_us))
     target = spec.target_us or max(interval // 20, 3 * FRAME * 1_000_000 // (2 * rate))
-    return DelayTimes(target, interval)
+    most = QUEUE_LAW_BOUNDS
+    return DelayTimes(min(target, most["target_us"][1]), min(interval, most["interval_us"][1]))
 
 
 def sampling(spec: QueueLawSpec, rate: int) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, Generic, Protocol, TypeVar
 
+from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.channel import window_law
 from fairq_ryu.channel.flowmod import OpenFlowError
@@ -175,7 +176,7 @@ class LawObjects(ABC, Generic[Spec]):
             if self._bridge.limits_of(port) != self._limits[port]:
                 try:
                     self._install(port, law, self._laws[law], expires_ns)
-                except OpenFlowError:
+                except (OpenFlowError, BpfError):
                     self._release(port)
 
 

@@ -18,7 +18,6 @@ from fairq_ryu.queue_law_spec import (
     SHADOW,
     SHARING_KINDS,
     Limits,
-    QueueLawFlags,
     QueueLawKind,
     QueueLawSpec,
     Variant,
@@ -29,7 +28,7 @@ from fairq_ryu.queue_law_spec import (
 )
 
 _PPM = 1_000_000
-_U32, _U64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
+_U32 = 0xFFFFFFFF
 
 
 class QueueLawSink(Ports, Protocol):
@@ -84,8 +83,7 @@ def limits_now(spec: QueueLawSpec, state: Any, law: Any, backlog: int) -> Limits
     if spec.kind in DELAY_KINDS and state.codel.dropping:
         return Limits.DELAY
     shares = spec.kind is QueueLawKind.AFQ or spec.variant is Variant.OURS
-    known = state.fair_q16 or (QueueLawFlags.FAIR_GIVEN in spec.flags and spec.fair_q16)
-    if spec.kind in SHARING_KINDS and shares and known and state.flows > 1:
+    if spec.kind in SHARING_KINDS and shares and state.fair_q16 and state.flows > 1:
         return Limits.SHARE
     return Limits.NOTHING
 
@@ -103,6 +101,7 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
         self._sink = sink
         self._slots: dict[int, int] = {}  # ports by the slots of their rules
         self._counted: dict[int, tuple[int, int]] = {}  # counts of a slot when it was reset
+        self._last: dict[int, tuple[int, int]] = {}  # counts of a slot whose rule was removed
 
     def _wrong(self, spec: QueueLawSpec) -> str | None:
         return out_of_bounds(spec)
@@ -134,7 +133,6 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
         limits, counts = self._limits[port], state.counts
         used, delays = parameters(spec, limits), spec.kind in DELAY_KINDS
         shares = spec.kind in SHARING_KINDS
-        given = QueueLawFlags.FAIR_GIVEN in spec.flags
         return QueueLawState(
             law=law,
             port=port,
@@ -146,7 +144,7 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
             marked=counts.marked,
             not_ect=counts.not_ect,
             unmarked=counts.unmarked,
-            fair_q16=(spec.fair_q16 if given else state.fair_q16) if shares else 0,
+            fair_q16=state.fair_q16 if shares else 0,
             flows=state.flows,
             samples=state.filled,
             sample_every=used.sample_every if shares else 0,
@@ -165,19 +163,25 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
         assert isinstance(target, int)  # the decoder refuses a flow's rule with a queue law
         self._put_in_force(target, window.bytes, expires_ns)
         self._slots[slot] = target
+        self._last.pop(slot, None)
 
     def remove_rule(self, target: PortOrFlow) -> None:
         """Remove a rule; a law that it referred to stays, without a port."""
         assert isinstance(target, int)
-        self._release(target)
         for slot in [slot for slot, port in self._slots.items() if port == target]:
+            self._last[slot] = self.counters(slot)  # for the report of its removal
             del self._slots[slot]
+        self._release(target)
 
     def counters(self, slot: int) -> tuple[int, int]:
         """The number of packets that the law of a rule has judged, and of those that it dropped or marked."""
+        if slot not in self._slots:
+            return self._last.get(slot, (0, 0))
         judged, acted_on = self._counts(slot)
         before = self._counted.get(slot, (0, 0))
-        return (judged - before[0]) & _U64, (acted_on - before[1]) & _U64
+        if judged < before[0]:
+            return judged, acted_on  # another law has begun to count at 0
+        return judged - before[0], acted_on - before[1]
 
     def reset_counters(self, slot: int) -> None:
         """Start the counters of a slot at 0."""

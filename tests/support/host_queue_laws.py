@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fairq_ryu.agent import layout
 from fairq_ryu.policies.queue_laws import Packet, QueueLaw, QueueLawParameters, Sfb, make_law
-from fairq_ryu.queue_law_spec import QueueLawKind, Variant
+from fairq_ryu.queue_law_spec import QUEUE_LAW_BOUNDS, QueueLawKind, Variant
 
 STATE = [name for name, _ in layout.fq_queue_law_state._fields_ if name not in ("counts", "codel", "pad")]
 CODEL = [name for name, _ in layout.fq_codel._fields_]
@@ -44,8 +44,8 @@ def parameters(kind: QueueLawKind) -> st.SearchStrategy[QueueLawParameters]:
         kind=st.just(kind),
         rate=st.integers(1_000, 50_000_000_000),
         limit_bytes=st.integers(3_000, 1 << 30),
-        target_ns=st.integers(1_000, 4_000_000_000),
-        interval_ns=st.integers(10_000, 4_000_000_000),
+        target_ns=st.integers(1_000, QUEUE_LAW_BOUNDS["target_us"][1] * 1000),
+        interval_ns=st.integers(10_000, QUEUE_LAW_BOUNDS["interval_us"][1] * 1000),
         update_ns=st.integers(0, 1_000_000_000),
         target_bytes=st.integers(0, 1 << 30),
         mark_bytes=st.one_of(SIZE, U32),

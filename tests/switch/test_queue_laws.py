@@ -223,6 +223,16 @@ def test_a_renewal_keeps_the_state_and_another_law_does_not(laws: Laws) -> None:
         laws.run(frame)
 
 
+def test_the_mean_of_red_starts_anew_with_another_weight(laws: Laws) -> None:
+    """It is stored in units of the weight: a shorter one would make the mean many times too long."""
+    laws.install(QueueLawKind.RED, weight_shift=9)
+    laws.run(Segment().frame())
+    laws.install(QueueLawKind.RED, weight_shift=9, max_p_q32=1)
+    assert laws.counts.judged == 1
+    laws.install(QueueLawKind.RED, weight_shift=5)
+    assert laws.counts.judged == 0
+
+
 def test_flow_tables_are_limited_and_used_again(laws: Laws) -> None:
     free = len(laws.program._free_tables)
     for law_id in range(2 * free):

@@ -31,6 +31,8 @@ class _Installed(NamedTuple):
     law_id: int
     kind: int
     shadow: int
+    weight_shift: int
+    """of RED, whose mean is stored in that unit"""
     seed: int
     asked_seed: int
     table: int | None
@@ -106,8 +108,9 @@ class QueueLawProgram(FilterProgram):
         self, known: int, law_id: int, law: Any, expires_ns: int, installed: dict[int, _Installed]
     ) -> _Installed:
         before = installed.get(known)
-        identity = (law_id, law.kind, law.shadow_packets)
-        if before is None or (*before[:3], before.asked_seed) != (*identity, law.seed):
+        shift = law.weight_shift if law.kind == QueueLawKind.RED else 0
+        identity = (law_id, law.kind, law.shadow_packets, shift)
+        if before is None or (*before[:4], before.asked_seed) != (*identity, law.seed):
             # Without parameters nothing runs: the program must not meet the new state with the old law.
             self._write(known, layout.fq_port_queue_law())
             if before is not None:

@@ -122,6 +122,12 @@ def test_the_parameters_follow_the_port(switch: OpenFlowServer, peer: Peer, data
     data.limits[1] = QueueLimits("bfifo", 50_000, 5_000_000)
     switch.queue_laws.limits_changed()
     assert (data.queue_laws[1][1].limit_bytes, data.queue_laws[1][1].rate) == (50_000, 5_000_000)
+    data.failure = BpfError("no room for another flow table")
+    data.limits[1] = QueueLimits("bfifo", 60_000, 5_000_000)
+    switch.queue_laws.limits_changed()  # the port has no law any more, and the agent goes on
+    assert switch.queue_laws.law_of(1) is None
+    data.failure = None
+    peer.ask(rule())
     data.limits[1] = QueueLimits("", 0, 0)
     switch.queue_laws.limits_changed()
     assert data.queue_laws == {}
@@ -243,9 +249,37 @@ def test_rules_are_listed_in_their_table_with_what_they_have_done(peer: Peer, da
     again.flags = ofp.OFPFF_RESET_COUNTS
     peer.ask(again)
     assert listed(1) == [(1, 0, 0)]
+    state.counts = layout.fq_queue_law_counts(judged=7, dropped=2)  # of another law, which counts from 0
+    assert listed(1) == [(1, 7, 2)]
+
+
+def test_a_removed_rule_is_reported_with_what_its_law_has_done(peer: Peer, data: FakeDatapath) -> None:
+    def told() -> Any:
+        made = rule()
+        made.flags = ofp.OFPFF_SEND_FLOW_REM
+        return made
+
+    peer.ask(add())
+    peer.ask(told())
+    state = layout.fq_queue_law_state()
+    state.counts = layout.fq_queue_law_counts(judged=90, dropped=5, marked=3)
+    data.queue_law_states[1] = state
+    (removed,) = peer.ask(rule(law=None))
+    assert (removed.msg_type, removed.packet_count, removed.byte_count) == (ofp.OFPT_FLOW_REMOVED, 90, 8)
+    data.queue_law_states.clear()
+    peer.ask(told())
+    (removed,) = peer.ask(rule(law=None))
+    assert (removed.packet_count, removed.byte_count) == (0, 0), "the next rule of the slot"
 
 
 # Parameters
+
+
+def test_times_that_are_worked_out_are_within_the_bounds() -> None:
+    """Of a megabyte at 100 kbit/s, which takes 80 s to drain."""
+    law = parameters(QueueLawSpec(QueueLawKind.CODEL), QueueLimits("bfifo", 1_000_000, 12_500))
+    assert law.interval_ns == QUEUE_LAW_BOUNDS["interval_us"][1] * 1000
+    assert law.target_ns <= QUEUE_LAW_BOUNDS["target_us"][1] * 1000
 
 
 def test_the_parameters_of_each_kind() -> None:

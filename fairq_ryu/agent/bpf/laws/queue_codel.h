@@ -44,10 +44,10 @@ LAW_INLINE void codel_newton_step(struct fq_codel *c)
 	c->inv_sqrt_q32 = (value * inv >> (32 - 2 + 1)) & CODEL_MOST_INV;
 }
 
-/* The time between two drops, interval / sqrt(count). */
+/* The time between two drops, interval / sqrt(count). An interval of 60 s times 32 bits would not fit. */
 LAW_INLINE __u64 codel_gap(const struct fq_codel *c, __u64 interval_ns)
 {
-	return interval_ns * c->inv_sqrt_q32 >> 32;
+	return interval_ns * (c->inv_sqrt_q32 >> 16) >> 16;
 }
 
 /*
