@@ -62,9 +62,9 @@ ALL_QUEUE_FLAGS = QueueLawFlags.ECN | QueueLawFlags.FAIR_GIVEN | QueueLawFlags.B
 
 
 class Limits(IntEnum):
-    """Why a law drops or marks packets now: it does not; the queue is longer than K (MARK); the mean of the
-    queue is above the least threshold (RED); the queueing delay has been above its target for too long
-    (CODEL, AFCD); flows take more than the fair share (AFQ, AFCD ours); flows do not respond (SFB).
+    """What a law acts on now: nothing; the queue is longer than K (MARK); the mean of the queue is above the
+    least threshold (RED); the queueing delay has been above its target for too long (CODEL, AFCD); two flows
+    or more have samples, and the fair share is known (AFQ, AFCD ours); a flow has not responded (SFB).
     """
 
     NOTHING = 0

@@ -73,7 +73,7 @@ def parameters(spec: QueueLawSpec, limits: QueueLimits) -> Any:
 
 
 def limits_now(spec: QueueLawSpec, state: Any, law: Any, backlog: int) -> Limits:
-    """Why a law drops or marks packets now; ``state`` and ``law`` as in the maps, ``backlog`` in bytes."""
+    """What a law acts on now; ``state`` and ``law`` as in the maps, ``backlog`` in bytes."""
     if spec.kind is QueueLawKind.MARK:
         return Limits.LENGTH if backlog > law.mark_bytes else Limits.NOTHING
     if spec.kind is QueueLawKind.RED:

@@ -54,8 +54,8 @@ class SetQueueLaw(NamedTuple):
 class QueueLawState(NamedTuple):
     """The state of a queue law, in the order of the wire.
 
-    ``port``: whose rule refers to it (0: none). ``kind`` and ``variant`` of the law; ``limits``: why it drops
-    or marks packets now (:class:`~fairq_ryu.queue_law_spec.Limits`). Packets: ``judged``, of these
+    ``port``: whose rule refers to it (0: none). ``kind`` and ``variant`` of the law; ``limits``: what it acts
+    on now (:class:`~fairq_ryu.queue_law_spec.Limits`). Packets: ``judged``, of these
     ``dropped``, ``marked``, ``not_ect`` that are not ECN-capable, and ``unmarked``, those of them that would
     have been marked otherwise. ``fair_q16``: the fair share in 1/65536 samples (0: not known), ``flows`` and
     ``samples`` in the shadow buffer, one in ``sample_every`` packets (0: the law counts none).
@@ -165,6 +165,8 @@ def refused_law(error: Any) -> RefusedQueueLaw | None:
         quoted = min(int.from_bytes(data[2:4], "big"), 64)
         reason = data[quoted:].decode(errors="replace") or ERRORS[error.exp_type]
         return RefusedQueueLaw(law, reason, error.exp_type in (ERROR_LAW_EXISTS, ERROR_LAW_UNKNOWN))
+    if not law or data[1] == ofp.OFPT_MULTIPART_REQUEST:
+        return None  # no law was refused
     unusable = {(ofp.OFPET_BAD_REQUEST, code) for code in (ofp.OFPBRC_BAD_LEN, ofp.OFPBRC_EPERM)}
     if data[1] == ofp.OFPT_FLOW_MOD:
         unusable = {(ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)}

@@ -8,8 +8,10 @@ of all kinds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from fairq_ryu.channel.queue_law import QueueLawState, RefusedQueueLaw
 from fairq_ryu.config.loader import Config
@@ -21,6 +23,8 @@ from fairq_ryu.policies.choice import make
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.parts.fair_share import FairShare
 from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawSpec
+
+log = logging.getLogger(__name__)
 
 # Seconds between two requests for the states of laws, which are for displays.
 _LOOK_INTERVAL = 0.25
@@ -40,6 +44,9 @@ def beside(config: Config) -> Policy | None:
             "name a policy that has one: afq, afcd, red, codel, sfb or mark",
         )
     return policy
+
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -63,6 +70,7 @@ class QueueLaws:
     ) -> None:
         self._engine, self._links, self._lease, self._beside = engine, links, lease, beside
         self._ports: dict[PortKey, _Port] = {}
+        self._failed: list[Policy] = []  # whose methods have raised an error: they are not called any more
 
     # Events
 
@@ -88,19 +96,43 @@ class QueueLaws:
         if not self._engine.acts(key) or not sample.limit or not sample.rate:
             return None
         policy = self._engine.policy_of(key)
-        spec = queue_law(policy, key)
+        spec = self._law_of(policy, key)
         if spec is None and self._beside is not None:
             policy = self._beside
-            spec = queue_law(policy, key)
+            spec = self._law_of(policy, key)
         if spec is None:
             return None
         known, queue = self._ports.get(key), (sample.limit, sample.rate)
         if known is None or known.policy is not policy or known.spec != spec:
             given = QueueLawFlags.FAIR_GIVEN in spec.flags
-            known = self._ports[key] = _Port(policy, spec, fair_share(policy, key) if given else None, queue)
+            share = self._ask(policy, key, fair_share) if given else None
+            known = self._ports[key] = _Port(policy, spec, share, queue)
         elif known.queue != queue:
             known.queue, known.refused = queue, None  # on another queue, the agent may run the law
         return known
+
+    def _law_of(self, policy: Policy, key: PortKey) -> QueueLawSpec | None:
+        return self._ask(policy, key, queue_law)
+
+    def _ask(self, policy: Policy, key: PortKey, method: Callable[[Policy, PortKey], T | None]) -> T | None:
+        """What a policy answers; None if it fails: others write policies, and other ports need the answer."""
+        if any(each is policy for each in self._failed):
+            return None
+        try:
+            return method(policy, key)
+        except Exception:
+            log.exception(
+                "policy %s failed on port %s: its ports have no queue law until the policy is changed",
+                policy.name,
+                key,
+            )
+            self._failed.append(policy)
+            return None
+
+    @property
+    def failures(self) -> int:
+        """How many policies have failed to say what queue law a port has."""
+        return len(self._failed)
 
     def reported(self, link: AgentLink, states: Sequence[QueueLawState]) -> None:
         """An agent has reported the states of its queue laws."""
@@ -113,7 +145,7 @@ class QueueLaws:
         if not refused.law:
             new = link.queue_laws.unsupported()
             wanted = self._beside is not None or any(
-                queue_law(policy, PortKey(link.dpid, 0)) for policy in self._engine.choice.policies
+                self._law_of(policy, PortKey(link.dpid, 0)) for policy in self._engine.choice.policies
             )
             return f"no queue laws: {refused.reason}" if new and wanted else None
         key = PortKey(link.dpid, refused.law)

@@ -106,6 +106,7 @@ class WindowController:
         del self.links[link.dpid]
         link.poll_now.set()
         self.leases_cut += self.engine.switch_gone(link.dpid)
+        self.queue_laws.switch_gone(link.dpid)
         self._reporter.agent(link.dpid, connected=False)
 
     def link_of(self, datapath: Any) -> AgentLink | None:

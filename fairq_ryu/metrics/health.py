@@ -125,7 +125,7 @@ def health(state: ControllerState, now: float) -> Samples:
         "fairq_rules": [(dpid, installed[link.dpid]) for dpid, link in links],
         "fairq_rule_messages_total": [(dpid, link.rule_messages) for dpid, link in links],
         "fairq_leases_lost_total": [(("late",), engine.lapsed), (("agent gone",), windows.leases_cut)],
-        "fairq_policy_failures_total": [((), engine.failures)],
+        "fairq_policy_failures_total": [((), engine.failures + windows.queue_laws.failures)],
         "fairq_refused_messages_total": [((by,), count) for by, count in counts.refused.items()],
         "fairq_malformed_messages_total": [((), counts.malformed)],
         "fairq_events_total": [((str(kind),), n) for kind, n in state.history.occurred.items()],

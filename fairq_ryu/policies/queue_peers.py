@@ -150,7 +150,15 @@ class Sfb(QueuePolicy):
             1,
             10_000,
         ),
-        Setting("sfb", "bin_most", 25, "packets", "A bin takes no more packets.", 1, 10_000),
+        Setting(
+            "sfb",
+            "bin_most",
+            25,
+            "packets",
+            "A packet is dropped if each bin of its flow holds so many.",
+            1,
+            10_000,
+        ),
         ecn("sfb", True),
     )
 

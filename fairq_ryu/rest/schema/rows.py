@@ -85,9 +85,9 @@ class PortRow(Row):
     )
     queue_law_missing: str | None = described("why the agent does not run that law; null: it does")
     queue_law_limits: QueueLawLimits | None = described(
-        "why the law drops or marks packets now: `nothing` (it does not), `length` (of the queue), `mean` "
-        "(of the queue), `delay`, `share` (flows take more than the fair share), `unresponsive` (flows do "
-        "not react)"
+        "what the law acts on now: `nothing`, `length` (of the queue), `mean` (of the queue), `delay`, "
+        "`share` (two flows or more have samples, and a fair share is known), `unresponsive` (a flow has "
+        "not reacted)"
     )
     judged: Count | None = described("packets that the law has judged; null: not reported", "packets")
     judged_dropped: Count | None = described("of these, those that it dropped", "packets")

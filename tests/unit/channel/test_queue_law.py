@@ -157,6 +157,8 @@ def test_other_errors_name_none():
     found = [error(LAW, *slave), error(RULE, *slave), error(RULE, *full), error(LAW, code=1), error(LAW[:20])]
     assert [queue_law.refused_law(each) for each in found] == [None] * len(found)
     assert queue_law.refused_law(error(LAW, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)).law == 17
+    # A fault of the agent in answering something else says nothing about its laws.
+    assert queue_law.refused_law(error(REQUEST, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)) is None
     unknown = (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)
     assert queue_law.refused_law(error(RULE, *unknown)).law == 17
 

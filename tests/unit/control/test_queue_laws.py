@@ -118,6 +118,27 @@ def test_a_port_that_does_not_act_has_none(judging: Judging) -> None:
     assert read(site, 1.0) == []
 
 
+def test_a_policy_that_fails_is_asked_once_and_other_ports_keep_theirs(
+    site: Site, judging: Judging, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert RULE in read(site, 1.0)
+    monkeypatch.setattr(judging, "queue_law", lambda port: "none of ours")
+    for now in (1.1, 1.2):
+        read(site, now)
+    assert caplog.text.count(f"policy {judging.name} failed on port") == 1
+    assert site.windows.queue_laws.failures == 1
+    monkeypatch.undo()
+    assert RULE not in read(site, 9.0), "it is not asked again"
+
+
+def test_a_port_has_no_law_when_its_agent_has_gone(site: Site) -> None:
+    read(site, 1.0)
+    key = PortKey(site.link.dpid, 2)
+    assert site.windows.queue_laws.shown(key) == (CODEL, None)
+    site.windows.agent_disconnected(site.link)
+    assert site.windows.queue_laws.shown(key) == (None, None)
+
+
 def test_a_refusal_is_logged_once_and_tried_again_on_another_queue(site: Site) -> None:
     read(site, 1.0)
     refused = queue_law.RefusedQueueLaw(2, "no room")
