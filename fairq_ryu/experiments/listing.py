@@ -32,18 +32,25 @@ def policies() -> list[tuple[str, str]]:
 
 
 def _about(policy: str) -> str:
-    """The first paragraph of the policy's module, or else of its class, without its name."""
-    for entry in importlib.metadata.entry_points(group="fairq_ryu.policies"):
+    """First paragraph of the policy's module, without its name; of its class, if the module has several."""
+    entries = importlib.metadata.entry_points(group="fairq_ryu.policies")
+    modules = [entry.module for entry in entries]
+    for entry in entries:
         if entry.name == policy:
             try:
-                module = importlib.import_module(entry.module)
-                text = inspect.getdoc(module) or inspect.getdoc(entry.load()) or ""
+                module, policy_class = importlib.import_module(entry.module), entry.load()
             except Exception as error:  # a policy of another package is listed even if it cannot be loaded
                 return f"cannot be loaded: {error}"
-            paragraph = " ".join(text.split("\n\n")[0].split())
+            documented = (policy_class, module) if modules.count(entry.module) > 1 else (module, policy_class)
+            paragraph = next(filter(None, map(_first_paragraph, documented)), "")
             name, colon, rest = paragraph.partition(": ")
             return rest if colon and name.lower() == policy else paragraph
     return ""
+
+
+def _first_paragraph(documented: object) -> str:
+    """The first paragraph of its docstring, on one line."""
+    return " ".join((inspect.getdoc(documented) or "").split("\n\n")[0].split())
 
 
 def show(console: Console | None = None) -> None:

@@ -26,6 +26,11 @@ def test_every_policy_has_a_description():
     assert descriptions["fairq"].startswith("equal windows")
 
 
+def test_policies_of_one_module_have_descriptions_of_their_own():
+    described = dict(listing.policies())
+    assert len({described[name] for name in ("red", "codel", "sfb", "mark")}) == 4
+
+
 def test_a_policy_that_cannot_be_loaded_is_listed_all_the_same(monkeypatch):
     entry = listing.importlib.metadata.EntryPoint("lost", "no_such_module:Lost", "fairq_ryu.policies")
     monkeypatch.setattr(listing.importlib.metadata, "entry_points", lambda group: [entry])
