@@ -19,6 +19,10 @@ _MEMORY_OF_A_BYTE = 4
 """A socket's buffer must be larger than its window: a segment of 1,448 bytes takes up to 2,304 of it, and TCP
 keeps a part of a receive buffer free.
 """
+_MOST_MEMORY = 1 << 30
+"""Bytes to which the limits of one socket on each host add up at most, receive and send buffers by
+themselves: hosts share the machine's memory, and the kernel refuses a limit of 2^31 bytes or more.
+"""
 
 
 class HostTcp:
@@ -56,10 +60,11 @@ class HostTcp:
         setting, `RunError` if the sockets of a host use another congestion control.
         """
         wanted = self.wanted()
+        buffers = buffer_limit(self._scenario.window_bytes, len(hosts))
         for host in hosts:
             host.setTcp(sack=self._scenario.sack, timestamps=self._scenario.timestamps)
             host.setRtoMin(self._scenario.rto_min_ms)
-            host.setBuffers(int(_MEMORY_OF_A_BYTE * self._scenario.window_bytes))
+            host.setBuffers(buffers)
             cc = wanted.get(host.name, self.cc)
             if cc != self.cc:
                 host.setCongestionControl(cc)
@@ -81,6 +86,13 @@ class HostTcp:
     def close(self) -> None:
         """Unload what was loaded. A second call does nothing."""
         self._controls.close()
+
+
+def buffer_limit(window_bytes: float, hosts: int) -> int:
+    """Bytes to which the buffers of a socket may grow, so that a flow can have ``window_bytes`` under way;
+    less where ``hosts`` hosts would need too much memory.
+    """
+    return int(min(_MEMORY_OF_A_BYTE * window_bytes, _MOST_MEMORY / hosts))
 
 
 def in_use(pid: int) -> str:
