@@ -10,6 +10,7 @@ from typing import Any
 
 from mininet.node import Host
 
+from mininet_topos.controls import remedy
 from mininet_topos.shells import ShieldedShell
 
 # The congestion controls that namespaces may choose; only the initial network namespace can change the list.
@@ -113,8 +114,7 @@ class FairQHost(ShieldedShell, Host):
         known = self.cmd("cat /proc/sys/net/ipv4/tcp_available_congestion_control").split()
         if cc not in known:
             raise HostError(
-                f"{self.name}: this kernel does not offer the congestion control {cc!r}"
-                f" (it has {', '.join(known)}): `modprobe tcp_{cc}`, or choose another"
+                f"{self.name}: this kernel does not offer the congestion control {cc!r}: {remedy(cc, known)}"
             )
         # A control that allows itself to all (the flag non-restricted) is in the list already; to write the
         # list without it would clear that flag.

@@ -16,7 +16,7 @@ from fairq_ryu.agent.libbpf import BpfError, BpfObject, load_library
 from fairq_ryu.errors import UserError, all_of
 from fairq_ryu.experiments.hostcc import layout
 from fairq_ryu.experiments.hostcc.names import AVAILABLE, OWN
-from fairq_ryu.setting import did_you_mean
+from mininet_topos.controls import remedy
 
 _TABLE = "control"
 
@@ -32,7 +32,7 @@ def check(names: Collection[str]) -> None:
     faults = [
         UserError(
             f"this kernel does not offer the congestion control {name!r}",
-            f"{did_you_mean(name, there)}; or `modprobe tcp_{name}`",
+            remedy(name, there),
         )
         for name in sorted(names)
         if name not in there

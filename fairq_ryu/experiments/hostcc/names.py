@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from mininet_topos.controls import LINUX
+
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-LINUX = (
-    *("bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "reno"),
-    *("scalable", "vegas", "veno", "westwood", "yeah"),
-)
-"""The controls of Linux, most of which are modules."""
 
 
 @dataclass(frozen=True, slots=True)

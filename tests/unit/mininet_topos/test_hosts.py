@@ -49,6 +49,27 @@ def test_a_namespace_that_may_not_change_the_list_leaves_the_answer_to_the_kerne
     assert allowed.read_text() == "reno bbr\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("vegas", "`modprobe tcp_vegas`, or choose one of reno, cubic"),
+        ("fairq_dctcp", "did you mean dctcp?"),
+        ("cubik", "did you mean cubic?"),
+        ("lemonade", "choose one of reno, cubic"),
+    ],
+)
+def test_only_a_control_of_linux_may_be_a_module(name, remedy):
+    class Kernel:
+        name = "h1"
+
+        def cmd(self, _text):
+            return "reno cubic\n"
+
+    with pytest.raises(hosts.HostError) as caught:
+        hosts.FairQHost.setCongestionControl(Kernel(), name)
+    assert str(caught.value).endswith(f"does not offer the congestion control {name!r}: {remedy}")
+
+
 class Limits:
     """A host whose shell knows two files only."""
 
