@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import selectors
 import socket
 import struct
@@ -39,21 +40,25 @@ class _Stream:
     per_s: float
     """datagrams each second"""
     began: float
-    """time of the first datagram, monotonic clock, s; later by what was left out"""
+    """when its time begins to count, monotonic clock, s; later by what was left out"""
+    until: float
+    """when it ends, monotonic clock, s"""
     number: int = 0
     """of the next datagram, which is how many have been sent"""
 
 
 class UdpSender:
     """Sends the flows that ``begin`` names, each at ``mbit`` Mbit/s of payload from ``at_ns`` of the
-    monotonic clock. ``mark`` answers with the bytes that each has sent, ``finish`` ends them and answers
-    likewise. Datagrams that are due in the same millisecond leave together.
+    monotonic clock, if given until ``until_ns``. A datagram is due when the rate has reached its last byte,
+    so a flow has never sent more than its rate times its time. Datagrams that are due in the same millisecond
+    leave together. ``mark`` answers with the bytes that each has sent, and the ``sending`` flows: those that
+    have not reached their end; ``finish`` ends all and answers likewise.
     """
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._streams: dict[int, _Stream] = {}
-        self._running = True
+        self._sending: set[int] = set()
         answer("ready")
 
     def command(self, order: Json) -> None:
@@ -63,33 +68,36 @@ class UdpSender:
                     self._plan(each, order["seed"] + each["index"])
                 answer("begin")
             case "finish":
-                self._running = False
+                self._sending.clear()
                 self._answer("finish")
             case other:
                 self._answer(other)
 
     def _answer(self, re: str) -> None:
         sent = {i: each.number * DATAGRAM_BYTES for i, each in self._streams.items()}
-        answer(re, clock_ns=time.monotonic_ns(), bytes=sent)
+        answer(re, clock_ns=time.monotonic_ns(), bytes=sent, sending=sorted(self._sending))
 
     def _plan(self, order: Json, seed: int) -> None:
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sock.setblocking(False)
         sock.connect((order["address"], order["port"]))
         per_s, began = order["mbit"] * 1e6 / 8 / DATAGRAM_BYTES, order["at_ns"] / 1e9
-        stream = self._streams[order["index"]] = _Stream(sock, order["index"], seed, per_s, began)
+        until = order["until_ns"] / 1e9 if "until_ns" in order else math.inf
+        stream = self._streams[order["index"]] = _Stream(sock, order["index"], seed, per_s, began, until)
+        self._sending.add(stream.index)
         self._loop.call_at(began, lambda: self._send(stream))
 
     def _send(self, stream: _Stream) -> None:
-        if not self._running:
+        if stream.index not in self._sending:
             return
         now = time.monotonic()
-        behind = int((now - stream.began) * stream.per_s) + 1 - stream.number
-        if behind > _MAX_BEHIND:
-            stream.began += (behind - _MAX_BEHIND) / stream.per_s
-            behind = _MAX_BEHIND
+        due = int((min(now, stream.until) - stream.began) * stream.per_s)
+        late = due - stream.number - _MAX_BEHIND
+        if late > 0:
+            stream.began += late / stream.per_s
+            due -= late
         try:
-            for _ in range(behind):
+            while stream.number < due:
                 head = HEADER.pack(stream.index, stream.number)
                 stream.sock.send(head + body(stream.seed, stream.number))
                 stream.number += 1
@@ -97,7 +105,10 @@ class UdpSender:
             pass  # the rest is due in the next tick
         except OSError as error:
             raise RuntimeError(f"UDP flow {stream.index}: {error.strerror}") from error
-        self._loop.call_at(now + _TICK_S, lambda: self._send(stream))
+        if now >= stream.until and stream.number >= due:
+            self._sending.discard(stream.index)
+        else:
+            self._loop.call_at(now + _TICK_S, lambda: self._send(stream))
 
 
 class DatagramSink:
