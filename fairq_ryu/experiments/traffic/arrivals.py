@@ -23,14 +23,13 @@ class Sizes:
 
     def draw(self, random_numbers: random.Random) -> int:
         """The size of a flow, bytes."""
-        share = 1.0 - random_numbers.random()  # above 0, so that its logarithm and its powers exist
-        return int(min(self.most, self.least / share ** (1.0 / self.shape)))
+        return int(min(self.most, self.least * random_numbers.paretovariate(self.shape)))
 
 
 class Arrivals(Source):
     """A `Source` that starts flows by itself from command ``arrive`` on, ``per_s`` each second on average, at
     the times of a Poisson process, from the hosts ``pids`` in turn. ``cease`` ends this, and answers with the
-    flows that were started: number, size, seed, and time of the start.
+    flows that were started: number, size, seed, when each was due, and when it was started.
     """
 
     def __init__(self, loop: Loop) -> None:
@@ -67,7 +66,7 @@ class Arrivals(Source):
         }
         pid = order["pids"][number % len(order["pids"])]
         self._open({**flow, "pid": pid, "address": order["address"], "port": order["port"]})
-        self._started.append({**flow, "start_ns": time.monotonic_ns()})
+        self._started.append({**flow, "due_ns": int(due * 1e9), "start_ns": time.monotonic_ns()})
         self._flows[number].may_send = True
         self._connect(self._flows[number])
         self._wait(order, numbers, due)

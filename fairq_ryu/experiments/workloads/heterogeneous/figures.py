@@ -21,9 +21,10 @@ Pure functions.
       sent_mbit, lost_share   of udp: payload that it has sent, and the part of it that has not arrived;
                       else null
     stages          null, or where groups start within the measured phase: of each part between two starts
-                    from_s (since the first flow may start), seconds, and of the flows that have started:
+                    from_s (as planned, since the first flow may start), seconds (as measured), and of the
+                    flows that have started:
                     flows, goodput_sum_mbit, jain
-    short           null without short flows, or of those that started before the end of the measured phase:
+    short           null without short flows, or of those that were due in the measured phase, as planned:
                     count, unfinished, and fct_ms: count, mean, sd, p50, p95, p99, max of the completion times
                     in ms, from connect() to the last byte, finished flows only; null when none finished
 """
@@ -46,7 +47,7 @@ class Mark(NamedTuple):
     """What has arrived of each flow until one moment."""
 
     at_s: float
-    """since the first flow may start"""
+    """as planned, since the first flow may start: the reading itself is a little later"""
     tcp: Counts
     udp: Counts | None
     """None without UDP flows"""
@@ -176,9 +177,16 @@ def utilisation(sent_bytes: int, seconds: float, rate_mbit: float) -> float:
     return sent_bytes * 8e-6 / (rate_mbit * seconds)
 
 
-def short_flows(started: Sequence[Mapping[str, Any]], done_ns: Mapping[int, int | None]) -> dict[str, Any]:
-    """The short flows, and by number when the last byte of each has arrived (None: it has not)."""
+def short_flows(
+    started: Sequence[Mapping[str, Any]], done_ns: Mapping[int, int | None], phase_ns: tuple[int, int]
+) -> dict[str, Any]:
+    """The short flows that were due in the phase, its end excluded. ``done_ns``: by number, when the last
+    byte of each has arrived (None: it has not).
+    """
+    # By when they were due: a flow that the machine starts late, or that ends late, belongs to its phase.
+    begin, end = phase_ns
+    counted = [flow for flow in started if begin <= flow["due_ns"] < end]
     times = [
-        (done - flow["start_ns"]) / 1e6 for flow in started if (done := done_ns.get(flow["id"])) is not None
+        (done - flow["start_ns"]) / 1e6 for flow in counted if (done := done_ns.get(flow["id"])) is not None
     ]
-    return {"count": len(started), "unfinished": len(started) - len(times), "fct_ms": fct_summary(times)}
+    return {"count": len(counted), "unfinished": len(counted) - len(times), "fct_ms": fct_summary(times)}

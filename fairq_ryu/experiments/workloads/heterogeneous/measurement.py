@@ -40,19 +40,22 @@ class HeterogeneousMeasurement(Measurement[HeterogeneousScenario]):
         self._until("warm-up", at_ns, scenario.warmup_s)
 
         before, sockets_before, bytes_before = self.reading(), self._long.sockets(), self._left()
-        marks = [self._long.mark()]
+        marks = [self._long.mark(scenario.warmup_s)]
         end_s = scenario.warmup_s + scenario.measured_s
         starts = {group.start_s for group in scenario.members if group.start_s > scenario.warmup_s}
         for at_s in (*sorted(starts), end_s):
             self._until("measuring", at_ns, at_s)
-            marks.append(self._long.mark())
+            marks.append(self._long.mark(at_s))
         sent_bytes, seconds = (last - first for first, last in zip(bytes_before, self._left(), strict=True))
         sockets = (sockets_before, self._long.sockets())
         phase = self.since(before)
 
         self._progress("comparing what arrived with what was sent", 1.0)
         self._long.check_controls()
-        short = None if self._short is None else figures.short_flows(*self._short.finish(self))
+        short = None
+        if self._short is not None:
+            measured_ns = at_ns + int(scenario.warmup_s * 1e9), at_ns + int(end_s * 1e9)
+            short = figures.short_flows(*self._short.finish(self), measured_ns)
         self._long.finish(self)
         queue = phase["queue"]["rounds"]
         return {

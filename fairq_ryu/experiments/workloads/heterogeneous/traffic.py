@@ -17,7 +17,7 @@ from fairq_ryu.experiments.workloads.heterogeneous.settings import Group, Hetero
 FINISH_S = 30.0
 """Time limit for the data that hosts still have queued; what arrived by then is compared."""
 LINGER_S = 10.0
-"""Short flows that have started before the end of the measured phase have this long to finish."""
+"""Short flows have this long to finish after the measured phase."""
 
 
 class LongTraffic:
@@ -39,7 +39,6 @@ class LongTraffic:
         if self._udp_places:
             self._datagrams, self._udp_port = measurement.start_worker(receiver, "datagrams")
             self._datagrams.ask("expect", seed=scenario.seed)
-        self._begun = 0.0
 
     def _start(
         self, measurement: Measurement[Any], hosts: Sequence[str], udp: bool
@@ -61,7 +60,6 @@ class LongTraffic:
 
     def begin(self, at_ns: int) -> None:
         """Order all flows to start; ``at_ns``: when those start whose group starts at 0."""
-        self._begun = at_ns / 1e9
         # Receivers, too: where packets are marked, both ends of a flow need a control that echoes marks.
         ports = {
             kind: self._sink.ask("listen", cc=self._testbed.tcp.name_of(kind))["port"]
@@ -87,13 +85,13 @@ class LongTraffic:
         start_ns = at_ns + int(group.start_s * 1e9)
         return {"index": number, "address": self._address, "port": port, "at_ns": start_ns}
 
-    def mark(self) -> Mark:
-        """What has arrived until now."""
+    def mark(self, at_s: float) -> Mark:
+        """What has arrived until now, which is ``at_s`` as planned."""
         if self._datagrams is not None:
             self._datagrams.send("mark")
         tcp = self._sink.ask("mark")
         udp = None if self._datagrams is None else self._datagrams.receive("mark", 10.0)
-        return Mark(time.monotonic() - self._begun, tcp, udp)
+        return Mark(at_s, tcp, udp)
 
     def sockets(self) -> Sockets:
         """The counters of the sockets that send."""

@@ -69,7 +69,7 @@ def test_one_tcp_flow_is_not_fair_or_unfair():
 
 def test_each_start_within_the_phase_begins_a_stage():
     reno = Group("reno", range(2, 3), 2.0)
-    half = Mark(2.001, counts(11, f0=500_500, f1=250_000), None)
+    half = Mark(2.0, counts(11, f0=500_500, f1=250_000), None)
     found = figures_of(groups=(TWO_CUBIC, reno), middle=[half])
     first, second = found["stages"]
     assert (first["from_s"], first["flows"], second["flows"]) == (1.0, 2, 3)
@@ -98,11 +98,22 @@ def test_a_full_link_is_used_wholly():
 
 
 def test_short_flows_are_finished_when_their_last_byte_arrives():
-    started = [{"id": 0, "start_ns": 1_000_000}, {"id": 1, "start_ns": 0}, {"id": 2, "start_ns": 0}]
-    found = figures.short_flows(started, {0: 4_000_000, 1: None, 2: 5_000_000})
+    started = [{"id": number, "due_ns": 0, "start_ns": at} for number, at in enumerate((1_000_000, 0, 0))]
+    found = figures.short_flows(started, {0: 4_000_000, 1: None, 2: 5_000_000}, (0, 1))
     assert (found["count"], found["unfinished"], found["fct_ms"]["count"]) == (3, 1, 2)
     assert (found["fct_ms"]["mean"], found["fct_ms"]["max"]) == (4.0, 5.0)
-    assert figures.short_flows([], {})["fct_ms"] is None
+    assert figures.short_flows([], {}, (0, 1))["fct_ms"] is None
+
+
+def test_a_short_flow_belongs_to_the_phase_in_which_it_was_due():
+    """Not to that in which a slow machine starts it, or in which it ends."""
+    dues = [9, 10, 15, 19, 20]
+    started = [{"id": due, "due_ns": due, "start_ns": due + 6} for due in dues]
+    found = figures.short_flows(
+        started, {9: 15, 10: 10**6 + 16, 15: 2 * 10**6 + 21, 19: None, 20: 26}, (10, 20)
+    )
+    assert (found["count"], found["unfinished"]) == (3, 1)
+    assert (found["fct_ms"]["count"], found["fct_ms"]["mean"]) == (2, 1.5)
 
 
 def test_rows_of_a_group_and_of_a_stage_say_which():
