@@ -36,8 +36,10 @@
                       switch_thread_percent: of one CPU, used by the thread of Open vSwitch that forwards
       losses          of the whole run at the bottleneck port, counted after all traffic has ended: packets
                       refused by the queue, and taken by a filter before the queue could refuse them, both as
-                      tc counts them, and program, as the program of `taildrop` counts them (null with
-                      batch_loss)
+                      tc counts them, program, as the program of `taildrop` counts them (null with
+                      batch_loss), and law, those that the queue law has dropped since it was put in force
+                      (null without one). taken is the sum of program and law, and with turns of handshakes
+                      that have waited
       seconds         of the rounds
       integrity       flows (every one, probes of the network too), and of these mismatched: other bytes
                       arrived than were sent. Such a run has failed, so this is 0

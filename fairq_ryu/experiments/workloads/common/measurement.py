@@ -105,12 +105,22 @@ class Measurement(Generic[S]):
         }
 
     def _losses(self) -> dict[str, int | None]:
-        """Losses at the bottleneck since the start, as the kernel and as the tail-drop program count
-        them. Traffic has ended, so no packet passes between the readings of two counters. With turns, the
-        kernel also counts the handshakes that have waited.
+        """Losses at the bottleneck since the start, as the kernel, the tail-drop program and the queue law
+        count them. Traffic has ended, so no packet passes between the readings of two counters. The kernel's
+        ``taken`` has the drops of the program and of the law, and with turns the handshakes that have waited.
         """
         lost = queues.losses(self._port).since(self._losses_before)
-        return {"refused": lost.refused, "taken": lost.taken, "program": self._testbed.dropped(self._port)}
+        return {
+            "refused": lost.refused,
+            "taken": lost.taken,
+            "program": self._testbed.dropped(self._port),
+            "law": self._law_dropped(),
+        }
+
+    def _law_dropped(self) -> int | None:
+        """Packets that the queue law of the bottleneck has dropped since it was put in force; None: none."""
+        queue = self.read_queue()
+        return None if queue is None or queue.judged is None else queue.judged.dropped
 
     def measure(self) -> dict[str, Any]:
         """The figures of this workload."""
@@ -159,11 +169,14 @@ class Measurement(Generic[S]):
         return queues.queue_of(self._testbed.status(self._switch), self._port)
 
     def read_losses(self) -> queues.PortLosses:
-        """Losses at the bottleneck so far. For tc, a packet that is dropped at egress and a handshake that
-        waits in the agent are the same, so the program that drops is asked, where it runs.
+        """Losses at the bottleneck so far for want of room. For tc, a packet that a program or a law drops
+        at egress and a handshake that waits in the agent are the same, so the program that drops is
+        asked, where it runs; where it does not, what the law has dropped is not counted.
         """
         lost, dropped = queues.losses(self._port), self._testbed.dropped(self._port)
-        return lost if dropped is None else lost._replace(taken=dropped)
+        if dropped is None:
+            dropped = lost.taken - (self._law_dropped() or 0)
+        return lost._replace(taken=dropped)
 
     def read_counters(self) -> dict[str, int]:
         """Sums of retransmissions and timeouts over all senders' namespaces."""

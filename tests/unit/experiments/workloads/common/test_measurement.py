@@ -3,6 +3,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from fairq_ryu.experiments.measure import queues
+from fairq_ryu.experiments.measure.queues import JudgedPackets, PortLosses
 from fairq_ryu.experiments.traffic.workers import RunError
 from fairq_ryu.experiments.workloads.common import measurement
 from fairq_ryu.experiments.workloads.common.measurement import Integrity, Measurement, unreached
@@ -87,3 +89,26 @@ def test_hosts_are_probed_until_all_are_reached(clock, answers, calls, left):
 
     assert unreached(probe) == left
     assert len(called) == calls
+
+
+class Bottleneck(Measurement):
+    """Reads a port where tc has counted 100 packets that did not enter the queue, and one that it refused."""
+
+    def __init__(self, program, law):
+        self._port, self._losses_before = "s1-eth3", PortLosses(0, 30)
+        self._testbed = SimpleNamespace(dropped=lambda port: program)
+        self._law = law
+
+    def read_queue(self):
+        return SimpleNamespace(judged=None if self._law is None else JudgedPackets(1000, self._law, 5))
+
+
+@pytest.mark.parametrize(
+    ("program", "law", "for_want_of_room"),
+    [(100, None, 100), (60, 40, 60), (None, 40, 60), (None, None, 100)],
+)
+def test_drops_of_a_queue_law_are_not_losses_for_want_of_room(monkeypatch, program, law, for_want_of_room):
+    monkeypatch.setattr(queues, "losses", lambda port: PortLosses(1, 100))
+    port = Bottleneck(program, law)
+    assert port.read_losses() == PortLosses(1, for_want_of_room)
+    assert port._losses() == {"refused": 1, "taken": 70, "program": program, "law": law}
