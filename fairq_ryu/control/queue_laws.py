@@ -70,6 +70,8 @@ class QueueLaws:
     ) -> None:
         self._engine, self._links, self._lease, self._beside = engine, links, lease, beside
         self._ports: dict[PortKey, _Port] = {}
+        # By switch, of these the ports whose fair share is worked out here: polling asks for them often.
+        self._sharing: dict[int, dict[PortKey, _Port]] = {}
         self._failed: list[Policy] = []  # whose methods have raised an error: they are not called any more
 
     # Events
@@ -78,7 +80,7 @@ class QueueLaws:
         """The queue of a port was read: install, renew or remove its law."""
         port = self._wanted(key, sample)
         if port is None:
-            if self._ports.pop(key, None) is not None:
+            if self._forget(key):
                 link.queue_laws.end(key.port)
             return
         if port.refused is not None:
@@ -106,10 +108,24 @@ class QueueLaws:
         if known is None or known.policy is not policy or known.spec != spec:
             given = QueueLawFlags.FAIR_GIVEN in spec.flags
             share = self._ask(policy, key, fair_share) if given else None
-            known = self._ports[key] = _Port(policy, spec, share, queue)
+            known = self._keep(key, _Port(policy, spec, share, queue))
         elif known.queue != queue:
             known.queue, known.refused = queue, None  # on another queue, the agent may run the law
         return known
+
+    def _keep(self, key: PortKey, port: _Port) -> _Port:
+        self._forget(key)
+        self._ports[key] = port
+        if port.share is not None:
+            self._sharing.setdefault(key.dpid, {})[key] = port
+        return port
+
+    def _forget(self, key: PortKey) -> bool:
+        """Returns whether the port had a law."""
+        sharing = self._sharing.get(key.dpid)
+        if sharing is not None and sharing.pop(key, None) is not None and not sharing:
+            del self._sharing[key.dpid]
+        return self._ports.pop(key, None) is not None
 
     def _law_of(self, policy: Policy, key: PortKey) -> QueueLawSpec | None:
         return self._ask(policy, key, queue_law)
@@ -160,7 +176,7 @@ class QueueLaws:
 
     def port_removed(self, key: PortKey) -> None:
         """An agent does not watch a port any more."""
-        self._ports.pop(key, None)
+        self._forget(key)
         link = self._links.get(key.dpid)
         if link is not None:
             link.queue_laws.port_removed(key.port)
@@ -168,7 +184,7 @@ class QueueLaws:
     def switch_gone(self, dpid: int) -> None:
         """The connection to an agent has ended, or begins: what it has refused may be accepted now."""
         for key in [key for key in self._ports if key.dpid == dpid]:
-            del self._ports[key]
+            self._forget(key)
 
     # Polling, and displays
 
@@ -177,9 +193,7 @@ class QueueLaws:
         seconds; None: there are none.
         """
         found = [
-            port.policy.interval
-            for key, port in self._ports.items()
-            if key.dpid == link.dpid and port.share is not None and port.refused is None
+            port.policy.interval for port in self._sharing.get(link.dpid, {}).values() if port.refused is None
         ]
         return min(found, default=None)
 

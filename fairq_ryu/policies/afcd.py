@@ -61,8 +61,8 @@ class Afcd(SharingPolicy):
         self.parameters = typed_parameters(AfcdParameters, parameters)
         super().__init__(self.parameters)
 
-    def queue_law(self, port: PortKey) -> QueueLawSpec:
-        """The queue law for one port."""
+    def spec(self) -> QueueLawSpec:
+        """The queue law of every port."""
         p = self.parameters
         return QueueLawSpec(
             QueueLawKind.AFCD,

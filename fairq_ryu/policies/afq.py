@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
 from fairq_ryu.policies.queue_policy import (
@@ -59,8 +58,8 @@ class Afq(SharingPolicy):
         self.parameters = typed_parameters(AfqParameters, parameters)
         super().__init__(self.parameters)
 
-    def queue_law(self, port: PortKey) -> QueueLawSpec:
-        """The queue law for one port."""
+    def spec(self) -> QueueLawSpec:
+        """The queue law of every port."""
         p = self.parameters
         return QueueLawSpec(
             QueueLawKind.AFQ,

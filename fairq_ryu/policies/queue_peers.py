@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
 from fairq_ryu.policies.queue_policy import (
@@ -81,8 +80,8 @@ class Red(QueuePolicy):
         if self.parameters.low >= self.parameters.high:
             raise ValueError(f"low {self.parameters.low:g} is not below high {self.parameters.high:g}")
 
-    def queue_law(self, port: PortKey) -> QueueLawSpec:
-        """The queue law for one port."""
+    def spec(self) -> QueueLawSpec:
+        """The queue law of every port."""
         p = self.parameters
         flags = ecn_flag(p.ecn) | (QueueLawFlags.BYTES if p.by_bytes else QueueLawFlags(0))
         return QueueLawSpec(
@@ -115,8 +114,8 @@ class Codel(QueuePolicy):
         """``parameters`` are the settings of section ``[codel]``."""
         self.parameters = typed_parameters(CodelParameters, parameters)
 
-    def queue_law(self, port: PortKey) -> QueueLawSpec:
-        """The queue law for one port."""
+    def spec(self) -> QueueLawSpec:
+        """The queue law of every port."""
         p = self.parameters
         return QueueLawSpec(
             QueueLawKind.CODEL,
@@ -168,8 +167,8 @@ class Sfb(QueuePolicy):
         if self.parameters.bin_packets > self.parameters.bin_most:
             raise ValueError("bin_packets is more than bin_most")
 
-    def queue_law(self, port: PortKey) -> QueueLawSpec:
-        """The queue law for one port."""
+    def spec(self) -> QueueLawSpec:
+        """The queue law of every port."""
         p = self.parameters
         return QueueLawSpec(
             QueueLawKind.SFB, flags=ecn_flag(p.ecn), bin_packets=p.bin_packets, bin_most=p.bin_most
@@ -204,6 +203,6 @@ class Mark(QueuePolicy):
         """``parameters`` are the settings of section ``[mark]``."""
         self.parameters = typed_parameters(MarkParameters, parameters)
 
-    def queue_law(self, port: PortKey) -> QueueLawSpec:
-        """The queue law for one port."""
+    def spec(self) -> QueueLawSpec:
+        """The queue law of every port."""
         return QueueLawSpec(QueueLawKind.MARK, mark_bytes=self.parameters.threshold * FRAME)

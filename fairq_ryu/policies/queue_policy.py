@@ -27,14 +27,22 @@ class QueuePolicy(ABC):
 
     settings: ClassVar[tuple[Setting, ...]] = ()
     interval: float = _INTERVAL
+    _spec: QueueLawSpec | None = None
 
     def port_law(self, port: PortKey) -> PortLaw:
         """The window law for one port: it never has a plan."""
         return PortLaw()
 
     @abstractmethod
+    def spec(self) -> QueueLawSpec:
+        """The queue law of every port, which does not change."""
+
     def queue_law(self, port: PortKey) -> QueueLawSpec:
         """The queue law for one port."""
+        # It is asked for at each reading of a queue.
+        if self._spec is None:
+            self._spec = self.spec()
+        return self._spec
 
 
 @dataclass(frozen=True, slots=True)

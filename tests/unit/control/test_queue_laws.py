@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from fairq_ryu.control.state import _queue_law
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortKey, WindowKind, WindowRule
 from fairq_ryu.policies.afq import Afq
+from fairq_ryu.policies.choice import make
 from fairq_ryu.policies.parts.fair_share import FairShare
 from fairq_ryu.queue_law_spec import (
     SHADOW,
@@ -199,6 +201,29 @@ def test_a_fair_share_is_worked_out_here_and_sent(site: Site) -> None:
     (law,) = read(site, 1.04, backlog=100_000)
     assert law.spec.fair_q16 < (SHADOW << 16) // 4, "the queue is too long"
     assert site.windows.interval(site.link) == 0.02
+
+
+def test_no_switch_is_read_often_for_the_shares_of_another_or_of_earlier_ports() -> None:
+    site = Site(chosen := given())
+    laws, key = site.windows.queue_laws, PortKey(site.link.dpid, 2)
+    other = SimpleNamespace(dpid=site.link.dpid + 1)
+    ends: list[Callable[[], object]] = [
+        lambda: laws.port_removed(key),
+        lambda: laws.switch_gone(key.dpid),
+        lambda: read(site, 2.0, rate=0),
+        lambda: setattr(chosen, "spec", CODEL) or read(site, 3.0),
+    ]
+    for end in ends:
+        assert laws.interval(site.link) is None
+        read(site, 1.0)
+        assert (laws.interval(site.link), laws.interval(other)) == (0.02, None)
+        end()
+    assert laws.interval(site.link) is None and laws.shown(key) == (CODEL, None)
+
+
+def test_the_laws_of_policies_are_made_once() -> None:
+    made = make("afq", Config({}))
+    assert isinstance(made, Afq) and made.queue_law(PortKey(1, 2)) is made.queue_law(PortKey(1, 3))
 
 
 def test_states_are_requested_as_often_as_fair_shares_need_them() -> None:
