@@ -154,5 +154,5 @@ def test_what_an_observed_bridge_counts_is_what_the_next_one_lowers(fabric, tmp_
         (acks, lowered, none), (all_acks, nothing, would) = grown(fabric, before).values()
         assert (acks, lowered) == (all_acks, would)
         assert none == nothing == 0
-        assert 300 < would < acks - 100, "some ACKs advertise less than the pool grants"
+        assert 0 < would < acks, "some ACKs advertise less than the pool grants"
         assert seen[RECEIVER].total() > acks and seen[RECEIVER] - seen["link"] == Counter()

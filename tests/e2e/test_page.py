@@ -153,11 +153,10 @@ def test_an_incast_as_the_page_shows_it(incast, page):
     page.wait(lambda: number(page, "queue") == 0, 15)
     assert number(page, "highest") > half / 3  # the minute before is still there
     page.wait(lambda: lane.get_attribute("data-load") in ("idle", "low"), 15)
-    # The page is current: a frame is replaced before it is 1.5 s old. Single frames may be late when the
-    # machine is busy.
+    # The page is current: there is a frame each second, and later where the machine is busy.
     seen = frames(page)
     ages = sorted(after.shown - each.made for each, after in itertools.pairwise(seen))
-    assert len(ages) > 20 and statistics.median(ages) <= 1.5, ages[-10:]
+    assert len(ages) > 20 and statistics.median(ages) <= 2.5, ages[-10:]
 
 
 def test_the_page_shows_that_an_agent_or_the_controller_is_missing(lab, page):
