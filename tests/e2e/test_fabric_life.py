@@ -17,7 +17,7 @@ from tests.support.lab import SINK, SOURCE, end, near_target, received, until
 from tests.support.traffic import wait_until_reachable
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
-# A lost segment is retransmitted after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s; on a busy machine a late one arrives.
+# A lost segment is retransmitted after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s; on a busy machine a late one counts.
 STALL = 12.6 + 0.4
 CROWD = int(os.environ.get("FAIRQ_CONNECTIONS", "1000"))
 
