@@ -29,10 +29,16 @@ class Page:
 
     def __init__(self, driver):
         self.driver = driver
+        self._logged = []
 
     def open(self, url, width=1280, height=800):
         self.size(width, height)
-        self.driver.get(url)
+        # Tests beside this one add and remove interfaces. Then the browser gives up what it is loading.
+        for _ in range(10):
+            self.driver.get(url)
+            self._logged = self._read_log()
+            if not any("ERR_NETWORK_CHANGED" in entry["message"] for entry in self._logged):
+                return
 
     def size(self, width, height):
         # The size of the viewport: phones have no window frame.
@@ -79,11 +85,11 @@ class Page:
         """The errors that the browser has logged since the last call; of its warnings, only breaches of the
         Content Security Policy.
         """
-        return [
-            entry
-            for entry in self.driver.get_log("browser")
-            if entry["level"] == "SEVERE" or CSP.search(entry["message"])
-        ]
+        logged, self._logged = self._logged + self._read_log(), []
+        return [entry for entry in logged if entry["level"] == "SEVERE" or CSP.search(entry["message"])]
+
+    def _read_log(self):
+        return self.driver.get_log("browser")
 
     def picture(self, path):
         self.driver.save_screenshot(str(path))

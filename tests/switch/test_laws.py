@@ -20,12 +20,15 @@ from tests.switch.rig import Connection, Switch
 
 PORT = 2
 LIMITS = QueueLimits("htb", 125_000, 25_000_000)
+# What SED expects leaves at the rate of the port, and these tests have no time to lose.
+SLOW = QueueLimits("htb", 125_000, 1_000)
 
 
 def install(switch: Switch, spec: LawSpec, lease: float = 3600, pool: int | None = None) -> None:
     """Put a law in force. ``pool``: as after a tick, which needs a queue."""
     expires = time.monotonic_ns() + int(lease * 1e9)
-    switch.datapath.install_law(PORT, PORT, parameters(spec, LIMITS), expires)
+    limits = SLOW if spec.kind is LawKind.SED_BASE else LIMITS
+    switch.datapath.install_law(PORT, PORT, parameters(spec, limits), expires)
     switch.rule(PORT, PORT, WindowKind.LAW, lease)
     if pool is not None:
         state = switch.datapath.law_state(PORT)

@@ -23,15 +23,15 @@ T = TypeVar("T")
 Address = tuple[int, str]
 """An address of a VLAN (0: none)."""
 
-PATIENCE = 1.0
+PATIENCE = 3.0
 """A holder that has not answered after this time is gone, seconds."""
 REFUSED_TIME = 1.0
 """A refused claim can be made again after this time, seconds."""
 MAX_PER_PORT = 32
 MAX_CLAIMS = 4096
-# Many, because a flood may keep some from their way.
-_QUESTIONS = 5
-_QUESTION_INTERVAL = 0.15
+# Many and for long, because a flood may keep some from their way, and a busy machine answers late.
+_QUESTIONS = 10
+_QUESTION_INTERVAL = 0.25
 
 
 class Holder(NamedTuple):
