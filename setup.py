@@ -80,7 +80,7 @@ if __name__ == "__main__":
             "fairq_ryu": ["page/*"],
             "fairq_ryu.config": ["programs.txt"],
             # What the agent reads when it runs: no sources, so a host without a compiler has all it needs.
-            "fairq_ryu.agent": ["bpf/layout.h", "bpf/queue_law_layout.h", "bpf/*.bpf.o"],
+            "fairq_ryu.agent": ["bpf/layout.h", "bpf/acdc_layout.h", "bpf/queue_law_layout.h", "bpf/*.bpf.o"],
             "fairq_ryu.experiments": ["scenarios/*", "hostcc/bpf/layout.h", "hostcc/bpf/*.bpf.o"],
             "mininet_topos": ["delayline/*.c"],  # its program is of one processor, and this package of none
         },

@@ -19,6 +19,7 @@ class LawKind(IntEnum):
     IQM = 3
     SED_BASE = 4
     LAS = 5
+    ACDC = 6
 
 
 class Gain(IntEnum):
@@ -82,7 +83,9 @@ class LawSpec:
     while the buffer holds that of all flows; ``limiting_segments`` the window of every flow in an incast
     (IQM) or in congestion (SED); ``young_bytes`` a flow that has sent less is young (LAS);
     ``syn_allowance`` limit against SYN floods: at most this many flows count as new ones before their
-    handshakes are complete (IQM, SED), or use up the turns of new connections (FairQ, FairSwitch, LAS).
+    handshakes are complete (IQM, SED), or use up the turns of new connections (FairQ, FairSwitch, LAS);
+    ``mark_packets`` K, the queue length above which data counts as marked, in full frames (ACDC);
+    ``weight_shift`` g, the weight of a window of data in the mean, is 2 to the power of minus this (ACDC).
     """
 
     kind: LawKind
@@ -99,6 +102,8 @@ class LawSpec:
     floor_segments: int = 2
     limiting_segments: int = 2
     syn_allowance: int = 256
+    mark_packets: int = 0
+    weight_shift: int = 0
 
 
 LAW_BOUNDS: dict[str, tuple[int, int]] = {
@@ -113,6 +118,8 @@ LAW_BOUNDS: dict[str, tuple[int, int]] = {
     "floor_segments": (1, 10),
     "limiting_segments": (1, 10),
     "syn_allowance": (1, 1_000_000),
+    "mark_packets": (0, 65_535),
+    "weight_shift": (0, 16),
 }
 """The bounds of the parameters, inclusive; the only table of them."""
 
@@ -123,6 +130,8 @@ def out_of_bounds(spec: LawSpec) -> str | None:
         value = getattr(spec, name)
         if not least <= value <= most:
             return f"{name} {value} is not between {least} and {most}"
+    if spec.kind is LawKind.ACDC and not (spec.mark_packets and spec.weight_shift):
+        return f"mark_packets {spec.mark_packets} or weight_shift {spec.weight_shift} is 0"
     return None
 
 

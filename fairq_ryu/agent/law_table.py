@@ -17,6 +17,7 @@ from fairq_ryu.channel import window_law
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.law_spec import POOL_KINDS, Gain, LawFlags, LawKind, LawSpec, out_of_bounds, trim_step
 from fairq_ryu.model import WindowKind, WindowRule
+from fairq_ryu.queue_law_spec import FRAME
 
 _PPM = 1_000_000
 # The bytes by which a law counts a flow while it has seen none: one Ethernet frame's payload.
@@ -76,6 +77,8 @@ def syn_allowance(spec: LawSpec, limit: int) -> int:
 def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
     """The parameters of a law on a port, an ``fq_law``. ``limits`` has a buffer and a rate."""
     target = max(1, limits.limit * spec.target_ppm // _PPM)
+    if spec.kind is LawKind.ACDC:
+        target = spec.mark_packets * FRAME
     round_trip = spec.base_rtt_us / 1e6 + target / limits.rate
     interval = spec.interval_us / 1e6
     return layout.fq_law(
@@ -98,6 +101,7 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
         limiting_segments=spec.limiting_segments,
         syn_allowance=syn_allowance(spec, limits.limit),
         flags=spec.flags,
+        weight_shift=spec.weight_shift,
     )
 
 

@@ -1,4 +1,5 @@
-"""The eBPF map layout for Python, read from ``bpf/layout.h`` and its second part, ``bpf/queue_law_layout.h``.
+"""The eBPF map layout for Python, read from ``bpf/layout.h`` and its further parts, ``bpf/acdc_layout.h`` and
+``bpf/queue_law_layout.h``.
 
 The headers are the only source: their ``#define`` numbers become :data:`CONSTANTS`, its structs become
 ctypes structures (:class:`fq_flow` is ``STRUCTS["fq_flow"]``, and so on). A test compares sizes and
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 BPF_DIR = Path(__file__).parent / "bpf"
-HEADERS = BPF_DIR / "layout.h", BPF_DIR / "queue_law_layout.h"
+HEADERS = BPF_DIR / "layout.h", BPF_DIR / "acdc_layout.h", BPF_DIR / "queue_law_layout.h"
 
 _SCALARS: dict[str, Any] = {
     "__u8": ctypes.c_uint8,
@@ -101,6 +102,8 @@ fq_turn_port: Any = STRUCTS["fq_turn_port"]
 fq_turn_agent: Any = STRUCTS["fq_turn_agent"]
 fq_held: Any = STRUCTS["fq_held"]
 fq_leaving: Any = STRUCTS["fq_leaving"]
+fq_acdc: Any = STRUCTS["fq_acdc"]
+fq_acdc_ack: Any = STRUCTS["fq_acdc_ack"]
 fq_queue_law: Any = STRUCTS["fq_queue_law"]
 fq_port_queue_law: Any = STRUCTS["fq_port_queue_law"]
 fq_queue_law_input: Any = STRUCTS["fq_queue_law_input"]

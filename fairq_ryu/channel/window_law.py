@@ -48,7 +48,7 @@ _FLOW_MOD_IN_PORT = ofp.OFP_HEADER_SIZE + 40 + 4 + 4
 _FLOW_MOD_TABLE = ofp.OFP_HEADER_SIZE + 16
 _IN_PORT = struct.pack("!HBB", ofp.OFPXMC_OPENFLOW_BASIC, ofp.OFPXMT_OFB_IN_PORT << 1, 4)
 
-_SET = struct.Struct("!BBBxI6I5H2xI")
+_SET = struct.Struct("!BBBBI6I6HI")
 _REQUEST = struct.Struct("!I4x")
 _RECORD = struct.Struct("!IIIIIIIIIIHHIQQI4xQQQQ")
 SET_SIZE, REQUEST_SIZE, RECORD_SIZE = _SET.size, _REQUEST.size, _RECORD.size
@@ -116,11 +116,12 @@ def set_law(datapath: Any, command: LawCommand, law: int, spec: LawSpec | None =
 def encode_set(command: int, law: int, spec: LawSpec | None) -> bytes:
     """The body of a SET_LAW."""
     if spec is None:
-        return _SET.pack(command, 0, 0, law, *(0,) * 12)
+        return _SET.pack(command, 0, 0, 0, law, *(0,) * 13)
     return _SET.pack(
         command,
         spec.kind,
         spec.gain,
+        spec.weight_shift,
         law,
         spec.interval_us,
         spec.base_rtt_us,
@@ -133,6 +134,7 @@ def encode_set(command: int, law: int, spec: LawSpec | None) -> bytes:
         spec.first_window,
         spec.floor_segments,
         spec.limiting_segments,
+        spec.mark_packets,
         spec.syn_allowance,
     )
 
@@ -143,8 +145,8 @@ def decode_set(data: bytes) -> SetLaw:
     """
     if len(data) != SET_SIZE:
         raise ValueError(f"the body of SET_LAW is {SET_SIZE} bytes, not {len(data)}")
-    command, kind, gain, law, *numbers = _SET.unpack(data)
-    interval, base_rtt, linger, target, calm, young, flags, *rest = numbers
+    command, kind, gain, weight_shift, law, *numbers = _SET.unpack(data)
+    interval, base_rtt, linger, target, calm, young, flags, *segments, mark_packets, allowance = numbers
     known = kind in set(LawKind) and gain in set(Gain) and not flags & ~int(ALL_FLAGS)
     if command == LawCommand.DELETE or not known:
         return SetLaw(command, law, None)
@@ -158,7 +160,10 @@ def decode_set(data: bytes) -> SetLaw:
         target,
         calm,
         young,
-        *rest,
+        *segments,
+        allowance,
+        mark_packets,
+        weight_shift,
     )
     return SetLaw(command, law, spec)
 

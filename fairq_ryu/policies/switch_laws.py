@@ -48,6 +48,7 @@ class LawParameters:
     first_window: int = 10
     limiting_segments: int = 2
     syn_allowance: int = 256
+    weight_shift: int = 4
 
 
 class Opening(IntEnum):
@@ -188,6 +189,8 @@ class Law:
             return self._las_window(flows, young, sent)
         if p.kind == LawKind.SED_BASE:
             return self._sed_base_window(mss)
+        if p.kind == LawKind.ACDC:
+            return p.first_window * mss
         return self.window_in_force or NO_WINDOW
 
     # The pool
@@ -339,6 +342,11 @@ class Law:
         share = pool // max(LAS_WEIGHT * young + old, 1)
         return max(share * LAS_WEIGHT if is_young else share, self._floor_window(n))
 
+    # AC/DC: its windows are those of flows (acdc_flow.py)
+
+    def _unmoved(self, seen: LawInput, ticks: int) -> None:
+        pass
+
     # IQM and SED's base window
 
     def _begin_limiting(self) -> None:
@@ -407,6 +415,7 @@ _TICKS: dict[int, Callable[[Law, LawInput, int], None]] = {
     LawKind.IQM: Law._iqm,
     LawKind.SED_BASE: Law._sed_base,
     LawKind.LAS: Law._las,
+    LawKind.ACDC: Law._unmoved,
 }
 
 

@@ -5,7 +5,7 @@
  * fairq_ryu/agent/layout.py reads this file and makes ctypes structures of it, so there is no second copy
  * to keep in step. That reader knows: #define NAME number, and structs whose members are
  * __u8/__u16/__u32/__u64, structs of this file, or arrays of those. Every struct is padded by hand to the
- * same size under any compiler. queue_law_layout.h is its second part, by the same rules.
+ * same size under any compiler. queue_law_layout.h and acdc_layout.h are further parts, by the same rules.
  */
 #ifndef FAIRQ_LAYOUT_H
 #define FAIRQ_LAYOUT_H
@@ -28,6 +28,7 @@
 #define FQ_LAW_IQM        3
 #define FQ_LAW_SED_BASE   4
 #define FQ_LAW_LAS        5
+#define FQ_LAW_ACDC       6
 
 /* fq_law.gain, of kind fairq */
 #define FQ_GAIN_PAPER   1
@@ -85,6 +86,7 @@
 #define FQ_RIVAL      2048 /* another handshake waits for its last segment (rivals.h) */
 #define FQ_BEGUN      4096 /* the law of its port has counted it as a flow that begins (opening.h) */
 #define FQ_UNPROVEN   8192 /* ... before its handshake was complete */
+#define FQ_ECN        16384 /* the connection has ECN as in RFC 3168: ECE and CWR are an echo and its answer */
 
 /* Steps of a handshake at which a law may count a direction. */
 #define FQ_OPENING_SYN     1 /* its SYN has left */
@@ -133,7 +135,7 @@ struct fq_config {
 	__u32 flow_rules; /* number of rules in flow_rules: 0 spares every ACK a lookup */
 	__u32 layout;     /* FQ_LAYOUT_VERSION, for an agent that finds the maps of a dead one */
 	__u32 vlans;      /* number of ports in port_vlans: 0 spares every packet a lookup */
-	__u32 pad;
+	__u32 acdc;       /* number of ports with a law of kind acdc: likewise */
 };
 
 /* Settings of the queue and drop programs, written by the agent; one entry, index 0. */
@@ -254,7 +256,7 @@ struct fq_law {
 	__u32 interval_ns; /* T: minimum time between two ticks */
 	__u32 base_rtt_ns; /* round-trip time with empty queues */
 	__u32 limit;       /* the port's buffer */
-	__u32 target;      /* fairq, fairswitch, las: length of the queue; sed-base: K */
+	__u32 target;      /* fairq, fairswitch, las: length of the queue; sed-base, acdc: K */
 	__u32 calm;        /* iqm, sed-base: a queue below it is short (sed-base: NOM + 1) */
 	__u32 gain_q16;  /* fairq (ours), las: part of the pool that one tick may move it, << 16 */
 	__u32 trim_step; /* fairswitch: change of the trim in one tick */
@@ -267,7 +269,8 @@ struct fq_law {
 	__u16 floor_segments;    /* minimum window while the buffer holds that of all flows */
 	__u16 limiting_segments; /* iqm, sed-base: window of every flow in FQ_MODE_LIMITING */
 	__u16 flags;             /* FQ_LAW_... */
-	__u16 pad[3];
+	__u16 weight_shift;      /* acdc: g is 2 to the power of minus this */
+	__u16 pad[2];
 };
 
 /* The law of a port, by slot: written by the agent only. */
@@ -298,7 +301,7 @@ struct fq_law_state {
 	__u64 calm_ns;     /* the queue has been short since then; 0: it is not */
 	__u64 expected_ns; /* sed-base: when `expected` was computed */
 	__u64 unproven_ns; /* when `unproven` started at 0 */
-	__u64 updates;     /* changes of the pool */
+	__u64 updates;     /* changes of the pool; acdc: windows reduced */
 	__u64 late;        /* ticks that came after more than two intervals */
 	__u64 proven;      /* handshakes that were completed */
 	__u64 rtt_seen_ns; /* when rtt_ns was set */
@@ -493,6 +496,7 @@ struct fq_histogram {
 	__u64 ns[FQ_HIST_BINS];
 };
 
+#include "acdc_layout.h"
 #include "queue_law_layout.h"
 
 #endif

@@ -29,6 +29,7 @@
 
 #include "lib/parse.h"
 
+#include "lib/acdc.h"
 #include "lib/connection.h"
 #include "lib/handed_on.h"
 #include "lib/rivals.h"
@@ -115,6 +116,8 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 
 		if (peer->flags & FQ_SEQ && own->flags & FQ_ACK)
 			s.flight = peer->seq_next - own->ack;
+		if (cfg->acdc && s.payload && !copy)
+			acdc_leaves(skb, &s, own, peer);
 		proves = (own->flags & (FQ_KNOWN | FQ_ACK)) == FQ_KNOWN;
 		follow(&s, own, peer);
 		if (proves && own->flags & FQ_ACK) {

@@ -47,6 +47,11 @@ class ProgramLimits:
         return max(64, self.flows // 16)
 
     @property
+    def acdc_flows(self) -> int:
+        """Flows of which the law acdc knows their windows; one beyond them begins anew."""
+        return max(64, self.flows // 4)
+
+    @property
     def bucket_ns(self) -> int:
         """Length of one of the time buckets in which active flows are counted, ns."""
         return max(1, int(self.active_timeout * 1e9) // layout.BUCKETS)

@@ -52,6 +52,7 @@ class WindowProgram(FilterProgram):
         self._filter = OwnFilter(lib, WINDOW_PRIORITY)
         self._flow_rule_count = 0
         self._vlans: dict[int, int] = {}
+        self._acdc_ports = 0
         self._active: dict[int, tuple[int, int]] = {}
         self.slots = PortSlots(limits.ports)
         self._observed: set[int] = set()
@@ -85,6 +86,7 @@ class WindowProgram(FilterProgram):
                     "queue_checks": limits.ports,
                     "port_laws": limits.ports,
                     "law_states": limits.ports,
+                    "acdc_flows": limits.acdc_flows,
                 },
                 inherited,
             )
@@ -105,6 +107,7 @@ class WindowProgram(FilterProgram):
         self._counters = loaded.map("counters", c_uint32, layout.fq_counter)
         self.port_laws = loaded.map("port_laws", c_uint32, layout.fq_port_law)
         self.law_states = loaded.map("law_states", c_uint32, layout.fq_law_state)
+        self.acdc_flows = loaded.map("acdc_flows", layout.fq_flow_key, layout.fq_acdc)
         self.queues = loaded.map("queues", c_uint32, layout.fq_queue)
         self.queue_checks = loaded.map("queue_checks", c_uint32, layout.fq_queue_check)
         self.copy_rules = loaded.map("copy_rules", c_uint32, layout.fq_copy_rule)
@@ -170,6 +173,7 @@ class WindowProgram(FilterProgram):
                 flow_rules=self._flow_rule_count,
                 layout=layout.CONSTANTS["FQ_LAYOUT_VERSION"],
                 vlans=len(self._vlans),
+                acdc=self._acdc_ports,
             ),
         )
 
@@ -261,6 +265,12 @@ class WindowProgram(FilterProgram):
         self.port_laws.set(slot, layout.fq_port_law())
         self.law_states.set(slot, layout.fq_law_state())
         self.slots.release(ifindex)
+
+    def set_acdc_ports(self, count: int) -> None:
+        """How many ports have a law of kind ``acdc``: without one, no packet is asked whether it has one."""
+        if count != self._acdc_ports:
+            self._acdc_ports = count
+            self._write_config()
 
     def observe(self, ifindex: int, observed: bool) -> None:
         """Whether a port is only observed: no window is lowered for its data, and those that would be are

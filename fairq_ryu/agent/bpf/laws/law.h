@@ -5,13 +5,15 @@
  *   queue tracepoint, at least T after the last tick  -> law_tick
  *   SYN, SYN-ACK and the ACK that completes them      -> law_opening: law_flow_began once for each flow
  *   FIN in sequence                                   -> law_flow_ended
- *   ACK whose data leaves by the port                 -> law_window, law_limited
+ *   ACK whose data leaves by the port                 -> law_window, law_limited; of acdc, acdc_acked
+ *   data, of acdc                                     -> acdc_sent
  *
  * Nothing here reads a clock or a map: all of it compiles for eBPF and for the host.
  */
 #ifndef FAIRQ_LAW_H
 #define FAIRQ_LAW_H
 
+#include "acdc.h"
 #include "fairq.h"
 #include "fairswitch.h"
 #include "iqm.h"
@@ -136,6 +138,8 @@ static inline __attribute__((always_inline)) __u32 law_window(const struct fq_la
 		return las_window(p, st, n, young, sent);
 	if (p->kind == FQ_LAW_SED_BASE)
 		return sed_base_window(p, st, mss);
+	if (p->kind == FQ_LAW_ACDC)
+		return acdc_first_window(p, mss);
 	return st->window ? st->window : FQ_NO_WINDOW;
 }
 

@@ -139,6 +139,11 @@ static __always_inline bool open_connection(struct __sk_buff *skb, struct segmen
 		timestamps = s->ts && peer->flags & FQ_TS_DUE;
 	commit_syn(own, s->ack_seq, timestamps);
 	commit_syn(peer, own->isn + 1, timestamps);
+	/* RFC 3168 section 6.1.1. With AccECN the same flags are a counter, and the answer to a SYN differs. */
+	if (s->ecn == TCP_ECE) {
+		own->flags |= FQ_ECN;
+		peer->flags |= FQ_ECN;
+	}
 	own->acked = s->ack_seq - (peer->isn + 1);
 	own->rtt_ns = time_since(s, peer->syn_ns);
 	peer->rtt_ns = 0;

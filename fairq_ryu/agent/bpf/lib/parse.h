@@ -28,6 +28,9 @@
 #define TCP_OPT_WSCALE  3
 #define TCP_OPT_TS      8
 #define TCP_OPT_TS_LEN  10
+#define TCP_ECE         1 /* segment.ecn */
+#define TCP_CWR         2
+#define TCP_AE          4 /* AccECN; earlier: NS */
 #define TS_ROOM         12 /* the timestamps option and two NOPs, as nearly every sender has it */
 #define IP_FRAGMENT     0x3FFF /* more fragments, or an offset */
 
@@ -49,8 +52,10 @@ struct segment {
 	__u16 offers; /* in a SYN: FQ_WS, FQ_TS_OFFERED */
 	__u8 wscale;  /* in a SYN */
 	__u8 dir;     /* 0: from lo to hi */
+	__u8 ecn;     /* TCP_ECE, TCP_CWR, TCP_AE */
 	bool syn, ack, fin, rst, ts;
 	bool of_rival; /* a SYN-ACK that answers the SYN of a rival (rivals.h) */
+	bool echo_met; /* the law has met its ECE, which is to be taken out (acdc.h) */
 };
 
 enum parsed { NOT_TCP, MALFORMED, OK };
@@ -122,6 +127,7 @@ static __always_inline enum parsed parse_tcp(struct __sk_buff *skb, struct segme
 					     bool same)
 {
 	__u32 len = tcp->doff * 4;
+	const __u8 *flags = (const __u8 *)tcp;
 
 	if (tcp->doff < 5 || off + len > end || end > skb->len)
 		return MALFORMED;
@@ -136,6 +142,7 @@ static __always_inline enum parsed parse_tcp(struct __sk_buff *skb, struct segme
 	s->ack = tcp->ack;
 	s->fin = tcp->fin;
 	s->rst = tcp->rst;
+	s->ecn = flags[13] >> 6 | (flags[12] & 1) << 2;
 	return OK;
 }
 

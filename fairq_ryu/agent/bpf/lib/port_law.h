@@ -10,10 +10,12 @@
 
 #include "../laws/law.h"
 #include "../layout.h"
+#include "acdc.h"
 #include "activity.h"
 #include "parse.h"
 #include "port_maps.h"
 #include "queue_map.h"
+#include "segment_size.h"
 #include "window_maps.h"
 
 /*
@@ -84,23 +86,6 @@ __noinline int law_direction_ended(struct fq_dir *d, __u64 now)
 	return 0;
 }
 
-#define DEFAULT_MSS_V4 536 /* RFC 9293 section 3.7.1: what no MSS option means */
-#define DEFAULT_MSS_V6 1220
-
-/*
- * The segment size of the flow: the smaller MSS of the two ends, because an end does not send larger segments than
- * it can receive. Without an MSS option the receiver accepts the default size; the sender's own size is not known.
- */
-static __always_inline __u32 common_mss(const struct segment *s, const struct fq_dir *receiver,
-					const struct fq_dir *sender)
-{
-	__u32 mss = receiver->mss;
-
-	if (!mss)
-		mss = s->key.family == 4 ? DEFAULT_MSS_V4 : DEFAULT_MSS_V6;
-	return sender->mss && sender->mss < mss ? sender->mss : mss;
-}
-
 /* From the SYN at the switch to the last segment of the handshake there, ns; 0: not known. */
 static __always_inline __u64 handshake_rtt(const struct fq_dir *one, const struct fq_dir *other)
 {
@@ -111,7 +96,7 @@ static __always_inline __u64 handshake_rtt(const struct fq_dir *one, const struc
  * What the law of a port grants the direction `peer`, bytes, at an ACK of `own`; FQ_NO_WINDOW: nothing. What it
  * had under way before this ACK shows whether it uses its window.
  */
-__noinline __u32 law_grant(const struct segment *s, const struct fq_dir *own, struct fq_dir *peer,
+__noinline __u32 law_grant(struct segment *s, const struct fq_dir *own, struct fq_dir *peer,
 			   struct fq_port *port)
 {
 	struct fq_law_state *state;
@@ -139,6 +124,8 @@ __noinline __u32 law_grant(const struct segment *s, const struct fq_dir *own, st
 		if (law->law.kind == FQ_LAW_LAS && peer->bytes < law->law.young_bytes)
 			young++;
 	}
+	if (law->law.kind == FQ_LAW_ACDC && !s->syn)
+		return acdc_grant(s, own, peer, flight, n);
 	return law_window(&law->law, state, n, young, peer->bytes, common_mss(s, own, peer));
 }
 

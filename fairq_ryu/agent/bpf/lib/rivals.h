@@ -81,7 +81,7 @@ static __always_inline void inherit(struct fq_dir *d, const struct fq_dir *from,
 	d->packets = from->packets;
 	d->rewritten = from->rewritten;
 	d->acked = from->acked;
-	set_flags(d, from->flags & (FQ_KNOWN | FQ_WS | FQ_TS_DUE));
+	set_flags(d, from->flags & (FQ_KNOWN | FQ_WS | FQ_TS_DUE | FQ_ECN));
 	d->edge = d->ack + ((__u32)d->window << (scaled ? d->wscale & 15 : 0));
 }
 

@@ -12,6 +12,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
+#include "acdc.h"
 #include "activity.h"
 #include "parse.h"
 #include "port_law.h"
@@ -21,7 +22,7 @@
  * The window that a rule grants a flow, in steps of its scale. `port` is the port by which its data leaves,
  * `peer` that direction. A flow that is not counted yet counts as one more, because its data is about to come.
  */
-static __always_inline __u32 granted_steps(const struct fq_rule *rule, const struct segment *s,
+static __always_inline __u32 granted_steps(const struct fq_rule *rule, struct segment *s,
 					   struct fq_port *port, const struct fq_dir *own,
 					   struct fq_dir *peer, __u32 scale)
 {
@@ -83,9 +84,9 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 	const __u32 *observe;
 	bool own_rule = false;
 
+	/* The flow's key is no longer needed, and a second key would exceed the stack limit. */
+	s->key.dir = s->dir;
 	if (cfg->flow_rules) {
-		/* The flow's key is no longer needed, and a second key would exceed the stack limit. */
-		s->key.dir = s->dir;
 		rule = bpf_map_lookup_elem(&flow_rules, &s->key);
 		own_rule = rule && rule->expires_ns > s->now;
 	}
@@ -117,13 +118,18 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 	steps = granted_steps(rule, s, port, own, peer, scale);
 	if (rule->kind == FQ_RULE_LAW)
 		peer->granted = (steps < s->window ? steps : s->window) << scale;
-	if (steps >= s->window)
+	if (steps >= s->window && !s->echo_met)
 		return;
 	observe = bpf_map_lookup_elem(&observed, &port_slot);
 	if (observe && *observe) {
-		ADD(port->would_lower, 1);
+		if (steps < s->window)
+			ADD(port->would_lower, 1);
 		return;
 	}
+	if (s->echo_met)
+		take_echo(skb, s);
+	if (steps >= s->window)
+		return;
 
 	__be16 old_window = bpf_htons(s->window), new_window = bpf_htons(steps);
 

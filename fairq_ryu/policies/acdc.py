@@ -1,0 +1,89 @@
+"""AC/DC: DCTCP in the switch, for hosts that have never heard of it.
+
+Ours, after AC/DC TCP (He et al., SIGCOMM 2016). The switch counts which data of a flow finds the queue of its
+port above a threshold, keeps DCTCP's alpha and congestion window (RFC 8257) for each flow, and lowers the
+receive windows in ACKs to that window (``agent/bpf/laws/acdc.h``, with its twin in :mod:`.acdc_flow`). Hosts
+need neither DCTCP nor ECN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.model import PortKey
+from fairq_ryu.policies.base import Parameters, PortLaw
+from fairq_ryu.policies.common_settings import typed_parameters
+from fairq_ryu.setting import Setting
+
+_INTERVAL = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class AcdcParameters:
+    """``threshold`` K in packets of 1514 bytes."""
+
+    threshold: int = 20
+    weight_shift: int = 4
+    first_window: int = 10
+    floor_segments: int = 2
+
+
+class Acdc:
+    """The AC/DC policy."""
+
+    name: ClassVar[str] = "acdc"
+    settings: ClassVar[tuple[Setting, ...]] = (
+        Setting(
+            "acdc",
+            "threshold",
+            20,
+            "packets",
+            "K: data that would make the queue longer, in full frames of 1514 bytes, counts as marked.",
+            1,
+            65_535,
+        ),
+        Setting(
+            "acdc",
+            "weight_shift",
+            4,
+            "",
+            "g, the weight of a window of data in the mean of the marked fraction, is 2 to the power of minus "
+            "this.",
+            1,
+            16,
+        ),
+        Setting("acdc", "first_window", 10, "segments", "Window with which a flow begins.", 1, 1000),
+        Setting(
+            "acdc",
+            "floor_segments",
+            2,
+            "segments",
+            "Minimum window of a flow while the buffer holds that of all flows, otherwise one segment.",
+            1,
+            10,
+        ),
+    )
+    interval: ClassVar[float] = _INTERVAL
+
+    def __init__(self, parameters: Parameters) -> None:
+        """``parameters`` are the settings of section ``[acdc]``."""
+        self.parameters = typed_parameters(AcdcParameters, parameters)
+
+    def port_law(self, port: PortKey) -> PortLaw:
+        """The law for one port, where the switch cannot run one: no windows. A controller that is told of the
+        queue some times a second cannot know which segments met a long one.
+        """
+        return PortLaw()
+
+    def switch_law(self, port: PortKey) -> LawSpec:
+        """The law for one port, which runs in the switch."""
+        p = self.parameters
+        return LawSpec(
+            LawKind.ACDC,
+            first_window=p.first_window,
+            floor_segments=p.floor_segments,
+            mark_packets=p.threshold,
+            weight_shift=p.weight_shift,
+        )
