@@ -14,7 +14,7 @@ from fairq_ryu.policies.switch_laws import MAX_POOL, LawParameters
 
 SHIFT = 20
 ONE = 1 << SHIFT
-USED, USED_BEFORE = 1, 2
+WHOLE, HALF = 1, 4
 _U32 = 0xFFFFFFFF
 
 
@@ -73,11 +73,13 @@ class AcdcFlow:
         if seen.echo:
             self.echoed = (self.echoed + fresh) & _U32
             self.echoes = (self.echoes + 1) & _U32
+        if seen.flight > self.window // 2:
+            self.used |= HALF
         if seen.flight + seen.mss > self.window:
-            self.used |= USED
-        if fresh and _reaches(seen.ack, self.end):
+            self.used |= WHOLE
+        if fresh and _after(seen.ack, self.end):
             self._observe(seen.next)
-        if self.reduced and _reaches(seen.ack, self.recover):
+        if self.reduced and _after(seen.ack, self.recover):
             self.reduced = 0
         if self.reduced != Reduced.FOR_LOSS if lost else marked and not self.reduced:
             self._reduce(seen.next, lost)
@@ -100,7 +102,7 @@ class AcdcFlow:
         self.alpha = self.alpha - (self.alpha >> g) + (fraction >> g)
         self.end, self.sent_then, self.marks_then = next_seq, self.sent, self.marks
         self.acked = self.echoed = 0
-        self.used = USED_BEFORE if self.used & USED else 0
+        self.used = (self.used & (WHOLE | HALF)) << 1
 
     def _reduce(self, next_seq: int, lost: bool) -> None:
         self.window -= self.window * (ONE if lost else self.alpha) >> (SHIFT + 1)
@@ -111,10 +113,10 @@ class AcdcFlow:
 
     def _grow(self, seen: AcdcAck, fresh: int) -> None:
         if self.window < self.threshold:
-            if seen.flight > self.window // 2:
+            if self.used & (HALF | HALF << 1):
                 self.window = min(self.window + fresh, self.threshold)
             return
-        if not self.used:
+        if not self.used & (WHOLE | WHOLE << 1):
             return
         self.credit += fresh
         if self.credit >= self.window:
@@ -122,6 +124,6 @@ class AcdcFlow:
             self.window = min(self.window + seen.mss, MAX_POOL)
 
 
-def _reaches(ack: int, number: int) -> bool:
-    """Whether an acknowledgement is not before a sequence number."""
-    return not ((ack - number) & _U32) >> 31
+def _after(number: int, other: int) -> bool:
+    """Whether a sequence number is behind another."""
+    return bool(((other - number) & _U32) >> 31)

@@ -55,6 +55,7 @@ def parameters(made: Any, kinds: Any) -> st.SearchStrategy[Any]:
         first_window=st.integers(1, 100),
         limiting_segments=st.integers(1, 10),
         syn_allowance=st.integers(0, 8),
+        weight_shift=st.integers(0, 16),
     )
 
 
@@ -68,6 +69,7 @@ def build(sources: Path, into: Path) -> ctypes.CDLL:
     subprocess.run(["clang", *flags, "-o", str(found), str(sources / "laws/host.c")], check=True)
     library = ctypes.CDLL(str(found))
     library.fq_host_window.restype = library.fq_host_opening.restype = ctypes.c_uint32
+    library.fq_host_acdc_acked.restype = ctypes.c_uint32
     return library
 
 
@@ -127,3 +129,24 @@ def steps_agree(law: Any, compiled: CompiledLaw, trace: list[Any], tick: Callabl
         results = [getattr(each, name)(*values) for each in (law, compiled)]
         assert results[0] == results[1], name
         assert state_of(law) == compiled.seen(), name
+
+
+class CompiledAcdc:
+    """A flow under the C code of the law acdc, compiled for the host."""
+
+    def __init__(self, library: ctypes.CDLL, parameters: Any) -> None:
+        self.library = library
+        self.parameters = layout.STRUCTS["fq_law"](**asdict(parameters))
+        self.state = layout.STRUCTS["fq_acdc"]()
+        self.refs = ctypes.byref(self.parameters), ctypes.byref(self.state)
+
+    def data_sent(self, backlog: int, length: int, payload: int, mss: int, again: bool) -> None:
+        self.library.fq_host_acdc_sent(*self.refs, backlog, length, payload, mss, int(again))
+
+    def acknowledged(self, seen: Any) -> int:
+        given = layout.STRUCTS["fq_acdc_ack"](**asdict(seen))
+        return int(self.library.fq_host_acdc_acked(*self.refs, ctypes.byref(given)))
+
+    def seen(self) -> dict[str, int]:
+        names = [name for name, _ in layout.STRUCTS["fq_acdc"]._fields_]
+        return {name: getattr(self.state, name) for name in names}

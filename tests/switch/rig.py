@@ -124,7 +124,7 @@ class Switch:
             window._flow_rules.delete(key)
         window._flow_rule_count = 0
         window._write_config()
-        for flows in (window.flows, window.silent, window.rivals):
+        for flows in (window.flows, window.silent, window.rivals, window.acdc_flows):
             for key in list(flows.keys()):
                 flows.delete(key)
         for bridge_port in self.ports.values():

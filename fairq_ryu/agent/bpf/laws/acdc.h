@@ -25,8 +25,9 @@
 #define ACDC_SHIFT 20 /* of alpha */
 #define ACDC_ONE   (1U << ACDC_SHIFT)
 
-#define ACDC_USED        1
-#define ACDC_USED_BEFORE 2
+/* fq_acdc.used. Shifted by one: in the observation window before. */
+#define ACDC_WHOLE 1
+#define ACDC_HALF  4
 
 /* A window before anything is known of the flow (RFC 6928: ten segments), bytes. */
 static inline __attribute__((always_inline)) __u32 acdc_first_window(const struct fq_law *p,
@@ -53,6 +54,12 @@ static inline __attribute__((always_inline)) void acdc_sent(const struct fq_law 
 		f->losses++;
 }
 
+/* Whether a sequence number is behind another. */
+static inline __attribute__((always_inline)) bool acdc_after(__u32 number, __u32 other)
+{
+	return (other - number) >> 31;
+}
+
 /* The first ACK: a flow that began before the law keeps what it has under way. */
 static inline __attribute__((always_inline)) void
 acdc_begin(const struct fq_law *p, struct fq_acdc *f, const struct fq_acdc_ack *in)
@@ -61,7 +68,7 @@ acdc_begin(const struct fq_law *p, struct fq_acdc *f, const struct fq_acdc_ack *
 
 	f->window = law_max(law_min(first, MAX_POOL), 1);
 	f->threshold = MAX_POOL;
-	f->alpha = ACDC_ONE; /* as Linux: the first mark halves the window */
+	f->alpha = ACDC_ONE; /* as Linux: a mark at once halves the window */
 	f->end = in->next;
 	f->total = in->total;
 }
@@ -81,7 +88,7 @@ acdc_observe(const struct fq_law *p, struct fq_acdc *f, __u32 next)
 	f->sent_then = f->sent;
 	f->marks_then = f->marks;
 	f->acked = f->echoed = 0;
-	f->used = f->used & ACDC_USED ? ACDC_USED_BEFORE : 0;
+	f->used = (f->used & (ACDC_WHOLE | ACDC_HALF)) << 1;
 }
 
 static inline __attribute__((always_inline)) void acdc_reduce(struct fq_acdc *f, __u32 next,
@@ -102,11 +109,11 @@ static inline __attribute__((always_inline)) void
 acdc_grow(struct fq_acdc *f, const struct fq_acdc_ack *in, __u32 fresh)
 {
 	if (f->window < f->threshold) {
-		if (in->flight > f->window / 2)
+		if (f->used & (ACDC_HALF | ACDC_HALF << 1))
 			f->window = law_min((__u64)f->window + fresh, f->threshold);
 		return;
 	}
-	if (!f->used)
+	if (!(f->used & (ACDC_WHOLE | ACDC_WHOLE << 1)))
 		return;
 	f->credit += fresh;
 	if (f->credit < f->window)
@@ -136,11 +143,13 @@ acdc_acked(const struct fq_law *p, struct fq_acdc *f, const struct fq_acdc_ack *
 		f->echoed += fresh;
 		f->echoes++;
 	}
+	if (in->flight > f->window / 2)
+		f->used |= ACDC_HALF;
 	if ((__u64)in->flight + in->mss > f->window)
-		f->used |= ACDC_USED;
-	if (fresh && !((in->ack - f->end) >> 31))
+		f->used |= ACDC_WHOLE;
+	if (fresh && acdc_after(in->ack, f->end))
 		acdc_observe(p, f, in->next);
-	if (f->reduced && !((in->ack - f->recover) >> 31))
+	if (f->reduced && acdc_after(in->ack, f->recover))
 		f->reduced = 0;
 	if (lost ? f->reduced != FQ_ACDC_FOR_LOSS : marked && !f->reduced)
 		acdc_reduce(f, in->next, lost);
