@@ -86,6 +86,30 @@ def test_a_law_that_is_changed_under_load_drops_nothing(governed):
     assert lab.port_status()["queue"]["drops"] == drops
 
 
+def test_acdc_holds_the_queue_of_hosts_without_dctcp_at_its_threshold(governed):
+    lab = governed
+
+    def highest():
+        """The highest mean of an interval among some, when the law has reduced the window many times."""
+        before = law(lab)["updates"]
+        assert until(lambda: law(lab)["updates"] > before + 20)
+        return max(law(lab)["queue"] for _ in range(50))
+
+    try:
+        change(lab, "acdc", threshold=5)
+        assert until(lambda: law(lab) and law(lab)["target"] == 5 * 1514 and law(lab)["updates"] > 20)
+        rewritten, drops = lab.port_status()["rewritten"], lab.port_status()["queue"]["drops"]
+        short = highest()
+        change(lab, "acdc", threshold=25)
+        assert until(lambda: law(lab) and law(lab)["target"] == 25 * 1514)
+        assert until(lambda: law(lab)["queue"] > 20 * 1514 > short)
+        assert lab.port_status()["rewritten"] > rewritten
+        assert lab.port_status()["queue"]["drops"] == drops
+    finally:
+        change(lab)
+    assert until(lambda: law(lab) and law(lab)["kind"] == "fairq")
+
+
 def test_a_queue_law_judges_packets_and_ends_with_its_lease(governed):
     """The target is so short that CoDel drops packets of a bulk flow that nothing else limits."""
     lab = governed

@@ -15,7 +15,7 @@ _spec.loader.exec_module(packaging)
 
 def test_our_policies_are_found_and_installed():
     found = dict(line.split(" = ") for line in packaging.own_policies())
-    windows = ["droptail", "fairq", "fairswitch", "fixed", "iqm", "las", "rsed", "sed"]
+    windows = ["acdc", "droptail", "fairq", "fairswitch", "fixed", "iqm", "las", "rsed", "sed"]
     queues = ["afcd", "afq", "codel", "mark", "red", "sfb"]
     assert sorted(found) == sorted(windows + queues)
     assert found == {entry.name: entry.value for entry in base.installed() if entry.name in base.own()}

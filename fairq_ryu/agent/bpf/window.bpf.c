@@ -13,6 +13,9 @@
  * window and timestamps of the last segment of each direction are recorded for controllers. Controllers may
  * ask for copies of SYN, FIN and RST (segment_copy.h); only segments that are believed are copied.
  *
+ * Of connections with ECN, a law of kind acdc takes ECE out of ACKs and answers it with CWR in data (acdc.h); no other
+ * field is ever changed.
+ *
  * Nothing here depends on a policy. Packets are never dropped or redirected: every path ends in
  * TC_ACT_UNSPEC, which lets the filters of others run.
  */

@@ -300,6 +300,23 @@ def test_the_parameters_are_worked_out_from_buffer_and_rate() -> None:
     assert law.trim_step == 40
 
 
+def test_the_threshold_of_acdc_is_in_frames_whatever_the_buffer() -> None:
+    law = parameters(LawSpec(LawKind.ACDC, mark_packets=30, weight_shift=5), LIMITS)
+    assert (law.target, law.weight_shift, law.first_window) == (30 * 1514, 5, 10)
+
+
+@pytest.mark.parametrize("missing", ["mark_packets", "weight_shift"])
+def test_acdc_without_a_threshold_or_a_weight_is_refused(data: FakeDatapath, missing: str) -> None:
+    """Other kinds do not use them: they may be 0 there, as a controller of an earlier version sends them."""
+    spec = LawSpec(LawKind.ACDC, mark_packets=20, weight_shift=4)
+    table = LawTable(data, 8)
+    table.set(SetLaw(LawCommand.ADD, 1, FAIRQ))
+    table.set(SetLaw(LawCommand.ADD, 2, spec))
+    with pytest.raises(OpenFlowError) as refused:
+        table.set(SetLaw(LawCommand.ADD, 3, dataclasses.replace(spec, **{missing: 0})))
+    assert refused.value.code == window_law.ERROR_LAW_PARAMETER and len(table) == 2
+
+
 @pytest.mark.parametrize("kind", [LawKind.IQM, LawKind.SED_BASE])
 def test_an_empty_queue_is_short(kind: LawKind) -> None:
     assert parameters(LawSpec(kind, calm_ppm=0), LIMITS).calm == 1

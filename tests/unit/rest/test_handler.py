@@ -179,6 +179,7 @@ LAW_STATE = LawState(1, 1, 0, 0, 20_000, 31_250, 3, 1, 0, 1460, 0, 0, LawKind.FA
         ("iqm", {}, (None, None), None, False),
         ("iqm", {"window": 2920, "mode": 2}, (None, 2920), 2920, True),
         ("iqm", {"window": 4000, "mode": 0}, (None, 4000), 4000, False),
+        ("acdc", {"updates": 7}, (None, None), None, None),
         ("sed", {}, (None, None), None, None),
         ("sed", {"window": 1460, "mode": 2}, (None, 1460), 1460, None),
     ],
