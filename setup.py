@@ -67,7 +67,7 @@ if __name__ == "__main__":
     setup(
         name="fairq_ryu",
         version=read_version(),
-        description="FairQ, FairSwitch, IQM, LAS, AC/DC, SED, RSED for stock Open vSwitch: a Ryu app, an eBPF agent",
+        description="FairQ, FairSwitch, IQM, LAS, AC/DC, SED, RSED for Open vSwitch: Ryu app, eBPF agent",
         long_description=read_readme(),
         long_description_content_type="text/markdown",
         license="Apache-2.0",

@@ -147,6 +147,7 @@ def decode_set(data: bytes) -> SetLaw:
         raise ValueError(f"the body of SET_LAW is {SET_SIZE} bytes, not {len(data)}")
     command, kind, gain, weight_shift, law, *numbers = _SET.unpack(data)
     interval, base_rtt, linger, target, calm, young, flags, *segments, mark_packets, allowance = numbers
+    increments, first_window, floor_segments, limiting_segments = segments
     known = kind in set(LawKind) and gain in set(Gain) and not flags & ~int(ALL_FLAGS)
     if command == LawCommand.DELETE or not known:
         return SetLaw(command, law, None)
@@ -160,7 +161,10 @@ def decode_set(data: bytes) -> SetLaw:
         target,
         calm,
         young,
-        *segments,
+        increments,
+        first_window,
+        floor_segments,
+        limiting_segments,
         allowance,
         mark_packets,
         weight_shift,

@@ -49,8 +49,8 @@ class Acdc:
             "weight_shift",
             4,
             "",
-            "g, the weight of a window of data in the mean of the marked fraction, is 2 to the power of minus "
-            "this.",
+            "g, the weight of a window of data in the mean of the marked fraction, is 2 to the power of "
+            "minus this.",
             1,
             16,
         ),

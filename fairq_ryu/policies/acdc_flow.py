@@ -50,7 +50,7 @@ class AcdcFlow:
         self.reduced = self.recover = self.credit = self.echoes = self.reductions = 0
 
     def data_sent(self, backlog: int, length: int, payload: int, mss: int, again: bool) -> None:
-        """Data leaves in a frame of ``length`` bytes and finds this backlog. ``again``: it has left before."""
+        """Data leaves in a frame of ``length`` bytes, at this backlog. ``again``: it has left before."""
         above = max(backlog + length - self.parameters.target, 0)
         self.sent = (self.sent + payload) & _U32
         if above:

@@ -18,19 +18,19 @@ struct fq_acdc {
 	__u32 losses;   /* segments that were sent again */
 	__u32 answered; /* `echoes` that the receiver has been told of, with CWR */
 
-	__u32 window;     /* the congestion window, bytes; 0: it has not begun */
-	__u32 threshold;  /* slow start ends at this window, bytes */
-	__u32 alpha;      /* mean of the marked fraction, << 20 */
-	__u32 end;        /* the observation window ends when something behind this is acknowledged */
+	__u32 window;    /* the congestion window, bytes; 0: it has not begun */
+	__u32 threshold; /* slow start ends at this window, bytes */
+	__u32 alpha;     /* mean of the marked fraction, << 20 */
+	__u32 end; /* the observation window ends when something behind this is acknowledged */
 	__u32 sent_then;  /* `sent` when it began */
 	__u32 marks_then; /* `marks` likewise */
 	__u32 acked;      /* bytes acknowledged in it */
 	__u32 echoed;     /* of these, by ACKs with ECE */
-	__u32 used;       /* 1: the flow has used its whole window in it, 4: more than half; 2, 8: in the one before */
+	__u32 used; /* 1: the flow has used its whole window in it, 4: more than half; 2, 8: in the one before */
 	__u32 marks_met;  /* `marks` at the last ACK */
 	__u32 losses_met; /* `losses` likewise */
 	__u32 total;      /* bytes acknowledged in all, likewise */
-	__u32 reduced;    /* FQ_ACDC_...: why, until something behind `recover` is acknowledged; 0: not */
+	__u32 reduced; /* FQ_ACDC_...: why, until something behind `recover` is acknowledged; 0: not */
 	__u32 recover;
 	__u32 credit; /* bytes acknowledged since the window was last raised by a segment */
 	__u32 echoes; /* ACKs with ECE */

@@ -21,11 +21,16 @@ LAW = LawParameters(LawKind.ACDC, 25_000_000, 125_000, K)
 U32 = st.integers(0, 2**32 - 1)
 STEPS = st.lists(
     st.one_of(
+        st.tuples(st.just("sent"), U30, st.integers(0, 66_000), st.integers(0, 65_535), U30, st.booleans()),
         st.tuples(
-            st.just("sent"), U30, st.integers(0, 66_000), st.integers(0, 65_535), U30, st.booleans()
-        ),
-        st.tuples(
-            st.just("acked"), U32, U32, U32, U32, st.integers(1, 65_535), st.integers(0, 2**31), st.integers(0, 1)
+            st.just("acked"),
+            U32,
+            U32,
+            U32,
+            U32,
+            st.integers(1, 65_535),
+            st.integers(0, 2**31),
+            st.integers(0, 1),
         ),
         st.tuples(st.just("round"), st.integers(0, 1 << 20), st.booleans(), st.integers(0, 1)),
     ),

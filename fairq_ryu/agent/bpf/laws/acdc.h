@@ -74,8 +74,8 @@ acdc_begin(const struct fq_law *p, struct fq_acdc *f, const struct fq_acdc_ack *
 }
 
 /* A window of data has been acknowledged: F is that of the bottleneck that marks more. */
-static inline __attribute__((always_inline)) void
-acdc_observe(const struct fq_law *p, struct fq_acdc *f, __u32 next)
+static inline __attribute__((always_inline)) void acdc_observe(const struct fq_law *p,
+							       struct fq_acdc *f, __u32 next)
 {
 	__u32 sent = f->sent - f->sent_then, marked = f->marks - f->marks_then;
 	__u64 here = law_div((__u64)marked << ACDC_SHIFT, sent);
@@ -135,7 +135,8 @@ acdc_acked(const struct fq_law *p, struct fq_acdc *f, const struct fq_acdc_ack *
 		acdc_begin(p, f, in);
 		fresh = 0;
 	}
-	if (fresh > MAX_POOL) /* the count went back: another state of the connection was restored */
+	if (fresh >
+	    MAX_POOL) /* the count went back: another state of the connection was restored */
 		fresh = 0;
 	f->total = in->total;
 	f->acked += fresh;

@@ -30,7 +30,7 @@
 #define TCP_OPT_TS_LEN  10
 #define TCP_ECE         1 /* segment.ecn */
 #define TCP_CWR         2
-#define TCP_AE          4 /* AccECN; earlier: NS */
+#define TCP_AE          4  /* AccECN; earlier: NS */
 #define TS_ROOM         12 /* the timestamps option and two NOPs, as nearly every sender has it */
 #define IP_FRAGMENT     0x3FFF /* more fragments, or an offset */
 
