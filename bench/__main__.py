@@ -7,12 +7,27 @@ import os
 import sys
 from collections.abc import Callable
 
-from bench import attacks, beside, connections, idle, laws, ports, program, rest, rules, scale, serving, step
+from bench import (
+    attacks,
+    beside,
+    connections,
+    idle,
+    laws,
+    ports,
+    program,
+    queue_laws,
+    rest,
+    rules,
+    scale,
+    serving,
+    step,
+)
 
 BENCHES: dict[str, Callable[[], None]] = {
     "laws": laws.main,
     "beside": beside.main,
     "program": program.main,
+    "queue-laws": queue_laws.main,
     "rules": rules.main,
     "step": step.main,
     "idle": idle.main,

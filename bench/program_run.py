@@ -105,10 +105,10 @@ class LoadedProgram:
         self._fd = fd
 
     @classmethod
-    def attached(cls, ifindex: int) -> LoadedProgram:
-        """The agent's program at tc egress of an interface. Raises :class:`BpfError` if none is."""
+    def attached(cls, ifindex: int, priority: int = WINDOW_PRIORITY) -> LoadedProgram:
+        """The agent's program of a priority at tc egress of an interface. :class:`BpfError` if none is."""
         lib = load_library()
-        program_id = TcFilter(lib, WINDOW_PRIORITY).attached_program(ifindex)
+        program_id = TcFilter(lib, priority).attached_program(ifindex)
         fd = lib.bpf_prog_get_fd_by_id(program_id) if program_id else -1
         if fd < 0:
             raise BpfError(f"tc egress of interface {ifindex} has no program of fairq_ryu")
