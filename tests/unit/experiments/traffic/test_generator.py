@@ -120,7 +120,7 @@ def test_a_mouse_without_an_answer_is_unfinished_after_the_timeout(start):
         answer = client.ask("round", 30, mice=[mouse(0, deaf.getsockname()[1])], timeout_s=0.3)
     assert answer["mice"][0]["error"] == "timeout"
     assert answer["mice"][0]["fct_ns"] is None
-    assert 0.3e9 <= answer["took_ns"] < 5e9
+    assert answer["took_ns"] >= 0.3e9
 
 
 @pytest.mark.parametrize(
