@@ -21,6 +21,7 @@ twice. The third step has no limit, because floods along two sets of trees may l
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -185,10 +186,7 @@ class Forwarding:
             for port in topology.link_ports(dpid):
                 rules[FromLink(port.port)] = ()
             rules.update(self._entries(topology, dpid))
-        for host in hosts:
-            for dpid in routes.reachable(host.port.dpid) | {host.port.dpid}:
-                if dpid in wanted:
-                    wanted[dpid].update(self._deliveries(routes, dpid, host.mac, host.port, host.vlan))
+        self._add_deliveries(wanted, routes, hosts)
         self._wanted, self._bits = wanted, max(self._bits, routes.bits)
         bits = {self._installed[dpid].get(EcmpBits(), (routes.bits,)) for dpid in wanted}
         mixed = bits != {(routes.bits,)}
@@ -212,7 +210,8 @@ class Forwarding:
             rules: dict[RuleKey, Value] = {}
             rules |= {key: value for key, value in installed.items() if isinstance(key, Flood)}
             rules |= {key: value for key, value in wanted.items() if not isinstance(key, Flood)}
-            self._expect_confirmation(_hosts(rules) - _hosts(installed))
+            if new := _hosts(rules.keys() - installed.keys()):
+                self._expect_confirmation(new - _hosts(installed))
             changes += self._differences(dpid, rules)
         return changes
 
@@ -287,6 +286,24 @@ class Forwarding:
             return {Deliver(mac, 0, 0, vlan): (self._ports.exit_to(port, vlan),)}
         return deliveries(routes, dpid, mac, port, vlan)
 
+    def _add_deliveries(self, wanted: _Rules, routes: Routes, hosts: Iterable[Host]) -> None:
+        """Add the rules for all hosts. Those of other bridges depend on the host's bridge only, and their
+        keys are the same wherever the same buckets share a port.
+        """
+        behind: defaultdict[int, list[Host]] = defaultdict(list)
+        for host in hosts:
+            behind[host.port.dpid].append(host)
+            if host.port.dpid in wanted:
+                key = Deliver(host.mac, 0, 0, host.vlan)
+                wanted[host.port.dpid][key] = (self._ports.exit_to(host.port, host.vlan),)
+        for target, there in behind.items():
+            keys: dict[tuple[int, int], list[RuleKey]] = {}
+            for dpid in (routes.reachable(target) - {target}) & wanted.keys():
+                for bucket, mask, ports in routes.exits(dpid, target):
+                    if (bucket, mask) not in keys:
+                        keys[bucket, mask] = [Deliver(each.mac, bucket, mask, each.vlan) for each in there]
+                    wanted[dpid] |= dict.fromkeys(keys[bucket, mask], ports)
+
     def _first(
         self, installed: Mapping[RuleKey, Value], wanted: Mapping[RuleKey, Value], mixed: bool
     ) -> dict[RuleKey, Value]:
@@ -358,8 +375,8 @@ def _whose(key: Deliver) -> _Whose:
     return key.mac, key.vlan
 
 
-def _hosts(rules: Mapping[RuleKey, Value]) -> set[_Whose]:
-    """The hosts that a bridge knows."""
+def _hosts(rules: Iterable[RuleKey]) -> set[_Whose]:
+    """The hosts that a bridge with these rules knows."""
     return {_whose(key) for key in rules if isinstance(key, Deliver)}
 
 

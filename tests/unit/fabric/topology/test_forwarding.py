@@ -2,7 +2,6 @@
 
 import networkx as nx
 
-from fairq_ryu.fabric.topology import forwarding as forwarding_module
 from fairq_ryu.fabric.topology.forwarding import Deliver, EcmpBits, Flood, Forwarding, FromLink, deliveries
 from fairq_ryu.fabric.topology.graph import Topology
 from fairq_ryu.fabric.topology.hosts import HostTable
@@ -179,13 +178,13 @@ def islands(pairs, hosts):
 
 
 def test_work_grows_with_the_bridges_that_a_host_reaches_and_not_with_all(monkeypatch):
-    computed = []
+    computed, exits = [], Routes.exits
 
-    def counted(routes, dpid, *whose):
-        computed.append(dpid)
-        return deliveries(routes, dpid, *whose)
+    def counted(self, dpid, towards):
+        computed.append((dpid, towards))
+        return exits(self, dpid, towards)
 
-    monkeypatch.setattr(forwarding_module, "deliveries", counted)
+    monkeypatch.setattr(Routes, "exits", counted)
     work = []
     for pairs in (3, 6):
         topology, hosts = islands(pairs, hosts=2)
@@ -199,9 +198,9 @@ def test_work_grows_with_the_bridges_that_a_host_reaches_and_not_with_all(monkey
         assert sum(isinstance(key, Deliver) for key in forwarding._installed[1]) == 4
         computed.clear()
         changes = forwarding.host_changed(routes(topology), MAC, PortKey(101, 1))
-        assert computed == [1] and {change.dpid for change in changes} == {1, 101}
-    # A host is behind one switch of a pair, and the other one has a rule that leads there.
-    assert work == [3 * 2 * 2, 6 * 2 * 2]
+        assert computed == [(1, 101)] and {change.dpid for change in changes} == {1, 101}
+    # From each switch of a pair to the other one, for all hosts there together.
+    assert work == [3 * 2, 6 * 2]
 
 
 def test_bridges_whose_rules_are_those_wanted_are_left_alone(monkeypatch):
