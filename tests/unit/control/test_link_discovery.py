@@ -65,7 +65,11 @@ def pair():
 def test_only_bridges_with_rules_send_frames():
     pair = Pair()
     pair.answer_barriers(1)
+    requests = list(pair.log)
     assert pair.sent(0.1).keys() == {HOST1, LINK1}
+    pair.log[:] = requests
+    pair.answer_barriers(2)
+    assert pair.sent(0.2).keys() == {LINK2, HOST2}
 
 
 def test_every_port_sends_in_each_period_and_more_often_while_a_role_is_not_known(pair):
