@@ -41,7 +41,7 @@ _READ_BYTES = 1 << 16
 # A message must be complete this many seconds after its first byte; the longest has 65,535 bytes.
 MESSAGE_TIME = 10.0
 # Other greenlets run after this many seconds of receiving. When 50 peers flood, each waits for 49 of these.
-_SLICE = 0.0005
+_SLICE = 0.001
 # A call that has taken longer, seconds, has waited, and other greenlets have run.
 _WAITED = 0.0002
 # The largest number of ports of a bridge (OFPP_MAX of OpenFlow 1.0 and Open vSwitch).

@@ -12,7 +12,7 @@ from typing import Any
 
 from ryu.lib import hub
 
-_SLICE = 0.0005
+_SLICE = 0.001
 
 
 class SlicedQueue(hub.Queue):
