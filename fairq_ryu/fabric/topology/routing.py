@@ -253,7 +253,8 @@ def _part(graph: Graph, edges: frozenset[int], earlier: Routes | None) -> _Part:
 
 def _links(graph: Graph) -> frozenset[tuple[Hop, ...]]:
     """The links of a network: those between two switches together."""
-    return frozenset(ports for _, _, ports in graph.edges(data="ports"))
+    edges: Iterable[tuple[int, int, tuple[Hop, ...]]] = graph.edges(data="ports")
+    return frozenset(ports for _, _, ports in edges)
 
 
 def _trees(graph: Graph, edges: frozenset[int]) -> list[Graph]:
