@@ -263,7 +263,7 @@ class FabricController:
         self._routed_version = self.topology.version
         if self.logical_ports.has_bonds:
             self._release_paths(lambda end: self.logical_ports.exit(end) != end)
-        routes = Routes(self.topology.graph(), self.topology.edge_switches())
+        routes = Routes(self.topology.graph(), self.topology.edge_switches(), self.paths.routes)
         moved, pinned = self.paths.reroute(routes)
         for assigned in pinned:
             self._sender.send(self._pinning.repin(assigned))

@@ -20,9 +20,9 @@ from __future__ import annotations
 import logging
 import math
 import secrets
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
-from heapq import nsmallest
+from itertools import islice, takewhile
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
@@ -74,28 +74,43 @@ class LinkDiscovery:
         self._log = log
         self._warned_at = -math.inf
         self._tags = DiscoveryTags(secrets.token_bytes(32) if key is None else key)
-        self._sent_at: dict[PortKey, float] = {}
+        # When each port of a ready bridge that is up has sent last, the earliest first, and the state of the
+        # network that these ports belong to.
+        self._sent_at: OrderedDict[PortKey, float] = OrderedDict()
+        self._ports_of: tuple[int, int] | None = None
         self.ignored: Counter[str] = Counter(dict.fromkeys(DISCOVERY_IGNORED, 0))
 
     def due(self, now: float) -> list[tuple[PortKey, Outgoing]]:
         """The frames that are due, each with its port: those of new ports first, then the oldest."""
         self._probes.tell_new(now)
-        before, ready = self._sent_at, self._probes.is_ready
-        ports = (port for port in self._topology.ports_up() if ready(port.dpid))
-        sent = self._sent_at = {port: before.get(port, -math.inf) for port in ports}
+        self._find_ports()
+        sent = self._sent_at
         self._topology.period = max(PERIOD, len(sent) * INTERVAL / _MAX_FRAMES)
         eager = self._topology.waits
         period, limit = (_EAGER_PERIOD, _MAX_EAGER_FRAMES) if eager else (PERIOD, _MAX_FRAMES)
-        chosen = nsmallest(limit, [(at, port) for port, at in sent.items() if now - at >= period])
+        due = takewhile(lambda each: now - each[1] >= period, sent.items())
+        chosen = [port for port, _ in islice(due, limit)]
         slot = self._tags.slot(now)
         found = []
-        for _, port in chosen:
+        for port in chosen:
             sent[port] = now
+            sent.move_to_end(port)
             datapath = self._bridges[port.dpid]
             data = lldp.build(lldp.DiscoveryFrame(*port, slot, self._tags.tag(port, slot)))
             message = pipeline.packet_out(datapath, data, ofp.OFPP_CONTROLLER, [port.port])
             found.append((port, (datapath, message)))
         return found
+
+    def _find_ports(self) -> None:
+        """Look for the ports that send, if they may be others than before."""
+        state = self._topology.version, self._probes.changes
+        if state == self._ports_of:
+            return
+        before, ready, self._ports_of = self._sent_at, self._probes.is_ready, state
+        found = [
+            (before.get(each, -math.inf), each) for each in self._topology.ports_up() if ready(each.dpid)
+        ]
+        self._sent_at = OrderedDict((port, at) for at, port in sorted(found))
 
     def received(self, data: bytes, target: PortKey, now: float) -> DirectedLink | None:
         """An LLDP frame arrived at a port. Returns the direction of a link that it shows, if that is new."""

@@ -28,6 +28,8 @@ class LinkProbes:
         self._bridges = bridges
         self._topology = topology
         self._sender = sender
+        self.changes = 0
+        """of the bridges that are ready"""
         self._ready: set[int] = set()  # bridges whose own rules are installed
         self._new: set[int] = set()  # those of them that had none before, not told to the topology yet
         self._sent: set[PortKey] = set()
@@ -40,10 +42,12 @@ class LinkProbes:
         """
         dpid = datapath.id
         self._ready.discard(dpid)
+        self.changes += 1
 
         def ready() -> None:
             if self._bridges.get(dpid) is datapath:
                 self._ready.add(dpid)
+                self.changes += 1
                 if new:
                     self._new.add(dpid)
 
@@ -61,6 +65,7 @@ class LinkProbes:
     def bridge_disconnected(self, dpid: int) -> None:
         """A bridge has disconnected."""
         self._ready.discard(dpid)
+        self.changes += 1
         self._new.discard(dpid)
 
     def frame_sent(self, port: PortKey) -> None:

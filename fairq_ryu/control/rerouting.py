@@ -1,7 +1,9 @@
 """Rerouting: when the network changes, routes are computed again and connections move to their new paths.
 
 Changes come in groups: a switch that connects brings its ports, a failed link its other direction. A worker
-computes the routes :data:`_DELAY` seconds after the first change of a group, once for all.
+computes the routes :data:`_DELAY` seconds after the first change of a group, once for all. While a large
+network connects, changes come without end, and each computation is about the whole network: then they are
+spaced by a multiple of what one costs (:data:`_REST`), so that most of the time is left for the switches.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from fairq_ryu.control.windows import WindowController
 from fairq_ryu.control.worker import Worker
 
 _DELAY = 0.01
+# After routes were computed, so many times as long as that took passes before they are computed again, and at
+# most so many seconds.
+_REST, _LONGEST_REST = 4.0, 0.5
 
 
 class Rerouting:
@@ -31,7 +36,7 @@ class Rerouting:
         self._windows = windows
         self._tracker = tracker
         self._reporter = reporter
-        self._worker = Worker(self._refresh_if_stale, _DELAY)
+        self._worker = Worker(self._refresh_if_stale, _DELAY, _REST, _LONGEST_REST)
 
     def notify(self) -> None:
         """Something has happened that may have changed the network."""

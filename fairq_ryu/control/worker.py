@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from ryu.lib import hub
@@ -10,12 +11,16 @@ from ryu.lib import hub
 class Worker:
     """Calls ``work`` after a wake, once for all wakes before the call: ``work`` does all there is to do.
 
-    ``delay``: seconds from a wake to the call, where work comes in groups.
+    ``delay``: seconds from a wake to the call, where work comes in groups. ``rest``: after a call, the next
+    one waits for this multiple of the time that it took, ``longest`` seconds at most, so that work that costs
+    the more the more there is leaves time for all else while wakes come without end.
     """
 
-    def __init__(self, work: Callable[[], object], delay: float = 0.0) -> None:
+    def __init__(
+        self, work: Callable[[], object], delay: float = 0.0, rest: float = 0.0, longest: float = 0.0
+    ) -> None:
         self._work = work
-        self._delay = delay
+        self._delay, self._rest, self._longest = delay, rest, longest
         self._woken = hub.Event()
 
     def wake(self) -> None:
@@ -25,9 +30,14 @@ class Worker:
 
     def run(self) -> None:
         """The greenlet; it does not return."""
+        rested = 0.0  # when the next call may be
         while True:
             self._woken.wait()
-            if self._delay:
-                hub.sleep(self._delay)
+            pause = max(self._delay, rested - time.monotonic()) if self._rest else self._delay
+            if pause > 0:
+                hub.sleep(pause)
             self._woken.clear()
+            began = time.monotonic()
             self._work()
+            ended = time.monotonic()
+            rested = ended + min(self._longest, self._rest * (ended - began))

@@ -21,6 +21,7 @@ twice. The third step has no limit, because floods along two sets of trees may l
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -33,8 +34,8 @@ from fairq_ryu.model import HASH_BITS, PortKey
 from fairq_ryu.port_settings import OTHER_VLANS
 
 
-@dataclass(frozen=True, slots=True)
-class Deliver:
+# The two kinds of keys that there are many of are tuples, whose hash takes a tenth of a dataclass's time.
+class Deliver(NamedTuple):
     """The key of a rule that sends frames to a host through one port. ``mac``: the host; ``bucket`` and
     ``mask``: the buckets of the frames (mask 0: all); ``vlan``: their VLAN.
     """
@@ -45,8 +46,7 @@ class Deliver:
     vlan: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Flood:
+class Flood(NamedTuple):
     """The key of a rule that floods the frames of a bucket to unknown hosts. Bucket 0 also floods broadcasts,
     and the frames of buckets without a rule of their own. ``vlan``: of the frames, or ``OTHER_VLANS``.
     """
@@ -115,6 +115,7 @@ class Forwarding:
         self._inherited: set[int] = set()  # bridges whose rules of an earlier controller are not changed yet
         self._shrinking = False  # from the first step to the second
         self._changes = 0
+        self._bits = 0  # the most bits by which rules have distinguished buckets of a host
         # Hosts that some bridges may not know yet, with the number of the change that installed them.
         self._unconfirmed: dict[_Whose, int] = {}
 
@@ -127,6 +128,8 @@ class Forwarding:
         self._inherited.discard(dpid)
         if installed is not None:
             self._inherited.add(dpid)
+            masks = (key.mask for key in installed if isinstance(key, Deliver))
+            self._bits = min(HASH_BITS, max(self._bits, max(masks, default=0).bit_length()))
 
     def take_over(self) -> bool:
         """The topology is known: from now on the rules of an earlier controller are replaced. Returns whether
@@ -183,15 +186,14 @@ class Forwarding:
             for port in topology.link_ports(dpid):
                 rules[FromLink(port.port)] = ()
             rules.update(self._entries(topology, dpid))
-        for host in hosts:
-            for dpid, rules in wanted.items():
-                rules.update(self._deliveries(routes, dpid, host.mac, host.port, host.vlan))
-        self._wanted = wanted
+        self._add_deliveries(wanted, routes, hosts)
+        self._wanted, self._bits = wanted, max(self._bits, routes.bits)
         bits = {self._installed[dpid].get(EcmpBits(), (routes.bits,)) for dpid in wanted}
         mixed = bits != {(routes.bits,)}
         changes = [
             change
             for dpid, rules in wanted.items()
+            if mixed or self._installed[dpid] != rules
             for change in self._differences(dpid, self._first(self._installed[dpid], rules, mixed))
         ]
         self._shrinking = self._shrinking or bool(changes) or self.unfinished
@@ -203,17 +205,23 @@ class Forwarding:
         changes = []
         for dpid, wanted in self._wanted.items():
             installed = self._installed[dpid]
+            if installed == wanted:
+                continue
             rules: dict[RuleKey, Value] = {}
             rules |= {key: value for key, value in installed.items() if isinstance(key, Flood)}
             rules |= {key: value for key, value in wanted.items() if not isinstance(key, Flood)}
-            self._expect_confirmation(_hosts(rules) - _hosts(installed))
+            if new := _hosts(rules.keys() - installed.keys()):
+                self._expect_confirmation(new - _hosts(installed))
             changes += self._differences(dpid, rules)
         return changes
 
     def grow(self) -> list[ForwardingChange]:
         """The third step: the rules for floods."""
         return [
-            change for dpid, rules in self._wanted.items() for change in self._differences(dpid, dict(rules))
+            change
+            for dpid, rules in self._wanted.items()
+            if self._installed[dpid] != rules
+            for change in self._differences(dpid, dict(rules))
         ]
 
     # Hosts
@@ -225,18 +233,24 @@ class Forwarding:
         bridges that do not know the host get its rule in the second step.
         """
         changes: list[ForwardingChange] = []
-        whose, keys = (mac, vlan), _keys(mac, vlan)
+        self._bits = max(self._bits, routes.bits)
+        whose, keys = (mac, vlan), _keys(mac, vlan, self._bits)
+        reached = frozenset[int]() if port is None else routes.reachable(port.dpid) | {port.dpid}
         for dpid, installed in self._installed.items():
             if dpid in self._inherited:
                 continue
-            new = {} if port is None else self._deliveries(routes, dpid, mac, port, vlan)
+            new: dict[RuleKey, Value] = {}
+            if port is not None and dpid in reached:
+                new = self._deliveries(routes, dpid, mac, port, vlan)
             if dpid in self._wanted:
                 _replace(self._wanted[dpid], keys, new)
             known = any(key in installed for key in keys)
+            if not known and not new:
+                continue
             if self._shrinking and (whose in self._unconfirmed or not known or not new):
                 continue
             if not known:
-                self._expect_confirmation({whose} if new else ())
+                self._expect_confirmation({whose})
             changes += [ForwardingChange(dpid, *change) for change in _replace(installed, keys, new)]
         return changes
 
@@ -271,6 +285,24 @@ class Forwarding:
         if port.dpid == dpid:
             return {Deliver(mac, 0, 0, vlan): (self._ports.exit_to(port, vlan),)}
         return deliveries(routes, dpid, mac, port, vlan)
+
+    def _add_deliveries(self, wanted: _Rules, routes: Routes, hosts: Iterable[Host]) -> None:
+        """Add the rules for all hosts. Those of other bridges depend on the host's bridge only, and their
+        keys are the same wherever the same buckets share a port.
+        """
+        behind: defaultdict[int, list[Host]] = defaultdict(list)
+        for host in hosts:
+            behind[host.port.dpid].append(host)
+            if host.port.dpid in wanted:
+                key = Deliver(host.mac, 0, 0, host.vlan)
+                wanted[host.port.dpid][key] = (self._ports.exit_to(host.port, host.vlan),)
+        for target, there in behind.items():
+            keys: dict[tuple[int, int], list[RuleKey]] = {}
+            for dpid in (routes.reachable(target) - {target}) & wanted.keys():
+                for bucket, mask, ports in routes.exits(dpid, target):
+                    if (bucket, mask) not in keys:
+                        keys[bucket, mask] = [Deliver(each.mac, bucket, mask, each.vlan) for each in there]
+                    wanted[dpid] |= dict.fromkeys(keys[bucket, mask], ports)
 
     def _first(
         self, installed: Mapping[RuleKey, Value], wanted: Mapping[RuleKey, Value], mixed: bool
@@ -315,12 +347,10 @@ class Forwarding:
         ]
 
 
-def _keys(mac: str, vlan: int) -> list[RuleKey]:
-    """All possible keys of rules for a host."""
+def _keys(mac: str, vlan: int, most: int) -> list[RuleKey]:
+    """All possible keys of rules for a host, with that number of bucket bits at most."""
     return [
-        Deliver(mac, bucket, (1 << bits) - 1, vlan)
-        for bits in range(HASH_BITS + 1)
-        for bucket in range(1 << bits)
+        Deliver(mac, bucket, (1 << bits) - 1, vlan) for bits in range(most + 1) for bucket in range(1 << bits)
     ]
 
 
@@ -345,8 +375,8 @@ def _whose(key: Deliver) -> _Whose:
     return key.mac, key.vlan
 
 
-def _hosts(rules: Mapping[RuleKey, Value]) -> set[_Whose]:
-    """The hosts that a bridge knows."""
+def _hosts(rules: Iterable[RuleKey]) -> set[_Whose]:
+    """The hosts that a bridge with these rules knows."""
     return {_whose(key) for key in rules if isinstance(key, Deliver)}
 
 
@@ -355,17 +385,7 @@ def _flood(rules: Mapping[RuleKey, Value], bucket: int, vlan: int) -> Value:
 
 
 def deliveries(routes: Routes, dpid: int, mac: str, port: PortKey, vlan: int = 0) -> dict[RuleKey, Value]:
-    """The rules by which a switch forwards frames to a host behind ``port``: one rule if all buckets use the
-    same port, otherwise one for each value of the smallest sufficient number of low bucket bits.
-    """
+    """The rules by which a switch forwards frames to a host behind ``port``, see :meth:`Routes.exits`."""
     if port.dpid == dpid:
         return {Deliver(mac, 0, 0, vlan): (port.port,)}
-    hops = [routes.next_hop(dpid, port.dpid, bucket) for bucket in range(routes.buckets)]
-    if None in hops:
-        return {}
-    size = 1
-    while any(hops[bucket] != hops[bucket % size] for bucket in range(routes.buckets)):
-        size *= 2
-    return {
-        Deliver(mac, bucket, size - 1, vlan): (hop.port,) for bucket in range(size) if (hop := hops[bucket])
-    }
+    return {Deliver(mac, bucket, mask, vlan): ports for bucket, mask, ports in routes.exits(dpid, port.dpid)}

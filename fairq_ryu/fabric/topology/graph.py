@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import networkx as nx
 
 from fairq_ryu.fabric.topology.link_watch import DirectedLink, LinkWatch
+from fairq_ryu.fabric.topology.port_states import PortRole as PortRole
+from fairq_ryu.fabric.topology.port_states import PortState, PortStates
 from fairq_ryu.model import PortKey
 
 if TYPE_CHECKING:
@@ -38,14 +39,6 @@ _MAX_GONE = 1024
 _MAX_GONE_PORTS = 16384
 
 
-class PortRole(StrEnum):
-    """The role of a port: it leads to a host, or by a link to another switch."""
-
-    UNDECIDED = "undecided"
-    HOST = "host"
-    LINK = "link"
-
-
 class Sight(StrEnum):
     """What a discovery frame shows. NEW and KNOWN: a direction of a link. The others are ignored: UNKNOWN, a
     port that is not known or is down; REFLECTED, the frame has come back to its own port; HOSTS, one of the
@@ -58,18 +51,6 @@ class Sight(StrEnum):
     REFLECTED = "reflected"
     HOSTS = "hosts"
     TAKEN = "taken"
-
-
-@dataclass(slots=True)
-class _Port:
-    role: PortRole = PortRole.UNDECIDED
-    up: bool = True
-    # When a host was last learned here, since the port came up.
-    hosts_since: float = -math.inf
-    # When the port becomes a host port if it receives no discovery frame; None: no decision is due.
-    decides_at: float | None = None
-    # The sweep that must have ended before.
-    decides_after: int = 0
 
 
 class Topology:
@@ -95,7 +76,7 @@ class Topology:
         self.epoch = 0  # discovery frames that were sent in an earlier epoch do not count
         self._swept = 0
         self._sweep: set[PortKey] = set()  # the ports that the current sweep has reached
-        self._ports: dict[PortKey, _Port] = {}
+        self._ports = PortStates()
         self._switches: set[int] = set()
         # Disconnected switches, the oldest first, with their numbers of ports.
         self._gone: dict[int, int] = {}
@@ -110,7 +91,7 @@ class Topology:
     @property
     def known_switches(self) -> frozenset[int]:
         """The connected switches, and those that were connected and may connect again."""
-        return self.switches | {port.dpid for port in self._ports}
+        return self.switches | frozenset(self._ports.switches)
 
     def knows(self, dpid: int) -> bool:
         """Whether a switch is connected, or was and may connect again."""
@@ -169,13 +150,14 @@ class Topology:
             oldest = next(iter(self._gone))
             del self._gone[oldest], self._governed_since[oldest]
             forgotten.append(oldest)
-        for port in [port for port in self._ports if port.dpid in forgotten]:
-            del self._ports[port]
+        for each in forgotten:
+            for port in self.ports(each):
+                self._ports.remove(port)
         return forgotten
 
     def add_port(self, port: PortKey, up: bool, now: float) -> None:
         """A port was added."""
-        self._ports[port] = _Port(up=up)
+        self._ports.add(port, up)
         self._decide_later(port, now + self.settle)
         self.version += 1
 
@@ -183,12 +165,11 @@ class Topology:
         """Decide about a port later. The sweep starts again, because earlier frames may have missed it."""
         self._sweep.clear()
         self.epoch += 1
-        self._ports[port].decides_at = at
-        self._ports[port].decides_after = self._swept + self.sweeps
+        self._ports.decide_later(port, at, self._swept + self.sweeps)
 
     def remove_port(self, port: PortKey) -> None:
         """A port was removed."""
-        if self._ports.pop(port, None) is not None:
+        if self._ports.remove(port):
             self._forget_links(lambda other: other == port)
             self.version += 1
 
@@ -218,7 +199,7 @@ class Topology:
             return False
         state.hosts_since = now
         if state.role is PortRole.UNDECIDED:
-            state.role, state.decides_at = PortRole.HOST, None
+            self._ports.decide(port, PortRole.HOST)
             self.version += 1
         return True
 
@@ -239,7 +220,7 @@ class Topology:
         if any(self._works(each, now) for each in others):
             return Sight.TAKEN
         for port in link:
-            self._ports[port].role, self._ports[port].decides_at = PortRole.LINK, None
+            self._ports.decide(port, PortRole.LINK)
         # A port has one other end: whatever was at its place before is not there any more.
         self._seen -= others
         self._seen.add(link)
@@ -299,14 +280,14 @@ class Topology:
     def decide(self, now: float) -> list[PortKey]:
         """Make ports without discovery frames host ports if their time limit has passed. Returns them."""
         decided = []
-        for port, state in self._ports.items():
+        for port, state in self._ports.deciding:
             if state.decides_at is None or now < state.decides_at or not self._waits(port, state):
                 continue
             if (
                 self._swept >= state.decides_after
                 or now >= state.decides_at + _MAX_DELAY_FACTOR * self.settle
             ):
-                state.role, state.decides_at = PortRole.HOST, None
+                self._ports.decide(port, PortRole.HOST)
                 self.version += 1
                 decided.append(port)
         return decided
@@ -314,9 +295,9 @@ class Topology:
     @property
     def waits(self) -> bool:
         """Whether the role of a port that is up is not known yet."""
-        return any(self._waits(port, state) for port, state in self._ports.items())
+        return any(self._waits(port, state) for port, state in self._ports.deciding)
 
-    def _waits(self, port: PortKey, state: _Port) -> bool:
+    def _waits(self, port: PortKey, state: PortState) -> bool:
         return state.decides_at is not None and state.up and port.dpid in self._switches
 
     @property
@@ -344,7 +325,7 @@ class Topology:
 
     def ports(self, dpid: int) -> list[PortKey]:
         """All ports of a switch, in order."""
-        return sorted(port for port in self._ports if port.dpid == dpid)
+        return self._ports.of_switch(dpid)
 
     def host_ports(self, dpid: int) -> list[PortKey]:
         """The ports of a switch that lead to hosts and are up, in order."""

@@ -131,6 +131,8 @@ class PathTable:
         self.routes = routes
         changed = Rerouted([], [])
         for known in list(self._assigned.values()):
+            if not known.way:  # within one switch, as most are: there is nothing to choose
+                continue
             if routes.alive(known.way):
                 if not known.pinned and self._pins(known.way):
                     self.release(known.key)

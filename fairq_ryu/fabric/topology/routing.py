@@ -13,7 +13,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Mapping
 from itertools import islice, pairwise, product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import networkx as nx
 
@@ -31,6 +31,16 @@ Way = tuple[Hop, ...]
 """A path between two switches, as its links in order; empty within one switch."""
 
 
+class Exit(NamedTuple):
+    """The port by which a switch forwards frames to another one. ``bucket`` and ``mask``: the buckets of the
+    frames (mask 0: all); ``ports``: the number of the port.
+    """
+
+    bucket: int
+    mask: int
+    ports: tuple[int]
+
+
 def flow_hash(key: FlowKey) -> int:
     """The hash of a flow, ``HASH_BITS`` bits; the same for both directions."""
     mixed = (key.sport ^ key.dport) >> HASH_PORT_SHIFT
@@ -43,28 +53,57 @@ def reverse(way: Way) -> Way:
     return tuple((b, a) for a, b in reversed(way)) if way else way
 
 
+class _Part:
+    """Switches that reach each other and no others, and what was computed for them. It depends on nothing
+    else, so it serves as long as these switches and their links are the same.
+    """
+
+    def __init__(self, graph: Graph, edges: frozenset[int]) -> None:
+        self.switches = frozenset(graph)
+        self.edges = edges
+        self.links = _links(graph)
+        self.trees = _trees(graph, edges)
+        self.loopless = sum(map(len, self.links)) == len(graph) - 1  # parallel links count as a loop
+        self.floods: dict[tuple[int, int], frozenset[PortKey]] = {}
+        self.exits: dict[tuple[int, int, int], tuple[Exit, ...]] = {}
+        self._hops: dict[tuple[int, int], Mapping[int, PortKey]] = {}
+
+    def is_of(self, graph: Graph, edges: frozenset[int]) -> bool:
+        """Whether it is that of a connected network, with these switches that have hosts."""
+        return (self.switches, self.edges, self.links) == (frozenset(graph), edges, _links(graph))
+
+    def towards(self, target: int, bucket: int) -> Mapping[int, PortKey]:
+        """The port of every other switch towards ``target`` on the tree of a bucket."""
+        index = bucket % len(self.trees)
+        found = self._hops.get((target, index))
+        if found is None:
+            tree = self.trees[index]
+            # A search from the target yields each edge from the nearer switch to the farther one.
+            found = self._hops[target, index] = {
+                far: tree.edges[near, far]["port"][far] for near, far in nx.bfs_edges(tree, target)
+            }
+        return found
+
+
 class Routes:
     """The routes through one state of the network. Immutable: a changed network gets new routes.
 
     ``bits``: the number of bits of a flow's hash that select its tree; 0 if there is only one tree.
     """
 
-    def __init__(self, graph: Graph, edge_switches: Iterable[int]) -> None:
-        """``graph``: the result of :meth:`Topology.graph`; ``edge_switches``: the switches with hosts."""
+    def __init__(self, graph: Graph, edge_switches: Iterable[int], earlier: Routes | None = None) -> None:
+        """``graph``: the result of :meth:`Topology.graph`; ``edge_switches``: the switches with hosts;
+        ``earlier``: routes of another state, whose trees are used again where nothing has changed.
+        """
         self._graph = graph
-        self._edges = frozenset(edge_switches) & frozenset(graph)
-        self._trees: dict[int, list[Graph]] = {}
-        self._loopless: set[int] = set()
-        self._hops: dict[tuple[int, int, int], dict[int, PortKey]] = {}
+        edges = frozenset(edge_switches) & frozenset(graph)
+        self._parts: dict[int, _Part] = {}
         self._shortest: dict[tuple[int, int], tuple[Way, ...]] = {}
         widest = 1
         for component in nx.connected_components(graph):
-            trees = _trees(graph.subgraph(component), self._edges & component)
-            widest = max(widest, len(trees))
-            for dpid in component:
-                self._trees[dpid] = trees
-            if _is_tree(graph.subgraph(component)):
-                self._loopless |= component
+            part = _part(graph.subgraph(component), edges & component, earlier)
+            widest = max(widest, len(part.trees))
+            self._parts.update(dict.fromkeys(component, part))
         # One more bit makes the shares more equal: three trees get 3, 3 and 2 of 8 buckets, not 2, 1 and 1 of
         # 4.
         uneven = 1 if widest & (widest - 1) else 0
@@ -73,7 +112,16 @@ class Routes:
     @property
     def switches(self) -> frozenset[int]:
         """The switches, by dpid."""
-        return frozenset(self._trees)
+        return frozenset(self._parts)
+
+    def part_of(self, dpid: int) -> _Part | None:
+        """The part of the network that a switch belongs to, for later routes."""
+        return self._parts.get(dpid)
+
+    def reachable(self, dpid: int) -> frozenset[int]:
+        """The switches that a switch reaches, with itself; none if it is not known."""
+        part = self._parts.get(dpid)
+        return frozenset() if part is None else part.switches
 
     @property
     def buckets(self) -> int:
@@ -86,10 +134,27 @@ class Routes:
 
     def next_hop(self, dpid: int, towards: int, bucket: int = 0) -> PortKey | None:
         """The port through which a switch forwards a bucket's frames to another switch; None: no path."""
-        trees = self._trees.get(dpid, [])
-        if not trees or towards not in self._trees or self._trees[towards] is not trees:
+        part = self._parts.get(dpid)
+        if part is None or towards not in part.switches:
             return None
-        return self._towards(trees, towards, bucket % len(trees)).get(dpid)
+        return part.towards(towards, bucket).get(dpid)
+
+    def exits(self, dpid: int, towards: int) -> tuple[Exit, ...]:
+        """The ports through which a switch forwards to another one: one if all buckets use the same port,
+        otherwise one for each value of the smallest sufficient number of low bucket bits. Empty: no path.
+        """
+        part = self._parts.get(dpid)
+        if part is None or towards not in part.switches or dpid == towards:
+            return ()
+        found = part.exits.get((dpid, towards, self.bits))
+        if found is None:
+            ports = [part.towards(towards, bucket)[dpid].port for bucket in range(self.buckets)]
+            size = 1
+            while any(port != ports[bucket % size] for bucket, port in enumerate(ports)):
+                size *= 2
+            found = tuple(Exit(bucket, size - 1, (ports[bucket],)) for bucket in range(size))
+            part.exits[dpid, towards, self.bits] = found
+        return found
 
     def tree_way(self, source: int, target: int, bucket: int) -> Way | None:
         """The path of a bucket between two switches along its tree; None if there is none."""
@@ -106,7 +171,8 @@ class Routes:
 
     def only_one(self, dpid: int) -> bool:
         """Whether there is exactly one path from a switch to any other, longer paths included."""
-        return dpid in self._loopless
+        part = self._parts.get(dpid)
+        return part is not None and part.loopless
 
     def shortest(self, source: int, target: int) -> tuple[Way, ...]:
         """All shortest paths between two switches, in an order that is the same from both ends."""
@@ -136,11 +202,16 @@ class Routes:
 
     def flood_ports(self, dpid: int, bucket: int = 0) -> frozenset[PortKey]:
         """The link ports through which a switch floods the frames of a bucket: those of its tree."""
-        trees = self._trees.get(dpid, [])
-        if not trees:
+        part = self._parts.get(dpid)
+        if part is None:
             return frozenset()
-        tree = trees[bucket % len(trees)]
-        return frozenset(tree.edges[edge]["port"][dpid] for edge in tree.edges(dpid))
+        index = bucket % len(part.trees)
+        found = part.floods.get((dpid, index))
+        if found is None:
+            tree = part.trees[index]
+            found = frozenset(tree.edges[edge]["port"][dpid] for edge in tree.edges(dpid))
+            part.floods[dpid, index] = found
+        return found
 
     def alive(self, way: Way) -> bool:
         """Whether all links of a path exist."""
@@ -156,24 +227,12 @@ class Routes:
         )
         return next(b if port == a else a for a, b in ends if port in (a, b))
 
-    def _towards(self, trees: list[Graph], target: int, index: int) -> Mapping[int, PortKey]:
-        """The port of every switch towards ``target`` on one tree."""
-        key = (id(trees), target, index)
-        found = self._hops.get(key)
-        if found is None:
-            tree = trees[index]
-            # A search from the target yields each edge from the nearer switch to the farther one.
-            found = self._hops[key] = {
-                far: tree.edges[near, far]["port"][far] for near, far in nx.bfs_edges(tree, target)
-            }
-        return found
-
     def _find_shortest(self, source: int, target: int) -> list[Way]:
         if source not in self._graph or target not in self._graph:
             return []
         if source == target:
             return [()]
-        if self._trees[source] is not self._trees[target]:
+        if target not in self._parts[source].switches:
             return []
         ways: list[Way] = []
         nodes = islice(nx.all_shortest_paths(self._graph, source, target), _MAX_PATHS)
@@ -186,14 +245,22 @@ class Routes:
         return sorted(ways)
 
 
-def _is_tree(graph: Graph) -> bool:
-    """Whether a connected network has no loop; parallel links between two switches count as a loop."""
-    links = sum(len(graph.edges[edge]["ports"]) for edge in graph.edges)
-    return links == len(graph) - 1
+def _part(graph: Graph, edges: frozenset[int], earlier: Routes | None) -> _Part:
+    """The part of a connected network: that of the earlier routes if it is the same."""
+    known = earlier and earlier.part_of(next(iter(graph)))
+    return known if known and known.is_of(graph, edges) else _Part(graph, edges)
+
+
+def _links(graph: Graph) -> frozenset[tuple[Hop, ...]]:
+    """The links of a network: those between two switches together."""
+    edges: Iterable[tuple[int, int, tuple[Hop, ...]]] = graph.edges(data="ports")
+    return frozenset(ports for _, _, ports in edges)
 
 
 def _trees(graph: Graph, edges: frozenset[int]) -> list[Graph]:
     """The trees of a connected network. Edge attribute ``port``: the port of the edge by dpid."""
+    if len(graph) == 1:
+        return [nx.Graph(graph)]
     distances = dict(nx.all_pairs_shortest_path_length(graph))
     wanted = edges or frozenset(graph)
     reach = {dpid: max(distances[dpid][other] for other in wanted) for dpid in graph}

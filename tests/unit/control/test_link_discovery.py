@@ -65,7 +65,11 @@ def pair():
 def test_only_bridges_with_rules_send_frames():
     pair = Pair()
     pair.answer_barriers(1)
+    requests = list(pair.log)
     assert pair.sent(0.1).keys() == {HOST1, LINK1}
+    pair.log[:] = requests
+    pair.answer_barriers(2)
+    assert pair.sent(0.2).keys() == {LINK2, HOST2}
 
 
 def test_every_port_sends_in_each_period_and_more_often_while_a_role_is_not_known(pair):
@@ -168,3 +172,29 @@ def test_a_starved_controller_loses_no_link(pair):
 def test_every_reason_is_counted():
     shown = {str(each) for each in Sight} - {Sight.NEW, Sight.KNOWN}
     assert {*DISCOVERY_IGNORED} == {"foreign", "tag"} | shown
+
+
+def test_the_ports_are_looked_for_only_when_the_network_has_changed(pair, monkeypatch):
+    looked, ports_up = [], pair.fabric.topology.ports_up
+    monkeypatch.setattr(pair.fabric.topology, "ports_up", lambda: looked.append(1) or ports_up())
+    assert len(pair.sent(0.1)) == 4
+    assert len(looked) == 1
+    for now in (0.2, 0.55, 0.6):
+        pair.sent(now)
+    assert len(looked) == 1
+    pair.fabric.topology.port_changed(HOST1, False, 0.7)
+    assert pair.sent(1.0).keys() == {LINK1, LINK2, HOST2} and len(looked) == 2
+    pair.fabric.topology.port_changed(HOST1, True, 1.1)
+    assert pair.sent(1.15).keys() == {HOST1}  # a new port sends at once
+    pair.fabric.bridge_disconnected(pair.bridges[2])
+    assert pair.sent(2.0).keys() == {HOST1, LINK1}
+
+
+def test_the_ports_that_have_waited_longest_send_first():
+    pair = Pair(ports=30)
+    pair.answer_barriers()
+    first = pair.sent(0.1)
+    second = pair.sent(0.15)
+    assert len(first) == 40 and len(second) == 20 and not first.keys() & second.keys()
+    assert pair.sent(0.2) == {}
+    assert pair.sent(0.51).keys() == first.keys()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,3 +70,29 @@ def test_wakes_during_the_delay_belong_to_the_same_group(hub):
     grouped.wake()
     run(grouped)
     assert calls == [1] and hub.slept == [0.25]
+
+
+@pytest.mark.parametrize(("took", "rests"), [(0.02, 0.08), (1.0, 0.5)])
+def test_costly_work_rests_while_wakes_come_without_end(hub, monkeypatch, took, rests):
+    now, began = [100.0], []
+    monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def work() -> None:
+        began.append(now[0])
+        now[0] += took
+        if len(began) < 3:
+            busy.wake()
+
+    def sleep() -> None:
+        now[0] += hub.slept[-1]
+
+    hub.asleep = sleep
+    busy = Worker(work, delay=0.01, rest=4.0, longest=0.5)
+    busy.wake()
+    run(busy)
+    # The first one after a quiet time waits for its group only.
+    assert hub.slept == pytest.approx([0.01, rests, rests])
+    now[0] += 10.0
+    busy.wake()
+    run(busy)
+    assert hub.slept[3:] == pytest.approx([0.01])

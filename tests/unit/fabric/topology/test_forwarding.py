@@ -159,3 +159,72 @@ def test_old_and_new_floods_together_never_loop():
             if a.port in now[a.dpid] or b.port in now[b.dpid]:
                 used.add_edge(a.dpid, b.dpid)
         assert nx.is_forest(used)
+
+
+def islands(pairs, hosts):
+    """Pairs of switches with a link each, and as many hosts behind each switch."""
+    topology, table = Topology(1.0), HostTable()
+    for number in range(1, pairs + 1):
+        ends = PortKey(number, 9), PortKey(number + 100, 9)
+        for end in ends:
+            topology.add_switch(end.dpid, [(port, True) for port in (1, 9)], 0.0)
+        topology.lldp_seen(*ends, 0.0)
+        topology.lldp_seen(*ends[::-1], 0.0)
+        for end in ends:
+            for host in range(hosts):
+                table.seen(f"02:00:00:00:{end.dpid:02x}:{host:02x}", PortKey(end.dpid, 1))
+    topology.decide(9.0)
+    return topology, table
+
+
+def test_work_grows_with_the_bridges_that_a_host_reaches_and_not_with_all(monkeypatch):
+    computed, exits = [], Routes.exits
+
+    def counted(self, dpid, towards):
+        computed.append((dpid, towards))
+        return exits(self, dpid, towards)
+
+    monkeypatch.setattr(Routes, "exits", counted)
+    work = []
+    for pairs in (3, 6):
+        topology, hosts = islands(pairs, hosts=2)
+        forwarding = Forwarding()
+        for dpid in topology.switches:
+            forwarding.bridge_connected(dpid)
+        computed.clear()
+        forwarding.update(topology, routes(topology), hosts)
+        finish(forwarding)
+        work.append(len(computed))
+        assert sum(isinstance(key, Deliver) for key in forwarding._installed[1]) == 4
+        computed.clear()
+        changes = forwarding.host_changed(routes(topology), MAC, PortKey(101, 1))
+        assert computed == [(1, 101)] and {change.dpid for change in changes} == {1, 101}
+    # From each switch of a pair to the other one, for all hosts there together.
+    assert work == [3 * 2, 6 * 2]
+
+
+def test_bridges_whose_rules_are_those_wanted_are_left_alone(monkeypatch):
+    topology, hosts = islands(5, hosts=1)
+    forwarding = Forwarding()
+    for dpid in topology.switches:
+        forwarding.bridge_connected(dpid)
+    forwarding.update(topology, routes(topology), hosts)
+    finish(forwarding)
+    compared, differences = [], forwarding._differences
+    monkeypatch.setattr(
+        forwarding, "_differences", lambda dpid, rules: compared.append(dpid) or differences(dpid, rules)
+    )
+    topology.port_changed(PortKey(1, 1), False, 10.0)
+    changes = forwarding.update(topology, routes(topology), hosts) + finish(forwarding)
+    assert {*compared} == {change.dpid for change in changes} == {1}
+
+
+def test_rules_of_an_earlier_controller_for_more_buckets_are_removed_with_their_host():
+    topology, forwarding = fabric(), Forwarding()
+    for dpid in topology.switches:
+        forwarding.bridge_connected(dpid, {Flood(): (1,), Deliver(MAC, 5, 7): (1,)})
+    assert forwarding.take_over()
+    changes = forwarding.host_changed(routes(topology), MAC, None)
+    assert {(change.dpid, change.key, change.value) for change in changes} == {
+        (dpid, Deliver(MAC, 5, 7), None) for dpid in topology.switches
+    }

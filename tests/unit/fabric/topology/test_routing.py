@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairq_ryu.fabric.topology import routing
 from fairq_ryu.fabric.topology.routing import Routes, flow_hash, reverse
 from fairq_ryu.model import HASH_BITS, FlowKey, PortKey
 from tests.support.graphs import connect, fat_tree, flows, leaf_spine
@@ -162,3 +163,35 @@ def test_any_network_is_flooded_without_loops_and_forwarded_symmetrically(networ
             chosen = routes.way(a, b, key)
             assert chosen in routes.shortest(a, b) and routes.alive(chosen)
             assert chosen == reverse(routes.way(b, a, key.reversed))
+
+
+def test_trees_are_computed_again_only_where_the_network_has_changed(monkeypatch):
+    def pairs(count, broken=()):
+        graph = nx.Graph()
+        for number in range(1, count + 1):
+            connect(graph, number, 1, number + 100, 2)
+            if number not in broken:
+                connect(graph, number, 3, number + 100, 4)
+        return graph, range(1, count + 1)
+
+    computed, trees = [], routing._trees
+    monkeypatch.setattr(
+        routing, "_trees", lambda graph, edges: computed.append({*graph}) or trees(graph, edges)
+    )
+    first = Routes(*pairs(6))
+    assert len(computed) == 6
+    second = Routes(*pairs(7, {2}), first)
+    assert computed[6:] == [{2, 102}, {7, 107}]
+    assert [second.only_one(dpid) for dpid in (1, 2)] == [False, True]
+    # Another switch with hosts may have other trees.
+    Routes(pairs(7, {2})[0], [1, 2, 3, 4, 5, 6, 107], second)
+    assert computed[8:] == [{7, 107}]
+    for dpid in (1, 2, 7):
+        there = dpid + 100
+        for bucket in range(second.buckets):
+            ports = [each.ports for each in second.exits(dpid, there) if bucket & each.mask == each.bucket]
+            assert ports == [(second.next_hop(dpid, there, bucket).port,)]
+            assert second.flood_ports(dpid, bucket) == {second.next_hop(dpid, there, bucket)}
+    assert len(second.exits(1, 101)) == 2 and len(second.exits(2, 102)) == 1
+    assert second.exits(1, 102) == second.exits(1, 1) == second.exits(99, 1) == ()
+    assert second.reachable(1) == {1, 101} and second.reachable(99) == frozenset()
