@@ -11,7 +11,7 @@ from fairq_ryu.experiments.workloads.common.measurement import Measurement
 FINISH_S = 30.0
 """Time limit for the data that hosts still have queued; what arrived by then is compared."""
 _CHECKSUM_S, _CHECKSUM_RATE = 60.0, 50_000_000
-"""Time limit for a checksum: 60 s, and a second for each 50 MB. A free processor computes that of some GB/s."""
+"""Time limit for a checksum: 60 s, and a second for each 50 MB. A free processor does some GB/s."""
 
 
 def checksum_limit_s(size: int) -> float:
