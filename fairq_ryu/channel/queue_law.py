@@ -55,7 +55,7 @@ class QueueLawState(NamedTuple):
     """The state of a queue law, in the order of the wire.
 
     ``port``: whose rule refers to it (0: none). ``kind`` and ``variant`` of the law; ``limits``: what it acts
-    on now (:class:`~fairq_ryu.queue_law_spec.Limits`). Packets: ``judged``, of these
+    on now (:class:`~fairq_ryu.queue_law_spec.Limits`). Packets, of all laws of the port: ``judged``, of these
     ``dropped``, ``marked``, ``not_ect`` that are not ECN-capable, and ``unmarked``, those of them that would
     have been marked otherwise. ``fair_q16``: the fair share in 1/65536 samples (0: not known), ``flows`` and
     ``samples`` in the shadow buffer, one in ``sample_every`` packets (0: the law counts none).
