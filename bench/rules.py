@@ -11,7 +11,7 @@ from typing import Any
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.channel.flowmod import match_fields
+from fairq_ryu.channel.flow_match import match_fields
 from fairq_ryu.model import FlowKey
 from tests.support.lab import FAIRQ, Process, output
 from tests.support.ofp import StubController

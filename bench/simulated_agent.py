@@ -216,6 +216,10 @@ class SimulatedPorts:
         """No packet is judged."""
         return None
 
+    def queue_law_counts(self, port: int) -> Any:
+        """No packet is judged."""
+        return layout.fq_queue_law_counts()
+
     def turn_counts(self, port: int) -> TurnCounts:
         """No connection waits for its turn."""
         return TurnCounts()

@@ -18,8 +18,8 @@ from typing import Protocol
 from fairq_ryu.channel import congestion, dropped_packet
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.dropped_packet import DroppedPacket
-from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.model import Congestion, Thresholds
 from fairq_ryu.packet.parse import can_be_lost
 

@@ -21,10 +21,10 @@ from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.requests import HANDLERS
 from fairq_ryu.channel import framing, port_mode, recovery, wellformed, window_law
-from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.framing import HEADER
 from fairq_ryu.channel.layouts import Malformed
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.wellformed import Phase
 
 log = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.channel import window_law
-from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import LawCommand
 
 Spec = TypeVar("Spec")

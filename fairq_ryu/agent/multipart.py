@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from fairq_ryu.agent import messages
 from fairq_ryu.agent.openflow_server import InstalledRule, Session
 from fairq_ryu.agent.window_channel import answer_request
-from fairq_ryu.channel.flowmod import TABLES, OpenFlowError, decode_match
+from fairq_ryu.channel.flow_match import decode_match
+from fairq_ryu.channel.flowmod import TABLES
 from fairq_ryu.channel.framing import HEADER
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.refusal import OpenFlowError
 
 
 def answer_multipart(session: Session, request: bytes, xid: int) -> None:

@@ -23,9 +23,12 @@ from fairq_ryu.agent.segment_copier import CopyRule, CopySink, SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.channel import oxm, port_mode, port_settings, queue_depth
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
-from fairq_ryu.channel.flowmod import QUEUE_TABLE_ID, TABLE_ID, FlowMod, MatchFields, OpenFlowError
+from fairq_ryu.channel.flow_match import MatchFields
+from fairq_ryu.channel.flowmod import QUEUE_TABLE_ID, TABLE_ID
+from fairq_ryu.channel.flowmod_decoder import FlowMod
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.queue_law import SetQueueLaw
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import SetLaw
 from fairq_ryu.model import FlowKey, SegmentState
 from fairq_ryu.port_settings import PortSettings

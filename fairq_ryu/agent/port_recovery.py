@@ -24,9 +24,9 @@ from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.segment_injector import SegmentInjector, SegmentPorts
 from fairq_ryu.channel import congestion
-from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.recovery import BOUNDS, DUPACK, ERROR_LIMIT, REINJECT, SetRecovery
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.fabric.recovery.actions import Action, Ask, Mode, Reinject, SendDuplicates
 from fairq_ryu.fabric.recovery.recovery import FILL, RecoveryEngine
 from fairq_ryu.model import FlowKey, PortKey

@@ -43,6 +43,9 @@ class QueueLawSink(Ports, Protocol):
     def queue_law_state(self, port: int) -> Any | None:
         """The state of a port's queue law, an ``fq_queue_law_state``; None: it has none."""
 
+    def queue_law_counts(self, port: int) -> Any:
+        """What all queue laws of a port have counted so far, an ``fq_queue_law_counts``."""
+
 
 def parameters(spec: QueueLawSpec, limits: QueueLimits) -> Any:
     """The parameters of a law on a port, an ``fq_queue_law``, without the seed and the table, which its
@@ -100,7 +103,7 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
         super().__init__(sink, capacity)
         self._sink = sink
         self._slots: dict[int, int] = {}  # ports by the slots of their rules
-        self._counted: dict[int, tuple[int, int]] = {}  # counts of a slot when it was reset
+        self._counted: dict[int, tuple[int, int]] = {}  # counts of its port when a slot was reset
         self._last: dict[int, tuple[int, int]] = {}  # counts of a slot whose rule was removed
 
     def _wrong(self, spec: QueueLawSpec) -> str | None:
@@ -161,8 +164,10 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
         cannot be, and changes nothing then.
         """
         assert isinstance(target, int)  # the decoder refuses a flow's rule with a queue law
+        before = self._counts(target)
         self._put_in_force(target, window.bytes, expires_ns)
-        self._slots[slot] = target
+        if slot not in self._slots:
+            self._slots[slot], self._counted[slot] = target, before
         self._last.pop(slot, None)
 
     def remove_rule(self, target: PortOrFlow) -> None:
@@ -174,22 +179,20 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
         self._release(target)
 
     def counters(self, slot: int) -> tuple[int, int]:
-        """The number of packets that the law of a rule has judged, and of those that it dropped or marked."""
+        """The number of packets that the laws of a rule have judged, and of those that they dropped or
+        marked.
+        """
         if slot not in self._slots:
             return self._last.get(slot, (0, 0))
-        judged, acted_on = self._counts(slot)
-        before = self._counted.get(slot, (0, 0))
-        if judged < before[0]:
-            return judged, acted_on  # another law has begun to count at 0
+        judged, acted_on = self._counts(self._slots[slot])
+        before = self._counted[slot]
         return judged - before[0], acted_on - before[1]
 
     def reset_counters(self, slot: int) -> None:
-        """Start the counters of a slot at 0."""
-        self._counted[slot] = self._counts(slot)
+        """Start the counters of a slot at 0; those of a new rule do so when it is installed."""
+        if slot in self._slots:
+            self._counted[slot] = self._counts(self._slots[slot])
 
-    def _counts(self, slot: int) -> tuple[int, int]:
-        port = self._slots.get(slot)
-        state = None if port is None or port not in self._ports else self._sink.queue_law_state(port)
-        if state is None:
-            return 0, 0
-        return int(state.counts.judged), int(state.counts.dropped + state.counts.marked)
+    def _counts(self, port: int) -> tuple[int, int]:
+        counts = self._sink.queue_law_counts(port)
+        return int(counts.judged), int(counts.dropped + counts.marked)

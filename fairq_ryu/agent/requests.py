@@ -1,7 +1,7 @@
 """The handlers of a controller's requests: one function for each message type, and their table.
 
 Multipart requests are answered in :mod:`fairq_ryu.agent.multipart`. Every function raises
-:class:`~fairq_ryu.channel.flowmod.OpenFlowError` for a request that is refused, and changes nothing then.
+:class:`~fairq_ryu.channel.refusal.OpenFlowError` for a request that is refused, and changes nothing then.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from fairq_ryu.agent import messages
 from fairq_ryu.agent.multipart import answer_multipart
 from fairq_ryu.agent.openflow_server import Session
 from fairq_ryu.agent.window_channel import receive_command
-from fairq_ryu.channel.flowmod import OpenFlowError, decode_flow_mod
+from fairq_ryu.channel.flowmod_decoder import decode_flow_mod
 from fairq_ryu.channel.framing import HEADER, message
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.refusal import OpenFlowError
 
 
 def _echo(session: Session, request: bytes, xid: int) -> None:

@@ -14,14 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from fairq_ryu.channel.flowmod import (
-    FlowMod,
-    MatchFields,
-    OpenFlowError,
-    match_fields,
-    rule_target,
-)
+from fairq_ryu.channel.flow_match import MatchFields, match_fields, rule_target
+from fairq_ryu.channel.flowmod_decoder import FlowMod
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.model import FlowKey, WindowRule
 
 PortOrFlow = int | FlowKey

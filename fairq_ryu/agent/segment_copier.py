@@ -14,8 +14,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from fairq_ryu.channel import segment_copies
-from fairq_ryu.channel.flowmod import TABLE_ID, FlowMod, MatchFields, OpenFlowError
+from fairq_ryu.channel.flow_match import MatchFields
+from fairq_ryu.channel.flowmod import TABLE_ID
+from fairq_ryu.channel.flowmod_decoder import FlowMod
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.segment_copies import CopyAction, SegmentCopy, SegmentMatch
 
 _NS = 1_000_000_000

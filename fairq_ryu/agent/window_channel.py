@@ -2,7 +2,7 @@
 
 The dispatch tables at the end list the messages. To add one, write its module in ``fairq_ryu/channel``, and
 its handler and one line of a table here. Every function raises
-:class:`~fairq_ryu.channel.flowmod.OpenFlowError` for a request that is refused, and changes nothing then.
+:class:`~fairq_ryu.channel.refusal.OpenFlowError` for a request that is refused, and changes nothing then.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from fairq_ryu.channel import (
     window_law,
 )
 from fairq_ryu.channel.dispatch import DispatchTable, MalformedBody, Route
-from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.model import FlowKey
 from fairq_ryu.packet.tcp_build import Addressing
 

@@ -10,17 +10,20 @@ import struct
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from fairq_ryu.channel import framing, oxm
+from fairq_ryu.channel import framing, quoted_law
 from fairq_ryu.channel.dispatch import Incoming
 from fairq_ryu.channel.flowmod import QUEUE_TABLE_ID
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.quoted_law import ALL_LAWS
 from fairq_ryu.channel.window_law import (
-    ALL_LAWS,
     ERROR_LAW_EXISTS,
     ERROR_LAW_UNKNOWN,
     ERRORS,
     LawCommand,
+    encode_request,
 )
+from fairq_ryu.channel.window_law import REQUEST_SIZE as REQUEST_SIZE  # a request is the same for both
+from fairq_ryu.channel.window_law import decode_request as decode_request
 from fairq_ryu.queue_law_spec import (
     ALL_QUEUE_FLAGS,
     QueueLawFlags,
@@ -33,12 +36,9 @@ EXP_TYPE_SET_QUEUE_LAW = 17
 EXP_TYPE_QUEUE_LAW_STATES = 18
 
 _SET = struct.Struct("!BBBxI11I4H4x")
-_REQUEST = struct.Struct("!I4x")
 _RECORD = struct.Struct("!IIHHIQQQQQIIIIIIII")
-SET_SIZE, REQUEST_SIZE, RECORD_SIZE = _SET.size, _REQUEST.size, _RECORD.size
-# Where the table and the in_port of a rule for a port are in its FlowMod.
-_TABLE = ofp.OFP_HEADER_SIZE + 16
-_IN_PORT = ofp.OFP_HEADER_SIZE + 40 + 4 + 4
+SET_SIZE, RECORD_SIZE = _SET.size, _RECORD.size
+_REQUESTS = quoted_law.LawRequests(EXP_TYPE_SET_QUEUE_LAW, EXP_TYPE_QUEUE_LAW_STATES, QUEUE_TABLE_ID)
 
 
 class SetQueueLaw(NamedTuple):
@@ -55,7 +55,7 @@ class QueueLawState(NamedTuple):
     """The state of a queue law, in the order of the wire.
 
     ``port``: whose rule refers to it (0: none). ``kind`` and ``variant`` of the law; ``limits``: what it acts
-    on now (:class:`~fairq_ryu.queue_law_spec.Limits`). Packets: ``judged``, of these
+    on now (:class:`~fairq_ryu.queue_law_spec.Limits`). Packets, of all laws of the port: ``judged``, of these
     ``dropped``, ``marked``, ``not_ect`` that are not ECN-capable, and ``unmarked``, those of them that would
     have been marked otherwise. ``fair_q16``: the fair share in 1/65536 samples (0: not known), ``flows`` and
     ``samples`` in the shadow buffer, one in ``sample_every`` packets (0: the law counts none).
@@ -149,7 +149,7 @@ def refused_law(error: Any) -> RefusedQueueLaw | None:
     something else, or refuses any change from this controller (a slave).
     """
     data = bytes(error.data or b"")
-    law = _law_of_request(data)
+    law = _REQUESTS.quoted(data)
     if law is None:
         return None
     unknown = [
@@ -159,43 +159,17 @@ def refused_law(error: Any) -> RefusedQueueLaw | None:
     if (error.type, getattr(error, "code", None)) in unknown:
         return RefusedQueueLaw(0, "it is of an earlier version and has no queue laws")
     if error.type == ofp.OFPET_EXPERIMENTER:
-        if error.experimenter != oxm.EXPERIMENTER_ID or error.exp_type not in ERRORS:
-            return None
-        # Behind the quoted request, whose own length is in its header.
-        quoted = min(int.from_bytes(data[2:4], "big"), 64)
-        reason = data[quoted:].decode(errors="replace") or ERRORS[error.exp_type]
-        return RefusedQueueLaw(law, reason, error.exp_type in (ERROR_LAW_EXISTS, ERROR_LAW_UNKNOWN))
+        reason = quoted_law.reason(error, ERRORS)
+        others = error.exp_type in (ERROR_LAW_EXISTS, ERROR_LAW_UNKNOWN)
+        return None if reason is None else RefusedQueueLaw(law, reason, others)
     if not law or data[1] == ofp.OFPT_MULTIPART_REQUEST:
         return None  # no law was refused
     unusable = {(ofp.OFPET_BAD_REQUEST, code) for code in (ofp.OFPBRC_BAD_LEN, ofp.OFPBRC_EPERM)}
     if data[1] == ofp.OFPT_FLOW_MOD:
         unusable = {(ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)}
     if (error.type, error.code) in unusable:
-        return RefusedQueueLaw(law, "it cannot read or install the law (see its log)")
+        return RefusedQueueLaw(law, quoted_law.UNREADABLE)
     return None
-
-
-def _law_of_request(data: bytes) -> int | None:
-    """The queue law that a quoted request is about; 0: all. None: it is no such request."""
-    if len(data) < ofp.OFP_HEADER_SIZE:
-        return None
-    start = ofp.OFP_HEADER_SIZE
-    if data[1] == ofp.OFPT_FLOW_MOD:
-        port = data[_IN_PORT : _IN_PORT + 4]
-        ours = len(port) == 4 and data[_TABLE] == QUEUE_TABLE_ID
-        return int.from_bytes(port, "big") if ours else None
-    if data[1] == ofp.OFPT_MULTIPART_REQUEST:
-        start, number = ofp.OFP_MULTIPART_REQUEST_SIZE, EXP_TYPE_QUEUE_LAW_STATES
-    elif data[1] == ofp.OFPT_EXPERIMENTER:
-        number = EXP_TYPE_SET_QUEUE_LAW
-    else:
-        return None
-    body = start + framing.EXPERIMENTER.size
-    if len(data) < body + 8 or framing.EXPERIMENTER.unpack_from(data, start) != (oxm.EXPERIMENTER_ID, number):
-        return None
-    offset = body + 4 if data[1] == ofp.OFPT_EXPERIMENTER else body
-    law = int.from_bytes(data[offset : offset + 4], "big")
-    return 0 if law == ALL_LAWS else law
 
 
 # Statistics
@@ -204,18 +178,6 @@ def _law_of_request(data: bytes) -> int | None:
 def request(datapath: Any, law: int = ALL_LAWS) -> Any:
     """The request for the state of a queue law, or of all."""
     return framing.request(datapath, EXP_TYPE_QUEUE_LAW_STATES, encode_request(law))
-
-
-def encode_request(law: int) -> bytes:
-    """The request's body."""
-    return _REQUEST.pack(law)
-
-
-def decode_request(data: bytes) -> int:
-    """The requested law. Raises ValueError on a wrong length."""
-    if len(data) != REQUEST_SIZE:
-        raise ValueError(f"a request for queue laws is {REQUEST_SIZE} bytes, not {len(data)}")
-    return int(_REQUEST.unpack(data)[0])
 
 
 def encode_reply(states: Iterable[QueueLawState]) -> bytes:

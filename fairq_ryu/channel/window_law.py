@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple
 
-from fairq_ryu.channel import framing, oxm
+from fairq_ryu.channel import framing, quoted_law
 from fairq_ryu.channel.dispatch import Incoming
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.quoted_law import ALL_LAWS as ALL_LAWS  # for those who import it from here
 from fairq_ryu.law_spec import ALL_FLAGS, Gain, LawFlags, LawKind, LawSpec
 
 EXP_TYPE_SET_LAW = 6
 EXP_TYPE_LAW_STATS = 7
-ALL_LAWS = 0xFFFFFFFF
 MAX_LAW_ID = 0xFFFF0000
 
 # Codes (exp_type) of the OFPET_EXPERIMENTER errors that answer a SET_LAW, or a rule that refers to a law.
@@ -43,10 +43,7 @@ ERRORS = {
     ERROR_LAW_NO_QUEUE: "the port has no queue of known size and rate",
 }
 
-# Where the in_port of a rule for a port is in its FlowMod.
-_FLOW_MOD_IN_PORT = ofp.OFP_HEADER_SIZE + 40 + 4 + 4
-_FLOW_MOD_TABLE = ofp.OFP_HEADER_SIZE + 16
-_IN_PORT = struct.pack("!HBB", ofp.OFPXMC_OPENFLOW_BASIC, ofp.OFPXMT_OFB_IN_PORT << 1, 4)
+_REQUESTS = quoted_law.LawRequests(EXP_TYPE_SET_LAW, EXP_TYPE_LAW_STATS, table=0)
 
 _SET = struct.Struct("!BBBBI6I6HI")
 _REQUEST = struct.Struct("!I4x")
@@ -198,54 +195,23 @@ def refused_law(error: Any) -> RefusedLaw | None:
     else, or refuses any change from this controller (a slave).
     """
     data = bytes(error.data or b"")
-    if len(data) < ofp.OFP_HEADER_SIZE:
-        return None
-    law, unknown_type = _law_of_request(data)
+    law = _REQUESTS.quoted(data)
     if law is None:
         return None
-    if error.type != ofp.OFPET_EXPERIMENTER and (error.type, error.code) == unknown_type:
-        return RefusedLaw(0, Conflict.UNSUPPORTED, "it has no window laws")
     if error.type == ofp.OFPET_EXPERIMENTER:
-        if error.experimenter != oxm.EXPERIMENTER_ID or error.exp_type not in ERRORS:
-            return None
+        reason = quoted_law.reason(error, ERRORS)
         others = error.exp_type in (ERROR_LAW_EXISTS, ERROR_LAW_UNKNOWN)
-        # Behind the quoted request, whose own length is in its header.
-        quoted = min(int.from_bytes(data[2:4], "big"), 64)
-        reason = data[quoted:].decode(errors="replace") or ERRORS[error.exp_type]
-        return RefusedLaw(law, Conflict.OTHERS if others else Conflict.REFUSED, reason)
+        conflict = Conflict.OTHERS if others else Conflict.REFUSED
+        return None if reason is None else RefusedLaw(law, conflict, reason)
+    without_laws = (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE)
+    if data[1] == ofp.OFPT_FLOW_MOD:
+        without_laws = (ofp.OFPET_BAD_ACTION, ofp.OFPBAC_BAD_SET_TYPE)
+    if (error.type, error.code) == without_laws:
+        return RefusedLaw(0, Conflict.UNSUPPORTED, "it has no window laws")
     unusable = error.type == ofp.OFPET_BAD_REQUEST and error.code in (ofp.OFPBRC_BAD_LEN, ofp.OFPBRC_EPERM)
     if data[1] == ofp.OFPT_EXPERIMENTER and unusable:
-        return RefusedLaw(law, Conflict.REFUSED, "it cannot read or install the law (see its log)")
+        return RefusedLaw(law, Conflict.REFUSED, quoted_law.UNREADABLE)
     return None
-
-
-def _law_of_request(data: bytes) -> tuple[int | None, tuple[int, int]]:
-    """The law that a quoted request is about (None: it is no such request; 0: all), and type and code of the
-    error with which an agent answers it that has no laws.
-    """
-    kind, start, none = data[1], ofp.OFP_HEADER_SIZE, (None, (0, 0))
-    if kind == ofp.OFPT_FLOW_MOD:
-        # The rule of a port: in_port is the first field of its match. Table 0 has those of windows.
-        port = data[_FLOW_MOD_IN_PORT : _FLOW_MOD_IN_PORT + 4]
-        head = data[_FLOW_MOD_IN_PORT - 4 : _FLOW_MOD_IN_PORT]
-        if len(port) < 4 or head != _IN_PORT or data[_FLOW_MOD_TABLE]:
-            return none
-        return int.from_bytes(port, "big"), (ofp.OFPET_BAD_ACTION, ofp.OFPBAC_BAD_SET_TYPE)
-    unknown_type = (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE)
-    if kind == ofp.OFPT_MULTIPART_REQUEST:
-        start += ofp.OFP_MULTIPART_REQUEST_SIZE - ofp.OFP_HEADER_SIZE
-    elif kind != ofp.OFPT_EXPERIMENTER:
-        return none
-    body = start + framing.EXPERIMENTER.size
-    if len(data) < body + 8:
-        return none
-    found = framing.EXPERIMENTER.unpack_from(data, start)
-    if kind == ofp.OFPT_MULTIPART_REQUEST:
-        return (0, unknown_type) if found == (oxm.EXPERIMENTER_ID, EXP_TYPE_LAW_STATS) else none
-    if found != (oxm.EXPERIMENTER_ID, EXP_TYPE_SET_LAW):
-        return none
-    law = int.from_bytes(data[body + 4 : body + 8], "big")
-    return 0 if law == ALL_LAWS else law, unknown_type
 
 
 # Statistics

@@ -24,7 +24,6 @@ from fairq_ryu.channel import (
     segment_counts,
     segment_state,
     waking,
-    window_law,
 )
 from fairq_ryu.channel import recovery as port_recovery
 from fairq_ryu.channel.recovery import SetRecovery
@@ -33,10 +32,10 @@ from fairq_ryu.channel.segment_state import MAX_KEYS
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.agent_modes import AgentModes
 from fairq_ryu.control.agent_queue_laws import AgentQueueLaws
+from fairq_ryu.control.agent_window_laws import AgentWindowLaws
 from fairq_ryu.control.counters import ROUND_TRIPS, Histogram, Peak
 from fairq_ryu.control.record_requests import RecordRequests
-from fairq_ryu.law_spec import LawFlags, LawSpec
-from fairq_ryu.model import FlowKey, PortKey, RuleChange, Thresholds, WindowRule
+from fairq_ryu.model import FlowKey, PortKey, RuleChange, Thresholds
 from fairq_ryu.packet.tcp_build import Addressing
 
 _QUEUE_XID = 0xFA17
@@ -57,6 +56,7 @@ class AgentLink:
         self.dpid = oxm.bridge_dpid(datapath.id)
         self.copies = True  # False: it is of an earlier version, which copies no segments
         self.modes = AgentModes(datapath)
+        self.window_laws = AgentWindowLaws(datapath)
         self.queue_laws = AgentQueueLaws(datapath)
         self.depths: dict[int, queue_depth.QueueDepth] = {}
         self._peak_since_taken: dict[int, int] = {}  # longest queue of each port, bytes
@@ -67,10 +67,6 @@ class AgentLink:
         self.port_settings = port_settings.Assembly()
         self.flow_records = RecordRequests(datapath)
         self._thresholds: dict[int, Thresholds] = {}
-        self._laws: dict[int, LawSpec] = {}  # that the agent has, by number
-        self.law_states: dict[int, LawState] = {}  # by the port that the law governs
-        self._laws_requested_at = 0.0
-        self._conflicts: set[int] = set()  # laws that another controller has changed
         self._no_drops = False
         # Whether the agent wakes senders and recovers losses by itself. None: it has not answered yet.
         self.injects: bool | None = None
@@ -82,7 +78,6 @@ class AgentLink:
         # agent reports again and again: of flows that send, or, from an earlier version, of all.
         self.switch_laws = self.records = 0
         self.only_switch_laws = False
-        self._law_rules: dict[int, tuple[WindowRule, Any]] = {}  # packed messages, by port
         # Counters. A round trip is from a request for queues to the moment when its reply is handled,
         # seconds; flows_unscaled are directions whose handshake the agent has not seen.
         self.round_trip = Histogram(ROUND_TRIPS)
@@ -100,11 +95,8 @@ class AgentLink:
 
     def clear_rules(self) -> None:
         """Remove all rules and laws."""
-        self._laws.clear()
         self.queue_laws.begin()
-        self.datapath.send_msg(
-            window_law.set_law(self.datapath, window_law.LawCommand.DELETE, window_law.ALL_LAWS)
-        )
+        self.window_laws.begin()
         self.datapath.send_msg(flowmod.clear(self.datapath))
 
     def send_rule(self, change: RuleChange, lease: int) -> None:
@@ -113,26 +105,15 @@ class AgentLink:
         """
         self.rule_messages += 1
         rule = change.rule
-        if rule is not None and rule.law is not None and self._laws.get(rule.bytes) != rule.law:
-            self._send_law(rule.bytes, rule.law)
+        if rule is not None:
+            self.window_laws.ensure(rule)
         if change.target.flow is not None:
             self.datapath.send_msg(flowmod.window_rule(self.datapath, change, lease))
         elif rule is not None and rule.law is not None:
-            self._send_law_rule(change, rule, lease)
+            self.datapath.send_msg(self.window_laws.rule_message(change, rule, lease))
         else:
             self.datapath.send_msg(flowmod.window_rule(self.datapath, change, lease))
-            self._delete_law(change.target.port.port)
-
-    def _send_law_rule(self, change: RuleChange, rule: WindowRule, lease: int) -> None:
-        """The rule that refers to a law is renewed without a change as long as the law is in force. Packing
-        it takes Ryu twenty times as long as sending it, so it is packed once.
-        """
-        port = change.target.port.port
-        known = self._law_rules.get(port)
-        if known is None or known[0] != rule:
-            message = flowmod.window_rule(self.datapath, change, lease)
-            known = self._law_rules[port] = rule, message
-        self.datapath.send_msg(known[1])
+            self.window_laws.end(change.target.port.port)
 
     # Queues
 
@@ -201,72 +182,50 @@ class AgentLink:
         self._peak_since_taken.pop(number, None)
         self._thresholds.pop(number, None)
         self._recoveries.pop(number, None)
-        self.law_states.pop(number, None)
         self.flow_records.port_removed(number)
-        self._law_rules.pop(number, None)
-        self._delete_law(number)
+        self.window_laws.port_removed(number)
 
-    # Laws. Their numbers are those of the ports that they govern.
+    # Window laws. Their numbers are those of the ports that they govern.
 
-    def _send_law(self, number: int, law: LawSpec) -> None:
-        commands = window_law.LawCommand
-        command = commands.MODIFY if number in self._laws else commands.ADD
-        if command is commands.ADD and number in self._conflicts:
-            self.datapath.send_msg(window_law.set_law(self.datapath, commands.DELETE, number))
-        self._laws[number] = law
-        self.datapath.send_msg(window_law.set_law(self.datapath, command, number, law))
-
-    def _delete_law(self, number: int) -> None:
-        self.law_states.pop(number, None)
-        if self._laws.pop(number, None) is not None:
-            self.datapath.send_msg(window_law.set_law(self.datapath, window_law.LawCommand.DELETE, number))
+    @property
+    def law_states(self) -> dict[int, LawState]:
+        """The states of window laws, by the port that each governs."""
+        return self.window_laws.states
 
     def request_laws(self, interval: float, now: float) -> None:
         """Request the state of all laws, unless there are none or that was done within the ``interval``."""
-        if self._laws and now - self._laws_requested_at >= interval:
-            self._laws_requested_at = now
-            self.datapath.send_msg(window_law.request(self.datapath))
+        self.window_laws.request(interval, now)
 
     def replace_laws(self, states: Sequence[LawState]) -> None:
         """Store the states of laws. One without a port governs none any more."""
-        for state in states:
-            if state.port:
-                self.law_states[state.port] = state
-            else:
-                self.law_states.pop(state.law, None)
+        self.window_laws.reported(states)
 
     def law_refused(self, number: int) -> None:
         """The agent has refused a law, or the rule that refers to it: then it still has the law, which is
         deleted.
         """
-        self._delete_law(number)
+        self.window_laws.end(number)
 
     def laws_unsupported(self) -> None:
         """The agent has no laws."""
-        self._laws.clear()
-        self.law_states.clear()
+        self.window_laws.unsupported()
 
     def law_conflict(self, number: int) -> bool:
         """Another controller has added or deleted a law with this number. Returns whether it should be
         requested again: once in a connection, because that controller may do the same.
         """
-        if number in self._conflicts:
-            return number not in self._laws  # not yet requested again: another error about the same change
-        self._conflicts.add(number)
-        self._laws.pop(number, None)
-        return True
+        return self.window_laws.conflict(number)
 
     # Turns of new connections
 
     def takes_turns(self, port: int) -> bool:
         """Whether new connections of a port take turns: its law says so."""
-        law = self._laws.get(port)
-        return law is not None and LawFlags.TURNS in law.flags
+        return self.window_laws.takes_turns(port)
 
     @property
     def any_takes_turns(self) -> bool:
         """Whether new connections of any port take turns."""
-        return any(map(self.takes_turns, self._laws))
+        return self.window_laws.any_takes_turns
 
     def set_deadlines(self, wanted: Sequence[deadlines.HandshakeDeadline]) -> None:
         """Let the handshakes of connections have their turns by these deadlines."""

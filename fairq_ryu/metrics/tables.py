@@ -139,10 +139,10 @@ PORTS = (
     Family(
         "fairq_port_judged_packets_total",
         "counter",
-        "Packets that the queue law of the port has judged. Only where the port has one, as the next six.",
+        "Packets that the queue laws of the port have judged. Only where it has one, as the next six.",
         _PORT,
     ),
-    Family("fairq_port_judged_dropped_packets_total", "counter", "Of these, those that it dropped.", _PORT),
+    Family("fairq_port_judged_dropped_packets_total", "counter", "Of these, those that they dropped.", _PORT),
     Family("fairq_port_judged_marked_packets_total", "counter", "Of these, those marked with CE.", _PORT),
     Family("fairq_port_judged_not_ect_packets_total", "counter", "Of these, those not ECN-capable.", _PORT),
     Family(

@@ -12,8 +12,7 @@ from typing import Any
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.channel import flowmod
-from fairq_ryu.channel.flowmod import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP
+from fairq_ryu.channel.flow_match import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP, match
 from fairq_ryu.model import HASH_PORT_SHIFT, FlowKey
 from fairq_ryu.openflow.pipeline import (
     COOKIE_BASE,
@@ -77,7 +76,7 @@ def pin(
         datapath,
         PATHS,
         _path_priority(flow),
-        flowmod.match(flow),
+        match(flow),
         [
             parser.NXActionFinTimeout(_CLOSED_IDLE, 0),
             *(output([], [port]) if untag else output([port])),
@@ -91,7 +90,7 @@ def pin(
 
 def unpin(datapath: Datapath, flow: FlowKey) -> Message:
     """Remove the rule of :func:`pin`."""
-    return remove(datapath, PATHS, _path_priority(flow), flowmod.match(flow))
+    return remove(datapath, PATHS, _path_priority(flow), match(flow))
 
 
 def _path_priority(flow: FlowKey) -> int:

@@ -30,7 +30,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import flowmod
-from fairq_ryu.channel.flowmod import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP
+from fairq_ryu.channel.flow_match import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP
 from fairq_ryu.model import HASH_BITS
 from fairq_ryu.openflow import copy_classes
 from fairq_ryu.openflow.copy_classes import CopyActions, CopyClass

@@ -8,6 +8,7 @@ from ryu.ofproto import ofproto_parser
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto.ofproto_protocol import ProtocolDesc
 
+from fairq_ryu.agent import layout
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
@@ -190,6 +191,10 @@ class FakeDatapath:
 
     def queue_law_state(self, port: int) -> Any | None:
         return self.queue_law_states.get(port)
+
+    def queue_law_counts(self, port: int) -> Any:
+        state = self.queue_law_states.get(port)
+        return layout.fq_queue_law_counts() if state is None else state.counts
 
     def turn_counts(self, port: int) -> TurnCounts:
         return self.turns.get(port, TurnCounts())

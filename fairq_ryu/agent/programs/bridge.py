@@ -15,7 +15,6 @@ from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge_ports import BridgePorts
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.flow_sweep import FlowSweep
-from fairq_ryu.agent.programs.law_drops import LawDrops
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
@@ -44,12 +43,10 @@ class BridgePrograms(BridgePorts):
         """Raises :class:`UserError` where the machine cannot run eBPF programs."""
         super().__init__(limits)
         self._thresholds: dict[int, Thresholds] = {}  # as they were asked for
-        self._law_drops = LawDrops()
 
     def remove_port(self, ofport: int) -> None:
         """Stop on a port, which may have been deleted already."""
         self._thresholds.pop(ofport, None)
-        self._law_drops.forget(ofport)
         self._stop_turns(self._ports[ofport].ifindex)
         super().remove_port(ofport)
         self._watch_kernel_drops()
@@ -125,12 +122,17 @@ class BridgePrograms(BridgePorts):
     def remove_queue_law(self, port: int) -> None:
         """Remove the queue law of a port."""
         if port in self._ports:
-            self._dropped_by_law(self._ports[port])
             self.queue_laws.remove(self._ports[port].ifindex)
 
     def queue_law_state(self, port: int) -> Any | None:
         """The state of a port's queue law, an ``fq_queue_law_state``; None: it has none."""
         return self.queue_laws.state(self._ports[port].ifindex) if port in self._ports else None
+
+    def queue_law_counts(self, port: int) -> Any:
+        """What all queue laws of a port have counted so far, an ``fq_queue_law_counts``."""
+        if port not in self._ports:
+            return layout.fq_queue_law_counts()
+        return self.queue_laws.counts(self._ports[port].ifindex)
 
     def _stop_turns(self, ifindex: int) -> None:
         """New connections of a port take no turns any more; those that wait leave."""
@@ -266,13 +268,9 @@ class BridgePrograms(BridgePorts):
         and those of queue laws.
         """
         state = self.queues.state(port.ifindex)
-        others = self.drops.dropped_before_full(port.ifindex) + self._dropped_by_law(port)
+        by_laws = int(self.queue_laws.counts(port.ifindex).dropped)
+        others = self.drops.dropped_before_full(port.ifindex) + by_laws
         return state._replace(drops=state.drops + others) if others else state
-
-    def _dropped_by_law(self, port: BridgePort) -> int:
-        """The packets of a port that its queue laws have dropped so far."""
-        state = self.queue_laws.state(port.ifindex)
-        return self._law_drops.read(port.ofport, 0 if state is None else int(state.counts.dropped))
 
     def queue_limits(self, port: BridgePort) -> QueueLimits:
         """Buffer and rate of a port; the link's own speed where no qdisc limits it. Each of several transmit

@@ -36,6 +36,8 @@ class _Installed(NamedTuple):
     seed: int
     asked_seed: int
     table: int | None
+    slot: int
+    """of its state; it stays there until the slot has another law"""
 
 
 class QueueLawProgram(FilterProgram):
@@ -55,6 +57,7 @@ class QueueLawProgram(FilterProgram):
         self._max_ports = max_ports
         self._filter = TcFilter(lib, QUEUE_LAW_PRIORITY)
         self._laws: dict[int, dict[int, _Installed]] = {}  # by ifindex, by ifindex or id of a transmit queue
+        self._ended: dict[int, Any] = {}  # what laws of a port counted that have ended, by ifindex
         self._observed: set[int] = set()
         self._free_tables = list(range(TABLES - 1, -1, -1))
 
@@ -68,6 +71,7 @@ class QueueLawProgram(FilterProgram):
     def remove_port(self, ifindex: int) -> None:
         """Stop on a port, which may have been deleted already."""
         self.remove(ifindex)
+        self._ended.pop(ifindex, None)
         self._observed.discard(ifindex)
 
     def observe(self, ifindex: int, observed: bool) -> None:
@@ -80,8 +84,8 @@ class QueueLawProgram(FilterProgram):
 
     def install(self, ifindex: int, law_id: int, law: Any, expires_ns: int) -> None:
         """Install a law (an ``fq_queue_law``), change its parameters, or renew its lease. Its state stays
-        unless the port had another law, one of another kind, or with another shadow buffer or seed. Seed 0:
-        one is drawn. ``table`` is chosen here.
+        unless the port had another law, one of another kind, or with another shadow buffer or seed; the
+        counts of the port go on in any case. Seed 0: one is drawn. ``table`` is chosen here.
 
         Raises :class:`BpfError` or :class:`UserError` where the kernel cannot run the program, and
         :class:`BpfError` if there is no room for another flow table; then the port has no law.
@@ -92,9 +96,9 @@ class QueueLawProgram(FilterProgram):
         installed = self._laws.setdefault(ifindex, {})
         try:
             for known in set(installed) - set(ids):
-                self._forget(known, installed.pop(known))
+                self._forget(ifindex, known, installed.pop(known))
             for known in ids:
-                installed[known] = self._install_at(known, law_id, law, expires_ns, installed)
+                installed[known] = self._install_at(ifindex, known, law_id, law, expires_ns)
             if ids != (ifindex,):
                 self._write(ifindex, layout.fq_port_queue_law(queues=len(ids)))
             self._count_sfb()
@@ -104,9 +108,8 @@ class QueueLawProgram(FilterProgram):
             self.remove(ifindex)
             raise
 
-    def _install_at(
-        self, known: int, law_id: int, law: Any, expires_ns: int, installed: dict[int, _Installed]
-    ) -> _Installed:
+    def _install_at(self, ifindex: int, known: int, law_id: int, law: Any, expires_ns: int) -> _Installed:
+        installed = self._laws[ifindex]
         before = installed.get(known)
         shift = law.weight_shift if law.kind == QueueLawKind.RED else 0
         identity = (law_id, law.kind, law.shadow_packets, shift)
@@ -114,11 +117,11 @@ class QueueLawProgram(FilterProgram):
             # Without parameters nothing runs: the program must not meet the new state with the old law.
             self._write(known, layout.fq_port_queue_law())
             if before is not None:
-                self._release(before)
+                self._release(ifindex, before)
                 del installed[known]
-            drawn = law.seed or secrets.randbits(32) or 1
-            before = _Installed(*identity, drawn, law.seed, self._take_table(law.kind))
-            self._states.set(self._slot(known), layout.fq_locked_queue_law())
+            drawn, slot = law.seed or secrets.randbits(32) or 1, self._window.slots[known]
+            before = _Installed(*identity, drawn, law.seed, self._take_table(law.kind), slot)
+            self._states.set(c_uint32(slot), layout.fq_locked_queue_law())
         given = layout.fq_queue_law.from_buffer_copy(law)
         given.seed = before.seed
         given.table = NO_TABLE if before.table is None else before.table
@@ -132,26 +135,27 @@ class QueueLawProgram(FilterProgram):
             return
         self._detach(ifindex)
         for known, each in installed.items():
-            self._forget(known, each)
+            self._forget(ifindex, known, each)
         if ifindex in self._window.slots:
             self._write(ifindex, layout.fq_port_queue_law())
         self._count_sfb()
 
     def state(self, ifindex: int) -> Any | None:
         """The state of a port's law, an ``fq_queue_law_state``; None: it has none. Of several transmit queues
-        that with the longest delay, with the counts of all.
+        that with the longest delay. The counts are :meth:`counts`.
         """
-        found = []
-        for known in self._laws.get(ifindex, ()):
-            entry = self._states.get(self._slot(known)) if known in self._window.slots else None
-            if entry is not None:
-                found.append(entry.state)
+        found = self._found(ifindex)
         if not found:
             return None
         longest = max(found, key=lambda state: (state.delay_ns, state.last_ns))
-        for name, _ in layout.fq_queue_law_counts._fields_:
-            setattr(longest.counts, name, sum(getattr(state.counts, name) for state in found))
+        longest.counts = self._sum(ifindex, found)
         return longest
+
+    def counts(self, ifindex: int) -> Any:
+        """What the laws of a port have counted since it was added, an ``fq_queue_law_counts``: those of all
+        transmit queues, and those that have ended.
+        """
+        return self._sum(ifindex, self._found(ifindex))
 
     # The parts
 
@@ -190,11 +194,27 @@ class QueueLawProgram(FilterProgram):
     def _write(self, known: int, law: Any) -> None:
         self._queue.law_maps.laws.set(self._slot(known), law)
 
-    def _forget(self, known: int, installed: _Installed) -> None:
+    def _found(self, ifindex: int) -> list[Any]:
+        """The states of a port's law, one for each transmit queue."""
+        entries = [self._states.get(c_uint32(each.slot)) for each in self._laws.get(ifindex, {}).values()]
+        return [entry.state for entry in entries if entry is not None]
+
+    def _sum(self, ifindex: int, states: list[Any]) -> Any:
+        """The counts in these states of a port's law, and of its laws that have ended."""
+        ended = self._ended.get(ifindex)
+        counts = [each.counts for each in states] + ([] if ended is None else [ended])
+        if not counts:
+            return layout.fq_queue_law_counts()
+        names = [name for name, _ in layout.fq_queue_law_counts._fields_]
+        return layout.fq_queue_law_counts(
+            **{name: sum(getattr(each, name) for each in counts) for name in names}
+        )
+
+    def _forget(self, ifindex: int, known: int, installed: _Installed) -> None:
         """A port or transmit queue has no law any more."""
         if known in self._window.slots:
             self._write(known, layout.fq_port_queue_law())
-        self._release(installed)
+        self._release(ifindex, installed)
 
     def _take_table(self, kind: int) -> int | None:
         """An empty flow table, for a kind that needs one."""
@@ -209,7 +229,11 @@ class QueueLawProgram(FilterProgram):
         make[0].set(c_uint32(table), make[1]())
         return table
 
-    def _release(self, installed: _Installed) -> None:
+    def _release(self, ifindex: int, installed: _Installed) -> None:
+        """A law that runs no more leaves its counts to the port and its flow table to others."""
+        entry = self._states.get(c_uint32(installed.slot))
+        if entry is not None:
+            self._ended[ifindex] = self._sum(ifindex, [entry.state])
         if installed.table is not None:
             self._free_tables.append(installed.table)
 

@@ -14,15 +14,15 @@ from mininet_topos.commands import CommandError, run
 
 
 class JudgedPackets(NamedTuple):
-    """What a queue law has done, in packets."""
+    """What the queue laws of a port have done, in packets."""
 
     judged: int
     dropped: int
     marked: int
 
     def since(self, before: JudgedPackets | None) -> JudgedPackets:
-        """What it has done between two readings; a law that was put in force between them counts from 0."""
-        if before is None or self.judged < before.judged:
+        """What they have done between two readings; None: the port had no law yet."""
+        if before is None:
             return self
         return JudgedPackets(*(now - then for now, then in zip(self, before, strict=True)))
 
@@ -45,7 +45,7 @@ class QueueReading(NamedTuple):
     law: str = ""
     """the queue law in force, with its variant if it has several; "": none"""
     judged: JudgedPackets | None = None
-    """what that law has done since it was put in force; None: none"""
+    """what that law and those before it have done; None: no law"""
 
 
 def read_status(bridge: str) -> dict[str, Any]:

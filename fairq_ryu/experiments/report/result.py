@@ -37,7 +37,7 @@
       losses          of the whole run at the bottleneck port, counted after all traffic has ended: packets
                       refused by the queue, and taken by a filter before the queue could refuse them, both as
                       tc counts them, program, as the program of `taildrop` counts them (null with
-                      batch_loss), and law, those that the queue law has dropped since it was put in force
+                      batch_loss), and law, those that the queue laws of the port have dropped
                       (null without one). taken is the sum of program and law, and with turns of handshakes
                       that have waited
       seconds         of the rounds

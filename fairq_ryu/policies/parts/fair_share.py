@@ -1,9 +1,9 @@
 """The fair share m_f of AFQ and AFCD, worked out in the controller from what agents report.
 
-The same integers in the same order as the law in the switch (``agent/bpf/laws/queue_flows.h``): for updates
-at the same times both have the same fair share, and a test drives both. The controller updates it less often.
-A move by Eq. 1 is made for the time of one update in the switch, so a later one is reduced in proportion:
-otherwise the share of many flows would swing.
+Its arithmetic is that of the law in the switch (:mod:`.fair_share_steps`): for updates at the same times both
+have the same fair share, and a test drives both. The controller updates it less often. A move by Eq. 1 is
+made for the time of one update in the switch, so a later one is reduced in proportion: otherwise the share of
+many flows would swing.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from fairq_ryu.model import QueueSample
-from fairq_ryu.queue_law_spec import FRAME, SHADOW
+from fairq_ryu.policies.parts import fair_share_steps as steps
+from fairq_ryu.queue_law_spec import SHADOW
 
 _NS = 1_000_000_000
-# The gains of Eq. 1, in tenths, and the least part of b / flows.
-_OLD, _NEW, _LEAST_PART = 17, 18, 8
 
 
 class Counted(Protocol):
@@ -57,26 +56,18 @@ class FairShare:
 
     def update(self, sample: QueueSample, counted: Counted, elapsed_ns: int) -> None:
         """One update, so long after the last one."""
-        flows, size = max(counted.flows, 1), SHADOW << 16
         if not self._by_queue or not self.fair_q16 or counted.samples < SHADOW:
-            self.fair_q16 = (counted.samples << 16) // flows
+            self.fair_q16 = steps.share_of_samples(counted.samples, counted.flows)
         else:
             moved = self.fair_q16 + self._move(sample, counted.target_bytes, elapsed_ns)
-            self.fair_q16 = min(max(moved, size // (_LEAST_PART * flows)), size)
+            self.fair_q16 = steps.bounded(moved, SHADOW, counted.flows)
         self._old_bytes = sample.backlog
 
     def _move(self, sample: QueueSample, target: int, elapsed_ns: int) -> int:
-        """Eq. 1, with the queue in packets: m_f += alpha (Q_old - Q_t) - beta (Q - Q_t)."""
-        tenths = _OLD * (self._old_bytes - target) - _NEW * (sample.backlog - target)
-        size = (abs(tenths) << 16) // (10 * FRAME)
-        step_ns = self._step_ns(sample.rate)
-        if elapsed_ns > step_ns:
-            size = size * step_ns // elapsed_ns
-        return size if tenths >= 0 else -size
-
-    def _step_ns(self, rate: int) -> int:
-        """The time between two updates in the switch: half of that in which the share would move the queue by
-        its distance from the target.
-        """
-        step = (self.fair_q16 >> 8) * 10 * FRAME * _NS // max(1, (2 * _OLD << 8) * rate)
-        return min(self._update_ns, step)
+        """Eq. 1, reduced by how much later this update is than one in the switch."""
+        move = steps.move(self._old_bytes, sample.backlog, target)
+        step_ns = steps.step_ns(self.fair_q16, max(1, sample.rate), self._update_ns)
+        if elapsed_ns <= step_ns:
+            return move
+        reduced = abs(move) * step_ns // elapsed_ns
+        return reduced if move >= 0 else -reduced

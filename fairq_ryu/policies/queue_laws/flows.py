@@ -1,19 +1,16 @@
-"""Which flow has which share of the queue, and which share is fair (``laws/queue_flows.h``)."""
+"""Which flow has which share of the queue, and which share is fair (``laws/queue_flows.h``).
+
+The flows and samples that are counted here are those of the switch; a controller that works the share out
+(:mod:`fairq_ryu.policies.parts.fair_share`) reads them from the agent's reports.
+"""
 
 from __future__ import annotations
 
-from fairq_ryu.policies.queue_laws.law import (
-    FULL_FRAME,
-    NS_PER_S,
-    Packet,
-    QueueLaw,
-    QueueLawParameters,
-    divided,
-)
+from fairq_ryu.policies.parts import fair_share_steps as steps
+from fairq_ryu.policies.queue_laws.law import Packet, QueueLaw, QueueLawParameters
 from fairq_ryu.queue_law_spec import QueueLawFlags
 
 SLOTS, SHADOW = 2048, 2000
-GAIN_OLD, GAIN_NEW, LEAST_PART = 17, 18, 8
 
 
 class FlowShares(QueueLaw):
@@ -53,27 +50,19 @@ class FlowShares(QueueLaw):
         p, filling = self.parameters, self._is_filling()
         given = bool(p.flags & QueueLawFlags.FAIR_GIVEN)
         self._sample(packet.hash % SLOTS)
-        flows = max(self.flows, 1)
         if given and p.fair_q16:
             self.fair_q16 = p.fair_q16
             return
         if not by_queue or given or filling or not self.fair_q16:
-            self.fair_q16 = (self.filled << 16) // flows
+            self.fair_q16 = steps.share_of_samples(self.filled, self.flows)
         else:
             if packet.now_ns < self.update_at_ns:
                 return
-            self.fair_q16 = next_fair_share(
-                self.fair_q16, self.old_bytes, packet.backlog, p.target_bytes, self._size, flows
-            )
+            moved = self.fair_q16 + steps.move(self.old_bytes, packet.backlog, p.target_bytes)
+            self.fair_q16 = steps.bounded(moved, self._size, self.flows)
             self.counts.updates += 1
         self.old_bytes = packet.backlog
-        self.update_at_ns = packet.now_ns + self._step_ns()
-
-    def _step_ns(self) -> int:
-        """tau: shorter than asked for where Eq. 1 would swing."""
-        p = self.parameters
-        step = divided((self.fair_q16 >> 8) * 10 * FULL_FRAME * NS_PER_S, (2 * GAIN_OLD << 8) * p.rate)
-        return min(p.update_ns, step)
+        self.update_at_ns = packet.now_ns + steps.step_ns(self.fair_q16, p.rate, p.update_ns)
 
     def _has_share(self, samples: int) -> bool:
         """Whether a flow with so many samples can be judged by its share."""
@@ -81,16 +70,3 @@ class FlowShares(QueueLaw):
 
     def _is_filling(self) -> bool:
         return self.filled < self._size
-
-
-def next_fair_share(
-    fair_q16: int, old_bytes: int, backlog: int, target_bytes: int, size: int, flows: int
-) -> int:
-    """The fair share after one update (Eq. 1), in samples << 16; ``old_bytes`` the queue at the last one,
-    ``size`` the samples in the shadow buffer. For controllers that compute it, too.
-    """
-    up = GAIN_OLD * old_bytes + GAIN_NEW * target_bytes
-    down = GAIN_OLD * target_bytes + GAIN_NEW * backlog
-    moved = (abs(up - down) << 16) // (10 * FULL_FRAME)
-    fair = fair_q16 + moved if up >= down else max(fair_q16 - moved, 0)
-    return min(max(fair, (size << 16) // (LEAST_PART * max(flows, 1))), size << 16)

@@ -89,8 +89,10 @@ class PortRow(Row):
         "`share` (two flows or more have samples, and a fair share is known), `unresponsive` (a flow has "
         "not reacted)"
     )
-    judged: Count | None = described("packets that the law has judged; null: not reported", "packets")
-    judged_dropped: Count | None = described("of these, those that it dropped", "packets")
+    judged: Count | None = described(
+        "packets that the laws of the port have judged so far; null: not reported", "packets"
+    )
+    judged_dropped: Count | None = described("of these, those that they dropped", "packets")
     judged_marked: Count | None = described("of these, those that are marked (CE)", "packets")
     judged_not_ect: Count | None = described("of those judged, those that are not ECN-capable", "packets")
     judged_unmarked: Count | None = described(

@@ -17,7 +17,7 @@ from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.status import rule_row
 from fairq_ryu.agent.turns import TurnCounts
 from fairq_ryu.channel import flowmod, framing, oxm, window_law
-from fairq_ryu.channel.flowmod import OpenFlowError
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand, SetLaw, set_law
 from fairq_ryu.law_spec import LAW_BOUNDS, Gain, LawFlags, LawKind, LawSpec
 from fairq_ryu.model import PortKey, RuleChange, RuleTarget, WindowKind, WindowRule

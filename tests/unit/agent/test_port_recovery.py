@@ -13,8 +13,8 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.channel import congestion, recovery, segment_counts, waking
-from fairq_ryu.channel.flowmod import OpenFlowError
 from fairq_ryu.channel.recovery import DUPACK, REINJECT, SetRecovery
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.model import FlowKey, SegmentState, Thresholds
 from fairq_ryu.packet.tcp_build import Addressing

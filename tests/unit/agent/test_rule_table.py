@@ -12,8 +12,10 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.agent import rule_table
 from fairq_ryu.agent.rule_table import NS, Rule, RuleTable
-from fairq_ryu.channel.flowmod import FlowMod, OpenFlowError, WindowRule, match_fields
-from fairq_ryu.model import FlowKey, WindowKind
+from fairq_ryu.channel.flow_match import match_fields
+from fairq_ryu.channel.flowmod_decoder import FlowMod
+from fairq_ryu.channel.refusal import OpenFlowError
+from fairq_ryu.model import FlowKey, WindowKind, WindowRule
 from tests.support.fakes import FakeDatapath
 
 FLOW4 = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)

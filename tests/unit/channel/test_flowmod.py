@@ -18,13 +18,9 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.agent.rule_table import RuleTable
 from fairq_ryu.channel import flowmod, oxm
-from fairq_ryu.channel.flowmod import (
-    OpenFlowError,
-    decode_flow_mod,
-    decode_match,
-    match_fields,
-    rule_target,
-)
+from fairq_ryu.channel.flow_match import decode_match, match_fields, rule_target
+from fairq_ryu.channel.flowmod_decoder import decode_flow_mod
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from tests.support.fakes import DATAPATH, FakeDatapath, ryu_decode, wire
 

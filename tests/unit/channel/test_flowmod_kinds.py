@@ -6,7 +6,9 @@ import pytest
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.agent import layout
-from fairq_ryu.channel.flowmod import decode_flow_mod, match_fields, window_rule
+from fairq_ryu.channel.flow_match import match_fields
+from fairq_ryu.channel.flowmod import window_rule
+from fairq_ryu.channel.flowmod_decoder import decode_flow_mod
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowKind, WindowPlan, WindowRule
 from tests.support.fakes import DATAPATH, wire
 

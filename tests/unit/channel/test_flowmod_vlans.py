@@ -6,7 +6,10 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.channel.flowmod import OpenFlowError, decode_flow_mod, match_fields, rule_target, window_rule
+from fairq_ryu.channel.flow_match import match_fields, rule_target
+from fairq_ryu.channel.flowmod import window_rule
+from fairq_ryu.channel.flowmod_decoder import decode_flow_mod
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from tests.support.fakes import DATAPATH, wire
 

@@ -9,8 +9,9 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import flowmod, oxm, queue_law, window_law
-from fairq_ryu.channel.flowmod import OpenFlowError, decode_flow_mod
+from fairq_ryu.channel.flowmod_decoder import decode_flow_mod
 from fairq_ryu.channel.queue_law import QueueLawState
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import LawCommand
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey, RuleChange, RuleTarget, WindowKind, WindowRule

@@ -16,7 +16,9 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import dropped_packet, segment_copies
-from fairq_ryu.channel.flowmod import OpenFlowError, decode_flow_mod, decode_match
+from fairq_ryu.channel.flow_match import decode_match
+from fairq_ryu.channel.flowmod_decoder import decode_flow_mod
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.segment_copies import CopyAction, SegmentCopy, SegmentMatch
 from fairq_ryu.openflow import pipeline
 from tests.support.fakes import DATAPATH, ryu_decode, wire

@@ -11,7 +11,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.channel import queue_law, window_law
-from fairq_ryu.channel.flowmod import decode_flow_mod
+from fairq_ryu.channel.flowmod_decoder import decode_flow_mod
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand

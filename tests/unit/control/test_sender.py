@@ -10,8 +10,8 @@ from fairq_ryu.openflow import pipeline
 from tests.support.fakes import FakeSwitch
 
 ROOT = Path(__file__).parents[3]
-# AgentLink is the connection to an agent, as Sender is that to bridges; three of its parts have modules.
-SENDERS = {"sender.py", "agents.py", "agent_modes.py", "agent_queue_laws.py", "record_requests.py"}
+# AgentLink is the connection to an agent, as Sender is that to bridges; some of its parts have modules.
+SENDERS = {"sender.py", "agents.py", "agent_modes.py", "agent_laws.py", "record_requests.py"}
 
 
 def sends(path: Path) -> bool:

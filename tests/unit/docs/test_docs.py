@@ -549,7 +549,8 @@ def test_every_error_that_the_agent_sends_is_listed() -> None:
     source = "".join(
         read(f"fairq_ryu/{name}.py")
         for name in (
-            "channel/flowmod",
+            "channel/flow_match",
+            "channel/flowmod_decoder",
             "agent/controller_session",
             "agent/requests",
             "agent/multipart",

@@ -3,7 +3,7 @@
 import pytest
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.channel.flowmod import match_fields
+from fairq_ryu.channel.flow_match import match_fields
 from fairq_ryu.model import FlowKey
 from fairq_ryu.openflow import paths
 from tests.support.fakes import DATAPATH, ryu_decode, wire

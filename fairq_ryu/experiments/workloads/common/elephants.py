@@ -18,9 +18,7 @@ from typing import Any
 from fairq_ryu.experiments.measure import stats
 from fairq_ryu.experiments.traffic.workers import ask_all
 from fairq_ryu.experiments.workloads.common.measurement import Measurement, queue_between
-
-FINISH_S = 30.0
-"""Time limit for the data that the hosts of elephants still have queued; what arrived by then is compared."""
+from fairq_ryu.experiments.workloads.common.transfers import finish_transfers
 
 
 class ElephantGroup:
@@ -75,21 +73,8 @@ class ElephantGroup:
 
     def finish(self, measurement: Measurement[Any]) -> None:
         """End the elephants, and compare what arrived of each with what was sent."""
-        if not self._workers:
-            return
-        sent: dict[str, int] = {}
-        worker_of: dict[str, Any] = {}
-        for worker in self._workers:
-            worker.send("finish", timeout_s=FINISH_S)
-        for worker in self._workers:
-            answer = worker.receive("finish", FINISH_S + 10.0)
-            sent.update(answer["sent"])
-            worker_of.update(dict.fromkeys(answer["sent"], worker))
-        received = self._sink.ask("sums")["flows"]
-        for index, worker in worker_of.items():
-            size, crc = received.get(index, (0, 0))
-            expected = worker.ask("checksum", 60.0, bytes={index: size})["crc"][index]
-            measurement.integrity.flow(size <= sent[index] and crc == expected)
+        if self._workers:
+            finish_transfers(measurement, self._workers, self._sink)
 
 
 def elephants_summary(

@@ -118,7 +118,7 @@ class Measurement(Generic[S]):
         }
 
     def _law_dropped(self) -> int | None:
-        """Packets that the queue law of the bottleneck has dropped since it was put in force; None: none."""
+        """Packets that the queue laws of the bottleneck have dropped so far; None: it has none."""
         queue = self.read_queue()
         return None if queue is None or queue.judged is None else queue.judged.dropped
 

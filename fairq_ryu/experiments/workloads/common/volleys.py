@@ -18,6 +18,7 @@ from fairq_ryu.experiments.workloads.common.measurement import (
     unreached,
 )
 from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
+from fairq_ryu.experiments.workloads.common.transfers import checksum_limit_s
 
 LEAD_S = 0.1
 """From the command to start until the start: by then every source has read it."""
@@ -174,7 +175,8 @@ class VolleyRunner:
     ) -> None:
         """Compare the checksum of what arrived of each flow with that of as many bytes at its source."""
         wanted = [(flow.seed, received[number]["bytes"]) for number, flow in volley.flows.items()]
-        sums = self._source.ask("checksum", 60.0, wanted=wanted)["crc"]
+        limit_s = checksum_limit_s(sum(size for _seed, size in wanted))
+        sums = self._source.ask("checksum", limit_s, wanted=wanted)["crc"]
         for (number, flow), crc in zip(volley.flows.items(), sums, strict=True):
             arrived = received[number]
             whole = arrived["done_ns"] is None or not flow.size or arrived["bytes"] == flow.size - HEADER.size

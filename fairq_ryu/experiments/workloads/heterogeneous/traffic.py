@@ -11,11 +11,10 @@ from fairq_ryu.experiments.traffic.flow_sender import HEADER
 from fairq_ryu.experiments.traffic.payload import checksum
 from fairq_ryu.experiments.traffic.workers import RunError, Worker, ask_all
 from fairq_ryu.experiments.workloads.common.measurement import START_S, Measurement
+from fairq_ryu.experiments.workloads.common.transfers import finish_transfers
 from fairq_ryu.experiments.workloads.heterogeneous.figures import Mark, Sockets
 from fairq_ryu.experiments.workloads.heterogeneous.settings import Group, HeterogeneousScenario
 
-FINISH_S = 30.0
-"""Time limit for the data that hosts still have queued; what arrived by then is compared."""
 LINGER_S = 10.0
 """Short flows have this long to finish after the measured phase."""
 
@@ -136,17 +135,7 @@ class LongTraffic:
                 measurement.integrity.flow(
                     arrived["bytes"].get(number, 0) <= count and not arrived["altered"]
                 )
-        workers = [worker for worker, _flows in self._places]
-        for worker in workers:
-            worker.send("finish", timeout_s=FINISH_S)
-        answers = [worker.receive("finish", FINISH_S + 10.0) for worker in workers]
-        received = self._sink.ask("sums")["flows"]
-        for worker, answer in zip(workers, answers, strict=True):
-            sizes = {number: received.get(number, (0, 0))[0] for number in answer["sent"]}
-            sums = worker.ask("checksum", 60.0, bytes=sizes)["crc"]
-            for number, size in sizes.items():
-                same = not size or sums[number] == received[number][1]
-                measurement.integrity.flow(same and size <= answer["sent"][number])
+        finish_transfers(measurement, [worker for worker, _flows in self._places], self._sink)
 
 
 class ShortTraffic:

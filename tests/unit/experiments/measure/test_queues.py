@@ -36,8 +36,8 @@ def judged(kind, *counts):
 
 
 def test_what_a_queue_law_has_done_between_two_readings():
-    """A law that was put in force later, or anew, counts from 0."""
-    laws = [None, judged("afcd", 100, 5, 1), judged("afcd", 180, 25, 4), judged("red", 30, 2, 0)]
+    """The counts of a port go on with another law, or with the same one put in force anew."""
+    laws = [None, judged("afcd", 100, 5, 1), judged("afcd", 180, 25, 4), judged("red", 210, 27, 4)]
     readings = [queues.queue_of(status(0, at, 0, 0, [], law), "s1-eth3") for at, law in enumerate(laws)]
     assert [each.law for each in readings] == ["", "afcd ours", "afcd ours", "red"]
     found = [queues.between(*pair)["law"] for pair in itertools.pairwise(readings)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from types import SimpleNamespace
 
 from hypothesis import given
@@ -9,7 +10,6 @@ from hypothesis import strategies as st
 
 from fairq_ryu.model import QueueSample
 from fairq_ryu.policies.parts.fair_share import FairShare
-from fairq_ryu.policies.queue_laws.flows import next_fair_share
 from fairq_ryu.queue_law_spec import SHADOW
 
 RATE, TARGET = 25_000_000, 25_000
@@ -26,14 +26,17 @@ def counted(flows: int, samples: int = SHADOW) -> SimpleNamespace:
 
 @given(backlogs, st.integers(1, 40))
 def test_it_is_that_of_the_switch(trace: list[int], flows: int) -> None:
-    """The first update is that of Eq. 4 in both; from then on each is one of Eq. 1."""
-    here, there, old = FairShare(0.001, 0.00625), (SHADOW << 16) // flows, trace[0]
-    for place, backlog in enumerate(trace):
-        here.update(sample(backlog), counted(flows), 0)
-        if place:
-            there = next_fair_share(there, old, backlog, TARGET, SHADOW, flows)
+    """The first update is that of Eq. 4, from then on each is one of Eq. 1: alpha = 1.7, beta = 1.8."""
+    share, old = FairShare(0.001, 0.00625), trace[0]
+    share.update(sample(old), counted(flows), 0)
+    assert share.fair_q16 == (SHADOW << 16) // flows
+    for backlog in trace[1:]:
+        moved = (Fraction(17, 10) * (old - TARGET) - Fraction(18, 10) * (backlog - TARGET)) / 1514
+        fair = share.fair_q16 / Fraction(1 << 16) + moved
+        wanted = min(max(fair, Fraction(SHADOW, 8 * flows)), Fraction(SHADOW))
+        share.update(sample(backlog), counted(flows), 0)
+        assert abs(share.fair_q16 - wanted * (1 << 16)) < 1
         old = backlog
-        assert here.fair_q16 == there
 
 
 def test_before_the_shadow_buffer_is_full_it_is_the_mean() -> None:

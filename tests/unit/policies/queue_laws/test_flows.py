@@ -1,11 +1,11 @@
-"""Shares of flows, and the fair share: Eq. 3, 4 and 1 (5) of the AFCD paper, worked out by hand."""
+"""Shares of flows, and the fair share: Eq. 3 and 4 of the AFCD paper, worked out by hand."""
 
 from __future__ import annotations
 
 import pytest
 
+from fairq_ryu.policies.parts.fair_share_steps import bounded, move
 from fairq_ryu.policies.queue_laws import Afq, Packet, QueueLawParameters
-from fairq_ryu.policies.queue_laws.flows import next_fair_share
 from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind
 
 FRAME = 1514
@@ -52,26 +52,6 @@ def test_before_the_ring_is_full_the_samples_are_shared() -> None:
     assert law.fair_q16 == fair(20)
 
 
-@pytest.mark.parametrize(
-    ("old", "now", "moved"),
-    [
-        (20, 20, 0),  # at the target
-        (30, 30, -1),  # 10 packets above: (1.7 - 1.8) * 10
-        (10, 10, 1),
-        (20, 30, -18),  # it grows by 10: -1.8 * 10
-        (30, 20, 17),
-    ],
-)
-def test_the_fair_share_follows_the_queue(old: int, now: int, moved: int) -> None:
-    """Eq. 1 with alpha = 1.7 and beta = 1.8, in packets of 1,514 bytes."""
-    assert next_fair_share(fair(50), old * FRAME, now * FRAME, TARGET, 100, 2) == fair(50 + moved)
-
-
-def test_the_fair_share_has_bounds() -> None:
-    assert next_fair_share(fair(50), 0, 10**6, TARGET, 100, 2) == fair(100 / 16)
-    assert next_fair_share(fair(50), 10**6, 0, TARGET, 100, 2) == fair(100)
-
-
 def full_of(flows: int, **changes: int) -> Afq:
     law = afq(**changes)
     for number in range(100):
@@ -100,7 +80,7 @@ def test_a_controller_that_computes_the_share_agrees_with_the_switch() -> None:
     other = full_of(4, flags=QueueLawFlags.FAIR_GIVEN, fair_q16=given)
     for number in range(200):
         now, backlog = 10**12 + (number + 1) * 10_000_000, (20 + number * 13 % 40) * FRAME
-        given = next_fair_share(given, law.old_bytes, backlog, TARGET, 100, law.flows)
+        given = bounded(given + move(law.old_bytes, backlog, TARGET), 100, law.flows)
         send(law, number % 4, now=now, backlog=backlog)
         assert law.fair_q16 == given
     assert other.fair_q16 == fair(25)
