@@ -49,12 +49,13 @@ def address() -> Iterator[tuple[str, int]]:
         process.wait()
 
 
-def described(address: tuple[str, int], request: bytes, seconds: float = 3.0) -> bytes:
-    """All received bytes until the server closes the connection or pauses."""
+def described(address: tuple[str, int], request: bytes, seconds: float = 5.0) -> bytes:
+    """All received bytes until the server closes the connection, or pauses after it has begun to answer."""
     with socket.create_connection(address, seconds) as connection:
         connection.sendall(request)
         found = b""
         with contextlib.suppress(TimeoutError):
+            found = connection.recv(1 << 16)
             connection.settimeout(0.3)
             while data := connection.recv(1 << 16):
                 found += data
