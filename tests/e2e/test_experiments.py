@@ -70,7 +70,7 @@ def test_messages_beside_an_elephant(tmp_path):
     ]
     found = run(tmp_path, "messages", *settings)
     assert 5 * 6 <= found["messages"]["sent"] <= 5 * 7 and found["messages"]["unanswered"] == 0
-    assert 0 < found["elephants"]["alone_sum_mbit"] < 50 and 0 < found["elephants"]["goodput_sum_mbit"] < 50
+    assert found["elephants"]["alone_sum_mbit"] > 0 and found["elephants"]["goodput_sum_mbit"] > 0
 
 
 def test_a_flood_beside_elephants(tmp_path):

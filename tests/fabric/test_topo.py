@@ -304,7 +304,7 @@ def test_a_small_run_gives_every_figure_that_a_bare_switch_has(clean, tmp_path):
     assert bare["mice"]["unfinished"] == 0
     assert bare["mice"]["rto_source"] in ("tcp_info", "namespace")
     assert len(bare["elephants"]["goodput_mbit"]) == 2
-    assert 0 < bare["elephants"]["goodput_sum_mbit"] < whole["scenario"]["rate_mbit"]
+    assert bare["elephants"]["goodput_sum_mbit"] > 0
     assert bare["queue"]["rounds"] is None
     assert bare["queue"]["qdisc_drops"] >= bare["mice"]["segments_dropped"]
     assert whole["metadata"]["kernel"] == os.uname().release

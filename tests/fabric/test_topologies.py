@@ -259,7 +259,7 @@ def test_a_dumbbell_runs_without_controller_and_agents(clean, tmp_path):
     assert bare["failed"] is None
     assert bare["mice"]["unfinished"] == 0
     assert bare["queue"]["port"] == "left-eth4"
-    assert 0 < bare["elephants"]["goodput_sum_mbit"] < 50
+    assert bare["elephants"]["goodput_sum_mbit"] > 0
     assert "leaves" not in whole["scenario"]
 
 
