@@ -6,6 +6,8 @@ import statistics
 import struct
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench.program_run import LoadedProgram
@@ -47,8 +49,11 @@ def segment(
     return bytes(12) + b"\x08\x00" + ip + tcp
 
 
-def main() -> None:
-    """Print the figures."""
+@contextmanager
+def bridge() -> Iterator[tuple[BridgePrograms, list[int]]]:
+    """The agent's programs on both ends of a veth pair, and the interface indices of these ends. The pair is
+    removed afterwards.
+    """
     subprocess.run(["ip", "link", "add", PORTS[0], "type", "veth", "peer", "name", PORTS[1]], check=True)
     datapath = BridgePrograms(ProgramLimits())
     try:
@@ -60,20 +65,36 @@ def main() -> None:
         datapath.load(ports)
         for port in ports:
             datapath.add_port(port)
-        with LoadedProgram.attached(indexes[0]) as ours, LoadedProgram.empty() as empty:
-            _measure(datapath, ours, empty, indexes)
+        yield datapath, indexes
     finally:
         datapath.close()
         subprocess.run(["ip", "link", "del", PORTS[0]], check=True)
 
 
-def _measure(datapath: BridgePrograms, ours: LoadedProgram, empty: LoadedProgram, indexes: list[int]) -> None:
-    # Host 1 is behind port 1 and receives; host 2 is behind port 2 and sends the data.
+def connect(window: LoadedProgram, indexes: list[int]) -> bytes:
+    """A handshake passes the window program. Host 1 is behind port 1 and receives; host 2 is behind port 2
+    and sends the data. Returns a data segment.
+    """
     to_1, to_2 = indexes
     options = bytes([2, 4, 5, 180, 1, 3, 3, 9])
-    ours.run(segment(1, 2, 100, 0, SYN, options), to_2)
-    ours.run(segment(2, 1, 500, 101, SYN | ACK, options), to_1)
-    data = segment(2, 1, 501, 101, ACK | PSH, payload=1448)
+    window.run(segment(1, 2, 100, 0, SYN, options), to_2)
+    window.run(segment(2, 1, 500, 101, SYN | ACK, options), to_1)
+    return segment(2, 1, 501, 101, ACK | PSH, payload=1448)
+
+
+def main() -> None:
+    """Print the figures."""
+    with (
+        bridge() as (datapath, indexes),
+        LoadedProgram.attached(indexes[0]) as ours,
+        LoadedProgram.empty() as empty,
+    ):
+        _measure(datapath, ours, empty, indexes)
+
+
+def _measure(datapath: BridgePrograms, ours: LoadedProgram, empty: LoadedProgram, indexes: list[int]) -> None:
+    to_1, to_2 = indexes
+    data = connect(ours, indexes)
     ack = segment(1, 2, 101, 1949, ACK)
     ours.run(data, to_1)
 

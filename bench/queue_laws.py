@@ -1,26 +1,22 @@
 """The cost of the queue laws for one packet: what their program takes, above an empty program.
 
 The packet is a data segment that the window program has passed, and about which it has handed on the slot of
-its port and the time (``agent/bpf/lib/handed_on.h``). Each law meets it with an empty queue, and with a queue
-that is half full, where it marks the ECN-capable segment if it acts. Last: the drop before it is full.
+its port and the time (``agent/bpf/lib/handed_on.h``). Each law is measured with an empty queue, and with one
+that is half full, where the laws that act mark the ECN-capable segment. The last line is the program that
+drops a packet before a full queue would, also half full.
 """
 
 from __future__ import annotations
 
 import statistics
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from ctypes import c_uint32
-from pathlib import Path
 
-from bench.program import ACK, PORTS, PSH, REPEAT, ROUNDS, SYN, segment
+from bench.program import REPEAT, ROUNDS, bridge, connect
 from bench.program_run import LoadedProgram
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
-from fairq_ryu.agent.programs.program import DROP_PRIORITY, QUEUE_LAW_PRIORITY, ProgramLimits
+from fairq_ryu.agent.programs.program import DROP_PRIORITY, QUEUE_LAW_PRIORITY
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.queue_law_table import parameters
 from fairq_ryu.model import Thresholds
@@ -34,35 +30,13 @@ WANTED = {QueueLawKind.AFCD: 110, QueueLawKind.AFQ: None, QueueLawKind.SFB: None
 
 def main() -> None:
     """Print the figures."""
-    with _bridge() as (datapath, indexes):
-        to_1, to_2 = indexes
+    with bridge() as (datapath, indexes):
+        to_1 = indexes[0]
         with LoadedProgram.attached(to_1) as window, LoadedProgram.empty() as empty:
-            options = bytes([2, 4, 5, 180, 1, 3, 3, 9])
-            window.run(segment(1, 2, 100, 0, SYN, options), to_2)
-            window.run(segment(2, 1, 500, 101, SYN | ACK, options), to_1)
-            data = _ecn_capable(segment(2, 1, 501, 101, ACK | PSH, payload=1448))
+            data = _ecn_capable(connect(window, indexes))
             handed_on = window.run(data, to_1).control
             _laws(datapath, empty, data, to_1, handed_on)
             _drop(datapath, empty, data, to_1, handed_on)
-
-
-@contextmanager
-def _bridge() -> Iterator[tuple[BridgePrograms, list[int]]]:
-    subprocess.run(["ip", "link", "add", PORTS[0], "type", "veth", "peer", "name", PORTS[1]], check=True)
-    datapath = BridgePrograms(ProgramLimits())
-    try:
-        indexes = [int(Path(f"/sys/class/net/{name}/ifindex").read_text()) for name in PORTS]
-        ports = [
-            BridgePort(n + 1, name, index, "02:00:00:00:00:01", True, True, 0)
-            for n, (name, index) in enumerate(zip(PORTS, indexes, strict=True))
-        ]
-        datapath.load(ports)
-        for port in ports:
-            datapath.add_port(port)
-        yield datapath, indexes
-    finally:
-        datapath.close()
-        subprocess.run(["ip", "link", "del", PORTS[0]], check=True)
 
 
 def _ecn_capable(frame: bytes) -> bytes:
