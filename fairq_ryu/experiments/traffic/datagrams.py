@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import selectors
 import socket
 import struct
@@ -41,24 +40,21 @@ class _Stream:
     """datagrams each second"""
     began: float
     """when its time begins to count, monotonic clock, s; later by what was left out"""
-    until: float
-    """when it ends, monotonic clock, s"""
     number: int = 0
     """of the next datagram, which is how many have been sent"""
 
 
 class UdpSender:
     """Sends the flows that ``begin`` names, each at ``mbit`` Mbit/s of payload from ``at_ns`` of the
-    monotonic clock, if given until ``until_ns``. A datagram is due when the rate has reached its last byte,
-    so a flow has never sent more than its rate times its time. Datagrams that are due in the same millisecond
-    leave together. ``mark`` answers with the bytes that each has sent, and the ``sending`` flows: those that
-    have not reached their end; ``finish`` ends all and answers likewise.
+    monotonic clock. A datagram is due when the rate has reached its last byte, so a flow has never sent more
+    than its rate times its time. Datagrams that are due in the same millisecond leave together. ``mark``
+    answers with the bytes that each has sent; ``finish`` ends all and answers likewise.
     """
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._streams: dict[int, _Stream] = {}
-        self._sending: set[int] = set()
+        self._running = True
         answer("ready")
 
     def command(self, order: Json) -> None:
@@ -68,30 +64,28 @@ class UdpSender:
                     self._plan(each, order["seed"] + each["index"])
                 answer("begin")
             case "finish":
-                self._sending.clear()
+                self._running = False
                 self._answer("finish")
             case other:
                 self._answer(other)
 
     def _answer(self, re: str) -> None:
         sent = {i: each.number * DATAGRAM_BYTES for i, each in self._streams.items()}
-        answer(re, clock_ns=time.monotonic_ns(), bytes=sent, sending=sorted(self._sending))
+        answer(re, clock_ns=time.monotonic_ns(), bytes=sent)
 
     def _plan(self, order: Json, seed: int) -> None:
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sock.setblocking(False)
         sock.connect((order["address"], order["port"]))
         per_s, began = order["mbit"] * 1e6 / 8 / DATAGRAM_BYTES, order["at_ns"] / 1e9
-        until = order["until_ns"] / 1e9 if "until_ns" in order else math.inf
-        stream = self._streams[order["index"]] = _Stream(sock, order["index"], seed, per_s, began, until)
-        self._sending.add(stream.index)
+        stream = self._streams[order["index"]] = _Stream(sock, order["index"], seed, per_s, began)
         self._loop.call_at(began, lambda: self._send(stream))
 
     def _send(self, stream: _Stream) -> None:
-        if stream.index not in self._sending:
+        if not self._running:
             return
         now = time.monotonic()
-        due = int((min(now, stream.until) - stream.began) * stream.per_s)
+        due = int((now - stream.began) * stream.per_s)
         late = due - stream.number - _MAX_BEHIND
         if late > 0:
             stream.began += late / stream.per_s
@@ -105,10 +99,7 @@ class UdpSender:
             pass  # the rest is due in the next tick
         except OSError as error:
             raise RuntimeError(f"UDP flow {stream.index}: {error.strerror}") from error
-        if now >= stream.until and stream.number >= due:
-            self._sending.discard(stream.index)
-        else:
-            self._loop.call_at(now + _TICK_S, lambda: self._send(stream))
+        self._loop.call_at(now + _TICK_S, lambda: self._send(stream))
 
 
 class DatagramSink:
