@@ -85,9 +85,8 @@
 #define FQ_ACK        1024 /* ack, edge, window and timestamps are known: it has acknowledged something */
 #define FQ_RIVAL      2048 /* another handshake waits for its last segment (rivals.h) */
 #define FQ_BEGUN      4096 /* the law of its port has counted it as a flow that begins (opening.h) */
-#define FQ_UNPROVEN   8192 /* ... before its handshake was complete */
-#define FQ_ECN \
-	16384 /* the connection has ECN as in RFC 3168: ECE and CWR are an echo and its answer */
+#define FQ_UNPROVEN   8192  /* ... before its handshake was complete */
+#define FQ_ECN        16384 /* ECN as in RFC 3168: ECE echoes a mark, CWR answers */
 
 /* Steps of a handshake at which a law may count a direction. */
 #define FQ_OPENING_SYN     1 /* its SYN has left */
