@@ -17,8 +17,7 @@ from fairq_ryu.control.windows import WindowController
 from fairq_ryu.control.worker import Worker
 
 _DELAY = 0.01
-# After routes were computed, so many times as long as that took passes before they are computed again, and at
-# most so many seconds.
+# The pause after a computation: a multiple of the time that it took, and the longest pause, seconds.
 _REST, _LONGEST_REST = 4.0, 0.5
 
 

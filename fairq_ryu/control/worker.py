@@ -11,9 +11,9 @@ from ryu.lib import hub
 class Worker:
     """Calls ``work`` after a wake, once for all wakes before the call: ``work`` does all there is to do.
 
-    ``delay``: seconds from a wake to the call, where work comes in groups. ``rest``: after a call, the next
-    one waits for this multiple of the time that it took, ``longest`` seconds at most, so that work that costs
-    the more the more there is leaves time for all else while wakes come without end.
+    ``delay``: seconds from a wake to the call, where work comes in groups. ``rest``: the pause after a call,
+    as a multiple of the time that the call took, ``longest`` seconds at most. Expensive work then leaves time
+    for everything else, also while there are wakes all the time.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Worker:
 
     def run(self) -> None:
         """The greenlet; it does not return."""
-        rested = 0.0  # when the next call may be
+        rested = 0.0  # the earliest time of the next call
         while True:
             self._woken.wait()
             pause = max(self._delay, rested - time.monotonic()) if self._rest else self._delay

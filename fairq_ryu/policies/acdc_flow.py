@@ -81,7 +81,8 @@ class AcdcFlow:
             self._observe(seen.next)
         if self.reduced and _after(seen.ack, self.recover):
             self.reduced = 0
-        if self.reduced != Reduced.FOR_LOSS if lost else marked and not self.reduced:
+        answers = self.reduced != Reduced.FOR_LOSS if lost else marked and not self.reduced
+        if answers:
             self._reduce(seen.next, lost)
         elif not marked and not self.reduced:
             self._grow(seen, fresh)

@@ -267,7 +267,7 @@ class WindowProgram(FilterProgram):
         self.slots.release(ifindex)
 
     def set_acdc_ports(self, count: int) -> None:
-        """How many ports have a law of kind ``acdc``: without one, no packet is asked whether it has one."""
+        """The number of ports with a law of kind ``acdc``. If it is 0, data needs no look-up of a law."""
         if count != self._acdc_ports:
             self._acdc_ports = count
             self._write_config()

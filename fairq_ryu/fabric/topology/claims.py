@@ -2,7 +2,7 @@
 
 Pure; times in seconds of one clock. Any host can send a frame with any source address. If the address is held
 by a host that still answers, the claim is false, or the network has two hosts with one address: both times
-the holder keeps it. The caller sends the questions (:meth:`Claims.due`) and reports answers.
+the holder keeps it. The caller sends the questions (:meth:`Claims.questions`) and reports answers.
 
 States of a claim, by the address: *asked*, until an answer comes or :data:`PATIENCE` has passed; then it is
 *believed* and forgotten, or *refused* for :data:`REFUSED_TIME`. A claim of the same address changes nothing
