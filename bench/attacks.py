@@ -4,15 +4,19 @@ Two bridges, one link. h1 sends to h4 on the other bridge as fast as the link ca
 one port; h5 asks for h1 by broadcast ARP ten times a second. Each attack is measured with fairq_ryu (paths,
 agents, FairQ) and with bridges that forward by themselves (action NORMAL, neither controller nor agent), in
 turn: a flood also costs the machine's processors, the kernel and Open vSwitch, and that is not the product's.
+``python -m bench.attacks --way normal`` or ``windows`` measures the other ways, in which the bridges forward
+by themselves with fairq_ryu, too.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import socket
 import statistics
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +26,7 @@ from typing import Any, NamedTuple
 
 from bench import figures
 from bench.ports import processor_seconds
+from fairq_ryu.fabric.ways import Way
 from fairq_ryu.packet import headers
 from mininet_topos.commands import run
 from mininet_topos.switch import remove_leftover
@@ -102,14 +107,19 @@ class Row:
     alone: list[Measured] = field(default_factory=list)
 
 
-def rows() -> list[Row]:
-    """The attacks, in the order of measurement."""
+def rows(way: Way = Way.PATHS) -> list[Row]:
+    """The attacks, in the order of measurement. Discovery frames are sent in ``paths`` only."""
     resets, syns = (_resets, 100_000), (_syns, 20_000)
     claims, discovery = (_claims, 10_000), (_discovery, 10_000)
-    return [
+    found = [
         Row(Attack("RST", (resets,), forwarded=True)),
         Row(Attack("SYN", (syns,), forwarded=True)),
         Row(Attack("forged ARP", (claims,))),
+    ]
+    if way is not Way.PATHS:
+        return [*found, Row(Attack("all three", ((_resets, 20_000), syns, claims)))]
+    return [
+        *found,
         Row(Attack("forged LLDP", (discovery,))),
         Row(Attack("all four", ((_resets, 20_000), syns, claims, discovery))),
     ]
@@ -118,8 +128,8 @@ def rows() -> list[Row]:
 class Site:
     """The two bridges and their hosts."""
 
-    def __init__(self, fabric: Any) -> None:
-        self.fabric = fabric
+    def __init__(self, fabric: Any, way: Way) -> None:
+        self.fabric, self.way = fabric, way
         self._genuine: list[bytes] = []
         (self._switch,) = (
             int(path.parent.name)
@@ -127,15 +137,34 @@ class Site:
             if path.read_text().strip() == "ovs-vswitchd"
         )
 
-    def govern(self, config: str) -> None:
-        """Start agents and a controller, and wait until it knows all hosts."""
+    def govern(self) -> None:
+        """Start agents and a controller, and wait until all hosts reach each other."""
         for name in self.fabric.switches:
-            run(["ovs-ofctl", "-O", "OpenFlow13", "del-flows", name])
+            if self.way is Way.PATHS:
+                run(["ovs-ofctl", "-O", "OpenFlow13", "del-flows", name])
+            else:
+                self._forward(name)
             if not self.fabric[name].agentRunning():
                 self.fabric[name].startAgent([])
-        self.fabric.start_controller(config)
+        config = f"[fairq_ryu]\nway = {self.way.value}\n"
+        if self.way is Way.PATHS:
+            self.fabric.start_controller(config)
+        else:
+            self.fabric.start_controller(config, wait=False, connect=self.way is Way.NORMAL)
+            if not until(self._is_governed):
+                raise SystemExit(f"bench: {self.fabric.controller_says()}")
         wait_until_reachable(self.fabric, self.fabric.pairs(across=False))
-        self._genuine = [self._discovery_frame(host) for host in (ATTACKER, ASKER)]
+        if self.way is Way.PATHS:
+            self._genuine = [self._discovery_frame(host) for host in (ATTACKER, ASKER)]
+
+    def _is_governed(self) -> bool:
+        switches = self.fabric.rest("switches")
+        return len(switches) == len(self.fabric.switches) and all(each["agent"] for each in switches)
+
+    @staticmethod
+    def _forward(bridge: str) -> None:
+        """The bridge forwards by itself."""
+        run(["ovs-ofctl", "-O", "OpenFlow13", "add-flow", bridge, "actions=NORMAL"])
 
     def release(self) -> None:
         """End controller and agents; the bridges forward by themselves."""
@@ -144,7 +173,7 @@ class Site:
             self.fabric[name].stopAgent()
             for command in ("del-flows", "del-meters"):
                 run(["ovs-ofctl", "-O", "OpenFlow13", command, name])
-            run(["ovs-ofctl", "-O", "OpenFlow13", "add-flow", name, "actions=NORMAL"])
+            self._forward(name)
 
     def _discovery_frame(self, host: str) -> bytes:
         with self.fabric.inside(host):
@@ -169,7 +198,7 @@ class Site:
         forgotten first.
         """
         fabric = self.fabric
-        if fabric.controller is None:
+        if fabric.controller is None or self.way is not Way.PATHS:
             for name in fabric.switches:
                 run(["ovs-appctl", "fdb/flush", name])
         fabric.forget_neighbours()
@@ -220,11 +249,15 @@ class Site:
         return int(Path(f"/sys/class/net/left-eth{number}/statistics/tx_packets").read_text())
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Print the figures."""
     from mininet_topos.dumbbell import DumbbellTopo
 
-    measured = rows()
+    parser = argparse.ArgumentParser(prog="python -m bench.attacks", description=__doc__)
+    ways = [way.value for way in Way]
+    parser.add_argument("--way", choices=ways, default=Way.PATHS.value, help="how bridges are governed")
+    way = Way(parser.parse_args(arguments).way)
+    measured = rows(way)
     with tempfile.TemporaryDirectory() as directory:
         topo = DumbbellTopo(n=3, right=2, rate=RATE, buffer=BUFFER)
         for name in topo.switches():
@@ -232,9 +265,9 @@ def main() -> None:
         fabric = Fabric(Path(directory), topo, AGENT)
         with contextlib.closing(fabric):
             fabric.start()
-            site = Site(fabric)
+            site = Site(fabric, way)
             for _ in range(ROUNDS):
-                site.govern("")
+                site.govern()
                 for row in measured:
                     row.governed.append(site.measure(row.attack))
                 site.release()
@@ -273,3 +306,7 @@ def describe(row: Row) -> str:
 
 def _rates(found: Sequence[Measured]) -> str:
     return figures.spread([each.sent for each in found], ".0f")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

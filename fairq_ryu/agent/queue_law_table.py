@@ -141,7 +141,7 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
             port=port,
             kind=spec.kind,
             variant=spec.variant,
-            limits=limits_now(spec, state, used, state.delay_ns * limits.rate // 1_000_000_000),
+            limits=limits_now(spec, state, used, state.backlog),
             judged=counts.judged,
             dropped=counts.dropped,
             marked=counts.marked,
@@ -152,7 +152,7 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
             samples=state.filled,
             sample_every=used.sample_every if shares else 0,
             target_bytes=used.target_bytes if shares else 0,
-            delay_us=min(_U32, state.delay_ns // 1000),
+            delay_us=min(_U32, state.backlog * 1_000_000 // limits.rate),
             target_us=used.target_ns // 1000 if delays else 0,
             interval_us=used.interval_ns // 1000 if delays else 0,
         )

@@ -122,8 +122,10 @@ class Fabric:
 
     # The controller
 
-    def start_controller(self, config="", app="fairq", wait=True):
-        """Start ryu-manager; with ``wait``, until it knows every link and the role of every port."""
+    def start_controller(self, config="", app="fairq", wait=True, connect=True):
+        """Start ryu-manager; with ``wait``, until it knows every link and the role of every port. With
+        ``connect``, the bridges are pointed at it, too, and not only their agents.
+        """
         self._managers += 1
         path = self.directory / f"fairq-{self._managers}.conf"
         path.write_text(config)
@@ -135,8 +137,9 @@ class Fabric:
         )
         try:
             assert until(self._listening, 15), self.controller_says()
-            # Set again, because a bridge that has failed to connect waits for up to eight seconds.
-            self._bridges("set-controller", f"tcp:127.0.0.1:{self.port}")
+            if connect:
+                # Set again, because a bridge that has failed to connect waits for up to eight seconds.
+                self._bridges("set-controller", f"tcp:127.0.0.1:{self.port}")
             if wait:
                 self.wait_until_settled()
         except BaseException:

@@ -118,7 +118,7 @@ struct fq_codel {
 struct fq_queue_law_state {
 	struct fq_queue_law_counts counts;
 	__u64 last_ns;  /* last packet judged; 0: none yet */
-	__u64 delay_ns; /* its queueing delay, backlog / rate */
+	__u64 backlog; /* that it found, bytes */
 	/* afq, afcd */
 	__u64 update_at_ns; /* the fair share is updated from then on */
 	__u32 fair_q16; /* m_f, samples; 0: not known, and nothing is dropped because of its share */

@@ -147,7 +147,7 @@ class QueueLawProgram(FilterProgram):
         found = self._found(ifindex)
         if not found:
             return None
-        longest = max(found, key=lambda state: (state.delay_ns, state.last_ns))
+        longest = max(found, key=lambda state: (state.backlog, state.last_ns))
         longest.counts = self._sum(ifindex, found)
         return longest
 

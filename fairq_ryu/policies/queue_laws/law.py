@@ -87,12 +87,12 @@ class QueueLaw(ABC):
     def __init__(self, parameters: QueueLawParameters) -> None:
         self.parameters = parameters
         self.counts = Counts()
-        self.last_ns = self.delay_ns = 0
+        self.last_ns = self.backlog = 0
 
     def judge(self, packet: Packet) -> Verdict:
         """Decide about a packet that is about to enter the queue."""
         counts = self.counts
-        self.delay_ns = queueing_delay(self.parameters, packet.backlog)
+        self.backlog = packet.backlog
         verdict = self._judge(packet)
         counts.judged += 1
         counts.not_ect += not packet.ect

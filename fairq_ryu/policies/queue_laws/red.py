@@ -56,8 +56,7 @@ class Red(QueueLaw):
             self.average = after_idle(self.average, passed, p.weight_shift)
         else:
             self.average += packet.backlog - (self.average >> p.weight_shift)
-        drains = queueing_delay(p, packet.backlog) + queueing_delay(p, packet.len)
-        self.drained_ns = packet.now_ns + drains
+        self.drained_ns = packet.now_ns + queueing_delay(p, packet.backlog + packet.len)
 
     def _probability(self, average: int) -> int:
         p = self.parameters

@@ -35,6 +35,18 @@ LAW_INLINE __u32 mark_judge(const struct fq_queue_law *p, struct fq_queue_law_st
 	return FQ_PASS;
 }
 
+/* Whether a law needs the hash of the flow. */
+LAW_INLINE bool queue_law_hashes(__u32 kind)
+{
+	return kind == FQ_QLAW_AFQ || kind == FQ_QLAW_AFCD || kind == FQ_QLAW_SFB;
+}
+
+/* Whether a law needs a random number. */
+LAW_INLINE bool queue_law_draws(__u32 kind)
+{
+	return kind == FQ_QLAW_RED || queue_law_hashes(kind);
+}
+
 /* Count what was decided about a packet. */
 LAW_INLINE void count_verdict(struct fq_queue_law_state *st, const struct fq_queue_law_input *in,
 			      __u32 verdict)
@@ -61,7 +73,7 @@ LAW_INLINE __u32 queue_law_judge(const struct fq_queue_law *p, struct fq_queue_l
 {
 	__u32 verdict = FQ_PASS;
 
-	st->delay_ns = queueing_delay(p, in->backlog);
+	st->backlog = in->backlog;
 	if (p->kind == FQ_QLAW_MARK)
 		verdict = mark_judge(p, st, in);
 	else if (p->kind == FQ_QLAW_RED)

@@ -15,7 +15,7 @@
 #define Q32_ONE    (1ULL << 32)
 
 /* For how long a packet waits that finds this backlog, ns. */
-LAW_INLINE __u64 queueing_delay(const struct fq_queue_law *p, __u32 backlog)
+LAW_INLINE __u64 queueing_delay(const struct fq_queue_law *p, __u64 backlog)
 {
 	return law_div(backlog * NS_PER_S, p->rate);
 }

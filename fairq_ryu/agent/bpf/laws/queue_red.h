@@ -48,7 +48,7 @@ LAW_INLINE void red_update(const struct fq_queue_law *p, struct fq_queue_law_sta
 	} else {
 		st->average += in->backlog - (st->average >> shift);
 	}
-	st->drained_ns = in->now_ns + queueing_delay(p, in->backlog) + queueing_delay(p, in->len);
+	st->drained_ns = in->now_ns + queueing_delay(p, (__u64)in->backlog + in->len);
 }
 
 /* p_b, in 1 / 2^32, of an average of at least min_th. */
@@ -85,7 +85,9 @@ LAW_INLINE __u32 red_judge(const struct fq_queue_law *p, struct fq_queue_law_sta
 	/* p_a = p_b / (1 - count * p_b): drops are spread evenly. st->since is count + 1. */
 	spread = probability * st->since;
 	st->since++;
-	if (spread < Q32_ONE && law_div(probability << 32, Q32_ONE - spread) <= in->random)
+	/* p_a <= random, without a division. */
+	if (spread < Q32_ONE &&
+	    probability << 32 <= in->random * (Q32_ONE - spread) + (Q32_ONE - spread - 1))
 		return FQ_PASS;
 	st->since = 1;
 	/* Above max_th the average is not under control: marks are no remedy. */

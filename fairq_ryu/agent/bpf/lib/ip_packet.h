@@ -124,8 +124,12 @@ __noinline int read_any_ip(struct __sk_buff *skb, struct ip_packet *p, __u32 see
 	return p->version;
 }
 
-/* Read the IP header of a frame; the common one, of IPv4 without tags and options, without a call. */
-static __always_inline void read_ip(struct __sk_buff *skb, struct ip_packet *p, __u32 seed)
+/*
+ * Read the IP header of a frame; the common one, of IPv4 without tags and options, without a call, and then with the
+ * hash only where it is needed.
+ */
+static __always_inline void read_ip(struct __sk_buff *skb, struct ip_packet *p, __u32 seed,
+				    bool needs_hash)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	const struct iphdr *ip = data + ETH_HLEN;
@@ -141,9 +145,10 @@ static __always_inline void read_ip(struct __sk_buff *skb, struct ip_packet *p, 
 	p->version = 4;
 	p->ecn = ip->tos & ECN_MASK;
 	p->head = *(const __u16 *)ip;
-	p->hash = flow_hash_v4(ip->saddr, ip->daddr,
-			       has_ports(ip->protocol) && !is_fragment(ip) ? *ports : 0,
-			       ip->protocol, seed);
+	if (needs_hash)
+		p->hash = flow_hash_v4(ip->saddr, ip->daddr,
+				       has_ports(ip->protocol) && !is_fragment(ip) ? *ports : 0,
+				       ip->protocol, seed);
 }
 
 /* Mark a packet that is ECN-capable: both of its bits become 1. Returns whether it has the mark. */

@@ -77,9 +77,3 @@ def test_marking_is_by_the_queue_with_the_packet_itself() -> None:
     assert law.judge(arriving(10**6, ect=False)) == Verdict.PASS
     counts = law.counts
     assert (counts.judged, counts.marked, counts.not_ect, counts.unmarked) == (3, 1, 1, 1)
-
-
-def test_the_delay_is_the_backlog_by_the_rate() -> None:
-    law = make_law(QueueLawParameters(QueueLawKind.MARK, 12_500_000))
-    law.judge(arriving(62_500))
-    assert law.delay_ns == 5_000_000
