@@ -9,8 +9,8 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from collections.abc import Iterator
-from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from collections.abc import Iterable, Iterator
+from ctypes import POINTER, c_bool, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,10 @@ def _declare(lib: Any) -> None:
         "bpf_map__set_map_flags": (c_int, [ptr, c_uint32]),
         "bpf_map__reuse_fd": (c_int, [ptr, fd]),
         "bpf_map__fd": (c_int, [ptr]),
+        "bpf_map__name": (c_char_p, [ptr]),
         "bpf_program__fd": (c_int, [ptr]),
+        "bpf_program__name": (c_char_p, [ptr]),
+        "bpf_program__set_autoload": (c_int, [ptr, c_bool]),
         "bpf_program__attach": (ptr, [ptr]),
         "bpf_link__destroy": (c_int, [ptr]),
         "bpf_map__attach_struct_ops": (ptr, [ptr]),
@@ -88,6 +91,9 @@ def _declare(lib: Any) -> None:
         "bpf_map_get_fd_by_id": (c_int, [c_uint32]),
         "bpf_obj_get_info_by_fd": (c_int, [fd, c_void_p, POINTER(c_uint32)]),
     }
+    for name in ("bpf_object__next_map", "bpf_object__next_program", "bpf_map__next", "bpf_program__next"):
+        if hasattr(lib, name):  # two of them, by version
+            signatures[name] = (ptr, [ptr, ptr])
     for name, (result, arguments) in signatures.items():
         function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments
@@ -121,6 +127,16 @@ def _makes_links(lib: Any) -> bool:
     return hasattr(lib, "libbpf_minor_version") and (
         (int(lib.libbpf_major_version()), int(lib.libbpf_minor_version())) >= (1, 2)
     )
+
+
+def _next(lib: Any, what: str, of: int, previous: int | None) -> int | None:
+    """The map or program that follows ``previous`` in an object; None: there is none."""
+    found: int | None
+    if hasattr(lib, f"bpf_object__next_{what}"):
+        found = getattr(lib, f"bpf_object__next_{what}")(of, previous)
+    else:  # before libbpf 0.6 or 0.7
+        found = getattr(lib, f"bpf_{what}__next")(previous, of)
+    return found
 
 
 class Map:
@@ -227,19 +243,22 @@ class BpfObject:
         sizes: dict[str, int],
         reuse: dict[str, int] | None = None,
         operations: str = "",
+        later: Iterable[str] = (),
     ) -> None:
         """Load ``path``; ``sizes`` gives maps their number of entries; ``reuse`` gives maps the file
         descriptor of an existing map instead; ``operations`` names the object's table of operations (a
-        struct_ops map), for `register`. Raises :class:`UserError` when the file is missing,
-        :class:`BpfError` when the kernel refuses.
+        struct_ops map), for `register`; ``later`` names programs that are not loaded before `program_fd`
+        asks for them, because the kernel takes long to verify a program. Raises :class:`UserError` when the
+        file is missing, :class:`BpfError` when the kernel refuses.
         """
         if not path.exists():
             raise UserError(
                 f"the compiled eBPF object {path.name} is missing", "make bpf, or reinstall the package"
             )
-        self._lib = lib
+        self._lib, self._path = lib, path
         self._links: list[int] = []
         self._registered = -1
+        self._later: dict[str, BpfObject | None] = dict.fromkeys(later)
         self._object = lib.bpf_object__open_file(str(path).encode(), None)
         if not _valid(self._object):
             raise failure(f"cannot read eBPF object {path.name}", error_code(-1))
@@ -251,6 +270,8 @@ class BpfObject:
                 raise failure(f"cannot take over eBPF map {name}", error_code(result))
         if operations:
             lib.bpf_map__set_map_flags(self._find_map(operations), _F_LINK)
+        for name in self._later:
+            lib.bpf_program__set_autoload(self._find_program(name), False)
         result = lib.bpf_object__load(self._object)
         if result != 0:
             error = failure(f"the kernel refused eBPF object {path.name}", error_code(result))
@@ -267,17 +288,36 @@ class BpfObject:
         """A map by its name; ``key`` and ``value`` are ctypes types."""
         return Map(self._lib, int(self._lib.bpf_map__fd(self._find_map(name))), name, key, value)
 
-    def program_fd(self, name: str) -> int:
-        """The file descriptor of a program."""
-        program = self._lib.bpf_object__find_program_by_name(self._object, name.encode())
-        if not _valid(program):
+    def _find_program(self, name: str) -> int:
+        pointer = self._lib.bpf_object__find_program_by_name(self._object, name.encode())
+        if not _valid(pointer):
             raise BpfError(f"the eBPF object has no program {name}")
-        return int(self._lib.bpf_program__fd(program))
+        return int(pointer)
+
+    def _names(self, what: str) -> list[str]:
+        """The names of its maps (``what`` is ``map``) or programs (``program``)."""
+        found: list[str] = []
+        at: int | None = None
+        while at := _next(self._lib, what, self._object, at):
+            found.append(getattr(self._lib, f"bpf_{what}__name")(at).decode())
+        return found
+
+    def program_fd(self, name: str) -> int:
+        """The file descriptor of a program, which is loaded now if that was left for later. Raises
+        :class:`BpfError`.
+        """
+        if name not in self._later:
+            return int(self._lib.bpf_program__fd(self._find_program(name)))
+        loaded = self._later[name]
+        if loaded is None:
+            maps = {each: int(self._lib.bpf_map__fd(self._find_map(each))) for each in self._names("map")}
+            others = set(self._names("program")) - {name}
+            loaded = self._later[name] = BpfObject(self._lib, self._path, {}, maps, later=others)
+        return loaded.program_fd(name)
 
     def attach(self, name: str) -> None:
         """Attach a tracing program to the tracepoint of its section, until the object is closed."""
-        program = self._lib.bpf_object__find_program_by_name(self._object, name.encode())
-        link: int | None = self._lib.bpf_program__attach(program) if _valid(program) else None
+        link: int | None = self._lib.bpf_program__attach(self._find_program(name))
         if link is None or not _valid(link):
             raise failure(f"cannot attach eBPF program {name}", error_code(-1))
         self._links.append(link)
@@ -310,75 +350,10 @@ class BpfObject:
     def close(self) -> None:
         """Detach tracing programs, unregister, and free the object. A second call does nothing."""
         self.detach_all()
+        for each in self._later.values():
+            if each is not None:
+                each.close()
+        self._later.clear()
         if self._object:
             self._lib.bpf_object__close(self._object)
             self._object = None
-
-
-class MapInfo(ctypes.Structure):
-    """The head of ``struct bpf_map_info``."""
-
-    _fields_ = [
-        ("type", c_uint32),
-        ("id", c_uint32),
-        ("key_size", c_uint32),
-        ("value_size", c_uint32),
-        ("max_entries", c_uint32),
-        ("map_flags", c_uint32),
-        ("name", ctypes.c_char * 16),
-    ]
-
-
-class ProgInfo(ctypes.Structure):
-    """The head of ``struct bpf_prog_info``, up to the maps that a program uses."""
-
-    _fields_ = [
-        ("type", c_uint32),
-        ("id", c_uint32),
-        ("tag", ctypes.c_uint8 * 8),
-        ("jited_len", c_uint32),
-        ("xlated_len", c_uint32),
-        ("jited", c_uint64),
-        ("xlated", c_uint64),
-        ("load_time", c_uint64),
-        ("uid", c_uint32),
-        ("nr_map_ids", c_uint32),
-        ("map_ids", c_uint64),
-    ]
-
-
-def map_info(lib: Any, fd: int) -> MapInfo | None:
-    """What the kernel says of a map; None if the file descriptor is of no map."""
-    about = MapInfo()
-    size = c_uint32(ctypes.sizeof(about))
-    if lib.bpf_obj_get_info_by_fd(fd, ctypes.byref(about), ctypes.byref(size)) != 0:
-        return None
-    return about
-
-
-def program_maps(lib: Any, program_id: int) -> dict[str, tuple[int, MapInfo]]:
-    """The maps that a loaded program uses: name -> (new file descriptor, info). The caller closes
-    the descriptors. Empty if the program is not loaded any more, or without CAP_SYS_ADMIN.
-    """
-    program_fd = lib.bpf_prog_get_fd_by_id(program_id)
-    if program_fd < 0:
-        return {}
-    try:
-        ids = (c_uint32 * 64)()
-        info = ProgInfo(nr_map_ids=len(ids), map_ids=ctypes.addressof(ids))
-        size = c_uint32(ctypes.sizeof(info))
-        if lib.bpf_obj_get_info_by_fd(program_fd, ctypes.byref(info), ctypes.byref(size)) != 0:
-            return {}
-        maps: dict[str, tuple[int, MapInfo]] = {}
-        for map_id in ids[: min(info.nr_map_ids, len(ids))]:
-            fd = lib.bpf_map_get_fd_by_id(map_id)
-            if fd < 0:
-                continue
-            about = map_info(lib, fd)
-            if about is None:
-                os.close(fd)
-                continue
-            maps[about.name.decode()] = (fd, about)
-        return maps
-    finally:
-        os.close(program_fd)

@@ -13,7 +13,8 @@ from ctypes import c_uint32
 from typing import Any
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.libbpf import BpfObject, Map, MapInfo, map_info, program_maps
+from fairq_ryu.agent.bpf_info import MapInfo, map_info, program_maps
+from fairq_ryu.agent.libbpf import BpfObject, Map
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.flow_map import FlowMap, segment_state
 from fairq_ryu.agent.programs.flow_sweep import FlowSweep
@@ -25,6 +26,9 @@ from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.model import FlowKey, SegmentState, WindowRule
 
 _ZERO = c_uint32(0)
+# By where they are attached, and for ports with several transmit queues. Most bridges need only the first.
+_PROGRAMS = {EGRESS: "fq_egress", INGRESS: "fq_delivered"}
+_WITH_QUEUES = "fq_egress_queues"
 HERITAGE = ("config", "flows", "silent")
 """The maps that an agent takes over from one that has died: layout, connections, silent connections."""
 
@@ -89,6 +93,7 @@ class WindowProgram(FilterProgram):
                     "acdc_flows": limits.acdc_flows,
                 },
                 inherited,
+                later=(_PROGRAMS[INGRESS], _WITH_QUEUES),
             )
         finally:
             for fd in inherited.values():
@@ -115,11 +120,7 @@ class WindowProgram(FilterProgram):
         self.copy_state = loaded.map("copy_state", c_uint32, layout.fq_copy_state)
         self.copies = loaded.map("copies", c_uint32, layout.fq_copy)
         self._write_config()
-        self._programs = {
-            EGRESS: loaded.program_fd("fq_egress"),
-            INGRESS: loaded.program_fd("fq_delivered"),
-        }
-        self._queues_program = loaded.program_fd("fq_egress_queues")
+        self._program = loaded.program_fd
         self.leaving = loaded.map("leaving", c_uint32, layout.fq_leaving)
         self._tx_queues = loaded.map("tx_queues", c_uint32, c_uint32)
         self.inherited = self._created = len(list(self.flows.keys())) if inherited else 0
@@ -183,7 +184,7 @@ class WindowProgram(FilterProgram):
         """
         self._take_slot(ifindex, ifindex)
         try:
-            self._filter.attach(ifindex, self._programs[point], point)
+            self._filter.attach(ifindex, self._program(_PROGRAMS[point]), point)
         except BaseException:
             self._clear_slot(ifindex)
             raise
@@ -212,7 +213,7 @@ class WindowProgram(FilterProgram):
             else:
                 self._tx_queues.delete(c_uint32(ifindex))
                 del self._queues[ifindex]
-            self._filter.exchange(ifindex, self._queues_program if count else self._programs[EGRESS])
+            self._filter.exchange(ifindex, self._program(_WITH_QUEUES if count else _PROGRAMS[EGRESS]))
         except BaseException:
             if count:
                 self.set_queues(ifindex, 0)

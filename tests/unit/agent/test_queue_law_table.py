@@ -207,7 +207,7 @@ def test_the_state_of_a_law(peer: Peer, data: FakeDatapath) -> None:
     peer.ask(add())
     assert states(peer) == [queue_law.QueueLawState(1, 0, QueueLawKind.AFCD, Variant.OURS, 0)]
     peer.ask(rule())
-    state = layout.fq_queue_law_state(fair_q16=500 << 16, flows=4, filled=2000, backlog=15_631)
+    state = layout.fq_queue_law_state(fair_q16=500 << 16, flows=4, filled=2000, backlog=62_524)
     state.counts = layout.fq_queue_law_counts(judged=90, dropped=5, marked=3, not_ect=80, unmarked=2)
     data.queue_law_states[1] = state
     (found,) = states(peer, 1)
