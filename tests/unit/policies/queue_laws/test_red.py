@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import math
+from collections.abc import Iterator
 
 import pytest
 
 from fairq_ryu.policies.queue_laws import Packet, QueueLawParameters, Red, Verdict
 from fairq_ryu.policies.queue_laws.red import after_idle
 from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind
+from tests.support import host_queue_laws
 
 RATE = 12_500_000
 ONE = 1 << 32
@@ -30,14 +33,19 @@ def at_average(law: Red, average: int) -> Red:
     return law
 
 
-def probability(law: Red, backlog: int, length: int = 1514) -> float:
-    """With which probability the next packet is dropped: searched with its random number."""
+def threshold(law: Red, now: int, backlog: int, length: int = 1514) -> int:
+    """The least random number with which the next packet passes, by search."""
     low, high = 0, ONE
     while low < high:
         middle = (low + high) // 2
-        passed = copy.deepcopy(law).judge(packet(10**12, backlog, middle, length=length)) == Verdict.PASS
+        passed = copy.deepcopy(law).judge(packet(now, backlog, middle, length=length)) == Verdict.PASS
         low, high = (low, middle) if passed else (middle + 1, high)
-    return low / ONE
+    return low
+
+
+def probability(law: Red, backlog: int, length: int = 1514) -> float:
+    """With which probability the next packet is dropped."""
+    return threshold(law, 10**12, backlog, length) / ONE
 
 
 def average_after_burst(weight: float, packets: int) -> float:
@@ -119,3 +127,19 @@ def test_marks_replace_drops_up_to_the_maximum_only() -> None:
     for average, verdict in ((20_000, Verdict.MARK), (40_000, Verdict.DROP), (70_000, Verdict.DROP)):
         law = at_average(red(min_bytes=10_000, max_bytes=30_000, flags=QueueLawFlags.ECN), average)
         assert law.judge(packet(10**12, average, random=0, ect=True)) == verdict
+
+
+def test_c_and_python_agree_on_both_sides_of_every_threshold(library: ctypes.CDLL) -> None:
+    """The program compares products, its twin quotients."""
+    law = red(weight_shift=2)
+
+    def packets() -> Iterator[Packet]:
+        for number in range(200):
+            now, backlog = 10**9 + number * 10**5, 9_000 + number * 290
+            least = threshold(law, now, backlog)
+            each = packet(now, backlog, min(max(least - number % 2, 0), ONE - 1))
+            law.judge(each)
+            yield each
+
+    found = host_queue_laws.agree(library, law.parameters, packets()).counts
+    assert found.dropped > 50 and found.judged - found.dropped > 50
