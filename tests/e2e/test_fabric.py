@@ -10,7 +10,7 @@ import pytest
 
 from fairq_ryu.openflow import pipeline
 from tests.support.capture import FIN, SYN, UDP, by_flow, links_of, reverse
-from tests.support.fabric import network
+from tests.support.fabric import AGENT, network
 from tests.support.lab import output, until
 from tests.support.traffic import Conversations, Echoes, datagrams, wait_until_reachable
 
@@ -33,11 +33,16 @@ def fat_tree():
 
 @pytest.fixture(scope="module")
 def networks(tmp_path_factory):
-    """The network of each topology. Their switches have different names, so both may be there."""
+    """The network of each topology. Their switches have different names, so both may be there. Paths need no
+    agents, and those of the twenty switches of the fat tree need long to start.
+    """
+
+    def make(topology):
+        agent = None if topology is fat_tree else AGENT
+        return made.enter_context(network(tmp_path_factory.mktemp("fabric"), topology(), agent))
+
     with contextlib.ExitStack() as made:
-        yield functools.cache(
-            lambda topology: made.enter_context(network(tmp_path_factory.mktemp("fabric"), topology()))
-        )
+        yield functools.cache(make)
 
 
 @pytest.fixture

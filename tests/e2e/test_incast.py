@@ -14,8 +14,11 @@ from tests.support.lab import ONE_SWITCH, fairq
 pytestmark = [pytest.mark.root, pytest.mark.timeout(400)]
 # A volley of DropTail has dozens of timeouts, one of FairQ has next to none; two have 64 mice.
 ROUNDS = 2
-SETTINGS = ("rate_mbit=50", f"rounds={ROUNDS}", "warmup_s=2", "elephants_only_s=1", "buffer_bytes=125000")
 BUFFER = 125000
+SETTINGS = (
+    *("rate_mbit=50", f"buffer_bytes={BUFFER}", f"rounds={ROUNDS}"),
+    *("warmup_s=2", "elephants_only_s=1", "floor=no"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,9 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @contextlib.contextmanager
 def network(directory, topo, agent=AGENT):
-    """A :class:`Fabric`; waits while other tests on this machine use its names."""
+    """A :class:`Fabric`; waits while other tests on this machine use its names. ``agent``: the configuration
+    of the agents; None: there are none.
+    """
     names = set(topo.switches())
     for name in names:
         remove_leftover(name)
@@ -57,8 +59,9 @@ class Fabric:
 
         setLogLevel("error")
         self.directory = Path(directory)
+        self.agents = agent is not None
         config = self.directory / "agent.conf"
-        config.write_text(agent)
+        config.write_text(agent or "")
         self.port, self.rest_port = free_port(), free_port()
         self.controller = None
         self._managers = 0
@@ -68,6 +71,7 @@ class Fabric:
             topo=topo,
             switch=functools.partial(
                 FairQSwitch,
+                agent=self.agents,
                 agentArgs=["--config-file", str(config), "--controller", f"tcp:127.0.0.1:{self.port}"],
             ),
             controller=None,
@@ -169,7 +173,7 @@ class Fabric:
             switches = self.rest("switches")
             return (
                 len(switches) == len(self.switches)
-                and all(each["connected"] and each["agent"] for each in switches)
+                and all(each["connected"] and (each["agent"] or not self.agents) for each in switches)
                 and len(self.rest("links")) == len(self.links)
                 and all(port["role"] != "undecided" for port in self.rest("ports"))
             )
