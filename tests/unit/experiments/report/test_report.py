@@ -25,6 +25,15 @@ def directory(tmp_path):
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """A directory with the report of the result, drawn once: nothing is changed in it."""
+    made = tmp_path_factory.mktemp("drawn")
+    shutil.copy(STORED, made / "result.json")
+    assert report.main(made) == 0
+    return made
+
+
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pictures are created without drawing, which takes the longest: for tests of the rest of a report."""
@@ -44,22 +53,19 @@ def rewrite(directory, change):
     result.save(whole, directory)
 
 
-def test_everything_is_drawn_from_the_result_alone(directory, capsys):
-    assert report.main(directory) == 0
-    made = {each.name for each in directory.iterdir()} - {"result.json"}
+def test_everything_is_drawn_from_the_result_alone(drawn):
+    made = {each.name for each in drawn.iterdir()} - {"result.json"}
     files = {
         f"{name}.{kind}" for name in ("fct_cdf", "fct_p99", "queue", "goodput") for kind in ("png", "pdf")
     }
     assert made == files | {"report.html"}
     for name in files:
-        start = (directory / name).read_bytes()[:4]
+        start = (drawn / name).read_bytes()[:4]
         assert start == (b"\x89PNG" if name.endswith("png") else b"%PDF")
-    assert capsys.readouterr().out.splitlines()[0].endswith("report.html")
 
 
-def test_the_page_needs_nothing_else(directory):
-    report.main(directory)
-    page = (directory / "report.html").read_text()
+def test_the_page_needs_nothing_else(drawn):
+    page = (drawn / "report.html").read_text()
     sources = re.findall(r'(?:src|href)="([^"]{0,30})', page)
     assert len(sources) == 4
     assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
@@ -68,11 +74,13 @@ def test_the_page_needs_nothing_else(directory):
         assert words in page
 
 
-def test_the_same_result_gives_the_same_files(directory):
+def test_the_same_result_gives_the_same_files(directory, drawn, capsys):
     report.main(directory)
-    first = {each.name: each.read_bytes() for each in directory.iterdir()}
-    report.main(directory)
-    assert {each.name: each.read_bytes() for each in directory.iterdir()} == first
+    first, second = (
+        {each.name: each.read_bytes() for each in where.iterdir()} for where in (drawn, directory)
+    )
+    assert first == second
+    assert capsys.readouterr().out.splitlines()[0].endswith("report.html")
 
 
 def test_text_from_the_result_is_escaped(directory, undrawn):
@@ -232,7 +240,7 @@ def all_rows(directory):
     return {line[0]: line[1:] for line in [*table.rows(whole), *table.ratio_rows(whole)]}
 
 
-def test_flows_with_deadlines_have_rows_and_pictures_of_their_own(tmp_path):
+def test_flows_with_deadlines_have_rows_and_pictures_of_their_own(tmp_path, undrawn):
     policies = [with_deadlines("droptail", True), with_deadlines("sed", False)]
     result.save(result.assemble(scenario.load("deadlines").settings, {}, once(policies)), tmp_path)
     report.main(tmp_path)
@@ -243,7 +251,7 @@ def test_flows_with_deadlines_have_rows_and_pictures_of_their_own(tmp_path):
     assert rows["deadlines missed vs droptail"] == ["-", "0.0%"]
 
 
-def test_a_fan_in_has_rows_and_pictures_of_its_own(tmp_path):
+def test_a_fan_in_has_rows_and_pictures_of_its_own(tmp_path, undrawn):
     policies = [with_fanin("droptail", (100, 400)), with_fanin("sed", (50, 100))]
     result.save(result.assemble(scenario.load("rounds").settings, {}, once(policies)), tmp_path)
     report.main(tmp_path)
@@ -280,7 +288,7 @@ def test_elephants_afterwards_are_drawn(directory, undrawn):
     assert shown["afterwards / alone: goodput"] == ["95.0%", "95.0%"]
 
 
-def test_the_report_can_be_written_elsewhere(directory, tmp_path):
+def test_the_report_can_be_written_elsewhere(directory, tmp_path, undrawn):
     out = tmp_path / "new" / "place"
     assert report.main(directory, out) == 0
     assert {each.name for each in out.iterdir()} <= set(report.WRITTEN)
@@ -290,7 +298,7 @@ def test_the_report_can_be_written_elsewhere(directory, tmp_path):
         report.main(directory, tmp_path / "file")
 
 
-def test_the_page_shows_settings_as_a_table_and_explains_its_terms(directory):
+def test_the_page_shows_settings_as_a_table_and_explains_its_terms(directory, undrawn):
     def change(whole):
         whole["metadata"]["settings"] = {"fairq": {"alpha": 0.25, "slow_start": True}, "sed": {"missed": ""}}
         whole["metadata"]["overrides"] = {"rounds": "2", "cc": "reno"}
@@ -313,7 +321,7 @@ def test_the_page_shows_settings_as_a_table_and_explains_its_terms(directory):
     assert "n" not in terms  # this result has no fan-in
 
 
-def test_an_unsound_policy_is_marked_on_the_page(directory):
+def test_an_unsound_policy_is_marked_on_the_page(directory, undrawn):
     rewrite(directory, lambda whole: whole["policies"][1].update(unsound="the policy failed once"))
     report.main(directory)
     assert "fairq: the policy failed once; these figures" in (directory / "report.html").read_text()
