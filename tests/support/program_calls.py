@@ -52,13 +52,16 @@ class Source:
         self.name = str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name)
         self.module = self.name.removesuffix(".py").replace("/", ".")
         self.tree = ast.parse(path.read_text(encoding="utf-8"))
-        self.parent = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
-        self.imported = {
-            alias.asname or alias.name: (node.module, alias.name)
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-        }
+        self.parent, self.calls, self.imported = {}, [], {}
+        nodes = [self.tree]
+        for node in nodes:  # once: this takes most of the time
+            children = list(ast.iter_child_nodes(node))
+            self.parent |= dict.fromkeys(children, node)
+            nodes += children
+            if isinstance(node, ast.Call):
+                self.calls.append(node)
+            elif isinstance(node, ast.ImportFrom):
+                self.imported |= {each.asname or each.name: (node.module, each.name) for each in node.names}
         self.own = {node.name for node in self.tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
     def around(self, node):
@@ -118,8 +121,8 @@ class Search:
             self.starts = {start for source in self.sources for start in self._starts(source)}
 
     def _starts(self, source):
-        for call in ast.walk(source.tree):
-            if isinstance(call, ast.Call) and (place := self._place(source, call)) is not None:
+        for call in source.calls:
+            if (place := self._place(source, call)) is not None:
                 words = call.args[place : place + 1] or [k.value for k in call.keywords if k.arg == "args"]
                 several = len(call.args) > place + 1 and not isinstance(words[0], (ast.List, ast.Tuple))
                 expression = ast.List(call.args[place:]) if several else next(iter(words), None)
