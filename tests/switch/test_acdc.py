@@ -178,6 +178,55 @@ def test_the_window_is_written_with_its_scale_and_never_below_a_segment(switch: 
     assert window == -(-MSS // 512)
 
 
+def test_marks_reduce_the_window_once_in_a_window_of_data(switch: Switch) -> None:
+    install(switch)
+    bulk = Bulk(switch)
+    bulk.window()
+    backlog(switch, K)
+    reductions = []
+    bulk.send(10)
+    for behind, more in ((5, 2), (5, 0), (0, 1), (0, 0)):
+        bulk.ack(behind=behind)
+        reductions.append(state(switch, bulk.flow).reductions)
+        bulk.send(more)
+    # The second ACK is still of the first ten segments; the third meets no new mark, the fourth meets one.
+    assert reductions == [1, 1, 1, 2]
+
+
+def test_the_smaller_mss_of_both_ends_counts(switch: Switch) -> None:
+    install(switch)
+    bulk = Bulk(switch, client_mss=536)
+    assert bulk.window() == 10 * 536
+    backlog(switch, K - 3 * 536)
+    bulk.flow.data(3 * 536)  # several segments in one frame, of which the last is above the threshold
+    assert state(switch, bulk.flow).marks == 536
+
+
+def test_the_window_is_not_below_the_floor(switch: Switch) -> None:
+    install(switch, LawSpec(LawKind.ACDC, mark_packets=20, weight_shift=4, floor_segments=3))
+    bulk = Bulk(switch)
+    backlog(switch, K)
+    for _ in range(20):
+        bulk.send(1)
+        window = bulk.window()
+    assert window == state(switch, bulk.flow).window == 3 * MSS
+
+
+def test_data_that_leaves_by_a_port_with_another_law_is_not_counted(switch: Switch) -> None:
+    install(switch)
+    expires = time.monotonic_ns() + 3600 * 10**9
+    switch.datapath.install_law(1, 1, parameters(LawSpec(LawKind.FAIRQ), LIMITS), expires)
+    try:
+        bulk = Bulk(switch)
+        bulk.send(1)
+        switch.leave(1, bulk.flow.from_server(payload=b"x" * MSS))
+        assert state(switch, bulk.flow) is not None
+        answers = flow_key(bulk.flow.data_key, directed=True)
+        assert switch.datapath.window.acdc_flows.get(answers) is None
+    finally:
+        switch.datapath.remove_law(1)
+
+
 def test_a_new_connection_of_the_same_ports_begins_anew(switch: Switch) -> None:
     install(switch)
     bulk = Bulk(switch)
