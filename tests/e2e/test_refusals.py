@@ -35,7 +35,7 @@ def test_a_wrong_setting_ends_the_controller_with_one_line(tmp_path, config, wor
         str(path),
         "fairq_ryu.apps.fairq",
     )
-    assert manager.process.wait(20) == 2
+    assert manager.process.wait(60) == 2
     lines = [line for line in manager.text.splitlines() if line.startswith("fairq_ryu:")]
     assert len(lines) == 1 and words in lines[0] and "Traceback" not in manager.text
 
@@ -54,7 +54,7 @@ def test_a_busy_port_ends_the_controller_with_one_line(tmp_path):
             "0",
             "fairq_ryu.apps.fairq",
         )
-        assert manager.process.wait(20) == 2
+        assert manager.process.wait(60) == 2
     assert f"port {port} is taken" in manager.text and "Traceback" not in manager.text
 
 
@@ -77,7 +77,7 @@ def test_a_contradictory_choice_of_policies_ends_the_controller_with_one_line(tm
         str(path),
         f"fairq_ryu.apps.{app}",
     )
-    assert manager.process.wait(20) == 2
+    assert manager.process.wait(60) == 2
     lines = [line for line in manager.text.splitlines() if line.startswith("fairq_ryu:")]
     assert len(lines) == 1 and words in lines[0] and "Traceback" not in manager.text
 

@@ -21,6 +21,7 @@ from fairq_ryu.agent.programs.backlog import believed
 from fairq_ryu.channel.congestion import SetThresholds
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import Congestion, Thresholds
+from tests.support.lab import until
 from tests.switch.queue_rig import (
     Watched,
     bottleneck,
@@ -110,11 +111,16 @@ def test_a_fresh_backlog_is_not_touched(watched: Watched) -> None:
 def test_a_queue_that_stands_still_keeps_its_backlog(watched: Watched) -> None:
     set_queue_limits("p1", "8kbit", LIMIT)  # a packet a second; the agent has not noticed yet
     send("p1", 10, 1000)
-    time.sleep(DRAIN / 1e9 + 0.02)
-    assert read_silent(watched) == [], "no events were missed"
-    entry, check = maps(watched)
-    assert check.event_ns == entry.last_ns
-    assert check.backlog == entry.backlog == kernel_counters("p1")["backlog"] > 0
+
+    def looked_at() -> Any:
+        """The entry and its check since the last packet, of which one leaves every second."""
+        assert read_silent(watched) == [], "no events were missed"
+        entry, check = maps(watched)
+        same = check.event_ns == entry.last_ns and check.backlog == kernel_counters("p1")["backlog"]
+        return same and (entry, check)
+
+    entry, check = until(looked_at)
+    assert check.backlog == entry.backlog > 0
     assert check.byte_ns == entry.backlog * DRAIN
     assert believed(entry, check, check.ns + DRAIN) == (
         check.backlog,
