@@ -117,7 +117,7 @@ struct fq_codel {
 /* The state of a port's queue law, by slot: cleared by the agent, written by the program. */
 struct fq_queue_law_state {
 	struct fq_queue_law_counts counts;
-	__u64 last_ns;  /* last packet judged; 0: none yet */
+	__u64 last_ns; /* last packet judged; 0: none yet */
 	__u64 backlog; /* that it found, bytes */
 	/* afq, afcd */
 	__u64 update_at_ns; /* the fair share is updated from then on */
