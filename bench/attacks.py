@@ -139,25 +139,23 @@ class Site:
 
     def govern(self) -> None:
         """Start agents and a controller, and wait until all hosts reach each other."""
+        paths = self.way is Way.PATHS
         for name in self.fabric.switches:
-            if self.way is Way.PATHS:
-                run(["ovs-ofctl", "-O", "OpenFlow13", "del-flows", name])
-            else:
+            run(["ovs-ofctl", "-O", "OpenFlow13", "del-flows", name])
+            if not paths:
                 self._forward(name)
             if not self.fabric[name].agentRunning():
                 self.fabric[name].startAgent([])
         config = f"[fairq_ryu]\nway = {self.way.value}\n"
-        if self.way is Way.PATHS:
-            self.fabric.start_controller(config)
-        else:
-            self.fabric.start_controller(config, wait=False, connect=self.way is Way.NORMAL)
-            if not until(self._is_governed):
-                raise SystemExit(f"bench: {self.fabric.controller_says()}")
+        self.fabric.start_controller(config, wait=paths, connect=self.way is not Way.WINDOWS)
+        if not until(self._has_agents):
+            raise SystemExit(f"bench: {self.fabric.controller_says()}")
         wait_until_reachable(self.fabric, self.fabric.pairs(across=False))
-        if self.way is Way.PATHS:
+        if paths:
             self._genuine = [self._discovery_frame(host) for host in (ATTACKER, ASKER)]
 
-    def _is_governed(self) -> bool:
+    def _has_agents(self) -> bool:
+        """Whether the controller has the agent of each bridge."""
         switches = self.fabric.rest("switches")
         return len(switches) == len(self.fabric.switches) and all(each["agent"] for each in switches)
 

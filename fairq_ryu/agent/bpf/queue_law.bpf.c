@@ -103,12 +103,12 @@ int fq_judge(struct __sk_buff *skb)
 		in.now_ns = bpf_ktime_get_ns();
 	if (law->expires_ns <= in.now_ns)
 		return TC_ACT_UNSPEC;
-	read_ip(skb, &ip, law->law.seed, queue_law_hashes(law->law.kind));
+	read_ip(skb, &ip, law->law.seed, needs_flow_hash(law->law.kind));
 	look_at_queue(&in, id, slot);
 	in.len = skb->len;
 	in.hash = ip.hash;
 	in.ect = ip.ecn != 0;
-	if (queue_law_draws(law->law.kind))
+	if (needs_random(law->law.kind))
 		in.random = bpf_get_prandom_u32();
 	verdict = judge_by(&law->law, slot, &in);
 	if (verdict == FQ_DROP) {

@@ -120,7 +120,7 @@ class WindowProgram(FilterProgram):
         self.copy_state = loaded.map("copy_state", c_uint32, layout.fq_copy_state)
         self.copies = loaded.map("copies", c_uint32, layout.fq_copy)
         self._write_config()
-        self._program = loaded.program_fd
+        self._program_fd = loaded.program_fd
         self.leaving = loaded.map("leaving", c_uint32, layout.fq_leaving)
         self._tx_queues = loaded.map("tx_queues", c_uint32, c_uint32)
         self.inherited = self._created = len(list(self.flows.keys())) if inherited else 0
@@ -184,7 +184,7 @@ class WindowProgram(FilterProgram):
         """
         self._take_slot(ifindex, ifindex)
         try:
-            self._filter.attach(ifindex, self._program(_PROGRAMS[point]), point)
+            self._filter.attach(ifindex, self._program_fd(_PROGRAMS[point]), point)
         except BaseException:
             self._clear_slot(ifindex)
             raise
@@ -213,7 +213,7 @@ class WindowProgram(FilterProgram):
             else:
                 self._tx_queues.delete(c_uint32(ifindex))
                 del self._queues[ifindex]
-            self._filter.exchange(ifindex, self._program(_WITH_QUEUES if count else _PROGRAMS[EGRESS]))
+            self._filter.exchange(ifindex, self._program_fd(_WITH_QUEUES if count else _PROGRAMS[EGRESS]))
         except BaseException:
             if count:
                 self.set_queues(ifindex, 0)

@@ -36,15 +36,15 @@ LAW_INLINE __u32 mark_judge(const struct fq_queue_law *p, struct fq_queue_law_st
 }
 
 /* Whether a law needs the hash of the flow. */
-LAW_INLINE bool queue_law_hashes(__u32 kind)
+LAW_INLINE bool needs_flow_hash(__u32 kind)
 {
 	return kind == FQ_QLAW_AFQ || kind == FQ_QLAW_AFCD || kind == FQ_QLAW_SFB;
 }
 
 /* Whether a law needs a random number. */
-LAW_INLINE bool queue_law_draws(__u32 kind)
+LAW_INLINE bool needs_random(__u32 kind)
 {
-	return kind == FQ_QLAW_RED || queue_law_hashes(kind);
+	return kind == FQ_QLAW_RED || needs_flow_hash(kind);
 }
 
 /* Count what was decided about a packet. */

@@ -240,7 +240,7 @@ def all_rows(directory):
     return {line[0]: line[1:] for line in [*table.rows(whole), *table.ratio_rows(whole)]}
 
 
-def test_flows_with_deadlines_have_rows_and_pictures_of_their_own(tmp_path, undrawn):
+def test_flows_with_deadlines_have_rows_and_pictures_of_their_own(tmp_path):
     policies = [with_deadlines("droptail", True), with_deadlines("sed", False)]
     result.save(result.assemble(scenario.load("deadlines").settings, {}, once(policies)), tmp_path)
     report.main(tmp_path)
@@ -251,7 +251,7 @@ def test_flows_with_deadlines_have_rows_and_pictures_of_their_own(tmp_path, undr
     assert rows["deadlines missed vs droptail"] == ["-", "0.0%"]
 
 
-def test_a_fan_in_has_rows_and_pictures_of_its_own(tmp_path, undrawn):
+def test_a_fan_in_has_rows_and_pictures_of_its_own(tmp_path):
     policies = [with_fanin("droptail", (100, 400)), with_fanin("sed", (50, 100))]
     result.save(result.assemble(scenario.load("rounds").settings, {}, once(policies)), tmp_path)
     report.main(tmp_path)

@@ -77,3 +77,10 @@ def test_marking_is_by_the_queue_with_the_packet_itself() -> None:
     assert law.judge(arriving(10**6, ect=False)) == Verdict.PASS
     counts = law.counts
     assert (counts.judged, counts.marked, counts.not_ect, counts.unmarked) == (3, 1, 1, 1)
+
+
+def test_the_backlog_that_the_last_packet_found_is_kept() -> None:
+    law = make_law(QueueLawParameters(QueueLawKind.MARK, 12_500_000))
+    for backlog in (10_000, 62_500):
+        law.judge(arriving(backlog))
+        assert law.backlog == backlog
