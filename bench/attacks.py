@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import socket
 import statistics
 import struct
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import figures
-from bench.ports import processor_seconds
+from fairq_ryu.experiments.measure.machine import switch_ticks
 from fairq_ryu.fabric.ways import Way
 from fairq_ryu.packet import headers
 from mininet_topos.commands import run
@@ -131,11 +132,6 @@ class Site:
     def __init__(self, fabric: Any, way: Way) -> None:
         self.fabric, self.way = fabric, way
         self._genuine: list[bytes] = []
-        (self._switch,) = (
-            int(path.parent.name)
-            for path in Path("/proc").glob("[0-9]*/comm")
-            if path.read_text().strip() == "ovs-vswitchd"
-        )
 
     def govern(self) -> None:
         """Start agents and a controller, and wait until all hosts reach each other."""
@@ -219,9 +215,9 @@ class Site:
                 time.sleep(0.002)
             if any(not flood.running() for flood in floods):
                 raise SystemExit("bench: a flood has ended before its time")
-            answers, passed, spent = len(asker.answers), self._passed(), processor_seconds(self._switch)
+            answers, passed, spent = len(asker.answers), self._passed(), _switch_seconds()
             during = self._rate(sink, asker, FLOOD)
-            passed, spent = self._passed() - passed, processor_seconds(self._switch) - spent
+            passed, spent = self._passed() - passed, _switch_seconds() - spent
             kept = self.known() == known
             if not until(lambda: asker.step() or len(asker.answers) == asker.asked, _ANSWER, 0.002):
                 asker.answers.append((float("inf"), ""))
@@ -300,6 +296,11 @@ def describe(row: Row) -> str:
         )
         text += "; forwarded {}, alone {}".format(*shares)
     return text
+
+
+def _switch_seconds() -> float:
+    """The processor time that Open vSwitch has used."""
+    return sum(switch_ticks().values()) / os.sysconf("SC_CLK_TCK")
 
 
 def _rates(found: Sequence[Measured]) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.agent import status
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments.measure.machine import find_program
+from fairq_ryu.experiments.measure.machine import find_program, switch_ticks
 from fairq_ryu.experiments.testbed import free_port, remove_interfaces
 from fairq_ryu.experiments.traffic.workers import RunError
 from mininet_topos.commands import CommandError, child_setup, end_process, run
@@ -267,11 +267,8 @@ class Network:
         ours = [child.process.pid for child, _ in self.controllers.values()]
         ours += [generator.process.pid for generator in self._generators]
         ours += [self._agent.process.pid] if self._agent is not None else []
-        switch = [
-            int(path.parent.name) for path in Path("/proc").glob("[0-9]*/comm") if _is(path, "ovs-vswitchd")
-        ]
-        ticks = 0
-        for pid in (*ours, *switch):
+        ticks = sum(switch_ticks().values())
+        for pid in ours:
             with contextlib.suppress(OSError):  # the process has ended; its user reports that
                 words = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
                 ticks += int(words[11]) + int(words[12])
@@ -293,13 +290,6 @@ class Network:
         with contextlib.ExitStack() as last_first:
             for step in steps:  # all steps run, even if one of them fails
                 last_first.callback(step)
-
-
-def _is(comm: Path, name: str) -> bool:
-    try:
-        return comm.read_text().strip() == name
-    except OSError:
-        return False
 
 
 def copies_dropped() -> int:
