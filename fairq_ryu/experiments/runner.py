@@ -148,7 +148,8 @@ def _measure(testbed: Testbed, interrupts: Interrupts, report: Report) -> dict[s
         measurement = registry.WORKLOADS[testbed.scenario.traffic].measurement()
         figures = measurement(testbed, testbed.scenario, report).run()
         unsound = oversight.unsound(testbed.rest_port, testbed.logs / "controller.log")
-        return {"unsound": unsound, "tcp": testbed.tcp.described(), **figures}
+        tcp = {"tcp": testbed.tcp.described(), "tcp_left_out": testbed.tcp.left_out()}
+        return {"unsound": unsound, **tcp, **figures}
     finally:
         with interrupts.deferred():
             for trouble in testbed.stop():

@@ -234,5 +234,5 @@ def test_every_bottleneck_of_a_path_lowers_windows_for_its_own_queue(narrow):
         assert last["queue"]["drops"] == first["queue"]["drops"], place
         assert last["rewritten"] > first["rewritten"], place
     for bulk in bulks:
-        assert bulk.continues(1)
+        assert bulk.continues()
         bulk.close()

@@ -145,8 +145,15 @@ def test_what_an_observed_bridge_counts_is_what_the_next_one_lowers(fabric, tmp_
                 for switch, mode in rules
             )
         )
-        time.sleep(0.2)  # delayed ACKs
-        before = {switch: data_port(fabric, switch) for switch, _ in rules}
+
+        def without_traffic():
+            """What both bridges show, once no more delayed ACKs come; None before."""
+            first = {switch: data_port(fabric, switch) for switch, _ in rules}
+            time.sleep(0.2)
+            last = {switch: data_port(fabric, switch) for switch, _ in rules}
+            return last if all(first[each]["acks"] == last[each]["acks"] for each in first) else None
+
+        before = until(without_traffic)
         with captured(fabric, tmp_path) as seen:
             transfers.carry(BYTES)
             assert until(lambda: (counts := grown(fabric, before))["left"][0] == counts["right"][0])

@@ -20,6 +20,7 @@ ARGUMENTS = {
     "power": (ctypes.c_uint32,) * 2,
     "increase": (ctypes.c_uint32,),
     "hstcp_after_loss": (ctypes.c_uint32,),
+    "threshold_is_impossible": (ctypes.c_uint32,) * 3,
 }
 _LOG2, _EXP2, _ROWS = tables.logarithms(), tables.powers(), list(tables.hstcp_rows())
 
@@ -47,6 +48,10 @@ def window(cwnd: int, power: int) -> int:
 
 def window_after_loss(cwnd: int) -> int:
     return max(2, cwnd // 2)
+
+
+def threshold_is_impossible(state: int, threshold: int, window_before: int) -> bool:
+    return state >= 2 and threshold > max(2, window_before)
 
 
 def imminence(left_bytes: int, left_ns: int, rtt_us: int, cwnd: int, mss: int) -> int:

@@ -27,6 +27,7 @@ from fairq_ryu.agent.libbpf import BpfObject, load_library
 from fairq_ryu.agent.tc import INGRESS, TcFilter
 from fairq_ryu.experiments.hostcc.controls import HostControls, offered
 from fairq_ryu.experiments.hostcc.hosts import in_use
+from fairq_ryu.experiments.hostcc.layout import BPF_DIR
 from fairq_ryu.experiments.traffic.namespaces import entered
 from tests.support import host_controls as twin
 from tests.support.documents import ROOT
@@ -40,6 +41,7 @@ HOUR_NS = 3600 * 10**9
 EVERY, CAPABLE, MARKED, OTHERS = range(4)
 ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")  # of the first namespace only
 _DELIVERED_AT = 192  # in struct tcp_info: tcpi_delivered, tcpi_delivered_ce
+_SSTHRESH_AT = 76  # tcpi_snd_ssthresh, tcpi_snd_cwnd
 _SIOCOUTQ = 0x5411
 LOADS_ALL = (
     "from fairq_ryu.experiments.hostcc.controls import HostControls, OWN; made = HostControls();"
@@ -47,16 +49,21 @@ LOADS_ALL = (
 )
 
 
+def compile_for_bpf(name: str, directory: Path) -> Path:
+    """A program of tests/support, compiled."""
+    compiled = directory / f"{name}.bpf.o"
+    flags = ["-O2", "-g", "-target", "bpf", "-mcpu=v3", f"-I/usr/include/{platform.machine()}-linux-gnu"]
+    source = ROOT / f"tests/support/{name}.bpf.c"
+    subprocess.run(["clang", *flags, f"-I{BPF_DIR}", "-c", str(source), "-o", str(compiled)], check=True)
+    return compiled
+
+
 class Wire:
     """A sender in this thread's namespace, a receiver in another, and the marker between."""
 
     def __init__(self, controls: HostControls, receiver: int, directory: Path) -> None:
         self.controls, self.receiver = controls, receiver
-        compiled = directory / "ce_marker.bpf.o"
-        source = ROOT / "tests/support/ce_marker.bpf.c"
-        flags = ["-O2", "-g", "-target", "bpf", "-mcpu=v3", f"-I/usr/include/{platform.machine()}-linux-gnu"]
-        subprocess.run(["clang", *flags, "-c", str(source), "-o", str(compiled)], check=True)
-        lib = load_library()
+        compiled, lib = compile_for_bpf("ce_marker", directory), load_library()
         self._marker = BpfObject(lib, compiled, {})
         self._marks = self._marker.map("marks", c_uint32, c_uint64)
         # Where it arrives: what leaves is cut into segments after tc.
@@ -214,6 +221,34 @@ def test_hstcp_carries_data(wire: Wire) -> None:
             sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).split(b"\0")[0] == b"fairq_hstcp"
         )
     assert wire.count(OTHERS) > 0 and wire.count(CAPABLE) == 0
+
+
+def test_a_reduction_that_the_kernel_has_left_out_is_made_late_and_counted(
+    wire: Wire, tmp_path: Path
+) -> None:
+    """Here the program answers what a kernel that leaves it out finds on its stack."""
+    compiled = compile_for_bpf("left_out", tmp_path)
+    control = BpfObject(load_library(), compiled, {}, operations="control")
+    count = control.map("left_out", c_uint32, c_uint64)
+    try:
+        control.register("control")
+        wire.use("fairq_left_out", "fairq_left_out")
+        wire.mark(0)
+        with wire.connection() as sock:
+            send(sock)
+            assert count.get(c_uint32(0)).value == 0
+            wire.mark(5)
+            send(sock, 4)
+            assert count.get(c_uint32(0)).value > 0
+            # The threshold of a reduction of which no ACK has come yet is the stack's; one without is ours.
+            wire.mark(0)
+            send(sock, 2)
+            info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+            threshold, window = struct.unpack_from("=II", info, _SSTHRESH_AT)
+            assert threshold < 1000 and window < 1000
+    finally:
+        wire.use("fairq_dctcp", "fairq_dctcp")
+        control.close()
 
 
 def test_nothing_is_left(wire: Wire) -> None:

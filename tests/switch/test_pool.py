@@ -11,7 +11,8 @@ from fairq_ryu.agent.programs.program import ProgramLimits
 from tests.switch.rig import Connection, Switch, loaded, lowered, namespace
 
 POOL = 3_000_000
-TIMEOUT = 0.8
+# Longer than a busy machine keeps a test waiting between two packets.
+TIMEOUT = 1.5
 
 
 def opened(switch: Switch, number: int, first: int = 0) -> list[Connection]:

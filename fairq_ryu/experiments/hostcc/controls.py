@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Collection
-from ctypes import c_int
+from ctypes import c_int, c_uint32, c_uint64
 from typing import Any
 
 from fairq_ryu.agent.libbpf import BpfError, BpfObject, load_library
@@ -113,6 +113,16 @@ class HostControls:
             return None
         table = self._objects[name].map("alphas", c_int, layout.fq_cc_alpha)
         return table.get(c_int(descriptor))
+
+    def left_out(self) -> dict[str, int]:
+        """For each control that was loaded, how many reductions of a window the kernel has made without
+        asking it (``bpf/left_out.h``): 0 unless the kernel leaves out programs. Raises :class:`BpfError`.
+        """
+        found = {}
+        for name, loaded in self._objects.items():
+            count = loaded.map("left_out", c_uint32, c_uint64).get(c_uint32(0))
+            found[name] = 0 if count is None else int(count.value)
+        return found
 
     def close(self) -> None:
         """Unregister what was loaded. A second call does nothing."""

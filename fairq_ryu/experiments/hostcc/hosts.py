@@ -76,6 +76,13 @@ class HostTcp:
         """For each name of the scenario, the control that hosts had: for the result."""
         return self._controls.described()
 
+    def left_out(self) -> dict[str, int]:
+        """See `HostControls.left_out`: for the result, before `close`. `RunError` when it cannot be read."""
+        try:
+            return self._controls.left_out()
+        except BpfError as error:
+            raise RunError(f"congestion controls of the hosts cannot be read: {error}") from error
+
     def announce(self, src: str, dst: str, sport: int, dport: int, size: int, deadline_ns: int) -> None:
         """Tell D2TCP, if it is loaded, of a flow: see `HostControls.announce`. `RunError` when it fails."""
         try:

@@ -14,6 +14,8 @@
       tcp             the congestion controls of the hosts, or of heterogeneous flows: for each name in
                       the scenario, its name in the kernel and whether it is the kernel's or was loaded for
                       the run
+      tcp_left_out    for each of these that was loaded, how many windows the kernel has reduced without
+                      asking it: 0, unless the kernel leaves out eBPF programs
       rounds, mice, mice_left_out, distance   of an incast, see `workloads.incast.figures`
       elephants       of an incast, a flood and messages, see `workloads.common.elephants`
       deadlines       see `workloads.deadlines.figures`

@@ -152,6 +152,12 @@ def remarks(result: Mapping[str, Any]) -> Iterator[str]:
         for name, what in (policy.get("tcp") or {}).items():
             if name in OWN:  # the others are the kernel's, by their name in the scenario
                 yield f"{policy['policy']}: hosts with {name} ran {what}"
+        for name in policy.get("tcp_left_out") or {}:
+            if count := figure(policy, ("tcp_left_out", name)):
+                yield (
+                    f"{policy['policy']}: this kernel has reduced {count:,g} windows without asking {name}:"
+                    " the figures contain bursts that it would not have sent (docs/policies/peers.md)"
+                )
         if missed := figure(policy, ("capture", "missed")):
             yield (
                 f"{policy['policy']}: {missed:,g} packets were not captured,"

@@ -14,6 +14,7 @@
 
 #include "dctcp.h"
 #include "layout.h"
+#include "left_out.h"
 #include "tcp_types.h"
 
 extern void tcp_reno_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
@@ -72,6 +73,19 @@ void BPF_PROG(dctcp_init, struct sock *sk)
 	dctcp_next_window(tp, ca);
 }
 
+/* The cut that was left out, because of marks in CWR and of a loss otherwise. */
+static __always_inline void dctcp_late(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct dctcp *ca = private_state(sk);
+
+	ca->loss_cwnd = tp->prior_cwnd;
+	if (BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) == TCP_CA_CWR)
+		reduce_late(sk, dctcp_window(tp->prior_cwnd, dctcp_power(ca->alpha)));
+	else
+		reduce_late(sk, dctcp_window_after_loss(tp->prior_cwnd));
+}
+
 SEC("struct_ops/dctcp_acked")
 void BPF_PROG(dctcp_acked, struct sock *sk, __u32 flags)
 {
@@ -80,6 +94,8 @@ void BPF_PROG(dctcp_acked, struct sock *sk, __u32 flags)
 	__u32 delivered, marked, previous;
 	struct fq_cc_alpha *told;
 
+	if (reduction_left_out(sk))
+		dctcp_late(sk);
 	if (before(tp->snd_una, ca->next_seq))
 		return;
 	previous = ca->alpha;

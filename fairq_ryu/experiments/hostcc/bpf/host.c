@@ -3,6 +3,7 @@
 #include "d2tcp.h"
 #include "dctcp.h"
 #include "hstcp.h"
+#include "left_out_sign.h"
 
 __u32 cc_host_alpha(__u32 alpha, __u32 delivered, __u32 marked)
 {
@@ -37,4 +38,9 @@ __u32 cc_host_increase(__u32 cwnd)
 __u32 cc_host_hstcp_after_loss(__u32 cwnd)
 {
 	return hstcp_window_after_loss(cwnd);
+}
+
+__u32 cc_host_threshold_is_impossible(__u32 state, __u32 threshold, __u32 window_before)
+{
+	return threshold_is_impossible(state, threshold, window_before);
 }

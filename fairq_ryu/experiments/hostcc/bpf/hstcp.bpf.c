@@ -6,6 +6,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "hstcp.h"
+#include "left_out.h"
 #include "tcp_types.h"
 
 extern void tcp_reno_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
@@ -28,6 +29,13 @@ void BPF_PROG(hstcp_grow, struct sock *sk, __u32 ack, __u32 acked)
 	tcp_reno_cong_avoid(sk, ack, acked);
 }
 
+SEC("struct_ops/hstcp_acked")
+void BPF_PROG(hstcp_acked, struct sock *sk, __u32 flags)
+{
+	if (reduction_left_out(sk))
+		reduce_late(sk, hstcp_window_after_loss(tcp_sk(sk)->prior_cwnd));
+}
+
 SEC("struct_ops/hstcp_undo")
 __u32 BPF_PROG(hstcp_undo, struct sock *sk)
 {
@@ -38,6 +46,7 @@ SEC(".struct_ops")
 struct tcp_congestion_ops control = {
 	.ssthresh = (void *)hstcp_ssthresh,
 	.cong_avoid = (void *)hstcp_grow,
+	.in_ack_event = (void *)hstcp_acked,
 	.undo_cwnd = (void *)hstcp_undo,
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "fairq_hstcp",

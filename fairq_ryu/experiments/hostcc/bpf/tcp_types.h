@@ -61,7 +61,8 @@ struct tcp_sock {
 	__u32 snd_nxt;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
-	__u32 srtt_us; /* times 8 */
+	__u32 prior_cwnd; /* when the reduction began */
+	__u32 srtt_us;    /* times 8 */
 	__u32 mss_cache;
 	__u32 delivered;
 	__u32 delivered_ce;

@@ -23,6 +23,7 @@ INPUTS = {
     "power": (ALPHA, st.integers(64, 256)),
     "increase": (st.integers(0, 200_000),),
     "hstcp_after_loss": (U32,),
+    "threshold_is_impossible": (st.integers(0, 4), U32, U32),
 }
 
 
@@ -127,3 +128,10 @@ def test_hstcp_s_increase_and_decrease(laws: ModuleType) -> None:
         row = max(window for window, _a, _b in tables.hstcp_rows() if window <= cwnd)
         assert share == pytest.approx(tables.decrease(row), abs=0.0005 + 1 / cwnd)
     assert laws.hstcp_after_loss(20) == 10 and laws.hstcp_after_loss(2) == 2
+
+
+def test_a_threshold_above_the_window_before_is_impossible_while_it_is_reduced(laws: ModuleType) -> None:
+    for state, reduced in enumerate((False, False, True, True, True)):
+        assert bool(laws.threshold_is_impossible(state, 8, 7)) == reduced
+        assert not laws.threshold_is_impossible(state, 7, 7)
+        assert not laws.threshold_is_impossible(state, 2, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,8 +32,8 @@ class Objects:
                 assert table == operations
                 objects.available.write_text(f"{objects.available.read_text()} {name}")
 
-            def map(self, *_arguments: Any) -> dict[Any, Any]:
-                return {}
+            def map(self, *_arguments: Any) -> Any:
+                return SimpleNamespace(get=lambda _key: None)
 
             def close(self) -> None:
                 objects.closed.append(name)
@@ -64,8 +65,10 @@ def test_what_the_kernel_lacks_is_loaded_under_a_name_of_its_own(kernels: Object
         "dctcp": "fairq_dctcp, loaded for this run",
         "hstcp": "fairq_hstcp, loaded for this run",
     }
+    assert made.left_out() == {"dctcp": 0, "hstcp": 0}
     made.close()
     made.close()
+    assert made.left_out() == {}
     assert kernels.closed == ["fairq_dctcp", "fairq_hstcp"]
 
 

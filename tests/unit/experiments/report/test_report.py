@@ -177,6 +177,16 @@ def test_loaded_congestion_controls_are_named_below_the_table(directory):
     assert told == ["fairq: hosts with dctcp ran fairq_dctcp, loaded for this run"]
 
 
+def test_windows_reduced_without_the_congestion_control_are_told_below_the_table(directory):
+    whole = result.load(directory)
+    whole["policies"][0]["tcp_left_out"] = {"dctcp": 0}
+    whole["policies"][1]["tcp_left_out"] = {"dctcp": 3, "hstcp": 0}
+    told = [each for each in table.remarks(whole) if "without asking" in each]
+    assert len(told) == 1 and told[0].startswith(
+        "fairq: this kernel has reduced 3 windows without asking dctcp:"
+    )
+
+
 def test_a_damaged_result_is_one_clear_line(directory, undrawn):
     rewrite(directory, lambda whole: whole["policies"][0].pop("queue"))
     with pytest.raises(UserError) as caught:
