@@ -169,6 +169,15 @@ def sampling(spec: QueueLawSpec, rate: int) -> int:
     return spec.sample_every or max(1, round(1.2 * rate / FRAME / SHADOW))
 
 
+def red_slopes(min_bytes: int, max_bytes: int, max_p_q32: int) -> tuple[int, int]:
+    """How much RED's probability grows with each byte of the average, in 1/2^48: from min_th to max_th, and
+    from there to twice max_th. 0 where there is no byte between.
+    """
+    between = max_bytes - min_bytes
+    slope = (max_p_q32 << 16) // between if between > 0 else 0
+    return slope, ((1 << 32) - max_p_q32 << 16) // max_bytes if max_bytes > 0 else 0
+
+
 def queue_target(spec: QueueLawSpec, limit: int, rate: int) -> int:
     """Q_t: the queue length at which the fair share stays, bytes. AFCD's is its target of the delay."""
     if spec.kind is QueueLawKind.AFCD:

@@ -24,6 +24,7 @@ from fairq_ryu.queue_law_spec import (
     delay_times,
     out_of_bounds,
     queue_target,
+    red_slopes,
     sampling,
 )
 
@@ -52,6 +53,12 @@ def parameters(spec: QueueLawSpec, limits: QueueLimits) -> Any:
     program chooses. ``limits`` has a buffer and a rate.
     """
     times = delay_times(spec, limits.limit, limits.rate)
+    min_bytes, max_bytes = (
+        limits.limit * spec.min_ppm // _PPM,
+        max(1, limits.limit * spec.max_ppm // _PPM),
+    )
+    max_p_q32 = min(_U32, (spec.max_p_ppm << 32) // _PPM)
+    slope, steep = red_slopes(min_bytes, max_bytes, max_p_q32)
     return layout.fq_queue_law(
         rate=limits.rate,
         target_ns=times.target_us * 1000,
@@ -60,9 +67,11 @@ def parameters(spec: QueueLawSpec, limits: QueueLimits) -> Any:
         limit_bytes=limits.limit,
         target_bytes=min(_U32, queue_target(spec, limits.limit, limits.rate)),
         mark_bytes=spec.mark_bytes,
-        min_bytes=limits.limit * spec.min_ppm // _PPM,
-        max_bytes=max(1, limits.limit * spec.max_ppm // _PPM),
-        max_p_q32=min(_U32, (spec.max_p_ppm << 32) // _PPM),
+        slope_q48=slope,
+        steep_q48=steep,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        max_p_q32=max_p_q32,
         shadow_packets=SHADOW,
         sample_every=sampling(spec, limits.rate),
         fair_q16=spec.fair_q16,

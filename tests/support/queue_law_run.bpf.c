@@ -23,7 +23,7 @@ int fq_judge_given(struct __sk_buff *skb)
 	    bpf_skb_load_bytes(skb, HEADER + sizeof(slot), &in, sizeof(in)))
 		return -1;
 	law = bpf_map_lookup_elem(&queue_laws, &slot);
-	return law ? judge_by(&law->law, slot, &in) : -1;
+	return law ? judge_by(&law->law, slot, &in, false) : -1;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -74,9 +74,9 @@ class Laws:
         return self.switch.ports[PORT].ifindex
 
     def install(self, kind: QueueLawKind, lease: float = 3600, law_id: int = 1, **settings: Any) -> None:
-        given = asdict(QueueLawParameters(kind, RATE, seed=SEED, mark_bytes=K)) | settings
+        given = QueueLawParameters(kind, RATE, **{"seed": SEED, "mark_bytes": K} | settings)
         expires = time.monotonic_ns() + int(lease * 1e9)
-        self.program.install(self.ifindex, law_id, layout.fq_queue_law(**given), expires)
+        self.program.install(self.ifindex, law_id, layout.fq_queue_law(**asdict(given)), expires)
 
     def queue(self, backlog: int, low: int | None = None, age: float = -60) -> None:
         """The queue of the port has this length; it stays so for a minute, however slow the machine."""

@@ -108,9 +108,7 @@ int fq_judge(struct __sk_buff *skb)
 	in.len = skb->len;
 	in.hash = ip.hash;
 	in.ect = ip.ecn != 0;
-	if (needs_random(law->law.kind))
-		in.random = bpf_get_prandom_u32();
-	verdict = judge_by(&law->law, slot, &in);
+	verdict = judge_by(&law->law, slot, &in, true);
 	if (verdict == FQ_DROP) {
 		report_drop(skb);
 		/* TC_ACT_SHOT would be an error to the sender. */

@@ -53,6 +53,8 @@ struct fq_queue_law {
 	__u64 target_ns;      /* codel, afcd: the queueing delay aimed at */
 	__u64 interval_ns;    /* codel, afcd: for which the delay must have been above the target */
 	__u64 update_ns;      /* afq, afcd: time between two updates of the fair share */
+	__u64 slope_q48;      /* red: max_p / (max_th - min_th), a byte */
+	__u64 steep_q48;      /* red: (1 - max_p) / max_th: above max_th */
 	__u32 limit_bytes;    /* B, the port's buffer */
 	__u32 target_bytes;   /* afq, afcd: Q_t, the length of the queue aimed at */
 	__u32 mark_bytes;     /* mark: K */
@@ -131,10 +133,12 @@ struct fq_queue_law_state {
 	struct fq_codel codel;
 	/* red */
 	__u64 average;    /* of the backlog, bytes << weight_shift */
-	__u64 drained_ns; /* when the queue is empty if nothing follows the last packet */
+	__u64 left_bytes; /* in the queue after the last packet */
 	__u32 since; /* packets since the last drop or mark, and 1; 0: the average is below min_th */
+	__u32 draw_q32; /* the next drop is at p_b times `since` of so much; 0: not drawn yet */
 	/* sfb: token bucket of flows that do not respond */
-	__u32 tokens;    /* packets that may still pass */
+	__u32 tokens; /* packets that may still pass */
+	__u32 pad;
 	__u64 filled_ns; /* when they were last filled up */
 };
 

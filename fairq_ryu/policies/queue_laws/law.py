@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
-from fairq_ryu.queue_law_spec import QueueLawFlags, Variant
+from fairq_ryu.queue_law_spec import QueueLawFlags, Variant, red_slopes
 
 NS_PER_S = 1_000_000_000
 FULL_FRAME = 1514
@@ -46,6 +46,14 @@ class QueueLawParameters:
     variant: int = Variant.PAPER
     flags: int = 0
     weight_shift: int = 9
+    slope_q48: int = field(init=False)
+    steep_q48: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Divide once, as the agent does."""
+        slope, steep = red_slopes(self.min_bytes, self.max_bytes, self.max_p_q32)
+        object.__setattr__(self, "slope_q48", slope)
+        object.__setattr__(self, "steep_q48", steep)
 
 
 @dataclass(frozen=True, slots=True)

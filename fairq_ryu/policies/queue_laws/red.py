@@ -10,7 +10,6 @@ from fairq_ryu.policies.queue_laws.law import (
     QueueLaw,
     QueueLawParameters,
     Verdict,
-    divided,
     queueing_delay,
 )
 from fairq_ryu.queue_law_spec import QueueLawFlags
@@ -18,6 +17,7 @@ from fairq_ryu.queue_law_spec import QueueLawFlags
 IDLE_BITS = 24
 MOST_IDLE = 100 * NS_PER_S
 MOST_LEN = 1 << 20
+MOST_SINCE = (1 << 32) - 1
 
 
 class Red(QueueLaw):
@@ -25,15 +25,17 @@ class Red(QueueLaw):
 
     def __init__(self, parameters: QueueLawParameters) -> None:
         super().__init__(parameters)
-        self.average = self.drained_ns = self.since = 0
+        self.average = self.left_bytes = self.since = self.draw_q32 = 0
 
     def _judge(self, packet: Packet) -> Verdict:
         p = self.parameters
         self._update(packet)
+        self.draw_q32 = self.draw_q32 or packet.random
         average = self.average >> p.weight_shift
         if average < p.min_bytes:
             self.since = 0
             return Verdict.PASS
+        self.since = max(self.since, 1)
         if average >= 2 * p.max_bytes:
             self.since = 1
             return Verdict.DROP
@@ -41,29 +43,30 @@ class Red(QueueLaw):
         if p.flags & QueueLawFlags.BYTES:
             probability = probability * min(packet.len, MOST_LEN) // FULL_FRAME
         probability = min(probability, Q32_ONE - 1)
-        spread = probability * self.since
-        self.since += 1
-        if spread < Q32_ONE and (probability << 32) // (Q32_ONE - spread) <= packet.random:
+        if not self.draw_q32 or probability * self.since < self.draw_q32:
+            self.since += self.since != MOST_SINCE
             return Verdict.PASS
-        self.since = 1
+        self.since, self.draw_q32 = 1, 0
         return self._signal(packet) if average < p.max_bytes else Verdict.DROP
 
     def _update(self, packet: Packet) -> None:
         p = self.parameters
-        idle = min(max(packet.now_ns - self.drained_ns, 0), MOST_IDLE)
-        if not packet.backlog and self.last_ns and idle:
+        idle = 0
+        if not packet.backlog and self.average:
+            drained_ns = self.last_ns + queueing_delay(p, self.left_bytes)
+            idle = min(max(packet.now_ns - drained_ns, 0), MOST_IDLE)
+        if idle:
             passed = p.rate // 1000 * idle // 1_000_000 // FULL_FRAME
             self.average = after_idle(self.average, passed, p.weight_shift)
         else:
             self.average += packet.backlog - (self.average >> p.weight_shift)
-        self.drained_ns = packet.now_ns + queueing_delay(p, packet.backlog + packet.len)
+        self.left_bytes = packet.backlog + packet.len
 
     def _probability(self, average: int) -> int:
         p = self.parameters
         if average < p.max_bytes:
-            return divided(p.max_p_q32 * (average - p.min_bytes), p.max_bytes - p.min_bytes)
-        part = divided((average - p.max_bytes) << 32, p.max_bytes)
-        return p.max_p_q32 + (part * (Q32_ONE - p.max_p_q32) >> 32)
+            return (average - p.min_bytes) * p.slope_q48 >> 16
+        return p.max_p_q32 + ((average - p.max_bytes) * p.steep_q48 >> 16)
 
 
 def after_idle(average: int, packets: int, weight_shift: int) -> int:

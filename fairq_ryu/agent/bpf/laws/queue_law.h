@@ -41,10 +41,10 @@ LAW_INLINE bool needs_flow_hash(__u32 kind)
 	return kind == FQ_QLAW_AFQ || kind == FQ_QLAW_AFCD || kind == FQ_QLAW_SFB;
 }
 
-/* Whether a law needs a random number. */
-LAW_INLINE bool needs_random(__u32 kind)
+/* Whether a law needs a random number for this packet. */
+LAW_INLINE bool needs_random(__u32 kind, const struct fq_queue_law_state *st)
 {
-	return kind == FQ_QLAW_RED || needs_flow_hash(kind);
+	return needs_flow_hash(kind) || (kind == FQ_QLAW_RED && !st->draw_q32);
 }
 
 /* Count what was decided about a packet. */

@@ -34,46 +34,52 @@ LAW_INLINE __u64 red_after_idle(__u64 average, __u64 packets, __u32 weight_shift
 	return average;
 }
 
-/* Count the queue at this arrival into the average. */
+/* Count the queue at this arrival into the average. An average of 0 needs no more than that. */
 LAW_INLINE void red_update(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			   const struct fq_queue_law_input *in)
 {
 	__u32 shift = p->weight_shift & 31;
-	__u64 idle = law_less(in->now_ns, st->drained_ns);
+	__u64 drained_ns, idle = 0;
 
-	if (!in->backlog && st->last_ns && idle) {
-		idle = law_min(idle, RED_MOST_IDLE);
+	if (!in->backlog && st->average) {
+		drained_ns = st->last_ns + queueing_delay(p, st->left_bytes);
+		idle = law_min(law_less(in->now_ns, drained_ns), RED_MOST_IDLE);
+	}
+	if (idle)
 		st->average = red_after_idle(st->average,
 					     law_div(law_bytes(p->rate, idle), FULL_FRAME), shift);
-	} else {
+	else
 		st->average += in->backlog - (st->average >> shift);
-	}
-	st->drained_ns = in->now_ns + queueing_delay(p, (__u64)in->backlog + in->len);
+	st->left_bytes = (__u64)in->backlog + in->len;
 }
 
-/* p_b, in 1 / 2^32, of an average of at least min_th. */
+/* p_b, in 1 / 2^32, of an average of at least min_th and less than twice max_th. The agent has divided. */
 LAW_INLINE __u64 red_probability(const struct fq_queue_law *p, __u64 average)
 {
-	__u64 part;
-
 	if (average < p->max_bytes)
-		return law_div(p->max_p_q32 * (average - p->min_bytes),
-			       p->max_bytes - p->min_bytes);
-	part = law_div((average - p->max_bytes) << 32, p->max_bytes);
-	return p->max_p_q32 + red_times(part, Q32_ONE - p->max_p_q32);
+		return (average - p->min_bytes) * p->slope_q48 >> 16;
+	return p->max_p_q32 + ((average - p->max_bytes) * p->steep_q48 >> 16);
 }
 
+/*
+ * As many packets between two drops as others are as likely, 1 to 1 / p_b. Instead of a random number for each packet,
+ * which is compared with p_a, there is one for each drop: the drop comes when packets times p_b reach it (section 11 of
+ * the paper; the kernel does the same).
+ */
 LAW_INLINE __u32 red_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			   const struct fq_queue_law_input *in)
 {
-	__u64 average, probability, spread;
+	__u64 average, probability;
 
 	red_update(p, st, in);
+	if (!st->draw_q32)
+		st->draw_q32 = in->random;
 	average = st->average >> (p->weight_shift & 31);
 	if (average < p->min_bytes) {
 		st->since = 0;
 		return FQ_PASS;
 	}
+	st->since = law_max(st->since, 1);
 	if (average >= 2ULL * p->max_bytes) {
 		st->since = 1;
 		return FQ_DROP;
@@ -82,14 +88,12 @@ LAW_INLINE __u32 red_judge(const struct fq_queue_law *p, struct fq_queue_law_sta
 	if (p->flags & FQ_QLAW_BYTES)
 		probability = probability * law_min(in->len, RED_MOST_LEN) / FULL_FRAME;
 	probability = law_min(probability, Q32_ONE - 1);
-	/* p_a = p_b / (1 - count * p_b): drops are spread evenly. st->since is count + 1. */
-	spread = probability * st->since;
-	st->since++;
-	/* p_a <= random, without a division. */
-	if (spread < Q32_ONE &&
-	    probability << 32 <= in->random * (Q32_ONE - spread) + (Q32_ONE - spread - 1))
+	if (!st->draw_q32 || probability * st->since < st->draw_q32) {
+		st->since += st->since != ~0U;
 		return FQ_PASS;
+	}
 	st->since = 1;
+	st->draw_q32 = 0;
 	/* Above max_th the average is not under control: marks are no remedy. */
 	return average < p->max_bytes ? signal(p, st, in) : FQ_DROP;
 }

@@ -37,9 +37,9 @@ struct {
 	__type(value, struct fq_flow_table);
 } flow_tables SEC(".maps");
 
-/* Judge a packet by the law in a slot. */
+/* Judge a packet by the law in a slot; `draw`: with a random number of the kernel if the law needs one now. */
 static __always_inline __u32 judge_by(const struct fq_queue_law *law, __u32 slot,
-				      const struct fq_queue_law_input *in)
+				      struct fq_queue_law_input *in, bool draw)
 {
 	struct locked_queue_law *entry = bpf_map_lookup_elem(&queue_law_states, &slot);
 	struct fq_flow_table *flows = NULL;
@@ -52,6 +52,9 @@ static __always_inline __u32 judge_by(const struct fq_queue_law *law, __u32 slot
 		flows = bpf_map_lookup_elem(&flow_tables, &table);
 	else if (law->kind == FQ_QLAW_SFB)
 		bins = bpf_map_lookup_elem(&sfb_bins, &table);
+	/* Not under the lock. If another processor takes it meanwhile, red waits for the next packet's. */
+	if (draw && needs_random(law->kind, &entry->state))
+		in->random = bpf_get_prandom_u32();
 	bpf_spin_lock(&entry->lock);
 	verdict = queue_law_judge(law, &entry->state, flows, bins, in);
 	bpf_spin_unlock(&entry->lock);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -34,7 +35,8 @@ def at_average(law: Red, average: int) -> Red:
 
 
 def threshold(law: Red, now: int, backlog: int, length: int = 1514) -> int:
-    """The least random number with which the next packet passes, by search."""
+    """The least random number with which the next packet passes, by search; while none is drawn."""
+    assert not law.draw_q32
     low, high = 0, ONE
     while low < high:
         middle = (low + high) // 2
@@ -84,25 +86,34 @@ def test_the_average_decays_while_the_queue_is_empty(packets: int) -> None:
         average * (1 - 1 / 512) ** packets, rel=1e-6, abs=9
     )
     law = at_average(red(), 30_000)
-    law.drained_ns = 10**12
+    law.last_ns = 10**12
     law.judge(packet(10**12 + math.ceil(packets * 1514 * 1e9 / RATE), 0))
     if packets:
         assert law.average == after_idle(average, packets, 9)
 
 
 def test_the_packets_between_two_drops_are_uniformly_distributed() -> None:
-    """Section 7, method 2: p_a = p_b / (1 - count p_b) makes every number of packets from 1 to 1 / p_b - 1 as
-    likely as another (the count is 1 at the first packet after a drop, as in figure 2).
+    """Section 7, method 2, as section 11 computes it: every number of packets from 1 to 1 / p_b is as likely
+    as another.
     """
     law = at_average(red(min_bytes=10_000, max_bytes=30_000, max_p_q32=ONE // 25), 20_000)
-    law.since, survived = 1, 1.0
-    for _ in range(1, 50):
-        found = probability(law, 20_000)
-        assert survived * found == pytest.approx(1 / 49, rel=1e-5)
-        survived *= 1 - found
-        if found < 1:
-            law.judge(packet(10**12, 20_000))
-    assert survived == pytest.approx(0, abs=1e-6)
+    found: Counter[int] = Counter()
+    for number in range(500):
+        draw, packets = (2 * number + 1) * ONE // 1000, 1
+        while law.judge(packet(10**12, 20_000, draw)) == Verdict.PASS:
+            packets += 1
+        found[packets] += 1
+    assert found == dict.fromkeys(range(1, 51), 10)
+
+
+def test_a_random_number_serves_until_the_next_drop() -> None:
+    law = at_average(red(min_bytes=10_000, max_bytes=30_000, max_p_q32=ONE // 25), 20_000)
+    law.judge(packet(10**12, 20_000, ONE // 10 - 100))
+    verdicts = [law.judge(packet(10**12, 20_000, 1)) for _ in range(4)]
+    assert verdicts == [Verdict.PASS] * 3 + [Verdict.DROP] and law.draw_q32 == 0
+    # Without one nothing is dropped.
+    assert law.judge(packet(10**12, 20_000, 0)) == Verdict.PASS
+    assert law.judge(packet(10**12, 20_000, 1)) == Verdict.DROP
 
 
 @pytest.mark.parametrize(
@@ -126,18 +137,18 @@ def test_short_packets_are_dropped_less_often_when_bytes_count() -> None:
 def test_marks_replace_drops_up_to_the_maximum_only() -> None:
     for average, verdict in ((20_000, Verdict.MARK), (40_000, Verdict.DROP), (70_000, Verdict.DROP)):
         law = at_average(red(min_bytes=10_000, max_bytes=30_000, flags=QueueLawFlags.ECN), average)
-        assert law.judge(packet(10**12, average, random=0, ect=True)) == verdict
+        assert law.judge(packet(10**12, average, random=1, ect=True)) == verdict
 
 
 def test_c_and_python_agree_on_both_sides_of_every_threshold(library: ctypes.CDLL) -> None:
-    """The program compares products, its twin quotients."""
+    """Of the random number that is drawn, with the packet that draws it and with the next."""
     law = red(weight_shift=2)
 
     def packets() -> Iterator[Packet]:
         for number in range(200):
             now, backlog = 10**9 + number * 10**5, 9_000 + number * 290
-            least = threshold(law, now, backlog)
-            each = packet(now, backlog, min(max(least - number % 2, 0), ONE - 1))
+            least = 0 if law.draw_q32 else threshold(law, now, backlog)
+            each = packet(now, backlog, min(max(least - number // 2 % 2, 0), ONE - 1))
             law.judge(each)
             yield each
 
