@@ -115,8 +115,10 @@ def captured(fabric, folder):
     programs = {}
     try:
         for name, node in ends.items():
-            command = f"tcpdump --immediate-mode -U -B 32768 -Z root -i {interfaces[name]} -w {folder / name}"
-            programs[name] = node.popen([*command.split(), "tcp"], stderr=subprocess.PIPE)
+            # A short snapshot length: the buffer has room for as many frames as it has of that length.
+            options = "--immediate-mode -U -s 1600 -B 32768 -Z root"
+            command = f"tcpdump {options} -i {interfaces[name]} -w {folder / name} tcp"
+            programs[name] = node.popen(command.split(), stderr=subprocess.PIPE)
             while b"listening on" not in (line := programs[name].stderr.readline()):
                 assert line, "tcpdump has ended"
         yield found

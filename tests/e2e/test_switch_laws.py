@@ -177,7 +177,7 @@ def captured(lab, folder):
     """The frames of the bulk flow at both its ends, the sender's from before to after the receiver's."""
     programs = {}
     for host in ("h1", "r"):
-        command = f"tcpdump --immediate-mode -U -B 32768 -Z root -i {host}-eth0 -w {folder / host}"
+        command = f"tcpdump --immediate-mode -U -s 1600 -B 32768 -Z root -i {host}-eth0 -w {folder / host}"
         programs[host] = lab[host].popen([*command.split(), "tcp", "port", "5001"], stderr=subprocess.PIPE)
         while b"listening on" not in (line := programs[host].stderr.readline()):
             assert line, "tcpdump has ended"
