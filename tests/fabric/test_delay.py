@@ -12,14 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from fairq_ryu.experiments.traffic import bulk
-from fairq_ryu.experiments.traffic.workers import Worker, end_all
-from tests.support.lab import until
-
 pytestmark = pytest.mark.root
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-RTT_MS, LONG_RTT_MS = 20, 120
+RTT_MS = 20
 FRAMES = 3000
 
 NET = """
@@ -102,13 +98,10 @@ def finished(process):
 
 
 @pytest.fixture
-def network(request, tmp_path):
-    """The running network, ended with the test; and the pids and addresses of h1 and r, and of the line. The
-    parameter of the test, if it has one, is the round trip in ms.
-    """
-    rtt_ms = getattr(request, "param", RTT_MS)
+def network(tmp_path):
+    """The running network, ended with the test; and the pids and addresses of h1 and r, and of the line."""
     net = subprocess.Popen(
-        [sys.executable, "-c", NET, str(rtt_ms), str(tmp_path / "line.log")],
+        [sys.executable, "-c", NET, str(RTT_MS), str(tmp_path / "line.log")],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
     )  # fmt: skip
     try:
@@ -148,36 +141,3 @@ def test_the_delay_line_ends_with_its_parent(network):
     while Path(f"/proc/{line}").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not Path(f"/proc/{line}").exists()
-
-
-class Inside:
-    """A Mininet host of another process, by its pid."""
-
-    def __init__(self, name, pid):
-        self.name, self._pid = name, pid
-
-    def popen(self, command, **options):
-        return subprocess.Popen(["mnexec", "-a", self._pid, *command], **options)
-
-
-@pytest.mark.parametrize("network", [LONG_RTT_MS], indirect=True)
-def test_elephants_use_more_than_what_the_sink_reads_at_once_in_a_round_trip(network, tmp_path):
-    """The receive buffer grows, although the sink does not read each segment by itself."""
-    _net, h1, r, _line, _h1_ip, r_ip = network
-    workers = [Worker(Inside("r", r), "sink", tmp_path / "traffic.log")]
-    try:
-        port = workers[0].receive("ready", 20)["port"]
-        workers.append(Worker(Inside("h1", h1), "elephants", tmp_path / "traffic.log"))
-        sink, elephants = workers
-        elephants.receive("ready", 20)
-        elephants.ask("start", indices=[0], address=r_ip, port=port, seed=1)
-
-        def fast():
-            """Whether more arrives in a second than twice what is read at once in each round trip."""
-            before = sink.ask("mark")["bytes"].get("0", 0)
-            time.sleep(1)
-            return sink.ask("mark")["bytes"]["0"] - before > 2 * bulk.READ_BYTES * 1000 / LONG_RTT_MS
-
-        assert until(fast, 30, 0)
-    finally:
-        end_all(workers)
