@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairq_ryu.policies.queue_laws.flows import SLOTS, FlowShares
-from fairq_ryu.policies.queue_laws.law import Packet, Verdict
+from fairq_ryu.policies.queue_laws.law import FULL_FRAME, Packet, Verdict
 from fairq_ryu.queue_law_spec import Variant
 
 AUTHORS_PART, AUTHORS_ABOVE = 1000, 12
@@ -19,10 +19,11 @@ class Afq(FlowShares):
 
     def _share_drops(self, packet: Packet, samples: int) -> bool:
         """Whether a packet of a flow with so many samples is dropped for its share (Eq. 2)."""
-        if not self._has_share(samples):
+        authors = self.parameters.variant == Variant.AUTHORS
+        if not self._has_share(samples) or (not authors and packet.backlog <= FULL_FRAME):
             return False
         drop_q32 = probability_q16(self.fair_q16, samples) << 16
-        if self.parameters.variant == Variant.AUTHORS:
+        if authors:
             if (samples << 16) * 10 <= self.fair_q16 * AUTHORS_ABOVE:
                 return False
             drop_q32 //= AUTHORS_PART

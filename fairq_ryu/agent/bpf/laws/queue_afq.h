@@ -2,7 +2,9 @@
 /*
  * AFQ, approximate fairness by differential dropping (Pan, Breslau, Prabhakar and Shenker, CCR 2003): a packet of a
  * flow whose share m_i is above the fair one is dropped with probability D_i = 1 - m_f / m_i (Eq. 2), so that the
- * flow keeps the fair share. Never before the shadow buffer is full: that starved both of two flows on an empty link.
+ * flow keeps the fair share. Never before the shadow buffer is full, and (but for the authors' code) never into an empty
+ * queue: m_f changes with packets that arrive. Two flows that had lost nearly all in slow start, when m_f was least, sent
+ * a packet now and then, lost seven of eight, and never came back.
  */
 #ifndef FAIRQ_QUEUE_AFQ_H
 #define FAIRQ_QUEUE_AFQ_H
@@ -25,6 +27,8 @@ LAW_INLINE bool afq_drops(const struct fq_queue_law *p, const struct fq_queue_la
 	__u64 drop_q32;
 
 	if (!has_share(p, st, samples))
+		return false;
+	if (p->variant != FQ_VARIANT_AUTHORS && in->backlog <= FULL_FRAME)
 		return false;
 	drop_q32 = (__u64)afq_probability_q16(st->fair_q16, samples) << 16;
 	if (p->variant == FQ_VARIANT_AUTHORS) {

@@ -99,7 +99,8 @@ def test_ours_drops_what_a_flow_has_above_the_fair_share_at_once() -> None:
     """75 of 100 samples: D is a third, whatever the delay."""
     law = afcd(Variant.OURS, 75, 25)
     edge = ((1 << 16) - (50 << 16) // 75) << 16
-    results = [law.judge(packet(1, 10**12, 0, random)) for random in (edge - 1, edge)]
+    results = [law.judge(packet(1, 10**12, 1, random)) for random in (edge - 1, edge)]
     assert results == [Verdict.DROP, Verdict.PASS]
-    assert law.judge(packet(2, 10**12, 0, 0)) == Verdict.PASS
-    assert afcd(Variant.PAPER, 75, 25).judge(packet(1, 10**12, 0, 0)) == Verdict.PASS
+    assert law.judge(packet(2, 10**12, 1, 0)) == Verdict.PASS
+    assert law.judge(packet(1, 10**12, 0, 0)) == Verdict.PASS  # into an empty queue
+    assert afcd(Variant.PAPER, 75, 25).judge(packet(1, 10**12, 1, 0)) == Verdict.PASS

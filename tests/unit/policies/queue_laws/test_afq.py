@@ -35,8 +35,8 @@ def full(variant: Variant = Variant.PAPER, shares: tuple[int, ...] = (75, 25), s
     return law
 
 
-def packet(flow: int, random: int = ONE - 1) -> Packet:
-    return Packet(10**12, TARGET, TARGET, FRAME, flow, random)
+def packet(flow: int, random: int = ONE - 1, backlog: int = TARGET) -> Packet:
+    return Packet(10**12, backlog, backlog, FRAME, flow, random)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,12 @@ def test_it_drops_nothing_of_a_lone_flow_or_before_the_ring_is_full(
 ) -> None:
     law = full(shares=shares, size=size)
     assert law.judge(packet(1, 0)) == Verdict.PASS and law.counts.dropped == 0
+
+
+@pytest.mark.parametrize(("backlog", "verdict"), [(0, "PASS"), (FRAME, "PASS"), (FRAME + 1, "DROP")])
+def test_it_drops_nothing_into_an_empty_queue(backlog: int, verdict: str) -> None:
+    assert full().judge(packet(1, 0, backlog)) == Verdict[verdict]
+    assert full(Variant.AUTHORS).judge(packet(1, 0, backlog)) == Verdict.DROP
 
 
 def test_the_authors_drop_a_thousandth_of_it_and_not_near_the_fair_share() -> None:
