@@ -10,6 +10,18 @@ import pytest
 from tests.switch.rig import Switch, loaded, namespace
 
 ROOTLESS = ("test_layout",)
+# Tests of what programs count that the kernel does not call for each packet: it calls none at a tracepoint
+# while a process attaches one there, for about 10 ms, and other test processes do. One kernel leaves out
+# programs in process 1 (docs/policies/peers.md). In production the next packet corrects a count; a test that
+# looks at one packet fails. What is wrong in a program fails each time.
+MISSED_CALLS = pytest.mark.flaky(reruns=2)
+COUNTED_BY_KERNEL = tuple(
+    f"test_{name}"
+    for name in (
+        *("acdc", "congestion", "host_controls", "injection", "missed_events", "pool", "queue", "queue_laws"),
+        *("taildrop", "tx_queues"),
+    )
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -17,6 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(here) and item.path.stem not in ROOTLESS:
             item.add_marker(pytest.mark.root)
+            if item.path.stem in COUNTED_BY_KERNEL:
+                item.add_marker(MISSED_CALLS)
 
 
 @pytest.fixture(scope="module")
