@@ -1,10 +1,10 @@
-"""AFCD: approximate fairness and controlled delay. Flows above the fair share have a shorter target delay.
+"""AFCD: approximate fairness and controlled delay. What it drops for the delay is of flows above their share.
 
 Xue et al., "AFCD: An Approximated-Fair and Controlled-Delay Queuing for High Speed Networks" (ICCCN 2013):
 AFQ's flow table and fair share, with CoDel's control law, whose target delay for a flow falls with the flow's
-share of the traffic. The law runs in the switch
-(``agent/bpf/laws/queue_afcd.h``). ``variant`` chooses the paper's equations, its authors' code, or ours:
-AFQ's drop probability, and CoDel for each flow.
+share of the traffic. The law runs in the switch (``agent/bpf/laws/queue_afcd.h``). ``variant`` chooses the
+paper's equations, its authors' code, or ours: AFQ's drop probability, and CoDel with one target, whose drops
+fall on flows with at least the mean share.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Afcd(SharingPolicy):
             "variant",
             "ours",
             "",
-            "As the paper, as its authors' code, or ours: AFQ's probability, and CoDel for each flow.",
+            "As the paper, as its authors' code, or ours: AFQ's drops, and CoDel's for flows above the mean.",
             choices=("paper", "authors", "ours"),
         ),
         *sharing_settings("afcd"),

@@ -39,7 +39,7 @@ def run(out, scenario, *settings, policy="droptail", config=ONE_SWITCH, pictures
 
 def test_flows_with_deadlines(tmp_path):
     found = run(
-        tmp_path, "deadlines", "sizes_bytes=[400_000, 800_000]", "deadlines_s=[0.001, 15]", "repeats=2"
+        tmp_path, "deadlines", "sizes_bytes=[200_000, 400_000]", "deadlines_s=[0.001, 15]", "repeats=2"
     )
     figures = found["deadlines"]
     assert (figures["deadlines"], figures["unfinished"]) == (4, 0)
@@ -51,7 +51,8 @@ def test_flows_with_deadlines(tmp_path):
 
 
 def test_fan_in_of_prepared_connections_and_hosts_without_options(tmp_path):
-    settings = ["senders=4", "flows=[2, 8]", "rounds=2", "sack=no", "timestamps=no", "cc=reno"]
+    settings = ["senders=4", "flows=[2, 8]", "rounds=2", "round_interval_s=0.3"]
+    settings += ["sack=no", "timestamps=no", "cc=reno"]
     found = run(tmp_path, "rounds", *settings, policy="fairq")
     few, many = found["fanin"]["sweep"]
     assert (few["n"], few["flows"], many["n"], many["flows"]) == (2, 4, 8, 16)
@@ -64,8 +65,8 @@ def test_messages_beside_an_elephant(tmp_path):
         "senders=3",
         "connections=5",
         "rate_mbit=50",
-        "warmup_s=1",
-        "elephants_only_s=1",
+        "warmup_s=0.5",
+        "elephants_only_s=0.5",
         "messages_s=1",
     ]
     found = run(tmp_path, "messages", *settings)
@@ -74,7 +75,8 @@ def test_messages_beside_an_elephant(tmp_path):
 
 
 def test_a_flood_beside_elephants(tmp_path):
-    settings = ["senders=3", "elephants=2", "warmup_s=1", "elephants_only_s=1", "flood_s=1", "after_s=1"]
+    settings = ["senders=3", "elephants=2", "warmup_s=0.5", "elephants_only_s=0.5"]
+    settings += ["flood_s=1", "after_s=0.5"]
     found = run(tmp_path, "flood", *settings, "syn_rate=500", "flood_addresses=3")
     assert 0 < found["flood"]["syns"] <= 501  # one at once, and 500 in the second
     assert found["elephants"]["alone_sum_mbit"] > 0 and found["elephants"]["after_sum_mbit"] > 0
@@ -87,7 +89,7 @@ def test_dropped_segments_are_put_back_before_their_senders_time_out(tmp_path):
     base windows are the controller's: those of the switch come so early that hardly anything is dropped.
     """
     config = f"{ONE_SWITCH}[sed]\nwhere = controller\n[rsed]\nwhere = controller\n"
-    settings = ("rate_mbit=20", "rounds=2", "rto_min_ms=2500", "floor=no")
+    settings = ("senders=10", "rate_mbit=20", "rounds=2", "rto_min_ms=2500", "floor=no")
     sed, rsed = run(tmp_path, "rounds", *settings, policy="sed,rsed", config=config, pictures=False)
     assert (sed["fanin"]["unfinished"], rsed["fanin"]["unfinished"]) == (0, 0)
     assert rsed["fanin"]["rto_timeouts"] < sed["fanin"]["rto_timeouts"]
@@ -98,7 +100,7 @@ def test_deadlines_are_met_when_many_flows_start_at_once(tmp_path):
     until its windows are installed, and the one with the earliest deadline is forwarded first. The link is
     slow, so that the port and not the machine is the bottleneck.
     """
-    settings = ("rate_mbit=20", "flows=[15]", "rounds=2", "round_interval_s=0.5", "floor=no")
+    settings = ("senders=15", "rate_mbit=20", "flows=[15]", "rounds=2", "round_interval_s=0.5", "floor=no")
     droptail, sed = (
         each["fanin"]
         for each in run(

@@ -10,7 +10,7 @@ import pytest
 from tests.support.lab import ONE_SWITCH, fairq
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
-SENDERS, MICE = 16, 16
+SENDERS, MICE = 8, 32
 SETTINGS = (f"senders={SENDERS}", f"mice_per_sender={MICE}", "rate_mbit=50", "rounds=1", "floor=no")
 
 

@@ -140,7 +140,7 @@ def state_of(law: QueueLaw) -> dict[str, Any]:
     found["counts"] = asdict(law.counts)
     found["codel"] = _codel(law.codel) if hasattr(law, "codel") else dict.fromkeys(CODEL, 0)
     slots = getattr(law, "slots", {})
-    found["slots"] = {n: _codel(each) for n, each in slots.items() if any(_codel(each).values())}
+    found["slots"] = {n: each.first_above_ns for n, each in slots.items() if each.first_above_ns}
     for name in ("samples", "shadow", "queued", "p_q16"):
         found[name] = {n: each for n, each in enumerate(getattr(law, name, ())) if each}
     return found
@@ -151,10 +151,7 @@ def compiled_state(state: Any, flows: Any, bins: Any) -> dict[str, Any]:
     found: dict[str, Any] = {name: getattr(state, name) for name in STATE}
     found["counts"] = {name: getattr(state.counts, name) for name in COUNTS}
     found["codel"] = _codel(state.codel)
-    size, empty = ctypes.sizeof(layout.fq_codel), bytes(ctypes.sizeof(layout.fq_codel))
-    raw = bytes(flows.codel)
-    used = [n for n in range(len(raw) // size) if raw[n * size : (n + 1) * size] != empty]
-    found["slots"] = {n: _codel(flows.codel[n]) for n in used}
+    found["slots"] = {n: each for n, each in enumerate(flows.first_above_ns) if each}
     tables = {"samples": flows.samples, "shadow": flows.shadow, "queued": bins.queued, "p_q16": bins.p_q16}
     for name, table in tables.items():
         found[name] = {n: each for n, each in enumerate(table) if each}

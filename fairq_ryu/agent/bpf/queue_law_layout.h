@@ -17,8 +17,8 @@
 #define FQ_QLAW_MARK  6
 
 /*
- * fq_queue_law.variant, of afq and afcd: as the paper, as its authors' code, or (afcd) CoDel for each flow and the
- * probability of AFQ.
+ * fq_queue_law.variant, of afq and afcd: as the paper, as its authors' code, or (afcd) CoDel that spares flows below the
+ * mean share, and the probability of AFQ.
  */
 #define FQ_VARIANT_PAPER   1
 #define FQ_VARIANT_AUTHORS 2
@@ -151,10 +151,9 @@ struct fq_locked_queue_law {
 
 /* The flow table and shadow buffer of afq and afcd, by fq_queue_law.table: cleared by the agent. */
 struct fq_flow_table {
-	__u16 samples[FQ_FLOW_SLOTS]; /* m_i: of each slot in the shadow buffer */
-	__u16 shadow[FQ_SHADOW];      /* ring of slots, each plus 1; 0: empty */
-	struct fq_codel
-		codel[FQ_FLOW_SLOTS]; /* of afcd; variant paper and authors: first_above_ns only */
+	__u16 samples[FQ_FLOW_SLOTS];        /* m_i: of each slot in the shadow buffer */
+	__u16 shadow[FQ_SHADOW];             /* ring of slots, each plus 1; 0: empty */
+	__u64 first_above_ns[FQ_FLOW_SLOTS]; /* afcd (not ours): as fq_codel's, of each flow */
 };
 
 /* The bins of sfb, level by level, by fq_queue_law.table: cleared by the agent. */

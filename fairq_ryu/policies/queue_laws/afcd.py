@@ -1,4 +1,4 @@
-"""AFCD: CoDel with a target for each flow, by its share (``laws/queue_afcd.h`` describes the variants)."""
+"""AFCD: CoDel by the shares of flows (``laws/queue_afcd.h`` describes the variants)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Afcd(Afq):
         super().__init__(parameters)
         self.codel = CoDelState()
         self.slots: dict[int, CoDelState] = {}
-        """CoDel of each slot that was used: of variants paper and authors ``first_above_ns`` only."""
+        """``first_above_ns`` of each slot that was used; not of the variant ours."""
 
     def target(self, samples: int) -> int:
         """The target of a flow with so many samples (Eq. 6), ns."""
@@ -33,14 +33,26 @@ class Afcd(Afq):
 
     def _judge(self, packet: Packet) -> Verdict:
         p, now, slot = self.parameters, packet.now_ns, packet.hash % SLOTS
-        authors, ours = p.variant == Variant.AUTHORS, p.variant == Variant.OURS
-        flow = self.slots.setdefault(slot, CoDelState())
+        authors = p.variant == Variant.AUTHORS
         self._follow(packet, by_queue=not authors)
         samples = self.samples[slot]
+        if p.variant == Variant.OURS:
+            return self._signal(packet) if self._ours_drops(packet, samples) else Verdict.PASS
+        flow = self.slots.setdefault(slot, CoDelState())
         below = is_below(p, packet, self.target(samples))
         due = flow.is_due(below, now, p.interval_ns // AUTHORS_PART if authors else p.interval_ns)
         if authors and samples << 16 < self.fair_q16:
             due = False
-        drop = (flow if ours else self.codel).drops(due, below, now, p.interval_ns)
-        drop = drop or (ours and self._share_drops(packet, samples))
+        drop = self.codel.drops(due, below, now, p.interval_ns)
         return self._signal(packet) if drop else Verdict.PASS
+
+    def _ours_drops(self, packet: Packet, samples: int) -> bool:
+        p, now = self.parameters, packet.now_ns
+        below = is_below(p, packet, p.target_ns)
+        due = self.codel.is_due(below, now, p.interval_ns) and not self._spares(now, samples)
+        return self.codel.drops(due, below, now, p.interval_ns) or self._share_drops(packet, samples)
+
+    def _spares(self, now_ns: int, samples: int) -> bool:
+        """Whether a drop that is due waits for a flow with at least the mean share; at most an interval."""
+        due_ns = self.codel.drop_next_ns if self.codel.dropping else self.codel.first_above_ns
+        return samples * self.flows < self.filled and now_ns < due_ns + self.parameters.interval_ns

@@ -7,8 +7,9 @@
  *            (count, next drop) for the port: a packet that is below its target ends it
  *   authors  as their code: m_f = b / flows only; exponent 4 with a factor of 10; a tenth of the interval; never a drop
  *            of a flow below the fair share
- *   ours     AFQ's probability first, then CoDel with all its state for each flow. The paper's law cannot hold a flow
- *            that does not respond: CoDel's drops grow by the square root of their number.
+ *   ours     CoDel with one target, whose drops fall on flows that have at least the mean share, and AFQ's probability
+ *            for each packet. The paper's law cannot hold a flow that does not respond: CoDel's drops grow by the square
+ *            root of their number. And the higher target of a flow with less than its share lets the queue grow.
  */
 #ifndef FAIRQ_QUEUE_AFCD_H
 #define FAIRQ_QUEUE_AFCD_H
@@ -36,25 +37,49 @@ LAW_INLINE __u64 afcd_target(const struct fq_queue_law *p, const struct fq_queue
 	return p->target_ns * ratio * ratio * ratio >> 24;
 }
 
+/*
+ * Has a flow with m_i samples less than the mean share? A flow that sends little has no samples. A drop that is due
+ * falls on one of the others; not for ever: those of which the samples are may have ended.
+ */
+LAW_INLINE bool afcd_spares(const struct fq_queue_law *p, const struct fq_queue_law_state *st,
+			    __u64 now, __u32 samples)
+{
+	const struct fq_codel *c = &st->codel;
+	__u64 due_ns = c->dropping ? c->drop_next_ns : c->first_above_ns;
+
+	return (__u64)samples * st->flows < st->filled && now < due_ns + p->interval_ns;
+}
+
+LAW_INLINE bool afcd_ours_drops(const struct fq_queue_law *p, struct fq_queue_law_state *st,
+				const struct fq_queue_law_input *in, __u32 samples)
+{
+	bool below = codel_is_below(p, in, p->target_ns);
+	bool due = codel_is_due(&st->codel.first_above_ns, below, in->now_ns, p->interval_ns) &&
+		   !afcd_spares(p, st, in->now_ns, samples);
+
+	return codel_drops(&st->codel, due, below, in->now_ns, p->interval_ns) ||
+	       afq_drops(p, st, in, samples);
+}
+
 LAW_INLINE __u32 afcd_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			    struct fq_flow_table *t, const struct fq_queue_law_input *in)
 {
 	__u32 slot = flow_slot(in), samples;
-	bool authors = p->variant == FQ_VARIANT_AUTHORS, ours = p->variant == FQ_VARIANT_OURS;
+	bool authors = p->variant == FQ_VARIANT_AUTHORS;
 	__u64 interval = authors ? p->interval_ns / AFCD_AUTHORS_PART : p->interval_ns;
-	struct fq_codel *flow = &t->codel[slot], *control = ours ? flow : &st->codel;
-	bool below, due, drop;
+	bool below, due;
 
 	follow_flow(p, st, t, in, !authors);
 	samples = t->samples[slot];
+	if (p->variant == FQ_VARIANT_OURS)
+		return afcd_ours_drops(p, st, in, samples) ? signal(p, st, in) : FQ_PASS;
 	below = codel_is_below(p, in, afcd_target(p, st, samples));
-	due = codel_is_due(&flow->first_above_ns, below, in->now_ns, interval);
+	due = codel_is_due(&t->first_above_ns[slot], below, in->now_ns, interval);
 	if (authors && ((__u64)samples << 16) < st->fair_q16)
 		due = false;
-	drop = codel_drops(control, due, below, in->now_ns, p->interval_ns);
-	if (ours && !drop)
-		drop = afq_drops(p, st, in, samples);
-	return drop ? signal(p, st, in) : FQ_PASS;
+	if (!codel_drops(&st->codel, due, below, in->now_ns, p->interval_ns))
+		return FQ_PASS;
+	return signal(p, st, in);
 }
 
 #endif

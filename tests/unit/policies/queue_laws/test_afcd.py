@@ -72,14 +72,12 @@ def test_the_fast_flow_is_dropped_at_a_delay_that_the_slow_one_is_allowed() -> N
 
 
 def test_a_packet_that_is_below_its_target_ends_the_dropping_state_of_the_port() -> None:
-    """The paper's control variables are those of the port; ours those of each flow."""
-    for variant, dropping in ((Variant.PAPER, 0), (Variant.OURS, 1)):
-        law = afcd(variant, 75, 25)
-        assert verdicts(law, 1, 4, 10**12, 11)[-1] == Verdict.DROP
-        control = law.slots[1] if variant == Variant.OURS else law.codel
-        assert control.dropping == 1
-        law.judge(packet(2, 10**12 + 110 * MS, 4))
-        assert control.dropping == dropping
+    """The control variables are those of the port."""
+    law = afcd(Variant.PAPER, 75, 25)
+    assert verdicts(law, 1, 4, 10**12, 11)[-1] == Verdict.DROP
+    assert law.codel.dropping == 1
+    law.judge(packet(2, 10**12 + 110 * MS, 4))
+    assert law.codel.dropping == 0
 
 
 def test_a_flow_that_waits_for_its_interval_does_not_end_the_dropping_state() -> None:
@@ -93,6 +91,31 @@ def test_the_authors_drop_sooner_but_never_a_slow_flow() -> None:
     law = afcd(Variant.AUTHORS, 75, 25)
     assert verdicts(law, 1, 30, 10**12, 2) == [Verdict.PASS, Verdict.DROP]  # a tenth of the interval
     assert set(verdicts(law, 2, 10**4, 10**12, 30)) == {Verdict.PASS}
+
+
+@pytest.mark.parametrize(("flow", "spared"), [(1, 0), (2, 0), (3, 10), (4, 10)])
+def test_ours_drops_for_the_delay_from_flows_with_the_mean_share(flow: int, spared: int) -> None:
+    """50, 35 and 15 samples, and none: the mean is 33. A drop that is due waits for one of the first two
+    flows as long as the delay had to be above the target, an interval of 100 ms.
+    """
+    law = afcd(Variant.OURS, 50, 35, 15)
+    others = verdicts(law, 4, 6, 10**12, 10)
+    due = 10**12 + 100 * MS
+    found = verdicts(law, flow, 6, due, spared + 1)
+    assert set(others + found[:-1]) <= {Verdict.PASS} and found[-1] == Verdict.DROP
+    # In the dropping state as well: the next one is due after another interval.
+    since = due + spared * 10 * MS
+    assert verdicts(law, flow, 6, since + 10 * MS, 9 + spared) == [Verdict.PASS] * (9 + spared)
+    assert law.judge(packet(flow, since + 100 * MS + spared * 10 * MS, 6)) == Verdict.DROP
+    # A packet below the target ends it, whichever flow's it is.
+    law.judge(packet(4, since + 250 * MS, 4))
+    assert law.codel.dropping == 0 and law.codel.first_above_ns == 0
+
+
+def test_ours_drops_from_a_flow_above_the_mean_when_it_comes_between() -> None:
+    law = afcd(Variant.OURS, 50, 35, 15)
+    assert verdicts(law, 3, 6, 10**12, 15) == [Verdict.PASS] * 15
+    assert law.judge(packet(1, 10**12 + 150 * MS, 6)) == Verdict.DROP
 
 
 def test_ours_drops_what_a_flow_has_above_the_fair_share_at_once() -> None:
