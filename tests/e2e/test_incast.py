@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.root, pytest.mark.timeout(400)]
 ROUNDS = 2
 BUFFER = 125000
 SETTINGS = (
-    *("rate_mbit=50", f"buffer_bytes={BUFFER}", f"rounds={ROUNDS}"),
+    *("senders=8", "mice_per_sender=4", "rate_mbit=50", f"buffer_bytes={BUFFER}", f"rounds={ROUNDS}"),
     *("warmup_s=2", "elephants_only_s=1", "floor=no"),
 )
 

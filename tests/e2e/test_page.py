@@ -15,7 +15,7 @@ from fairq_ryu.experiments.workloads.incast.measurement import IncastMeasurement
 from tests.support.browser import chromium
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
-SENDERS = 16
+SENDERS = 8
 RECEIVER = f"{1:016x}:{SENDERS + 1}"
 # For every frame that the page shows from now on: when it was shown, when it was made, and the queue of the
 # chosen port.
@@ -52,7 +52,8 @@ class Traffic(IncastMeasurement):
 def incast(tmp_path, nothing_left):
     """A network for an incast: the testbed and the traffic."""
     # Rounds for two minutes: on a slow machine everything takes longer.
-    chosen = scenario.load("incast", {"rounds": "120", "warmup_s": "1", "elephants_only_s": "1"})
+    hosts = {"senders": str(SENDERS), "mice_per_sender": "4"}
+    chosen = scenario.load("incast", {**hosts, "rounds": "120", "warmup_s": "1", "elephants_only_s": "1"})
     testbed = testbeds.Testbed(chosen, "droptail", tmp_path / "logs", None)
     traffic = None
     try:
