@@ -118,6 +118,11 @@ def test_ours_drops_from_a_flow_above_the_mean_when_it_comes_between() -> None:
     assert law.judge(packet(1, 10**12 + 150 * MS, 6)) == Verdict.DROP
 
 
+def test_ours_spares_none_of_two_equal_flows() -> None:
+    law = afcd(Variant.OURS, 50, 50)
+    assert verdicts(law, 2, 6, 10**12, 11) == [Verdict.PASS] * 10 + [Verdict.DROP]
+
+
 def test_ours_drops_what_a_flow_has_above_the_fair_share_at_once() -> None:
     """75 of 100 samples: D is a third, whatever the delay."""
     law = afcd(Variant.OURS, 75, 25)
