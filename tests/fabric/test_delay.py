@@ -121,6 +121,7 @@ def test_a_round_trip_takes_the_configured_delay_without_loss_or_reordering(netw
     handshake = finished(inside(h1, CLIENT, r_ip))
     finished(server)
     assert RTT_MS <= float(handshake) < 2 * RTT_MS
+    # Not TCP's retransmissions: a sender without a processor for a while sends again without a loss.
     taker = inside(h1, TAKER, str(FRAMES))
     assert taker.stdout.readline() == "ready\n"
     finished(inside(r, GIVER, h1_ip, str(FRAMES)))

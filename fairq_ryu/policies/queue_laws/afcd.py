@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairq_ryu.policies.queue_laws.afq import Afq
-from fairq_ryu.policies.queue_laws.codel import CoDelState, is_below
+from fairq_ryu.policies.queue_laws.codel import CoDelState, drops_of_port, is_below
 from fairq_ryu.policies.queue_laws.flows import SLOTS
 from fairq_ryu.policies.queue_laws.law import Packet, QueueLawParameters, Verdict
 from fairq_ryu.queue_law_spec import Variant
@@ -47,10 +47,9 @@ class Afcd(Afq):
         return self._signal(packet) if drop else Verdict.PASS
 
     def _ours_drops(self, packet: Packet, samples: int) -> bool:
-        p, now = self.parameters, packet.now_ns
-        below = is_below(p, packet, p.target_ns)
-        due = self.codel.is_due(below, now, p.interval_ns) and not self._spares(now, samples)
-        return self.codel.drops(due, below, now, p.interval_ns) or self._share_drops(packet, samples)
+        spared = self._spares(packet.now_ns, samples)
+        drop = drops_of_port(self.codel, self.parameters, packet, spared)
+        return drop or self._share_drops(packet, samples)
 
     def _spares(self, now_ns: int, samples: int) -> bool:
         """Whether a drop that is due waits for a flow with at least the mean share; at most an interval."""

@@ -81,12 +81,17 @@ class CoDel(QueueLaw):
         self.codel = CoDelState()
 
     def _judge(self, packet: Packet) -> Verdict:
-        p, now = self.parameters, packet.now_ns
-        below = is_below(p, packet, p.target_ns)
-        due = self.codel.is_due(below, now, p.interval_ns)
-        if not self.codel.drops(due, below, now, p.interval_ns):
-            return Verdict.PASS
-        return self._signal(packet)
+        drop = drops_of_port(self.codel, self.parameters, packet)
+        return self._signal(packet) if drop else Verdict.PASS
+
+
+def drops_of_port(
+    codel: CoDelState, parameters: QueueLawParameters, packet: Packet, spared: bool = False
+) -> bool:
+    """Whether CoDel of the port drops this packet. ``spared``: a drop that is due waits for another one."""
+    below = is_below(parameters, packet, parameters.target_ns)
+    due = codel.is_due(below, packet.now_ns, parameters.interval_ns)
+    return codel.drops(due and not spared, below, packet.now_ns, parameters.interval_ns)
 
 
 def is_below(parameters: QueueLawParameters, packet: Packet, target_ns: int) -> bool:

@@ -53,12 +53,9 @@ LAW_INLINE bool afcd_spares(const struct fq_queue_law *p, const struct fq_queue_
 LAW_INLINE bool afcd_ours_drops(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 				const struct fq_queue_law_input *in, __u32 samples)
 {
-	bool below = codel_is_below(p, in, p->target_ns);
-	bool due = codel_is_due(&st->codel.first_above_ns, below, in->now_ns, p->interval_ns) &&
-		   !afcd_spares(p, st, in->now_ns, samples);
+	bool spared = afcd_spares(p, st, in->now_ns, samples);
 
-	return codel_drops(&st->codel, due, below, in->now_ns, p->interval_ns) ||
-	       afq_drops(p, st, in, samples);
+	return codel_drops_of_port(p, st, in, spared) || afq_drops(p, st, in, samples);
 }
 
 LAW_INLINE __u32 afcd_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,

@@ -42,7 +42,6 @@ def packet(flow: int, now: int, delay_ms: float, random: int = ONE - 1) -> Packe
         (Variant.PAPER, 400, 5 / 64),
         (Variant.PAPER, 10, 320),  # at most 64 times
         (Variant.PAPER, 0, 5),
-        (Variant.OURS, 100, 5 / 8),
         (Variant.AUTHORS, 50, 50),
         (Variant.AUTHORS, 100, 50 / 16),
     ],
