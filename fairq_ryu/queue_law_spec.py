@@ -31,8 +31,8 @@ class QueueLawKind(IntEnum):
 
 
 class Variant(IntEnum):
-    """AFQ and AFCD as in the paper, as in the code of its authors, or (AFCD) ours: CoDel that spares flows
-    below the mean share, and the drop probability of AFQ (``FQ_VARIANT_...``).
+    """AFQ and AFCD as in the paper, as in the code of its authors, or (AFCD) ours: CoDel whose drops fall
+    on flows that have sent most in the last seconds, and the drop probability of AFQ (``FQ_VARIANT_...``).
     """
 
     PAPER = 1

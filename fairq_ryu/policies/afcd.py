@@ -4,7 +4,7 @@ Xue et al., "AFCD: An Approximated-Fair and Controlled-Delay Queuing for High Sp
 AFQ's flow table and fair share, with CoDel's control law, whose target delay for a flow falls with the flow's
 share of the traffic. The law runs in the switch (``agent/bpf/laws/queue_afcd.h``). ``variant`` chooses the
 paper's equations, its authors' code, or ours: AFQ's drop probability, and CoDel with one target, whose drops
-fall on flows with at least the mean share.
+fall on flows that have sent most in the last seconds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Afcd(SharingPolicy):
             "variant",
             "ours",
             "",
-            "As the paper, as its authors' code, or ours: AFQ's drops, and CoDel's for flows above the mean.",
+            "As the paper, as its authors' code, or ours: AFQ's drops, and CoDel's of flows that sent most.",
             choices=("paper", "authors", "ours"),
         ),
         *sharing_settings("afcd"),

@@ -16,7 +16,9 @@ from fairq_ryu.agent import layout
 from fairq_ryu.policies.queue_laws import Packet, QueueLaw, QueueLawParameters, Sfb, make_law
 from fairq_ryu.queue_law_spec import QUEUE_LAW_BOUNDS, QueueLawKind, Variant
 
-STATE = [name for name, _ in layout.fq_queue_law_state._fields_ if name not in ("counts", "codel", "pad")]
+STATE = [
+    name for name, _ in layout.fq_queue_law_state._fields_ if name not in ("counts", "codel", "mean", "pad")
+]
 CODEL = [name for name, _ in layout.fq_codel._fields_]
 COUNTS = [name for name, _ in layout.fq_queue_law_counts._fields_]
 U32 = st.integers(0, 0xFFFFFFFF)
@@ -141,6 +143,10 @@ def state_of(law: QueueLaw) -> dict[str, Any]:
     found["codel"] = _codel(law.codel) if hasattr(law, "codel") else dict.fromkeys(CODEL, 0)
     slots = getattr(law, "slots", {})
     found["slots"] = {n: each.first_above_ns for n, each in slots.items() if each.first_above_ns}
+    mean = getattr(law, "mean", None)
+    found["mean"] = (mean.samples_q16, mean.at) if mean else (0, 0)
+    recent = getattr(law, "recent", {})
+    found["recent"] = {n: (each.samples_q16, each.at) for n, each in recent.items() if each.samples_q16}
     for name in ("samples", "shadow", "queued", "p_q16"):
         found[name] = {n: each for n, each in enumerate(getattr(law, name, ())) if each}
     return found
@@ -152,6 +158,9 @@ def compiled_state(state: Any, flows: Any, bins: Any) -> dict[str, Any]:
     found["counts"] = {name: getattr(state.counts, name) for name in COUNTS}
     found["codel"] = _codel(state.codel)
     found["slots"] = {n: each for n, each in enumerate(flows.first_above_ns) if each}
+    found["mean"] = (state.mean.samples_q16, state.mean.at)
+    recent = enumerate(flows.recent)
+    found["recent"] = {n: (each.samples_q16, each.at) for n, each in recent if each.samples_q16}
     tables = {"samples": flows.samples, "shadow": flows.shadow, "queued": bins.queued, "p_q16": bins.p_q16}
     for name, table in tables.items():
         found[name] = {n: each for n, each in enumerate(table) if each}

@@ -17,8 +17,8 @@
 #define FQ_QLAW_MARK  6
 
 /*
- * fq_queue_law.variant, of afq and afcd: as the paper, as its authors' code, or (afcd) CoDel that spares flows below the
- * mean share, and the probability of AFQ.
+ * fq_queue_law.variant, of afq and afcd: as the paper, as its authors' code, or (afcd) CoDel whose drops fall on flows
+ * that have sent most in the last seconds, and the probability of AFQ.
  */
 #define FQ_VARIANT_PAPER   1
 #define FQ_VARIANT_AUTHORS 2
@@ -116,6 +116,12 @@ struct fq_codel {
 	__u32 dropping;
 };
 
+/* Samples that count less as they age (queue_recent.h): of a flow, or the mean of several. */
+struct fq_recent {
+	__u32 samples_q16; /* as they counted then */
+	__u32 at;          /* CLOCK_MONOTONIC >> 20 */
+};
+
 /* The state of a port's queue law, by slot: cleared by the agent, written by the program. */
 struct fq_queue_law_state {
 	struct fq_queue_law_counts counts;
@@ -131,6 +137,7 @@ struct fq_queue_law_state {
 	__u32 skipped;   /* packets since the last sample */
 	/* codel, afcd */
 	struct fq_codel codel;
+	struct fq_recent mean; /* afcd, ours: what the flow of a packet has, on average */
 	/* red */
 	__u64 average;    /* of the backlog, bytes << weight_shift */
 	__u64 left_bytes; /* in the queue after the last packet */
@@ -151,9 +158,10 @@ struct fq_locked_queue_law {
 
 /* The flow table and shadow buffer of afq and afcd, by fq_queue_law.table: cleared by the agent. */
 struct fq_flow_table {
-	__u16 samples[FQ_FLOW_SLOTS];        /* m_i: of each slot in the shadow buffer */
-	__u16 shadow[FQ_SHADOW];             /* ring of slots, each plus 1; 0: empty */
-	__u64 first_above_ns[FQ_FLOW_SLOTS]; /* afcd (not ours): as fq_codel's, of each flow */
+	__u16 samples[FQ_FLOW_SLOTS];           /* m_i: of each slot in the shadow buffer */
+	__u16 shadow[FQ_SHADOW];                /* ring of slots, each plus 1; 0: empty */
+	__u64 first_above_ns[FQ_FLOW_SLOTS];    /* afcd (not ours): as fq_codel's, of each flow */
+	struct fq_recent recent[FQ_FLOW_SLOTS]; /* afcd, ours: of each flow, without its drops */
 };
 
 /* The bins of sfb, level by level, by fq_queue_law.table: cleared by the agent. */

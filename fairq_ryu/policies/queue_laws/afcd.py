@@ -6,10 +6,12 @@ from fairq_ryu.policies.queue_laws.afq import Afq
 from fairq_ryu.policies.queue_laws.codel import CoDelState, drops_of_port, is_below
 from fairq_ryu.policies.queue_laws.flows import SLOTS
 from fairq_ryu.policies.queue_laws.law import Packet, QueueLawParameters, Verdict
+from fairq_ryu.policies.queue_laws.recent import Recent, enter
 from fairq_ryu.queue_law_spec import Variant
 
 LEAST_RATIO, MOST_RATIO = 64, 1024
 AUTHORS_FACTOR = AUTHORS_PART = 10
+SMALL_ABOVE = 5
 
 
 class Afcd(Afq):
@@ -20,6 +22,9 @@ class Afcd(Afq):
         self.codel = CoDelState()
         self.slots: dict[int, CoDelState] = {}
         """``first_above_ns`` of each slot that was used; not of the variant ours."""
+        self.recent: dict[int, Recent] = {}
+        """``fq_recent`` of each slot that was used; of the variant ours."""
+        self.mean = Recent()
 
     def target(self, samples: int) -> int:
         """The target of a flow with so many samples (Eq. 6), ns."""
@@ -37,7 +42,7 @@ class Afcd(Afq):
         self._follow(packet, by_queue=not authors)
         samples = self.samples[slot]
         if p.variant == Variant.OURS:
-            return self._signal(packet) if self._ours_drops(packet, samples) else Verdict.PASS
+            return self._ours(packet, samples)
         flow = self.slots.setdefault(slot, CoDelState())
         below = is_below(p, packet, self.target(samples))
         due = flow.is_due(below, now, p.interval_ns // AUTHORS_PART if authors else p.interval_ns)
@@ -46,12 +51,20 @@ class Afcd(Afq):
         drop = self.codel.drops(due, below, now, p.interval_ns)
         return self._signal(packet) if drop else Verdict.PASS
 
-    def _ours_drops(self, packet: Packet, samples: int) -> bool:
-        spared = self._spares(packet.now_ns, samples)
-        drop = drops_of_port(self.codel, self.parameters, packet, spared)
-        return drop or self._share_drops(packet, samples)
+    def _ours(self, packet: Packet, samples: int) -> Verdict:
+        flow = self.recent.setdefault(packet.hash % SLOTS, Recent())
+        small = flow.q16(packet.now_ns) < self.mean.q16(packet.now_ns)
+        spared = small and self._may_wait(packet.now_ns)
+        near = (samples << 16) * 4 < self.fair_q16 * SMALL_ABOVE
+        drop = drops_of_port(self.codel, self.parameters, packet, spared) or (
+            self._share_drops(packet, samples) and not (small and near)
+        )
+        verdict = self._signal(packet) if drop else Verdict.PASS
+        if verdict != Verdict.DROP and not self.skipped:
+            enter(flow, self.mean, packet.now_ns)
+        return verdict
 
-    def _spares(self, now_ns: int, samples: int) -> bool:
-        """Whether a drop that is due waits for a flow with at least the mean share; at most an interval."""
+    def _may_wait(self, now_ns: int) -> bool:
+        """Whether a drop that is due may still wait for a packet of a larger flow: at most an interval."""
         due_ns = self.codel.drop_next_ns if self.codel.dropping else self.codel.first_above_ns
-        return samples * self.flows < self.filled and now_ns < due_ns + self.parameters.interval_ns
+        return due_ns <= now_ns < due_ns + self.parameters.interval_ns

@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from fairq_ryu.policies.queue_laws import Afcd, Packet, QueueLawParameters, Verdict
-from fairq_ryu.queue_law_spec import QueueLawKind, Variant
+from fairq_ryu.policies.queue_laws.recent import Recent
+from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind, Variant
 from tests.unit.policies.queue_laws.test_red import ONE
 
 MS = 1_000_000
@@ -92,12 +93,23 @@ def test_the_authors_drop_sooner_but_never_a_slow_flow() -> None:
     assert set(verdicts(law, 2, 10**4, 10**12, 30)) == {Verdict.PASS}
 
 
-@pytest.mark.parametrize(("flow", "spared"), [(1, 0), (2, 0), (3, 10), (4, 10)])
-def test_ours_drops_for_the_delay_from_flows_with_the_mean_share(flow: int, spared: int) -> None:
-    """50, 35 and 15 samples, and none: the mean is 33. A drop that is due waits for one of the first two
-    flows as long as the delay had to be above the target, an interval of 100 ms.
+def ours(*recent: int, mean: int) -> Afcd:
+    """The variant ours with 50 and 50 samples in the ring, so that nothing is dropped for its share, and so
+    many recent ones of the flows 1, 2, ...; the flow of a packet has ``mean`` of them.
     """
-    law = afcd(Variant.OURS, 50, 35, 15)
+    law = afcd(Variant.OURS, 50, 50)
+    for number, samples in enumerate(recent):
+        law.recent[number + 1] = Recent(samples << 16, 10**12 >> 20)
+    law.mean = Recent(mean << 16, 10**12 >> 20)
+    return law
+
+
+@pytest.mark.parametrize(("flow", "spared"), [(1, 0), (2, 0), (3, 10), (4, 10)])
+def test_ours_drops_for_the_delay_from_flows_that_have_sent_most(flow: int, spared: int) -> None:
+    """500, 400 and 399 recent samples, and none; a packet's flow has 400. A drop that is due waits for one of
+    the first two flows as long as the delay had to be above the target, an interval of 100 ms.
+    """
+    law = ours(500, 400, 399, mean=400)
     others = verdicts(law, 4, 6, 10**12, 10)
     due = 10**12 + 100 * MS
     found = verdicts(law, flow, 6, due, spared + 1)
@@ -111,15 +123,53 @@ def test_ours_drops_for_the_delay_from_flows_with_the_mean_share(flow: int, spar
     assert law.codel.dropping == 0 and law.codel.first_above_ns == 0
 
 
-def test_ours_drops_from_a_flow_above_the_mean_when_it_comes_between() -> None:
-    law = afcd(Variant.OURS, 50, 35, 15)
+def test_ours_drops_from_a_larger_flow_when_it_comes_between() -> None:
+    law = ours(500, 400, 300, mean=400)
     assert verdicts(law, 3, 6, 10**12, 15) == [Verdict.PASS] * 15
     assert law.judge(packet(1, 10**12 + 150 * MS, 6)) == Verdict.DROP
 
 
-def test_ours_spares_none_of_two_equal_flows() -> None:
-    law = afcd(Variant.OURS, 50, 50)
-    assert verdicts(law, 2, 6, 10**12, 11) == [Verdict.PASS] * 10 + [Verdict.DROP]
+def test_ours_counts_what_a_flow_has_sent_without_its_drops() -> None:
+    """50 packets of each of two flows, one of which is dropped."""
+    law = afcd(Variant.OURS)
+    law.parameters = dataclasses.replace(law.parameters, sample_every=1)
+    for number in range(100):
+        law.judge(packet(1 + number % 2, 10**12, 6 if number else 0))
+    assert {flow: each.samples_q16 >> 16 for flow, each in law.recent.items()} == {1: 50, 2: 50}
+    before = [law.recent[flow].q16(10**12 + 101 * MS) for flow in (1, 2)]
+    results = [law.judge(packet(flow, 10**12 + 101 * MS, 6)) for flow in (1, 2)]
+    assert results == [Verdict.DROP, Verdict.PASS]
+    after = [law.recent[flow].q16(10**12 + 101 * MS) for flow in (1, 2)]
+    assert after == [before[0], before[1] + (1 << 16)]
+
+
+def test_ours_counts_packets_that_are_marked() -> None:
+    law = afcd(Variant.OURS, 75, 25)
+    law.parameters = dataclasses.replace(law.parameters, sample_every=1, flags=QueueLawFlags.ECN)
+    before = law.recent[1].samples_q16
+    marked = dataclasses.replace(packet(1, 10**9, 1, 0), ect=True)
+    assert law.judge(marked) == Verdict.MARK
+    assert law.recent[1].samples_q16 == before + (1 << 16)
+
+
+def test_ours_counts_one_packet_of_so_many() -> None:
+    law = afcd(Variant.OURS)
+    law.parameters = dataclasses.replace(law.parameters, sample_every=3)
+    for _ in range(30):
+        law.judge(packet(1, 10**12, 0))
+    assert law.recent[1].samples_q16 >> 16 == 10
+
+
+@pytest.mark.parametrize(("samples", "recent", "dropped"), [(69, 99, False), (70, 99, True), (69, 100, True)])
+def test_ours_lets_a_flow_that_has_sent_less_have_a_quarter_more(
+    samples: int, recent: int, dropped: bool
+) -> None:
+    """The fair share is 56, so D is about a fifth; the random number is 0."""
+    law = afcd(Variant.OURS, samples, 100 - samples)
+    law.fair_q16 = 56 << 16
+    law.recent[1] = Recent(recent << 16, 10**12 >> 20)
+    law.mean = Recent(100 << 16, 10**12 >> 20)
+    assert (law.judge(packet(1, 10**12, 1, 0)) == Verdict.DROP) is dropped
 
 
 def test_ours_drops_what_a_flow_has_above_the_fair_share_at_once() -> None:
