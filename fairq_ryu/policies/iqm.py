@@ -170,7 +170,7 @@ class Iqm:
             "segments",
             2,
             "segments",
-            "Window of every flow in an incast, where the law runs in the switch.",
+            "Window of a new flow in an incast, where the law runs in the switch; others have one.",
             1,
             10,
         ),

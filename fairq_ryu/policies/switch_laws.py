@@ -191,7 +191,7 @@ class Law:
             return self._sed_base_window(mss)
         if p.kind == LawKind.ACDC:
             return p.first_window * mss
-        return self.window_in_force or NO_WINDOW
+        return self._iqm_window(sent)
 
     # The pool
 
@@ -382,6 +382,13 @@ class Law:
         self._leave_limiting(seen.now_ns, ticks)
         self._predict(seen.backlog)
         self.beta = 0
+
+    def _iqm_window(self, sent: int) -> int:
+        if not self.window_in_force:
+            return NO_WINDOW
+        congested = self.mode & Mode.LIMITING and not self.calm_ns
+        old = sent >= self.parameters.first_window * self.segment
+        return self.segment if congested and old else self.window_in_force
 
     def _sed_base(self, seen: LawInput, ticks: int) -> None:
         self._leave_limiting(seen.now_ns, ticks)

@@ -267,7 +267,7 @@ struct fq_law {
 	__u16 increments;        /* M */
 	__u16 first_window;      /* x: segments that a new flow sends at once */
 	__u16 floor_segments;    /* minimum window while the buffer holds that of all flows */
-	__u16 limiting_segments; /* iqm, sed-base: window of every flow in FQ_MODE_LIMITING */
+	__u16 limiting_segments; /* iqm, sed-base: window in FQ_MODE_LIMITING */
 	__u16 flags;             /* FQ_LAW_... */
 	__u16 weight_shift;      /* acdc: g is 2 to the power of minus this */
 	__u16 pad[2];

@@ -85,3 +85,27 @@ def test_the_twin_has_the_fields_and_numbers_of_the_header():
     for flag in switch_laws.OpeningFlags:
         assert layout.CONSTANTS[f"FQ_{flag.name}"] == flag
     assert layout.CONSTANTS["FQ_NO_WINDOW"] == switch_laws.NO_WINDOW
+
+
+def test_in_an_incast_new_flows_have_more_than_those_that_have_sent_their_first_window(library):
+    """IQM. 20 new flows of ten segments are expected behind a buffer of 125,000 bytes."""
+    values = LawParameters(
+        LawKind.IQM, 6_250_000, 125_000, 31_250, calm=25_000, first_window=10, limiting_segments=2,
+        interval_ns=10**6, linger_ns=5 * 10**6,
+    )  # fmt: skip
+    for law in (Law(values), CompiledLaw(library, values)):
+        law.saw_segment(1460, 1460)
+        assert law.tick(LawInput(10**9, 0, 100_000, 8))
+
+        def windows(law=law):
+            return [law.window(28, 20, sent) for sent in (0, 14_599, 14_600, 10**9)]
+
+        assert windows() == [switch_laws.NO_WINDOW] * 4
+        for _ in range(20):
+            law.flow_began(100_000, 10**9)
+        assert windows() == [2920, 2920, 1460, 1460]
+        integral = 0
+        for number, (queue, old) in enumerate(((90_000, 1460), (10_000, 2920), (90_000, 1460)), 1):
+            integral += queue * 10**6
+            assert law.tick(LawInput(10**9 + number * 10**6, integral, queue, 28))
+            assert windows() == [2920, 2920, old, old], "short for less than `linger`: the incast goes on"

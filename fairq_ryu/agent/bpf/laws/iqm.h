@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * IQM (Abdelmoniem and Bensaou): while the first windows of new flows would overflow the queue, every flow has
- * a window of a few segments. The prediction is made with every SYN and SYN-ACK, so that the mode is in force
- * before the next segment of that handshake. Afterwards the windows open again by an eighth in each interval: all at
- * once, the flows would fill the queue at once.
+ * IQM (Abdelmoniem and Bensaou): while the first windows of new flows would overflow the queue, every flow has a window
+ * of a few segments, and one that has sent its first window has one: the queue that new flows find is of these. The
+ * prediction is made with every SYN and SYN-ACK, so that the mode is in force before the next segment of that
+ * handshake. Afterwards the windows open again by an eighth in each interval: all at once, the flows would fill the
+ * queue at once.
  */
 #ifndef FAIRQ_LAW_IQM_H
 #define FAIRQ_LAW_IQM_H
@@ -57,6 +58,17 @@ iqm_predict(const struct fq_law *p, struct fq_law_state *st, __u32 backlog)
 {
 	if ((__u64)st->beta * p->first_window * st->segment + backlog > p->limit)
 		begin_limiting(p, st);
+}
+
+/* The window of a flow that has sent so many bytes. All have the same once the queue is short. */
+static inline __attribute__((always_inline)) __u32
+iqm_window(const struct fq_law *p, const struct fq_law_state *st, __u64 sent)
+{
+	bool congested = st->mode & FQ_MODE_LIMITING && !st->calm_ns;
+
+	if (!st->window)
+		return FQ_NO_WINDOW;
+	return congested && sent >= (__u64)p->first_window * st->segment ? st->segment : st->window;
 }
 
 static inline __attribute__((always_inline)) void iqm_tick(const struct fq_law *p,
