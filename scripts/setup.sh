@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs everything that is missing to run fairq_ryu on Debian 12+ or Ubuntu 22.04+: system packages, the
-# .venv, the eBPF objects and the delay line, a running Open vSwitch. It can be repeated: existing parts are not
-# changed, and a call with nothing to do takes less than a second. Nothing is downloaded after set-up.
+# Installs everything that is missing to run fairq_ryu on Debian 12 or newer: system packages, the .venv, the
+# eBPF objects and the delay line, a running Open vSwitch. It is written for Ubuntu 22.04 and newer as well, but was
+# not run there. It can be repeated: existing parts are not changed, and a call with nothing to do takes less than a
+# second. Nothing is downloaded after set-up.
 #
 #   scripts/setup.sh                  what running needs
 #   scripts/setup.sh --dev            also what the tests and linters need

@@ -1,6 +1,7 @@
 """The policies for deadlines and incast on a real switch, with real TCP."""
 
 import json
+import re
 import signal
 import time
 import urllib.request
@@ -152,3 +153,45 @@ def test_a_controller_that_dies_leaves_no_flow_paused(fabric):
     lab.manager.end(signal.SIGKILL)
     assert goes_on(second[0])
     assert until(lambda: lab.status()["rules"] == 0, 3)
+
+
+@pytest.fixture
+def ecn(lab):
+    """Sender and receiver negotiate ECN as in RFC 3168."""
+    for host in ("h1", "r"):
+        lab[host].cmd("sysctl -qw net.ipv4.tcp_ecn=1")
+    yield lab
+    for host in ("h1", "r"):
+        lab[host].cmd("sysctl -qw net.ipv4.tcp_ecn=2")
+
+
+def test_acdc_lowers_windows_for_the_marks_of_others_and_hides_their_echo_from_the_sender(fabric, ecn):
+    """A law of which it knows nothing marks above 5 packets; its own threshold is 36."""
+    marking = "[fairq_ryu]\nqueue_law = mark\n\n[mark]\nthreshold = 5\n"
+    lab = fabric("acdc", marking + "\n[acdc]\nthreshold = 36\n")
+    sink, _ = lab.bulk()
+
+    def marked():
+        return (lab.port_status()["queue_law"] or {}).get("marked", 0)
+
+    def met():
+        """Packets with a mark that the receiver has had, and echoes of which the sender has heard."""
+        (marks,) = re.findall(r"IpExtInCEPkts +(\d+)", lab["r"].cmd("nstat -asz IpExtInCEPkts"))
+        return int(marks), sum(
+            map(int, re.findall(r"delivered_ce:(\d+)", lab["h1"].cmd("ss -tinO dport 5001")))
+        )
+
+    def grows():
+        first = marked()
+        return until(lambda: marked() > first + 200)
+
+    assert until(lambda: marked() > 0 and lab.port_status()["rewritten"] > 1000)
+    before = met()
+    assert grows()
+    after = met()
+    assert after[0] > before[0] and after[1] == before[1]
+    assert until(lambda: lab.port_status()["rule"]["law"]["queue"] < 18 * 1514)
+    assert goes_on(sink)
+    lab.change_policy("droptail")
+    assert until(lambda: lab.port_status()["rule"] is None)
+    assert grows() and until(lambda: met()[1] > after[1])

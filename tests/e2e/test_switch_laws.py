@@ -38,11 +38,7 @@ def law(lab):
 
 
 def change(lab, policy="fairq", **parameters):
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
-    body = json.dumps({"policy": policy, "parameters": parameters}).encode()
-    request = urllib.request.Request(f"{lab.manager.url}/v1/policy", body, headers, method="PATCH")
-    with urllib.request.urlopen(request, timeout=5) as answer:
-        assert answer.status == 200
+    lab.change_policy(policy, **parameters)
 
 
 def test_a_law_goes_on_while_the_controller_is_stopped_and_ends_with_its_lease(governed):

@@ -205,6 +205,14 @@ class Lab:
         """The agent's status of the receiver's port."""
         return next(port for port in self.status()["ports"] if port["ofport"] == self.port)
 
+    def change_policy(self, policy, **parameters):
+        """Another policy for all ports, as `PATCH /v1/policy` has it."""
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
+        body = json.dumps({"policy": policy, "parameters": parameters}).encode()
+        request = urllib.request.Request(f"{self.manager.url}/v1/policy", body, headers, method="PATCH")
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            assert answer.status == 200
+
     def bulk(self, sender="h1", port=5001):
         """A sender that sends to the receiver without a limit; returns the two processes."""
         sink = self["r"].popen([sys.executable, "-c", SINK, str(port)], stdout=subprocess.PIPE, text=True)
