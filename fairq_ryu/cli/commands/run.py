@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--policy",
-        default="droptail,fairq",
+        default="droptail,droptail-rto5,fairq",
         metavar="NAMES",
         help="policies to compare, comma separated (default: %(default)s)",
     )

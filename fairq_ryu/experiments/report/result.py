@@ -137,7 +137,7 @@ def save(result: Mapping[str, Any], directory: Path) -> Path:
 def load(directory: Path) -> dict[str, Any]:
     """Read a result. ``UserError`` when there is none or it is not one."""
     path = directory / FILE_NAME
-    remedy = "make one with `fairq run incast --policy droptail,fairq --out DIR`"
+    remedy = "make one with `fairq run incast --policy droptail,droptail-rto5,fairq --out DIR`"
     try:
         result = json.loads(path.read_text())
     except (FileNotFoundError, NotADirectoryError):

@@ -63,4 +63,4 @@ def test_missing_or_wrong_arguments_are_one_line(capsys, arguments, words):
 def test_help_shows_the_default_policies(capsys):
     with pytest.raises(SystemExit):
         main.main(["run", "--help"])
-    assert "(default: droptail,fairq)" in " ".join(capsys.readouterr().out.split())
+    assert "(default: droptail,droptail-rto5,fairq)" in " ".join(capsys.readouterr().out.split())
