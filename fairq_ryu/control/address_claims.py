@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
@@ -146,6 +147,18 @@ class AddressClaims:
                 message = pipeline.packet_out(datapath, frame, ofp.OFPP_CONTROLLER, [holder.port.port])
                 messages.append((datapath, message))
         return messages
+
+    def unread(self, now: float) -> list[tuple[Datapath, Callable[[], None]]]:
+        """Bridges whose messages must all be read before some claims are decided, and what to call then."""
+        found: list[tuple[Datapath, Callable[[], None]]] = []
+        for dpid, claims in self._claims.unread(now).items():
+            done = partial(self._claims.read, claims)
+            datapath = self._bridges.get(dpid)
+            if datapath is None:  # it has disconnected: its hosts cannot be reached
+                done()
+            else:
+                found.append((datapath, done))
+        return found
 
     def believed(self, now: float) -> list[Claimed]:
         """The claims whose holders have not answered."""

@@ -47,6 +47,8 @@ _SWEEPS = 1
 # An action that waits for barrier replies of switches runs after this many seconds without them, unless its
 # caller gives another timeout.
 _BARRIER_TIMEOUT = 0.5
+# A bridge that has not replied after this time sends no answers of hosts either, seconds.
+_CLAIM_TIMEOUT = 15.0
 # Discovery frames that are sent before others run: half a millisecond.
 _FRAMES_PER_TURN = 5
 
@@ -335,6 +337,9 @@ class FabricController:
     def decide_claims(self, now: float) -> None:
         """Ask the hosts whose addresses others claim, and believe claims that nobody refutes."""
         self._sender.send(self._learning.decide_claims(now))
+        for datapath, read in self.claims.unread(now):
+            # A bridge sends its barrier reply behind the answers that it has passed on before.
+            self._sender.after_barriers([datapath], read, _CLAIM_TIMEOUT)
 
     def answer_arp(
         self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, data: bytes, now: float

@@ -4,16 +4,22 @@ Pure; times in seconds of one clock. Any host can send a frame with any source a
 by a host that still answers, the claim is false, or the network has two hosts with one address: both times
 the holder keeps it. The caller sends the questions (:meth:`Claims.questions`) and reports answers.
 
-States of a claim, by the address: *asked*, until an answer comes or :data:`PATIENCE` has passed; then it is
+States of a claim, by the address: *asked*, until an answer comes or the holder is silent; then it is
 *believed* and forgotten, or *refused* for :data:`REFUSED_TIME`. A claim of the same address changes nothing
-meanwhile, so the holder is not flooded with questions. Bounds: :data:`MAX_PER_PORT` addresses are claimed
+meanwhile, so the holder is not flooded with questions.
+
+A holder is silent when all questions were sent, each in a turn of its own, when :data:`PATIENCE` has passed
+after the last one, and when the caller has read everything that the holder's bridge had sent by then
+(:meth:`Claims.unread`): an answer that waits to be read behind a flood, or while the controller has no
+processor, is not silence. Bounds: :data:`MAX_PER_PORT` addresses are claimed
 from a port at a time, and :data:`MAX_CLAIMS` in total; further claims are not believed.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -23,14 +29,15 @@ T = TypeVar("T")
 Address = tuple[int, str]
 """An address of a VLAN (0: none)."""
 
-PATIENCE = 3.0
-"""A holder that has not answered after this time is gone, seconds."""
+PATIENCE = 0.75
+"""The time for the answer to the last question, seconds."""
 REFUSED_TIME = 1.0
 """A refused claim can be made again after this time, seconds."""
 MAX_PER_PORT = 32
 MAX_CLAIMS = 4096
 # Many and for long, because a flood may keep some from their way, and a busy machine answers late.
-_QUESTIONS = 10
+QUESTIONS = 10
+"""The number of questions."""
 _QUESTION_INTERVAL = 0.25
 
 
@@ -51,10 +58,12 @@ class Claim(Generic[T]):
     holder: Holder
     port: PortKey
     what: T
-    ends_at: float
+    ask_at: float
+    ends_at: float = math.inf
     asked: int = 0
-    ask_at: float = 0.0
     refused: bool = False
+    unread: bool = False
+    silent: bool = False
 
 
 class Claims(Generic[T]):
@@ -76,7 +85,7 @@ class Claims(Generic[T]):
         if self._by_port[port] >= MAX_PER_PORT or len(self._claims) >= MAX_CLAIMS:
             self.outcomes["ignored"] += 1
             return False
-        self._claims[address] = Claim(address, holder, port, what, now + PATIENCE, ask_at=now)
+        self._claims[address] = Claim(address, holder, port, what, ask_at=now)
         self._by_holder.setdefault(holder, set()).add(address)
         self._by_port[port] += 1
         return True
@@ -99,17 +108,37 @@ class Claims(Generic[T]):
     def questions(self, now: float) -> Iterator[Claim[T]]:
         """The claims whose holders must be asked now."""
         for claim in self._claims.values():
-            if not claim.refused and claim.asked < _QUESTIONS and now >= claim.ask_at:
+            if not claim.refused and claim.asked < QUESTIONS and now >= claim.ask_at:
                 claim.asked += 1
                 claim.ask_at = now + _QUESTION_INTERVAL
+                if claim.asked == QUESTIONS:
+                    claim.ends_at = now + PATIENCE
                 yield claim
 
+    def unread(self, now: float) -> dict[int, list[Claim[T]]]:
+        """Claims whose last question was long enough ago, by the bridge of the holder (dpid), each once. When
+        the caller has read all that the bridge has sent until now, it calls :meth:`read` with them.
+        """
+        found: dict[int, list[Claim[T]]] = {}
+        for claim in self._claims.values():
+            if now >= claim.ends_at and not claim.refused and not claim.unread:
+                claim.unread = True
+                found.setdefault(claim.holder.port.dpid, []).append(claim)
+        return found
+
+    @staticmethod
+    def read(claims: Iterable[Claim[T]]) -> None:
+        """All that could be an answer has been read: who has not answered is silent."""
+        for claim in claims:
+            claim.silent = True
+
     def believed(self, now: float) -> list[Claim[T]]:
-        """Claims whose holders have not answered in time; refused ones may be made again from now on."""
+        """Claims whose holders are silent; refused ones may be made again from now on."""
         over = [claim for claim in self._claims.values() if now >= claim.ends_at]
+        over = [claim for claim in over if claim.refused or claim.silent]
         for claim in over:
             self._remove(claim)
-        found = [claim for claim in over if not claim.refused and claim.asked]
+        found = [claim for claim in over if not claim.refused]
         self.outcomes["believed"] += len(found)
         return found
 

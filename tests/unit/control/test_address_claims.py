@@ -8,6 +8,7 @@ import pytest
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.bridges import FabricController, PortState
+from fairq_ryu.fabric.topology.claims import QUESTIONS
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import addresses, build, parse
@@ -59,9 +60,20 @@ class Network:
         self.fabric.answer_arp(self.bridge, frame, port, data, now)
         return self.sent()
 
-    def wait(self, now: float) -> list[tuple[bytes, list[int]]]:
+    def wait(self, now: float, replies: bool = True) -> list[tuple[bytes, list[int]]]:
+        """The controller decides at a time, twice; between both the bridge replies to barriers."""
+        self.fabric.decide_claims(now)
+        barriers = [each.xid for each in self.bridge.sent if type(each).__name__ == "OFPBarrierRequest"]
+        for xid in barriers if replies else ():
+            self.fabric.barriers.answered((self.bridge.id, xid))
         self.fabric.decide_claims(now)
         return self.sent()
+
+    def wait_long(self, since: float, replies: bool = True) -> list[tuple[bytes, list[int]]]:
+        """Wait until a claim is decided. Returns the last frames that were sent."""
+        for turn in range(1, QUESTIONS):
+            self.wait(since + 0.3 * turn)
+        return self.wait(since + 4, replies)
 
     def sent(self) -> list[tuple[bytes, list[int]]]:
         outs = [each for each in self.bridge.sent if type(each).__name__ == "OFPPacketOut"]
@@ -111,9 +123,26 @@ def test_a_holder_that_answers_keeps_its_address(network):
 
 def test_a_holder_that_is_silent_loses_it_and_the_frame_goes_on(network):
     network.comes(CLAIM, LIAR, 2.0)
-    assert [len(network.wait(2.0 + 0.3 * turn)) for turn in (1, 2, 3, 4)] == [1, 1, 1, 1]
-    assert network.wait(5.0) == [(CLAIM, [VICTIM.port, OTHER.port])]
+    assert [len(network.wait(2.0 + 0.3 * turn)) for turn in range(1, QUESTIONS + 1)] == [1] * 9 + [0]
+    assert network.wait(6.0) == [(CLAIM, [VICTIM.port, OTHER.port])]
     assert network.at(VICTIM_IP) == LIAR and network.outcomes == {"believed": 1}
+
+
+def test_an_answer_that_the_bridge_has_sent_and_nobody_has_read_refutes_a_claim(network):
+    """The controller had no processor, or reads what a flood has put in front of the answer."""
+    network.comes(CLAIM, LIAR, 2.0)
+    assert network.wait_long(2.0, replies=False) == [] and network.wait(9.0, replies=False) == []
+    network.answer(9.1)
+    assert network.wait(9.5) == [] and network.at(VICTIM_IP) == VICTIM
+    assert network.outcomes == {"refused": 1}
+
+
+def test_a_claim_about_a_host_of_a_bridge_that_has_gone_is_believed(network):
+    network.comes(CLAIM, LIAR, 2.0)
+    network.wait_long(2.0, replies=False)
+    network.fabric.bridge_disconnected(network.bridge)
+    network.fabric.decide_claims(7.0)
+    assert network.outcomes == {"believed": 1}
 
 
 @pytest.mark.parametrize(("port", "source"), [(LIAR, mac(VICTIM)), (VICTIM, mac(LIAR)), (OTHER, mac(OTHER))])
@@ -140,7 +169,7 @@ def test_a_mac_address_at_another_port_is_a_claim_too(network):
     assert network.fabric.hosts.by_mac(mac(VICTIM)).port == VICTIM
     network.wait(3.5)
     network.comes(spoofed, LIAR, 4.0)
-    network.wait(7.0)
+    network.wait_long(4.0)
     assert network.fabric.hosts.by_mac(mac(VICTIM)).port == LIAR  # it has moved
 
 

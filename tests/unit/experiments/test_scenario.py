@@ -17,7 +17,7 @@ def test_stored_scenarios_are_valid(name):
 
 def test_incast_is_the_setup_of_the_papers():
     incast = scenario.load("incast")
-    assert (incast.senders, incast.rate_mbit, incast.buffer_bytes) == (16, 50.0, 125_000)
+    assert (incast.senders, incast.rate_mbit, incast.buffer_bytes) == (16, 25.0, 125_000)
     assert (incast.elephants, incast.mice_per_sender, incast.mice_bytes, incast.cc) == (8, 2, 11_500, "cubic")
     assert incast.rounds >= 10
     assert incast.mice == 16 * 2 * incast.rounds

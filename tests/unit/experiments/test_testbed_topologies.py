@@ -27,7 +27,7 @@ def test_the_bottleneck_of_a_stored_scenario_is_its_only_queue(name):
 def test_uplinks_of_a_scenario_have_their_rate_and_the_same_buffer():
     chosen = scenario.load("incast-leafspine", {"uplink_mbit": "400"})
     found = Counter(queues(make_topology(chosen)).values())
-    assert found == {(50, 125_000): 1, (400, 125_000): 12}
+    assert found == {(25, 125_000): 1, (400, 125_000): 12}
     chosen = scenario.load("incast-fattree", {"uplink_mbit": "400"})
     found = Counter(queues(make_topology(chosen)).values())
-    assert found == {(50, 125_000): 1, (400, 125_000): 64}
+    assert found == {(25, 125_000): 1, (400, 125_000): 64}

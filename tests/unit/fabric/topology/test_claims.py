@@ -21,14 +21,28 @@ def asked(claims, now):
     return [claim.address[1] for claim in claims.questions(now)]
 
 
+def unread(claims, now):
+    """The claims for which the caller has to read what the bridge has sent."""
+    return [claim for found in claims.unread(now).values() for claim in found]
+
+
 def believed(claims, now):
+    """What is believed by a caller that has read all that has come."""
+    claims.read(unread(claims, now))
     return [claim.what for claim in claims.believed(now)]
+
+
+def ask_all(claims, begin=0.0):
+    """Ask every question. Returns the time of the last one."""
+    times = [begin + turn / 4 for turn in range(module.QUESTIONS)]
+    assert all(asked(claims, now) for now in times)
+    return times[-1]
 
 
 def test_the_holder_is_asked_ten_times_and_its_silence_proves_the_claim(claims):
     times = [step / 100 for step in range(0, 300, 5) if asked(claims, step / 100)]
     assert times == [turn / 4 for turn in range(10)]
-    assert believed(claims, 2.99) == []
+    assert unread(claims, 2.99) == [] and believed(claims, 2.99) == []
     assert believed(claims, 3.0) == ["frame"] and len(claims) == 0
     assert claims.outcomes == {"believed": 1, "refused": 0, "ignored": 0}
 
@@ -55,14 +69,29 @@ def test_an_answer_refutes_the_claim_for_a_while(claims):
     ids=["another host", "at the port of the claim", "for another address", "in another VLAN"],
 )
 def test_only_the_holder_can_answer(claims, other):
-    asked(claims, 0.0)
-    assert claims.answered(other, 0.1) == []
+    ask_all(claims)
+    assert claims.answered(other, 2.3) == []
     assert believed(claims, 3.0) == ["frame"]
 
 
-def test_a_claim_about_which_nobody_was_asked_is_not_believed(claims):
-    """The controller had no time for it."""
+def test_a_claim_is_not_believed_before_every_question_was_asked(claims):
+    """The controller had no time for them: each turn asks one."""
     assert believed(claims, 5.0) == []
+    for turn in range(module.QUESTIONS):
+        assert asked(claims, 100.0 + turn) == [HOLDER.ip] and believed(claims, 100.5 + turn) == []
+    assert believed(claims, 110.0) == ["frame"]
+
+
+def test_an_answer_that_waits_to_be_read_is_not_silence(claims):
+    now = ask_all(claims) + 10
+    (claim,) = unread(claims, now)
+    assert claim.holder == HOLDER and list(claims.unread(now)) == []  # the caller is told once
+    assert [each.what for each in claims.believed(now + 100)] == []
+    assert claims.answered(HOLDER, now + 100) == [claim]  # now it is read
+    claims.read([claim])
+    assert claims.believed(now + 100.9) == [] and len(claims) == 1
+    assert claims.believed(now + 101) == [] and len(claims) == 0
+    assert claims.outcomes == {"believed": 0, "refused": 1, "ignored": 0}
 
 
 def test_claims_are_bounded_for_a_port_and_in_total(claims, monkeypatch):
@@ -73,8 +102,8 @@ def test_claims_are_bounded_for_a_port_and_in_total(claims, monkeypatch):
     added = [claims.add((0, f"10.0.2.{n}"), HOLDER, HOLDER.port, "", 0.0) for n in range(4)]
     assert added == [True, True, False, False]
     assert claims.outcomes["ignored"] == 4
-    asked(claims, 0.0)
-    claims.believed(3.0)
+    ask_all(claims)
+    assert len(believed(claims, 3.0)) == 5
     assert len(claims) == 0 and claims.add((0, "10.0.1.9"), HOLDER, PORT, "", 4.0)
 
 

@@ -68,5 +68,5 @@ def test_all_contradictions_are_reported_at_once():
 
 
 def test_a_window_is_what_is_under_way_and_in_the_queue():
-    # 50 Mbit/s for 120 ms are 750,000 bytes.
-    assert scenario.load("mixed").window_bytes == 1_500_000
+    # 25 Mbit/s for 120 ms are 375,000 bytes, and the buffer holds as many.
+    assert scenario.load("mixed").window_bytes == 750_000
