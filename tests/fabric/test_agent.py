@@ -126,8 +126,10 @@ def test_a_window_slows_a_real_flow_and_its_lease_ends(lab, stub):
     sink, _ = lab.bulk()
     assert until(lambda: stub.queues()[lab.port].backlog > 20000)
     # One window of two segments: the queue can have at most that much.
-    assert stub.add({"in_port": lab.port}, 3072, hard_timeout=4, flags=ofp.OFPFF_SEND_FLOW_REM) is None
-    assert until(lambda: stub.queues()[lab.port].backlog < 6000, 2)
+    stub.sock.settimeout(20)
+    assert stub.add({"in_port": lab.port}, 3072, hard_timeout=7, flags=ofp.OFPFF_SEND_FLOW_REM) is None
+    # Well before the lease ends.
+    assert until(lambda: stub.queues()[lab.port].backlog < 6000, 5)
     (rule,) = stub.rules()
     assert rule.match["in_port"] == lab.port and rule.packet_count > 0
     before = received(sink)

@@ -2,30 +2,43 @@
 
 from pathlib import Path
 
+from fairq_ryu.apps.acdc import AcdcApp
+from fairq_ryu.apps.fairq import FairQApp
+from fairq_ryu.apps.rsed import RsedApp
 from fairq_ryu.channel import oxm
 from tests.fuzz import messages, targets
 
 DIRECTORY = Path(__file__).parents[1] / "data" / "corpus"
-TARGETS = ("controller", "agent")
+# The way of the bridge, and the application: with its policy, other messages of agents have handlers.
+CONTROLLERS = {
+    "controller": ("paths", FairQApp),
+    "controller-normal": ("normal", RsedApp),
+    "controller-windows": ("windows", AcdcApp),
+}
+TARGETS = (*CONTROLLERS, "agent")
 AGENT = oxm.agent_dpid(messages.DPID)
 
 
 def target(name):
     """A target, and the messages that a peer must send first."""
-    if name == "controller":
-        return targets.ControllerTarget(), messages.handshake()
+    if name in CONTROLLERS:
+        return targets.ControllerTarget(*CONTROLLERS[name]), messages.handshake()
     return targets.AgentTarget(), messages.HELLO
 
 
 def load(name):
     """Messages by name: those built here, and those stored."""
-    made = messages.from_switch() if name == "controller" else messages.from_controller()
-    kept = {path.stem: path.read_bytes() for path in sorted((DIRECTORY / name).glob("*.bin"))}
+    made = messages.from_switch() if name in CONTROLLERS else messages.from_controller()
+    kept = {path.stem: path.read_bytes() for path in sorted(_directory(name).glob("*.bin"))}
     return made | kept
 
 
 def keep(name, stem, data):
     """Store a message in the corpus."""
-    directory = DIRECTORY / name
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / f"{stem}.bin").write_bytes(data)
+    _directory(name).mkdir(parents=True, exist_ok=True)
+    (_directory(name) / f"{stem}.bin").write_bytes(data)
+
+
+def _directory(name):
+    """All controllers have one corpus."""
+    return DIRECTORY / ("controller" if name in CONTROLLERS else name)

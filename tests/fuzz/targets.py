@@ -18,7 +18,6 @@ from ryu.lib import hub
 from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.apps import settings
-from fairq_ryu.apps.fairq import FairQApp
 from fairq_ryu.rest import handler as rest
 from fairq_ryu.rest import setup
 from fairq_ryu.ryu_compat import batched_io, switch_listener
@@ -80,19 +79,18 @@ def plain(text):
 
 
 class ControllerTarget:
-    """The receiving side of a controller with FairQ, from the socket to the applications' handlers."""
+    """The receiving side of a controller, from the socket to the handlers of an application of ours."""
 
-    def __init__(self):
-        # In the way with the most handlers, which a bridge joins when its rules are known.
-        paths = settings.loader.Config({("fairq_ryu", "way"): "paths"})
-        nothing = mock.patch.multiple(settings, check_port=lambda: None, load=lambda: paths)
+    def __init__(self, way, app):
+        config = settings.loader.Config({("fairq_ryu", "way"): way})
+        nothing = mock.patch.multiple(settings, check_port=lambda: None, load=lambda: config)
         with (
             nothing,
             mock.patch.object(rest, "check_port", lambda: None),
             mock.patch.object(setup, "register", lambda *_: None),
             mock.patch.object(hub, "spawn"),
         ):
-            self.app = FairQApp(wsgi=None)
+            self.app = app(wsgi=None)
         self.handshake = ofp_handler.OFPHandler()
         for app in (self.app, self.handshake):
             app_manager.register_instance(app)

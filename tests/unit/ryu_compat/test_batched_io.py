@@ -15,7 +15,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.ryu_compat import batched_io, switch_listener
 from fairq_ryu.ryu_compat.batched_io import SendQueue, SwitchConnection
-from tests.fuzz import messages, targets
+from tests.fuzz import corpus, messages, targets
 
 
 @pytest.fixture(autouse=True)
@@ -249,7 +249,7 @@ def test_a_connected_switch_may_be_silent(monkeypatch, peer_warnings):
 
 def test_echo_replies_are_not_queued_for_a_peer_that_does_not_read(monkeypatch):
     monkeypatch.setattr(batched_io, "_MAX_UNSENT_ECHOES", 5)
-    target = targets.ControllerTarget()
+    target = corpus.target("controller")[0]
     sock = Sink(messages.handshake() + messages.message(ofp.OFPT_ECHO_REQUEST) * 100)
     switch = SwitchConnection(sock, ("test", 1))
     switch.ofp_brick = target.brick
@@ -273,7 +273,7 @@ def test_echo_replies_are_not_queued_for_a_peer_that_does_not_read(monkeypatch):
     ],
 )
 def test_handshake_messages_in_the_wrong_direction(peer_warnings, stream, reason):
-    target = targets.ControllerTarget()
+    target = corpus.target("controller")[0]
     assert reason in target_line(target, stream)
 
 
