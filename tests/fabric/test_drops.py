@@ -76,47 +76,48 @@ def sent_again(segments):
     return count
 
 
-def transfer(lab):
-    """Every host sends over its connections at the same moment. Returns its segments that were sent again."""
-    with contextlib.ExitStack() as stack:
-        with inside(lab["r"].pid):
-            server = stack.enter_context(socket.create_server(("0.0.0.0", PORT), backlog=64))
-        server.setblocking(False)
-        sending, came = {}, {}
-        for host in (f"h{number}" for number in range(1, lab.senders + 1)):
-            for _ in range(CONNECTIONS):
-                with inside(lab[host].pid):
-                    made = stack.enter_context(socket.socket())
-                made.setblocking(False)
-                made.connect_ex((lab["r"].IP(), PORT))
-                sending[made] = BYTES
-        loop = stack.enter_context(selectors.DefaultSelector())
-        loop.register(server, selectors.EVENT_READ)
-        for each in sending:
-            loop.register(each, selectors.EVENT_WRITE)
-        deadline = time.monotonic() + 60
-        while len(came) < len(sending) or any(came.values()):
-            assert time.monotonic() < deadline
-            for key, _ in loop.select(1):
-                each = key.fileobj
-                if each is server:
-                    peer = stack.enter_context(server.accept()[0])
-                    peer.setblocking(False)
-                    came[peer] = BYTES
-                    loop.register(peer, selectors.EVENT_READ)
-                elif each in came:
-                    if not (data := each.recv(1 << 20)):
-                        assert came[each] == 0
-                        loop.unregister(each)
-                    came[each] -= len(data)
-                elif sending[each]:
-                    sending[each] -= each.send(_CHUNK[: sending[each]])
-                else:
-                    each.shutdown(socket.SHUT_WR)
+def transfer(stack, lab):
+    """Every host sends over its connections at the same moment. Returns the segments that
+    were sent again. The connections stay open: closing them would send more.
+    """
+    with inside(lab["r"].pid):
+        server = stack.enter_context(socket.create_server(("0.0.0.0", PORT), backlog=64))
+    server.setblocking(False)
+    sending, came = {}, {}
+    for host in (f"h{number}" for number in range(1, lab.senders + 1)):
+        for _ in range(CONNECTIONS):
+            with inside(lab[host].pid):
+                made = stack.enter_context(socket.socket())
+            made.setblocking(False)
+            made.connect_ex((lab["r"].IP(), PORT))
+            sending[made] = BYTES
+    loop = stack.enter_context(selectors.DefaultSelector())
+    loop.register(server, selectors.EVENT_READ)
+    for each in sending:
+        loop.register(each, selectors.EVENT_WRITE)
+    deadline = time.monotonic() + 60
+    while len(came) < len(sending) or any(came.values()):
+        assert time.monotonic() < deadline
+        for key, _ in loop.select(1):
+            each = key.fileobj
+            if each is server:
+                peer = stack.enter_context(server.accept()[0])
+                peer.setblocking(False)
+                came[peer] = BYTES
+                loop.register(peer, selectors.EVENT_READ)
+            elif each in came:
+                if not (data := each.recv(1 << 20)):
+                    assert came[each] == 0
                     loop.unregister(each)
-        # When a FIN is acknowledged, nothing is sent again.
-        assert until(lambda: all(_info(each)[0] == _FIN_WAIT2 for each in sending))
-        return sum(_info(each)[1] for each in sending)
+                came[each] -= len(data)
+            elif sending[each]:
+                sending[each] -= each.send(_CHUNK[: sending[each]])
+            else:
+                each.shutdown(socket.SHUT_WR)
+                loop.unregister(each)
+    # When a FIN is acknowledged, nothing is sent again.
+    assert until(lambda: all(_info(each)[0] == _FIN_WAIT2 for each in sending))
+    return sum(_info(each)[1] for each in sending)
 
 
 def _info(sender):
@@ -136,7 +137,7 @@ def test_four_counts_of_the_lost_packets_agree(own_lab, tmp_path):
         senders = [f"s1-eth{each + 1}" for each in range(own_lab.senders)]
         entering = Sniffer(stack, tmp_path, senders, "in")
         leaving = Sniffer(stack, tmp_path, [port], "out")
-        by_tcp = transfer(own_lab)
+        by_tcp = transfer(stack, own_lab)
         entered, left = entering.segments(), leaving.segments()
         by_tc, by_program = losses(port).since(before), taildrop.dropped(socket.if_nametoindex(port))
     lost = Counter(entered) - Counter(left)
