@@ -54,6 +54,8 @@ from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 # Seconds between two ticks, and between two while ports are undecided between host and link.
 _TICK = 0.25
 _DISCOVERY_TICK = 0.05
+# Seconds between two looks for switches that have gone.
+_GONE_SWITCHES = 5.0
 # Events that are queued at most: as many as Ryu queues, whose semaphore counts them.
 _EVENTS = 128
 
@@ -166,6 +168,7 @@ class Controller(app_manager.RyuApp):
             Job("expiry", every(self.flows.idle_timeout / 4), self.tracker.expire),
             Job("port counters", lambda: self.port_counters.interval, self.port_counters.request_next),
             Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),
+            Job("gone switches", every(_GONE_SWITCHES), self.windows.forget_gone),
             Job("garbage collection", every(garbage.INTERVAL), garbage.collect),
             Job("young garbage", every(garbage.YOUNG_INTERVAL), garbage.collect_young),
             Job("meter counters", every(copy_meters.INTERVAL), self.fabric.request_meter_counters),

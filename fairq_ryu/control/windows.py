@@ -72,7 +72,7 @@ class WindowController:
         announcements = Announcements(config.services())
         self._turns = TurnDeadlines(announcements, flows, self.links)
         self._announced = AnnouncedFlows(announcements, self.engine, flows, self._reporter, self._turns)
-        self._named: dict[PortKey, tuple[str, str]] = {}
+        self._named: dict[int, dict[PortKey, tuple[str, str]]] = {}  # by dpid
         self._ungoverned = UngovernedPorts(log)
         self.leases_cut = 0  # rules that were installed when the connection to their agent ended
 
@@ -108,6 +108,21 @@ class WindowController:
         self.leases_cut += self.engine.switch_gone(link.dpid)
         self.queue_laws.switch_gone(link.dpid)
         self._reporter.agent(link.dpid, connected=False)
+        if not self.inventory.is_known(link.dpid):
+            self._forget(link.dpid)
+
+    def forget_gone(self) -> None:
+        """Forget the ports of all switches that are not known any more."""
+        for dpid in self._named.keys() - set(self.inventory.known):
+            self._forget(dpid)
+
+    def _forget(self, dpid: int) -> None:
+        """Neither a bridge nor an agent has this dpid any more. Its ports are named again when it comes back;
+        a port with flows is kept until they have ended, because its windows are installed again then.
+        """
+        for key in self.engine.ports_of(dpid) | self._named.get(dpid, {}).keys():
+            if not self.engine.busy(key):
+                self.port_removed(key)
 
     def link_of(self, datapath: Any) -> AgentLink | None:
         """The agent whose current connection this is; None: it is a bridge's, or an earlier one."""
@@ -124,7 +139,10 @@ class WindowController:
         self.queue_laws.port_removed(key)
         self.recovery.forget_port(key)
         self._ungoverned.port_removed(key)
-        self._named.pop(key, None)
+        named = self._named.get(key.dpid, {})
+        named.pop(key, None)
+        if not named:
+            self._named.pop(key.dpid, None)
 
     def name_ports(self, now: float) -> None:
         """Inform the policies of ports' names and roles that have changed: they may decide on the policy."""
@@ -141,8 +159,9 @@ class WindowController:
         for key in ports:
             role = self.inventory.role(key)
             about = self.inventory.name(key), role if role in ("host", "link") else ""
-            if self._named.get(key) != about:
-                self._named[key] = about
+            named = self._named.setdefault(key.dpid, {})
+            if named.get(key) != about:
+                named[key] = about
                 self._send(self.engine.named(key, *about, now), now)
                 self.recovery.policies_changed([key])
                 changed = True

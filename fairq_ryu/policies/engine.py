@@ -182,10 +182,15 @@ class PolicyEngine:
 
     def port_gone(self, key: model.PortKey) -> None:
         """The port was removed, with its rules."""
+        self._names.pop(key, None)
         port = self._ports.pop(key, None)
         if port is not None:
             self._lapsed += port.installed.lapsed
             self._failures += port.failures
+
+    def ports_of(self, dpid: int) -> set[model.PortKey]:
+        """The ports of a switch for which anything is kept."""
+        return {key for key in (*self._ports, *self._names) if key.dpid == dpid}
 
     def switch_gone(self, dpid: int) -> int:
         """A switch's agent has gone, with its rules: they are installed again when it is back, and flows that

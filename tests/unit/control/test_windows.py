@@ -332,3 +332,43 @@ def test_ports_get_their_policy_when_their_role_is_known():
     site.fabric.tick(20.0)
     site.windows.name_ports(20.0)
     assert site.windows.engine.policy_of(B) is special
+
+
+# Switches that have gone
+
+
+def test_nothing_is_kept_of_an_agent_that_connects_once():
+    """Any peer can say that it is the agent of any bridge."""
+    site = Site(agent=False)
+    site.fabric.bridge_disconnected(site.bridge)
+    site.fabric.bridge_forgotten(site.bridge.id)
+    site.connect_agent()
+    site.windows.name_ports_of(1, 0.1)
+    site.sample(B, 0.2)
+    assert len(site.windows.engine.ports_of(1)) == 3
+    site.windows.agent_disconnected(site.link)
+    assert site.windows.engine.ports_of(1) == set() and not site.windows._named
+
+
+def test_a_port_with_flows_is_kept_until_they_have_ended():
+    """When its agent is back, its windows are installed again."""
+    site = Site()
+    site.open()
+    site.windows.name_ports(0.1)
+    site.fabric.bridge_disconnected(site.bridge)
+    site.windows.agent_disconnected(site.link)
+    assert len(site.windows.engine.ports_of(1)) == 3  # the bridge may come back
+    site.fabric.bridge_forgotten(site.bridge.id)
+    site.windows.forget_gone()
+    kept = site.windows.engine.ports_of(1)
+    assert B in kept and len(kept) < 3
+    site.reset(now=1.0)
+    site.windows.forget_gone()
+    assert site.windows.engine.ports_of(1) == set() and not site.windows._named
+
+
+def test_the_ports_of_a_connected_agent_are_not_forgotten():
+    site = Site()
+    site.windows.name_ports(0.1)
+    site.windows.forget_gone()
+    assert len(site.windows.engine.ports_of(1)) == 3
