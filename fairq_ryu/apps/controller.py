@@ -20,7 +20,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.apps import garbage, settings
 from fairq_ryu.apps.jobs import Job, every, start
-from fairq_ryu.control import bridge_connections, copy_meters, link_discovery
+from fairq_ryu.control import bridge_connections, copy_meters, gone_switches, link_discovery
 from fairq_ryu.control.agent_copies import AgentCopies
 from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.agent_polling import AgentPolling
@@ -29,6 +29,7 @@ from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.flow_tracking import FlowTracker
+from fairq_ryu.control.gone_switches import GoneSwitches
 from fairq_ryu.control.mode_control import ModeControl
 from fairq_ryu.control.packet_ins import PacketIns
 from fairq_ryu.control.policy_control import PolicyControl
@@ -54,8 +55,6 @@ from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 # Seconds between two ticks, and between two while ports are undecided between host and link.
 _TICK = 0.25
 _DISCOVERY_TICK = 0.05
-# Seconds between two looks for switches that have gone.
-_GONE_SWITCHES = 5.0
 # Events that are queued at most: as many as Ryu queues, whose semaphore counts them.
 _EVENTS = 128
 
@@ -89,6 +88,7 @@ class Controller(app_manager.RyuApp):
         self.flows = FlowTable(config.number("fairq_ryu", "flow_idle_timeout"))
         self.reporter = EventReporter(self.streams.add, lambda port: self.windows.inventory.name(port))
         self.windows = WindowController(choice, config, fabric, self.flows, log, self.reporter)
+        self.gone = GoneSwitches(fabric, self.windows, self.flows)
         self.tracker = FlowTracker(fabric, self.flows, self.windows, log)
         self.admission = SynAdmission(fabric, self.windows, self.tracker, log)
         self.rerouting = Rerouting(fabric, self.windows, self.tracker, self.reporter)
@@ -168,7 +168,7 @@ class Controller(app_manager.RyuApp):
             Job("expiry", every(self.flows.idle_timeout / 4), self.tracker.expire),
             Job("port counters", lambda: self.port_counters.interval, self.port_counters.request_next),
             Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),
-            Job("gone switches", every(_GONE_SWITCHES), self.windows.forget_gone),
+            Job("gone switches", every(gone_switches.INTERVAL), self.gone.forget),
             Job("garbage collection", every(garbage.INTERVAL), garbage.collect),
             Job("young garbage", every(garbage.YOUNG_INTERVAL), garbage.collect_young),
             Job("meter counters", every(copy_meters.INTERVAL), self.fabric.request_meter_counters),

@@ -47,8 +47,6 @@ _SWEEPS = 1
 # An action that waits for barrier replies of switches runs after this many seconds without them, unless its
 # caller gives another timeout.
 _BARRIER_TIMEOUT = 0.5
-# A bridge that has not replied after this time sends no answers of hosts either, seconds.
-_CLAIM_TIMEOUT = 15.0
 # Discovery frames that are sent before others run: half a millisecond.
 _FRAMES_PER_TURN = 5
 
@@ -208,6 +206,12 @@ class FabricController:
             self._release_paths(lambda end: end in changed)
             self.topology.touch()
 
+    def settings_forgotten(self, dpid: int) -> None:
+        """A switch that is no bridge of the fabric has gone: its VLANs are not those of the network."""
+        if self.logical_ports.known(dpid):
+            self.logical_ports.forget(dpid)
+            self.topology.touch()
+
     def discover(self, now: float) -> None:
         """Send the discovery frames that are due."""
         for port, message in in_turns(self.discovery.due(now), _FRAMES_PER_TURN):
@@ -338,8 +342,9 @@ class FabricController:
         """Ask the hosts whose addresses others claim, and believe claims that nobody refutes."""
         self._sender.send(self._learning.decide_claims(now))
         for datapath, read in self.claims.unread(now):
-            # A bridge sends its barrier reply behind the answers that it has passed on before.
-            self._sender.after_barriers([datapath], read, _CLAIM_TIMEOUT)
+            # A bridge replies to a barrier when it has taken what was sent before, and sends the reply behind
+            # the answers that it has passed on before.
+            self._sender.after_barriers([datapath], read, math.inf)
 
     def answer_arp(
         self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, data: bytes, now: float

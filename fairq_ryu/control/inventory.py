@@ -94,10 +94,6 @@ class Inventory:
         """
         return sorted(self.connected | self._fabric.topology.known_switches | set(self._links))
 
-    def is_known(self, dpid: int) -> bool:
-        """Whether a dpid is one of :attr:`known`."""
-        return dpid in self._links or self.is_connected(dpid) or self._fabric.topology.knows(dpid)
-
     def is_connected(self, dpid: int) -> bool:
         """Whether a bridge is connected."""
         return dpid in self._fabric.bridges or dpid in self._beside

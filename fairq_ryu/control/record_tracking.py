@@ -81,6 +81,8 @@ class RecordTracker:
         until = self._clock() + _SLICE
         while self._queue:
             link, steps = self._queue.popleft()
+            if self._windows.links.get(link.dpid) is not link:
+                continue  # its connection has ended
             try:
                 for events in steps:
                     now = self._clock()

@@ -36,3 +36,11 @@ class UngovernedPorts:
     def port_removed(self, key: PortKey) -> None:
         """An agent does not watch the port any more."""
         self._logged.discard(key)
+
+    def switches(self) -> set[int]:
+        """The dpids of the switches that have such ports."""
+        return {key.dpid for key in self._logged}
+
+    def forget_switch(self, dpid: int) -> None:
+        """A switch is forgotten."""
+        self._logged = {key for key in self._logged if key.dpid != dpid}

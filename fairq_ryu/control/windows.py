@@ -108,21 +108,21 @@ class WindowController:
         self.leases_cut += self.engine.switch_gone(link.dpid)
         self.queue_laws.switch_gone(link.dpid)
         self._reporter.agent(link.dpid, connected=False)
-        if not self.inventory.is_known(link.dpid):
-            self._forget(link.dpid)
 
-    def forget_gone(self) -> None:
-        """Forget the ports of all switches that are not known any more."""
-        for dpid in self._named.keys() - set(self.inventory.known):
-            self._forget(dpid)
+    def switches(self) -> set[int]:
+        """The dpids of the switches of whose ports anything is kept."""
+        return self.engine.switches() | self._named.keys() | self._ungoverned.switches()
 
-    def _forget(self, dpid: int) -> None:
-        """Neither a bridge nor an agent has this dpid any more. Its ports are named again when it comes back;
-        a port with flows is kept until they have ended, because its windows are installed again then.
-        """
+    def busy(self, dpid: int) -> bool:
+        """Whether a port of a switch has flows or windows."""
+        return any(map(self.engine.busy, self.engine.ports_of(dpid)))
+
+    def forget_switch(self, dpid: int) -> None:
+        """Forget all ports of a switch. They are named again when it comes back."""
         for key in self.engine.ports_of(dpid) | self._named.get(dpid, {}).keys():
-            if not self.engine.busy(key):
-                self.port_removed(key)
+            self.port_removed(key)
+            self.engine.unnamed(key)
+        self._ungoverned.forget_switch(dpid)
 
     def link_of(self, datapath: Any) -> AgentLink | None:
         """The agent whose current connection this is; None: it is a bridge's, or an earlier one."""

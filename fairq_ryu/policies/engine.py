@@ -77,6 +77,10 @@ class PolicyEngine:
         self._names[key] = (name, role)
         return self._govern(key, now)
 
+    def unnamed(self, key: model.PortKey) -> None:
+        """The port's switch has gone: forget the name."""
+        self._names.pop(key, None)
+
     def use(self, choice: PolicyChoice | Policy, now: float) -> list[model.RuleChange]:
         """Change the policies. A port keeps its law and its windows if its policy stays the same
         (:func:`~fairq_ryu.policies.base.same`); otherwise no rule of its former policy stays.
@@ -182,11 +186,14 @@ class PolicyEngine:
 
     def port_gone(self, key: model.PortKey) -> None:
         """The port was removed, with its rules."""
-        self._names.pop(key, None)
         port = self._ports.pop(key, None)
         if port is not None:
             self._lapsed += port.installed.lapsed
             self._failures += port.failures
+
+    def switches(self) -> set[int]:
+        """The dpids of the switches for whose ports anything is kept."""
+        return {key.dpid for key in (*self._ports, *self._names)}
 
     def ports_of(self, dpid: int) -> set[model.PortKey]:
         """The ports of a switch for which anything is kept."""

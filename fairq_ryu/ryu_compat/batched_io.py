@@ -158,6 +158,9 @@ class SwitchConnection(controller.Datapath):
     def _recv_loop(self) -> None:
         buffer = bytearray()
         try:
+            # The greenlets that Ryu has just spawned begin. One that is killed before is kept, with this
+            # connection, by the traceback in its own result until a full collection of garbage.
+            hub.sleep(0)
             while not self.ended and self.state != DEAD_DISPATCHER:
                 asked = time.monotonic()
                 data = self._receive()

@@ -187,6 +187,14 @@ class FlowPorts:
             here.waiting |= dict.fromkeys(here.listed, now)
             here.listed.clear()
 
+    def switches(self) -> set[int]:
+        """The switches of which anything is kept, by dpid."""
+        return self._without_paths | self._at.keys()
+
+    def forget_switch(self, dpid: int) -> None:
+        """A switch is forgotten: paths may lead over one with its dpid."""
+        self._without_paths.discard(dpid)
+
     def flows_of(self, dpid: int) -> list[FlowKey]:
         """The directions that are counted at any port of a switch."""
         here = self._at.get(dpid)

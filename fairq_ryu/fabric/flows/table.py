@@ -331,7 +331,17 @@ class FlowTable(SwitchReports):
         """A switch was removed with all its ports."""
         self._entries.reporting_switches.discard(dpid)
         self._entries.listings.pop(dpid, None)
+        self._flow_ports.forget_switch(dpid)
         return self._forget(dpid, lambda port: port.dpid == dpid)
+
+    def switches(self) -> set[int]:
+        """The switches of which anything is kept, by dpid."""
+        entries = self._entries
+        return entries.reporting_switches | entries.listings.keys() | self._flow_ports.switches()
+
+    def has_flows(self, dpid: int) -> bool:
+        """Whether a connection is counted at any port of a switch."""
+        return bool(self._flow_ports.flows_of(dpid))
 
     def _forget(self, dpid: int, gone: Callable[[PortKey], bool]) -> list[FlowEvent]:
         return [

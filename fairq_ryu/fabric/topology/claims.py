@@ -8,11 +8,13 @@ States of a claim, by the address: *asked*, until an answer comes or the holder 
 *believed* and forgotten, or *refused* for :data:`REFUSED_TIME`. A claim of the same address changes nothing
 meanwhile, so the holder is not flooded with questions.
 
-A holder is silent when all questions were sent, each in a turn of its own, when :data:`PATIENCE` has passed
-after the last one, and when the caller has read everything that the holder's bridge had sent by then
-(:meth:`Claims.unread`): an answer that waits to be read behind a flood, or while the controller has no
-processor, is not silence. Bounds: :data:`MAX_PER_PORT` addresses are claimed
-from a port at a time, and :data:`MAX_CLAIMS` in total; further claims are not believed.
+A holder is silent when its bridge has taken all questions, each sent in a turn of its own, when
+:data:`PATIENCE` has passed after that, and when the caller has then read everything that the bridge had sent
+(:meth:`Claims.unread`): a question that waits for the bridge, or an answer that waits to be read behind a
+flood or while the controller has no processor, is not silence.
+
+Bounds: :data:`MAX_PER_PORT` addresses are claimed from a port at a time, and :data:`MAX_CLAIMS` in total;
+further claims are not believed.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ Address = tuple[int, str]
 """An address of a VLAN (0: none)."""
 
 PATIENCE = 0.75
-"""The time for the answer to the last question, seconds."""
+"""The time for the answer to the last question once the bridge has it, seconds."""
 REFUSED_TIME = 1.0
 """A refused claim can be made again after this time, seconds."""
 MAX_PER_PORT = 32
@@ -62,8 +64,8 @@ class Claim(Generic[T]):
     ends_at: float = math.inf
     asked: int = 0
     refused: bool = False
-    unread: bool = False
-    silent: bool = False
+    waits: bool = False  # for a reply of the bridge
+    replies: int = 0
 
 
 class Claims(Generic[T]):
@@ -111,31 +113,36 @@ class Claims(Generic[T]):
             if not claim.refused and claim.asked < QUESTIONS and now >= claim.ask_at:
                 claim.asked += 1
                 claim.ask_at = now + _QUESTION_INTERVAL
-                if claim.asked == QUESTIONS:
-                    claim.ends_at = now + PATIENCE
                 yield claim
 
     def unread(self, now: float) -> dict[int, list[Claim[T]]]:
-        """Claims whose last question was long enough ago, by the bridge of the holder (dpid), each once. When
-        the caller has read all that the bridge has sent until now, it calls :meth:`read` with them.
+        """Claims, by the bridge of the holder (dpid), for which it must be known that the bridge has taken
+        all that was sent to it, and that all that it had sent then was read: once when all questions were
+        sent, and once more when :data:`PATIENCE` has passed after that. Then the caller calls :meth:`read`
+        with them.
         """
         found: dict[int, list[Claim[T]]] = {}
         for claim in self._claims.values():
-            if now >= claim.ends_at and not claim.refused and not claim.unread:
-                claim.unread = True
+            if claim.refused or claim.waits or claim.asked < QUESTIONS:
+                continue
+            if claim.replies == 1 and claim.ends_at == math.inf:
+                claim.ends_at = now + PATIENCE
+            if claim.replies == 0 or (claim.replies == 1 and now >= claim.ends_at):
+                claim.waits = True
                 found.setdefault(claim.holder.port.dpid, []).append(claim)
         return found
 
     @staticmethod
     def read(claims: Iterable[Claim[T]]) -> None:
-        """All that could be an answer has been read: who has not answered is silent."""
+        """What :meth:`unread` asks for is so."""
         for claim in claims:
-            claim.silent = True
+            claim.waits = False
+            claim.replies += 1
 
     def believed(self, now: float) -> list[Claim[T]]:
         """Claims whose holders are silent; refused ones may be made again from now on."""
         over = [claim for claim in self._claims.values() if now >= claim.ends_at]
-        over = [claim for claim in over if claim.refused or claim.silent]
+        over = [claim for claim in over if claim.refused or claim.replies == 2]
         for claim in over:
             self._remove(claim)
         found = [claim for claim in over if not claim.refused]

@@ -41,6 +41,10 @@ class LogicalPorts:
         """A bridge is forgotten."""
         self._settings.pop(dpid, None)
 
+    def bridges(self) -> set[int]:
+        """The bridges whose settings are known."""
+        return set(self._settings)
+
     def known(self, dpid: int) -> bool:
         """Whether the settings of a bridge are known."""
         return dpid in self._settings

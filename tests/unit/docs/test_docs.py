@@ -734,7 +734,7 @@ def test_the_schema_is_named_as_in_the_code() -> None:
 def test_result_tables_have_the_code_s_labels() -> None:
     """The figures are those of a run; their labels are those of the code. Remarks follow below them."""
     shown = [row for workload in WORKLOADS.values() for row in workload.table.rows]
-    labels = {f"{label} [{unit}]" if unit else label for label, unit, *_ in shown}
+    labels = {"queue law", "TCP"} | {f"{label} [{unit}]" if unit else label for label, unit, *_ in shown}
     for page in ("README.md", "docs/policies/fairq.md"):
         for block in blocks(read(page), "text"):
             if "droptail" in block:

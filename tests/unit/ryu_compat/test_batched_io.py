@@ -4,11 +4,14 @@ by itself.
 
 from __future__ import annotations
 
+import gc
 import struct
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ryu.controller import ofp_handler
 from ryu.controller.handler import MAIN_DISPATCHER
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -287,3 +290,19 @@ def target_line(target: targets.ControllerTarget, stream: bytes) -> str:
         switch._recv_loop()
     (line,) = lines
     return line
+
+
+def test_nothing_is_kept_of_a_connection_that_ends_at_once():
+    """Without the garbage collector, which makes a full collection once in an hour."""
+    gc.collect()
+    gc.disable()
+    try:
+        switch = SwitchConnection(Sink(), ("test", 1))
+        kept = weakref.ref(switch)
+        switch.ofp_brick = targets.Brick(ofp_handler.OFPHandler(), [])
+        switch.serve()
+        del switch
+        hub.sleep(0)
+        assert kept() is None
+    finally:
+        gc.enable()

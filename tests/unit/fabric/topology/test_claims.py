@@ -22,25 +22,30 @@ def asked(claims, now):
 
 
 def unread(claims, now):
-    """The claims for which the caller has to read what the bridge has sent."""
+    """The claims for which the caller has to hear of the bridge."""
     return [claim for found in claims.unread(now).values() for claim in found]
 
 
 def believed(claims, now):
-    """What is believed by a caller that has read all that has come."""
+    """What is believed where the bridge replies at once."""
+    claims.read(unread(claims, now))
     claims.read(unread(claims, now))
     return [claim.what for claim in claims.believed(now)]
 
 
 def ask_all(claims, begin=0.0):
-    """Ask every question. Returns the time of the last one."""
+    """Ask every question; the bridge takes them at once. Returns the time of the last one."""
     times = [begin + turn / 4 for turn in range(module.QUESTIONS)]
     assert all(asked(claims, now) for now in times)
+    assert believed(claims, times[-1]) == []
     return times[-1]
 
 
 def test_the_holder_is_asked_ten_times_and_its_silence_proves_the_claim(claims):
-    times = [step / 100 for step in range(0, 300, 5) if asked(claims, step / 100)]
+    times = []
+    for now in (step / 100 for step in range(0, 300, 5)):
+        times += [now] if asked(claims, now) else []
+        assert believed(claims, now) == []
     assert times == [turn / 4 for turn in range(10)]
     assert unread(claims, 2.99) == [] and believed(claims, 2.99) == []
     assert believed(claims, 3.0) == ["frame"] and len(claims) == 0
@@ -79,7 +84,17 @@ def test_a_claim_is_not_believed_before_every_question_was_asked(claims):
     assert believed(claims, 5.0) == []
     for turn in range(module.QUESTIONS):
         assert asked(claims, 100.0 + turn) == [HOLDER.ip] and believed(claims, 100.5 + turn) == []
-    assert believed(claims, 110.0) == ["frame"]
+    assert believed(claims, 110.24) == [] and believed(claims, 110.25) == ["frame"]
+
+
+def test_a_question_that_waits_for_the_bridge_is_not_silence(claims):
+    times = [turn / 4 for turn in range(module.QUESTIONS)]
+    assert all(asked(claims, now) for now in times)
+    (claim,) = unread(claims, 2.3)
+    assert unread(claims, 60.0) == [] and claims.believed(60.0) == []  # the bridge takes nothing
+    claims.read([claim])
+    assert unread(claims, 61.0) == [] and claims.believed(61.0) == []  # the answers come from now on
+    assert unread(claims, 61.74) == [] and unread(claims, 61.75) == [claim]
 
 
 def test_an_answer_that_waits_to_be_read_is_not_silence(claims):
