@@ -137,6 +137,11 @@ class ControllerTarget:
         if app.fabric.stale:
             app.fabric.refresh()
         app.fabric.tick(now)
+        app.fabric.decide_claims(now)
+        app.gone.forget()
+        idle = {dpid for dpid in app.gone.kept() if not app.flows.has_flows(dpid)}
+        if any(not app.windows.busy(dpid) for dpid in idle):
+            raise Fault(f"something is kept of switches that are not known: {idle}")
 
 
 class AgentTarget:
