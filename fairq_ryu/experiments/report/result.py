@@ -35,7 +35,9 @@
                         histogram ([[lower bytes, upper bytes, ns], ...])
       cpu             idle_percent and stolen_percent of the machine's CPU time during the rounds: with none
                       idle or much stolen, the machine was measured and not the network;
-                      switch_thread_percent: of one CPU, used by the thread of Open vSwitch that forwards
+                      switch_thread_percent: of one CPU, used by the thread of Open vSwitch that forwards;
+                      switch_thread_volleys_percent: the same, only from the start of each volley to its last
+                      byte (null without volleys)
       losses          of the whole run at the bottleneck port, counted after all traffic has ended: packets
                       refused by the queue, and taken by a filter before the queue could refuse them, both as
                       tc counts them, program, as the program of `taildrop` counts them (null with

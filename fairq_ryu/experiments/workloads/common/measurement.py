@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from fairq_ryu.experiments.measure import machine, queues
@@ -38,6 +40,18 @@ class MadeRound(Protocol):
 R = TypeVar("R", bound=MadeRound)
 
 
+class VolleyUse(NamedTuple):
+    """What the volleys so far took: their seconds, and the ticks of each thread of Open vSwitch meanwhile."""
+
+    seconds: float
+    ticks: Mapping[int, int]
+
+    def share_since(self, before: VolleyUse) -> float | None:
+        """As `machine.switch_share`, of the volleys since ``before``; None when there were none."""
+        started = {thread: before.ticks.get(thread, 0) for thread in self.ticks}
+        return machine.switch_share(started, self.ticks, self.seconds - before.seconds)
+
+
 class Reading(NamedTuple):
     """Counters at one moment; only differences of two mean anything."""
 
@@ -49,6 +63,7 @@ class Reading(NamedTuple):
     losses: queues.PortLosses
     switch: dict[int, int]
     """see `machine.switch_ticks`"""
+    volleys: VolleyUse
 
 
 class Integrity:
@@ -85,6 +100,8 @@ class Measurement(Generic[S]):
         self._losses_before = queues.losses(self._port)
         self.integrity = Integrity()
         self._expected_s = 1.0
+        self._volleys_s = 0.0
+        self._volley_ticks: Counter[int] = Counter()
 
     def run(self) -> dict[str, Any]:
         """Measure; the figures of one policy as `report.result` documents them. `RunError` when it fails."""
@@ -135,7 +152,25 @@ class Measurement(Generic[S]):
     def reading(self) -> Reading:
         """All counters, read at the beginning and at the end of a phase."""
         clock, cpu, switch = time.monotonic(), machine.cpu_times(), machine.switch_ticks()
-        return Reading(clock, cpu, self.read_queue(), self.read_counters(), self.read_losses(), switch)
+        volleys = self.volleys_so_far()
+        return Reading(
+            clock, cpu, self.read_queue(), self.read_counters(), self.read_losses(), switch, volleys
+        )
+
+    def volleys_so_far(self) -> VolleyUse:
+        """The volleys that have ended."""
+        return VolleyUse(self._volleys_s, dict(self._volley_ticks))
+
+    @contextlib.contextmanager
+    def volley(self) -> Iterator[None]:
+        """The time in which a volley is under way, for the thread's share without the pauses in between."""
+        began, before = time.monotonic(), machine.switch_ticks()
+        yield
+        after = machine.switch_ticks()
+        self._volleys_s += time.monotonic() - began
+        self._volley_ticks.update(
+            {thread: after[thread] - before[thread] for thread in after if thread in before}
+        )
 
     def since(self, before: Reading, alone: dict[str, Any] | None = None) -> dict[str, Any]:
         """Figures of the phase since ``before``: ``senders``, ``queue``, ``cpu`` and ``seconds``; ``alone``
@@ -158,6 +193,7 @@ class Measurement(Generic[S]):
             "cpu": {
                 **machine.cpu_shares(before.cpu, after.cpu),
                 "switch_thread_percent": machine.switch_share(before.switch, after.switch, seconds),
+                "switch_thread_volleys_percent": after.volleys.share_since(before.volleys),
             },
             "seconds": seconds,
         }

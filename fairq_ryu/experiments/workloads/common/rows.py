@@ -126,6 +126,7 @@ BOTTLENECK = (
     Row("queue p99", "bytes", ("queue", "rounds", "p99_bytes"), ".0f"),
     Row("ACKs rewritten", "", ("queue", "rounds", "acks_rewritten"), "d"),
     Row("switch's thread, of one CPU", "%", ("cpu", "switch_thread_percent"), ".0f"),
+    Row("switch's thread during volleys", "%", ("cpu", "switch_thread_volleys_percent"), ".0f"),
     Row("CPU idle", "%", ("cpu", "idle_percent"), ".0f"),
     Row("CPU stolen by the host", "%", ("cpu", "stolen_percent"), ".1f"),
 )

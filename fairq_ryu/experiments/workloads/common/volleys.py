@@ -160,8 +160,10 @@ class VolleyRunner:
             if ids:
                 worker.send("await", ids=ids, until_ns=until_ns)
                 waiting.append(worker)
-        for worker in waiting:
-            received.update({each["id"]: each for each in worker.receive("await", timeout_s)["flows"]})
+        time.sleep(max(0.0, volley.start_ns / 1e9 - time.monotonic()))
+        with self._measurement.volley():
+            for worker in waiting:
+                received.update({each["id"]: each for each in worker.receive("await", timeout_s)["flows"]})
         answer = self._source.ask("report", ENDING_S + 20.0, ids=list(volley.flows), timeout_s=ENDING_S)
         sent = {each["id"]: each for each in answer["flows"]}
         self._compare(volley, received, sent)

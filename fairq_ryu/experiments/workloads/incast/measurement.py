@@ -138,7 +138,8 @@ class IncastMeasurement(Measurement[IncastScenario]):
         return {"id": number, "size": size, "seed": self._random.getrandbits(32), **self._targets[sender]}
 
     def _volley(self, mice: list[dict[str, Any]], timeout: float) -> list[dict[str, Any]]:
-        answer = self._client.ask("round", timeout + 20.0, mice=mice, timeout_s=timeout)
+        with self.volley():
+            answer = self._client.ask("round", timeout + 20.0, mice=mice, timeout_s=timeout)
         reports: list[dict[str, Any]] = answer["mice"]
         return reports
 

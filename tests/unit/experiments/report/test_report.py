@@ -344,3 +344,24 @@ def test_the_tail_is_dots_on_its_logarithmic_axis(directory):
     assert [line.get_ydata()[0] for line in axes.lines] == [
         each["mice"]["fct_ms"]["p99"] for each in whole["policies"]
     ]
+
+
+@pytest.mark.parametrize(
+    ("shares", "told"),
+    [
+        ((59.4, 59.9), None),
+        ((60.0, 20.0), "used 60 % of a CPU (60 % or more)"),
+        ((12.0, 68.0), "used 68 % of a CPU during volleys (60 % or more)"),
+        ((70.0, 80.0), "used 70 % of a CPU (60 % or more)"),
+        ((None, None), None),
+    ],
+)
+def test_a_table_says_that_the_machine_was_measured_also_when_pauses_hide_it(directory, shares, told):
+    whole = result.load(directory)
+    for policy in whole["policies"]:
+        policy["cpu"] = dict(
+            zip(("switch_thread_percent", "switch_thread_volleys_percent"), shares, strict=True)
+        )
+    found = [each for each in table.remarks(whole) if "this measured the machine" in each]
+    assert len(found) == (len(whole["policies"]) if told else 0)
+    assert all(told in each for each in found)

@@ -1,4 +1,5 @@
 import random
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -89,6 +90,25 @@ def test_hosts_are_probed_until_all_are_reached(clock, answers, calls, left):
 
     assert unreached(probe) == left
     assert len(called) == calls
+
+
+def test_the_thread_is_measured_in_volleys_and_not_in_the_pauses_between(clock, monkeypatch):
+    ticks = {7: 100, 8: 5}
+    monkeypatch.setattr(measurement.machine, "switch_ticks", ticks.copy)
+    monkeypatch.setattr(measurement.machine.os, "sysconf", lambda _name: 100)
+    running = Rounds()
+    running._volleys_s, running._volley_ticks = 0.0, Counter()
+    before = running.volleys_so_far()
+    assert before.share_since(before) is None
+    for used in (30, 50):
+        with running.volley():
+            clock[0] += 1.0
+            ticks[7] += used
+            ticks[9] = 90  # a thread that started within the volley
+        del ticks[9]
+        clock[0] += 10.0
+        ticks[7] += 3
+    assert running.volleys_so_far().share_since(before) == 40.0
 
 
 class Bottleneck(Measurement):
