@@ -83,7 +83,7 @@ def _gif_table(answer: Answer) -> RenderableType:
     rows = answer["gif"]
     footer = _footer(answer, rows, "row")
     if not rows:
-        empty = "no gif rows (flows by priority): only the policies sed and rsed keep such a table"
+        empty = "the GIF table is empty: only the policies sed and rsed keep flows by priority"
         return Text(footer if answer["total"] else empty)
     numbers = [number(title) for title in ("age", "size", "left", "due in", "deadline")]
     columns = [word("port"), number("#"), long("from"), long("to"), *numbers, word("state")]

@@ -60,14 +60,14 @@ def wakes(lab):
 
 
 def still(sink, seconds):
-    """Whether nothing is received for ``seconds``, beginning within a limited time."""
+    """Whether nothing is received for ``seconds``, beginning at some time while the first flow sends."""
 
     def unchanged():
         before = received(sink)
         time.sleep(seconds)
         return received(sink) == before
 
-    return until(unchanged, seconds + 1.5, 0)
+    return until(unchanged, 10, 0)
 
 
 def two_flows_of_which_one_is_paused(lab):
@@ -128,7 +128,7 @@ def test_a_bulk_flow_causes_congestion_and_its_windows_are_removed_at_its_end(fa
     assert until(lambda: announced()[0]["remaining_bytes"] < 295_000_000)
     end(source)
     end(sink)
-    assert until(lambda: not any(row["flow_windows"] for row in show(lab, "ports")), 5)
+    assert until(lambda: not any(row["flow_windows"] for row in show(lab, "ports")))
     assert lab.port_status()["rule"]["kind"] == "law"
     assert until(lambda: not show(lab, "gif"))
 
@@ -152,7 +152,7 @@ def test_a_controller_that_dies_leaves_no_flow_paused(fabric):
     assert still(second[0], 0.15)
     lab.manager.end(signal.SIGKILL)
     assert goes_on(second[0])
-    assert until(lambda: lab.status()["rules"] == 0, 3)
+    assert until(lambda: lab.status()["rules"] == 0)
 
 
 @pytest.fixture

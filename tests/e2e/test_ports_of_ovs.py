@@ -141,7 +141,7 @@ def test_a_connection_in_a_vlan_has_windows(lab):
     try:
         sink, source = lab.bulk("h1")
         assert until(lambda: lab.port_status()["rewritten"] > 100, 15), lab.port_status()
-        assert until(lambda: [row for row in lab.rest("flows") if row["vlan"] == 10], 5)
+        assert until(lambda: [row for row in lab.rest("flows") if row["vlan"] == 10])
         assert {row["vlan"] for row in lab.rest("flows")} == {10}
         # Frames that are under way when the port leaves the VLAN would be learned in it again.
         for process in (source, sink):
@@ -162,7 +162,7 @@ def plain(lab):
 
 def test_without_vlans_the_rules_are_those_of_a_network_without_them(plain):
     # Until hosts that were learned in a VLAN are forgotten, by the change of their ports.
-    assert until(lambda: not plain.rules("vlan"), 5), plain.rules("vlan")
+    assert until(lambda: not plain.rules("vlan")), plain.rules("vlan")
     assert until(lambda: reaches(plain, "h1", "h2"))
 
 
@@ -174,12 +174,12 @@ def test_nothing_but_its_copies_is_sent_to_the_output_of_a_mirror(plain):
         *("--", "set", "Bridge", "s1", "mirrors=@m"),
     )
     try:
-        assert until(lambda: lab.rules("priority=149,.*in_port=.?s1-eth5|priority=149,.*in_port=5"), 5)
+        assert until(lambda: lab.rules("priority=149,.*in_port=.?s1-eth5|priority=149,.*in_port=5"))
         assert lab.wires.reach("h1") == {name: [None] for name in ("h2", "h3", "h4", "h5", "r")}
         assert lab.wires.reach("h5") == {}
     finally:
         output("ovs-vsctl", "clear", "Bridge", "s1", "mirrors")
-    assert until(lambda: lab.wires.reach("h5"), 5)
+    assert until(lambda: lab.wires.reach("h5"))
 
 
 def once(lab, wires, source="h1"):
@@ -207,7 +207,7 @@ def test_two_ports_into_one_segment_are_used_as_one(plain, bond):
             unused = "priority=149,.*in_port=.?(fqup|[7-9]|1[0-9])"
             assert until(lambda: lab.rules(unused), 5), lab.manager.text
             assert until(lab.has_settled)
-            assert until(lambda: once(lab, wires), 5)
+            assert until(lambda: once(lab, wires))
             assert once(lab, wires)
             # A frame from the segment reaches every host once; and its host is found there.
             mark = wires.send("segment", mac="02:00:00:00:88:01")
@@ -219,10 +219,10 @@ def test_two_ports_into_one_segment_are_used_as_one(plain, bond):
             assert set(UPLINKS) <= watched  # the queues of both are governed
             # The members of a bond are one port, not two that lead to the same segment; they may be taken for
             # that until the agent's message about the bond comes.
-            assert until(lambda: same_segment(lab.manager.text[said:]) is not bond, 12)
+            assert until(lambda: same_segment(lab.manager.text[said:]) is not bond)
             if not bond:
                 output("ip", "link", "set", "fqup1", "down")
-                assert until(lambda: once(lab, wires), 5), lab.rules("priority=149")
+                assert until(lambda: once(lab, wires)), lab.rules("priority=149")
         finally:
             output("ovs-vsctl", "--if-exists", "del-port", "s1", "fqbond")
 
@@ -276,6 +276,6 @@ def test_all_members_of_a_bond_with_lacp_are_used_and_are_one_port(plain):
                 assert until(lambda: {*MACS} <= {row["mac"] for row in lab.rest("hosts")})
                 assert until(lambda: wires.received(lab.wires.send("h1")).get("far") == [None])
                 output("ip", "link", "set", members[0], "down")
-                assert until(lambda: wires.received(lab.wires.send("h1")).get("far") == [None], 5)
+                assert until(lambda: wires.received(lab.wires.send("h1")).get("far") == [None])
         finally:
             output("ovs-vsctl", "--if-exists", "del-port", "s1", "s1-bond")

@@ -280,7 +280,7 @@ def test_deadlines_count_down_between_frames(page, serve):
     fake.silent = True
     page.wait(lambda: True)
     before = float(page.script(last).split()[0])
-    page.wait(lambda: float(page.script(last).split()[0]) < before - 0.3, 2)
+    page.wait(lambda: float(page.script(last).split()[0]) < before - 0.3)
     fake.silent = False
     page.live()
 
@@ -336,7 +336,7 @@ def test_a_dead_controller_is_reported_and_reconnected(page, serve):
     page.live()
     assert page.text("#connection-text") == "Live" and not page.one("#gone").is_displayed()
     fake.stop()
-    page.wait(lambda: page.one("#gone").is_displayed(), 5)
+    page.wait(lambda: page.one("#gone").is_displayed())
     assert re.search(r"has not answered since \d\d:\d\d:\d\d", page.text("#gone"))
     assert page.one("#gone").get_attribute("role") == "alert"
     assert page.text("#connection-text") == "No connection"
@@ -347,13 +347,13 @@ def test_a_dead_controller_is_reported_and_reconnected(page, serve):
         ".observe(document.getElementById('gone'), {childList: true, subtree: true, characterData: true})"
     )
     before = page.text("#port-title")
-    page.wait(lambda: len([each for each in page.errors() if NOT_THERE.search(each["message"])]) >= 1, 10)
+    page.wait(lambda: len([each for each in page.errors() if NOT_THERE.search(each["message"])]) >= 1)
     assert (
         page.text("#gone") == shown and page.script("return window.changes") == 0
     )  # not announced repeatedly by screen readers
     assert page.text("#port-title") == before  # the last known state stays
     fake.start()
-    page.live(15)
+    page.live()
     page.wait(lambda: not page.one("#gone").is_displayed())
     assert [each for each in page.errors() if not NOT_THERE.search(each["message"])] == []
 
@@ -363,9 +363,9 @@ def test_a_silent_controller_is_reported(page, serve):
     page.open(fake.url)
     page.live()
     fake.silent = True
-    page.wait(lambda: page.one("#gone").is_displayed(), 8)
+    page.wait(lambda: page.one("#gone").is_displayed())
     fake.silent = False
-    page.live(15)
+    page.live()
 
 
 def test_the_reason_of_a_refusal_is_shown(page, serve):
@@ -375,7 +375,7 @@ def test_the_reason_of_a_refusal_is_shown(page, serve):
     page.wait(lambda: "8 streams are open" in page.text("#gone"))
     assert page.text("#connection-text") == "No live data"
     fake.full = False
-    page.live(15)
+    page.live()
     assert all("503" in each["message"] for each in page.errors())
 
 
@@ -391,7 +391,7 @@ def test_another_controller_has_other_events(page, serve):
     fake.scene.started -= 100
     fake.scene.event("loss", "of the second life")
     fake.start()
-    page.live(15)
+    page.live()
     page.wait(lambda: "of the second life" in page.text("#event-list"))
     assert "of the first life" not in page.text("#event-list")
     page.errors()
@@ -409,7 +409,7 @@ def test_events_during_a_lost_connection_are_shown_later(page, serve):
     page.wait(lambda: page.one("#gone").is_displayed())
     scene.event("repin", "while nobody listens")
     fake.start()
-    page.live(15)
+    page.live()
     page.wait(lambda: "while nobody listens" in page.text("#event-list"))
     assert "while it is live" in page.text("#event-list")
     asked = [path for path in fake.requests if path.startswith("/v1/events")]
@@ -420,7 +420,7 @@ def test_events_during_a_lost_connection_are_shown_later(page, serve):
     scene.event("repin", "while nobody listens again")
     fake.early = lambda: scene.event("loss", "as soon as somebody does")
     fake.start()
-    page.live(15)
+    page.live()
     page.wait(lambda: "as soon as somebody does" in page.text("#event-list"))
     page.wait(lambda: "while nobody listens again" in page.text("#event-list"))
     assert [each for each in page.errors() if not NOT_THERE.search(each["message"])] == []

@@ -69,12 +69,12 @@ class Page:
             "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent)", selector
         )
 
-    def wait(self, condition, seconds=10):
+    def wait(self, condition, seconds=30):
         found = until(condition, seconds)
         assert found, self.state()
         return found
 
-    def live(self, seconds=10):
+    def live(self, seconds=30):
         self.wait(lambda: self.script("return document.body.dataset.live") == "live", seconds)
 
     def state(self):

@@ -37,8 +37,8 @@ def fairq(*arguments, timeout=60, **options):
     )
 
 
-def until(condition, seconds=10.0, step=0.05):
-    """Wait for a condition; its last value."""
+def until(condition, seconds=30.0, step=0.05):
+    """Wait for a condition; its last value. The limit is for what never comes: a busy machine may be late."""
     deadline = time.monotonic() + seconds
     while not (value := condition()) and time.monotonic() < deadline:
         time.sleep(step)

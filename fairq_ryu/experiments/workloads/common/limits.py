@@ -12,6 +12,7 @@ from fairq_ryu.experiments.settings import Scenario
 FLOOR_ROUNDS = 5
 """Volleys of a floor: each is alone on the link, so they hardly differ."""
 FLOOR_INTERVAL_S = 0.3
+_LEAST_TIMEOUT_MS = 200.0  # Linux's
 _ETHERNET, _IP, _TCP, _TIMESTAMPS = 14, 20, 20, 12
 _MTU = 1500
 _OPTIONS_OF_SYN = 20  # MSS, SACK, timestamps, window scale: as Linux sends them
@@ -40,6 +41,14 @@ def volley_ms(sizes: Sequence[int], scenario: Scenario, *, handshake: bool, requ
 def ample_buffer(sizes: Sequence[int], scenario: Scenario) -> int:
     """A buffer, bytes, that holds a volley of these flows twice."""
     return max(scenario.buffer_bytes, 2 * sum(wire_bytes(size, scenario.timestamps) for size in sizes))
+
+
+def timeout_ms(volley: float, scenario: Scenario) -> float:
+    """The least retransmission timeout, ms, with which nobody sends again what only waits in an ample buffer,
+    for a volley that takes ``volley`` ms: otherwise the volley alone would take longer than with a small
+    buffer.
+    """
+    return max(scenario.rto_min_ms, _LEAST_TIMEOUT_MS, 2 * volley)
 
 
 def distance(figure: float, limit: float, floor: float | None) -> dict[str, float | None]:

@@ -22,6 +22,7 @@ def floor(scenario: FaninScenario) -> FaninScenario | None:
     return replace(
         scenario,
         buffer_bytes=limits.ample_buffer(_sizes(scenario, max(scenario.flows)), scenario),
+        rto_min_ms=limits.timeout_ms(fanin_ms(scenario, max(scenario.flows)), scenario),
         rounds=min(scenario.rounds, limits.FLOOR_ROUNDS),
         round_interval_s=min(scenario.round_interval_s, limits.FLOOR_INTERVAL_S),
         capture=False,

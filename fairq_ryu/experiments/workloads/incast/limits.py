@@ -28,6 +28,7 @@ def floor(scenario: IncastScenario) -> IncastScenario | None:
         elephants_only_s=0.0,
         after_s=0.0,
         buffer_bytes=limits.ample_buffer(_sizes(scenario), scenario),
+        rto_min_ms=limits.timeout_ms(mice_ms(scenario), scenario),
         rounds=min(scenario.rounds, limits.FLOOR_ROUNDS),
         round_interval_s=min(scenario.round_interval_s, limits.FLOOR_INTERVAL_S),
         capture=False,
