@@ -46,6 +46,8 @@ class QueueReading(NamedTuple):
     """the queue law in force, with its variant if it has several; "": none"""
     judged: JudgedPackets | None = None
     """what that law and those before it have done; None: no law"""
+    reports_drops: bool = False
+    """the agent drops what will not fit, to report it"""
 
 
 def read_status(bridge: str) -> dict[str, Any]:
@@ -77,6 +79,7 @@ def queue_of(status: Mapping[str, Any], port: str) -> QueueReading:
                 histogram=[(low, high, ns) for low, high, ns in queue["histogram"]],
                 law=_law(each.get("queue_law")),
                 judged=_judged(each.get("queue_law")),
+                reports_drops=bool((each.get("congestion") or {}).get("drops")),
             )
     raise RunError(f"the agent does not show port {port}")
 

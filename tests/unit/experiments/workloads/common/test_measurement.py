@@ -114,13 +114,15 @@ def test_the_thread_is_measured_in_volleys_and_not_in_the_pauses_between(clock, 
 class Bottleneck(Measurement):
     """Reads a port where tc has counted 100 packets that did not enter the queue, and one that it refused."""
 
-    def __init__(self, program, law):
+    def __init__(self, program, law, reported=()):
+        self._agent_drops, self._reported = False, list(reported)
         self._port, self._losses_before = "s1-eth3", PortLosses(0, 30)
         self._testbed = SimpleNamespace(dropped=lambda port: program)
         self._law = law
 
     def read_queue(self):
-        return SimpleNamespace(judged=None if self._law is None else JudgedPackets(1000, self._law, 5))
+        judged = None if self._law is None else JudgedPackets(1000, self._law, 5)
+        return SimpleNamespace(judged=judged, reports_drops=bool(self._reported and self._reported.pop(0)))
 
 
 @pytest.mark.parametrize(
@@ -132,3 +134,11 @@ def test_drops_of_a_queue_law_are_not_losses_for_want_of_room(monkeypatch, progr
     port = Bottleneck(program, law)
     assert port.read_losses() == PortLosses(1, for_want_of_room)
     assert port._losses() == {"refused": 1, "taken": 70, "program": program, "law": law}
+
+
+def test_what_the_agent_drops_to_report_it_is_a_loss(monkeypatch):
+    """The program that drops sees nothing of it: the agent's is before it."""
+    monkeypatch.setattr(queues, "losses", lambda port: PortLosses(1, 100))
+    port = Bottleneck(0, None, [False, True])
+    # From then on, also when the policy has removed its thresholds.
+    assert [port.read_losses().taken for _ in range(4)] == [0, 100, 100, 100]
