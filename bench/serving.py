@@ -16,16 +16,19 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from bench.figures import ratios
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import scenario
+from fairq_ryu.experiments.measure import intervals
 from fairq_ryu.experiments.testbed import Interrupted, Interrupts, Testbed
 from fairq_ryu.experiments.traffic.workers import RunError
 from fairq_ryu.experiments.workloads import registry
 from mininet_topos.commands import CommandError
 
 ROOT = Path(__file__).resolve().parents[1]
-TURNS = (False, True, True, False)
-SECONDS = 30
+PAIRS = 5
+TURNS = (False, True, True, False) * (PAIRS // 2) + (False, True) * (PAIRS % 2)
+SECONDS = 15
 RATE = 1000
 WANTED_DELAY, WANTED_FCT = 2.0, 1.5
 METRIC = "fairq_loop_delay_seconds"
@@ -33,23 +36,36 @@ METRIC = "fairq_loop_delay_seconds"
 
 @dataclass(slots=True)
 class Side:
-    """The measurements of the runs without requests, or of those with requests. Times in seconds."""
+    """The measurements of the runs without requests, or of those with requests, one of each run."""
 
     requests: int = 0
-    buckets: dict[float, float] = field(default_factory=dict)
-    fct_p99: list[float] = field(default_factory=list)
+    delay_p99_ms: list[float] = field(default_factory=list)
+    fct_p99_ms: list[float] = field(default_factory=list)
 
-    @property
-    def delay_p99(self) -> float:
-        """The 99th percentile, by linear interpolation within its bucket, as Prometheus computes it."""
-        bounds = sorted(self.buckets)
-        wanted, below, least = 0.99 * self.buckets[bounds[-1]], 0.0, 0.0
-        for bound in bounds:
-            if self.buckets[bound] >= wanted:
-                part = (wanted - below) / max(1.0, self.buckets[bound] - below)
-                return least + part * (min(bound, 10.0) - least)
-            least, below = bound, self.buckets[bound]
-        return least
+
+def p99(buckets: dict[float, float]) -> float:
+    """The 99th percentile of a histogram (upper bound: number up to it), by linear interpolation within its
+    bucket, as Prometheus computes it. Above 10 there is no bound.
+    """
+    bounds = sorted(buckets)
+    wanted, below, least = 0.99 * buckets[bounds[-1]], 0.0, 0.0
+    for bound in bounds:
+        if buckets[bound] >= wanted:
+            part = (wanted - below) / max(1.0, buckets[bound] - below)
+            return least + part * (min(bound, 10.0) - least)
+        least, below = bound, buckets[bound]
+    return least
+
+
+def compared(what: str, without: list[float], others: list[float], wanted: float) -> str:
+    """A line with the means of both sides, ms, and the ratio of neighbouring runs, with 95 % intervals."""
+    means = [intervals.of_mean(each) for each in (without, others)]
+    before, after = (f"{each.mean:.1f} \u00b1 {each.high - each.mean:.1f}" for each in means)
+    ratio = intervals.of_ratio(ratios(others, without))
+    return (
+        f"serving: {what} (p99) {before} ms without them, {after} with: ratio {ratio.mean:.2f}"
+        f" [{ratio.low:.2f}, {ratio.high:.2f}], wanted {wanted:.2f} at most"
+    )
 
 
 def main() -> None:
@@ -65,20 +81,12 @@ def main() -> None:
     except (CommandError, RunError, UserError) as error:
         raise SystemExit(f"bench: {error}") from None
     quiet, busy = sides[False], sides[True]
-    seconds = SECONDS * TURNS.count(True)
+    seconds = SECONDS * PAIRS
     print(
         f"serving: {busy.requests / seconds:.0f} requests of /v1/ports a second for {seconds} s, all answered"
     )
-    print(
-        f"serving: control loop late by {quiet.delay_p99 * 1000:.2f} ms (p99) without them, "
-        f"{busy.delay_p99 * 1000:.2f} with: ratio {busy.delay_p99 / quiet.delay_p99:.2f}, "
-        f"wanted {WANTED_DELAY:.2f} at most"
-    )
-    without, others = max(quiet.fct_p99), max(busy.fct_p99)
-    print(
-        f"serving: mice FCT p99 {without:.1f} ms without them, {others:.1f} with: "
-        f"ratio {others / without:.2f}, wanted {WANTED_FCT:.2f} at most"
-    )
+    print(compared("control loop late by", quiet.delay_p99_ms, busy.delay_p99_ms, WANTED_DELAY))
+    print(compared("mice FCT", quiet.fct_p99_ms, busy.fct_p99_ms, WANTED_FCT))
 
 
 def _turn(side: Side, asked: bool, logs: Path, interrupts: Interrupts) -> None:
@@ -100,9 +108,9 @@ def _turn(side: Side, asked: bool, logs: Path, interrupts: Interrupts) -> None:
         before: dict[float, float] = {}
         measurement = registry.WORKLOADS[chosen.traffic].measurement()
         measured: dict[str, Any] = measurement(testbed, chosen, progress).run()
-        for bound, count in _buckets(url).items():
-            side.buckets[bound] = side.buckets.get(bound, 0.0) + count - before.get(bound, 0.0)
-        side.fct_p99.append(measured["mice"]["fct_ms"]["p99"])
+        after = _buckets(url)
+        side.delay_p99_ms.append(1000 * p99({each: after[each] - before.get(each, 0.0) for each in after}))
+        side.fct_p99_ms.append(measured["mice"]["fct_ms"]["p99"])
         if loader is not None:
             answered, _ = loader.communicate(timeout=60)
             if loader.returncode:
