@@ -83,7 +83,7 @@ def _gif_table(answer: Answer) -> RenderableType:
     rows = answer["gif"]
     footer = _footer(answer, rows, "row")
     if not rows:
-        empty = "the GIF table is empty: only the policies sed and rsed keep flows by priority"
+        empty = "no gif rows: only the policies sed and rsed keep flows by priority"
         return Text(footer if answer["total"] else empty)
     numbers = [number(title) for title in ("age", "size", "left", "due in", "deadline")]
     columns = [word("port"), number("#"), long("from"), long("to"), *numbers, word("state")]

@@ -134,7 +134,7 @@ def test_a_bridge_of_others_is_governed_and_none_of_its_rules_is_touched(site):
     assert until(lambda: lab.status()["segment_copies"]["rules"] == 6)
     sinks = [lab.bulk(sender, port)[0] for sender, port in (("h1", 5001), ("h2", 5002))]
     assert until(lambda: len(site.flows_at_receiver()) == 2)
-    assert site.copies() >= 4
+    assert until(lambda: site.copies() >= 4)
     assert until(lambda: lab.port_status()["rewritten"] > 1000)
     before = lab.port_status()["queue"]
     pings = site.ping("h1", "h2", 90)
@@ -173,7 +173,7 @@ def test_a_bridge_without_rules_forwards_and_asks_for_paths_in_words(lab):
     manager.wait_for(f"bridge {DPID}: connected, way normal")
     assert until(lambda: len(rules()) == 1)
     assert rules("--no-stats") == [" cookie=0xfa17800000000001, priority=0 actions=NORMAL"]
-    assert lab["h1"].cmd(f"ping -n -c 1 -W 2 {lab['r'].IP()}; echo $?").splitlines()[-1].strip() == "0"
+    assert lab["h1"].cmd(f"ping -n -c 1 -W 20 {lab['r'].IP()}; echo $?").splitlines()[-1].strip() == "0"
     output("ovs-vsctl", "set", "bridge", "s1", 'other_config:dp-desc="rack 7, fairq_ryu: paths"')
     manager.wait_for(f"bridge {DPID}: connected, way paths", 10)
     assert until(lab.has_settled)
@@ -181,4 +181,4 @@ def test_a_bridge_without_rules_forwards_and_asks_for_paths_in_words(lab):
     output("ovs-vsctl", "remove", "bridge", "s1", "other_config", "dp-desc")
     manager.wait_for("its description asks for way normal now, was paths", 10)
     assert until(lambda: len(rules()) == 1)
-    assert lab["h1"].cmd(f"ping -n -c 1 -W 2 {lab['r'].IP()}; echo $?").splitlines()[-1].strip() == "0"
+    assert lab["h1"].cmd(f"ping -n -c 1 -W 20 {lab['r'].IP()}; echo $?").splitlines()[-1].strip() == "0"
