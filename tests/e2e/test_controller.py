@@ -82,7 +82,7 @@ def test_arp_is_answered_by_the_controller_once_the_host_is_known(fabric):
     assert ping(lab, "h2", lab["h1"].IP(), "-c", "1")[1] == 1
     time.sleep(0.5)
     capture.send_signal(signal.SIGINT)
-    assert lab["h1"].IP().encode() not in capture.communicate(timeout=5)[0]
+    assert lab["h1"].IP().encode() not in capture.communicate(timeout=20)[0]
 
 
 def test_a_port_with_flows_has_windows_and_a_port_without_has_none(fabric):
@@ -110,7 +110,7 @@ def test_the_policy_of_a_running_controller_can_be_changed(fabric):
         url, body = f"{lab.manager.url}/v1/policy", json.dumps(wanted).encode()
         request = urllib.request.Request(url, body, headers, method="PATCH")
         try:
-            with urllib.request.urlopen(request, timeout=5) as answer:
+            with urllib.request.urlopen(request, timeout=20) as answer:
                 return answer.status
         except urllib.error.HTTPError as error:
             return error.code

@@ -65,7 +65,7 @@ class Transfers:
                 server.bind(("0.0.0.0", 5100 + number))
                 server.listen(1)
                 client = stack.enter_context(fabric.socket(sender))
-                client.settimeout(5)
+                client.settimeout(20)
                 client.connect((fabric.address(RECEIVER), 5100 + number))
                 peer = stack.enter_context(server.accept()[0])
             for each in (client, peer):

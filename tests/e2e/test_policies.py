@@ -31,7 +31,7 @@ def fabric(lab):
 
 
 def show(lab, what):
-    with urllib.request.urlopen(f"{lab.manager.url}/v1/{what}", timeout=5) as answer:
+    with urllib.request.urlopen(f"{lab.manager.url}/v1/{what}", timeout=20) as answer:
         return json.load(answer)[what]
 
 
@@ -50,7 +50,7 @@ def goes_on(sink):
 def wakes(lab):
     """How many flows the agent and the controller have woken."""
     sent = lab.status()["recovery"]["sent"].get("wake", 0)
-    with urllib.request.urlopen(f"{lab.manager.url}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(f"{lab.manager.url}/metrics", timeout=20) as answer:
         ((_, told),) = [
             line.rsplit(" ", 1)
             for line in answer.read().decode().splitlines()

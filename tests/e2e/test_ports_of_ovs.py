@@ -58,7 +58,7 @@ class Ports(Lab):
         output("ovs-vsctl", *words)
 
     def rest(self, what):
-        with urllib.request.urlopen(f"{self.manager.url}/v1/{what}", timeout=5) as answer:
+        with urllib.request.urlopen(f"{self.manager.url}/v1/{what}", timeout=20) as answer:
             return json.load(answer)[what]
 
     def matrix(self):

@@ -111,7 +111,7 @@ def test_a_queue_law_judges_packets_and_ends_with_its_lease(governed):
     lab = governed
 
     def shown():
-        with urllib.request.urlopen(f"{lab.manager.url}/v1/ports", timeout=5) as answer:
+        with urllib.request.urlopen(f"{lab.manager.url}/v1/ports", timeout=20) as answer:
             return next(row for row in json.load(answer)["ports"] if row["port"] == lab.port)
 
     def judged():
@@ -141,7 +141,7 @@ def test_the_agent_knows_the_deadline_of_an_announced_connection_when_it_begins(
     lab = governed
 
     def takes_turns():
-        with urllib.request.urlopen(f"{lab.manager.url}/v1/ports", timeout=5) as answer:
+        with urllib.request.urlopen(f"{lab.manager.url}/v1/ports", timeout=20) as answer:
             ports = json.load(answer)["ports"]
         return [row["name"] for row in ports if row["turns_waiting"] is not None]
 
@@ -165,7 +165,7 @@ def test_the_agent_knows_the_deadline_of_an_announced_connection_when_it_begins(
 
 
 def ports(lab):
-    with urllib.request.urlopen(f"{lab.manager.url}/v1/ports", timeout=5) as answer:
+    with urllib.request.urlopen(f"{lab.manager.url}/v1/ports", timeout=20) as answer:
         return json.load(answer)["ports"]
 
 

@@ -74,7 +74,7 @@ class Site:
         self.manager = self.lab.controller(port=port, connect=False)
 
     def rest(self, what):
-        with urllib.request.urlopen(f"{self.manager.url}/v1/{what}", timeout=5) as answer:
+        with urllib.request.urlopen(f"{self.manager.url}/v1/{what}", timeout=20) as answer:
             return json.load(answer)
 
     def switch(self):
@@ -83,7 +83,7 @@ class Site:
 
     def copies(self):
         """Copied segments that have reached the controller."""
-        with urllib.request.urlopen(f"{self.manager.url}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"{self.manager.url}/metrics", timeout=20) as answer:
             found = re.search(r'^fairq_packet_ins_total\{kind="tcp"\} (\d+)', answer.read().decode(), re.M)
         return int(found[1])
 

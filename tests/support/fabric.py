@@ -199,7 +199,7 @@ class Fabric:
     def rest(self, what, **query):
         words = "&".join(f"{name}={value}" for name, value in query.items())
         url = f"http://127.0.0.1:{self.rest_port}/v1/{what}?{words}"
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=20) as answer:
             found = json.load(answer)
         assert found.get("total", 0) <= found.get("limit", 0), "ask for more"
         return found[what]

@@ -193,7 +193,7 @@ class Lab:
 
     def has_settled(self):
         """Whether the controller knows which ports lead to hosts. Before, frames can be lost."""
-        with urllib.request.urlopen(f"{self.manager.url}/v1/ports", timeout=5) as answer:
+        with urllib.request.urlopen(f"{self.manager.url}/v1/ports", timeout=20) as answer:
             ports = json.load(answer)["ports"]
         return len(ports) > self.senders and all(port["role"] != "undecided" for port in ports)
 
@@ -210,7 +210,7 @@ class Lab:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
         body = json.dumps({"policy": policy, "parameters": parameters}).encode()
         request = urllib.request.Request(f"{self.manager.url}/v1/policy", body, headers, method="PATCH")
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=20) as answer:
             assert answer.status == 200
 
     def bulk(self, sender="h1", port=5001):

@@ -37,7 +37,7 @@ class StubController:
     def accept(self):
         self.sock, _ = self.listener.accept()
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.sock.settimeout(5)
+        self.sock.settimeout(20)
         self.buffer = b""
         self.send_raw(HEADER.pack(ofp.OFP_VERSION, ofp.OFPT_HELLO, 8, 1))
         assert self.receive().msg_type == ofp.OFPT_HELLO
