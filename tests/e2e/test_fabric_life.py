@@ -86,7 +86,8 @@ def interface(fabric, port):
 
 def listed(fabric):
     """The number of connections in the controller's flow table."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{fabric.rest_port}/v1/flows?limit=1", timeout=20) as answer:
+    url = f"http://127.0.0.1:{fabric.rest_port}/v1/flows?limit=1"
+    with urllib.request.urlopen(url, timeout=20) as answer:
         return json.load(answer)["total"]
 
 
