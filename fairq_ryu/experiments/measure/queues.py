@@ -46,8 +46,8 @@ class QueueReading(NamedTuple):
     """the queue law in force, with its variant if it has several; "": none"""
     judged: JudgedPackets | None = None
     """what that law and those before it have done; None: no law"""
-    reports_drops: bool = False
-    """the agent drops what will not fit, to report it"""
+    agent_drops: bool = False
+    """the agent has dropped what would not fit, to recover or report it"""
 
 
 def read_status(bridge: str) -> dict[str, Any]:
@@ -79,9 +79,15 @@ def queue_of(status: Mapping[str, Any], port: str) -> QueueReading:
                 histogram=[(low, high, ns) for low, high, ns in queue["histogram"]],
                 law=_law(each.get("queue_law")),
                 judged=_judged(each.get("queue_law")),
-                reports_drops=bool((each.get("congestion") or {}).get("drops")),
+                agent_drops=_has_dropped(status),
             )
     raise RunError(f"the agent does not show port {port}")
+
+
+def _has_dropped(status: Mapping[str, Any]) -> bool:
+    """Whether the agent has taken packets before a queue could refuse them."""
+    recovered = (status.get("recovery") or {}).get("losses") or {}
+    return any(recovered.values()) or bool((status.get("drop_reports") or {}).get("told"))
 
 
 def _law(state: Mapping[str, Any] | None) -> str:

@@ -100,7 +100,6 @@ class Measurement(Generic[S]):
         self._losses_before = queues.losses(self._port)
         self.integrity = Integrity()
         self._expected_s = 1.0
-        self._agent_drops = False
         self._volleys_s = 0.0
         self._volley_ticks: Counter[int] = Counter()
 
@@ -208,12 +207,11 @@ class Measurement(Generic[S]):
     def read_losses(self) -> queues.PortLosses:
         """Losses at the bottleneck so far for want of room. For tc, a packet that a program or a law drops
         at egress and a handshake that waits in the agent are the same, so the program that drops is
-        asked, where it runs; where it does not, or where the agent drops in its place to report it (RSED),
-        what the law has dropped is not counted.
+        asked, where it runs; where it does not, or where the agent drops in its place to recover the packet
+        (RSED), what the law has dropped is not counted.
         """
         lost, dropped, queue = queues.losses(self._port), self._testbed.dropped(self._port), self.read_queue()
-        self._agent_drops |= queue is not None and queue.reports_drops
-        if dropped is None or self._agent_drops:
+        if dropped is None or (queue is not None and queue.agent_drops):
             dropped = lost.taken - (self._law_dropped() or 0)
         return lost._replace(taken=dropped)
 

@@ -59,3 +59,17 @@ def test_a_queue_that_cannot_be_read_is_an_error():
     reading = queues.queue_of(status(0, 5, 0, 0, []), "s1-eth3")
     with pytest.raises(RunError, match="restarted"):
         queues.between(reading, reading)
+
+
+@pytest.mark.parametrize(
+    ("more", "dropped"),
+    [
+        ({}, False),
+        ({"recovery": {"losses": {"acknowledged": 0}}, "drop_reports": {"told": 0}}, False),
+        ({"recovery": {"losses": {"acknowledged": 3}}, "drop_reports": {"told": 0}}, True),
+        ({"recovery": {"losses": {}}, "drop_reports": {"told": 1}}, True),
+    ],
+)
+def test_whether_the_agent_has_dropped_is_known(more, dropped):
+    shown = status(5_000, 1_000, 3, 7, [[0, 1000, 400]])
+    assert queues.queue_of({**shown, **more}, "s1-eth3").agent_drops is dropped
