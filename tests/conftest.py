@@ -17,7 +17,7 @@ TESTS = pathlib.Path(__file__).parent
 mark_processes()
 # The time that a machine needs to generate examples has no meaning for the code under test.
 hypothesis.settings.register_profile(
-    "fairq", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "fairq", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("fairq")
 

@@ -81,12 +81,13 @@ def down_and_up(fabric, bulks, where, down, up):
         drive(bulks, 0.5)
         moment, clock = time.monotonic(), time.time()
         down()
-        assert drive_until(bulks, lambda: time.monotonic() > moment + 0.2 and resumed(bulks, moment), STALL)
+        failed = time.monotonic()
+        assert drive_until(bulks, lambda: time.monotonic() > failed + 0.2 and resumed(bulks, failed), STALL)
         drive(bulks, 0.7)
         returned = time.time()
         up()
         back = lambda: len(fabric.rest("links")) == len(fabric.links)  # noqa: E731
-        assert drive_until(bulks, back, 20), fabric.controller_says()
+        assert drive_until(bulks, back, 60), fabric.controller_says()
         late = time.time()
         drive(bulks, 1)
     flows = {bulk.flow: bulk for bulk in bulks}

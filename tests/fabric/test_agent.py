@@ -64,7 +64,8 @@ def test_the_agent_follows_added_and_removed_ports(lab, stub):
         assert "fq_egress" in filters("fqt0")
         assert stub.add({"in_port": number}, 5000) is None
         output("ovs-vsctl", "del-port", "s1", "fqt0")
-        assert stub.wait_for(parser.OFPPortStatus).reason == ofp.OFPPR_DELETE
+        while stub.wait_for(parser.OFPPortStatus).reason != ofp.OFPPR_DELETE:
+            pass
         assert stub.rules() == []
         assert not clsact("fqt0")
         assert stub.add({"in_port": number}, 5000) == (ofp.OFPET_BAD_MATCH, ofp.OFPBMC_BAD_VALUE)

@@ -340,7 +340,8 @@ def test_a_dead_controller_is_reported_and_reconnected(page, serve):
     assert re.search(r"has not answered since \d\d:\d\d:\d\d", page.text("#gone"))
     assert page.one("#gone").get_attribute("role") == "alert"
     assert page.text("#connection-text") == "No connection"
-    assert float(page.script("return getComputedStyle(document.querySelector('main')).opacity")) < 1
+    opacity = "return getComputedStyle(document.querySelector('main')).opacity"
+    page.wait(lambda: float(page.script(opacity)) < 1)
     shown = page.text("#gone")
     page.script(
         "window.changes = 0; new MutationObserver((all) => { window.changes += all.length })"

@@ -39,7 +39,7 @@ class Flood:
     def rate(self):
         """Frames per second that were sent."""
         found = json.loads(self._process.stdout.read())
-        assert self._process.wait(10) == 0
+        assert self._process.wait(30) == 0
         return found["sent"] / found["seconds"]
 
 
@@ -117,11 +117,14 @@ class Asker:
         wanted = bytes(6), addresses.packed(self._target)
         self._request = build.arp_frame(headers.ARP_REQUEST, sender, wanted, _BROADCAST)
         self._asked_at = None
+        self._sent_at = 0.0
         self.asked = 0
         self.answers = []  # (seconds, MAC address) of each
 
     def step(self, interval=0.1):
-        """Ask again if ``interval`` has passed and the last request is answered."""
+        """Ask again if ``interval`` has passed and the last request is answered; repeat a request, which may
+        be lost, after a second.
+        """
         now = time.monotonic()
         with contextlib.suppress(BlockingIOError):
             while True:
@@ -131,9 +134,12 @@ class Asker:
                 if answers and arp.sender_ip == self._target and self._asked_at is not None:
                     self.answers.append((now - self._asked_at, arp.sender_mac))
                     self._asked_at = None
-        if self._asked_at is None and now >= self.asked * interval + self._began(now):
+        due = self._asked_at is None and now >= self.asked * interval + self._began(now)
+        if due:
             self._asked_at = now
             self.asked += 1
+        if due or (self._asked_at is not None and now > self._sent_at + 1):
+            self._sent_at = now
             self._socket.send(self._request)
 
     def _began(self, now):

@@ -55,13 +55,13 @@ class Capture:
         words += " or ".join(f"ifindex {number}" for number in self._ends) + ")"
         if expression:
             words += f" and ({expression})"
-        command = ["tcpdump", "-i", "any", "-y", "LINUX_SLL2", "-n", "-s", str(_SNAP), "-B", "65536"]
+        command = ["tcpdump", "-i", "any", "-y", "LINUX_SLL2", "-n", "-s", str(_SNAP), "-B", "65536", "-U"]
         with open(self._log, "w") as log:
             self._process = subprocess.Popen(
                 [*command, "-Z", "root", "-w", str(self.path), words], stderr=log, stdin=subprocess.DEVNULL
             )
         self.packets = []
-        assert until(lambda: "listening on" in self._log.read_text(), 10), self._log.read_text()
+        assert until(lambda: "listening on" in self._log.read_text()), self._log.read_text()
 
     def __enter__(self):
         return self
@@ -72,7 +72,9 @@ class Capture:
     def stop(self):
         """Stop, and read the capture; no packet may have been missed."""
         if self._process.poll() is None:
-            time.sleep(_BLOCK)
+            size = -1
+            while size != (size := self.path.stat().st_size):
+                time.sleep(_BLOCK)
             self._process.send_signal(signal.SIGINT)
             self._process.wait(20)
             log = self._log.read_text()

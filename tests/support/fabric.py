@@ -45,7 +45,7 @@ def network(directory, topo, agent=AGENT):
     finally:
         made.close()
     left = lambda: {e for e in traces(names) if e not in before or e.startswith("run file")}  # noqa: E731
-    assert until(lambda: not left(), 10), left()
+    assert until(lambda: not left()), left()
 
 
 class Fabric:
@@ -140,7 +140,7 @@ class Fabric:
             *("--wsapi-port", str(self.rest_port), f"fairq_ryu.apps.{app}"),
         )
         try:
-            assert until(self._listening, 15), self.controller_says()
+            assert until(self._listening, 60), self.controller_says()
             if connect:
                 # Set again, because a bridge that has failed to connect waits for up to eight seconds.
                 self._bridges("set-controller", f"tcp:127.0.0.1:{self.port}")
@@ -160,7 +160,7 @@ class Fabric:
     def _bridges(self, command, *words):
         output("ovs-vsctl", *(word for name in self.switches for word in ("--", command, name, *words)))
 
-    def wait_until_settled(self, seconds=20):
+    def wait_until_settled(self, seconds=60):
         assert until(self.settled, seconds, 0.1), f"{self.controller_says()}\n{self.rest('links')}"
 
     def controller_says(self):

@@ -45,7 +45,7 @@ def until(condition, seconds=30.0, step=0.05):
     return value
 
 
-def near_target(queue, target, span=1.0, seconds=20.0):
+def near_target(queue, target, span=1.0, seconds=60.0):
     """Wait until the mean of a queue over ``span`` seconds is between a third and twice ``target`` bytes. On
     a busy machine there are spans without data. ``queue()``: its ``byte_ns`` and ``clock_ns``.
     """
@@ -86,11 +86,11 @@ class Process:
     def text(self):
         return Path(self.log).read_text()
 
-    def wait_for(self, words, seconds=15):
+    def wait_for(self, words, seconds=60):
         assert until(lambda: words in self.text or self.process.poll() is not None, seconds), self.text
         assert words in self.text, self.text
 
-    def end(self, number=signal.SIGTERM, seconds=10):
+    def end(self, number=signal.SIGTERM, seconds=60):
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
@@ -186,7 +186,7 @@ class Lab:
         manager.port = port
         manager.url = f"http://127.0.0.1:{rest}"
         # A bridge that finds no controller tries again after 1, 2, 4 and 8 s.
-        assert until(lambda: is_open(rest) or manager.process.poll() is not None, 15), manager.text
+        assert until(lambda: is_open(rest) or manager.process.poll() is not None, 60), manager.text
         if connect:
             output("ovs-vsctl", "set-controller", "s1", f"tcp:127.0.0.1:{port}")
         return manager

@@ -23,7 +23,7 @@ class StubController:
 
     def __init__(self, port=0):
         self.listener = socket.create_server(("127.0.0.1", port))
-        self.listener.settimeout(10)
+        self.listener.settimeout(30)
         self.port = self.listener.getsockname()[1]
         self.datapath = ofproto_protocol.ProtocolDesc(ofp.OFP_VERSION)
         self.sock = None

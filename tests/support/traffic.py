@@ -9,6 +9,8 @@ import socket
 import struct
 import time
 
+from tests.support.lab import until
+
 PORT = 5001
 _CHUNK = bytes(1 << 16)
 
@@ -193,7 +195,7 @@ class Echoes:
                         found[(*(pair if kind == 0 else pair[::-1]), number)] += 1
 
 
-def wait_until_reachable(fabric, pairs=None, seconds=10):
+def wait_until_reachable(fabric, pairs=None, seconds=60):
     """Wait until every pair has exchanged an echo, so that all hosts know each other."""
     left = set(pairs or fabric.pairs())
     deadline = time.monotonic() + seconds
@@ -205,6 +207,14 @@ def wait_until_reachable(fabric, pairs=None, seconds=10):
             echoes.collect(0.2)
             number += 1
             left -= {key[:2] for key in echoes.answers}
+    # An echo can arrive by flooding, before the controller knows its host.
+    macs = {fabric[host].MAC() for host in fabric.hosts} if pairs is None else set()
+
+    def unknown():
+        known = fabric.rest("hosts")
+        return macs - {each["mac"] for each in known if any("." in ip for ip in each["addresses"])}
+
+    assert until(lambda: not unknown()), unknown()
 
 
 class Bulk:
@@ -224,9 +234,9 @@ class Bulk:
             self.sender.setsockopt(socket.SOL_SOCKET, 47, int(rate_mbit * 125_000))  # SO_MAX_PACING_RATE
             self.sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 19)
             self.sender.bind(("0.0.0.0", sport))
-            self.sender.settimeout(10)
+            self.sender.settimeout(30)
             self.sender.connect((fabric.address(target), port))
-            server.settimeout(10)
+            server.settimeout(30)
             self.receiver = self._stack.enter_context(server.accept()[0])
         self.flow = self.sender.getsockname() + self.sender.getpeername()
         self.sender.setblocking(False)
