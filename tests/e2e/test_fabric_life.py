@@ -19,7 +19,7 @@ from tests.support.traffic import wait_until_reachable
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 # A lost segment is retransmitted after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s; on a busy machine a late one counts.
 STALL = 12.6 + 0.4
-LONGEST = 3
+SWITCHES = 3  # of a path between two leaves
 CROWD = int(os.environ.get("FAIRQ_CONNECTIONS", "1000"))
 
 
@@ -60,7 +60,7 @@ class Bulk:
         fabric.stack.callback(self.close)
         assert until(lambda: received(self.sink) > 200_000)
         # A leaf, a spine and a leaf: they become known one by one.
-        self.flow = until(lambda: (flow := self.listed()) and len(switches(flow)) == LONGEST and flow)
+        self.flow = until(lambda: (flow := self.listed()) and len(switches(flow)) == SWITCHES and flow)
         assert self.flow, fabric.controller_says()
 
     def listed(self):

@@ -131,13 +131,8 @@ class Measurement(Generic[S]):
             "refused": lost.refused,
             "taken": lost.taken,
             "program": self._testbed.dropped(self._port),
-            "law": self._law_dropped(),
+            "law": _dropped_by_law(self.read_queue()),
         }
-
-    def _law_dropped(self) -> int | None:
-        """Packets that the queue laws of the bottleneck have dropped so far; None: it has none."""
-        queue = self.read_queue()
-        return None if queue is None or queue.judged is None else queue.judged.dropped
 
     def measure(self) -> dict[str, Any]:
         """The figures of this workload."""
@@ -212,7 +207,7 @@ class Measurement(Generic[S]):
         """
         lost, dropped, queue = queues.losses(self._port), self._testbed.dropped(self._port), self.read_queue()
         if dropped is None or (queue is not None and queue.agent_drops):
-            dropped = lost.taken - (self._law_dropped() or 0)
+            dropped = lost.taken - (_dropped_by_law(queue) or 0)
         return lost._replace(taken=dropped)
 
     def read_counters(self) -> dict[str, int]:
@@ -293,6 +288,11 @@ class Measurement(Generic[S]):
         while (passed := time.monotonic() - began) < duration:
             self._progress(step, self.share_done(before + passed))
             time.sleep(min(0.5, duration - passed))
+
+
+def _dropped_by_law(queue: queues.QueueReading | None) -> int | None:
+    """Packets that the queue laws of the bottleneck have dropped so far; None: it has none."""
+    return None if queue is None or queue.judged is None else queue.judged.dropped
 
 
 def stolen_during(volley: Callable[[], T]) -> tuple[T, float]:
