@@ -93,7 +93,7 @@ def test_dropped_segments_are_put_back_before_their_senders_time_out(tmp_path):
     sed, rsed = run(tmp_path, "rounds", *settings, policy="sed,rsed", config=config, pictures=False)
     assert (sed["fanin"]["unfinished"], rsed["fanin"]["unfinished"]) == (0, 0)
     assert rsed["fanin"]["rto_timeouts"] < sed["fanin"]["rto_timeouts"]
-    # What is put back was dropped all the same. A few are dropped after the last volley has been read.
+    # What is put back was dropped all the same. Over the whole run tc counts a few more.
     for each in sed, rsed:
         assert each["losses"]["taken"] >= each["queue"]["qdisc_drops"] > each["losses"]["taken"] / 2
 
