@@ -26,7 +26,7 @@ from fairq_ryu.law_spec import LawKind
 from fairq_ryu.model import WindowKind
 from fairq_ryu.queue_law_spec import Limits, QueueLawKind, Variant
 
-_TIMEOUT = 5.0
+_TIMEOUT = 15.0
 
 
 def run_directory() -> Path:

@@ -71,11 +71,15 @@ class Interrupts:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback address on which no program listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+    """A TCP port of the loopback address on which no program listens.
+
+    It is below those that the kernel gives to outgoing connections: one of these could take it meanwhile.
+    """
+    while True:
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("127.0.0.1", 20_000 + secrets.randbelow(12_768)))
+            port: int = sock.getsockname()[1]
+            return port
 
 
 class Outside:

@@ -77,7 +77,9 @@ def test_arp_is_answered_by_the_controller_once_the_host_is_known(fabric):
     reach(lab, "h1", "r")
     reach(lab, "h2", "h1")
     lab["h2"].cmd("ip neigh flush all")
-    capture = lab["r"].popen(["tcpdump", "-l", "-n", "-i", "r-eth0", "arp"], stderr=subprocess.STDOUT)
+    # Hosts that know each other ask for confirmation by unicast.
+    tcpdump = ["tcpdump", "-l", "-n", "-i", "r-eth0", "arp and ether broadcast"]
+    capture = lab["r"].popen(tcpdump, stderr=subprocess.STDOUT)
     assert b"listening" in capture.stdout.readline() + capture.stdout.readline()
     assert ping(lab, "h2", lab["h1"].IP(), "-c", "1")[1] == 1
     time.sleep(0.5)

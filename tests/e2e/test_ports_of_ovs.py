@@ -272,7 +272,7 @@ def test_all_members_of_a_bond_with_lacp_are_used_and_are_one_port(plain):
                 def sent_by_each():
                     """By each member a frame comes in that all hosts get once; nothing goes back."""
                     marks = [wires.send(other, mac=mac) for (_, other), mac in zip(pairs, MACS, strict=True)]
-                    received = list(lab.wires.all_received(marks).values())
+                    received = list(lab.wires.all_received(marks, 1.0, 10.0).values())
                     back = wires.all_received(marks, 0).values()
                     return received == [{name: [None] for name in HOSTS}] * 2 and not any(back)
 

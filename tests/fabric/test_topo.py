@@ -149,8 +149,8 @@ def test_ipv4_and_ipv6_are_forwarded(build):
     net = build(n=1)
     output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
     address = net["r"].cmd("ip -6 -o addr show dev r-eth0 scope link").split()[3].split("/")[0]
-    assert " 0% packet loss" in net["h1"].cmd(f"ping -c1 -W2 {net['r'].IP()}")
-    assert " 0% packet loss" in net["h1"].cmd(f"ping -c1 -W2 {address}%h1-eth0")
+    assert " 0% packet loss" in net["h1"].cmd(f"ping -c1 -W20 {net['r'].IP()}")
+    assert " 0% packet loss" in net["h1"].cmd(f"ping -c1 -W20 {address}%h1-eth0")
 
 
 def test_an_unknown_congestion_control_is_refused(build):

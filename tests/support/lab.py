@@ -4,6 +4,7 @@ import contextlib
 import functools
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -61,9 +62,11 @@ def near_target(queue, target, span=1.0, seconds=60.0):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port of the loopback address on which nobody listens, and which no connection gets by itself."""
+    while True:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", 20_000 + secrets.randbelow(12_768)))
+            return probe.getsockname()[1]
 
 
 def is_open(port):

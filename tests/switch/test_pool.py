@@ -187,5 +187,5 @@ def test_flows_that_start_one_after_another_are_all_counted(hasty: Switch) -> No
     number = 6
     for i in range(number):
         opened(hasty, 1, first=i)
-        time.sleep(TIMEOUT / 16)
+        time.sleep(TIMEOUT / 32)
     assert hasty.active(2) == number

@@ -38,7 +38,7 @@ def test_answers_conform_to_the_openapi_document(tmp_path):
                     *("run", f"{url}/openapi.json", "--exclude-path", "/v1/live"),
                     *("--header", f"Authorization: Bearer {TOKEN}"),
                     *("--max-time", str(SECONDS), "--no-color", "--warnings", "off"),
-                    *("--generation-database", ":memory:"),
+                    *("--generation-database", ":memory:", "--seed", "1"),
                 ],
                 cwd=tmp_path,
                 capture_output=True,
