@@ -21,6 +21,7 @@ from bench import (
     scale,
     serving,
     step,
+    ticks,
 )
 
 BENCHES: dict[str, Callable[[], None]] = {
@@ -29,6 +30,7 @@ BENCHES: dict[str, Callable[[], None]] = {
     "program": program.main,
     "queue-laws": queue_laws.main,
     "rules": rules.main,
+    "ticks": ticks.main,
     "step": step.main,
     "idle": idle.main,
     "connections": connections.main,

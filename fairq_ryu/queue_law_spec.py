@@ -31,8 +31,9 @@ class QueueLawKind(IntEnum):
 
 
 class Variant(IntEnum):
-    """AFQ and AFCD as in the paper, as in the code of its authors, or (AFCD) ours: CoDel whose drops fall
-    on flows that have sent most in the last seconds, and the drop probability of AFQ (``FQ_VARIANT_...``).
+    """AFQ and AFCD as in the paper, as in the code of its authors, or ours (``FQ_VARIANT_...``). Ours knows
+    what flows have sent in the last seconds: AFQ allows small ones 1.25 fair shares, and AFCD is this and a
+    CoDel whose drops fall on large ones.
     """
 
     PAPER = 1

@@ -318,6 +318,18 @@ class Testbed:
         self.workers.append(worker)
         return worker
 
+    @contextlib.contextmanager
+    def controller_stopped(self) -> Iterator[None]:
+        """Stop the controller (SIGSTOP) until the context ends; without a controller, do nothing."""
+        if self._controller is None:
+            yield
+            return
+        try:
+            self._controller.send_signal(signal.SIGSTOP)
+            yield
+        finally:
+            self._controller.send_signal(signal.SIGCONT)
+
     def check_alive(self) -> None:
         """`RunError` when the controller or an agent has ended: the figures would be wrong."""
         if self.has_agents:

@@ -29,7 +29,7 @@ from fairq_ryu.setting import Setting
 class AfqParameters(SharingParameters):
     """Times in s; ``queue_target`` a fraction of the buffer."""
 
-    variant: str = "paper"
+    variant: str = "ours"
     queue_target: float = 0.2
 
 
@@ -41,10 +41,11 @@ class Afq(SharingPolicy):
         Setting(
             "afq",
             "variant",
-            "paper",
+            "ours",
             "",
-            "As the paper, or as its authors' code (a thousandth of the probability, above 1.2 fair shares).",
-            choices=("paper", "authors"),
+            "As the paper, as its authors' code (a thousandth of the probability, above 1.2 fair shares), or "
+            "ours: flows that have sent less may have 1.25 fair shares.",
+            choices=("paper", "authors", "ours"),
         ),
         *sharing_settings("afq"),
         Setting(

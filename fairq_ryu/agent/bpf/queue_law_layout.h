@@ -16,10 +16,7 @@
 #define FQ_QLAW_SFB   5
 #define FQ_QLAW_MARK  6
 
-/*
- * fq_queue_law.variant, of afq and afcd: as the paper, as its authors' code, or (afcd) CoDel whose drops fall on flows
- * that have sent most in the last seconds, and the probability of AFQ.
- */
+/* fq_queue_law.variant, of afq and afcd: as the paper, as its authors' code, or ours. */
 #define FQ_VARIANT_PAPER   1
 #define FQ_VARIANT_AUTHORS 2
 #define FQ_VARIANT_OURS    3

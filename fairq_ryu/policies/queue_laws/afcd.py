@@ -6,12 +6,10 @@ from fairq_ryu.policies.queue_laws.afq import Afq
 from fairq_ryu.policies.queue_laws.codel import CoDelState, drops_of_port, is_below
 from fairq_ryu.policies.queue_laws.flows import SLOTS
 from fairq_ryu.policies.queue_laws.law import Packet, QueueLawParameters, Verdict
-from fairq_ryu.policies.queue_laws.recent import Recent, enter
 from fairq_ryu.queue_law_spec import Variant
 
 LEAST_RATIO, MOST_RATIO = 64, 1024
 AUTHORS_FACTOR = AUTHORS_PART = 10
-SMALL_ABOVE = 5
 
 
 class Afcd(Afq):
@@ -22,9 +20,6 @@ class Afcd(Afq):
         self.codel = CoDelState()
         self.slots: dict[int, CoDelState] = {}
         """``first_above_ns`` of each slot that was used; not of the variant ours."""
-        self.recent: dict[int, Recent] = {}
-        """``fq_recent`` of each slot that was used; of the variant ours."""
-        self.mean = Recent()
 
     def target(self, samples: int) -> int:
         """The target of a flow with so many samples (Eq. 6), ns."""
@@ -52,17 +47,9 @@ class Afcd(Afq):
         return self._signal(packet) if drop else Verdict.PASS
 
     def _ours(self, packet: Packet, samples: int) -> Verdict:
-        flow = self.recent.setdefault(packet.hash % SLOTS, Recent())
-        small = flow.q16(packet.now_ns) < self.mean.q16(packet.now_ns)
-        spared = small and self._may_wait(packet.now_ns)
-        near = (samples << 16) * 4 < self.fair_q16 * SMALL_ABOVE
-        drop = drops_of_port(self.codel, self.parameters, packet, spared) or (
-            self._share_drops(packet, samples) and not (small and near)
-        )
-        verdict = self._signal(packet) if drop else Verdict.PASS
-        if verdict != Verdict.DROP and not self.skipped:
-            enter(flow, self.mean, packet.now_ns)
-        return verdict
+        spared = self._may_wait(packet.now_ns) and self._is_small(packet)
+        drop = drops_of_port(self.codel, self.parameters, packet, spared)
+        return self._judge_and_count(packet, drop or self._ours_drops(packet, samples))
 
     def _may_wait(self, now_ns: int) -> bool:
         """Whether a drop that is due may still wait for a packet of a larger flow: at most an interval."""

@@ -3,19 +3,48 @@
 from __future__ import annotations
 
 from fairq_ryu.policies.queue_laws.flows import SLOTS, FlowShares
-from fairq_ryu.policies.queue_laws.law import FULL_FRAME, Packet, Verdict
+from fairq_ryu.policies.queue_laws.law import FULL_FRAME, Packet, QueueLawParameters, Verdict
+from fairq_ryu.policies.queue_laws.recent import Recent, enter
 from fairq_ryu.queue_law_spec import Variant
 
 AUTHORS_PART, AUTHORS_ABOVE = 1000, 12
+SMALL_ABOVE = 5
 
 
 class Afq(FlowShares):
     """Approximate fairness by differential dropping."""
 
+    def __init__(self, parameters: QueueLawParameters) -> None:
+        super().__init__(parameters)
+        self.recent: dict[int, Recent] = {}
+        """``fq_recent`` of each slot that was used; of the variant ours."""
+        self.mean = Recent()
+
     def _judge(self, packet: Packet) -> Verdict:
         self._follow(packet, by_queue=True)
-        drop = self._share_drops(packet, self.samples[packet.hash % SLOTS])
-        return self._signal(packet) if drop else Verdict.PASS
+        samples = self.samples[packet.hash % SLOTS]
+        if self.parameters.variant == Variant.OURS:
+            return self._judge_and_count(packet, self._ours_drops(packet, samples))
+        return self._signal(packet) if self._share_drops(packet, samples) else Verdict.PASS
+
+    def _flow(self, packet: Packet) -> Recent:
+        return self.recent.setdefault(packet.hash % SLOTS, Recent())
+
+    def _is_small(self, packet: Packet) -> bool:
+        """Whether the flow has sent less in the last seconds than that of a packet has on average."""
+        return self._flow(packet).q16(packet.now_ns) < self.mean.q16(packet.now_ns)
+
+    def _ours_drops(self, packet: Packet, samples: int) -> bool:
+        """Whether a packet is dropped for the share of its flow; a small one may have 1.25 fair shares."""
+        near = (samples << 16) * 4 < self.fair_q16 * SMALL_ABOVE
+        return self._share_drops(packet, samples) and not (near and self._is_small(packet))
+
+    def _judge_and_count(self, packet: Packet, drop: bool) -> Verdict:
+        """The verdict on a packet that is to be dropped, or not; if it stays, its flow has sent it."""
+        verdict = self._signal(packet) if drop else Verdict.PASS
+        if verdict != Verdict.DROP and not self.skipped:
+            enter(self._flow(packet), self.mean, packet.now_ns)
+        return verdict
 
     def _share_drops(self, packet: Packet, samples: int) -> bool:
         """Whether a packet of a flow with so many samples is dropped for its share (Eq. 2)."""

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import scenario
+from fairq_ryu.experiments import scenario, testbed
 from fairq_ryu.experiments.testbed import Interrupted, Interrupts, config_files
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -59,3 +60,25 @@ def test_the_controller_is_told_the_way_of_the_scenario(way: str, tmp_path: Path
 def test_a_way_that_the_scenario_cannot_have_is_refused(settings: dict[str, str]) -> None:
     with pytest.raises(UserError, match="way"):
         scenario.load("incast", settings)
+
+
+def _waited(child: subprocess.Popen[bytes], options: int) -> int:
+    """How the state of a child has changed; it is not reaped."""
+    found = os.waitid(os.P_PID, child.pid, options | os.WEXITED | os.WNOWAIT)
+    assert found is not None
+    return found.si_code
+
+
+def test_the_controller_is_stopped_and_goes_on_also_after_an_error(tmp_path: Path) -> None:
+    bed = testbed.Testbed(scenario.load("incast", {}), "fairq", tmp_path, None)
+    with bed.controller_stopped():
+        pass  # there is none yet
+    with subprocess.Popen(["sleep", "60"]) as child:
+        bed._controller = child
+        try:
+            with pytest.raises(ZeroDivisionError), bed.controller_stopped():
+                assert _waited(child, os.WSTOPPED) == os.CLD_STOPPED
+                raise ZeroDivisionError
+            assert _waited(child, os.WCONTINUED) == os.CLD_CONTINUED
+        finally:
+            child.kill()

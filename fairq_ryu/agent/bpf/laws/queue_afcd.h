@@ -17,13 +17,11 @@
 
 #include "queue_afq.h"
 #include "queue_codel.h"
-#include "queue_recent.h"
 
 #define AFCD_LEAST_RATIO    64   /* m_f / m_i << 8: 1/4 ... */
 #define AFCD_MOST_RATIO     1024 /* ... to 4 */
 #define AFCD_AUTHORS_FACTOR 10
 #define AFCD_AUTHORS_PART   10
-#define AFCD_SMALL_ABOVE    5 /* ours: a small flow may have so many quarters of the fair share */
 
 /* Eq. 6. The target of a flow with m_i samples, ns: 1/64 to 64 times that of the port (authors: 10/256 to 2560). */
 LAW_INLINE __u64 afcd_target(const struct fq_queue_law *p, const struct fq_queue_law_state *st,
@@ -40,13 +38,6 @@ LAW_INLINE __u64 afcd_target(const struct fq_queue_law *p, const struct fq_queue
 	return p->target_ns * ratio * ratio * ratio >> 24;
 }
 
-/* Has the flow sent less in the last seconds than that of a packet has on average? */
-LAW_INLINE bool afcd_is_small(const struct fq_queue_law_state *st, const struct fq_recent *flow,
-			      __u64 now)
-{
-	return recent_q16(flow, now) < recent_q16(&st->mean, now);
-}
-
 /*
  * Does CoDel's drop, if one is due, wait for a packet of a larger flow? Not for ever: the flows that make the mean may
  * have ended.
@@ -57,21 +48,7 @@ LAW_INLINE bool afcd_spares(const struct fq_queue_law *p, const struct fq_queue_
 	const struct fq_codel *c = &st->codel;
 	__u64 due_ns = c->dropping ? c->drop_next_ns : c->first_above_ns;
 
-	return now >= due_ns && now < due_ns + p->interval_ns && afcd_is_small(st, flow, now);
-}
-
-/*
- * AFQ's drop. The samples of a flow with the fair share are above it half of the time; where another one does not
- * respond to losses, only such a flow would. So a small flow may have a quarter more. Not any number: a new flow is
- * small for seconds.
- */
-LAW_INLINE bool afcd_share_drops(const struct fq_queue_law *p, const struct fq_queue_law_state *st,
-				 const struct fq_recent *flow, const struct fq_queue_law_input *in,
-				 __u32 samples)
-{
-	bool near = ((__u64)samples << 16) * 4 < (__u64)st->fair_q16 * AFCD_SMALL_ABOVE;
-
-	return afq_drops(p, st, in, samples) && !(near && afcd_is_small(st, flow, in->now_ns));
+	return now >= due_ns && now < due_ns + p->interval_ns && is_small_flow(st, flow, now);
 }
 
 LAW_INLINE __u32 afcd_ours(const struct fq_queue_law *p, struct fq_queue_law_state *st,
@@ -79,14 +56,10 @@ LAW_INLINE __u32 afcd_ours(const struct fq_queue_law *p, struct fq_queue_law_sta
 			   __u32 samples)
 {
 	bool spared = afcd_spares(p, st, flow, in->now_ns);
-	bool drop = codel_drops_of_port(p, st, in, spared) ||
-		    afcd_share_drops(p, st, flow, in, samples);
-	__u32 verdict = drop ? signal(p, st, in) : FQ_PASS;
+	bool drop =
+		codel_drops_of_port(p, st, in, spared) || afq_ours_drops(p, st, flow, in, samples);
 
-	/* follow_flow() has sampled this packet if none was skipped since. What a flow loses it has not got. */
-	if (verdict != FQ_DROP && !st->skipped)
-		recent_enter(flow, &st->mean, in->now_ns);
-	return verdict;
+	return judge_and_count(p, st, flow, in, drop);
 }
 
 LAW_INLINE __u32 afcd_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,

@@ -5,14 +5,20 @@
  * flow keeps the fair share. Never before the shadow buffer is full, and (but for the authors' code) never into an empty
  * queue: m_f changes with packets that arrive. Two flows that had lost nearly all in slow start, when m_f was least, sent
  * a packet now and then, lost seven of eight, and never came back.
+ *
+ *   paper    Eq. 2
+ *   authors  as their code: a thousandth of that probability, and only above 1.2 fair shares
+ *   ours     Eq. 2, but a flow that has sent less than others in the last seconds may have 1.25 fair shares
  */
 #ifndef FAIRQ_QUEUE_AFQ_H
 #define FAIRQ_QUEUE_AFQ_H
 
 #include "queue_flows.h"
+#include "queue_recent.h"
 
 #define AFQ_AUTHORS_PART  1000 /* the authors' code drops with D_i / 1000 ... */
 #define AFQ_AUTHORS_ABOVE 12   /* ... and only above so many tenths of the fair share */
+#define AFQ_SMALL_ABOVE   5    /* ours: a small flow may have so many quarters of the fair share */
 
 /* D_i in 1 / 2^16 of a flow with m_i samples, above 0. */
 LAW_INLINE __u32 afq_probability_q16(__u32 fair_q16, __u32 samples)
@@ -39,13 +45,53 @@ LAW_INLINE bool afq_drops(const struct fq_queue_law *p, const struct fq_queue_la
 	return in->random < drop_q32;
 }
 
+/* Has the flow sent less in the last seconds than that of a packet has on average? */
+LAW_INLINE bool is_small_flow(const struct fq_queue_law_state *st, const struct fq_recent *flow,
+			      __u64 now)
+{
+	return recent_q16(flow, now) < recent_q16(&st->mean, now);
+}
+
+/*
+ * ours: AFQ's drop. The samples of a flow with the fair share are above it half of the time; where another one does not
+ * respond to losses, only such a flow would. So a small flow may have a quarter more. Not any number: a new flow is
+ * small for seconds.
+ */
+LAW_INLINE bool afq_ours_drops(const struct fq_queue_law *p, const struct fq_queue_law_state *st,
+			       const struct fq_recent *flow, const struct fq_queue_law_input *in,
+			       __u32 samples)
+{
+	bool near = ((__u64)samples << 16) * 4 < (__u64)st->fair_q16 * AFQ_SMALL_ABOVE;
+
+	return afq_drops(p, st, in, samples) && !(near && is_small_flow(st, flow, in->now_ns));
+}
+
+/* ours: the verdict on a packet that is to be dropped, or not, and what its flow has sent if it stays. */
+LAW_INLINE __u32 judge_and_count(const struct fq_queue_law *p, struct fq_queue_law_state *st,
+				 struct fq_recent *flow, const struct fq_queue_law_input *in,
+				 bool drop)
+{
+	__u32 verdict = drop ? signal(p, st, in) : FQ_PASS;
+
+	/* follow_flow() has sampled this packet if none was skipped since. What a flow loses it has not got. */
+	if (verdict != FQ_DROP && !st->skipped)
+		recent_enter(flow, &st->mean, in->now_ns);
+	return verdict;
+}
+
 LAW_INLINE __u32 afq_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			   struct fq_flow_table *t, const struct fq_queue_law_input *in)
 {
+	__u32 slot = flow_slot(in), samples;
+
 	follow_flow(p, st, t, in, true);
-	if (!afq_drops(p, st, in, t->samples[flow_slot(in)]))
-		return FQ_PASS;
-	return signal(p, st, in);
+	samples = t->samples[slot];
+	if (p->variant == FQ_VARIANT_OURS) {
+		struct fq_recent *flow = &t->recent[slot];
+
+		return judge_and_count(p, st, flow, in, afq_ours_drops(p, st, flow, in, samples));
+	}
+	return afq_drops(p, st, in, samples) ? signal(p, st, in) : FQ_PASS;
 }
 
 #endif

@@ -27,6 +27,7 @@ def floor(scenario: IncastScenario) -> IncastScenario | None:
         warmup_s=0.0,
         elephants_only_s=0.0,
         after_s=0.0,
+        controller_stopped_s=0.0,
         buffer_bytes=limits.ample_buffer(_sizes(scenario), scenario),
         rto_min_ms=limits.timeout_ms(mice_ms(scenario), scenario),
         rounds=min(scenario.rounds, limits.FLOOR_ROUNDS),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
+from collections.abc import Iterator
 from typing import Any
 
 from fairq_ryu.experiments.testbed import Testbed
@@ -113,7 +116,8 @@ class IncastMeasurement(Measurement[IncastScenario]):
                 for copy in range(scenario.mice_per_sender)
             ]
             self._random.shuffle(mice)
-            reports, stolen_percent = stolen_during(lambda: self._volley(mice, scenario.round_timeout_s))
+            with self._controller_stopped():
+                reports, stolen_percent = stolen_during(lambda: self._volley(mice, scenario.round_timeout_s))
             timeouts_before, timeouts = timeouts, self.read_counters()["rto_timeouts"]
             return Round(reports, timeouts - timeouts_before, stolen_percent)
 
@@ -125,6 +129,16 @@ class IncastMeasurement(Measurement[IncastScenario]):
             scenario.warmup_s + scenario.elephants_only_s,
             whole_intervals=True,
         )
+
+    @contextlib.contextmanager
+    def _controller_stopped(self) -> Iterator[None]:
+        """The controller is stopped for as long as the scenario asks, and until the context ends."""
+        if not self._scenario.controller_stopped_s:
+            yield
+            return
+        with self._testbed.controller_stopped():
+            time.sleep(self._scenario.controller_stopped_s)
+            yield
 
     def _no_rounds(self) -> list[Round]:
         """Wait for as long as the rounds would take, without mice."""

@@ -21,6 +21,14 @@ class IncastScenario(Scenario):
     rounds: int = shared.rounds()
     round_interval_s: float = shared.round_interval_s()
     round_timeout_s: float = shared.round_timeout_s()
+    controller_stopped_s: float = setting(
+        "time for which the controller is stopped (SIGSTOP) before each volley; it goes on after the volley. "
+        "It shows what the switches do without a controller. 0: it is never stopped",
+        unit="s",
+        low=0,
+        high=3600,
+        default=0.0,
+    )
     floor: bool = shared.floor()
     warmup_s: float = shared.warmup_s()
     elephants_only_s: float = shared.elephants_only_s()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from fairq_ryu.policies.queue_laws import Afq, Packet, QueueLawParameters, Verdict
 from fairq_ryu.policies.queue_laws.afq import probability_q16
+from fairq_ryu.policies.queue_laws.recent import Recent
 from fairq_ryu.queue_law_spec import QueueLawKind, Variant
 from tests.unit.policies.queue_laws.test_red import ONE
 
@@ -78,3 +81,29 @@ def test_the_authors_drop_a_thousandth_of_it_and_not_near_the_fair_share() -> No
     near = full(Variant.AUTHORS, (60, 40))
     assert near.judge(packet(1, 0)) == Verdict.PASS
     assert full(Variant.PAPER, (60, 40)).judge(packet(1, 0)) == Verdict.DROP
+
+
+@pytest.mark.parametrize(
+    ("samples", "recent", "verdict"), [(69, 99, "PASS"), (70, 99, "DROP"), (69, 100, "DROP"), (69, 0, "PASS")]
+)
+def test_ours_lets_a_flow_that_has_sent_less_have_a_quarter_more(
+    samples: int, recent: int, verdict: str
+) -> None:
+    """The fair share is 56, so D is about a fifth; the random number is 0."""
+    law = full(Variant.OURS, (samples, 100 - samples))
+    law.fair_q16 = 56 << 16
+    law.recent[1] = Recent(recent << 16, 10**12 >> 20)
+    law.mean = Recent(100 << 16, 10**12 >> 20)
+    assert law.judge(packet(1, 0)) == Verdict[verdict]
+
+
+def test_ours_counts_what_flows_have_sent_without_their_drops() -> None:
+    law = full(Variant.OURS, (75, 25))
+    assert {flow: each.samples_q16 >> 16 for flow, each in law.recent.items()} == {1: 75, 2: 25}
+    law.parameters = dataclasses.replace(law.parameters, sample_every=1)
+    assert [law.judge(packet(1, random)) for random in (0, ONE - 1)] == [Verdict.DROP, Verdict.PASS]
+    assert law.recent[1].samples_q16 >> 16 == 76
+
+
+def test_the_paper_and_the_authors_count_nothing() -> None:
+    assert not full().recent and not full(Variant.AUTHORS).recent

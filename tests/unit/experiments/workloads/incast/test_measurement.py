@@ -1,4 +1,7 @@
+import contextlib
+import dataclasses
 import random
+import time
 
 import pytest
 
@@ -69,3 +72,24 @@ def test_a_run_continues_until_there_are_enough_undisturbed_rounds(incast):
 def test_a_run_ends_at_twice_the_rounds(incast):
     running, clock, _said = incast([3] * 100, 4)
     assert len(running._rounds()) == len(clock.volleys) == 8
+
+
+def test_the_controller_is_stopped_before_each_volley_and_until_its_end(incast, monkeypatch):
+    running, clock, _said = incast([], 2)
+    running._scenario = dataclasses.replace(running._scenario, controller_stopped_s=1.5)
+    order = []
+
+    class Testbed:
+        @contextlib.contextmanager
+        def controller_stopped(self):
+            order.append("stopped")
+            yield
+            order.append("goes on")
+
+    running._testbed = Testbed()
+    monkeypatch.setattr(time, "sleep", lambda seconds: order.append(seconds) if seconds == 1.5 else None)
+    volley = running._volley
+    monkeypatch.setattr(running, "_volley", lambda *what: order.append("volley") or volley(*what))
+    running._rounds()
+    assert order == ["stopped", 1.5, "volley", "goes on"] * 2
+    assert len(clock.volleys) == 2
