@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.agent import status
 from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.free_ports import free_port
 from fairq_ryu.experiments.measure.machine import find_program, switch_ticks
-from fairq_ryu.experiments.testbed import free_port, remove_interfaces
+from fairq_ryu.experiments.testbed import remove_interfaces
 from fairq_ryu.experiments.traffic.workers import RunError
 from mininet_topos.commands import CommandError, child_setup, end_process, run
 

@@ -26,9 +26,9 @@ from bench import figures
 from bench.network import ROOT, Child
 from bench.simulated_switches import Report, Settings, read_report
 from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.free_ports import free_port
 from fairq_ryu.experiments.measure import intervals
 from fairq_ryu.experiments.measure.machine import find_program
-from fairq_ryu.experiments.testbed import free_port
 from fairq_ryu.experiments.traffic.workers import RunError
 from mininet_topos.commands import child_setup, end_process
 

@@ -27,10 +27,17 @@ ACDC = LawSpec(LawKind.ACDC, mark_packets=20, weight_shift=4)
 
 
 def segment(
-    src: int, dst: int, seq: int, ack: int, flags: int, options: bytes = b"", payload: int = 0
+    src: int,
+    dst: int,
+    seq: int,
+    ack: int,
+    flags: int,
+    options: bytes = b"",
+    payload: int = 0,
+    client_port: int = 40000,
 ) -> bytes:
-    """A TCP segment between 10.0.0.``src`` and 10.0.0.``dst``, client port 40000 at host 1."""
-    sport, dport = (40000, 80) if src == 1 else (80, 40000)
+    """A TCP segment between 10.0.0.``src`` and 10.0.0.``dst``; the client is host 1."""
+    sport, dport = (client_port, 80) if src == 1 else (80, client_port)
     tcp = struct.pack("!HHIIBBHHH", sport, dport, seq, ack, (20 + len(options)) << 2, flags, 60000, 0, 0)
     tcp += options + bytes(payload)
     ip = struct.pack(
@@ -71,15 +78,15 @@ def bridge() -> Iterator[tuple[BridgePrograms, list[int]]]:
         subprocess.run(["ip", "link", "del", PORTS[0]], check=True)
 
 
-def connect(window: LoadedProgram, indexes: list[int]) -> bytes:
+def connect(window: LoadedProgram, indexes: list[int], client_port: int = 40000) -> bytes:
     """A handshake passes the window program. Host 1 is behind port 1 and receives; host 2 is behind port 2
     and sends the data. Returns a data segment.
     """
     to_1, to_2 = indexes
     options = bytes([2, 4, 5, 180, 1, 3, 3, 9])
-    window.run(segment(1, 2, 100, 0, SYN, options), to_2)
-    window.run(segment(2, 1, 500, 101, SYN | ACK, options), to_1)
-    return segment(2, 1, 501, 101, ACK | PSH, payload=1448)
+    window.run(segment(1, 2, 100, 0, SYN, options, client_port=client_port), to_2)
+    window.run(segment(2, 1, 500, 101, SYN | ACK, options, client_port=client_port), to_1)
+    return segment(2, 1, 501, 101, ACK | PSH, payload=1448, client_port=client_port)
 
 
 def main() -> None:

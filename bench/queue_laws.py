@@ -49,8 +49,9 @@ def _laws(
 ) -> None:
     lease = time.monotonic_ns() + _HOUR_NS
     cases = [(kind, Variant.OURS) for kind in (QueueLawKind.MARK, QueueLawKind.RED, QueueLawKind.CODEL)]
-    cases += [(QueueLawKind.AFQ, Variant.PAPER), (QueueLawKind.AFCD, Variant.PAPER)]
-    cases += [(QueueLawKind.AFCD, Variant.OURS), (QueueLawKind.SFB, Variant.OURS)]
+    variants = (Variant.PAPER, Variant.OURS)
+    cases += [(kind, each) for kind in (QueueLawKind.AFQ, QueueLawKind.AFCD) for each in variants]
+    cases += [(QueueLawKind.SFB, Variant.OURS)]
     for kind, variant in cases:
         flags = QueueLawFlags(0) if kind is QueueLawKind.MARK else QueueLawFlags.ECN
         spec = QueueLawSpec(kind, variant, flags)

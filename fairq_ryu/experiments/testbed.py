@@ -19,6 +19,7 @@ from fairq_ryu import client
 from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import baselines
+from fairq_ryu.experiments.free_ports import free_port
 from fairq_ryu.experiments.hostcc.hosts import HostTcp
 from fairq_ryu.experiments.measure.machine import BARE, GENERIC_APP, app_of, find_program
 from fairq_ryu.experiments.measure.queues import read_status
@@ -68,18 +69,6 @@ class Interrupts:
             self._held -= 1
         if self._pending and not self._held:
             raise Interrupted
-
-
-def free_port() -> int:
-    """A TCP port of the loopback address on which no program listens.
-
-    It is below those that the kernel gives to outgoing connections: one of these could take it meanwhile.
-    """
-    while True:
-        with socket.socket() as sock, contextlib.suppress(OSError):
-            sock.bind(("127.0.0.1", 20_000 + secrets.randbelow(12_768)))
-            port: int = sock.getsockname()[1]
-            return port
 
 
 class Outside:
@@ -174,7 +163,8 @@ class Testbed:
             # The controller accepts one of the two only.
             del environment["FAIRQ_TOKEN"]
             self.token = given.read_text().strip()
-        with (self.logs / "controller.log").open("wb") as log, child_setup() as prepare:
+        # While it is stopped, SIGTERM would not end it.
+        with (self.logs / "controller.log").open("wb") as log, child_setup(signal.SIGKILL) as prepare:
             self._controller = subprocess.Popen(
                 [*command, app],
                 env=environment,

@@ -3,8 +3,8 @@
 Xue et al., "AFCD: An Approximated-Fair and Controlled-Delay Queuing for High Speed Networks" (ICCCN 2013):
 AFQ's flow table and fair share, with CoDel's control law, whose target delay for a flow falls with the flow's
 share of the traffic. The law runs in the switch (``agent/bpf/laws/queue_afcd.h``). ``variant`` chooses the
-paper's equations, its authors' code, or ours: AFQ's drop probability, and CoDel with one target, whose drops
-fall on flows that have sent most in the last seconds.
+paper's equations, its authors' code, or ours: the drops of AFQ's `ours`, and CoDel with one target, whose
+drops fall on flows that have sent most in the last seconds.
 """
 
 from __future__ import annotations

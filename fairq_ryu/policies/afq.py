@@ -1,9 +1,10 @@
-"""AFQ: approximate fairness by queue management. Flows above the fair share lose packets, by how far above.
+"""AFQ: approximate fairness by queue management. Flows that have more than the fair share lose packets.
 
 Pan, Breslau, Prabhakar and Shenker, "Approximate Fairness through Differential Dropping" (CCR 2003), as the
 paper about AFCD describes it: the switch keeps a shadow buffer of samples and drops a packet with a
 probability that depends on its flow's share of the samples and on the fair share, which follows the queue.
-The law runs in the switch (``agent/bpf/laws/queue_afq.h``).
+The law runs in the switch (``agent/bpf/laws/queue_afq.h``). ``variant`` chooses the paper's equation, its
+authors' code, or ours, which allows small flows a quarter more.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ import urllib.request
 
 import pytest
 
-from tests.support.lab import BIN, ROOT, TOKEN, Process, fairq, free_port, near_target, received, until
+from fairq_ryu.experiments.free_ports import free_port
+from tests.support.lab import BIN, ROOT, TOKEN, Process, fairq, near_target, received, until
 
 pytestmark = pytest.mark.root
 MANAGER = str(BIN / "ryu-manager")

@@ -5,7 +5,8 @@ import socket
 
 import pytest
 
-from tests.support.lab import BIN, Process, fairq, free_port
+from fairq_ryu.experiments.free_ports import free_port
+from tests.support.lab import BIN, Process, fairq
 
 pytestmark = pytest.mark.root
 MANAGER = str(BIN / "ryu-manager")

@@ -23,10 +23,11 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import oxm
+from fairq_ryu.experiments.free_ports import free_port
 from tests.fuzz import corpus, messages
 from tests.fuzz.mutate import Mutator
 from tests.support.fakes import DATAPATH, wire
-from tests.support.lab import BIN, FAIRQ, Process, free_port, output
+from tests.support.lab import BIN, FAIRQ, Process, output
 
 _HEADER = struct.Struct("!BBHI")
 _HONEST = 0x600D

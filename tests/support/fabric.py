@@ -16,9 +16,10 @@ import urllib.request
 from pathlib import Path
 
 from fairq_ryu.agent import status
+from fairq_ryu.experiments.free_ports import free_port
 from mininet_topos.switch import remove_leftover
 from tests.support.capture import Capture
-from tests.support.lab import BIN, Process, end, free_port, output, until
+from tests.support.lab import BIN, Process, end, output, until
 from tests.support.traces import traces
 
 AGENT = "[agent]\nreconnect_max = 0.5\n"

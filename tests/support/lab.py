@@ -4,7 +4,6 @@ import contextlib
 import functools
 import json
 import os
-import secrets
 import signal
 import socket
 import subprocess
@@ -14,6 +13,7 @@ import urllib.request
 from pathlib import Path
 
 from fairq_ryu.agent import status
+from fairq_ryu.experiments.free_ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BIN = Path(sys.executable).parent
@@ -59,14 +59,6 @@ def near_target(queue, target, span=1.0, seconds=60.0):
         if target / 3 < mean < target * 2:
             return True
     return False
-
-
-def free_port():
-    """A port of the loopback address on which nobody listens, and which no connection gets by itself."""
-    while True:
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", 20_000 + secrets.randbelow(12_768)))
-            return probe.getsockname()[1]
 
 
 def is_open(port):

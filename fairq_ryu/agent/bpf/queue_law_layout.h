@@ -134,7 +134,8 @@ struct fq_queue_law_state {
 	__u32 skipped;   /* packets since the last sample */
 	/* codel, afcd */
 	struct fq_codel codel;
-	struct fq_recent mean; /* afcd, ours: what the flow of a packet has, on average */
+	/* afq, afcd: ours */
+	struct fq_recent mean; /* over packets, of what their flows have sent */
 	/* red */
 	__u64 average;    /* of the backlog, bytes << weight_shift */
 	__u64 left_bytes; /* in the queue after the last packet */
@@ -158,7 +159,7 @@ struct fq_flow_table {
 	__u16 samples[FQ_FLOW_SLOTS];           /* m_i: of each slot in the shadow buffer */
 	__u16 shadow[FQ_SHADOW];                /* ring of slots, each plus 1; 0: empty */
 	__u64 first_above_ns[FQ_FLOW_SLOTS];    /* afcd (not ours): as fq_codel's, of each flow */
-	struct fq_recent recent[FQ_FLOW_SLOTS]; /* afcd, ours: of each flow, without its drops */
+	struct fq_recent recent[FQ_FLOW_SLOTS]; /* ours: of each flow, without its drops */
 };
 
 /* The bins of sfb, level by level, by fq_queue_law.table: cleared by the agent. */

@@ -49,7 +49,7 @@ class Afcd(Afq):
     def _ours(self, packet: Packet, samples: int) -> Verdict:
         spared = self._may_wait(packet.now_ns) and self._is_small(packet)
         drop = drops_of_port(self.codel, self.parameters, packet, spared)
-        return self._judge_and_count(packet, drop or self._ours_drops(packet, samples))
+        return self._signal_and_enter(packet, drop or self._ours_drops(packet, samples))
 
     def _may_wait(self, now_ns: int) -> bool:
         """Whether a drop that is due may still wait for a packet of a larger flow: at most an interval."""

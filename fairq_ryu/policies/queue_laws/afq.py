@@ -24,14 +24,14 @@ class Afq(FlowShares):
         self._follow(packet, by_queue=True)
         samples = self.samples[packet.hash % SLOTS]
         if self.parameters.variant == Variant.OURS:
-            return self._judge_and_count(packet, self._ours_drops(packet, samples))
+            return self._signal_and_enter(packet, self._ours_drops(packet, samples))
         return self._signal(packet) if self._share_drops(packet, samples) else Verdict.PASS
 
     def _flow(self, packet: Packet) -> Recent:
         return self.recent.setdefault(packet.hash % SLOTS, Recent())
 
     def _is_small(self, packet: Packet) -> bool:
-        """Whether the flow has sent less in the last seconds than that of a packet has on average."""
+        """Whether the flow has sent less in the last seconds than the mean over packets of their flows."""
         return self._flow(packet).q16(packet.now_ns) < self.mean.q16(packet.now_ns)
 
     def _ours_drops(self, packet: Packet, samples: int) -> bool:
@@ -39,8 +39,8 @@ class Afq(FlowShares):
         near = (samples << 16) * 4 < self.fair_q16 * SMALL_ABOVE
         return self._share_drops(packet, samples) and not (near and self._is_small(packet))
 
-    def _judge_and_count(self, packet: Packet, drop: bool) -> Verdict:
-        """The verdict on a packet that is to be dropped, or not; if it stays, its flow has sent it."""
+    def _signal_and_enter(self, packet: Packet, drop: bool) -> Verdict:
+        """Drop or mark a packet, or let it pass; if it stays, it counts as sent by its flow."""
         verdict = self._signal(packet) if drop else Verdict.PASS
         if verdict != Verdict.DROP and not self.skipped:
             enter(self._flow(packet), self.mean, packet.now_ns)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fairq_ryu.experiments.free_ports import free_port
+
 FILE = Path(__file__).resolve().parents[3] / "docs/tutorial/burst.py"
 
 
@@ -18,11 +20,6 @@ def burst():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 async def fetched(burst, port, hosts):

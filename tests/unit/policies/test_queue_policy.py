@@ -47,6 +47,7 @@ def test_other_policies_have_no_queue_law() -> None:
 
 def test_settings_reach_the_law() -> None:
     given = spec("afq", variant="authors", where="controller", update=0.002, queue_target=0.1, ecn=True)
+    assert spec("afq").variant is spec("afq", variant="ours").variant is Variant.OURS
     assert given == QueueLawSpec(
         QueueLawKind.AFQ,
         Variant.AUTHORS,

@@ -8,7 +8,7 @@
  *   authors  as their code: m_f = b / flows only; exponent 4 with a factor of 10; a tenth of the interval; never a drop
  *            of a flow below the fair share
  *   ours     CoDel with one target, whose drops fall on flows that have sent at least as much as most in the last
- *            seconds, and AFQ's probability for each packet. The paper's law cannot hold a flow that does not respond:
+ *            seconds, and the drops of AFQ's `ours`. The paper's law cannot hold a flow that does not respond:
  *            CoDel's drops grow by the square root of their number. And the higher target of a flow with less than its
  *            share lets the queue grow.
  */
@@ -59,7 +59,7 @@ LAW_INLINE __u32 afcd_ours(const struct fq_queue_law *p, struct fq_queue_law_sta
 	bool drop =
 		codel_drops_of_port(p, st, in, spared) || afq_ours_drops(p, st, flow, in, samples);
 
-	return judge_and_count(p, st, flow, in, drop);
+	return signal_and_enter(p, st, flow, in, drop);
 }
 
 LAW_INLINE __u32 afcd_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,

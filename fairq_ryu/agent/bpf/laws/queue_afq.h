@@ -8,7 +8,7 @@
  *
  *   paper    Eq. 2
  *   authors  as their code: a thousandth of that probability, and only above 1.2 fair shares
- *   ours     Eq. 2, but a flow that has sent less than others in the last seconds may have 1.25 fair shares
+ *   ours     Eq. 2, but a small flow may have 1.25 fair shares: one that has sent less than the mean in the last seconds
  */
 #ifndef FAIRQ_QUEUE_AFQ_H
 #define FAIRQ_QUEUE_AFQ_H
@@ -45,7 +45,7 @@ LAW_INLINE bool afq_drops(const struct fq_queue_law *p, const struct fq_queue_la
 	return in->random < drop_q32;
 }
 
-/* Has the flow sent less in the last seconds than that of a packet has on average? */
+/* Has the flow sent less in the last seconds than the mean, over packets, of what their flows have sent? */
 LAW_INLINE bool is_small_flow(const struct fq_queue_law_state *st, const struct fq_recent *flow,
 			      __u64 now)
 {
@@ -53,9 +53,9 @@ LAW_INLINE bool is_small_flow(const struct fq_queue_law_state *st, const struct 
 }
 
 /*
- * ours: AFQ's drop. The samples of a flow with the fair share are above it half of the time; where another one does not
- * respond to losses, only such a flow would. So a small flow may have a quarter more. Not any number: a new flow is
- * small for seconds.
+ * ours: AFQ's drop. The m_i of a flow with its fair share is above m_f half of the time. Beside a flow that does not
+ * respond to losses, only a flow that does would slow down. So a small flow may have a quarter more, but not more than
+ * that: a new flow is small for seconds.
  */
 LAW_INLINE bool afq_ours_drops(const struct fq_queue_law *p, const struct fq_queue_law_state *st,
 			       const struct fq_recent *flow, const struct fq_queue_law_input *in,
@@ -66,14 +66,14 @@ LAW_INLINE bool afq_ours_drops(const struct fq_queue_law *p, const struct fq_que
 	return afq_drops(p, st, in, samples) && !(near && is_small_flow(st, flow, in->now_ns));
 }
 
-/* ours: the verdict on a packet that is to be dropped, or not, and what its flow has sent if it stays. */
-LAW_INLINE __u32 judge_and_count(const struct fq_queue_law *p, struct fq_queue_law_state *st,
-				 struct fq_recent *flow, const struct fq_queue_law_input *in,
-				 bool drop)
+/* ours: drop or mark a packet, or let it pass; if it stays, it counts as sent by its flow. */
+LAW_INLINE __u32 signal_and_enter(const struct fq_queue_law *p, struct fq_queue_law_state *st,
+				  struct fq_recent *flow, const struct fq_queue_law_input *in,
+				  bool drop)
 {
 	__u32 verdict = drop ? signal(p, st, in) : FQ_PASS;
 
-	/* follow_flow() has sampled this packet if none was skipped since. What a flow loses it has not got. */
+	/* follow_flow() has sampled this packet if none was skipped since. Dropped packets do not count as sent. */
 	if (verdict != FQ_DROP && !st->skipped)
 		recent_enter(flow, &st->mean, in->now_ns);
 	return verdict;
@@ -89,7 +89,7 @@ LAW_INLINE __u32 afq_judge(const struct fq_queue_law *p, struct fq_queue_law_sta
 	if (p->variant == FQ_VARIANT_OURS) {
 		struct fq_recent *flow = &t->recent[slot];
 
-		return judge_and_count(p, st, flow, in, afq_ours_drops(p, st, flow, in, samples));
+		return signal_and_enter(p, st, flow, in, afq_ours_drops(p, st, flow, in, samples));
 	}
 	return afq_drops(p, st, in, samples) ? signal(p, st, in) : FQ_PASS;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What each flow has sent in the last seconds (AFCD, ours): its samples, each of which counts half after 4.3 s (2^32
+ * What each flow has sent in the last seconds (AFQ and AFCD, ours): its samples, each of which counts half after 4.3 s (2^32
  * ns), a quarter after 8.6 s, and so on.
  *
  * The shadow buffer has the last 1.2 s. After a loss, CUBIC and Reno take seconds to grow again, so that for a second or

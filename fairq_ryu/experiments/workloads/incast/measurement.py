@@ -31,7 +31,7 @@ class IncastMeasurement(Measurement[IncastScenario]):
         self._expected_s = (
             scenario.warmup_s
             + scenario.elephants_only_s
-            + scenario.rounds * scenario.round_interval_s
+            + scenario.rounds * scenario.whole_interval_s
             + scenario.after_s
         )
         self._elephants = ElephantGroup(
@@ -125,7 +125,7 @@ class IncastMeasurement(Measurement[IncastScenario]):
         return self.make_rounds(
             make,
             scenario.rounds,
-            scenario.round_interval_s,
+            scenario.whole_interval_s,
             scenario.warmup_s + scenario.elephants_only_s,
             whole_intervals=True,
         )
@@ -143,7 +143,7 @@ class IncastMeasurement(Measurement[IncastScenario]):
     def _no_rounds(self) -> list[Round]:
         """Wait for as long as the rounds would take, without mice."""
         scenario = self._scenario
-        duration = scenario.rounds * scenario.round_interval_s
+        duration = scenario.rounds * scenario.whole_interval_s
         self.sleep("elephants, no mice", duration, scenario.warmup_s + scenario.elephants_only_s)
         return []
 

@@ -22,8 +22,9 @@ class IncastScenario(Scenario):
     round_interval_s: float = shared.round_interval_s()
     round_timeout_s: float = shared.round_timeout_s()
     controller_stopped_s: float = setting(
-        "time for which the controller is stopped (SIGSTOP) before each volley; it goes on after the volley. "
-        "It shows what the switches do without a controller. 0: it is never stopped",
+        "time for which the controller is stopped (SIGSTOP) before each volley, in addition to the interval; "
+        "it goes on after the volley. Laws in the switch go on until their lease ends (`lease`, 2 s); "
+        "0: never",
         unit="s",
         low=0,
         high=3600,
@@ -44,3 +45,12 @@ class IncastScenario(Scenario):
         super().check()
         if not self.elephants and not self.mice_per_sender:
             raise UserError("there is nothing to send", "raise elephants or mice_per_sender")
+        if self.controller_stopped_s and not self.mice_per_sender:
+            raise UserError(
+                "controller_stopped_s is about volleys, and there are none", "raise mice_per_sender"
+            )
+
+    @property
+    def whole_interval_s(self) -> float:
+        """From the start of a round to the start of the next."""
+        return self.round_interval_s + self.controller_stopped_s

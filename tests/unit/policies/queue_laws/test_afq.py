@@ -1,4 +1,4 @@
-"""AFQ: Eq. 2 of the AFCD paper, and what its authors' code does."""
+"""AFQ: Eq. 2 of the AFCD paper, what its authors' code does, and ours."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ def test_the_floor_has_the_volley_and_nothing_else():
     assert floor is not None and floor.elephants == 0
     assert (floor.senders, floor.mice_per_sender, floor.mice_bytes, floor.rate_mbit) == (16, 2, 11_500, 50)
     assert floor.buffer_bytes > 32 * 11_500
+    assert limits.floor(scenario.load("incast", {"controller_stopped_s": "1"})).controller_stopped_s == 0
     # The last bytes of a larger volley wait longer than Linux's least timeout.
     assert floor.rto_min_ms == 200
     large = scenario.load("incast", {"mice_per_sender": "16"})
