@@ -56,6 +56,7 @@ def specs(network: Network) -> dict[str, LawSpec | None]:
         "fairq ours": LawSpec(LawKind.FAIRQ, Gain.OURS, **times),
         "fairswitch": LawSpec(LawKind.FAIRSWITCH, **times),
         "las": LawSpec(LawKind.LAS, target_ppm=150_000, **times),
+        "iqm": LawSpec(LawKind.IQM, interval_us=10_000),
     }
 
 
