@@ -89,7 +89,7 @@ def test_dropped_segments_are_put_back_before_their_senders_time_out(tmp_path):
     base windows are the controller's: those of the switch come so early that hardly anything is dropped.
     """
     config = f"{ONE_SWITCH}[sed]\nwhere = controller\n[rsed]\nwhere = controller\n"
-    settings = ("senders=10", "rate_mbit=20", "rounds=2", "rto_min_ms=2500", "floor=no")
+    settings = ("senders=10", "rate_mbit=20", "flows=[150]", "rounds=2", "rto_min_ms=2500", "floor=no")
     sed, rsed = run(tmp_path, "rounds", *settings, policy="sed,rsed", config=config, pictures=False)
     assert (sed["fanin"]["unfinished"], rsed["fanin"]["unfinished"]) == (0, 0)
     assert rsed["fanin"]["rto_timeouts"] < sed["fanin"]["rto_timeouts"]
