@@ -5,8 +5,8 @@
     n               flows of each application
     rounds          as of an incast, see `incast.figures`
     distance        limit_ms, the time that a volley takes on the wire alone, floor_ms, the last byte of the
-                    same volley alone with an ample buffer on this machine (null: not known), and the last
-                    byte of the median round over each, limit_times and floor_times
+                    same volley alone with an ample buffer on this machine (null: not known, or it lost
+                    segments), and the last byte of the median round over each, limit_times and floor_times
     flows, unfinished, errors, deadlines, missed   of the counted rounds, as are all but the last three
     goodput_mbit    payload of all rounds in the time to the last byte of each
     last_byte_ms    count, mean, ... of the times from a round's start to its last byte; an unfinished flow

@@ -36,6 +36,9 @@ def add_limits(scenario: FaninScenario, figures: dict[str, Any], floor: Mapping[
     floors = {each["n"]: each for each in ((floor or {}).get("fanin") or {}).get("sweep", ())}
     for each in figures["fanin"]["sweep"]:
         alone = floors.get(each["n"])
+        # With losses it shows how long the hosts wait, not what the volley needs.
+        if alone and any(alone.get(key) for key in ("unfinished", "qdisc_drops", "rto_timeouts")):
+            alone = None
         each["distance"] = limits.distance(
             each["last_byte_ms"]["p50"],
             fanin_ms(scenario, each["n"]),

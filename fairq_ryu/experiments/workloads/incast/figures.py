@@ -24,8 +24,8 @@ policy in the result. Pure. Those of its elephants are in `common.elephants`.
     mice_left_out   the same of the mice of all other rounds, so that one can see what was left out; null
                     when every round counts
     distance        limit_ms, the time that a volley takes on the wire alone, floor_ms, the p99 of the same
-                    volley alone on this machine (null: not known), and the mice's p99 over each, limit_times
-                    and floor_times
+                    volley alone on this machine (null: not known, or it lost segments), and the mice's p99
+                    over each, limit_times and floor_times
 """
 
 from __future__ import annotations

@@ -40,7 +40,10 @@ def add_limits(scenario: IncastScenario, figures: dict[str, Any], floor: Mapping
     """Add ``distance`` to one policy's figures; ``floor`` are the figures of the floor (None: not known)."""
     if not (figures.get("mice") or {}).get("fct_ms"):
         return
-    alone = ((floor or {}).get("mice") or {}).get("fct_ms")
+    mice = (floor or {}).get("mice") or {}
+    # With losses it shows how long the hosts wait, not what the volley needs.
+    whole = not any(mice.get(each) for each in ("unfinished", "segments_dropped", "rto_timeouts"))
+    alone = mice.get("fct_ms") if whole else None
     figures["distance"] = limits.distance(
         figures["mice"]["fct_ms"]["p99"], mice_ms(scenario), alone and alone["p99"]
     )

@@ -36,3 +36,13 @@ def test_distances_are_added_to_the_figures():
     limits.add_limits(INCAST, figures, None)
     assert figures["distance"]["floor_times"] is None
     assert figures["distance"]["limit_times"] == pytest.approx(2)
+
+
+@pytest.mark.parametrize("lost", ["unfinished", "segments_dropped", "rto_timeouts"])
+def test_a_volley_alone_that_has_lost_segments_is_no_floor(lost):
+    figures = {"mice": {"fct_ms": {"p99": 2 * limits.mice_ms(INCAST)}}}
+    limits.add_limits(INCAST, figures, {"mice": {"fct_ms": {"p99": 80.0}, lost: 1}})
+    assert (figures["distance"]["floor_ms"], figures["distance"]["floor_times"]) == (None, None)
+    assert figures["distance"]["limit_times"] == pytest.approx(2)
+    limits.add_limits(INCAST, figures, {"mice": {"fct_ms": {"p99": 80.0}, lost: 0}})
+    assert figures["distance"]["floor_ms"] == 80
