@@ -23,6 +23,7 @@ from typing import Any
 from bench.frame_burst import FrameBurst
 from bench.program import PORTS, bridge, connect
 from bench.program_run import LoadedProgram
+from fairq_ryu.agent.bpf_info import ProgInfo
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.libbpf import BpfError, error_code, failure, load_library
 from fairq_ryu.agent.qdisc import QueueLimits
@@ -35,26 +36,17 @@ BUSY_PORTS, TICKS = 16, 5000
 ROUNDS, BURSTS, BURST = 9, 150, 80
 FRAME = b"\xff" * 6 + bytes.fromhex("020000000009 88b5") + bytes(1000)
 RATE, BUFFER = 125_000_000, 125_000
-# With the one interval each packet ticks, and late, as more than two have passed; with the other none does.
+# With EACH the law ticks at each packet, and each tick counts as late; with NONE it never ticks.
 EACH, NONE = 1, 4_000_000_000  # ns
 # In a round that other traffic of the machine has disturbed, the programs run for its packets, too.
 _ATTEMPTS = 10
 _RUN_TIME = 0
 
 
-class _Info(ctypes.Structure):
+class _Info(ProgInfo):
     """``struct bpf_prog_info`` up to the counts of runs."""
 
-    _fields_ = [
-        ("type", c_uint32),
-        ("id", c_uint32),
-        ("tag", c_char * 8),
-        ("code_sizes", c_uint32 * 2),
-        ("codes", c_uint64 * 2),
-        ("load_time", c_uint64),
-        ("created_by_uid", c_uint32),
-        ("nr_map_ids", c_uint32),
-        ("map_ids", c_uint64),
+    _fields_ = [  # noqa: RUF012 (ctypes reads it when the class is made)
         ("name", c_char * 16),
         ("ifindex", c_uint32),
         ("flags", c_uint32),
@@ -155,8 +147,12 @@ class Port:
                 self._burst()
             (taken, runs), after = self._times.read(), self._state()
             taken, runs = taken - before[0], runs - before[1]
-            if after.late - state.late == (runs if ticks else 0):
-                if ticks and not (after.flows and after.updates > state.updates):
+            if not ticks:
+                if after.last_ns != state.last_ns:
+                    raise SystemExit("bench: the law has ticked within its interval")
+                return taken / runs
+            if after.late - state.late == runs:
+                if not (after.flows and after.updates > state.updates):
                     raise SystemExit("bench: the law had no flows, or its pool did not move")
                 return taken / runs
         raise SystemExit("bench: other traffic disturbed each round. Remedy: stop what sends on this machine")

@@ -277,7 +277,7 @@ def test_a_scenario_by_path(tmp_path):
 
 
 def test_a_stop_of_the_controller_before_volleys_needs_volleys():
-    with pytest.raises(UserError, match="controller_stopped_s is about volleys"):
+    with pytest.raises(UserError, match="controller_stopped_s needs volleys"):
         scenario.load("incast", {"controller_stopped_s": "1", "mice_per_sender": "0"})
     made = scenario.load("incast", {"controller_stopped_s": "1.5", "round_interval_s": "2"})
     assert made.whole_interval_s == 3.5

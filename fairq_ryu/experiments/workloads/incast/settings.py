@@ -46,9 +46,7 @@ class IncastScenario(Scenario):
         if not self.elephants and not self.mice_per_sender:
             raise UserError("there is nothing to send", "raise elephants or mice_per_sender")
         if self.controller_stopped_s and not self.mice_per_sender:
-            raise UserError(
-                "controller_stopped_s is about volleys, and there are none", "raise mice_per_sender"
-            )
+            raise UserError("controller_stopped_s needs volleys, and mice_per_sender is 0", "raise it")
 
     @property
     def whole_interval_s(self) -> float:
