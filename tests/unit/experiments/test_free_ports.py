@@ -26,7 +26,8 @@ def test_they_are_not_those_of_outgoing_connections() -> None:
 
 
 def test_a_port_that_is_in_use_is_not_named(monkeypatch) -> None:
-    taken = free_ports.free_port()
+    # Both are this process's own: the port beside one may be another's.
+    taken, free = free_ports.free_port(), free_ports.free_port()
     with socket.create_server(("127.0.0.1", taken)):
-        monkeypatch.setattr(free_ports, "_ports", {os.getpid(): iter([taken, taken, 1 + taken])})
-        assert free_ports.free_port() == 1 + taken
+        monkeypatch.setattr(free_ports, "_ports", {os.getpid(): iter([taken, taken, free])})
+        assert free_ports.free_port() == free
