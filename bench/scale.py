@@ -142,6 +142,14 @@ def measure(
         )
 
 
+def first_connection(samples: Sequence[probe.Sample]) -> float:
+    """The time of the last sample before the first switch has connected: it has connected after that, and may
+    have told all before the next sample.
+    """
+    number = next(number for number, each in enumerate(samples) if each.agents or each.bridges)
+    return samples[number - 1].time if number else samples[0].time - probe.WRITE
+
+
 def _wait(case: Case, samples: Samples, sims: Sequence[Switches]) -> tuple[float, float]:
     """Wait until all is known; the times of the first connection and of that."""
     deadline = time.monotonic() + _START_TIME
@@ -153,7 +161,7 @@ def _wait(case: Case, samples: Samples, sims: Sequence[Switches]) -> tuple[float
             found = reports(sims)
             governed = time.monotonic() if min(found.governed, found.hosts) >= case.ports else None
         if governed is not None and last is not None and last.complete:
-            began = next(each.time for each in samples.all if each.agents or each.bridges)
+            began = first_connection(samples.all)
             complete = next(each.time for each in samples.all if each.complete)
             return began, max(governed, complete)
         if time.monotonic() > deadline:

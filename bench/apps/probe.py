@@ -21,7 +21,8 @@ from fairq_ryu.apps.controller import Controller
 
 FILE, LASTING = "FAIRQ_BENCH_PROBE", "FAIRQ_BENCH_LASTING"
 INTERVAL = 0.002
-_WRITE = 0.1
+WRITE = 0.1
+"""Least time between two samples, seconds."""
 # Connections that are looked at before others run.
 _LOOKS = 200
 
@@ -70,7 +71,7 @@ class Probe(app_manager.RyuApp):
             now, before, waited = time.monotonic(), waited, _waited_ns(schedule)
             late.append(max(0, round((now - due) * 1e6)))
             own.append(max(0, late[-1] - (waited - before) // 1000))
-            if now - written >= _WRITE:
+            if now - written >= WRITE:
                 written = now
                 self._write(now, late, own)
                 late, own = [], []
@@ -85,7 +86,7 @@ class Probe(app_manager.RyuApp):
     def _count(self) -> None:
         """Count the lasting connections, once there are enough of any."""
         while not self._complete:
-            hub.sleep(_WRITE)
+            hub.sleep(WRITE)
             controller = self._controller
             if controller is None or controller.flows.open < self._wanted:
                 continue

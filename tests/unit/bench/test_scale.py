@@ -119,6 +119,13 @@ def test_the_figures_name_what_was_wanted():
     )
 
 
+@pytest.mark.parametrize(("connected", "began"), [((0, 0, 1), 1.1), ((0, 2, 2), 1.0), ((1, 1, 1), 0.9)])
+def test_the_start_is_before_the_first_connection(connected, began):
+    """All may be known in the sample that is the first to know of a connection."""
+    samples = [Sample(1.0 + n / 10, agents, 0, 0, True, [], []) for n, agents in enumerate(connected)]
+    assert scale.first_connection(samples) == pytest.approx(began)
+
+
 def test_two_bridges_of_a_real_controller_are_known(tmp_path: Path):
     case = make_case(2, 400, 20, 1.0, 1)
     found = measure(case, tmp_path, seconds=1.5, warm_up=0.0)
