@@ -22,7 +22,7 @@ from fairq_ryu.agent.programs.flow_sweep import FlowSweep
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
-from fairq_ryu.agent.turns import TurnCounts
+from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.channel import flow_records
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes

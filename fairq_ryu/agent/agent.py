@@ -98,6 +98,7 @@ class Agent:
             ]
             loaded = self._load(view)
             self._programs.window.read_in_thread()
+            programs.turn_program.wake = self._server.injector.wake_one
             clock = TurnClock(loop, programs.turn_program, programs.turns)
             self._ports.update(view)
             self._add_readers(loop)

@@ -12,7 +12,8 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_objects import LawObjects, refused
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow, RuleSink
-from fairq_ryu.agent.turns import TurnCounts, frame_of
+from fairq_ryu.agent.turn_queue import TurnCounts
+from fairq_ryu.agent.turn_room import frame_of
 from fairq_ryu.channel import window_law
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.law_spec import POOL_KINDS, Gain, LawFlags, LawKind, LawSpec, out_of_bounds, trim_step

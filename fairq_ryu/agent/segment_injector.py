@@ -51,14 +51,21 @@ class SegmentInjector:
 
     def wake(self, flows: Iterable[tcp_build.Addressing]) -> None:
         """Send a window update to each sender, in this order. The keys are the directions of the ACKs."""
-        observed = self._ports.observed
         for known in flows:
-            if observed and self._ports.segment_state(known.key.reversed).port in observed:
-                self.counts[f"wake: {OBSERVED}"] += 1
-                continue
-            state = self._ports.segment_state(known.key)
-            update = tcp_build.window_update(self._at_port(known, state), state)
-            self._send("wake", state.port, [update] if isinstance(update, bytes) else update)
+            self.wake_one(known)
+
+    def wake_one(self, known: tcp_build.Addressing) -> bool:
+        """Send a window update to a sender. The key is the direction of the ACKs. Returns False if the
+        connection has ended.
+        """
+        observed = self._ports.observed
+        if observed and self._ports.segment_state(known.key.reversed).port in observed:
+            self.counts[f"wake: {OBSERVED}"] += 1
+            return True
+        state = self._ports.segment_state(known.key)
+        update = tcp_build.window_update(self._at_port(known, state), state)
+        self._send("wake", state.port, [update] if isinstance(update, bytes) else update)
+        return not (state.fin or state.rst)
 
     def send_duplicates(self, known: tcp_build.Addressing | None, state: SegmentState) -> None:
         """Send three duplicates of the receiver's last ACK."""

@@ -108,7 +108,8 @@ def snapshot(
     and ``lost`` because the agent was too slow. ``recovery`` has the ``losses`` that the agent has recovered
     by itself, by outcome, the losses ``stored``, and the segments ``sent`` by kind, in segments; a kind with
     a reason counts those that were not sent. ``deadlines`` counts the stored deadlines of connections whose
-    handshakes may wait for their turn. ``segment_copies`` counts copies of SYN, FIN and RST for controllers:
+    handshakes may wait for their turn, ``closed_windows`` the connections that wait with closed windows.
+    ``segment_copies`` counts copies of SYN, FIN and RST for controllers:
     the ``rules`` that ask for them, PACKET_INs ``sent``, and segments that were not copied, beyond a rate
     (``copies_suppressed``, which each port has as well) or because the agent was too slow (``lost``); and
     copies that were not sent because a controller did not read fast enough (``unread``). ``tx_queues`` has
@@ -186,6 +187,7 @@ def snapshot(
             "sent": dict(injector.counts),
         },
         "deadlines": datapath.turns.deadlines,
+        "closed_windows": datapath.turns.closed,
     }
 
 

@@ -5,7 +5,9 @@ windows overflow it. On ports whose law has turns, the eBPF program then hands S
 agent (``bpf/turns.bpf.c``), and they wait here:
 
     arrived() -> waits -> serve(): the port has room, or it has waited too long -> leaves
-                       -> stop(): the port has no turns any more                -> leaves
+                       -> serve(): it has waited for long, turns go on     -> leaves, with a closed window
+                            -> waits as a connection -> serve(): as above  -> its window opens
+                       -> stop(): the port has no turns any more           -> leaves, or its window opens
 
 Those with an announced deadline leave first, the earliest first; then the others in order of arrival. The
 deadline may become known while the packet waits. A retransmitted packet takes the place of the one that
@@ -15,110 +17,51 @@ and SYN-ACK of a connection, at two ports, wait for at most ``longest_ns`` toget
 initial retransmission timeout of 1 s (RFC 6298). What exceeds these bounds leaves at once. So does everything
 while too many handshakes that have had their turn are incomplete, because then most of them are forged.
 
-Pure: time is an argument, in ns; ports are interface indices. :class:`Room` is the twin of
-``bpf/laws/turns.h``.
+A large volley takes longer than a handshake can wait. So handshakes that have waited for
+:data:`CLOSE_AFTER_NS` are completed, a few at a time, while a rule of this agent closes the window of the
+sender: it sends no data, and no retransmission timer runs, because nothing of it is under way. The connection
+keeps its place in the order. When its turn comes, the rule is removed, and a window update in the receiver's
+name starts the sender. The rule has a short lease, which is renewed, so that nothing stays closed when the
+agent dies. Connections wait in this way for at most :data:`LONGEST_CLOSED_NS`, and only while others have
+their turns: on a port that never has room, because of connections that stay, handshakes leave as they are
+when they have waited for ``longest_ns``.
+
+Pure: time is an argument, in ns; ports are interface indices.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from fairq_ryu.agent.turn_deadlines import TurnDeadlines
+from fairq_ryu.agent.turn_queue import HeldPacket, PortTurns, TurnCounts, Waiting
+from fairq_ryu.agent.turn_room import Room
 from fairq_ryu.packet.parse import parse
 
 CAPACITY = 4096
 LONGEST_NS = 900_000_000
+CLOSE_AFTER_NS = 500_000_000
+"""A handshake that has waited for so long is completed with a closed window."""
+LONGEST_CLOSED_NS = 5_000_000_000
+"""A connection waits for at most so long, its handshake included."""
+CLOSED_LEASE_NS = 1_000_000_000
+"""For so long a window stays closed without the agent."""
+# In one call of serve() this part of the handshakes of a port, and one, are completed with closed windows:
+# nearly all until they have waited too long, but not all at once.
+_CLOSES = 32
+# The turns of the next ones come soon, unless they have waited for this time.
+_NEXT, _NEXT_NS = 32, 700_000_000
+# If nobody had a turn for this time, more flows than the buffer holds minimum windows have come to stay.
+_CROWDED_NS = 200_000_000
+# For this long a connection whose turn has come keeps its room while its handshake is not complete.
+_RESERVED_NS = 200_000_000
+# Turns go on if there was one within this time. If a window cannot be closed, the port tries again after it.
+_GOES_ON_NS, _AGAIN_NS = 300_000_000, 100_000_000
 # Packets of all ports together that leave in one call of serve(): the agent has other work, too.
 _MAX_RELEASES = 64
-_HEADERS, _FEW = 66, 4
 _NS_PER_S = 1_000_000_000
-_NEVER = (1 << 64) - 1
-# Incomplete handshakes are forgotten after this time, as in ``bpf/laws/opening.h``.
-UNPROVEN_NS = 10 * _NS_PER_S
 # One sender's address has at most this part of the places at a port.
 _SHARES = 4
-
-
-class Room(NamedTuple):
-    """Whether a port has room for the first window of one more flow: ``fq_room`` of ``layout.h``, in bytes of
-    the queue except ``flows``, ``half_open`` and ``allowance``.
-    """
-
-    limit: int
-    backlog: int
-    flows: int
-    frame: int
-    floor: int
-    first: int
-    expected: int
-    half_open: int
-    allowance: int
-
-    @property
-    def flooded(self) -> bool:
-        """Whether so many handshakes are incomplete that nobody waits, as ``turns_flooded()``."""
-        return self.half_open >= self.allowance
-
-    @property
-    def has_room(self) -> bool:
-        """As ``turns_have_room()``: the same integers."""
-        if self.flooded:
-            return True
-        if self.flows * self.frame + self.expected < _FEW * self.frame:
-            return True
-        return max(self.backlog + self.expected, self.flows * self.floor) + self.first <= self.limit
-
-
-def frame_of(segment: int) -> int:
-    """The bytes that a segment takes in the queue."""
-    return segment + _HEADERS
-
-
-def still_expected(expected: int, earlier: int, limit: int, age_ns: int, hold_ns: int) -> int:
-    """The first windows, bytes, that may not have come yet: those ``expected`` in the last ``age_ns``, and
-    those of the ``hold_ns`` before, ``earlier``; at most ``limit``. As ``turns_expected()``.
-    """
-    age_ns = max(age_ns, 0)
-    if age_ns >= 2 * hold_ns:
-        return 0
-    return expected if age_ns >= hold_ns else min(expected + earlier, limit)
-
-
-def half_open(begun: int, begun_ns: int, proven: int, now_ns: int) -> int:
-    """Of the handshakes that have had their turn since ``begun_ns``, those that are not complete: as
-    ``turns_half_open()``. ``proven`` were completed since then.
-    """
-    return 0 if now_ns - begun_ns >= UNPROVEN_NS else max(begun - max(proven, 0), 0)
-
-
-class HeldPacket(NamedTuple):
-    """A SYN or SYN-ACK that the eBPF program has handed to the agent. ``key`` identifies its flow and
-    direction, ``connection`` both directions of that flow, ``sender`` the address that it comes from.
-    """
-
-    port: int
-    key: bytes
-    connection: bytes
-    sender: bytes
-    frame: bytes
-    held_ns: int
-
-
-@dataclass(slots=True)
-class TurnCounts:
-    """The packets of one port: those ``waiting`` now, and those ``held`` ever; those that left: ``released``
-    because there was room, ``late`` because they had waited too long, ``full`` because too many waited or too
-    many handshakes were incomplete.
-    """
-
-    waiting: int = 0
-    held: int = 0
-    released: int = 0
-    late: int = 0
-    full: int = 0
 
 
 class TurnSink(Protocol):
@@ -127,97 +70,32 @@ class TurnSink(Protocol):
     def room(self, port: int, now_ns: int) -> Room | None:
         """What decides whether a port has room; None: its law has ended."""
 
-    def send(self, port: int, frame: bytes, waited_ns: int) -> None:
-        """Let a packet leave by a port. One that cannot be sent is lost: its sender will retransmit it."""
+    def hold_ns(self, port: int) -> int:
+        """For so long the first window of a connection is expected."""
+
+    def whole_floor(self, port: int) -> int:
+        """The minimum window of a flow while the buffer holds those of all flows, as in :class:`Room`; 0: it
+        is a segment.
+        """
+
+    def send(self, port: int, frame: bytes, waited_ns: int, closed: bool = False) -> None:
+        """Let a packet leave by a port. One that cannot be sent is lost: its sender will retransmit it.
+        ``closed``: the window of its sender is closed.
+        """
+
+    def close_window(self, key: bytes, until_ns: int) -> bool:
+        """Close the window of the sender of a packet until then, or for longer if it is closed. Returns
+        False if that cannot be, or its connection has a rule of a controller.
+        """
+
+    def is_open(self, key: bytes, frame: bytes) -> bool:
+        """Whether the handshake of a packet's connection is complete, as far as opening its window needs."""
+
+    def open_window(self, key: bytes, frame: bytes) -> bool:
+        """Open a window that is closed. Returns whether the connection still is there."""
 
     def set_waiting(self, port: int, waiting: int) -> None:
         """Let further packets of the port wait as well, because ``waiting`` wait; 0: only without room."""
-
-
-@dataclass(slots=True)
-class _Waiting:
-    frame: bytes
-    connection: bytes
-    sender: bytes
-    held_ns: int
-    since_ns: int
-    """As if it had waited before for as long as the connection's other packet has."""
-    place: tuple[int, int]
-    """In the order in which packets leave: deadline and number of arrival."""
-
-
-@dataclass(slots=True)
-class _Port:
-    """The packets that wait at a port; a heap in the order in which they leave, and one by how long they have
-    waited. Entries of packets that have left, or have another place now, stay there for a while.
-    """
-
-    counts: TurnCounts = field(default_factory=TurnCounts)
-    packets: dict[bytes, _Waiting] = field(default_factory=dict)
-    order: list[tuple[tuple[int, int], bytes]] = field(default_factory=list)
-    ages: list[tuple[int, int, bytes]] = field(default_factory=list)
-    senders: Counter[bytes] = field(default_factory=Counter)
-    arrivals: int = 0
-
-    def add(self, packet: HeldPacket, deadline_ns: int | None, waited_ns: int) -> None:
-        """A packet waits. The other packet of its connection has waited so long before."""
-        self.arrivals += 1
-        place = _urgency(deadline_ns), self.arrivals
-        since = packet.held_ns - waited_ns
-        self.packets[packet.key] = _Waiting(
-            packet.frame, packet.connection, packet.sender, packet.held_ns, since, place
-        )
-        self.senders[packet.sender] += 1
-        self._enter(packet.key)
-        if len(self.ages) >= 2 * len(self.packets):
-            self.ages = [(each.since_ns, each.place[1], known) for known, each in self.packets.items()]
-            heapq.heapify(self.ages)
-        else:
-            heapq.heappush(self.ages, (since, self.arrivals, packet.key))
-
-    def remove(self, key: bytes) -> _Waiting:
-        """A packet leaves."""
-        waiting = self.packets.pop(key)
-        self.senders[waiting.sender] -= 1
-        if not self.senders[waiting.sender]:
-            del self.senders[waiting.sender]
-        return waiting
-
-    def reorder(self, key: bytes, deadline_ns: int | None) -> None:
-        """A packet that waits has this deadline now; None: it has none."""
-        waiting = self.packets[key]
-        place = _urgency(deadline_ns), waiting.place[1]
-        if place != waiting.place:
-            waiting.place = place
-            self._enter(key)
-
-    def _enter(self, key: bytes) -> None:
-        if len(self.order) >= 2 * len(self.packets):
-            self.order = [(each.place, known) for known, each in self.packets.items()]
-            heapq.heapify(self.order)
-        else:
-            heapq.heappush(self.order, (self.packets[key].place, key))
-
-    def first(self) -> bytes:
-        """The packet that leaves next; there is one."""
-        while True:
-            place, key = self.order[0]
-            if key in self.packets and self.packets[key].place == place:
-                return key
-            heapq.heappop(self.order)
-
-    def oldest(self) -> bytes | None:
-        """The packet that has waited longest; None: none waits."""
-        while self.ages:
-            _, arrival, key = self.ages[0]
-            if key in self.packets and self.packets[key].place[1] == arrival:
-                return key
-            heapq.heappop(self.ages)
-        return None
-
-
-def _urgency(deadline_ns: int | None) -> int:
-    return _NEVER if deadline_ns is None else deadline_ns
 
 
 def _same_number(one: bytes, other: bytes) -> bool:
@@ -231,7 +109,7 @@ class Turns:
 
     def __init__(self, sink: TurnSink, capacity: int = CAPACITY, longest_ns: int = LONGEST_NS) -> None:
         self._sink, self._capacity, self._longest_ns = sink, capacity, longest_ns
-        self._ports: dict[int, _Port] = {}
+        self._ports: dict[int, PortTurns] = {}
         self._deadlines = TurnDeadlines()
         # Where packets of a connection wait: port and key.
         self._places: dict[bytes, list[tuple[int, bytes]]] = {}
@@ -248,14 +126,14 @@ class Turns:
 
     def start(self, port: int) -> None:
         """New connections of a port take turns from now on."""
-        self._ports.setdefault(port, _Port())
+        self._ports.setdefault(port, PortTurns())
 
     def stop(self, port: int, now_ns: int) -> None:
         """They no longer do: all that wait leave."""
         state = self._ports.pop(port, None)
         if state is not None:
             for key in list(state.packets):
-                self._leave(port, state, key, now_ns)
+                self._let_go(port, state, key, None, now_ns)
 
     def counts(self, port: int) -> TurnCounts:
         """The counts of a port."""
@@ -267,12 +145,17 @@ class Turns:
     @property
     def waiting(self) -> bool:
         """Whether any packet waits: then :meth:`serve` is to be called about every millisecond."""
-        return any(state.packets for state in self._ports.values())
+        return any(state.packets or state.told for state in self._ports.values())
 
     @property
     def deadlines(self) -> int:
         """The number of deadlines that are stored."""
         return len(self._deadlines)
+
+    @property
+    def closed(self) -> int:
+        """The number of connections that wait with a closed window."""
+        return sum(len(state.leases) for state in self._ports.values())
 
     def set_deadline(self, connection: bytes, deadline_ns: int | None, now_ns: int) -> None:
         """A connection has this deadline now (None: none any more). Its packets that wait get another place,
@@ -290,7 +173,7 @@ class Turns:
             return
         known = state.packets.get(packet.key)
         if known is not None:
-            if _same_number(known.frame, packet.frame):
+            if not known.closed and _same_number(known.frame, packet.frame):
                 known.frame = packet.frame
             else:
                 self._sink.send(packet.port, packet.frame, now_ns - packet.held_ns)
@@ -305,11 +188,11 @@ class Turns:
             waited = 0  # of an earlier attempt
         state.add(packet, self._deadlines.get(packet.connection, now_ns), waited)
         self._places.setdefault(packet.connection, []).append((packet.port, packet.key))
-        self._waits(packet.port, state)
+        self._waits(packet.port, state, now_ns)
 
     def serve(self, now_ns: int) -> None:
         """Let packets leave that have waited too long, and as many as their ports have room for."""
-        ports = [(port, state) for port, state in self._ports.items() if state.packets]
+        ports = [(port, state) for port, state in self._ports.items() if state.packets or state.told]
         # Another port is first each time, so that none has to wait for all others.
         self._calls += 1
         first = self._calls % len(ports) if ports else 0
@@ -317,46 +200,171 @@ class Turns:
         for port, state in ports[first:] + ports[:first]:
             left -= self._serve(port, state, now_ns, left)
 
-    def _serve(self, port: int, state: _Port, now_ns: int, most: int) -> int:
+    def _serve(self, port: int, state: PortTurns, now_ns: int, most: int) -> int:
         """Returns how many have left, at most ``most``."""
-        before = len(state.packets)
-        for _ in range(most):
-            oldest = state.oldest()
-            if oldest is None:
-                break
-            if now_ns - state.packets[oldest].since_ns >= self._longest_ns:
-                state.counts.late += 1
-                self._leave(port, state, oldest, now_ns)
-                continue
+        done = self._let_go_late(port, state, now_ns, most)
+        done += self._open_reserved(port, state, now_ns)
+        while done < most and (key := state.first()) is not None:
             # Each packet that leaves takes room: the next look finds less.
-            room = self._sink.room(port, now_ns)
-            if room is not None and not room.has_room:
+            room = self._room(port, state, now_ns)
+            if room is not None and not self._has_room(port, state, room, now_ns):
+                done += self._close_windows(port, state, room, now_ns)
                 break
+            done += 1
+            waiting = state.packets[key]
+            if room is not None and waiting.closed and not self._sink.is_open(key, waiting.frame):
+                state.reserve(key, now_ns)
+                continue
             if room is not None and room.flooded:
                 state.counts.full += 1
             else:
                 state.counts.released += 1
-            self._leave(port, state, state.first(), now_ns)
-        self._waits(port, state)
-        return before - len(state.packets)
+                state.turn_ns = now_ns
+            self._let_go(port, state, key, room, now_ns)
+        self._renew(port, state, now_ns)
+        self._waits(port, state, now_ns)
+        return done
 
-    def _leave(self, port: int, state: _Port, key: bytes, now_ns: int) -> None:
+    def _room(self, port: int, state: PortTurns, now_ns: int) -> Room | None:
+        room = self._sink.room(port, now_ns)
+        if room is None:
+            return None
+        expected = state.first_windows.still_expected(self._sink.hold_ns(port), room.limit, now_ns)
+        reserved = len(state.reserved)
+        if not expected and not reserved:
+            return room
+        expected = min(room.expected + expected + reserved * room.first, room.limit)
+        return room._replace(flows=room.flows + reserved, expected=expected)
+
+    def _has_room(self, port: int, state: PortTurns, room: Room, now_ns: int) -> bool:
+        """Whether a packet has its turn. Room for one segment of each flow is not enough while others end and
+        make room: with a few flows more than the buffer holds minimum windows, each has a smaller one, so
+        there seems to be room for still more, and it stays so.
+        """
+        floor = self._sink.whole_floor(port)
+        few = room.flows * floor + room.first <= room.limit
+        if few:
+            state.crowded = False
+        elif now_ns - state.turn_ns >= _CROWDED_NS:
+            state.crowded = True
+        return room.has_room and (few or state.crowded or room.flooded)
+
+    def _open_reserved(self, port: int, state: PortTurns, now_ns: int) -> int:
+        """Open the windows of connections that have room reserved and are complete now. Returns how many."""
+        done = 0
+        for key, since_ns in list(state.reserved.items()):
+            if now_ns - since_ns >= _RESERVED_NS or self._sink.is_open(key, state.packets[key].frame):
+                state.counts.released += 1
+                state.turn_ns = now_ns
+                self._let_go(port, state, key, self._sink.room(port, now_ns), now_ns)
+                done += 1
+        return done
+
+    def _let_go_late(self, port: int, state: PortTurns, now_ns: int, most: int) -> int:
+        """Let go what has waited too long; of connections with closed windows one, because of the first
+        windows that it sends. Returns how many.
+        """
+        done = 0
+        while done < most:
+            oldest = state.oldest()
+            if oldest is None or now_ns - state.packets[oldest].since_ns < self._longest_ns:
+                break
+            self._leave(port, state, oldest, now_ns)
+            done += 1
+        closed = next(iter(state.leases), None)
+        if closed is not None:
+            waited = now_ns - state.packets[closed].since_ns
+            stuck = waited >= self._longest_ns and now_ns - state.turn_ns >= self._longest_ns
+            if stuck or waited >= LONGEST_CLOSED_NS:
+                self._let_go(port, state, closed, self._sink.room(port, now_ns), now_ns)
+                done += 1
+        state.counts.late += done
+        return done
+
+    def _close_windows(self, port: int, state: PortTurns, room: Room, now_ns: int) -> int:
+        """Let handshakes that have waited for long be completed, with closed windows, and wait on as
+        connections: first those whose turns come last. Returns how many.
+        """
+        done, free = 0, room.allowance // 2 - room.half_open
+        as_packets = len(state.packets) - len(state.leases)
+        if (oldest := state.oldest()) is None:
+            return 0
+        if now_ns - state.packets[oldest].since_ns < _NEXT_NS:
+            free = min(free, as_packets - _NEXT)
+        most = min(1 + as_packets // _CLOSES, free)
+        while done < most and now_ns - state.turn_ns < _GOES_ON_NS and now_ns >= state.close_ns:
+            key = state.last_of_the_old(now_ns - CLOSE_AFTER_NS)
+            if key is None:
+                break
+            done += 1
+            waiting, until_ns = state.packets[key], now_ns + CLOSED_LEASE_NS
+            if sum(place[1] == key for place in self._places[waiting.connection]) > 1:
+                continue  # a copy of it waits at another port, and the rule would be that of both
+            if not self._sink.close_window(key, until_ns):
+                state.close_ns = now_ns + _AGAIN_NS
+                break
+            waiting.closed = True
+            state.leases[key] = until_ns
+            waited = now_ns - waiting.held_ns
+            self._note_wait(waiting.connection, key, waited, now_ns)
+            self._sink.send(port, waiting.frame, waited, closed=True)
+        return done
+
+    def _renew(self, port: int, state: PortTurns, now_ns: int) -> None:
+        """Renew the leases of closed windows, a few in each call."""
+        for _ in range(_MAX_RELEASES):
+            key = next(iter(state.leases), None)
+            if key is None or state.leases[key] - now_ns > CLOSED_LEASE_NS // 2:
+                break
+            if self._sink.close_window(key, now_ns + CLOSED_LEASE_NS):
+                del state.leases[key]  # it is the last now
+                state.leases[key] = now_ns + CLOSED_LEASE_NS
+            else:
+                # A controller decides about it now, or there is no room for the rule.
+                self._let_go(port, state, key, None, now_ns)
+
+    def _let_go(self, port: int, state: PortTurns, key: bytes, room: Room | None, now_ns: int) -> None:
+        """Let a packet leave, or open its sender's window."""
+        if not state.packets[key].closed:
+            self._leave(port, state, key, now_ns)
+            return
+        waiting = self._forget(port, state, key)
+        if self._sink.open_window(key, waiting.frame) and room is not None:
+            state.first_windows.add(room.first, self._sink.hold_ns(port), room.limit, now_ns)
+
+    def _forget(self, port: int, state: PortTurns, key: bytes) -> Waiting:
         waiting = state.remove(key)
         places = self._places[waiting.connection]
         places.remove((port, key))
         if not places:
             del self._places[waiting.connection]
+        return waiting
+
+    def _leave(self, port: int, state: PortTurns, key: bytes, now_ns: int) -> None:
+        waiting = self._forget(port, state, key)
         waited = now_ns - waiting.held_ns
-        self._waited.pop(waiting.connection, None)
-        self._waited[waiting.connection] = key, waited, now_ns
+        self._note_wait(waiting.connection, key, waited, now_ns)
+        self._sink.send(port, waiting.frame, waited)
+
+    def _note_wait(self, connection: bytes, key: bytes, waited: int, now_ns: int) -> None:
+        """The other packet of a connection waits for a shorter time."""
+        self._waited.pop(connection, None)
+        self._waited[connection] = key, waited, now_ns
         while len(self._waited) > self._capacity or self._is_past(next(iter(self._waited)), now_ns):
             del self._waited[next(iter(self._waited))]
-        self._sink.send(port, waiting.frame, waited)
 
     def _is_past(self, connection: bytes, now_ns: int) -> bool:
         return now_ns - self._waited[connection][2] >= _NS_PER_S
 
-    def _waits(self, port: int, state: _Port) -> None:
-        if bool(state.counts.waiting) != bool(state.packets):
-            self._sink.set_waiting(port, len(state.packets))
-        state.counts.waiting = len(state.packets)
+    def _waits(self, port: int, state: PortTurns, now_ns: int) -> None:
+        state.counts.waiting, state.counts.closed = len(state.packets), len(state.leases)
+        # The program does not know the first windows of connections whose windows were opened.
+        tell = bool(state.packets) or bool(
+            state.first_windows.expected
+            and state.first_windows.still_expected(self._sink.hold_ns(port), 1 << 32, now_ns)
+        )
+        if tell != state.told:
+            state.told = tell
+            if tell:
+                state.turn_ns = now_ns  # until now nobody has waited
+            self._sink.set_waiting(port, len(state.packets) or int(tell))

@@ -13,7 +13,7 @@ from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
-from fairq_ryu.agent.turns import TurnCounts
+from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes, Chunk, ChunkFlags
 from fairq_ryu.channel.flow_records import FlowRecord, encode_reply

@@ -120,10 +120,7 @@ class Switch:
         for port in datapath.observed:
             datapath.observe(port, False)
         window = datapath.window
-        for key in list(window._flow_rules.keys()):
-            window._flow_rules.delete(key)
-        window._flow_rule_count = 0
-        window._write_config()
+        window.flow_rules.clear()
         for flows in (window.flows, window.silent, window.rivals, window.acdc_flows):
             for key in list(flows.keys()):
                 flows.delete(key)

@@ -304,3 +304,30 @@ def test_what_a_law_granted_before_a_rule_is_forgotten(switch: Switch) -> None:
     assert flow.granted() == 5_000
     granted = switch.flow(flow.data_key)
     assert granted is not None and granted[0].granted == 0
+
+
+def test_a_flow_that_has_ended_no_longer_shares_the_pool(switch: Switch) -> None:
+    """Its last ACK comes behind the FIN. If the sender is far away, what it has sent in the last round trip
+    still looks like a window that is used.
+    """
+    install(switch, LawSpec(LawKind.FAIRQ), pool=2920)
+    flow = Connection(switch, server_scale=0).open()
+    sent = 1400
+    flow.data(sent)
+    flow.ack(ack=flow.client_isn + 1 + sent)
+    assert sharing(switch) == 1
+    window, key = switch.datapath.window, flow_key(flow.data_key)
+    entry = window.flows.get(key)
+    client = entry.dir[flow_key(flow.data_key, directed=True).dir]
+    client.rtt_ns = 3 * 10**9
+    client.round.ns, client.round.released = time.monotonic_ns(), 2920
+    window.flows.set(key, entry)
+    flow.data(0, seq=flow.client_isn + 1 + sent, flags="FA")
+    assert sharing(switch) == 0
+    flow.ack(ack=flow.client_isn + 2 + sent)
+    assert sharing(switch) == 0
+
+
+def sharing(switch: Switch) -> int:
+    counts, bucket_ns = switch.state(PORT), switch.datapath.window.bucket_ns
+    return int(layout.counted_flows(counts.sharing, time.monotonic_ns(), bucket_ns))

@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.programs.turns import ALIVE_NS
 from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.agent.turns import LONGEST_NS
 from fairq_ryu.law_spec import NO_FLAGS, LawFlags, LawKind, LawSpec
 from fairq_ryu.model import WindowKind
@@ -387,3 +389,48 @@ def test_what_a_dead_agent_left_holds_nothing(switch: Switch) -> None:
     with wire(switch) as line:
         line.leave(handshake(switch).frame())
         assert len(line.received()) == 1
+
+
+def sharing(switch: Switch, port: int) -> int:
+    counts, bucket_ns = switch.state(port), switch.datapath.window.bucket_ns
+    return int(layout.counted_flows(counts.sharing, time.monotonic_ns(), bucket_ns))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_who_has_waited_for_long_connects_with_a_closed_window(switch: Switch, shape: str) -> None:
+    install(switch)
+    crowd(switch)
+    injector = SegmentInjector(switch.datapath)
+    switch.datapath.turn_program.wake = injector.wake_one
+    turns, milliseconds = switch.datapath.turns, 1_000_000
+    late = [Connection(switch, **SHAPES[shape]) for _ in range(2)]
+    with wire(switch) as line:
+        for each in late:
+            each.syn()
+            line.leave(each.syn_ack_segment().frame())
+        began = time.monotonic_ns()
+        assert len(take(switch)) == 2
+        one_more = QueueLimits("htb", (FLOWS + 1) * FRAME, 25_000_000)
+        install(switch, limits=one_more)
+        turns.serve(began + 650 * milliseconds)
+        assert line.received() == [late[0].syn_ack_segment().frame()] and sharing(switch, 1) == FLOWS + 1
+        turns.serve(began + 750 * milliseconds)
+        assert line.received() == [late[1].syn_ack_segment().frame()]
+        assert switch.datapath.turn_counts(1).closed == turns.closed == 1
+        assert sharing(switch, 1) == FLOWS + 1, "it will send nothing, and takes no share"
+        answer = late[1].from_client(window=500)
+        assert packets.window(switch.leave(2, answer)) == 0
+        # Its turn: the window opens, and an update tells its sender.
+        install(switch, limits=LARGER)
+        turns.serve(began + 800 * milliseconds)
+        assert injector.counts == {"wake": 1} and turns.closed == 0
+        assert sharing(switch, 1) == FLOWS + 2
+        assert packets.window(switch.leave(2, answer)) > 0
+    switch.datapath.turn_program.wake = None
+
+
+def test_without_updates_no_window_is_closed(switch: Switch) -> None:
+    """Nobody would wake the sender."""
+    assert switch.datapath.turn_program.wake is None
+    assert not switch.datapath.turn_program.close_window(bytes(layout.fq_flow_key()), time.monotonic_ns())
+    assert switch.datapath.window.flow_rules.count == 0

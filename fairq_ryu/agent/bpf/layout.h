@@ -126,8 +126,10 @@
 #define FQ_COPY_RULES 6
 
 /* Mark of a packet that has waited: FQ_TURN_MARK << FQ_TURN_SHIFT | microseconds. */
-#define FQ_TURN_MARK  4001
-#define FQ_TURN_SHIFT 20
+#define FQ_TURN_MARK   4001
+#define FQ_TURN_SHIFT  20
+/* Likewise of one that leaves before its turn: the window of its sender is closed, so it sends nothing. */
+#define FQ_TURN_CLOSED 4002
 
 /* Settings of the window program, written by the agent; one entry, index 0. */
 struct fq_config {

@@ -7,6 +7,9 @@
  *       no                    -> the ring buffer "held" -> the agent, which sends it again when there is room
  *       a flood uses up the allowance of incomplete handshakes (turns.h) -> it leaves
  *
+ * A packet that has waited for long leaves before its turn (FQ_TURN_CLOSED): a rule of the agent closes its sender's
+ * window until then.
+ *
  * It runs before the window program, so that program sees a packet once, when it leaves. The time for which a
  * SYN-ACK has waited is in the mark with which the agent sends it; the time of the SYN that it answers is shifted
  * by it, so that the round-trip time is that of the network.
@@ -99,8 +102,8 @@ __noinline int has_room(struct fq_turns *t, __u32 slot, __u32 ifindex, __u64 now
 	return turns_have_room(&room) ? HAS_ROOM : NO_ROOM;
 }
 
-/* A handshake has its turn. */
-__noinline int admit(struct fq_turns *t, __u32 slot, __u64 now)
+/* A handshake leaves, and the first window of its flow is expected. */
+__noinline int admit(struct fq_turns *t, __u32 slot, __u32 first, __u64 now)
 {
 	struct fq_law_state *state;
 	struct fq_port_law *law;
@@ -110,7 +113,7 @@ __noinline int admit(struct fq_turns *t, __u32 slot, __u64 now)
 	law = bpf_map_lookup_elem(&port_laws, &slot);
 	state = bpf_map_lookup_elem(&law_states, &slot);
 	if (law && state)
-		turns_admit(&law->law, state, t, now);
+		turns_admit(&law->law, state, t, first, now);
 	return 0;
 }
 
@@ -208,7 +211,7 @@ int fq_take_turns(struct __sk_buff *skb)
 	if (cfg)
 		set_vlan(&s, cfg, ifindex);
 	flow = bpf_map_lookup_elem(&flows, &s.key);
-	if (mark >> FQ_TURN_SHIFT == FQ_TURN_MARK) {
+	if (mark >> FQ_TURN_SHIFT == FQ_TURN_MARK || mark >> FQ_TURN_SHIFT == FQ_TURN_CLOSED) {
 		__u64 waited = (mark & ((1 << FQ_TURN_SHIFT) - 1)) * 1000ULL;
 
 		skb->mark = 0;
@@ -217,7 +220,7 @@ int fq_take_turns(struct __sk_buff *skb)
 			shift_syn(&s, bpf_map_lookup_elem(&rivals, &s.key), waited);
 		}
 		if (has_room(t, slot, ifindex, s.now) != FLOODED)
-			admit(t, slot, s.now);
+			admit(t, slot, mark >> FQ_TURN_SHIFT == FQ_TURN_MARK ? t->first : 0, s.now);
 		return TC_ACT_UNSPEC;
 	}
 	if (law->expires_ns <= s.now || has_left(&s, flow))
@@ -232,7 +235,7 @@ int fq_take_turns(struct __sk_buff *skb)
 	if ((room == NO_ROOM || (port && port->waiting)) && agent && agent->until_ns > s.now &&
 	    !has_own_rule(&s) && hand_over(skb, &s, t))
 		return TC_ACT_STOLEN;
-	admit(t, slot, s.now);
+	admit(t, slot, t->first, s.now);
 	return TC_ACT_UNSPEC;
 }
 

@@ -150,10 +150,8 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		port = find_port(ifindex);
 		if (port)
 			ADD(port->handshakes, 1);
-		count_active(own, s.epoch);
-		count_active(peer, s.epoch);
-		law_direction_began(own, peer, FQ_OPENING_SYN_ACK, s.epoch, s.now);
-		law_direction_began(peer, own, FQ_OPENING_SYN_ACK, s.epoch, s.now);
+		direction_began(&s, own, peer, cfg, s.dir ^ 1);
+		direction_began(&s, peer, own, cfg, s.dir);
 	}
 lower:
 	if (s.ack && peer->ifindex)

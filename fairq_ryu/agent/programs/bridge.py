@@ -20,7 +20,7 @@ from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
 from fairq_ryu.agent.segment_copier import CopiedSegment
-from fairq_ryu.agent.turns import TurnCounts
+from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.segment_copies import SegmentMatch
@@ -43,6 +43,13 @@ class BridgePrograms(BridgePorts):
         """Raises :class:`UserError` where the machine cannot run eBPF programs."""
         super().__init__(limits)
         self._thresholds: dict[int, Thresholds] = {}  # as they were asked for
+
+    def close(self) -> None:
+        """Detach from every port and free programs and maps. A second call does nothing."""
+        for port in self._ports.values():
+            # While all ports are there: connections whose windows are closed get window updates by others.
+            self._stop_turns(port.ifindex)
+        super().close()
 
     def remove_port(self, ofport: int) -> None:
         """Stop on a port, which may have been deleted already."""

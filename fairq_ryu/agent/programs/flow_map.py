@@ -191,12 +191,17 @@ def arrays(keys: bytes, flows: bytes) -> tuple[Rows, Rows]:
     )
 
 
+def knows_segment(own: Any) -> bool:
+    """Whether the last segment of a direction (an ``fq_dir``) is known."""
+    return bool(own.flags & _COMPLETE == _COMPLETE)
+
+
 def segment_state(key: FlowKey, own: Any, peer: Any, ofports: dict[int, int], now_ns: int) -> SegmentState:
     """The last segment of ``own`` (an ``fq_dir``: the segments that ``key.src`` sends). ``peer`` is the other
     direction, ``ofports`` the bridge's ports by ifindex.
     """
     flags = own.flags
-    if own.ifindex not in ofports or flags & _COMPLETE != _COMPLETE:
+    if own.ifindex not in ofports or not knows_segment(own):
         return SegmentState(key, False)
     scaled = flags & peer.flags & _C["FQ_WS"]
     timestamps: bool | None = bool(flags & _C["FQ_TS"])

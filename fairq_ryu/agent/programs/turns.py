@@ -22,22 +22,43 @@ from fairq_ryu.agent.programs.program import TURN_PRIORITY, FilterProgram, on_th
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.ringbuf import RingBuffer
 from fairq_ryu.agent.tc import TcFilter
-from fairq_ryu.agent.turns import HeldPacket, Room, frame_of, half_open, still_expected
+from fairq_ryu.agent.turn_queue import HeldPacket
+from fairq_ryu.agent.turn_room import Room, frame_of, half_open, still_expected
 from fairq_ryu.errors import UserError
 from fairq_ryu.packet.checksum import completed
+from fairq_ryu.packet.parse import parse
+from fairq_ryu.packet.tcp_build import Addressing, addressing
 
 log = logging.getLogger(__name__)
 ALIVE_NS = 200_000_000
 """For this long after :meth:`TurnProgram.renew` the program holds packets."""
 _ZERO = c_uint32(0)
 _MARK = layout.CONSTANTS["FQ_TURN_MARK"]
+_CLOSED_MARK = layout.CONSTANTS["FQ_TURN_CLOSED"]
 _SHIFT = layout.CONSTANTS["FQ_TURN_SHIFT"]
 _DEFAULT_SEGMENT = 1460
+_FAIRQ = layout.CONSTANTS["FQ_LAW_FAIRQ"]
 
 
-def mark_of(waited_ns: int) -> int:
-    """The mark of a packet that has waited: it leaves, and its wait is not part of a round-trip time."""
-    return _MARK << _SHIFT | min(max(waited_ns // 1000, 0), (1 << _SHIFT) - 1)
+def mark_of(waited_ns: int, closed: bool = False) -> int:
+    """The mark of a packet that has waited: it leaves, and its wait is not part of a round-trip time.
+    ``closed``: no first window of its sender is expected.
+    """
+    return (_CLOSED_MARK if closed else _MARK) << _SHIFT | min(max(waited_ns // 1000, 0), (1 << _SHIFT) - 1)
+
+
+def _of_acks(key: bytes) -> Any:
+    """The key of the other direction."""
+    acks = layout.fq_flow_key.from_buffer_copy(key)
+    acks.dir ^= 1
+    return acks
+
+
+def _acks_of(key: bytes, frame: bytes) -> Addressing | None:
+    """The ACKs that answer a packet; None: it cannot be read."""
+    read = parse(frame, layout.fq_flow_key.from_buffer_copy(key).vlan)
+    known = None if read is None else addressing(read)
+    return None if known is None else known.reversed
 
 
 class TurnProgram(FilterProgram):
@@ -60,6 +81,10 @@ class TurnProgram(FilterProgram):
         self.on_load: Callable[[int], None] | None = None
         """Called when the program is loaded, with a file descriptor: readable when packets wait for
         :meth:`take`.
+        """
+        self.wake: Callable[[Addressing], bool] | None = None
+        """Sends the window update that starts the sender of a connection; the key is the direction of its
+        ACKs. Returns False if the connection has ended. None: no window is closed.
         """
 
     def load(self) -> None:
@@ -165,20 +190,63 @@ class TurnProgram(FilterProgram):
         key.dir = 0
         self._packets.append(HeldPacket(held.ifindex, own, bytes(key), sender, completed(frame), held.ns))
 
-    def send(self, port: int, frame: bytes, waited_ns: int) -> None:
-        """Let a packet leave by a port. One that cannot be sent is lost: its sender will retransmit it."""
+    def send(self, port: int, frame: bytes, waited_ns: int, closed: bool = False) -> None:
+        """Let a packet leave by a port. One that cannot be sent is lost: its sender will retransmit it.
+        ``closed``: the window of its sender is closed.
+        """
         try:
             name = socket.if_indextoname(port)
         except OSError:  # the interface is gone
             self.unsent += 1
             return
-        self.unsent += not self._frames.send(name, frame, mark_of(waited_ns))
+        self.unsent += not self._frames.send(name, frame, mark_of(waited_ns, closed))
 
     def set_waiting(self, port: int, waiting: int) -> None:
         """Let further packets of the port wait as well, because ``waiting`` wait; 0: only without room."""
         if port in self._ports:
             with contextlib.suppress(BpfError):
                 self._turn_ports.set(c_uint32(port), layout.fq_turn_port(waiting=waiting))
+
+    def close_window(self, key: bytes, until_ns: int) -> bool:
+        """Close the window of the sender of a packet until then, or for longer if it is closed. Returns
+        False if that cannot be, or its connection has a rule of a controller.
+        """
+        return self.wake is not None and self._window.flow_rules.close(_of_acks(key), until_ns)
+
+    def open_window(self, key: bytes, frame: bytes) -> bool:
+        """Open a window that is closed. Returns whether the connection still is there."""
+        with contextlib.suppress(BpfError):
+            self._window.flow_rules.open(_of_acks(key))
+        known = _acks_of(key, frame)
+        return known is not None and self.wake is not None and self.wake(known)
+
+    def is_open(self, key: bytes, frame: bytes) -> bool:
+        """Whether the handshake of a packet's connection is complete, as far as opening its window needs."""
+        known = _acks_of(key, frame)
+        if known is None:
+            return True
+        with contextlib.suppress(BpfError):
+            return self._window.knows_segment(known.key)
+        return True
+
+    def whole_floor(self, port: int) -> int:
+        """The minimum window of a flow while the buffer holds those of all flows, as in :class:`Room`; 0: it
+        is a segment.
+        """
+        slot = c_uint32(self._window.slots[port]) if port in self._window.slots else None
+        with contextlib.suppress(BpfError):
+            law = None if slot is None else self._window.port_laws.get(slot)
+            state = None if slot is None else self._window.law_states.get(slot)
+            if law is not None and state is not None and law.law.kind == _FAIRQ:
+                return int(law.law.floor_segments) * frame_of(state.segment or _DEFAULT_SEGMENT)
+        return 0
+
+    def hold_ns(self, port: int) -> int:
+        """For so long the first window of a connection is expected."""
+        with contextlib.suppress(BpfError):
+            turns = self._turns.get(c_uint32(port))
+            return 0 if turns is None else int(turns.hold_ns)
+        return 0
 
     def room(self, port: int, now_ns: int) -> Room | None:
         """What decides whether a port has room; None: its law has ended."""

@@ -16,7 +16,8 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.bpf_info import MapInfo, map_info, program_maps
 from fairq_ryu.agent.libbpf import BpfObject, Map
 from fairq_ryu.agent.programs.flow_key import flow_key
-from fairq_ryu.agent.programs.flow_map import FlowMap, segment_state
+from fairq_ryu.agent.programs.flow_map import FlowMap, knows_segment, segment_state
+from fairq_ryu.agent.programs.flow_rules import FlowRules, rule
 from fairq_ryu.agent.programs.flow_sweep import FlowSweep
 from fairq_ryu.agent.programs.port_slots import PortSlots
 from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, FilterProgram, ProgramLimits
@@ -54,7 +55,6 @@ class WindowProgram(FilterProgram):
         super().__init__(lib)
         self._limits, self._first_ports, self._kept = limits, tuple(first_ports), dict(kept or {})
         self._filter = OwnFilter(lib, WINDOW_PRIORITY)
-        self._flow_rule_count = 0
         self._vlans: dict[int, int] = {}
         self._acdc_ports = 0
         self._active: dict[int, tuple[int, int]] = {}
@@ -108,7 +108,8 @@ class WindowProgram(FilterProgram):
         self._port_states = loaded.map("ports", c_uint32, layout.fq_port)
         self._port_rules = loaded.map("port_rules", c_uint32, layout.fq_rule)
         self._observed_slots = loaded.map("observed", c_uint32, c_uint32)
-        self._flow_rules = loaded.map("flow_rules", layout.fq_flow_key, layout.fq_rule)
+        rules = loaded.map("flow_rules", layout.fq_flow_key, layout.fq_rule)
+        self.flow_rules = FlowRules(rules, self._write_config)
         self._counters = loaded.map("counters", c_uint32, layout.fq_counter)
         self.port_laws = loaded.map("port_laws", c_uint32, layout.fq_port_law)
         self.law_states = loaded.map("law_states", c_uint32, layout.fq_law_state)
@@ -171,7 +172,7 @@ class WindowProgram(FilterProgram):
             _ZERO,
             layout.fq_config(
                 bucket_ns=self._limits.bucket_ns,
-                flow_rules=self._flow_rule_count,
+                flow_rules=self.flow_rules.count,
                 layout=layout.CONSTANTS["FQ_LAYOUT_VERSION"],
                 vlans=len(self._vlans),
                 acdc=self._acdc_ports,
@@ -287,7 +288,7 @@ class WindowProgram(FilterProgram):
     def install_port_rule(self, ifindex: int, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install the rule of a port, or change it. Raises :class:`BpfError`."""
         for each in self.ids(ifindex):
-            self._port_rules.set(c_uint32(self.slots[each]), _rule(window, expires_ns, slot))
+            self._port_rules.set(c_uint32(self.slots[each]), rule(window, expires_ns, slot))
 
     def remove_port_rule(self, ifindex: int) -> None:
         """Remove the rule of a port."""
@@ -296,18 +297,11 @@ class WindowProgram(FilterProgram):
 
     def install_flow_rule(self, flow: FlowKey, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install the rule for the ACKs of ``flow``, or change it. Raises :class:`BpfError`."""
-        key = flow_key(flow, directed=True)
-        fresh = self._flow_rules.get(key) is None
-        self._flow_rules.set(key, _rule(window, expires_ns, slot))
-        if fresh:
-            self._flow_rule_count += 1
-            self._write_config()
+        self.flow_rules.install(flow, window, expires_ns, slot)
 
     def remove_flow_rule(self, flow: FlowKey) -> None:
         """Remove the rule for the ACKs of ``flow``."""
-        if self._flow_rules.delete(flow_key(flow, directed=True)):
-            self._flow_rule_count -= 1
-            self._write_config()
+        self.flow_rules.remove(flow)
 
     @property
     def shared_maps(self) -> dict[str, int]:
@@ -330,7 +324,7 @@ class WindowProgram(FilterProgram):
         """The other maps of connections, those of their rules and of the slots and VLANs of ports, which the
         turns program uses as well, likewise.
         """
-        maps = (self.rivals, self._flow_rules, self._port_slots, self._port_vlans)
+        maps = (self.rivals, self.flow_rules, self._port_slots, self._port_vlans)
         return {table.name: table.fd for table in maps}
 
     def counters(self, slot: int) -> tuple[int, int]:
@@ -390,6 +384,11 @@ class WindowProgram(FilterProgram):
         own, other = flow.dir[direction], flow.dir[1 - direction]
         return segment_state(key, own, other, self._by_id(ofports), time.monotonic_ns())
 
+    def knows_segment(self, key: FlowKey) -> bool:
+        """Whether the last segment of one direction of a flow is known: then an ACK can repeat it."""
+        flow = self.flows.get(flow_key(key))
+        return flow is not None and knows_segment(flow.dir[flow_key(key, directed=True).dir])
+
     def read_in_thread(self) -> None:
         """Let a thread read the flow map where that takes long, see :meth:`FlowMap.read_in_thread`."""
         self._flow_map.read_in_thread()
@@ -409,7 +408,3 @@ class WindowProgram(FilterProgram):
         sweep.finish()
         self._swept += sweep.gone
         return sweep.left, max(0, self._flows_created() - self._swept - sweep.left)
-
-
-def _rule(window: WindowRule, expires_ns: int, slot: int) -> Any:
-    return layout.fq_rule(expires_ns=expires_ns, bytes=window.bytes, kind=window.kind.map_number, slot=slot)

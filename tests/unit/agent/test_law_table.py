@@ -15,7 +15,7 @@ from fairq_ryu.agent.law_table import LawTable, loop_gain, parameters
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.status import rule_row
-from fairq_ryu.agent.turns import TurnCounts
+from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.channel import flowmod, framing, oxm, window_law
 from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand, SetLaw, set_law

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairq_ryu.agent.turn_clock import TurnClock
-from fairq_ryu.agent.turns import HeldPacket
+from fairq_ryu.agent.turn_queue import HeldPacket
 
 
 class Loop:

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairq_ryu.agent.turn_deadlines import KEEP_NS
-from fairq_ryu.agent.turns import HeldPacket, Room, TurnCounts, Turns
+from fairq_ryu.agent.turn_queue import HeldPacket, TurnCounts
+from fairq_ryu.agent.turn_room import Room
+from fairq_ryu.agent.turns import Turns
 from fairq_ryu.packet import build as frames
 from fairq_ryu.packet.headers import SYN
 
@@ -42,11 +44,27 @@ class Sink:
     def room(self, port: int, now_ns: int) -> Room | None:
         return self.rooms.get(port, FULL)
 
-    def send(self, port: int, frame: bytes, waited_ns: int) -> None:
+    def send(self, port: int, frame: bytes, waited_ns: int, closed: bool = False) -> None:
+        assert not closed
         self.left.append((port, frame, waited_ns))
         room = self.rooms.get(port)
         if room is not None:
             self.rooms[port] = room._replace(flows=room.flows + 1)
+
+    def hold_ns(self, port: int) -> int:
+        return 40 * MS
+
+    def whole_floor(self, port: int) -> int:
+        return 0
+
+    def close_window(self, key: bytes, until_ns: int) -> bool:
+        return False
+
+    def is_open(self, key: bytes, frame: bytes) -> bool:
+        raise AssertionError("no window was closed")
+
+    def open_window(self, key: bytes, frame: bytes) -> bool:
+        raise AssertionError("no window was closed")
 
     def set_waiting(self, port: int, waiting: int) -> None:
         self.told.append((port, waiting))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters as in_force
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.agent.turns import Room, frame_of, half_open, still_expected
+from fairq_ryu.agent.turn_room import FirstWindows, Room, frame_of, half_open, still_expected
 from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec
 from fairq_ryu.policies.switch_laws import Law, LawParameters
 from tests.support.host_laws import build, parameters
@@ -89,6 +89,7 @@ def test_first_windows_are_expected_for_the_hold_and_at_most_twice_as_long(
     law = layout.STRUCTS["fq_law"](rate=values.rate, limit=values.limit)
     state, of_law = layout.STRUCTS["fq_turns"](hold_ns=hold), layout.STRUCTS["fq_law_state"]()
     admitted: list[tuple[int, int]] = []
+    twin = FirstWindows()
     now = 10**12
     for elapsed, first in steps:
         now += elapsed
@@ -98,6 +99,8 @@ def test_first_windows_are_expected_for_the_hold_and_at_most_twice_as_long(
         surely = sum(each for at, each in admitted if now - at < hold)
         at_most = sum(each for at, each in admitted if now - at < 2 * hold)
         assert min(surely, values.limit) <= found <= min(at_most, values.limit)
+        assert found == twin.still_expected(hold, values.limit, now)
+        twin.add(first, hold, values.limit, now)
         state.first = first
         library.fq_host_admit(
             ctypes.byref(law), ctypes.byref(of_law), ctypes.byref(state), ctypes.c_uint64(now)

@@ -74,7 +74,7 @@ __u32 fq_host_expected(const struct fq_law *p, const struct fq_turns *t, __u64 n
 void fq_host_admit(const struct fq_law *p, const struct fq_law_state *st, struct fq_turns *t,
 		   __u64 now)
 {
-	turns_admit(p, st, t, now);
+	turns_admit(p, st, t, t->first, now);
 }
 
 __u32 fq_host_half_open(const struct fq_turns *t, const struct fq_law_state *st, __u64 now)

@@ -117,11 +117,13 @@ turns_half_open(const struct fq_turns *t, const struct fq_law_state *st, __u64 n
 }
 
 /*
- * A handshake has its turn: the first window of its flow, fq_turns.first, is expected. More than the buffer holds is
- * never expected, so that the port is free again soon after a flood.
+ * A handshake leaves: the first window of its flow is expected, fq_turns.first, or 0 if its sender's window is closed.
+ * More than the buffer holds is never expected, so that the port is free again soon after a flood.
  */
-static inline __attribute__((always_inline)) void
-turns_admit(const struct fq_law *p, const struct fq_law_state *st, struct fq_turns *t, __u64 now)
+static inline __attribute__((always_inline)) void turns_admit(const struct fq_law *p,
+							      const struct fq_law_state *st,
+							      struct fq_turns *t, __u32 first,
+							      __u64 now)
 {
 	if (law_less(now, t->begun_ns) >= UNPROVEN_NS) {
 		t->begun_ns = now;
@@ -138,7 +140,7 @@ turns_admit(const struct fq_law *p, const struct fq_law_state *st, struct fq_tur
 		t->expected = 0;
 		t->expected_ns += t->hold_ns;
 	}
-	t->expected = law_min((__u64)t->expected + t->first, p->limit);
+	t->expected = law_min((__u64)t->expected + first, p->limit);
 }
 
 #endif

@@ -49,7 +49,10 @@ __noinline int law_direction_opens(struct fq_dir *d, const struct fq_dir *other,
 	return 0;
 }
 
-/* The SYN-ACK of a direction, or at once the proof of its handshake: it shares its port from now on. */
+/*
+ * The SYN-ACK of a direction, or at once the proof of its handshake: it shares its port from now on; epoch 0: it does
+ * not, because it has a rule of its own.
+ */
 __noinline int law_direction_began(struct fq_dir *d, const struct fq_dir *other, __u32 step,
 				   __u32 epoch, __u64 now)
 {
@@ -64,7 +67,7 @@ __noinline int law_direction_began(struct fq_dir *d, const struct fq_dir *other,
 		return 0;
 	slot = d->slot;
 	law = bpf_map_lookup_elem(&port_laws, &slot);
-	if (law && law->expires_ns > now)
+	if (law && law->expires_ns > now && epoch)
 		count_sharing(d, epoch, law->law.young_bytes);
 	return 0;
 }
@@ -101,7 +104,7 @@ __noinline __u32 law_grant(struct segment *s, const struct fq_dir *own, struct f
 {
 	struct fq_law_state *state;
 	struct fq_port_law *law;
-	__u32 slot, epoch, n, young, flight;
+	__u32 slot, epoch, n, young, flight, ended;
 
 	if (!s || !own || !peer || !port)
 		return FQ_NO_WINDOW;
@@ -113,9 +116,11 @@ __noinline __u32 law_grant(struct segment *s, const struct fq_dir *own, struct f
 		return FQ_NO_WINDOW;
 	flight = s->flight + round_released(&peer->round, own->acked, peer->rtt_ns,
 					    law->law.base_rtt_ns, s->now);
-	if (!peer->granted || law_uses_window(flight, peer->granted))
+	/* The last ACK comes after the FIN, when what it had under way may still look like a used window. */
+	ended = peer->flags & (FQ_FIN | FQ_RST);
+	if (!ended && (!peer->granted || law_uses_window(flight, peer->granted)))
 		count_sharing(peer, epoch, law->law.young_bytes);
-	if (peer->granted)
+	if (peer->granted && !ended)
 		law_limited(state, flight, peer->granted, handshake_rtt(own, peer), s->now);
 	n = counted_flows(port->sharing, epoch);
 	young = law->law.kind == FQ_LAW_LAS ? counted_flows(port->young, epoch) : 0;

@@ -52,6 +52,33 @@ static __always_inline __u32 granted_steps(const struct fq_rule *rule, struct se
 	return steps > floor ? steps : floor;
 }
 
+/* Has a flow a rule of its own? `dir`: the direction of its ACKs. The key has no direction afterwards. */
+static __always_inline bool has_own_rule(struct segment *s, const struct fq_config *cfg, __u32 dir)
+{
+	const struct fq_rule *rule;
+
+	if (!cfg->flow_rules)
+		return false;
+	s->key.dir = dir & 1;
+	rule = bpf_map_lookup_elem(&flow_rules, &s->key);
+	s->key.dir = 0;
+	return rule && rule->expires_ns > s->now;
+}
+
+/*
+ * A direction begins with the SYN-ACK: it is counted, unless it has a rule of its own. `acks`: the other direction.
+ */
+static __always_inline void direction_began(struct segment *s, struct fq_dir *d,
+					    const struct fq_dir *other, const struct fq_config *cfg,
+					    __u32 acks)
+{
+	bool counts = !has_own_rule(s, cfg, acks);
+
+	if (counts)
+		count_active(d, s->epoch);
+	law_direction_began(d, other, FQ_OPENING_SYN_ACK, counts ? s->epoch : 0, s->now);
+}
+
 /* Write a window and update the checksum: both, or neither, because one alone would corrupt the packet. */
 static __always_inline bool write_window(struct __sk_buff *skb, const struct segment *s,
 					 const __be16 *old_window, const __be16 *new_window)

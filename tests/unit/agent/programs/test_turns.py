@@ -12,7 +12,7 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.programs import turns
 from fairq_ryu.agent.programs.turns import ALIVE_NS, TurnProgram, mark_of
-from fairq_ryu.agent.turns import Room
+from fairq_ryu.agent.turn_room import Room
 
 NOW = 5_000_000_000
 
@@ -142,7 +142,9 @@ def test_a_packet_is_sent_with_the_time_that_it_has_waited(
 
     monkeypatch.setattr(turns.socket, "if_indextoname", name_of)
     program.send(7, b"frame", 1_234_567)
-    assert program._frames.sent == [("s1-eth7", b"frame", 4001 << 20 | 1234)]
+    program.send(7, b"frame", 1_234_567, closed=True)
+    assert [mark for _, _, mark in program._frames.sent] == [4001 << 20 | 1234, 4002 << 20 | 1234]
+    assert program._frames.sent[0] == ("s1-eth7", b"frame", 4001 << 20 | 1234)
     assert program.unsent == 0
     # An interface that is gone, and a queue that is full.
     program.send(8, b"frame", 0)

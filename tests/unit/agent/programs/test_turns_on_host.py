@@ -67,7 +67,8 @@ def leave(library: Any) -> Any:
         frame = packet.frame() if isinstance(packet, Segment) else packet
         left = U32(mark)
         verdict = library.host_take_turns(ctypes.byref(world), frame, len(frame), ifindex, ctypes.byref(left))
-        assert left.value == 0 or mark >> 20 != FLAGS["FQ_TURN_MARK"], "later filters do not see our mark"
+        ours = FLAGS["FQ_TURN_MARK"], FLAGS["FQ_TURN_CLOSED"]
+        assert left.value == 0 or mark >> 20 not in ours, "later filters do not see our mark"
         return int(verdict)
 
     return run
@@ -295,4 +296,13 @@ def test_a_flood_uses_up_the_allowance_and_takes_no_more_room(leave: Any) -> Non
 
 def test_other_marks_mean_nothing(leave: Any) -> None:
     assert leave(world(), SYN_ACK, 50) == HELD
-    assert leave(world(), SYN_ACK, (FLAGS["FQ_TURN_MARK"] + 1) << 20) == HELD
+    assert leave(world(), SYN_ACK, (FLAGS["FQ_TURN_MARK"] - 1) << 20) == HELD
+    assert leave(world(), SYN_ACK, (FLAGS["FQ_TURN_CLOSED"] + 1) << 20) == HELD
+
+
+def test_no_first_window_is_expected_of_a_sender_whose_window_is_closed(leave: Any) -> None:
+    made = world()
+    assert leave(made, SYN_ACK, mark_of(600_000_000, closed=True)) == PASSES
+    assert (made.turns.begun, made.turns.expected) == (1, 0)
+    assert leave(made, SYN_ACK, mark_of(600_000_000)) == PASSES
+    assert (made.turns.begun, made.turns.expected) == (2, FRAME)

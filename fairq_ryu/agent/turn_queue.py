@@ -1,0 +1,176 @@
+"""The connections that wait for their turns at one port: who is next, who has waited longest, and whose
+window is closed.
+
+Pure: time is an argument, in ns.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fairq_ryu.agent.turn_room import FirstWindows
+
+_NEVER = (1 << 64) - 1
+
+
+class HeldPacket(NamedTuple):
+    """A SYN or SYN-ACK that the eBPF program has handed to the agent. ``key`` identifies its flow and
+    direction, ``connection`` both directions of that flow, ``sender`` the address that it comes from.
+    """
+
+    port: int
+    key: bytes
+    connection: bytes
+    sender: bytes
+    frame: bytes
+    held_ns: int
+
+
+@dataclass(slots=True)
+class TurnCounts:
+    """The packets of one port: those ``waiting`` now, with the connections whose windows are ``closed``, and
+    those ``held`` ever; those that left, or whose windows were opened: ``released`` because there was room,
+    ``late`` because they had waited too long, ``full`` because too many waited or too many handshakes were
+    incomplete.
+    """
+
+    waiting: int = 0
+    closed: int = 0
+    held: int = 0
+    released: int = 0
+    late: int = 0
+    full: int = 0
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A packet that waits, or its connection after it has left with a closed window."""
+
+    frame: bytes
+    connection: bytes
+    sender: bytes
+    held_ns: int
+    since_ns: int
+    """As if it had waited before for as long as the connection's other packet has."""
+    place: tuple[int, int]
+    """In the order in which packets leave: deadline and number of arrival."""
+    closed: bool = False
+    """It has left, and the window of its sender is closed."""
+
+
+@dataclass(slots=True)
+class PortTurns:
+    """The packets that wait at a port; a heap in the order in which they leave, and one by how long they have
+    waited. Entries of packets that have left, or have another place now, stay there for a while.
+    """
+
+    counts: TurnCounts = field(default_factory=TurnCounts)
+    packets: dict[bytes, Waiting] = field(default_factory=dict)
+    order: list[tuple[tuple[int, int], bytes]] = field(default_factory=list)
+    ages: list[tuple[int, int, bytes]] = field(default_factory=list)
+    senders: Counter[bytes] = field(default_factory=Counter)
+    last: list[bytes] = field(default_factory=list)
+    """Packets that have waited for long, those that leave last at the end; some may have left."""
+    leases: dict[bytes, int] = field(default_factory=dict)
+    """Of closed windows: the end of the lease, in order of that."""
+    reserved: dict[bytes, int] = field(default_factory=dict)
+    """Of connections whose turn has come before their handshakes are complete: when that was."""
+    first_windows: FirstWindows = field(default_factory=FirstWindows)
+    turn_ns: int = 0
+    close_ns: int = 0
+    """When a packet had its turn last, and from when on windows may be closed."""
+    crowded: bool = False
+    """More flows share the port than have the whole minimum window, and for a long time."""
+    told: bool = False
+    """The program lets all packets of the port wait."""
+    arrivals: int = 0
+
+    def add(self, packet: HeldPacket, deadline_ns: int | None, waited_ns: int) -> None:
+        """A packet waits. The other packet of its connection has waited so long before."""
+        self.arrivals += 1
+        place = _urgency(deadline_ns), self.arrivals
+        since = packet.held_ns - waited_ns
+        self.packets[packet.key] = Waiting(
+            packet.frame, packet.connection, packet.sender, packet.held_ns, since, place
+        )
+        self.senders[packet.sender] += 1
+        self._enter(packet.key)
+        if len(self.ages) >= 2 * len(self.packets):
+            self.ages = [
+                (each.since_ns, each.place[1], known)
+                for known, each in self.packets.items()
+                if not each.closed
+            ]
+            heapq.heapify(self.ages)
+        else:
+            heapq.heappush(self.ages, (since, self.arrivals, packet.key))
+
+    def remove(self, key: bytes) -> Waiting:
+        """A packet leaves, or its window opens."""
+        waiting = self.packets.pop(key)
+        self.leases.pop(key, None)
+        self.reserved.pop(key, None)
+        self.senders[waiting.sender] -= 1
+        if not self.senders[waiting.sender]:
+            del self.senders[waiting.sender]
+        return waiting
+
+    def reorder(self, key: bytes, deadline_ns: int | None) -> None:
+        """A packet that waits has this deadline now; None: it has none."""
+        waiting = self.packets[key]
+        place = _urgency(deadline_ns), waiting.place[1]
+        if place != waiting.place and key not in self.reserved:
+            waiting.place = place
+            self._enter(key)
+
+    def reserve(self, key: bytes, now_ns: int) -> None:
+        """The packet that leaves next keeps its room until its handshake is complete."""
+        self.reserved[key] = now_ns
+        heapq.heappop(self.order)
+
+    def _enter(self, key: bytes) -> None:
+        if len(self.order) >= 2 * len(self.packets):
+            packets = self.packets.items()
+            self.order = [(each.place, known) for known, each in packets if known not in self.reserved]
+            heapq.heapify(self.order)
+        else:
+            heapq.heappush(self.order, (self.packets[key].place, key))
+
+    def first(self) -> bytes | None:
+        """The packet that leaves next; None: none waits for its turn."""
+        while self.order:
+            place, key = self.order[0]
+            if key in self.packets and self.packets[key].place == place and key not in self.reserved:
+                return key
+            heapq.heappop(self.order)
+        return None
+
+    def oldest(self) -> bytes | None:
+        """The packet that has waited longest, without connections whose windows are closed; None: none."""
+        while self.ages:
+            _, arrival, key = self.ages[0]
+            found = self.packets.get(key)
+            if found is not None and found.place[1] == arrival and not found.closed:
+                return key
+            heapq.heappop(self.ages)
+        return None
+
+    def last_of_the_old(self, before_ns: int) -> bytes | None:
+        """Of the packets that wait since then or longer, the one that leaves last; None: there is none."""
+        while (oldest := self.oldest()) is not None and self.packets[oldest].since_ns <= before_ns:
+            while self.last:
+                key = self.last.pop()
+                if key in self.packets and not self.packets[key].closed:
+                    return key
+            old = (
+                key for key, each in self.packets.items() if not each.closed and each.since_ns <= before_ns
+            )
+            self.last = sorted(old, key=lambda key: self.packets[key].place)
+        return None
+
+
+def _urgency(deadline_ns: int | None) -> int:
+    return _NEVER if deadline_ns is None else deadline_ns

@@ -1,0 +1,78 @@
+"""Rules of single flows: what controllers want comes before what the agent closes by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairq_ryu.agent.libbpf import BpfError
+from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.agent.programs.flow_rules import FlowRules
+from fairq_ryu.model import FlowKey, WindowKind, WindowRule
+
+ACKS = FlowKey("10.0.0.1", "10.0.0.2", 40_000, 80)
+KEY = flow_key(ACKS, directed=True)
+GRANT = WindowRule(WindowKind.WINDOW, 5000)
+
+
+class Table(dict[bytes, Any]):
+    name, fd, full = "flow_rules", 5, False
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(bytes(key), default)
+
+    def set(self, key: Any, value: Any) -> None:
+        if self.full:
+            raise BpfError("no room")
+        self[bytes(key)] = value
+
+    def delete(self, key: Any) -> bool:
+        return self.pop(bytes(key), None) is not None
+
+
+@pytest.fixture
+def rules() -> Any:
+    counts: list[int] = []
+    table: Any = Table()
+    made: Any = FlowRules(table, lambda: counts.append(made.count))
+    made.table, made.counts = table, counts
+    return made
+
+
+def test_a_window_is_closed_for_longer_and_opened(rules: Any) -> None:
+    assert rules.close(KEY, 10) and rules.close(KEY, 20)
+    (found,) = rules.table.values()
+    assert (found.bytes, found.kind, found.expires_ns) == (0, 1, 20)
+    assert rules.counts == [1]
+    rules.open(KEY)
+    rules.open(KEY)
+    assert rules.table == {} and rules.counts == [1, 0]
+
+
+def test_a_rule_of_a_controller_is_neither_replaced_nor_removed(rules: Any) -> None:
+    rules.install(ACKS, GRANT, 10, 3)
+    assert not rules.close(KEY, 20)
+    rules.open(KEY)
+    (found,) = rules.table.values()
+    assert (found.bytes, found.slot) == (5000, 3) and rules.counts == [1]
+
+
+def test_a_controller_takes_over_a_closed_window(rules: Any) -> None:
+    rules.close(KEY, 10)
+    rules.install(ACKS, GRANT, 10, 3)
+    assert not rules.close(KEY, 20)
+    rules.open(KEY)
+    (found,) = rules.table.values()
+    assert found.bytes == 5000 and rules.counts == [1]
+    rules.remove(ACKS)
+    assert rules.table == {} and rules.counts == [1, 0]
+    assert rules.close(KEY, 30), "it is nobody's now"
+
+
+def test_without_room_no_window_is_closed(rules: Any) -> None:
+    rules.table.full = True
+    assert not rules.close(KEY, 10)
+    assert rules.count == 0
+    rules.table.full = False
+    assert rules.close(KEY, 10)
