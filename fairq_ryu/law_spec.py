@@ -77,7 +77,8 @@ class LawSpec:
     buffer.
 
     ``interval_us`` T, minimum time between two ticks; ``base_rtt_us`` the round-trip time with empty queues;
-    ``target_ppm`` the queue length that the law aims at (SED: K); ``calm_ppm`` below it, the queue is short
+    ``target_ppm`` the queue length that the law aims at (SED: K; IQM: between incasts, the whole buffer for
+    no windows then); ``calm_ppm`` below it, the queue is short
     (IQM, SED); ``linger_us`` the queue must have been short for this long; ``increments`` M;
     ``first_window`` x, the segments that a new flow sends at once; ``floor_segments`` the minimum window
     while the buffer holds that of all flows; ``limiting_segments`` the window of every flow in congestion

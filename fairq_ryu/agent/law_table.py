@@ -106,6 +106,13 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
     )
 
 
+def _has_pool(spec: LawSpec, state: Any) -> bool:
+    """Whether the flows of a port share a pool now: with IQM, if the queue has a bound between incasts."""
+    if spec.kind is LawKind.IQM:
+        return spec.target_ppm < _PPM and not state.window
+    return spec.kind in POOL_KINDS
+
+
 class LawTable(LawObjects[LawSpec]):
     """At most ``capacity`` laws. It is a :class:`RuleSink`: the rule table installs its rules through it."""
 
@@ -146,7 +153,7 @@ class LawTable(LawObjects[LawSpec]):
         return LawState(
             law=law,
             port=port or 0,
-            pool=state.granted if spec.kind in POOL_KINDS else 0,
+            pool=state.granted if _has_pool(spec, state) else 0,
             window=state.window,
             queue=state.queue,
             target=parameters(spec, self._limits[port or 0]).target,

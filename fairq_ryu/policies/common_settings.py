@@ -57,7 +57,7 @@ def turns(section: str) -> Setting:
         "turns",
         "off",
         "",
-        "New connections wait (at most 0.9 s) while the flows of a port, with the minimum window each, and "
+        "New connections wait (at most 5 s) while the flows of a port, with the minimum window each, and "
         "the first windows of new flows exceed its buffer. Only where the law runs in the switch.",
         choices=("off", "on"),
     )

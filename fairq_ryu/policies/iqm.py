@@ -38,7 +38,7 @@ from fairq_ryu.setting import Setting
 @dataclass(frozen=True, slots=True)
 class IqmParameters:
     """``interval`` T_i in s, ``alpha`` a fraction of the buffer, ``initial_window`` x in segments,
-    ``syn_allowance`` in flows, ``linger`` in s.
+    ``syn_allowance`` in flows, ``linger`` in s, ``standing`` a fraction of the buffer.
     """
 
     interval: float = 0.01
@@ -48,6 +48,7 @@ class IqmParameters:
     linger: float = 0.05
     where: str = "switch"
     segments: int = 2
+    standing: float = 0.3
 
 
 class IqmPort(PortLaw):
@@ -174,6 +175,16 @@ class Iqm:
             1,
             10,
         ),
+        Setting(
+            "iqm",
+            "standing",
+            0.3,
+            "",
+            "Queue between incasts as a fraction of the buffer, where the law runs in the switch (1: "
+            "no windows between incasts, as in the paper).",
+            0.05,
+            1,
+        ),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -190,6 +201,7 @@ class Iqm:
             LawKind.IQM,
             interval_us=min(10_000, max(50, round(p.interval * 1e6))),
             linger_us=round(p.linger * 1e6),
+            target_ppm=round(p.standing * 1e6),
             calm_ppm=round(p.alpha * 1e6),
             first_window=p.initial_window,
             limiting_segments=p.segments,

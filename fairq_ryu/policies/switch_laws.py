@@ -191,7 +191,7 @@ class Law:
             return self._sed_base_window(mss)
         if p.kind == LawKind.ACDC:
             return p.first_window * mss
-        return self._iqm_window(sent)
+        return self._iqm_window(n, sent)
 
     # The pool
 
@@ -379,15 +379,33 @@ class Law:
             self._begin_limiting()
 
     def _iqm(self, seen: LawInput, ticks: int) -> None:
+        p = self.parameters
         self._leave_limiting(seen.now_ns, ticks)
+        if not self.mode & Mode.LIMITING:
+            if self.window_in_force >= self._iqm_share(max(seen.flows, 1)):
+                self.window_in_force = 0
+            if not seen.flows:
+                self.pool = p.target << POOL_SHIFT
+            elif not self.window_in_force and p.target < p.limit:
+                self._scale_pool(seen, ticks)
+            self._bound_pool(seen.flows)
         self._predict(seen.backlog)
         self.beta = 0
 
-    def _iqm_window(self, sent: int) -> int:
-        if not self.window_in_force:
+    def _iqm_share(self, n: int) -> int:
+        if self.parameters.target >= self.parameters.limit:
             return NO_WINDOW
+        return max(((self.pool >> POOL_SHIFT) & _U32) // n, self._floor_window(n))
+
+    def _iqm_window(self, n: int, sent: int) -> int:
+        if not self.window_in_force:
+            return self._iqm_share(n)
+        p = self.parameters
         congested = self.mode & Mode.LIMITING and not self.calm_ns
-        old = sent >= self.parameters.first_window * self.segment
+        frames = n * p.limiting_segments * (self.segment + SEGMENT_HEADERS)
+        if congested and not sent and p.target < p.limit < frames + p.target:
+            return self.segment
+        old = sent >= p.first_window * self.segment
         return self.segment if congested and old else self.window_in_force
 
     def _sed_base(self, seen: LawInput, ticks: int) -> None:

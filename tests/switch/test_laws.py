@@ -20,6 +20,8 @@ from tests.switch.rig import Connection, Switch
 
 PORT = 2
 LIMITS = QueueLimits("htb", 125_000, 25_000_000)
+# Without windows between incasts.
+PAPER_IQM = LawSpec(LawKind.IQM, target_ppm=1_000_000)
 # What SED expects leaves at the rate of the port, and these tests have no time to lose.
 SLOW = QueueLimits("htb", 125_000, 1_000)
 
@@ -81,7 +83,7 @@ def test_a_removed_law_does_nothing_even_if_its_rule_stays(switch: Switch) -> No
 
 
 def test_iqm_limits_from_the_flow_on_that_would_overflow_the_queue(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.IQM), pool=0)
+    install(switch, PAPER_IQM, pool=0)
     # Eight first windows of 14,600 bytes fit into 125,000, nine do not.
     flows = opened(switch, 8)
     assert {flow.granted() for flow in flows} == {65_535}
@@ -91,9 +93,14 @@ def test_iqm_limits_from_the_flow_on_that_would_overflow_the_queue(switch: Switc
     assert (state.beta, state.mode, state.window) == (9, 2, 2920)
 
 
+def test_iqm_keeps_room_between_incasts(switch: Switch) -> None:
+    install(switch, LawSpec(LawKind.IQM, target_ppm=500_000), pool=60_000)
+    assert [flow.granted() for flow in opened(switch, 3)] == [20_000] * 3
+
+
 def test_iqm_predicts_with_the_backlog_unless_it_is_stale(switch: Switch) -> None:
     """The events that emptied the queue may have been missed; the rate is not known: a second is enough."""
-    install(switch, LawSpec(LawKind.IQM), pool=0)
+    install(switch, PAPER_IQM, pool=0)
     ifindex = switch.ports[PORT].ifindex
     queues, key = switch.datapath.queues.queues, c_uint32(ifindex)
     slot, now = switch.datapath.window.slots[ifindex], time.monotonic_ns()
@@ -107,7 +114,7 @@ def test_iqm_predicts_with_the_backlog_unless_it_is_stale(switch: Switch) -> Non
 
 
 def test_iqm_counts_the_syns_that_leave_before_any_is_answered(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.IQM), pool=0)
+    install(switch, PAPER_IQM, pool=0)
     flows = [Connection(switch, server_scale=0) for _ in range(9)]
     for flow in flows[:8]:
         flow.syn()
@@ -122,7 +129,7 @@ def test_iqm_counts_the_syns_that_leave_before_any_is_answered(switch: Switch) -
 
 
 def test_a_repeated_syn_counts_again_with_its_answer(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.IQM), pool=0)
+    install(switch, PAPER_IQM, pool=0)
     flow = Connection(switch)
     betas = []
     for leave in (flow.syn, flow.syn, flow.syn_ack, flow.syn_ack, flow.data):
@@ -133,7 +140,7 @@ def test_a_repeated_syn_counts_again_with_its_answer(switch: Switch) -> None:
 
 
 def test_a_flow_beyond_the_allowance_counts_when_its_handshake_is_complete(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.IQM, syn_allowance=3), pool=0)
+    install(switch, dataclasses.replace(PAPER_IQM, syn_allowance=3), pool=0)
     flows = [Connection(switch) for _ in range(5)]
     for flow in flows:
         flow.syn()
@@ -151,7 +158,7 @@ def test_a_flow_beyond_the_allowance_counts_when_its_handshake_is_complete(switc
 
 
 def test_a_connection_that_replaces_another_counts_when_it_is_proven(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.IQM), pool=0)
+    install(switch, PAPER_IQM, pool=0)
     (old,) = opened(switch, 1)
     old.data()
     new = Connection(switch, sport=old.sport, client_isn=2_000_000_000, server_isn=3_000_000_000)
@@ -163,7 +170,7 @@ def test_a_connection_that_replaces_another_counts_when_it_is_proven(switch: Swi
 
 
 def test_the_mss_of_a_syn_counts_when_it_is_answered(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.IQM), pool=0)
+    install(switch, PAPER_IQM, pool=0)
     flow = Connection(switch, client_mss=8960, server_mss=9000)
     flow.syn()
     assert switch.datapath.law_state(PORT).segment == 1460

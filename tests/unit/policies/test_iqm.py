@@ -53,11 +53,12 @@ def test_the_parameters_are_the_settings():
 
 def test_the_switch_s_law_has_the_settings():
     values = {"interval": 0.002, "alpha": 0.1, "initial_window": 4, "syn_allowance": 77, "linger": 0.02}
-    chosen = Iqm(Config().section("iqm") | values | {"segments": 3})
+    chosen = Iqm(Config().section("iqm") | values | {"segments": 3, "standing": 0.6})
     assert chosen.switch_law(PORT) == LawSpec(
         LawKind.IQM,
         interval_us=2000,
         linger_us=20_000,
+        target_ppm=600_000,
         calm_ppm=100_000,
         first_window=4,
         limiting_segments=3,

@@ -90,7 +90,7 @@ def test_the_twin_has_the_fields_and_numbers_of_the_header():
 def test_in_an_incast_new_flows_have_more_than_those_that_have_sent_their_first_window(library):
     """IQM. 20 new flows of ten segments are expected behind a buffer of 125,000 bytes."""
     values = LawParameters(
-        LawKind.IQM, 6_250_000, 125_000, 31_250, calm=25_000, first_window=10, limiting_segments=2,
+        LawKind.IQM, 6_250_000, 125_000, 125_000, calm=25_000, first_window=10, limiting_segments=2,
         interval_ns=10**6, linger_ns=5 * 10**6,
     )  # fmt: skip
     for law in (Law(values), CompiledLaw(library, values)):
@@ -109,3 +109,26 @@ def test_in_an_incast_new_flows_have_more_than_those_that_have_sent_their_first_
             integral += queue * 10**6
             assert law.tick(LawInput(10**9 + number * 10**6, integral, queue, 28))
             assert windows() == [2920, 2920, old, old], "short for less than `linger`: the incast goes on"
+
+
+def test_between_incasts_iqm_s_flows_share_a_pool_that_follows_the_queue(library):
+    values = LawParameters(
+        LawKind.IQM, 6_250_000, 125_000, 37_500, calm=25_000, first_window=10, limiting_segments=2,
+        interval_ns=10**6, linger_ns=5 * 10**6,
+    )  # fmt: skip
+    for law in (Law(values), CompiledLaw(library, values)):
+        law.saw_segment(1460, 1460)
+        assert law.tick(LawInput(10**9, 0, 37_500, 8))
+        before = law.window(8, 8, 10**6)
+        assert before == 37_500 // 8
+        law.limited(100_000, 100_000, 0, 10**9)
+        assert law.tick(LawInput(10**9 + 10**6, 10_000 * 10**6, 10_000, 8))
+        more = law.window(8, 8, 10**6)
+        assert more > before, "the queue is short, and flows use their windows"
+        assert law.tick(LawInput(10**9 + 2 * 10**6, 110_000 * 10**6, 100_000, 8))
+        assert law.window(8, 8, 10**6) < more
+        # 32 flows begin: with two segments of each of 40 flows above the target, the buffer would overflow.
+        for _ in range(32):
+            law.flow_began(37_500, 10**9 + 2 * 10**6)
+        assert [law.window(40, 32, sent) for sent in (0, 1460, 14_600)] == [1460, 2920, 1460]
+        assert law.window(26, 18, 0) == 2920, "those of 26 fit"

@@ -5,6 +5,9 @@
  * prediction is made with every SYN and SYN-ACK, so that the mode is in force before the next segment of that
  * handshake. Afterwards the windows open again by an eighth in each interval: all at once, the flows would fill the
  * queue at once.
+ *
+ * Between incasts the flows share a pool that keeps the queue at the target, so that the next volley finds room. With a
+ * target of the whole buffer they have no windows then, as in the paper.
  */
 #ifndef FAIRQ_LAW_IQM_H
 #define FAIRQ_LAW_IQM_H
@@ -60,14 +63,32 @@ iqm_predict(const struct fq_law *p, struct fq_law_state *st, __u32 backlog)
 		begin_limiting(p, st);
 }
 
-/* The window of a flow that has sent so many bytes. All have the same once the queue is short. */
+/* What each of n flows has between incasts; FQ_NO_WINDOW: no window. */
+static inline __attribute__((always_inline)) __u32 iqm_share(const struct fq_law *p,
+							     const struct fq_law_state *st, __u32 n)
+{
+	if (p->target >= p->limit)
+		return FQ_NO_WINDOW;
+	if (!n)
+		n = 1;
+	return law_max((__u32)(st->pool >> POOL_SHIFT) / n, floor_window(p, st, n));
+}
+
+/*
+ * The window of one of n flows, which has sent so many bytes. All have the same once the queue is short. A new flow
+ * begins with one segment if those of all flows do not fit into the buffer above the target.
+ */
 static inline __attribute__((always_inline)) __u32
-iqm_window(const struct fq_law *p, const struct fq_law_state *st, __u64 sent)
+iqm_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u64 sent)
 {
 	bool congested = st->mode & FQ_MODE_LIMITING && !st->calm_ns;
+	__u64 frames;
 
 	if (!st->window)
-		return FQ_NO_WINDOW;
+		return iqm_share(p, st, n);
+	frames = (__u64)n * p->limiting_segments * (st->segment + SEGMENT_HEADERS);
+	if (congested && !sent && p->target < p->limit && frames + p->target > p->limit)
+		return st->segment;
 	return congested && sent >= (__u64)p->first_window * st->segment ? st->segment : st->window;
 }
 
@@ -77,6 +98,15 @@ static inline __attribute__((always_inline)) void iqm_tick(const struct fq_law *
 							   __u32 ticks)
 {
 	leave_limiting(p, st, in->now_ns, ticks);
+	if (!(st->mode & FQ_MODE_LIMITING)) {
+		if (st->window >= iqm_share(p, st, in->flows))
+			st->window = 0;
+		if (!in->flows)
+			st->pool = (__u64)p->target << POOL_SHIFT;
+		else if (!st->window && p->target < p->limit)
+			scale_pool(p, st, in, ticks);
+		bound_pool(p, st, in->flows);
+	}
 	iqm_predict(p, st, in->backlog);
 	st->beta = 0;
 }

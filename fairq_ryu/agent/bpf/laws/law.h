@@ -140,7 +140,7 @@ static inline __attribute__((always_inline)) __u32 law_window(const struct fq_la
 		return sed_base_window(p, st, mss);
 	if (p->kind == FQ_LAW_ACDC)
 		return acdc_first_window(p, mss);
-	return iqm_window(p, st, sent);
+	return iqm_window(p, st, n, sent);
 }
 
 /* An ACK shows that a flow had `flight` of its `granted` bytes under way: does it use its window? */
