@@ -138,8 +138,8 @@ def test_a_flood_limits_for_a_tenth_of_a_second_in_ten(target: int, intervals: i
         limited += port.limits
         opening += not port.limits and port.law.window_in_force > 0
         port.run(10 * MS)
-    # 256 SYNs in six intervals; the queue must be short for 50 ms; then the windows open by an eighth each, until
-    # they are the share of the pool, or the buffer.
+    # 256 SYNs in six intervals; the queue must be short for 50 ms; then the windows open by an eighth each,
+    # until they are the share of the pool, or the buffer.
     assert (limited, opening) == (3 * 11, 3 * intervals)
 
 
