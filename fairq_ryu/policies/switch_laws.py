@@ -402,8 +402,7 @@ class Law:
             return self._iqm_share(n)
         p = self.parameters
         congested = self.mode & Mode.LIMITING and not self.calm_ns
-        frames = n * p.limiting_segments * (self.segment + SEGMENT_HEADERS)
-        if congested and not sent and p.target < p.limit < frames + p.target:
+        if congested and not sent and p.target < p.limit:
             return self.segment
         old = sent >= p.first_window * self.segment
         return self.segment if congested and old else self.window_in_force

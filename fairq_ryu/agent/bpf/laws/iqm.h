@@ -76,18 +76,16 @@ static inline __attribute__((always_inline)) __u32 iqm_share(const struct fq_law
 
 /*
  * The window of one of n flows, which has sent so many bytes. All have the same once the queue is short. A new flow
- * begins with one segment if those of all flows do not fit into the buffer above the target.
+ * begins with one segment: what is in the queue has to drain before there is room for more of each.
  */
 static inline __attribute__((always_inline)) __u32
 iqm_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u64 sent)
 {
 	bool congested = st->mode & FQ_MODE_LIMITING && !st->calm_ns;
-	__u64 frames;
 
 	if (!st->window)
 		return iqm_share(p, st, n);
-	frames = (__u64)n * p->limiting_segments * (st->segment + SEGMENT_HEADERS);
-	if (congested && !sent && p->target < p->limit && frames + p->target > p->limit)
+	if (congested && !sent && p->target < p->limit)
 		return st->segment;
 	return congested && sent >= (__u64)p->first_window * st->segment ? st->segment : st->window;
 }
