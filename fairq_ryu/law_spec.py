@@ -82,8 +82,8 @@ class LawSpec:
     (IQM, SED); ``linger_us`` the queue must have been short for this long; ``increments`` M;
     ``first_window`` x, the segments that a new flow sends at once; ``floor_segments`` the minimum window
     while the buffer holds that of all flows; ``limiting_segments`` the window of every flow in congestion
-    (SED), or in an incast until it has sent ``first_window`` (IQM); ``young_bytes`` a flow that has sent
-    less is young (LAS);
+    (SED), or in an incast, after the first segment, until it has sent ``first_window`` (IQM);
+    ``young_bytes`` a flow that has sent less is young (LAS);
     ``syn_allowance`` limit against SYN floods: at most this many flows count as new ones before their
     handshakes are complete (IQM, SED), or use up the turns of new connections (FairQ, FairSwitch, LAS);
     ``mark_packets`` K, the queue length above which data counts as marked, in full frames (ACDC);

@@ -60,6 +60,8 @@ def loop_gain(spec: LawSpec, limits: QueueLimits) -> float:
     target = max(1, limits.limit * spec.target_ppm // _PPM)
     update = spec.increments * spec.interval_us / 1e6
     round_trip = spec.base_rtt_us / 1e6 + target / limits.rate
+    if spec.kind is LawKind.IQM:
+        return _OURS if spec.target_ppm < _PPM else 0.0
     if spec.kind is LawKind.LAS or (spec.kind is LawKind.FAIRQ and spec.gain is Gain.OURS):
         return _OURS
     if spec.kind is not LawKind.FAIRQ:

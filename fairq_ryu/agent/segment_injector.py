@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Protocol
 
+from fairq_ryu.agent.turns import Opening
 from fairq_ryu.channel.segment_counts import NOT_SENT, OBSERVED, OVER, UNKNOWN_ADDRESSES
 from fairq_ryu.model import FlowKey, SegmentState
 from fairq_ryu.packet import tags, tcp_build, tcp_timestamps
@@ -54,18 +55,18 @@ class SegmentInjector:
         for known in flows:
             self.wake_one(known)
 
-    def wake_one(self, known: tcp_build.Addressing) -> bool:
-        """Send a window update to a sender. The key is the direction of the ACKs. Returns False if the
-        connection has ended.
-        """
+    def wake_one(self, known: tcp_build.Addressing) -> Opening:
+        """Send a window update to a sender. The key is the direction of the ACKs."""
         observed = self._ports.observed
         if observed and self._ports.segment_state(known.key.reversed).port in observed:
             self.counts[f"wake: {OBSERVED}"] += 1
-            return True
+            return Opening.GONE
         state = self._ports.segment_state(known.key)
         update = tcp_build.window_update(self._at_port(known, state), state)
-        self._send("wake", state.port, [update] if isinstance(update, bytes) else update)
-        return not (state.fin or state.rst)
+        if isinstance(update, tcp_build.Refusal):
+            self._send("wake", state.port, update)
+            return Opening.GONE
+        return Opening.TOLD if self._send("wake", state.port, [update]) else Opening.UNSENT
 
     def send_duplicates(self, known: tcp_build.Addressing | None, state: SegmentState) -> None:
         """Send three duplicates of the receiver's last ACK."""
@@ -100,13 +101,14 @@ class SegmentInjector:
             frame = tcp_timestamps.renewed(frame, tsecr)
         self._send("reinject", port, [frame])
 
-    def _send(self, kind: str, port: int, segments: list[bytes] | tcp_build.Refusal) -> None:
-        if isinstance(segments, tcp_build.Refusal):
-            self.counts[f"{kind}: {segments}"] += 1
-        elif all(self._ports.send_frame(port, segment) for segment in segments):
-            self.counts[kind] += 1
-        else:
-            self.counts[f"{kind}: {NOT_SENT}"] += 1
+    def _send(self, kind: str, port: int, segments: list[bytes] | tcp_build.Refusal) -> bool:
+        """Returns whether all were sent."""
+        sent = not isinstance(segments, tcp_build.Refusal) and all(
+            self._ports.send_frame(port, segment) for segment in segments
+        )
+        reason = segments if isinstance(segments, tcp_build.Refusal) else NOT_SENT
+        self.counts[kind if sent else f"{kind}: {reason}"] += 1
+        return sent
 
 
 def _newest(one: int, other: int) -> int:

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fairq_ryu.agent.turn_room import FirstWindows
 
+CAPACITY = 4096
+"""Packets that may wait at a port."""
 _NEVER = (1 << 64) - 1
+# Those that may be closed next are looked for this often.
+_SORTED_NS = 5_000_000
 
 
 class HeldPacket(NamedTuple):
@@ -59,6 +64,8 @@ class Waiting:
     """In the order in which packets leave: deadline and number of arrival."""
     closed: bool = False
     """It has left, and the window of its sender is closed."""
+    stays: bool = False
+    """Its window cannot be closed: it waits as a packet."""
 
 
 @dataclass(slots=True)
@@ -74,10 +81,16 @@ class PortTurns:
     senders: Counter[bytes] = field(default_factory=Counter)
     last: list[bytes] = field(default_factory=list)
     """Packets that have waited for long, those that leave last at the end; some may have left."""
+    sorted_ns: int = 0
+    """When ``last`` was made."""
+    closed_ages: list[tuple[int, int, bytes]] = field(default_factory=list)
+    """As ``ages``, of closed windows."""
     leases: dict[bytes, int] = field(default_factory=dict)
     """Of closed windows: the end of the lease, in order of that."""
     reserved: dict[bytes, int] = field(default_factory=dict)
     """Of connections whose turn has come before their handshakes are complete: when that was."""
+    unsent: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
+    """Connections whose window updates could not be sent: the packet, and until when it is tried again."""
     first_windows: FirstWindows = field(default_factory=FirstWindows)
     turn_ns: int = 0
     close_ns: int = 0
@@ -99,11 +112,7 @@ class PortTurns:
         self.senders[packet.sender] += 1
         self._enter(packet.key)
         if len(self.ages) >= 2 * len(self.packets):
-            self.ages = [
-                (each.since_ns, each.place[1], known)
-                for known, each in self.packets.items()
-                if not each.closed
-            ]
+            self.ages = self._ages(key for key, each in self.packets.items() if not each.closed)
             heapq.heapify(self.ages)
         else:
             heapq.heappush(self.ages, (since, self.arrivals, packet.key))
@@ -150,26 +159,59 @@ class PortTurns:
 
     def oldest(self) -> bytes | None:
         """The packet that has waited longest, without connections whose windows are closed; None: none."""
-        while self.ages:
-            _, arrival, key = self.ages[0]
+        return self._oldest(self.ages, False)
+
+    def oldest_closed(self) -> bytes | None:
+        """Of the connections whose windows are closed, the one that has waited longest; None: none."""
+        return self._oldest(self.closed_ages, True)
+
+    def _oldest(self, ages: list[tuple[int, int, bytes]], closed: bool) -> bytes | None:
+        while ages:
+            _, arrival, key = ages[0]
             found = self.packets.get(key)
-            if found is not None and found.place[1] == arrival and not found.closed:
+            if found is not None and found.place[1] == arrival and found.closed == closed:
                 return key
-            heapq.heappop(self.ages)
+            heapq.heappop(ages)
         return None
 
-    def last_of_the_old(self, before_ns: int) -> bytes | None:
-        """Of the packets that wait since then or longer, the one that leaves last; None: there is none."""
-        while (oldest := self.oldest()) is not None and self.packets[oldest].since_ns <= before_ns:
+    def close(self, key: bytes, until_ns: int) -> None:
+        """The window of a packet's sender is closed until then."""
+        waiting = self.packets[key]
+        waiting.closed = True
+        self.leases[key] = until_ns
+        entry = waiting.since_ns, waiting.place[1], key
+        if len(self.closed_ages) >= 2 * len(self.leases):
+            self.closed_ages = self._ages(self.leases)
+            heapq.heapify(self.closed_ages)
+        else:
+            heapq.heappush(self.closed_ages, entry)
+
+    def _ages(self, keys: Iterable[bytes]) -> list[tuple[int, int, bytes]]:
+        return [(self.packets[key].since_ns, self.packets[key].place[1], key) for key in keys]
+
+    def last_of_the_old(self, before_ns: int, now_ns: int) -> bytes | None:
+        """Of the packets that wait since then or longer, and whose windows may be closed, the one that leaves
+        last; None: none is known. They are looked for now and then, because that takes long.
+        """
+        while True:
             while self.last:
                 key = self.last.pop()
-                if key in self.packets and not self.packets[key].closed:
+                if self._is_old(key, before_ns):
                     return key
-            old = (
-                key for key, each in self.packets.items() if not each.closed and each.since_ns <= before_ns
-            )
+            oldest = self.oldest()
+            if (
+                oldest is None
+                or self.packets[oldest].since_ns > before_ns
+                or now_ns < self.sorted_ns + _SORTED_NS
+            ):
+                return None
+            self.sorted_ns = now_ns
+            old = [key for key in self.packets if self._is_old(key, before_ns)]
             self.last = sorted(old, key=lambda key: self.packets[key].place)
-        return None
+
+    def _is_old(self, key: bytes, before_ns: int) -> bool:
+        found = self.packets.get(key)
+        return found is not None and found.since_ns <= before_ns and not (found.closed or found.stays)
 
 
 def _urgency(deadline_ns: int | None) -> int:

@@ -34,11 +34,16 @@ class Room(NamedTuple):
         return self.half_open >= self.allowance
 
     @property
+    def is_empty(self) -> bool:
+        """Whether so little is under way that nobody waits, however small the buffer."""
+        return self.flows * self.frame + self.expected < _FEW * self.frame
+
+    @property
     def has_room(self) -> bool:
         """As ``turns_have_room()``: the same integers."""
         if self.flooded:
             return True
-        if self.flows * self.frame + self.expected < _FEW * self.frame:
+        if self.is_empty:
             return True
         return max(self.backlog + self.expected, self.flows * self.floor) + self.first <= self.limit
 

@@ -31,14 +31,14 @@ Pure: time is an argument, in ns; ports are interface indices.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Protocol
 
 from fairq_ryu.agent.turn_deadlines import TurnDeadlines
-from fairq_ryu.agent.turn_queue import HeldPacket, PortTurns, TurnCounts, Waiting
+from fairq_ryu.agent.turn_queue import CAPACITY, HeldPacket, PortTurns, TurnCounts, Waiting
 from fairq_ryu.agent.turn_room import Room
 from fairq_ryu.packet.parse import parse
 
-CAPACITY = 4096
 LONGEST_NS = 900_000_000
 CLOSE_AFTER_NS = 500_000_000
 """A handshake that has waited for so long is completed with a closed window."""
@@ -55,6 +55,8 @@ _NEXT, _NEXT_NS = 32, 700_000_000
 _CROWDED_NS = 200_000_000
 # For this long a connection whose turn has come keeps its room while its handshake is not complete.
 _RESERVED_NS = 200_000_000
+# An update that cannot be sent is tried again for this time.
+_UNSENT_NS = 100_000_000
 # Turns go on if there was one within this time. If a window cannot be closed, the port tries again after it.
 _GOES_ON_NS, _AGAIN_NS = 300_000_000, 100_000_000
 # Packets of all ports together that leave in one call of serve(): the agent has other work, too.
@@ -62,6 +64,26 @@ _MAX_RELEASES = 64
 _NS_PER_S = 1_000_000_000
 # One sender's address has at most this part of the places at a port.
 _SHARES = 4
+
+
+class Closing(Enum):
+    """What became of the wish to close a window: done; not for this connection, which may have sent already
+    or has a rule of a controller; or not now, because there is no room for the rule.
+    """
+
+    DONE = 1
+    NEVER = 2
+    LATER = 3
+
+
+class Opening(Enum):
+    """What became of a window that was to be opened: its sender is told; the update could not be sent; or
+    there is no sender, because the connection has ended or was never complete.
+    """
+
+    TOLD = 1
+    UNSENT = 2
+    GONE = 3
 
 
 class TurnSink(Protocol):
@@ -83,16 +105,21 @@ class TurnSink(Protocol):
         ``closed``: the window of its sender is closed.
         """
 
-    def close_window(self, key: bytes, until_ns: int) -> bool:
-        """Close the window of the sender of a packet until then, or for longer if it is closed. Returns
-        False if that cannot be, or its connection has a rule of a controller.
+    def close_window(self, key: bytes, frame: bytes, until_ns: int) -> Closing:
+        """Close the window of the sender of a packet until then."""
+
+    def keep_closed(self, key: bytes, until_ns: int) -> bool:
+        """A window that was closed stays so until then. Returns False if it is not closed any more, because
+        a controller has a rule for the flow.
         """
 
-    def is_open(self, key: bytes, frame: bytes) -> bool:
-        """Whether the handshake of a packet's connection is complete, as far as opening its window needs."""
+    def is_open(self, key: bytes) -> bool:
+        """Whether the handshake of a packet's connection is complete, as far as opening its window needs, or
+        over.
+        """
 
-    def open_window(self, key: bytes, frame: bytes) -> bool:
-        """Open a window that is closed. Returns whether the connection still is there."""
+    def open_window(self, key: bytes, frame: bytes) -> Opening:
+        """Open a window that is closed, and tell its sender; also once more."""
 
     def set_waiting(self, port: int, waiting: int) -> None:
         """Let further packets of the port wait as well, because ``waiting`` wait; 0: only without room."""
@@ -176,7 +203,7 @@ class Turns:
             if not known.closed and _same_number(known.frame, packet.frame):
                 known.frame = packet.frame
             else:
-                self._sink.send(packet.port, packet.frame, now_ns - packet.held_ns)
+                self._sink.send(packet.port, packet.frame, now_ns - packet.held_ns, known.closed)
             return
         share = max(self._capacity // _SHARES, 1)
         if len(state.packets) >= self._capacity or state.senders[packet.sender] >= share:
@@ -212,7 +239,7 @@ class Turns:
                 break
             done += 1
             waiting = state.packets[key]
-            if room is not None and waiting.closed and not self._sink.is_open(key, waiting.frame):
+            if room is not None and waiting.closed and not self._sink.is_open(key):
                 state.reserve(key, now_ns)
                 continue
             if room is not None and room.flooded:
@@ -242,7 +269,7 @@ class Turns:
         there seems to be room for still more, and it stays so.
         """
         floor = self._sink.whole_floor(port)
-        few = room.flows * floor + room.first <= room.limit
+        few = room.flows * floor + room.first <= room.limit or room.is_empty
         if few:
             state.crowded = False
         elif now_ns - state.turn_ns >= _CROWDED_NS:
@@ -250,10 +277,16 @@ class Turns:
         return room.has_room and (few or state.crowded or room.flooded)
 
     def _open_reserved(self, port: int, state: PortTurns, now_ns: int) -> int:
-        """Open the windows of connections that have room reserved and are complete now. Returns how many."""
+        """Open the windows of connections that have room reserved and are complete now, and send updates that
+        could not be sent. Returns how many.
+        """
         done = 0
+        for key, (frame, until_ns) in list(state.unsent.items()):
+            if self._sink.open_window(key, frame) is not Opening.UNSENT or now_ns >= until_ns:
+                del state.unsent[key]
+            done += 1
         for key, since_ns in list(state.reserved.items()):
-            if now_ns - since_ns >= _RESERVED_NS or self._sink.is_open(key, state.packets[key].frame):
+            if now_ns - since_ns >= _RESERVED_NS or self._sink.is_open(key):
                 state.counts.released += 1
                 state.turn_ns = now_ns
                 self._let_go(port, state, key, self._sink.room(port, now_ns), now_ns)
@@ -271,7 +304,7 @@ class Turns:
                 break
             self._leave(port, state, oldest, now_ns)
             done += 1
-        closed = next(iter(state.leases), None)
+        closed = state.oldest_closed()
         if closed is not None:
             waited = now_ns - state.packets[closed].since_ns
             stuck = waited >= self._longest_ns and now_ns - state.turn_ns >= self._longest_ns
@@ -293,18 +326,21 @@ class Turns:
             free = min(free, as_packets - _NEXT)
         most = min(1 + as_packets // _CLOSES, free)
         while done < most and now_ns - state.turn_ns < _GOES_ON_NS and now_ns >= state.close_ns:
-            key = state.last_of_the_old(now_ns - CLOSE_AFTER_NS)
+            key = state.last_of_the_old(now_ns - CLOSE_AFTER_NS, now_ns)
             if key is None:
                 break
             done += 1
             waiting, until_ns = state.packets[key], now_ns + CLOSED_LEASE_NS
-            if sum(place[1] == key for place in self._places[waiting.connection]) > 1:
-                continue  # a copy of it waits at another port, and the rule would be that of both
-            if not self._sink.close_window(key, until_ns):
+            # If a copy of it waits at another port, the rule would be that of both.
+            copies = sum(place[1] == key for place in self._places[waiting.connection])
+            answer = Closing.NEVER if copies > 1 else self._sink.close_window(key, waiting.frame, until_ns)
+            if answer is Closing.LATER:
                 state.close_ns = now_ns + _AGAIN_NS
                 break
-            waiting.closed = True
-            state.leases[key] = until_ns
+            if answer is Closing.NEVER:
+                waiting.stays = True
+                continue
+            state.close(key, until_ns)
             waited = now_ns - waiting.held_ns
             self._note_wait(waiting.connection, key, waited, now_ns)
             self._sink.send(port, waiting.frame, waited, closed=True)
@@ -316,11 +352,12 @@ class Turns:
             key = next(iter(state.leases), None)
             if key is None or state.leases[key] - now_ns > CLOSED_LEASE_NS // 2:
                 break
-            if self._sink.close_window(key, now_ns + CLOSED_LEASE_NS):
+            # Once a lease has ended, the sender may have begun.
+            if state.leases[key] > now_ns and self._sink.keep_closed(key, now_ns + CLOSED_LEASE_NS):
                 del state.leases[key]  # it is the last now
                 state.leases[key] = now_ns + CLOSED_LEASE_NS
             else:
-                # A controller decides about it now, or there is no room for the rule.
+                state.counts.released += 1
                 self._let_go(port, state, key, None, now_ns)
 
     def _let_go(self, port: int, state: PortTurns, key: bytes, room: Room | None, now_ns: int) -> None:
@@ -329,7 +366,10 @@ class Turns:
             self._leave(port, state, key, now_ns)
             return
         waiting = self._forget(port, state, key)
-        if self._sink.open_window(key, waiting.frame) and room is not None:
+        opening = self._sink.open_window(key, waiting.frame)
+        if opening is Opening.UNSENT:
+            state.unsent[key] = waiting.frame, now_ns + _UNSENT_NS
+        if opening is not Opening.GONE and room is not None:
             state.first_windows.add(room.first, self._sink.hold_ns(port), room.limit, now_ns)
 
     def _forget(self, port: int, state: PortTurns, key: bytes) -> Waiting:
@@ -359,7 +399,7 @@ class Turns:
     def _waits(self, port: int, state: PortTurns, now_ns: int) -> None:
         state.counts.waiting, state.counts.closed = len(state.packets), len(state.leases)
         # The program does not know the first windows of connections whose windows were opened.
-        tell = bool(state.packets) or bool(
+        tell = bool(state.packets or state.unsent) or bool(
             state.first_windows.expected
             and state.first_windows.still_expected(self._sink.hold_ns(port), 1 << 32, now_ns)
         )

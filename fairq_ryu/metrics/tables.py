@@ -126,7 +126,8 @@ PORTS = (
     Family(
         "fairq_port_turns_waiting",
         "gauge",
-        "SYNs and SYN-ACKs that wait for their turn. Only where new connections take turns.",
+        "New connections that wait for their turn, with their SYN or SYN-ACK or with a closed window. Only "
+        "where new connections take turns.",
         _PORT,
     ),
     Family(

@@ -171,7 +171,8 @@ class Iqm:
             "segments",
             2,
             "segments",
-            "Window of a new flow in an incast, where the law runs in the switch; others have one.",
+            "Window of a new flow in an incast after its first segment, where the law runs in the switch; "
+            "others have one.",
             1,
             10,
         ),

@@ -16,12 +16,13 @@ import pytest
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
+from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.turns import ALIVE_NS
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.segment_injector import SegmentInjector
-from fairq_ryu.agent.turns import LONGEST_NS
+from fairq_ryu.agent.turns import LONGEST_NS, Closing, Opening
 from fairq_ryu.law_spec import NO_FLAGS, LawFlags, LawKind, LawSpec
-from fairq_ryu.model import WindowKind
+from fairq_ryu.model import FlowKey, WindowKind
 from tests.switch import packets
 from tests.switch.packets import Segment
 from tests.switch.rig import Connection, Switch
@@ -396,23 +397,35 @@ def sharing(switch: Switch, port: int) -> int:
     return int(layout.counted_flows(counts.sharing, time.monotonic_ns(), bucket_ns))
 
 
+@contextmanager
+def awake(switch: Switch) -> Iterator[SegmentInjector]:
+    """Windows can be closed, because senders are told when they open."""
+    injector = SegmentInjector(switch.datapath)
+    switch.datapath.turn_program.wake = injector.wake_one
+    try:
+        yield injector
+    finally:
+        switch.datapath.turn_program.wake = None
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_who_has_waited_for_long_connects_with_a_closed_window(switch: Switch, shape: str) -> None:
     install(switch)
     crowd(switch)
-    injector = SegmentInjector(switch.datapath)
-    switch.datapath.turn_program.wake = injector.wake_one
     turns, milliseconds = switch.datapath.turns, 1_000_000
     late = [Connection(switch, **SHAPES[shape]) for _ in range(2)]
-    with wire(switch) as line:
+    with awake(switch) as injector, wire(switch) as line:
         for each in late:
             each.syn()
             line.leave(each.syn_ack_segment().frame())
-        began = time.monotonic_ns()
-        assert len(take(switch)) == 2
+        held = switch.datapath.turn_program.take(10)
+        began = held[0].held_ns
+        for packet in held:
+            turns.arrived(packet, began)
+        assert len(held) == 2
         one_more = QueueLimits("htb", (FLOWS + 1) * FRAME, 25_000_000)
         install(switch, limits=one_more)
-        turns.serve(began + 650 * milliseconds)
+        turns.serve(began + 550 * milliseconds)
         assert line.received() == [late[0].syn_ack_segment().frame()] and sharing(switch, 1) == FLOWS + 1
         turns.serve(began + 750 * milliseconds)
         assert line.received() == [late[1].syn_ack_segment().frame()]
@@ -426,11 +439,89 @@ def test_who_has_waited_for_long_connects_with_a_closed_window(switch: Switch, s
         assert injector.counts == {"wake": 1} and turns.closed == 0
         assert sharing(switch, 1) == FLOWS + 2
         assert packets.window(switch.leave(2, answer)) > 0
-    switch.datapath.turn_program.wake = None
+
+
+def closing(switch: Switch, frame: bytes, key: FlowKey) -> Closing:
+    own = bytes(flow_key(key, directed=True))
+    return switch.datapath.turn_program.close_window(own, frame, time.monotonic_ns() + 10**9)
 
 
 def test_without_updates_no_window_is_closed(switch: Switch) -> None:
     """Nobody would wake the sender."""
-    assert switch.datapath.turn_program.wake is None
-    assert not switch.datapath.turn_program.close_window(bytes(layout.fq_flow_key()), time.monotonic_ns())
+    late = Connection(switch)
+    late.syn()
+    assert closing(switch, late.syn_ack_segment().frame(), late.ack_key) is Closing.NEVER
     assert switch.datapath.window.flow_rules.count == 0
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_forged_handshake_does_not_close_the_window_of_a_connection(switch: Switch, shape: str) -> None:
+    """Anybody can send one with the addresses and ports of others."""
+    switch.datapath.turn_program.wake = lambda known: Opening.TOLD
+    try:
+        live = Connection(switch, **SHAPES[shape]).open()
+        live.data(10)
+        assert closing(switch, syn_of(live), live.data_key) is Closing.NEVER
+        assert closing(switch, live.syn_ack_segment(seq=77).frame(), live.ack_key) is Closing.NEVER
+        # One that answers no SYN, and one with another number.
+        new = Connection(switch, **SHAPES[shape])
+        assert closing(switch, new.syn_ack_segment().frame(), new.ack_key) is Closing.NEVER
+        new.syn()
+        assert closing(switch, new.syn_ack_segment(ack=5).frame(), new.ack_key) is Closing.NEVER
+        assert switch.datapath.window.flow_rules.count == 0
+        assert closing(switch, new.syn_ack_segment().frame(), new.ack_key) is Closing.DONE
+        # One that is silent and may go on.
+        window = switch.datapath.window
+        key = flow_key(live.data_key)
+        window.silent.set(key, window.flows.get(key))
+        window.flows.delete(key)
+        assert closing(switch, syn_of(live), live.data_key) is Closing.NEVER
+        window.silent.delete(key)
+        assert closing(switch, syn_of(live), live.data_key) is Closing.DONE
+    finally:
+        switch.datapath.turn_program.wake = None
+
+
+def test_a_client_that_waits_gets_a_syn_ack_with_a_closed_window(switch: Switch) -> None:
+    install(switch, port=2)
+    injector = SegmentInjector(switch.datapath)
+    switch.datapath.turn_program.wake = injector.wake_one
+    try:
+        late = Connection(switch)
+        assert closing(switch, syn_of(late), late.data_key) is Closing.DONE
+        late.syn()
+        before = sharing(switch, 2)
+        assert packets.window(late.syn_ack(window=5000)) == 0
+        assert sharing(switch, 2) == before, "it sends nothing yet"
+        key = bytes(flow_key(late.data_key, directed=True))
+        program = switch.datapath.turn_program
+        assert program.is_open(key)
+        assert program.open_window(key, syn_of(late)) is Opening.TOLD
+        assert injector.counts == {"wake": 1} and sharing(switch, 2) == before + 1
+    finally:
+        switch.datapath.turn_program.wake = None
+
+
+def test_who_waits_is_started_when_the_port_is_only_observed(switch: Switch) -> None:
+    install(switch)
+    crowd(switch)
+    injector = SegmentInjector(switch.datapath)
+    switch.datapath.turn_program.wake = injector.wake_one
+    late = [Connection(switch) for _ in range(2)]
+    try:
+        with wire(switch) as line:
+            for each in late:
+                each.syn()
+                line.leave(each.syn_ack_segment().frame())
+            held = switch.datapath.turn_program.take(10)
+            for packet in held:
+                switch.datapath.turns.arrived(packet, held[0].held_ns)
+            install(switch, limits=QueueLimits("htb", (FLOWS + 1) * FRAME, 25_000_000))
+            for after in (550, 750):
+                switch.datapath.turns.serve(held[0].held_ns + after * 1_000_000)
+            assert switch.datapath.turns.closed == 1
+            switch.leave(2, late[1].from_client(window=500))
+            switch.datapath.observe(1, True)
+            assert injector.counts == {"wake": 1} and switch.datapath.window.flow_rules.count == 0
+    finally:
+        switch.datapath.turn_program.wake = None

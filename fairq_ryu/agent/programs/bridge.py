@@ -46,10 +46,12 @@ class BridgePrograms(BridgePorts):
 
     def close(self) -> None:
         """Detach from every port and free programs and maps. A second call does nothing."""
-        for port in self._ports.values():
-            # While all ports are there: connections whose windows are closed get window updates by others.
-            self._stop_turns(port.ifindex)
-        super().close()
+        try:
+            for port in self._ports.values():
+                # While all ports are there: connections with closed windows get window updates by others.
+                self._stop_turns(port.ifindex)
+        finally:
+            super().close()
 
     def remove_port(self, ofport: int) -> None:
         """Stop on a port, which may have been deleted already."""
@@ -74,8 +76,8 @@ class BridgePrograms(BridgePorts):
         self.window.observe(ifindex, observed)
         self.queue_laws.observe(ifindex, observed)
         if observed:
+            self._stop_turns(ifindex)  # before it is observed: what it has paused is started
             self._observed.add(port)
-            self._stop_turns(ifindex)
         else:
             self._observed.discard(port)
         if port in self._thresholds:

@@ -12,6 +12,7 @@ from typing import Any
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError, Map
 from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.agent.turns import Closing
 from fairq_ryu.model import FlowKey, WindowKind, WindowRule
 
 # Rules of the agent have no counters.
@@ -23,11 +24,16 @@ def rule(window: WindowRule, expires_ns: int, slot: int) -> Any:
     return layout.fq_rule(expires_ns=expires_ns, bytes=window.bytes, kind=window.kind.map_number, slot=slot)
 
 
+def _closed_until(until_ns: int) -> Any:
+    return rule(WindowRule(WindowKind.WINDOW, 0), until_ns, _NO_SLOT)
+
+
 class FlowRules:
     """The map ``flow_rules``. ``changed`` is called when :attr:`count` has changed."""
 
-    def __init__(self, table: Map, changed: Callable[[], None]) -> None:
-        self._table, self._changed = table, changed
+    def __init__(self, table: Map, most_closed: int, changed: Callable[[], None]) -> None:
+        """``most_closed``: rules of the agent, for which the map has room beside those of controllers."""
+        self._table, self._most_closed, self._changed = table, most_closed, changed
         self._closed: set[bytes] = set()
         self.count = 0
         """The number of rules."""
@@ -55,20 +61,30 @@ class FlowRules:
         """Remove the rule for the ACKs of ``flow``."""
         self._remove(flow_key(flow, directed=True))
 
-    def close(self, key: Any, until_ns: int) -> bool:
-        """The window of a flow is 0 until then; ``key``: the direction of its ACKs. Returns False if it has a
-        rule of a controller, or there is no room for one more.
-        """
-        known = bytes(key) in self._closed
-        if not known and self._table.get(key) is not None:
+    def close(self, key: Any, until_ns: int) -> Closing:
+        """The window of a flow is 0 until then; ``key``: the direction of its ACKs."""
+        if self._table.get(key) is not None:
+            return Closing.NEVER
+        if len(self._closed) >= self._most_closed:
+            return Closing.LATER
+        self._closed.add(bytes(key))
+        try:
+            self._table.set(key, _closed_until(until_ns))
+            self._count(1)
+        except BpfError:
+            self._closed.discard(bytes(key))
+            self._table.delete(key)
+            return Closing.LATER
+        return Closing.DONE
+
+    def keep_closed(self, key: Any, until_ns: int) -> bool:
+        """A window that was closed stays so until then. Returns False if it is not closed any more."""
+        if bytes(key) not in self._closed:
             return False
         try:
-            self._table.set(key, rule(WindowRule(WindowKind.WINDOW, 0), until_ns, _NO_SLOT))
+            self._table.set(key, _closed_until(until_ns))
         except BpfError:
             return False
-        if not known:
-            self._closed.add(bytes(key))
-            self._count(1)
         return True
 
     def open(self, key: Any) -> None:

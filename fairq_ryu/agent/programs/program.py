@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfObject
 from fairq_ryu.agent.ringbuf import RingBuffer
+from fairq_ryu.agent.turn_queue import CAPACITY
 
 # Priorities of the tc egress filters, which run in this order. They are high, so that filters of others see a
 # packet first; a filter left by a dead agent is recognised by them.
@@ -45,6 +46,11 @@ class ProgramLimits:
     def rivals(self) -> int:
         """Addresses and ports for which two connections may be recorded at a time."""
         return max(64, self.flows // 16)
+
+    @property
+    def closed_windows(self) -> int:
+        """Connections that may wait for their turns with closed windows, on the whole bridge."""
+        return CAPACITY
 
     @property
     def acdc_flows(self) -> int:

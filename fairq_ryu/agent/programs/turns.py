@@ -24,6 +24,7 @@ from fairq_ryu.agent.ringbuf import RingBuffer
 from fairq_ryu.agent.tc import TcFilter
 from fairq_ryu.agent.turn_queue import HeldPacket
 from fairq_ryu.agent.turn_room import Room, frame_of, half_open, still_expected
+from fairq_ryu.agent.turns import Closing, Opening
 from fairq_ryu.errors import UserError
 from fairq_ryu.packet.checksum import completed
 from fairq_ryu.packet.parse import parse
@@ -82,9 +83,9 @@ class TurnProgram(FilterProgram):
         """Called when the program is loaded, with a file descriptor: readable when packets wait for
         :meth:`take`.
         """
-        self.wake: Callable[[Addressing], bool] | None = None
+        self.wake: Callable[[Addressing], Opening] | None = None
         """Sends the window update that starts the sender of a connection; the key is the direction of its
-        ACKs. Returns False if the connection has ended. None: no window is closed.
+        ACKs. None: no window is closed.
         """
 
     def load(self) -> None:
@@ -207,27 +208,33 @@ class TurnProgram(FilterProgram):
             with contextlib.suppress(BpfError):
                 self._turn_ports.set(c_uint32(port), layout.fq_turn_port(waiting=waiting))
 
-    def close_window(self, key: bytes, until_ns: int) -> bool:
-        """Close the window of the sender of a packet until then, or for longer if it is closed. Returns
-        False if that cannot be, or its connection has a rule of a controller.
-        """
-        return self.wake is not None and self._window.flow_rules.close(_of_acks(key), until_ns)
+    def close_window(self, key: bytes, frame: bytes, until_ns: int) -> Closing:
+        """Close the window of the sender of a packet until then, if it is the first one of its direction."""
+        own, read = layout.fq_flow_key.from_buffer_copy(key), parse(frame)
+        if self.wake is None or read is None or read.tcp is None:
+            return Closing.NEVER
+        if self._window.has_begun(own, read.tcp.ack_number if read.tcp.ack else None):
+            return Closing.NEVER
+        return self._window.flow_rules.close(_of_acks(key), until_ns)
 
-    def open_window(self, key: bytes, frame: bytes) -> bool:
-        """Open a window that is closed. Returns whether the connection still is there."""
+    def keep_closed(self, key: bytes, until_ns: int) -> bool:
+        """A window that was closed stays so until then. Returns False if it is not closed any more, because
+        a controller has a rule for the flow.
+        """
+        return self._window.flow_rules.keep_closed(_of_acks(key), until_ns)
+
+    def open_window(self, key: bytes, frame: bytes) -> Opening:
+        """Open a window that is closed, and tell its sender; also once more."""
         with contextlib.suppress(BpfError):
             self._window.flow_rules.open(_of_acks(key))
         known = _acks_of(key, frame)
-        return known is not None and self.wake is not None and self.wake(known)
+        return Opening.GONE if known is None or self.wake is None else self.wake(known)
 
-    def is_open(self, key: bytes, frame: bytes) -> bool:
-        """Whether the handshake of a packet's connection is complete, as far as opening its window needs."""
-        known = _acks_of(key, frame)
-        if known is None:
-            return True
-        with contextlib.suppress(BpfError):
-            return self._window.knows_segment(known.key)
-        return True
+    def is_open(self, key: bytes) -> bool:
+        """Whether the handshake of a packet's connection is complete, as far as opening its window needs, or
+        over.
+        """
+        return self._window.is_decided(_of_acks(key))
 
     def whole_floor(self, port: int) -> int:
         """The minimum window of a flow while the buffer holds those of all flows, as in :class:`Room`; 0: it

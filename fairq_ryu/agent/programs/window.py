@@ -34,6 +34,13 @@ HERITAGE = ("config", "flows", "silent")
 """The maps that an agent takes over from one that has died: layout, connections, silent connections."""
 
 
+def _connection(key: Any) -> tuple[Any, int]:
+    """The key of a connection, and the direction of this one."""
+    connection = layout.fq_flow_key.from_buffer_copy(bytes(key))
+    connection.dir = 0
+    return connection, int(key.dir)
+
+
 class WindowProgram(FilterProgram):
     """``window.bpf.o`` at tc egress of ports, its rules, its counters and its flow map.
 
@@ -84,7 +91,7 @@ class WindowProgram(FilterProgram):
                     "ports": limits.ports,
                     "port_rules": limits.ports,
                     "observed": limits.ports,
-                    "flow_rules": limits.rules + limits.ports,
+                    "flow_rules": limits.rules + limits.ports + limits.closed_windows,
                     "counters": limits.rules + limits.ports,
                     "queues": limits.ports,
                     "queue_checks": limits.ports,
@@ -109,7 +116,7 @@ class WindowProgram(FilterProgram):
         self._port_rules = loaded.map("port_rules", c_uint32, layout.fq_rule)
         self._observed_slots = loaded.map("observed", c_uint32, c_uint32)
         rules = loaded.map("flow_rules", layout.fq_flow_key, layout.fq_rule)
-        self.flow_rules = FlowRules(rules, self._write_config)
+        self.flow_rules = FlowRules(rules, limits.closed_windows, self._write_config)
         self._counters = loaded.map("counters", c_uint32, layout.fq_counter)
         self.port_laws = loaded.map("port_laws", c_uint32, layout.fq_port_law)
         self.law_states = loaded.map("law_states", c_uint32, layout.fq_law_state)
@@ -384,10 +391,30 @@ class WindowProgram(FilterProgram):
         own, other = flow.dir[direction], flow.dir[1 - direction]
         return segment_state(key, own, other, self._by_id(ofports), time.monotonic_ns())
 
-    def knows_segment(self, key: FlowKey) -> bool:
-        """Whether the last segment of one direction of a flow is known: then an ACK can repeat it."""
-        flow = self.flows.get(flow_key(key))
-        return flow is not None and knows_segment(flow.dir[flow_key(key, directed=True).dir])
+    def has_begun(self, key: Any, syn: int | None) -> bool:
+        """Whether a connection may be one whose ends send data, when a SYN of its ``key`` (with direction)
+        waits, or a SYN-ACK that acknowledges ``syn``: anybody can send one with its addresses and ports.
+        """
+        connection, own = _connection(key)
+        flow = self.flows.get(connection)
+        if flow is None:
+            return syn is not None or self.silent.get(connection) is not None
+        begun = layout.CONSTANTS["FQ_SEQ"] | layout.CONSTANTS["FQ_KNOWN"]
+        if any(each.flags & begun for each in flow.dir):
+            return True
+        peer = flow.dir[1 - own]
+        seen = peer.flags & layout.CONSTANTS["FQ_SYN_SEEN"]
+        return syn is not None and not (seen and syn in ((peer.isn + 1) & 0xFFFFFFFF, peer.seq_next))
+
+    def is_decided(self, key: Any) -> bool:
+        """Whether an ACK in this direction of a connection (``key``) can be repeated, because the last one is
+        known, or the connection is over.
+        """
+        connection, own = _connection(key)
+        flow = self.flows.get(connection)
+        return flow is None or bool(
+            knows_segment(flow.dir[own]) or flow.dir[own].flags & layout.CONSTANTS["FQ_RST"]
+        )
 
     def read_in_thread(self) -> None:
         """Let a thread read the flow map where that takes long, see :meth:`FlowMap.read_in_thread`."""

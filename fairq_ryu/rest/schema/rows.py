@@ -72,7 +72,8 @@ class PortRow(Row):
         "why the law runs in the controller although the policy has one for the switch; null: it does not"
     )
     turns_waiting: Count | None = described(
-        "SYNs and SYN-ACKs that wait for their turn; null: new connections take no turns on this port"
+        "new connections that wait for their turn, with their SYN or SYN-ACK or with a closed window; null: "
+        "new connections take no turns on this port"
     )
     turns_held: Count | None = described("SYNs and SYN-ACKs that have waited, or wait")
     turns_released: Count | None = described("of these, those that left because the port had room")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairq_ryu.agent.turn_deadlines import KEEP_NS
 from fairq_ryu.agent.turn_queue import HeldPacket, TurnCounts
 from fairq_ryu.agent.turn_room import Room
-from fairq_ryu.agent.turns import Turns
+from fairq_ryu.agent.turns import Closing, Opening, Turns
 from fairq_ryu.packet import build as frames
 from fairq_ryu.packet.headers import SYN
 
@@ -57,13 +57,16 @@ class Sink:
     def whole_floor(self, port: int) -> int:
         return 0
 
-    def close_window(self, key: bytes, until_ns: int) -> bool:
-        return False
+    def close_window(self, key: bytes, frame: bytes, until_ns: int) -> Closing:
+        return Closing.LATER
 
-    def is_open(self, key: bytes, frame: bytes) -> bool:
+    def keep_closed(self, key: bytes, until_ns: int) -> bool:
         raise AssertionError("no window was closed")
 
-    def open_window(self, key: bytes, frame: bytes) -> bool:
+    def is_open(self, key: bytes) -> bool:
+        raise AssertionError("no window was closed")
+
+    def open_window(self, key: bytes, frame: bytes) -> Opening:
         raise AssertionError("no window was closed")
 
     def set_waiting(self, port: int, waiting: int) -> None:

@@ -18,6 +18,8 @@ from fairq_ryu.agent.turns import (
     CLOSED_LEASE_NS,
     LONGEST_CLOSED_NS,
     LONGEST_NS,
+    Closing,
+    Opening,
     Turns,
 )
 from tests.unit.agent.test_turns import EMPTY, FULL, MS
@@ -38,7 +40,9 @@ class Sink:
     incomplete: set[bytes] = field(default_factory=set)
     gone: set[bytes] = field(default_factory=set)
     told: list[int] = field(default_factory=list)
-    closes: bool = True
+    closing: Closing = Closing.DONE
+    never: set[bytes] = field(default_factory=set)
+    unsent: set[bytes] = field(default_factory=set)
     floor: int = 0
 
     def room(self, port: int, now_ns: int) -> Room | None:
@@ -59,20 +63,30 @@ class Sink:
         if not closed:
             self._take()
 
-    def close_window(self, key: bytes, until_ns: int) -> bool:
-        if self.closes:
+    def close_window(self, key: bytes, frame: bytes, until_ns: int) -> Closing:
+        if key in self.never:
+            return Closing.NEVER
+        if self.closing is Closing.DONE:
             self.leases[key] = until_ns
-        return self.closes
+        return self.closing
 
-    def is_open(self, key: bytes, frame: bytes) -> bool:
+    def keep_closed(self, key: bytes, until_ns: int) -> bool:
+        if key in self.leases:
+            self.leases[key] = until_ns
+        return key in self.leases
+
+    def is_open(self, key: bytes) -> bool:
         return key not in self.incomplete
 
-    def open_window(self, key: bytes, frame: bytes) -> bool:
+    def open_window(self, key: bytes, frame: bytes) -> Opening:
         self.opened.append(frame)
         self.leases.pop(key, None)
-        if key not in self.gone:
-            self._take()
-        return key not in self.gone
+        if key in self.gone:
+            return Opening.GONE
+        if key in self.unsent:
+            return Opening.UNSENT
+        self._take()
+        return Opening.TOLD
 
     def set_waiting(self, port: int, waiting: int) -> None:
         self.told.append(waiting)
@@ -110,7 +124,7 @@ def close_all(made: Turns, sink: Sink, first_ns: int = CLOSE_AFTER_NS) -> int:
     while made.counts(1).closed < made.counts(1).waiting:
         made.serve(now)
         now += MS
-        assert now < LONGEST_NS
+        assert now < first_ns + LONGEST_NS - CLOSE_AFTER_NS
     return now
 
 
@@ -186,22 +200,64 @@ def test_a_lease_is_renewed_as_long_as_the_agent_lives(sink: Sink) -> None:
 def test_a_connection_that_a_controller_governs_now_is_let_go(sink: Sink) -> None:
     made = volley(sink, 3)
     now = close_all(made, sink)
-    sink.closes = False
+    del sink.leases[name(1)]
+    turn(made, sink, now + 100 * MS)
+    made.serve(now + CLOSED_LEASE_NS // 2)
+    assert sink.opened == [name(1)] and name(2) in sink.leases
+    assert made.counts(1).waiting == 1 and made.counts(1).released == 2
+
+
+def test_a_window_whose_lease_has_ended_is_not_closed_again(sink: Sink) -> None:
+    """The agent was stopped, and the sender has begun."""
+    made = volley(sink, 3)
+    now = close_all(made, sink)
     made.serve(now + CLOSED_LEASE_NS)
     assert sorted(sink.opened) == [name(1), name(2)] and made.counts(1).waiting == 0
 
 
+def test_an_update_that_cannot_be_sent_is_tried_again(sink: Sink) -> None:
+    made = volley(sink, 2)
+    now = close_all(made, sink)
+    sink.unsent = {name(1)}
+    turn(made, sink, now)
+    made.serve(now + MS)
+    assert sink.opened == [name(1)] * 2 and made.counts(1).waiting == 0 and made.waiting
+    sink.unsent = set()
+    made.serve(now + 2 * MS)
+    made.serve(now + 3 * MS)
+    assert sink.opened == [name(1)] * 3
+    # Not for ever.
+    now += 10**9
+    made = volley(sink, 2, now)
+    now = close_all(made, sink, now + CLOSE_AFTER_NS)
+    sink.unsent = {name(1)}
+    sink.opened.clear()
+    turn(made, sink, now)
+    for step in range(1, 300):
+        made.serve(now + step * MS)
+    assert len(sink.opened) == 101 and not made.waiting
+
+
+def test_a_connection_whose_window_cannot_be_closed_leaves_as_it_is(sink: Sink) -> None:
+    """Others need not wait for it."""
+    made = volley(sink, 40)
+    sink.never = {name(39), name(38)}
+    for step in range(400):
+        made.serve(CLOSE_AFTER_NS + step * MS)
+    assert made.counts(1).waiting - made.counts(1).closed == 2 and sink.left == [name(0)]
+    made.serve(LONGEST_NS)
+    assert sorted(sink.left) == [name(0), name(38), name(39)]
+
+
 def test_on_a_port_without_turns_no_window_is_closed(sink: Sink) -> None:
     """Connections that stay leave no room; handshakes leave when they have waited too long, as they are."""
-    made = volley(sink, 3, now=0)
-    sink.closed.clear()
     made = Turns(sink)
     made.start(1)
     for number in (7, 8):
         made.arrived(HeldPacket(1, *(name(number),) * 4, 0), 0)
     for step in range(300, 901):
         made.serve(step * MS)
-    assert sink.closed == [] and sink.left[-2:] == [name(7), name(8)]
+    assert sink.closed == [] and sink.left == [name(7), name(8)]
     assert made.counts(1).late == 2
 
 
@@ -215,6 +271,26 @@ def test_when_turns_end_connections_do_not_wait_for_ever(sink: Sink) -> None:
         made.serve(last_turn + LONGEST_NS + step * MS)
     assert len(sink.opened) == 3 and made.counts(1).late == 3
     assert made.counts(1).waiting == 0
+
+
+def test_the_one_that_has_waited_longest_is_let_go_first(sink: Sink) -> None:
+    """Not the one whose lease ends first."""
+    made = volley(sink, 20)
+    for number in range(20, 40):
+        at = (number - 19) * MS
+        made.arrived(HeldPacket(1, *(name(number),) * 4, at), at)
+    now = close_all(made, sink)
+    while now < LONGEST_CLOSED_NS - 100 * MS:
+        now += 100 * MS
+        made.set_deadline(name(39), now, now)  # it is never served, because no turn comes
+        state = made._ports[1]
+        state.turn_ns = now
+        made.serve(now)
+    assert sink.opened == []
+    for step in range(40):
+        state.turn_ns = LONGEST_CLOSED_NS
+        made.serve(LONGEST_CLOSED_NS + step * MS)
+    assert sink.opened[19:] == [name(number) for number in range(20, 40)]
 
 
 def test_nobody_waits_longer_than_the_bound_even_if_turns_go_on(sink: Sink) -> None:
@@ -284,10 +360,10 @@ def test_half_open_handshakes_are_limited_and_so_a_flood_closes_nothing(sink: Si
 
 def test_if_no_window_can_be_closed_it_is_tried_again_later(sink: Sink) -> None:
     made = volley(sink, 40)
-    sink.closes = False
+    sink.closing = Closing.LATER
     for step in range(100):
         made.serve(CLOSE_AFTER_NS + step * MS)
-    sink.closes = True
+    sink.closing = Closing.DONE
     made.serve(CLOSE_AFTER_NS + 99 * MS)
     assert sink.closed == []
     made.serve(CLOSE_AFTER_NS + 100 * MS)
@@ -310,7 +386,8 @@ def test_a_repeated_packet_of_a_connection_with_a_closed_window_leaves(sink: Sin
     made = volley(sink, 2)
     now = close_all(made, sink)
     made.arrived(HeldPacket(1, *(name(1),) * 3, b"again", now), now)
-    assert sink.left == [name(0), b"again"] and made.counts(1).waiting == 1
+    assert sink.left == [name(0)] and sink.closed == [name(1), b"again"], "no first window is expected"
+    assert made.counts(1).waiting == 1
 
 
 def test_the_other_packet_of_the_connection_waits_for_a_shorter_time(sink: Sink) -> None:
@@ -375,10 +452,24 @@ def test_every_connection_is_let_go_once(events: list[Any]) -> None:
         elif what == "y":
             sink.gone = {name(each) for each in range(0, number, 3)}
         else:
-            sink.closes = not sink.closes
-        assert all(until > now - 500 * MS for until in sink.leases.values()) or what != "s"
+            sink.closing = Closing.LATER if sink.closing is Closing.DONE else Closing.DONE
         assert made.counts(1).closed == len(made._ports[1].leases)
     made.stop(1, now)
     assert sorted(sink.left + sink.opened) == [name(each) for each in range(1, came + 1)]
     assert sorted(sink.closed) == sorted(sink.opened)
     assert sink.leases == {} and made._places == {} and not made.waiting
+
+
+@settings(max_examples=100)
+@given(st.lists(st.integers(1, 400), max_size=60), st.integers(1, 40))
+def test_leases_are_renewed_in_time(steps: list[int], count: int) -> None:
+    """As long as the agent looks every half of a lease."""
+    sink = Sink()
+    made = volley(sink, count)
+    now = close_all(made, sink)
+    for step in steps:
+        now += step * MS
+        made._ports[1].turn_ns = now
+        made.serve(now)
+        assert all(until > now for until in sink.leases.values())
+        assert now >= LONGEST_CLOSED_NS or not sink.opened

@@ -116,7 +116,7 @@ __noinline __u32 law_grant(struct segment *s, const struct fq_dir *own, struct f
 		return FQ_NO_WINDOW;
 	flight = s->flight + round_released(&peer->round, own->acked, peer->rtt_ns,
 					    law->law.base_rtt_ns, s->now);
-	/* The last ACK comes after the FIN, when what it had under way may still look like a used window. */
+	/* ACKs come after the FIN, too, when what it had under way may still look like a used window. */
 	ended = peer->flags & (FQ_FIN | FQ_RST);
 	if (!ended && (!peer->granted || law_uses_window(flight, peer->granted)))
 		count_sharing(peer, epoch, law->law.young_bytes);

@@ -9,6 +9,7 @@ import pytest
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.flow_rules import FlowRules
+from fairq_ryu.agent.turns import Closing
 from fairq_ryu.model import FlowKey, WindowKind, WindowRule
 
 ACKS = FlowKey("10.0.0.1", "10.0.0.2", 40_000, 80)
@@ -35,13 +36,13 @@ class Table(dict[bytes, Any]):
 def rules() -> Any:
     counts: list[int] = []
     table: Any = Table()
-    made: Any = FlowRules(table, lambda: counts.append(made.count))
+    made: Any = FlowRules(table, 2, lambda: counts.append(made.count))
     made.table, made.counts = table, counts
     return made
 
 
 def test_a_window_is_closed_for_longer_and_opened(rules: Any) -> None:
-    assert rules.close(KEY, 10) and rules.close(KEY, 20)
+    assert rules.close(KEY, 10) is Closing.DONE and rules.keep_closed(KEY, 20)
     (found,) = rules.table.values()
     assert (found.bytes, found.kind, found.expires_ns) == (0, 1, 20)
     assert rules.counts == [1]
@@ -52,7 +53,7 @@ def test_a_window_is_closed_for_longer_and_opened(rules: Any) -> None:
 
 def test_a_rule_of_a_controller_is_neither_replaced_nor_removed(rules: Any) -> None:
     rules.install(ACKS, GRANT, 10, 3)
-    assert not rules.close(KEY, 20)
+    assert rules.close(KEY, 20) is Closing.NEVER and not rules.keep_closed(KEY, 20)
     rules.open(KEY)
     (found,) = rules.table.values()
     assert (found.bytes, found.slot) == (5000, 3) and rules.counts == [1]
@@ -61,18 +62,22 @@ def test_a_rule_of_a_controller_is_neither_replaced_nor_removed(rules: Any) -> N
 def test_a_controller_takes_over_a_closed_window(rules: Any) -> None:
     rules.close(KEY, 10)
     rules.install(ACKS, GRANT, 10, 3)
-    assert not rules.close(KEY, 20)
+    assert not rules.keep_closed(KEY, 20)
     rules.open(KEY)
     (found,) = rules.table.values()
     assert found.bytes == 5000 and rules.counts == [1]
     rules.remove(ACKS)
     assert rules.table == {} and rules.counts == [1, 0]
-    assert rules.close(KEY, 30), "it is nobody's now"
+    assert not rules.keep_closed(KEY, 30), "it was a controller's since"
+    assert rules.close(KEY, 30) is Closing.DONE
 
 
 def test_without_room_no_window_is_closed(rules: Any) -> None:
     rules.table.full = True
-    assert not rules.close(KEY, 10)
+    assert rules.close(KEY, 10) is Closing.LATER
     assert rules.count == 0
     rules.table.full = False
-    assert rules.close(KEY, 10)
+    keys = [flow_key(FlowKey("10.0.0.1", "10.0.0.2", port, 80), directed=True) for port in (1, 2, 3)]
+    assert [rules.close(key, 10) for key in keys] == [Closing.DONE, Closing.DONE, Closing.LATER]
+    rules.open(keys[0])
+    assert rules.close(keys[2], 10) is Closing.DONE
