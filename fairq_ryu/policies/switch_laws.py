@@ -337,7 +337,7 @@ class Law:
                 return segment
             rest = max(pool - old * segment, 0) // young
             rest = _div(rest * (segment + 2 * min(sent, p.young_bytes)), 2 * segment)
-            room = max(p.limit - n * (segment + SEGMENT_HEADERS), 0)
+            room = max(p.limit - p.target - n * (segment + SEGMENT_HEADERS), 0)
             return max(min(rest, segment + room // young), segment)
         share = pool // max(LAS_WEIGHT * young + old, 1)
         return max(share * LAS_WEIGHT if is_young else share, self._floor_window(n))

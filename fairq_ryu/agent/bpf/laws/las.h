@@ -6,7 +6,8 @@
  * While there are more than LAS_FEW young flows, as in a volley, old ones get one segment, and the young ones
  * share the rest by what they have sent: whoever is ahead gets further ahead. If all had the same, all would
  * end together, at the very end; so some end early, and the last no later. What they get above one segment is
- * bounded by the room that the buffer has above one segment of every flow.
+ * bounded by the room that the buffer has above the target and one segment of every flow: old flows have their larger
+ * windows under way when a volley begins.
  */
 #ifndef FAIRQ_LAW_LAS_H
 #define FAIRQ_LAW_LAS_H
@@ -44,7 +45,7 @@ las_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32
 		rest = law_div(law_less(pool, (__u64)old * st->segment), young);
 		rest = law_div(rest * (st->segment + 2 * law_min(sent, p->young_bytes)),
 			       2 * st->segment);
-		room = law_less(p->limit, (__u64)n * (st->segment + SEGMENT_HEADERS));
+		room = law_less(p->limit, p->target + (__u64)n * (st->segment + SEGMENT_HEADERS));
 		return law_max(law_min(rest, st->segment + law_div(room, young)), st->segment);
 	}
 	rest = law_div(pool, law_max((__u64)LAS_WEIGHT * young + old, 1));
