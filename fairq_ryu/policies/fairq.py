@@ -230,10 +230,12 @@ class FairQ:
         p = self.parameters
         if p.where == "controller":
             return None
+        # The gain `ours` is as fast without, and would be shown in this mode for ever.
+        starts_slowly = p.slow_start and p.gain != "ours"
         return LawSpec(
             LawKind.FAIRQ,
             Gain[p.gain.upper()],
-            (LawFlags.SLOW_START if p.slow_start else NO_FLAGS) | turns_flag(p.turns),
+            (LawFlags.SLOW_START if starts_slowly else NO_FLAGS) | turns_flag(p.turns),
             interval_us=round(p.switch_interval * 1e6),
             base_rtt_us=round(p.base_rtt * 1e6),
             target_ppm=round(p.alpha * 1e6),
