@@ -56,7 +56,7 @@ def specs(network: Network) -> dict[str, LawSpec | None]:
         "fairq ours": LawSpec(LawKind.FAIRQ, Gain.OURS, **times),
         "fairswitch": LawSpec(LawKind.FAIRSWITCH, **times),
         "las": LawSpec(LawKind.LAS, target_ppm=150_000, **times),
-        "iqm": LawSpec(LawKind.IQM, target_ppm=300_000, **times | {"interval_us": 10_000}),
+        "iqm": LawSpec(LawKind.IQM, target_ppm=200_000, **times | {"interval_us": 10_000}),
         "iqm paper": LawSpec(LawKind.IQM, target_ppm=1_000_000, **times | {"interval_us": 10_000}),
     }
 

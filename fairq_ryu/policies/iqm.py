@@ -48,7 +48,7 @@ class IqmParameters:
     linger: float = 0.05
     where: str = "switch"
     segments: int = 2
-    standing: float = 0.3
+    standing: float = 0.2
 
 
 class IqmPort(PortLaw):
@@ -179,7 +179,7 @@ class Iqm:
         Setting(
             "iqm",
             "standing",
-            0.3,
+            0.2,
             "",
             "Queue between incasts as a fraction of the buffer, where the law runs in the switch (1: "
             "no windows between incasts, as in the paper).",
