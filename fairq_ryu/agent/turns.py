@@ -49,10 +49,10 @@ CLOSED_LEASE_NS = 1_000_000_000
 # In one call of serve() this part of the handshakes of a port, and one, are completed with closed windows:
 # nearly all until they have waited too long, but not all at once.
 _CLOSES = 32
-# So many packets at the head of the order are not completed early, because their turns come soon; but they are
-# when they have waited for the second time.
+# So many packets at the head of the order are not completed before they have waited for the second time,
+# because their turns come soon.
 _NEXT, _NEXT_NS = 32, 700_000_000
-# If nobody has had a turn for this time, flows that last fill the buffer, and no room comes from flows that end.
+# If nobody has had a turn for this time, flows that last fill the buffer, and none ends and makes room.
 _CROWDED_NS = 200_000_000
 # For this long a connection whose turn has come keeps its room while its handshake is not complete.
 _RESERVED_NS = 200_000_000
