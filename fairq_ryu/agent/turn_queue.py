@@ -179,12 +179,11 @@ class PortTurns:
         waiting = self.packets[key]
         waiting.closed = True
         self.leases[key] = until_ns
-        entry = waiting.since_ns, waiting.place[1], key
         if len(self.closed_ages) >= 2 * len(self.leases):
             self.closed_ages = self._ages(self.leases)
             heapq.heapify(self.closed_ages)
         else:
-            heapq.heappush(self.closed_ages, entry)
+            heapq.heappush(self.closed_ages, (waiting.since_ns, waiting.place[1], key))
 
     def _ages(self, keys: Iterable[bytes]) -> list[tuple[int, int, bytes]]:
         return [(self.packets[key].since_ns, self.packets[key].place[1], key) for key in keys]

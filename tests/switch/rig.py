@@ -120,7 +120,8 @@ class Switch:
         for port in datapath.observed:
             datapath.observe(port, False)
         window = datapath.window
-        window.flow_rules.clear()
+        for key in list(window.flow_rules._table.keys()):
+            window.flow_rules._remove(key)
         for flows in (window.flows, window.silent, window.rivals, window.acdc_flows):
             for key in list(flows.keys()):
                 flows.delete(key)

@@ -31,6 +31,7 @@
 
 #include "laws/turns.h"
 #include "lib/activity.h"
+#include "lib/own_rule.h"
 #include "lib/sequence.h"
 #include "lib/vlan.h"
 
@@ -140,16 +141,6 @@ static __always_inline void shift_syn(const struct segment *s, struct fq_flow *f
 		peer->syn_ns += waited;
 }
 
-/* Does the flow have a rule of its own: one for the ACKs of what the sender of this packet will send? */
-static __always_inline bool has_own_rule(struct segment *s)
-{
-	const struct fq_rule *rule;
-
-	s->key.dir = (s->dir & 1) ^ 1;
-	rule = bpf_map_lookup_elem(&flow_rules, &s->key);
-	return rule && rule->expires_ns > s->now;
-}
-
 /* Hand a packet to the agent. Returns whether the agent will have it. */
 static __always_inline bool hand_over(struct __sk_buff *skb, struct segment *s, struct fq_turns *t)
 {
@@ -233,7 +224,7 @@ int fq_take_turns(struct __sk_buff *skb)
 	port = bpf_map_lookup_elem(&turn_ports, &ifindex);
 	agent = bpf_map_lookup_elem(&turn_agent, &zero);
 	if ((room == NO_ROOM || (port && port->waiting)) && agent && agent->until_ns > s.now &&
-	    !has_own_rule(&s) && hand_over(skb, &s, t))
+	    !has_own_rule(&s, s.dir ^ 1) && hand_over(skb, &s, t))
 		return TC_ACT_STOLEN;
 	admit(t, slot, t->first, s.now);
 	return TC_ACT_UNSPEC;

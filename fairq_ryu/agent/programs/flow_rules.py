@@ -73,7 +73,8 @@ class FlowRules:
             self._count(1)
         except BpfError:
             self._closed.discard(bytes(key))
-            self._table.delete(key)
+            if self._table.delete(key):
+                self.count -= 1
             return Closing.LATER
         return Closing.DONE
 
@@ -91,13 +92,6 @@ class FlowRules:
         """The window of a flow is no longer 0, unless a controller wants that."""
         if bytes(key) in self._closed:
             self._remove(key)
-
-    def clear(self) -> None:
-        """Remove all rules."""
-        for key in list(self._table.keys()):
-            self._table.delete(key)
-        self._closed.clear()
-        self._count(-self.count)
 
     def _remove(self, key: Any) -> None:
         self._closed.discard(bytes(key))

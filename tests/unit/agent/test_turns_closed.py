@@ -279,16 +279,14 @@ def test_the_one_that_has_waited_longest_is_let_go_first(sink: Sink) -> None:
     for number in range(20, 40):
         at = (number - 19) * MS
         made.arrived(HeldPacket(1, *(name(number),) * 4, at), at)
-    now = close_all(made, sink)
+    now, state = close_all(made, sink), made._ports[1]
     while now < LONGEST_CLOSED_NS - 100 * MS:
         now += 100 * MS
-        made.set_deadline(name(39), now, now)  # it is never served, because no turn comes
-        state = made._ports[1]
-        state.turn_ns = now
+        state.turn_ns = now  # others have their turns
         made.serve(now)
     assert sink.opened == []
+    state.turn_ns = LONGEST_CLOSED_NS
     for step in range(40):
-        state.turn_ns = LONGEST_CLOSED_NS
         made.serve(LONGEST_CLOSED_NS + step * MS)
     assert sink.opened[19:] == [name(number) for number in range(20, 40)]
 

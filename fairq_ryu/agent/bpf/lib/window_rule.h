@@ -14,6 +14,7 @@
 #include "../layout.h"
 #include "acdc.h"
 #include "activity.h"
+#include "own_rule.h"
 #include "parse.h"
 #include "port_law.h"
 #include "window_maps.h"
@@ -52,19 +53,6 @@ static __always_inline __u32 granted_steps(const struct fq_rule *rule, struct se
 	return steps > floor ? steps : floor;
 }
 
-/* Has a flow a rule of its own? `dir`: the direction of its ACKs. The key has no direction afterwards. */
-static __always_inline bool has_own_rule(struct segment *s, const struct fq_config *cfg, __u32 dir)
-{
-	const struct fq_rule *rule;
-
-	if (!cfg->flow_rules)
-		return false;
-	s->key.dir = dir & 1;
-	rule = bpf_map_lookup_elem(&flow_rules, &s->key);
-	s->key.dir = 0;
-	return rule && rule->expires_ns > s->now;
-}
-
 /*
  * A direction begins with the SYN-ACK: it is counted, unless it has a rule of its own. `acks`: the other direction.
  */
@@ -72,7 +60,7 @@ static __always_inline void direction_began(struct segment *s, struct fq_dir *d,
 					    const struct fq_dir *other, const struct fq_config *cfg,
 					    __u32 acks)
 {
-	bool counts = !has_own_rule(s, cfg, acks);
+	bool counts = !cfg->flow_rules || !has_own_rule(s, acks);
 
 	if (counts)
 		count_active(d, s->epoch);

@@ -81,3 +81,12 @@ def test_without_room_no_window_is_closed(rules: Any) -> None:
     assert [rules.close(key, 10) for key in keys] == [Closing.DONE, Closing.DONE, Closing.LATER]
     rules.open(keys[0])
     assert rules.close(keys[2], 10) is Closing.DONE
+
+
+def test_a_configuration_that_cannot_be_written_leaves_no_rule(rules: Any) -> None:
+    def fail() -> None:
+        raise BpfError("no room")
+
+    rules._changed = fail
+    assert rules.close(KEY, 10) is Closing.LATER
+    assert rules.table == {} and rules.count == 0 and not rules.keep_closed(KEY, 20)
