@@ -1,7 +1,8 @@
 """A process of simulated switches, each a bridge and its agent, with a connection each to one controller.
 
 ``python -m bench.simulated_switches`` reads its :class:`Settings` as a line of JSON from stdin. Every further
-line is answered by a :class:`Report` on stdout; both count from the line before.
+line is answered by a :class:`Report` on stdout; both count from the line before. Real switches have their own
+processors: one of the machine's is left to the controller.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -281,5 +283,11 @@ async def run(settings: Settings) -> None:
         job.cancel()
 
 
+def _leave_a_processor() -> None:
+    usable = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, usable[1:] or usable)
+
+
 if __name__ == "__main__":
+    _leave_a_processor()
     asyncio.run(run(Settings(**json.loads(sys.stdin.readline()))))

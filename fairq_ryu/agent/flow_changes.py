@@ -5,12 +5,18 @@ part is compared with what is remembered of its connections:
 
     a new connection; another port, flag or option; a direction that is listed or not any more
         -> changed at once
-    segments since it changed last, which is `refresh` ago, and that change was sent to a controller
+    segments since it changed last, which is `refresh` ago (or, if that is long, a part of it: so that not
+    all change at once), and that change was sent to a controller
         -> changed
     it has ended, and a controller wants such connections again
         -> changed
     not in the pass
         -> removed
+
+For controllers that have asked for connections that last only, a new connection counts as such from the
+second pass on that sees it, and one that ends before is never reported: copies of its segments have told of
+it. After a pass that came late, nothing is left out: a controller must not miss a connection for longer than
+the records of two passes take.
 
 A connection that changes gets the next *generation*, a number that only increases. A controller names the
 generation that it has, and gets the connections with later ones, the earliest first, as many as it asks for;
@@ -37,6 +43,13 @@ _MIN_REMOVED = 4096
 DEFAULT_REFRESH_NS = 1_000_000_000
 # Passes are not exactly a second apart.
 _EARLY = 0.9
+# From this interval on, ns, connections change again after different parts of it, from a half to the whole:
+# those that were first seen in one pass would otherwise change in one pass for ever. Successive multiples of
+# the golden ratio are spread evenly.
+_SPREAD_FROM_NS = 5_000_000_000
+_GOLDEN = 0.618033988749895
+# New connections are left out of a pass that began this long after the last one, at most, ns.
+_LEAVE_OUT_NS = 1_500_000_000
 # Columns of what is compared of a connection, besides its directions that are listed.
 MARKS = 7
 _FIRST_ROOM = 1024
@@ -85,6 +98,9 @@ class FlowChanges:
         self._began_ns: int | None = None
         self._refresh_ns = self._asked_ns = DEFAULT_REFRESH_NS
         self._ended_again = self._asked_again = False
+        self._lasting, self._asked_lasting, self._leaves_out = False, True, False
+        self._young: set[bytes] = set()  # new ones that the last pass has left out; and this one
+        self._left_out: set[bytes] = set()
         self.read_ns: int | None = None
         """When the last complete pass began; None: there was none yet."""
         self.listed = self.active = self.unscaled = 0
@@ -115,13 +131,15 @@ class FlowChanges:
         """A connection with segments changes this long after its last change, ns."""
         return self._refresh_ns
 
-    def ask(self, refresh_ns: int, ended_again: bool) -> None:
-        """A controller asks for this interval, and for connections that have ended again in every pass, or
-        not. What the controllers have asked for since the last pass is in force from the next pass on: the
-        shortest interval, and ended connections again for one that wants them.
+    def ask(self, refresh_ns: int, ended_again: bool, lasting: bool = False) -> None:
+        """A controller asks for this interval, for connections that have ended again in every pass, or not,
+        and only for connections that last, or for all. What the controllers have asked for since the last
+        pass is in force from the next pass on: the shortest interval, ended connections again for one that
+        wants them, and only those that last if all want it so.
         """
         self._asked_ns = min(self._asked_ns, refresh_ns) if self._asked_ns else refresh_ns
         self._asked_again |= ended_again
+        self._asked_lasting &= lasting
 
     # Passes
 
@@ -132,6 +150,9 @@ class FlowChanges:
         if self._asked_ns:
             self._refresh_ns, self._asked_ns = self._asked_ns, 0
             self._ended_again, self._asked_again = self._asked_again, False
+            self._lasting, self._asked_lasting = self._asked_lasting, True
+        soon = self.read_ns is not None and now_ns - self.read_ns <= _LEAVE_OUT_NS
+        self._leaves_out, self._left_out = self._lasting and soon, set()
         self._counts = [0, 0, 0]
 
     def observe(self, keys: bytes, seen: Seen) -> None:
@@ -144,12 +165,15 @@ class FlowChanges:
         places = np.array([find(name, -1) for name in names], dtype=np.int64)
         here = seen.listed != 0
         for row in np.flatnonzero((places < 0) & here).tolist():
-            places[row] = self._enter(names[row])
+            if self._leaves_out and (seen.ended[row] or names[row] not in self._young):
+                self._left_out.add(names[row])
+            else:
+                places[row] = self._enter(names[row])
         here &= places >= 0
         places = places[here]
         marks, listed, last = seen.marks[here], seen.listed[here], seen.last_ns[here]
         changed = (marks != self._marks[places]).any(axis=1) | (listed != self._listed[places])
-        due = self._began_ns - self._changed[places] >= _EARLY * self._refresh_ns
+        due = self._began_ns - self._changed[places] >= self._waits(places)
         changed |= due & (last != self._last[places]) & (self._generation[places] <= self._sent)
         if self._ended_again:
             changed |= seen.ended[here]
@@ -160,6 +184,11 @@ class FlowChanges:
         self._listed[places] = listed
         self._ever[places] |= listed
         self._change(places)
+
+    def _waits(self, places: _Ints) -> NDArray[np.float64]:
+        """How long connections that send wait until they change again, ns."""
+        whole = np.full(len(places), _EARLY * self._refresh_ns)
+        return whole if self._refresh_ns < _SPREAD_FROM_NS else whole * (1 - places * _GOLDEN % 1 / 2)
 
     def _enter(self, key: bytes) -> int:
         if self._free:
@@ -196,6 +225,7 @@ class FlowChanges:
         self._listed[gone] = 0
         self._change(gone)
         self._forget_removed()
+        self._young = self._left_out
         self.read_ns, self._began_ns = self._began_ns, None
         self.listed, self.active, self.unscaled = self._counts
 

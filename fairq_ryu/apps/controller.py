@@ -31,7 +31,7 @@ from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.gone_switches import GoneSwitches
 from fairq_ryu.control.mode_control import ModeControl
-from fairq_ryu.control.packet_ins import PacketIns
+from fairq_ryu.control.packet_ins import COPIES, PacketIns
 from fairq_ryu.control.policy_control import PolicyControl
 from fairq_ryu.control.port_traffic import CounterPolling, PortTrafficTable
 from fairq_ryu.control.record_tracking import RecordTracker
@@ -48,7 +48,13 @@ from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.policies.choice import choose
 from fairq_ryu.port_settings import PortSettings
 from fairq_ryu.rest import handler, setup
-from fairq_ryu.ryu_compat import batched_io, cached_matches, controller_actions, experimenter_multipart
+from fairq_ryu.ryu_compat import (
+    batched_io,
+    cached_matches,
+    controller_actions,
+    experimenter_multipart,
+    segment_packet_ins,
+)
 from fairq_ryu.ryu_compat.event_queue import SlicedQueue
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 
@@ -137,6 +143,7 @@ class Controller(app_manager.RyuApp):
             self.rerouting,
             self.counts,
         )
+        segment_packet_ins.register(COPIES, self.packet_ins.segment_copy)
         limited = RateLimitedLog(log, max_per_peer=20, max_lines=200)
         self.refusals = Refusals(fabric, self.windows, self.counts, log, limited.warning)
 

@@ -7,7 +7,7 @@ know. Here young objects are collected as before, and everything only once in :d
 
 Python counts the objects that are made less those that are freed. Where as many connections end as begin,
 that number hardly grows, and the objects of seconds are collected at once: 20 ms and more. So the young ones
-are also collected every :data:`YOUNG_INTERVAL`, which takes a few milliseconds at most.
+are also collected every :data:`YOUNG_INTERVAL`, which takes a millisecond or two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import gc
 _YOUNG, _MIDDLE, _NEVER = 2000, 10, 1_000_000_000
 INTERVAL = 3600.0
 """Seconds between two full collections."""
-YOUNG_INTERVAL = 0.05
+YOUNG_INTERVAL = 0.02
 """Seconds between two collections of young objects, at most."""
 
 

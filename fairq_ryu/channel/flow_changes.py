@@ -39,10 +39,13 @@ _VERSION_AT = 36
 
 class RequestFlags(IntFlag):
     """``ENDED_AGAIN``: connections that have ended are reported again at every reading of the flow map, as
-    long as it has them: their last counts are needed.
+    long as it has them: their last counts are needed. ``LASTING``: a new connection is reported only when
+    two readings of the flow map, which follow each other soon, have seen it alive; one that ends before is
+    not reported at all.
     """
 
     ENDED_AGAIN = 1
+    LASTING = 2
 
 
 class ChunkFlags(IntFlag):

@@ -15,7 +15,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import framing
 from fairq_ryu.channel.dispatch import Incoming
-from fairq_ryu.model import FlowKey
+from fairq_ryu.model import FlowKey, new_tuple
 from fairq_ryu.packet import addresses
 
 EXP_TYPE_FLOW_RECORDS = 2
@@ -132,9 +132,10 @@ def decode_reply(data: bytes) -> list[FlowRecord]:
         rtt,
     ) in _RECORD.iter_unpack(data):
         ends = addresses.unpadded(src, version), addresses.unpadded(dst, version)
-        key = FlowKey(*ends, sport, dport, vlan)
+        key = new_tuple(FlowKey, (*ends, sport, dport, vlan))
         scale = None if wscale == UNSCALED else wscale
-        records.append(FlowRecord(key, port, flags, scale, mss, idle, size, packets, rewritten, acked, rtt))
+        fields = key, port, flags, scale, mss, idle, size, packets, rewritten, acked, rtt
+        records.append(new_tuple(FlowRecord, fields))
     return records
 
 

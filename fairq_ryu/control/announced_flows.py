@@ -40,6 +40,8 @@ class AnnouncedFlows:
 
     def deadline_of(self, opener: FlowKey, now: float) -> float | None:
         """The earliest deadline of a connection that ``opener`` opens now; None: it has none."""
+        if not self.announcements.any_expected:
+            return None  # asked for each SYN
         expected = (self.announcements.expected(each, opener, now) for each in (opener, opener.reversed))
         return min((each.deadline for each in expected if each and each.deadline is not None), default=None)
 
@@ -68,7 +70,8 @@ class AnnouncedFlows:
         key = event.flow.key
         # Its ports may belong to a new connection already.
         other = self._flows.get(key)
-        self._reporter.outcomes.left(key, other, now)
+        if self._reporter.outcomes:
+            self._reporter.outcomes.left(key, other, now)
         if other is not None and other.ports_reused and other.since == now:
             self.announcements.flow_ended(key)
 

@@ -149,10 +149,8 @@ class FlowTracker:
         """Apply a SYN, FIN or RST: assign its connection a path and update its state. ``received``: when it
         came, if that was earlier. Returns the path, and the agents that were sent rules.
         """
-        if segment.syn:
-            found = self._fabric.assign_path(segment.key, in_port, frame.dst)
-        else:
-            found = self._fabric.paths.get(segment.key)
+        # Only a SYN can begin a path; the flow table knows the path of a connection that it has.
+        found = self._fabric.assign_path(segment.key, in_port, frame.dst) if segment.syn else None
         path = None if found is None else found.path
         return found, self.apply(self._flows.segment(segment, in_port, path, now), now, received)
 

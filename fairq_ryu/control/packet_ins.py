@@ -1,6 +1,7 @@
 """Packet-ins: which rule sent a frame to the controller, and which part of the controller handles it.
 
-The cookie names the rule. Frames are counted by kind (:data:`~fairq_ryu.control.counters.PACKET_INS`).
+The cookie names the rule. Frames are counted by kind (:data:`~fairq_ryu.control.counters.PACKET_INS`). Copies
+of segments, of which there are most, come by :meth:`PacketIns.segment_copy`, without Ryu's events.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import parse, segment_probe
 
+COPIES = pipeline.COOKIE_TCP
+"""The cookie of the rules that copy segments: what they send is for :meth:`PacketIns.segment_copy`."""
 # Without discovery frames, which are known by their type.
 KINDS = {
-    pipeline.COOKIE_TCP: "tcp",
+    COPIES: "tcp",
     pipeline.COOKIE_HELD: "held",
     pipeline.COOKIE_ARP: "arp",
     pipeline.COOKIE_SOURCE: "source",
@@ -71,6 +74,24 @@ class PacketIns:
         if arrival is not None and frame is not None:
             self._frame(datapath, message.cookie, frame, data, arrival[0])
 
+    def segment_copy(self, datapath: Any, number: int, data: bytes) -> bool:
+        """The copy of a segment that came in by a port of a bridge. False: it must come as a packet-in,
+        behind those before it, because its sender is not known yet, or because it is no segment.
+        """
+        in_port = PortKey(datapath.id, number)
+        if datapath.id not in self.fabric.bridges:
+            return False
+        arrival = self.fabric.arrival(in_port)
+        frame = None if arrival is None else parse.parse(data, arrival[1])
+        if arrival is None or frame is None or frame.tcp is None:
+            return False
+        known = self.fabric.hosts.by_mac(frame.src, frame.vlan) is not None
+        if not known or not self.fabric.carries(in_port, frame.vlan):
+            return False
+        self.counts.packet_ins["tcp"] += 1
+        self.tracker.copied(frame, frame.tcp, arrival[0], time.monotonic())
+        return True
+
     def _frame(self, datapath: Any, cookie: int, frame: parse.Frame, data: bytes, in_port: PortKey) -> None:
         now = time.monotonic()
         if cookie in (pipeline.COOKIE_SOURCE, pipeline.COOKIE_ARP):
@@ -78,7 +99,7 @@ class PacketIns:
             self.rerouting.notify()
         if cookie == pipeline.COOKIE_ARP:
             self.fabric.answer_arp(datapath, frame, in_port, data, now)
-        elif cookie == pipeline.COOKIE_TCP and frame.tcp is not None:
+        elif cookie == COPIES and frame.tcp is not None:
             self.tracker.copied(frame, frame.tcp, in_port, now)
         elif cookie == pipeline.COOKIE_HELD:
             self.admission.hold(datapath, frame, data, in_port, now)

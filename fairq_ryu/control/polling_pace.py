@@ -9,6 +9,8 @@ together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 
 QUEUES_PER_SECOND = 2000
@@ -16,9 +18,26 @@ QUEUES_PER_SECOND = 2000
 than every :data:`LOOK_INTERVAL`."""
 RECORDS_PER_SECOND = 1000
 """Flow records that are read in a second, but each at least every :data:`LONGEST_RECORDS_INTERVAL`."""
-LONGEST_RECORDS_INTERVAL = 10.0
+LONGEST_RECORDS_INTERVAL = 30.0
 # Records must be read several times before a flow counts as idle.
 _READS_BEFORE_IDLE = 4
+
+
+class SharedSum:
+    """A sum over all agents, for which each of them asks as often: it is worked out anew when as many have
+    asked as there are, not each time.
+    """
+
+    def __init__(self, work_out: Callable[[], int]) -> None:
+        self._work_out = work_out
+        self._value = self._left = 0
+
+    def get(self, agents: int) -> int:
+        """The sum; ``agents``: how many there are."""
+        if self._left <= 0:
+            self._value, self._left = self._work_out(), agents
+        self._left -= 1
+        return self._value
 
 
 def look_interval(ports: int, renew_after: float) -> float:

@@ -45,6 +45,7 @@ class RecordRequests:
         self._partial: dict[int, list[records.FlowRecord]] = {}  # replies, by transaction id
         self._progress_requested_at: dict[int, float] = {}
         self.knows_changes = True  # False: the agent is of an earlier version
+        self.first_list = True  # until the agent has reported once all that it lists
         self._number = 0
         self._waits = False  # for the answer
         self._applying = False
@@ -60,8 +61,9 @@ class RecordRequests:
         self, interval: float, refresh: float, idle_timeout: float, ended_again: bool, now: float
     ) -> None:
         """Request what has changed, unless that was done within the ``interval`` or is not answered yet; see
-        :class:`~fairq_ryu.channel.flow_changes.ChangeRequest`. An agent of an earlier version is asked every
-        ``refresh`` seconds for all records of flows not silent for ``idle_timeout``.
+        :class:`~fairq_ryu.channel.flow_changes.ChangeRequest`. Where ``refresh`` is longer than ``interval``,
+        there is so much to report that connections which end soon are left out. An agent of an earlier
+        version is asked every ``refresh`` seconds for all records of flows not silent for ``idle_timeout``.
         """
         if not self.knows_changes:
             if now - self._requested_at >= refresh:
@@ -72,6 +74,8 @@ class RecordRequests:
             return
         self._refresh, self._longest_refresh = refresh, max(refresh, _IDLE_PART * idle_timeout)
         self._flags = RequestFlags.ENDED_AGAIN if ended_again else RequestFlags(0)
+        if refresh > interval and not ended_again:
+            self._flags |= RequestFlags.LASTING
         if self._applying or now - self._requested_at < (_TIMEOUT if self._waits else interval):
             return
         if self._waits:
@@ -107,11 +111,12 @@ class RecordRequests:
         if ChunkFlags.MORE in head.flags:
             self._ask(now)
         else:
-            self._round_began = None
+            self._round_began, self.first_list = None, False
 
     def restart(self) -> None:
         """A chunk could not be applied: everything is requested again."""
         self._applying, self._generation, self._round_began = False, 0, None
+        self.first_list = True
 
     def changes_unknown(self) -> None:
         """The agent does not know requests for changes."""

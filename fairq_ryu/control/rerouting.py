@@ -18,7 +18,7 @@ from fairq_ryu.control.worker import Worker
 
 _DELAY = 0.01
 # The pause after a computation: a multiple of the time that it took, and the longest pause, seconds.
-_REST, _LONGEST_REST = 4.0, 0.5
+_REST, _LONGEST_REST = 8.0, 0.5
 
 
 class Rerouting:

@@ -59,6 +59,9 @@ class WindowController:
         self._agents_inject = config.value("fairq_ryu", "segments_from") == "agent"
         self.lease = int(config.number("fairq_ryu", "lease"))
         self.links: dict[int, AgentLink] = {}
+        links = self.links
+        self._switch_laws = polling_pace.SharedSum(lambda: sum(each.switch_laws for each in links.values()))
+        self._records = polling_pace.SharedSum(lambda: sum(each.records for each in links.values()))
         hold = config.value("fairq_ryu", "syn") == "hold"
         self.inventory = Inventory(fabric, self.links, hold, not self._agents_inject)
         self.modes = PortModes(config, self.links, lambda key: self.engine.chosen(key).name)
@@ -178,7 +181,7 @@ class WindowController:
         busy = [key for key in link.governed if self.engine.busy(key)]
         link.switch_laws = sum(map(self.engine.decided_in_switch, busy))
         link.only_switch_laws = 0 < link.switch_laws == len(busy)
-        ports = sum(each.switch_laws for each in self.links.values())
+        ports = self._switch_laws.get(len(self.links))
         self.engine.look_interval = polling_pace.look_interval(ports, self.engine.renew_after)
         if any(self.recovery.used(key) for key in busy):
             return _RECOVERY_INTERVAL
@@ -192,7 +195,7 @@ class WindowController:
         """
         if not link.only_switch_laws or self.follows_flows:
             return wanted
-        records = sum(each.records for each in self.links.values())
+        records = self._records.get(len(self.links))
         return polling_pace.records_interval(wanted, records, idle_timeout)
 
     @property
@@ -220,11 +223,9 @@ class WindowController:
 
     def _started(self, event: FlowEvent, now: float, received: float | None) -> list[RuleChange]:
         link = self.links.get(event.port.dpid)
-        idle, interval = not self.engine.busy(event.port), self.engine.interval(event.port)
-        changes = self.engine.flow_started(event.port, event.flow, now)
         # The queue of a port without flows is read rarely. Read it now, so that the first ACK meets a window.
-        wanted = idle or self.engine.interval(event.port) < interval
-        if link is not None and wanted and link.governs(link.depths.get(event.port.port)):
+        changes, wanted = self.engine.flow_starts(event.port, event.flow, now)
+        if wanted and link is not None and link.governs(link.depths.get(event.port.port)):
             link.poll_now.set()
         return changes + self._announced.flow_started(event, now, received)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairq_ryu.model import FlowKey, TcpSegment
+from fairq_ryu.model import FlowKey, TcpSegment, new_tuple
 from fairq_ryu.packet import addresses, tcp_options
 from fairq_ryu.packet.headers import (
     ACK,
@@ -97,7 +97,8 @@ def parse(data: bytes, untagged: int = 0) -> Frame | None:
     tcp = _parse_tcp(data, packet, sender, vlan)
     if tcp is None:
         return Frame(src, dst, tags, sender, vlan=vlan)
-    return Frame(src, dst, tags, sender, None, tcp, _payload(data, packet), packet.at, vlan)
+    fields = src, dst, tags, sender, None, tcp, _payload(data, packet), packet.at, vlan
+    return new_tuple(Frame, fields)
 
 
 def can_be_lost(frame: bytes) -> bool:
@@ -148,7 +149,7 @@ def ip_packet(data: bytes, kind: int, at: int) -> IpPacket | None:
         _, _, total, _, fragment, _, protocol, _, src, dst = IPV4.unpack_from(data, at)
         size = (data[at] & 15) * 4
         whole = not fragment & 0x3FFF and size >= IPV4.size
-        return IpPacket(src, dst, protocol if whole else -1, at + size, at + total)
+        return new_tuple(IpPacket, (src, dst, protocol if whole else -1, at + size, at + total))
     if kind == ETH_IPV6 and len(data) >= at + IPV6.size and data[at] >> 4 == 6:
         _, length, following, _, src, dst = IPV6.unpack_from(data, at)
         start = at + IPV6.size
@@ -191,15 +192,6 @@ def _parse_tcp(data: bytes, packet: IpPacket, sender: str, vlan: int) -> TcpSegm
     if flags & SYN:
         mss, wscale = tcp_options.mss_and_wscale(data, at + TCP.size, at + size)
         payload = _payload(data, packet) or 0
-    return TcpSegment(
-        key=FlowKey(sender, addresses.text(packet.dst), sport, dport, vlan),
-        seq=seq,
-        ack_number=ack_number,
-        syn=bool(flags & SYN),
-        ack=bool(flags & ACK),
-        fin=bool(flags & FIN),
-        rst=bool(flags & RST),
-        mss=mss,
-        wscale=wscale,
-        payload=payload,
-    )
+    key = new_tuple(FlowKey, (sender, addresses.text(packet.dst), sport, dport, vlan))
+    bits = bool(flags & SYN), bool(flags & ACK), bool(flags & FIN), bool(flags & RST)
+    return new_tuple(TcpSegment, (key, seq, ack_number, *bits, mss, wscale, payload))

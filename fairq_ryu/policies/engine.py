@@ -64,9 +64,10 @@ class PolicyEngine:
     def interval(self, key: model.PortKey) -> float:
         """Time between two readings of the port's queue, seconds."""
         port = self._ports.get(key)
-        if port is None:
-            return self.chosen(key).interval
-        return max(port.interval, self.look_interval) if port.decided_in_switch else port.interval
+        return self.chosen(key).interval if port is None else self._interval(port)
+
+    def _interval(self, port: GovernedPort) -> float:
+        return max(LOOK_INTERVAL, self.look_interval) if port.decided_in_switch else port.policy.interval
 
     def poll_interval(self, keys: Iterable[model.PortKey]) -> float:
         """Time between two readings of these ports' queues, seconds; without ports, the default policy's."""
@@ -152,6 +153,17 @@ class PolicyEngine:
     def flow_started(self, key: model.PortKey, flow: model.FlowInfo, now: float) -> list[model.RuleChange]:
         """A flow whose data leaves by the port has started. A known flow changes nothing."""
         return self._port(key).flow_started(flow, now)
+
+    def flow_starts(
+        self, key: model.PortKey, flow: model.FlowInfo, now: float
+    ) -> tuple[list[model.RuleChange], bool]:
+        """The same, and whether the port's queue should be read now: the port was idle, or needs readings
+        more often than before.
+        """
+        port = self._port(key)
+        before = self._interval(port) if port.busy() else None
+        changes = port.flow_started(flow, now)
+        return changes, before is None or self._interval(port) < before
 
     def flow_ended(self, key: model.PortKey, flow: model.FlowKey, now: float) -> list[model.RuleChange]:
         """A flow has ended. An unknown flow changes nothing."""

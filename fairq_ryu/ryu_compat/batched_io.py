@@ -13,6 +13,8 @@ import time
 from collections import deque
 from typing import Any
 
+from eventlet import hubs
+from eventlet.greenio import GreenSocket
 from ryu.base import app_manager as _first  # noqa: F401 (the controller module cannot be imported before it)
 from ryu.controller import controller, ofp_event
 from ryu.controller.handler import DEAD_DISPATCHER, HANDSHAKE_DISPATCHER, MAIN_DISPATCHER
@@ -25,7 +27,7 @@ from fairq_ryu.channel.framing import HEADER
 from fairq_ryu.channel.layouts import Malformed
 from fairq_ryu.channel.wellformed import Phase
 from fairq_ryu.model import dpid_text
-from fairq_ryu.ryu_compat import connection_class, switch_listener
+from fairq_ryu.ryu_compat import connection_class, segment_packet_ins, switch_listener
 from fairq_ryu.ryu_compat.switch_listener import Refused
 
 LOG = logging.getLogger(__name__)
@@ -105,6 +107,7 @@ class SwitchConnection(controller.Datapath):
         self._began = self._part_began = self.heard
         self._turn_ends = self.heard + _SLICE
         self._port_messages = 0
+        self._drained = False  # the last read has taken all that had come
 
     @property
     def host(self) -> str:
@@ -163,7 +166,7 @@ class SwitchConnection(controller.Datapath):
             hub.sleep(0)
             while not self.ended and self.state != DEAD_DISPATCHER:
                 asked = time.monotonic()
-                data = self._receive()
+                data = self._receive(bool(buffer))
                 if data == b"":
                     break
                 now = time.monotonic()
@@ -187,10 +190,15 @@ class SwitchConnection(controller.Datapath):
             except OSError as error:
                 LOG.debug("%s: %s", self, error)
 
-    def _receive(self) -> bytes | None:
-        """Received bytes; empty at the end; None if nothing came within the socket's timeout."""
+    def _receive(self, part: bool) -> bytes | None:
+        """Received bytes; empty at the end; None if nothing came within the socket's timeout. ``part``: a
+        part of a message has been received.
+        """
         try:
+            if self._drained and type(self.socket) is GreenSocket:
+                self._await_data(part)
             found: bytes = self.socket.recv(_READ_BYTES)
+            self._drained = len(found) < _READ_BYTES
         except TimeoutError:
             return None
         except ssl.SSLError as error:
@@ -198,6 +206,14 @@ class SwitchConnection(controller.Datapath):
         except (EOFError, OSError):
             return b""
         return found
+
+    def _await_data(self, part: bool) -> None:
+        """Wait until there is something to read: as the socket does, but without the attempt to read in vain
+        before, and without a timer where no time limit runs. Thousands of messages come one by one.
+        """
+        limited = part or not self.joined
+        timeout = self.socket.gettimeout() if limited else None
+        hubs.trampoline(self.socket, read=True, timeout=timeout, timeout_exc=TimeoutError)
 
     def _check_time(self, now: float, part: bool) -> None:
         if self._phase() != Phase.JOINED and now - self._began > switch_listener.HANDSHAKE_TIME:
@@ -248,6 +264,8 @@ class SwitchConnection(controller.Datapath):
             version, message = ofp.OFP_VERSION, message[: HEADER.size]
         elif not self.joined and kind in wellformed.ASYNCHRONOUS:
             return  # no handler is active yet
+        elif kind == wellformed.PACKET_IN and segment_packet_ins.take(self, message):
+            return
         elif not self.joined and kind == wellformed.ERROR:
             raise Refused("it sent error type {} code {}".format(*struct.unpack_from("!HH", message, 8)))
         elif kind == wellformed.ECHO_REQUEST and self._unread():

@@ -7,20 +7,22 @@ connection does not end in an orderly way.
 
 import logging
 import re
+import sys
 import time
 from unittest import mock
 
 from ryu.base import app_manager
-from ryu.controller import ofp_handler
+from ryu.controller import ofp_event, ofp_handler
 from ryu.controller.handler import MAIN_DISPATCHER
 from ryu.lib import hub
 
 from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.apps import settings
+from fairq_ryu.control.packet_ins import COPIES
 from fairq_ryu.rest import handler as rest
 from fairq_ryu.rest import setup
-from fairq_ryu.ryu_compat import batched_io, switch_listener
+from fairq_ryu.ryu_compat import batched_io, segment_packet_ins, switch_listener
 from tests.support.fakes import FakeDatapath
 
 # Limit of CPU time for an input, seconds: a lease is two.
@@ -59,6 +61,7 @@ class Brick:
     def __init__(self, handshake, apps):
         self.handshake, self.apps = handshake, apps
         self.events = {}
+        self.observers = {ofp_event.EventOFPPacketIn: dict.fromkeys(["the application"])}
 
     def get_handlers(self, event, state=None):
         return self.handshake.get_handlers(event, state)
@@ -71,6 +74,11 @@ class Brick:
                     handler(event)
                 except Exception as error:
                     raise Fault(f"{handler.__qualname__}: {type(error).__name__}: {error}") from error
+
+
+def fault(text):
+    """A frame has failed, and that was logged."""
+    raise Fault(text) from sys.exception()
 
 
 def plain(text):
@@ -104,7 +112,10 @@ class ControllerTarget:
         sock = Script(data[at : at + size] for at in range(0, len(data), size))
         warnings = []
         began = time.process_time()
+        copies = {COPIES: self.app.packet_ins.segment_copy}
         with (
+            mock.patch.object(segment_packet_ins, "_takers", copies),
+            mock.patch.object(segment_packet_ins.LOG, "exception", fault),
             mock.patch.object(switch_listener.PEER_LOG, "warning", lambda _peer, text: warnings.append(text)),
             mock.patch.object(batched_io.SwitchConnection, "answers", lambda *_: False),
             mock.patch.object(hub, "spawn"),

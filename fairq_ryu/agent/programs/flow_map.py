@@ -150,7 +150,8 @@ class FlowMap:
         the map has them now.
         """
         log = self.changes
-        log.ask(max(1, wanted.refresh_ms) * 1_000_000, RequestFlags.ENDED_AGAIN in wanted.flags)
+        again, lasting = (flag in wanted.flags for flag in (RequestFlags.ENDED_AGAIN, RequestFlags.LASTING))
+        log.ask(max(1, wanted.refresh_ms) * 1_000_000, again, lasting)
         changed = log.since(wanted.generation, min(wanted.limit, MAX_RECORDS) // 2)
         keys, flows = self._rows_of(
             b"".join(key for key, listed in zip(changed.keys, changed.listed, strict=True) if listed)

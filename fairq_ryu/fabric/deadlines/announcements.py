@@ -85,11 +85,12 @@ class Announcements:
         self._entries: dict[int, Entry] = {}
         self._running: dict[FlowKey, _Running] = {}
         self._of: dict[FlowKey, Entry] = {}
-        # Running flows of all VLANs; entries that can still be assigned; and running flows without one, by
-        # all but their source port and VLAN. The latest is the last.
-        self._vlans: dict[_Where, dict[FlowKey, None]] = {}
+        # VLANs of running flows; entries that can still be assigned; and running flows without one, by all
+        # but their source port and VLAN. The latest is the last. None: nothing was announced yet that could
+        # be for one of them. In most networks nothing is, and there may be a hundred thousand flows.
+        self._vlans: set[int] = set()
         self._waiting: dict[_Where, dict[int, Entry]] = {}
-        self._bare: dict[_Where, dict[FlowKey, None]] = {}
+        self._bare: dict[_Where, dict[FlowKey, None]] | None = None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -111,22 +112,27 @@ class Announcements:
         """
         if flow not in self._running:
             self._running[flow] = _Running(opener, started)
-            self._vlans.setdefault(_exactly(flow), {})[flow] = None
+            self._vlans.add(flow.vlan)
             entry = self._take(flow, now)
             if entry is not None:
                 self._bind(entry, flow)
             else:
-                self._bare.setdefault(_anyhow(flow), {})[flow] = None
-        return self.of(flow)
+                self._without(flow)
+        return self.of(flow) if self._of or self._services else None
+
+    def _without(self, flow: FlowKey) -> None:
+        """A running flow has no announcement."""
+        if self._bare is not None:
+            self._bare.setdefault(_anyhow(flow), {})[flow] = None
 
     def flow_ended(self, flow: FlowKey) -> None:
         """A direction has ended. An announcement without further flows is removed."""
         if self._running.pop(flow, None) is None:
             return
-        _remove(self._vlans, _exactly(flow), flow)
         entry = self._of.pop(flow, None)
         if entry is None:
-            _remove(self._bare, _anyhow(flow), flow)
+            if self._bare is not None:
+                _remove(self._bare, _anyhow(flow), flow)
             return
         del entry.flows[flow]
         if not entry.left and not entry.flows:
@@ -141,10 +147,13 @@ class Announcements:
         """Whether the announcement of a flow comes from an application, not from the configuration."""
         return flow in self._of
 
+    @property
+    def any_expected(self) -> bool:
+        """Whether a flow that starts now may have an announcement."""
+        return bool(self._waiting or self._services)
+
     def expected(self, flow: FlowKey, opener: FlowKey, now: float) -> Announcement | None:
         """The announcement that a direction will have if its connection, opened by ``opener``, starts now."""
-        if not self._waiting and not self._services:
-            return None  # asked for each SYN
         return self._resolve(flow, _Running(opener, now), self._take(flow, now))
 
     def _resolve(self, flow: FlowKey, running: _Running, entry: Entry | None) -> Announcement | None:
@@ -204,11 +213,20 @@ class Announcements:
         """The running flow of an announcement: the one with its source port, or the latest one without an
         announcement.
         """
-        where = wanted.src, wanted.dst, wanted.sport, wanted.dport, None
-        if wanted.sport is not None:
-            same = [flow for flow in self._vlans.get(where, {}) if wanted.vlan in (None, flow.vlan)]
-            return same[-1] if same else None
-        bare = [flow for flow in self._bare.get(where, {}) if wanted.vlan in (None, flow.vlan)]
+        src, dst, sport, dport = wanted.src, wanted.dst, wanted.sport, wanted.dport
+        if sport is not None:
+            vlans = self._vlans if wanted.vlan is None else (wanted.vlan,)
+            same = [
+                flow for vlan in vlans if (flow := FlowKey(src, dst, sport, dport, vlan)) in self._running
+            ]
+            return max(same, key=lambda flow: self._running[flow].started, default=None)
+        if self._bare is None:
+            self._bare = {}
+            for flow in self._running:
+                if flow not in self._of:
+                    self._without(flow)
+        there = self._bare.get((src, dst, None, dport, None), {})
+        bare = [flow for flow in there if wanted.vlan in (None, flow.vlan)]
         recent = [flow for flow in bare if now - self._running[flow].started <= wanted.ttl]
         return max(recent, key=lambda flow: self._running[flow].started, default=None)
 
@@ -222,7 +240,7 @@ class Announcements:
         self._discard(entry)
         for flow in flows:
             del self._of[flow]
-            self._bare.setdefault(_anyhow(flow), {})[flow] = None
+            self._without(flow)
         return [AnnouncementChange(flow, self.of(flow)) for flow in flows]
 
     def listed(self, now: float) -> list[Entry]:
@@ -247,7 +265,8 @@ class Announcements:
         entry.left -= 1
         entry.flows[flow] = None
         self._of[flow] = entry
-        _remove(self._bare, _anyhow(flow), flow)
+        if self._bare is not None:
+            _remove(self._bare, _anyhow(flow), flow)
         if not entry.left:
             _remove(self._waiting, _where_of(entry.request), entry.id)
 

@@ -113,6 +113,9 @@ class FlowPorts:
         if port in direction.ports:
             return []
         info = connection.info(flow)
+        if not direction.ports:
+            direction.ports = (port,)
+            return [FlowEvent(True, port, info)]
         events = [FlowEvent(False, old, info) for old in direction.ports if old.dpid == port.dpid]
         ports = (*(old for old in direction.ports if old.dpid != port.dpid), port)
         direction.ports = _in_order(ports, direction.hops) if len(ports) > 1 else ports

@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 # Connections that are looked at in a slice of work that may be long.
-_SEEN_PER_SLICE = 2000
+_SEEN_PER_SLICE = 400
 
 
 class FlowTable(SwitchReports):

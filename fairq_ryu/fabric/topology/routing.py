@@ -193,8 +193,8 @@ class Routes:
             found = self.way(target, source, key)
             return None if found is None else reverse(found)
         candidates = self.shortest(source, target)
-        if not candidates:
-            return None
+        if len(candidates) <= 1:
+            return candidates[0] if candidates else None
         trees = {self.tree_way(source, target, bucket) for bucket in range(self.buckets)}
         if trees == set(candidates):
             return self.tree_way(source, target, self.bucket(key))

@@ -270,3 +270,91 @@ def test_a_controller_knows_what_there_is_after_any_changes():
         while bench.ask(limit=3).endswith("+"):
             pass
         assert bench.known == {name: flow.listed for name, flow in bench.flows.items() if flow.listed}
+
+
+def lasting(bench: Bench) -> Bench:
+    """The same bench, whose controller asks for connections that last only."""
+    plain = bench.log.ask
+    bench.log.ask = lambda refresh, again: plain(refresh, again, True)
+    bench.read(1.0)
+    assert bench.ask() == "!abc"
+    return bench
+
+
+def test_a_new_connection_is_reported_when_two_passes_have_seen_it(bench):
+    lasting(bench)
+    bench.flows["d"] = Flow()
+    bench.read(2.0)
+    assert bench.ask() == ""
+    bench.flows["e"] = Flow()
+    bench.read(3.0)
+    assert bench.ask() == "d"
+    bench.read(4.0)
+    assert bench.ask() == "e"
+    assert bench.log.listed == 10
+
+
+def test_a_connection_that_ends_soon_is_never_reported(bench):
+    lasting(bench)
+    bench.flows["d"], bench.flows["e"] = Flow(), Flow(ended=True)
+    bench.read(2.0)
+    bench.flows["d"].ended = True
+    for now in (3.0, 4.0):
+        bench.read(now)
+    del bench.flows["d"], bench.flows["e"]
+    bench.read(5.0)
+    assert bench.ask() == ""
+    bench.flows["a"].ended, bench.flows["a"].mark = True, 2
+    bench.read(6.0)
+    assert bench.ask() == "a"  # it was listed
+
+
+def test_one_that_begins_again_between_two_passes_has_lasted(bench):
+    """The same addresses and ports: no pass has seen the end, and the next one reports what is there."""
+    lasting(bench)
+    bench.flows["d"] = Flow(mark=3)
+    bench.read(2.0)
+    bench.flows["d"] = Flow(mark=4)
+    bench.read(3.0)
+    assert bench.ask() == "d"
+
+
+def test_nothing_is_left_out_of_a_pass_that_comes_late(bench):
+    """Two passes could take longer than a controller believes copies alone."""
+    lasting(bench)
+    bench.flows["d"] = Flow()
+    bench.read(2.6)
+    assert bench.ask() == "d"
+
+
+def test_all_connections_are_reported_if_one_controller_wants_them(bench):
+    lasting(bench)
+    FlowChanges.ask(bench.log, SECOND, False)
+    bench.flows["d"] = Flow()
+    bench.read(2.0)
+    assert bench.ask() == "d"
+    bench.flows["e"] = Flow()
+    bench.read(3.0)
+    assert bench.ask() == ""  # the other one has not asked again
+
+
+def test_connections_of_one_pass_are_not_reported_again_in_one_pass_for_ever():
+    """With a long interval. Each is reported again within the interval, and not before its half."""
+    bench = Bench(refresh=30.0)
+    names = "abcdefghijklmnopqrst"
+    bench.flows = {name: Flow() for name in names}
+    bench.read(0.0)
+    bench.ask()
+    told: dict[str, float] = {}
+    by_pass: list[int] = []
+    for now in range(1, 31):
+        for each in bench.flows.values():
+            each.last = now
+        bench.read(float(now))
+        found = bench.ask()
+        by_pass.append(len(found))
+        for name in found:
+            told.setdefault(name, now)
+    assert set(told) == set(names)
+    assert min(told.values()) >= 0.9 * 15 and max(told.values()) <= 0.9 * 30
+    assert max(by_pass) <= 3

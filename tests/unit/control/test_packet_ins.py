@@ -26,6 +26,7 @@ SEGMENT = Segment(flags="S")
 SYN = SEGMENT.frame()
 KEY = FlowKey(SEGMENT.src, SEGMENT.dst, SEGMENT.sport, SEGMENT.dport)
 PORT = PortKey(1, 3)
+MAC = SYN[6:12].hex(":")
 LOG = logging.getLogger(__name__)
 
 
@@ -91,6 +92,36 @@ def test_packets_are_counted_by_the_rule_that_sent_them_and_go_to_their_part(
 ):
     assert receive(parts, data, cookie) == {kind: 1}
     assert parts.calls == calls
+
+
+def copy(parts: PacketInParts, data: bytes, datapath: Any = None) -> bool:
+    """Hand over the copy of a segment that came in by :data:`PORT`."""
+    return parts.packet_ins.segment_copy(datapath or parts.bridge, PORT.port, data)
+
+
+def test_the_copy_of_a_segment_of_a_known_host_is_counted_and_tracked(parts):
+    parts.packet_ins.fabric.hosts.seen(MAC, PORT)
+    assert copy(parts, SYN)
+    assert parts.calls == [("copied", KEY, PORT)] and parts.counts.packet_ins["tcp"] == 1
+
+
+@pytest.mark.parametrize("data", [SYN, ARP, LLDP, b"\0" * 5], ids=["SYN", "ARP", "LLDP", "short"])
+def test_a_copy_of_an_unknown_host_comes_behind_the_frames_before_it(parts, data):
+    """One of them may be that from which its host is learned."""
+    assert not copy(parts, data)
+    assert parts.calls == [] and not any(parts.counts.packet_ins.values())
+
+
+def test_only_segments_of_bridges_and_of_carried_vlans_are_taken(parts):
+    parts.packet_ins.fabric.hosts.seen(MAC, PORT)
+    parts.packet_ins.fabric.hosts.seen(MAC, PORT, vlan=20)
+    assert not copy(parts, SYN, parts.agent)
+    assert not copy(parts, ARP)
+    parts.packet_ins.fabric.logical_ports.replace(PORT.dpid, {PORT.port: PortSettings(VlanMode.ACCESS, 10)})
+    assert not copy(parts, tags.with_tag(SYN, 20))
+    parts.packet_ins.fabric.logical_ports.replace(PORT.dpid, {PORT.port: PortSettings(mirror=True)})
+    assert not copy(parts, SYN)
+    assert parts.calls == []
 
 
 def test_a_frame_of_a_vlan_that_its_port_does_not_carry_is_ignored(parts):

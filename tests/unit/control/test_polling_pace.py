@@ -19,7 +19,14 @@ def test_queues_are_read_at_a_rate_and_before_their_leases_are_renewed(ports, wa
 
 @pytest.mark.parametrize(
     ("records", "idle", "wanted"),
-    [(0, 60.0, 1.0), (1000, 60.0, 1.0), (4000, 60.0, 4.0), (99_000, 60.0, 10.0), (99_000, 12.0, 3.0)],
+    [
+        (0, 60.0, 1.0),
+        (1000, 60.0, 1.0),
+        (4000, 60.0, 4.0),
+        (20_000, 60.0, 15.0),
+        (99_000, 300.0, 30.0),
+        (99_000, 12.0, 3.0),
+    ],
 )
 def test_records_are_read_at_a_rate_and_often_enough_to_keep_flows_alive(records, idle, wanted):
     assert records_interval(1.0, records, idle) == pytest.approx(wanted)
@@ -79,3 +86,11 @@ def test_an_agent_without_busy_ports_has_its_records_read_as_set():
     assert net.windows.interval(link) is None
     assert not net.windows.engine.busy(PortKey(1, 1))
     assert net.windows.records_interval(link, 1.0, 60.0) == 1.0
+
+
+def test_a_shared_sum_is_worked_out_once_when_all_agents_have_asked():
+    numbers = iter(range(10, 20))
+    shared = polling_pace.SharedSum(lambda: next(numbers))
+    assert [shared.get(3) for _ in range(7)] == [10, 10, 10, 11, 11, 11, 12]
+    assert [shared.get(1), shared.get(1)] == [12, 12]
+    assert [shared.get(1), shared.get(1)] == [13, 14]

@@ -137,3 +137,24 @@ def test_an_unexpected_reply_is_ignored(agent):
 
 def test_a_chunk_is_no_more_than_an_agent_sends():
     assert record_requests.CHUNK <= flow_changes.MAX_RECORDS
+
+
+def test_connections_that_end_soon_are_left_out_where_there_is_much_to_report(agent):
+    """Not for announced flows, whose last counts are needed."""
+    assert agent.ask(10.0, refresh=4.0)[0].flags is RequestFlags.LASTING
+    agent.answer(10.1, 5)
+    assert agent.ask(20.0, refresh=4.0, again=True)[0].flags is RequestFlags.ENDED_AGAIN
+    agent.answer(20.1, 6)
+    assert not agent.ask(30.0, refresh=1.0)[0].flags
+
+
+def test_the_first_list_is_known_with_the_last_chunk_until_all_is_asked_for_again(agent):
+    agent.ask(10.0)
+    agent.answer(10.1, 5, more=True)
+    assert agent.requests.first_list
+    agent.answer(10.2, 9)
+    assert not agent.requests.first_list
+    agent.ask(12.0)
+    assert agent.requests.answered(agent.xid)
+    agent.requests.restart()
+    assert agent.requests.first_list

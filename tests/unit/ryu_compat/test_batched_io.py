@@ -10,7 +10,9 @@ import weakref
 from types import SimpleNamespace
 from typing import Any
 
+import eventlet
 import pytest
+from eventlet.greenio import GreenSocket
 from ryu.controller import ofp_handler
 from ryu.controller.handler import MAIN_DISPATCHER
 from ryu.lib import hub
@@ -114,6 +116,7 @@ class Brick:
 
     def __init__(self) -> None:
         self.seen: list[str] = []
+        self.observers: dict[type, dict[str, set[str]]] = {}
 
     def send_event_to_observers(self, event: Any, state: Any = None) -> None:
         self.seen.append(type(event).__name__)
@@ -306,3 +309,53 @@ def test_nothing_is_kept_of_a_connection_that_ends_at_once():
         assert kept() is None
     finally:
         gc.enable()
+
+
+@pytest.fixture
+def live():
+    """A connection that is served, with a socket as Ryu's, and the peer's end of it."""
+    with eventlet.listen(("127.0.0.1", 0)) as server:
+        theirs = eventlet.connect(server.getsockname())
+        ours, _ = server.accept()
+    switch = SwitchConnection(ours, ("test", 1))
+    assert type(switch.socket) is GreenSocket
+    switch.ofp_brick = Brick()
+    switch.set_state(MAIN_DISPATCHER)
+    loop = hub.spawn(switch._recv_loop)
+    yield switch, theirs, loop
+    hub.kill(loop)
+    theirs.close()
+
+
+def test_what_comes_one_by_one_is_handled_at_once_and_the_end_is_seen(live):
+    switch, theirs, loop = live
+    barrier = messages.message(ofp.OFPT_BARRIER_REPLY)
+    for number in range(1, 4):
+        theirs.sendall(barrier)
+        while len(switch.ofp_brick.seen) <= number:  # the first event is the change of the state
+            hub.sleep(0.001)
+    theirs.close()
+    hub.joinall([loop])
+    assert switch.ended and switch.ofp_brick.seen[1:] == ["EventOFPBarrierReply"] * 3
+
+
+def test_a_part_of_a_message_runs_into_its_time_limit_and_silence_does_not(live, monkeypatch, peer_warnings):
+    switch, theirs, loop = live
+    monkeypatch.setattr(batched_io, "MESSAGE_TIME", 0.03)
+    switch.socket.settimeout(0.01)
+    barrier = messages.message(ofp.OFPT_BARRIER_REPLY)
+    theirs.sendall(barrier)
+    hub.sleep(0.1)
+    assert not switch.ended
+    theirs.sendall(barrier + barrier[:5])
+    hub.joinall([loop])
+    assert switch.ended and peer_warnings == ["test:1: incomplete message after 0.03 s; connection closed"]
+
+
+def test_a_connection_that_is_ended_while_it_waits_is_over_at_once(live, peer_warnings):
+    switch, theirs, loop = live
+    theirs.sendall(messages.message(ofp.OFPT_BARRIER_REPLY))
+    hub.sleep(0.01)
+    switch.end("of a test")
+    hub.joinall([loop])
+    assert peer_warnings == ["test:1: of a test; connection closed"]

@@ -385,4 +385,4 @@ def test_the_reported_changes_give_the_state_of_the_table(steps):
         for vlan in (0, 10):
             table.flow_ended(flow(port)._replace(vlan=vlan))
     assert table.listed(now + 10) == []
-    assert not (table._waiting or table._bare or table._of or table._running or table._vlans)
+    assert not (table._waiting or table._bare or table._of or table._running)
