@@ -23,8 +23,8 @@ FILE, LASTING = "FAIRQ_BENCH_PROBE", "FAIRQ_BENCH_LASTING"
 INTERVAL = 0.002
 WRITE = 0.1
 """Least time between two samples, seconds."""
-# Connections that are looked at before others run: about a millisecond. So a hundred thousand are looked at in
-# some dozen turns of the event loop; with many more turns, the count would take seconds.
+# Connections that are looked at before others run: about a millisecond. So a hundred thousand are looked at
+# in some dozen turns of the event loop; with many more turns, the count would take seconds.
 _LOOKS = 4000
 
 
