@@ -9,12 +9,12 @@ leave it, and the agents of all bridges on their way do the same. Its states are
 :mod:`fairq_ryu.fabric.flows.connection`; the flow table applies a segment to them and returns flow events: a
 flow starts or ends on a port. There are four sources of events:
 
-- **Copies.** A copy is queued, and a worker applies the copies in their order. Agents' messages are handled
-  first: when many flows end together, reports of queues, losses and receivers would otherwise wait behind the
-  copies of all their FINs. Three things are done at once. Two of them may be needed by an agent's next
-  report: the addresses of a SYN are learned, and losses of an earlier connection with the same ports are
-  forgotten. The third: the agent of the bridge is told the deadline of an announced connection, because the
-  SYN may wait there for its turn.
+- **Copies.** A copy is queued by the greenlet that has received it, and a worker applies the copies in their
+  order. Agents' messages are handled first: when many flows end together, reports of queues, losses and
+  receivers would otherwise wait behind the copies of all their FINs. Three things are done at once. Two of
+  them may be needed by an agent's next report: the addresses of a SYN are learned, and losses of an earlier
+  connection with the same ports are forgotten. The third: the agent of the bridge is told the deadline of an
+  announced connection, because the SYN may wait there for its turn.
 - **Removed rules.** A pinned rule that times out ends its connection.
 - **Records.** An agent's flow records are compared with the flow table, which corrects what copies missed
   (:mod:`~fairq_ryu.control.record_tracking`).
@@ -24,9 +24,8 @@ All events take one way, :meth:`FlowTracker.apply`: windows first, then the path
 is released. A SYN that is held (:mod:`~fairq_ryu.control.syn_admission`) enters by
 :meth:`FlowTracker.apply_segment`.
 
-Bounds: :data:`MAX_COPIES` copies are queued. For each copy beyond, the oldest is applied at once, in the
-event loop of the application, and none is lost. There is one event loop for the messages of all switches:
-they wait meanwhile, and Ryu stops reading from their connections when its queue of events is full. The worker
+Bounds: :data:`MAX_COPIES` copies are queued. For each copy beyond, the oldest is applied at once, by the
+greenlet that brings the new one, and none is lost: no more is read from its switch meanwhile. The worker
 lets other greenlets run after :data:`_SLICE` seconds, and so does the removal of connections after each slice
 of them. The flow table has bounds of its own.
 """
