@@ -70,13 +70,17 @@ static __always_inline void look_at_queue(struct fq_queue_law_input *in, __u32 i
 	depth->low = in->backlog;
 }
 
-/* The packet is dropped. */
+/* The packet is dropped. Where no port has thresholds, the agent wants to hear of no drop. */
 static __always_inline void report_drop(struct __sk_buff *skb)
 {
 	__u32 zero = 0, ifindex = skb->ifindex;
-	const struct fq_threshold *t = bpf_map_lookup_elem(&thresholds, &ifindex);
+	const struct fq_queue_config *cfg = bpf_map_lookup_elem(&queue_config, &zero);
+	const struct fq_threshold *t;
 	struct fq_ring_count *count;
 
+	if (!cfg || !cfg->thresholds)
+		return;
+	t = bpf_map_lookup_elem(&thresholds, &ifindex);
 	if (!t || !(t->flags & FQ_REPORT_DROPS) || hand_over_dropped(skb, FQ_DROP_BY_LAW))
 		return;
 	count = bpf_map_lookup_elem(&drop_count, &zero);

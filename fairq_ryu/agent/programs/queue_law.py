@@ -160,8 +160,9 @@ class QueueLawProgram(FilterProgram):
     # The parts
 
     def _load(self) -> None:
-        read = (self._queue.queues, self._queue.checks, self._queue.threshold_map)
-        shared = self._window.queue_law_maps | self._queue.law_maps.shared
+        queue = self._queue
+        read = (queue.queues, queue.checks, queue.threshold_map, queue.config)
+        shared = self._window.queue_law_maps | queue.law_maps.shared
         shared |= {table.name: table.fd for table in read}
         sizes = {"queue_law_states": self._max_ports, "flow_tables": TABLES}
         handed_over = self._drops.maps
