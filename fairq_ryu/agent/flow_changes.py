@@ -13,10 +13,10 @@ part is compared with what is remembered of its connections:
     not in the pass
         -> removed
 
-For controllers that have asked for connections that last only, a new connection counts as such from the
-second pass on that sees it, and one that ends before is never reported: copies of its segments have told of
-it. After a pass that came late, nothing is left out: a controller must not miss a connection for longer than
-the records of two passes take.
+For controllers that have asked for connections that last only, a new connection is left out of the first
+pass that sees it, and of all passes if it is over before the second: copies of its segments have told of it.
+A pass that begins late leaves nothing out, because a controller removes a connection without a record some
+seconds after its copies.
 
 A connection that changes gets the next *generation*, a number that only increases. A controller names the
 generation that it has, and gets the connections with later ones, the earliest first, as many as it asks for;
@@ -48,7 +48,7 @@ _EARLY = 0.9
 # the golden ratio are spread evenly.
 _SPREAD_FROM_NS = 5_000_000_000
 _GOLDEN = 0.618033988749895
-# New connections are left out of a pass that began this long after the last one, at most, ns.
+# A pass that begins later than this after the one before, ns, leaves no new connection out.
 _LEAVE_OUT_NS = 1_500_000_000
 # Columns of what is compared of a connection, besides its directions that are listed.
 MARKS = 7
@@ -60,13 +60,15 @@ _Ints = NDArray[np.int64]
 class Seen(NamedTuple):
     """A part of a pass, a row for each connection: the state whose change is a change of the connection,
     :data:`MARKS` numbers; its directions that are listed (bits 1 and 2), and of these, those whose window
-    scale is not known; whether it has ended; the time of its last segment.
+    scale is not known; whether a direction has ended, and whether the connection has: by FIN in both
+    directions, or by RST; the time of its last segment.
     """
 
     marks: NDArray[np.uint32]
     listed: NDArray[np.uint8]
     unscaled: NDArray[np.uint8]
     ended: NDArray[np.bool_]
+    over: NDArray[np.bool_]
     last_ns: _Ints
 
 
@@ -98,9 +100,10 @@ class FlowChanges:
         self._began_ns: int | None = None
         self._refresh_ns = self._asked_ns = DEFAULT_REFRESH_NS
         self._ended_again = self._asked_again = False
-        self._lasting, self._asked_lasting, self._leaves_out = False, True, False
-        self._young: set[bytes] = set()  # new ones that the last pass has left out; and this one
-        self._left_out: set[bytes] = set()
+        self._lasting = self._asked_lasting = self._leaves_out = False
+        # New connections that the last pass has left out, and those that this one has; was each over?
+        self._young: dict[bytes, bool] = {}
+        self._left_out: dict[bytes, bool] = {}
         self.read_ns: int | None = None
         """When the last complete pass began; None: there was none yet."""
         self.listed = self.active = self.unscaled = 0
@@ -128,7 +131,9 @@ class FlowChanges:
 
     @property
     def refresh_ns(self) -> int:
-        """A connection with segments changes this long after its last change, ns."""
+        """A connection with segments changes this long after its last change, ns; if that is long, after a
+        part of it.
+        """
         return self._refresh_ns
 
     def ask(self, refresh_ns: int, ended_again: bool, lasting: bool = False) -> None:
@@ -152,7 +157,7 @@ class FlowChanges:
             self._ended_again, self._asked_again = self._asked_again, False
             self._lasting, self._asked_lasting = self._asked_lasting, True
         soon = self.read_ns is not None and now_ns - self.read_ns <= _LEAVE_OUT_NS
-        self._leaves_out, self._left_out = self._lasting and soon, set()
+        self._leaves_out, self._left_out = self._lasting and soon, {}
         self._counts = [0, 0, 0]
 
     def observe(self, keys: bytes, seen: Seen) -> None:
@@ -165,8 +170,10 @@ class FlowChanges:
         places = np.array([find(name, -1) for name in names], dtype=np.int64)
         here = seen.listed != 0
         for row in np.flatnonzero((places < 0) & here).tolist():
-            if self._leaves_out and (seen.ended[row] or names[row] not in self._young):
-                self._left_out.add(names[row])
+            if self._leaves_out and self._is_left_out(
+                names[row], bool(seen.over[row]), int(seen.last_ns[row])
+            ):
+                self._left_out[names[row]] = bool(seen.over[row])
             else:
                 places[row] = self._enter(names[row])
         here &= places >= 0
@@ -184,6 +191,13 @@ class FlowChanges:
         self._listed[places] = listed
         self._ever[places] |= listed
         self._change(places)
+
+    def _is_left_out(self, key: bytes, over: bool, last_ns: int) -> bool:
+        """Whether a new connection is left out of this pass. One that sends although it was over before is
+        not: its reset was forged.
+        """
+        was_over = self._young.get(key)
+        return was_over is None or (over and not (was_over and last_ns > (self.read_ns or 0)))
 
     def _waits(self, places: _Ints) -> NDArray[np.float64]:
         """How long connections that send wait until they change again, ns."""

@@ -105,11 +105,19 @@ class AnnouncedFlows:
         if not self._used:
             self._reporter.outcomes.clear()
 
-    def _follow(self, flow: FlowKey, announcement: Announcement | None, started: float) -> None:
-        """Report the outcome of an announced flow, if there is a policy that uses announcements."""
+    @property
+    def expects(self) -> bool:
+        """Whether a flow that starts now may have an announcement, and a policy uses it."""
+        return self.announcements.any_expected and self._are_used()
+
+    def _are_used(self) -> bool:
         if self._used is None:
             self._used = self._engine.announcements_ignored() is None
+        return self._used
+
+    def _follow(self, flow: FlowKey, announcement: Announcement | None, started: float) -> None:
+        """Report the outcome of an announced flow, if there is a policy that uses announcements."""
         connection = self._flows.get(flow)
-        if self._used and connection is not None:
+        if self._are_used() and connection is not None:
             requested = self.announcements.is_from_application(flow)
             self._reporter.announced(Assignment(flow, announcement, connection, started, requested))

@@ -25,7 +25,8 @@ is released. A SYN that is held (:mod:`~fairq_ryu.control.syn_admission`) enters
 :meth:`FlowTracker.apply_segment`.
 
 Bounds: :data:`MAX_COPIES` copies are queued. For each copy beyond, the oldest is applied at once, by the
-greenlet that brings the new one, and none is lost: no more is read from its switch meanwhile. The worker
+greenlet that brings the new one (for a copy of an agent, the event loop of the application), and none is
+lost: no more is read from its switch meanwhile. The worker
 lets other greenlets run after :data:`_SLICE` seconds, and so does the removal of connections after each slice
 of them. The flow table has bounds of its own.
 """
@@ -109,16 +110,19 @@ class FlowTracker:
         self._queue(_Copy(frame, segment, port, now, True), now)
 
     def _queue(self, copy: _Copy, now: float) -> None:
-        if len(self._copies) >= MAX_COPIES:
-            self._apply_copy(self._copies.popleft(), now)
         self._copies.append(copy)
         self._worker.wake()
+        if len(self._copies) > MAX_COPIES:
+            self._apply_copy(self._copies.popleft(), now)
 
     def _apply_copy(self, copy: _Copy, now: float) -> None:
-        if copy.leaves:
-            self.apply(self._flows.left(copy.segment, copy.port, now), now, copy.received)
-        else:
-            self.apply_segment(copy.frame, copy.segment, copy.port, now, copy.received)
+        try:
+            if copy.leaves:
+                self.apply(self._flows.left(copy.segment, copy.port, now), now, copy.received)
+            else:
+                self.apply_segment(copy.frame, copy.segment, copy.port, now, copy.received)
+        except Exception:  # as Ryu does with events: one that fails must not end the worker
+            self._log.exception("a copy of a segment is lost")
 
     def run(self) -> None:
         """The worker: apply copies as they come."""
@@ -128,11 +132,8 @@ class FlowTracker:
         """Apply all queued copies, and let other greenlets run in between."""
         until = time.monotonic() + _SLICE
         while self._copies:
-            copy, now = self._copies.popleft(), time.monotonic()
-            try:
-                self._apply_copy(copy, now)
-            except Exception:  # as Ryu does with events: one that fails must not end the worker
-                self._log.exception("a copy of a segment is lost")
+            now = time.monotonic()
+            self._apply_copy(self._copies.popleft(), now)
             if now >= until:
                 hub.sleep(0)
                 until = time.monotonic() + _SLICE

@@ -75,18 +75,19 @@ class PacketIns:
             self._frame(datapath, message.cookie, frame, data, arrival[0])
 
     def segment_copy(self, datapath: Any, number: int, data: bytes) -> bool:
-        """The copy of a segment that came in by a port of a bridge. False: it must come as a packet-in,
-        behind those before it, because its sender is not known yet, or because it is no segment.
+        """The copy of a segment that came in by a port of a bridge. It may overtake events of Ryu. So it is
+        left to Ryu (False) if one of these may change what it means: if its sender is not known at this port
+        yet, or its bridge has just connected. So is what is no segment.
         """
         in_port = PortKey(datapath.id, number)
-        if datapath.id not in self.fabric.bridges:
+        if self.fabric.bridges.get(datapath.id) is not datapath:
             return False
         arrival = self.fabric.arrival(in_port)
         frame = None if arrival is None else parse.parse(data, arrival[1])
         if arrival is None or frame is None or frame.tcp is None:
             return False
-        known = self.fabric.hosts.by_mac(frame.src, frame.vlan) is not None
-        if not known or not self.fabric.carries(in_port, frame.vlan):
+        host = self.fabric.hosts.by_mac(frame.src, frame.vlan)
+        if host is None or host.port != arrival[0] or not self.fabric.carries(in_port, frame.vlan):
             return False
         self.counts.packet_ins["tcp"] += 1
         self.tracker.copied(frame, frame.tcp, arrival[0], time.monotonic())

@@ -9,6 +9,8 @@ together.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
@@ -19,24 +21,27 @@ than every :data:`LOOK_INTERVAL`."""
 RECORDS_PER_SECOND = 1000
 """Flow records that are read in a second, but each at least every :data:`LONGEST_RECORDS_INTERVAL`."""
 LONGEST_RECORDS_INTERVAL = 30.0
+# For so many agents a sum is worked out each time.
+_FEW = 5
 # Records must be read several times before a flow counts as idle.
 _READS_BEFORE_IDLE = 4
 
 
 class SharedSum:
-    """A sum over all agents, for which each of them asks as often: it is worked out anew when as many have
-    asked as there are, not each time.
+    """A sum over all agents that each of them needs. It is worked out anew after :data:`LOOK_INTERVAL`, or
+    when the number of agents has changed; not each time, which would take the square of their number.
     """
 
-    def __init__(self, work_out: Callable[[], int]) -> None:
-        self._work_out = work_out
-        self._value = self._left = 0
+    def __init__(self, work_out: Callable[[], int], clock: Callable[[], float] = time.monotonic) -> None:
+        self._work_out, self._clock = work_out, clock
+        self._value = 0
+        self._at, self._agents = -math.inf, 0
 
     def get(self, agents: int) -> int:
         """The sum; ``agents``: how many there are."""
-        if self._left <= 0:
-            self._value, self._left = self._work_out(), agents
-        self._left -= 1
+        now = self._clock()
+        if agents <= _FEW or agents != self._agents or now - self._at >= LOOK_INTERVAL:
+            self._value, self._at, self._agents = self._work_out(), now, agents
         return self._value
 
 

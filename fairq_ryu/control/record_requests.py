@@ -32,6 +32,10 @@ _TIMEOUT = 10.0
 # Flows that send are reported again after this multiple of the time that all changes have taken, so that the
 # next round can end as well.
 _ROUNDS = 4.0
+# While an agent leaves out connections that end soon, one that lasts is reported so much later, seconds. It
+# does so until its next reading of the flow map after a request that does not ask for it.
+LEFT_OUT = 1.5
+_STILL_LEFT_OUT = 5.0
 # Of the idle timeout: flows that send must be reported several times before they count as idle.
 _IDLE_PART = 0.25
 
@@ -53,6 +57,7 @@ class RecordRequests:
         self._refresh = 1.0
         self._longest_refresh = math.inf
         self._flags = RequestFlags(0)
+        self._lasting_at = -math.inf
         self._round_began: float | None = None
 
     # All ports
@@ -89,12 +94,18 @@ class RecordRequests:
         wanted = ChangeRequest(
             self._generation, math.ceil(1000 * min(refresh, self._longest_refresh)), CHUNK, self._flags
         )
+        if RequestFlags.LASTING in self._flags:
+            self._lasting_at = now
         self._number = (self._number + 1) & 0xFFFF
         self._requested_at = now
         self._waits = True
         message = flow_changes.request(self._datapath, wanted)
         message.set_xid(_CHANGES_XID + self._number)
         self._datapath.send_msg(message)
+
+    def leaves_out(self, now: float) -> bool:
+        """Whether the agent may leave out connections that end soon."""
+        return now - self._lasting_at <= _STILL_LEFT_OUT
 
     def answered(self, xid: int) -> bool:
         """A chunk has come. False if it was not requested, or not any more; otherwise :meth:`applied` or
@@ -120,7 +131,7 @@ class RecordRequests:
 
     def changes_unknown(self) -> None:
         """The agent does not know requests for changes."""
-        self.knows_changes = self._waits = False
+        self.knows_changes = self._waits = self.first_list = False
         self._requested_at = 0.0
 
     # One port

@@ -29,6 +29,7 @@ from fairq_ryu.channel import flow_changes, flow_records
 from fairq_ryu.channel.flow_changes import Changes, ChunkFlags
 from fairq_ryu.channel.segment_state import KEY_SIZE
 from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.record_requests import LEFT_OUT
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.control.worker import Worker
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable, SeenFlow
@@ -123,6 +124,8 @@ class RecordTracker:
         if ChunkFlags.MORE not in head.flags:
             known = head.age_ms != flow_changes.NEVER_MS
             as_of = now - head.age_ms / 1000 if known else -math.inf
+            if link.flow_records.leaves_out(now):
+                as_of -= LEFT_OUT
             yield from flows.changes_complete(dpid, as_of, head.refresh_ms / 1000, now)
         link.flow_records.applied(head, self._clock())
 

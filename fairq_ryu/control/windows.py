@@ -24,6 +24,7 @@ from fairq_ryu.control.port_modes import PortModes
 from fairq_ryu.control.queue_laws import QueueLaws, beside
 from fairq_ryu.control.segment_injector import SegmentInjector
 from fairq_ryu.control.turn_deadlines import TurnDeadlines
+from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
 from fairq_ryu.control.ungoverned_ports import UngovernedPorts
 from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Entry
 from fairq_ryu.fabric.deadlines.request import Request
@@ -193,7 +194,7 @@ class WindowController:
         """The interval at which flows that send are reported again, seconds: ``wanted``, or longer where
         there are many and neither a law in the controller nor an announced flow needs them.
         """
-        if not link.only_switch_laws or self.follows_flows:
+        if not link.only_switch_laws or self.follows_flows or self._announced.expects:
             return wanted
         records = self._records.get(len(self.links))
         return polling_pace.records_interval(wanted, records, idle_timeout)
@@ -288,7 +289,11 @@ class WindowController:
             self._turns.begins(opener, dpid, deadline, now)
 
     def announce(self, wanted: Request, now: float) -> Entry:
-        """An application announces a flow. Raises :class:`fairq_ryu.fabric.deadlines.announcements.Full`."""
+        """An application announces a flow. Other greenlets may run before it counts. Raises
+        :class:`fairq_ryu.fabric.deadlines.announcements.Full`.
+        """
+        for _ in in_turns(self.announcements.prepare(wanted), LOOKS_PER_TURN):
+            pass
         entry, changes = self.announcements.add(wanted, now)
         self._announcements_changed(changes, now)
         return entry

@@ -127,6 +127,13 @@ class SwitchConnection(controller.Datapath):
         self.send_q = None
         switch_listener.shut_down(self.socket)
 
+    def close(self) -> None:
+        """End this connection, as Ryu does when its peer leaves echo requests unanswered. Ryu shuts down one
+        direction only, which a greenlet that waits for the other does not notice.
+        """
+        super().close()
+        switch_listener.shut_down(self.socket)
+
     # Sending
 
     def send(self, buf: bytes, close_socket: bool = False) -> bool:

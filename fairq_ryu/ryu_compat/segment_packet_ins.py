@@ -43,7 +43,8 @@ def take(datapath: Any, message: bytes) -> bool:
     """
     cookie, _, length = _FIXED.unpack_from(message)
     taker = _takers.get(cookie)
-    if taker is None or len(datapath.ofp_brick.observers.get(_OBSERVED, ())) != 1:
+    brick = datapath.ofp_brick
+    if taker is None or brick is None or len(brick.observers.get(_OBSERVED, ())) != 1:
         return False
     end = _MATCH_AT + -(-length // 8) * 8
     try:

@@ -31,6 +31,11 @@ _TOLD = _C["FQ_KNOWN"] | _C["FQ_WS"] | _C["FQ_FIN"] | _C["FQ_RST"] | _C["FQ_ACK"
 _CLOSED = _C["FQ_FIN"] | _C["FQ_RST"]
 
 
+def over(flags: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Whether connections have ended, by the flags of both directions: by RST, or by FIN in each."""
+    return np.asarray((flags & _C["FQ_RST"]).any(axis=1) | (flags & _C["FQ_FIN"]).all(axis=1))
+
+
 class FlowSweep:
     """A pass that removes flows silent for ``idle_ns``, or closed and silent for ``closed_ns``, and
     unanswered SYNs. ``ofports``: the bridge's ports by ifindex.
@@ -78,7 +83,7 @@ class FlowSweep:
     def _judged(self, flows: Rows) -> tuple[NDArray[np.bool_], list[int]]:
         """Which flows are dead, and the rows of those that are moved to the map of silent ones."""
         flags = flows["dir"]["flags"]
-        closed = (flags & _C["FQ_RST"]).any(axis=1) | (flags & _C["FQ_FIN"]).all(axis=1)
+        closed = over(flags)
         patience = np.where(closed, self._closed, self._idle)
         patience = np.where(half_open(flows), np.minimum(patience, HALF_OPEN_NS), patience)
         dead = quiet(flows, self._now) > patience
@@ -103,5 +108,6 @@ class FlowSweep:
             here[:, 0].astype(np.uint8) | here[:, 1].astype(np.uint8) << 1,
             unscaled[:, 0].astype(np.uint8) | unscaled[:, 1].astype(np.uint8) << 1,
             (flags & _CLOSED != 0).any(axis=1),
+            over(flags),
             ends["last_ns"].max(axis=1).astype(np.int64),
         )

@@ -11,7 +11,7 @@ Deadlines count from the start of the flow. All times are seconds of one monoton
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -85,12 +85,13 @@ class Announcements:
         self._entries: dict[int, Entry] = {}
         self._running: dict[FlowKey, _Running] = {}
         self._of: dict[FlowKey, Entry] = {}
-        # VLANs of running flows; entries that can still be assigned; and running flows without one, by all
-        # but their source port and VLAN. The latest is the last. None: nothing was announced yet that could
-        # be for one of them. In most networks nothing is, and there may be a hundred thousand flows.
+        # VLANs that running flows have had; entries that can still be assigned; and running flows without
+        # one, by all but their source port and VLAN. The last index is made for the first announcement that
+        # needs it (None before): most networks have none, and perhaps a hundred thousand flows.
         self._vlans: set[int] = set()
         self._waiting: dict[_Where, dict[int, Entry]] = {}
         self._bare: dict[_Where, dict[FlowKey, None]] | None = None
+        self._indexed = False
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -180,6 +181,20 @@ class Announcements:
 
     # Applications
 
+    def prepare(self, wanted: Request) -> Iterator[None]:
+        """Make the index that :meth:`add` needs for such an announcement, flow by flow: flows may start and
+        end meanwhile. What is left of it :meth:`add` does itself.
+        """
+        if wanted.sport is not None or self._indexed:
+            return
+        if self._bare is None:
+            self._bare = {}
+        for flow in list(self._running):
+            if flow in self._running and flow not in self._of:
+                self._without(flow)
+            yield
+        self._indexed = True
+
     def add(self, wanted: Request, now: float) -> tuple[Entry, list[AnnouncementChange]]:
         """An application announces a flow. Returns the entry, and the changes for running flows.
 
@@ -220,11 +235,10 @@ class Announcements:
                 flow for vlan in vlans if (flow := FlowKey(src, dst, sport, dport, vlan)) in self._running
             ]
             return max(same, key=lambda flow: self._running[flow].started, default=None)
+        for _ in self.prepare(wanted):
+            pass
         if self._bare is None:
-            self._bare = {}
-            for flow in self._running:
-                if flow not in self._of:
-                    self._without(flow)
+            return None
         there = self._bare.get((src, dst, None, dport, None), {})
         bare = [flow for flow in there if wanted.vlan in (None, flow.vlan)]
         recent = [flow for flow in bare if now - self._running[flow].started <= wanted.ttl]

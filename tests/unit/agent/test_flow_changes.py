@@ -23,6 +23,7 @@ class Flow:
     last: float = 0.0
     listed: int = BOTH
     ended: bool = False
+    over: bool = False
     unscaled: int = 0
 
 
@@ -51,7 +52,8 @@ class Bench:
                 marks,
                 np.array([row.listed for row in rows], dtype=np.uint8),
                 np.array([row.unscaled for row in rows], dtype=np.uint8),
-                np.array([row.ended for row in rows]),
+                np.array([row.ended or row.over for row in rows]),
+                np.array([row.over for row in rows]),
                 np.array([row.last * SECOND for row in rows]).astype(np.int64),
             )
             self.log.observe("".join(some).encode(), seen)
@@ -296,17 +298,51 @@ def test_a_new_connection_is_reported_when_two_passes_have_seen_it(bench):
 
 def test_a_connection_that_ends_soon_is_never_reported(bench):
     lasting(bench)
-    bench.flows["d"], bench.flows["e"] = Flow(), Flow(ended=True)
+    bench.flows["d"], bench.flows["e"] = Flow(), Flow(over=True)
     bench.read(2.0)
-    bench.flows["d"].ended = True
+    bench.flows["d"].over = True
     for now in (3.0, 4.0):
         bench.read(now)
     del bench.flows["d"], bench.flows["e"]
     bench.read(5.0)
     assert bench.ask() == ""
-    bench.flows["a"].ended, bench.flows["a"].mark = True, 2
+    bench.flows["a"].over, bench.flows["a"].mark = True, 2
     bench.read(6.0)
     assert bench.ask() == "a"  # it was listed
+
+
+def test_a_download_whose_request_has_ended_lasts(bench):
+    """Its client has sent FIN before any pass has seen it."""
+    lasting(bench)
+    bench.flows["d"] = Flow(ended=True)
+    bench.read(2.0)
+    assert bench.ask() == ""
+    bench.read(3.0)
+    assert bench.ask() == "d"
+
+
+def test_one_that_sends_although_it_was_reset_lasts(bench):
+    """The reset was forged."""
+    lasting(bench)
+    bench.flows["d"], bench.flows["e"] = Flow(over=True, last=1.9), Flow(over=True, last=1.9)
+    bench.read(2.0)
+    bench.flows["d"].last = 2.9
+    bench.read(3.0)
+    assert bench.ask() == "d"
+    bench.flows["d"].last = 3.9
+    bench.read(4.0)
+    assert bench.ask() == "d"  # its refresh
+
+
+def test_the_first_pass_leaves_nothing_out(bench):
+    """Nobody has asked for anything yet."""
+    bench = Bench()
+    bench.flows["a"] = Flow()
+    bench.log.begin(0)
+    assert not bench.log._leaves_out and not bench.log._lasting
+    bench.log.end()
+    bench.log.begin(SECOND)
+    assert not bench.log._leaves_out
 
 
 def test_one_that_begins_again_between_two_passes_has_lasted(bench):

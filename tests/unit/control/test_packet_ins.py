@@ -112,6 +112,17 @@ def test_a_copy_of_an_unknown_host_comes_behind_the_frames_before_it(parts, data
     assert parts.calls == [] and not any(parts.counts.packet_ins.values())
 
 
+def test_a_copy_of_a_host_that_is_known_elsewhere_comes_behind_the_frames_before_it(parts):
+    """It may have moved, and one of them tells so."""
+    parts.packet_ins.fabric.hosts.seen(MAC, PortKey(1, 2))
+    assert not copy(parts, SYN) and parts.calls == []
+
+
+def test_a_copy_of_a_bridge_that_has_just_connected_again_is_left_to_ryu(parts):
+    parts.packet_ins.fabric.hosts.seen(MAC, PORT)
+    assert not copy(parts, SYN, SimpleNamespace(id=parts.bridge.id)) and parts.calls == []
+
+
 def test_only_segments_of_bridges_and_of_carried_vlans_are_taken(parts):
     parts.packet_ins.fabric.hosts.seen(MAC, PORT)
     parts.packet_ins.fabric.hosts.seen(MAC, PORT, vlan=20)

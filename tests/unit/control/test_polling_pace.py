@@ -88,9 +88,15 @@ def test_an_agent_without_busy_ports_has_its_records_read_as_set():
     assert net.windows.records_interval(link, 1.0, 60.0) == 1.0
 
 
-def test_a_shared_sum_is_worked_out_once_when_all_agents_have_asked():
-    numbers = iter(range(10, 20))
-    shared = polling_pace.SharedSum(lambda: next(numbers))
-    assert [shared.get(3) for _ in range(7)] == [10, 10, 10, 11, 11, 11, 12]
-    assert [shared.get(1), shared.get(1)] == [12, 12]
-    assert [shared.get(1), shared.get(1)] == [13, 14]
+def test_a_shared_sum_is_worked_out_from_time_to_time_and_when_agents_come_and_go():
+    numbers, clock = iter(range(10, 30)), Clock()
+    shared = polling_pace.SharedSum(lambda: next(numbers), lambda: clock.now)
+    assert [shared.get(100) for _ in range(7)] == [10] * 7
+    clock.now += 1.01 * LOOK_INTERVAL
+    assert [shared.get(100), shared.get(100)] == [11, 11]
+    assert [shared.get(99), shared.get(99), shared.get(100)] == [12, 12, 13]
+    assert [shared.get(1), shared.get(1)] == [14, 15]
+
+
+class Clock:
+    now = 7.0

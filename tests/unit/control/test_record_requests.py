@@ -158,3 +158,17 @@ def test_the_first_list_is_known_with_the_last_chunk_until_all_is_asked_for_agai
     assert agent.requests.answered(agent.xid)
     agent.requests.restart()
     assert agent.requests.first_list
+
+
+def test_an_agent_of_an_earlier_version_has_no_first_list(agent):
+    agent.ask(10.0)
+    agent.requests.changes_unknown()
+    assert not agent.requests.first_list
+
+
+def test_connections_may_be_left_out_until_some_time_after_the_last_request_for_it(agent):
+    assert not agent.requests.leaves_out(9.0)
+    agent.ask(10.0, refresh=4.0)
+    agent.answer(10.1, 5)
+    agent.ask(12.0)
+    assert agent.requests.leaves_out(15.0) and not agent.requests.leaves_out(15.1)

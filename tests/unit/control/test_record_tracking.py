@@ -13,6 +13,7 @@ from fairq_ryu.channel.flow_changes import Changes, Chunk, ChunkFlags
 from fairq_ryu.channel.flow_records import CLOSED, ESTABLISHED, KNOWN, FlowRecord
 from fairq_ryu.control import record_tracking
 from fairq_ryu.control.flow_tracking import FlowTracker
+from fairq_ryu.control.record_requests import LEFT_OUT
 from fairq_ryu.control.record_tracking import STEP, RecordTracker
 from fairq_ryu.model import FlowKey
 from tests.support.flownet import KEY, A, B
@@ -56,10 +57,11 @@ class Made:
         flags: int = 0,
         generation: int = 1,
         age_ms: int = 0,
+        refresh: float = 0.0,
     ) -> list[int]:
         """A chunk is asked for, comes, and is applied. The generations of requests that follow."""
         requests = self.site.link.flow_records
-        requests.request(0.0, 1.0, 60.0, False, self.now)
+        requests.request(0.0, refresh, 60.0, False, self.now)
         xid = self.site.agent.sent[-1].xid
         self.site.log.clear()
         head = Chunk(generation, ChunkFlags(flags), age_ms, 1000, 2 * len(records), len(records), 3)
@@ -138,6 +140,19 @@ def test_a_connection_that_is_not_listed_any_more_ends(made):
     made.now += 3
     made.report([], generation=4)
     assert made.known == {key(2)}
+
+
+@pytest.mark.parametrize(("refresh", "ends"), [(0.0, 3.0), (9.0, 3.0 + LEFT_OUT)])
+def test_a_connection_without_a_record_ends_later_where_young_ones_are_left_out(made, refresh, ends):
+    made.report([], flags=ChunkFlags.ANEW, refresh=refresh)
+    made.site.open(key(1), made.now)
+    began = made.now
+    for number in range(2, 60):
+        made.now = began + number / 10
+        made.report([], generation=number, age_ms=990, refresh=refresh)
+        if not made.known:
+            break
+    assert made.now - began == pytest.approx(ends, abs=0.11)
 
 
 def test_a_chunk_that_was_not_asked_for_changes_nothing(made):

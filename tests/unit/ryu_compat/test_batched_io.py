@@ -359,3 +359,13 @@ def test_a_connection_that_is_ended_while_it_waits_is_over_at_once(live, peer_wa
     switch.end("of a test")
     hub.joinall([loop])
     assert peer_warnings == ["test:1: of a test; connection closed"]
+
+
+def test_a_connection_that_ryu_closes_while_it_waits_is_over_at_once(live):
+    """As it does with a peer that leaves echo requests unanswered."""
+    switch, theirs, loop = live
+    theirs.sendall(messages.message(ofp.OFPT_BARRIER_REPLY))
+    hub.sleep(0.01)
+    switch.close()
+    hub.joinall([loop])
+    assert switch.ended

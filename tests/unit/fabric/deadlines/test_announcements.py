@@ -331,6 +331,27 @@ def test_addresses_are_read_as_addresses():
     assert (found.src, found.dst) == ("fe80::1", "fe80::2")
 
 
+def test_flows_may_start_and_end_while_the_first_announcement_without_a_port_is_prepared():
+    table = Announcements()
+    for sport in (1, 2, 3):
+        start(table, flow(sport), now=0.1 * sport)
+    steps = table.prepare(wants())
+    next(steps)
+    table.flow_ended(flow(3))
+    table.flow_ended(flow(1))
+    start(table, flow(4, dport=9), now=0.5)
+    other = table.prepare(wants())  # another announcement comes meanwhile
+    for _ in (*steps, *other):
+        pass
+    assert list(table.prepare(wants())) == []
+    assert [change.flow for change in table.add(wants(), 0.6)[1]] == [flow(2)]
+    start(table, flow(5), now=0.7)
+    assert [change.flow for change in table.add(wants(ttl=1.0), 0.8)[1]] == [flow(5)]
+    for sport in (2, 4, 5):
+        table.flow_ended(flow(sport, dport=9 if sport == 4 else 5001))
+    assert not table._bare and not table._running
+
+
 # Any sequence of events
 
 PORTS, VLANS = st.integers(1, 3), st.sampled_from([0, 10])
