@@ -155,6 +155,7 @@ class Controller(app_manager.RyuApp):
             counts=self.counts,
             history=self.streams.history,
             event_queue=self.events,
+            copies_waiting=lambda: self.tracker.waiting,
             open_streams=lambda: len(self.streams),
         )
         policies = PolicyControl(self.windows, config, self.streams.add, log)

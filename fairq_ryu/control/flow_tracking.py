@@ -82,6 +82,11 @@ class FlowTracker:
 
     # Copies
 
+    @property
+    def waiting(self) -> int:
+        """The number of copies that wait to be applied, :data:`MAX_COPIES` at most."""
+        return len(self._copies)
+
     def copied(self, frame: parse.Frame, segment: TcpSegment, in_port: PortKey, now: float) -> None:
         """Queue the copy of a SYN, FIN or RST. A SYN of a flood costs no more than to be noted."""
         if self._flows.parks(segment, in_port):

@@ -6,7 +6,8 @@
 
 An agent that has tens of thousands of flows reports them in chunks, and another one only when the last was
 applied; so at most one chunk of each agent is queued. One worker applies the chunks in the order of their
-arrival, and lets other greenlets run after :data:`_SLICE` seconds. When an agent has no more changes, the
+arrival, and lets other greenlets run after :data:`_SLICE` seconds, and in an agent's first list after up to
+:data:`_LONGEST_SLICE`. When an agent has no more changes, the
 rules of :mod:`fairq_ryu.fabric.flows.changes` are applied for what it lists.
 
 Agents of an earlier version report all their flows at once; these reports take the same way.

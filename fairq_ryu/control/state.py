@@ -62,6 +62,7 @@ class ControllerState:
     counts: Counts
     history: History
     event_queue: EventQueue
+    copies_waiting: Callable[[], int]
     open_streams: Callable[[], int]
 
     def ports(self) -> Iterator[dict[str, Any]]:

@@ -18,9 +18,9 @@ A SYN whose bridge has disconnected is dropped in state 2; its sender repeats it
 the sender's barrier timeout, and the hold rules of a dead controller expire with their lease.
 
 Bounds: :data:`MAX_QUEUED` SYNs are queued. The next one is taken at once, in the event loop of the
-application. There is one event loop for the messages of all switches: they wait meanwhile, and Ryu stops
-reading from their connections when its queue of events is full. The worker lets other greenlets run after
-each SYN: barrier replies and queued messages come before the next.
+application. There is one event loop for the messages of all switches, except copies of segments: they wait
+meanwhile, and Ryu stops reading from their connections when its queue of events is full. The worker lets
+other greenlets run after each SYN: barrier replies and queued messages come before the next.
 """
 
 from __future__ import annotations

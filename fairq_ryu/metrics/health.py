@@ -40,11 +40,20 @@ HEALTH = (
         "Frames that claimed an address of another reachable host, by outcome.",
         ("outcome",),
     ),
-    Family("fairq_event_queue_length", "gauge", "Messages from switches that wait to be handled."),
+    Family(
+        "fairq_event_queue_length",
+        "gauge",
+        "Messages from switches that wait to be handled, without copies of segments.",
+    ),
     Family(
         "fairq_event_queue_capacity",
         "gauge",
         "Maximum of fairq_event_queue_length; at this length the controller stops reading from switches.",
+    ),
+    Family(
+        "fairq_copies_waiting",
+        "gauge",
+        "Copies of SYN, FIN and RST that wait until the flow table takes them.",
     ),
     Family(
         "fairq_loop_delay_seconds",
@@ -119,6 +128,7 @@ def health(state: ControllerState, now: float) -> Samples:
         ],
         "fairq_event_queue_length": [((), state.event_queue.qsize())],
         "fairq_event_queue_capacity": [((), state.event_queue.maxsize)],
+        "fairq_copies_waiting": [((), state.copies_waiting())],
         "fairq_loop_delay_seconds": [((), counts.loop_delay.histogram)],
         "fairq_channel_round_trip_seconds": [(dpid, link.round_trip) for dpid, link in links],
         "fairq_channel_timeouts_total": [(dpid, link.unanswered) for dpid, link in links],

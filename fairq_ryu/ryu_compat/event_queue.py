@@ -1,8 +1,8 @@
 # mypy: allow-subclassing-any
 """The queue of an application's events, which lets other greenlets run between two of them.
 
-Ryu handles all events that are queued, 128 at most, before any other greenlet runs. When a hundred bridges
-send copies, these are several milliseconds, in which no window is worked out and no lease renewed.
+Ryu handles all events that are queued, 128 at most, before any other greenlet runs. When a hundred agents
+answer or send copies, these are several milliseconds, in which no window is worked out and no lease renewed.
 """
 
 from __future__ import annotations

@@ -48,6 +48,7 @@ def of(site: Site) -> Any:
         history=streams.history,
         event_queue=hub.Queue(128),
         open_streams=lambda: len(streams),
+        copies_waiting=lambda: 7,
     )
     return SimpleNamespace(
         state=state,

@@ -78,6 +78,7 @@ class RestSite:
             history=self.streams.history,
             event_queue=self.events,
             open_streams=lambda: len(self.streams),
+            copies_waiting=lambda: 0,
         )
         self.state, self.metrics = state, Metrics(state)
         self.app = self.register(WSGIApplication(), token)

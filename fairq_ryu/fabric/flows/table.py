@@ -6,8 +6,8 @@ stops leaving through a port. Times are seconds of one monotonic clock.
 
 The table combines two sources. A *copy* of a segment is made where the segment enters the network; it arrives
 immediately, but may be lost, and copies of different switches may arrive in the wrong order (see
-:mod:`~fairq_ryu.fabric.flows.reorder_buffer`). A *record* is sent by each switch for every flow it has seen,
-about once a second or when it changes (see :mod:`~fairq_ryu.fabric.flows.reconcile`).
+:mod:`~fairq_ryu.fabric.flows.reorder_buffer`). A *record* is sent by each switch for the flows it has seen,
+about once a second or when they change (see :mod:`~fairq_ryu.fabric.flows.reconcile`).
 
 Connections are identified by their addresses and ports only: if two VLANs use the same addresses, two
 connections with the same ports share an entry.
