@@ -37,7 +37,7 @@ _ROUNDS = 4.0
 LEFT_OUT = 1.5
 _STILL_LEFT_OUT = 5.0
 # Of the idle timeout: flows that send must be reported several times before they count as idle.
-_IDLE_PART = 0.4
+_IDLE_PART = 0.25
 
 
 class RecordRequests:
