@@ -37,6 +37,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fairq_ryu.channel.flow_changes import LEAVE_OUT_MS
+
 KEEP_NS = 30_000_000_000
 # So many removed connections are remembered in any case.
 _MIN_REMOVED = 4096
@@ -49,7 +51,7 @@ _EARLY = 0.9
 _SPREAD_FROM_NS = 5_000_000_000
 _GOLDEN = 0.618033988749895
 # A pass that begins later than this after the one before, ns, leaves no new connection out.
-_LEAVE_OUT_NS = 1_500_000_000
+_LEAVE_OUT_NS = LEAVE_OUT_MS * 1_000_000
 # Columns of what is compared of a connection, besides its directions that are listed.
 MARKS = 7
 _FIRST_ROOM = 1024
@@ -170,10 +172,9 @@ class FlowChanges:
         places = np.array([find(name, -1) for name in names], dtype=np.int64)
         here = seen.listed != 0
         for row in np.flatnonzero((places < 0) & here).tolist():
-            if self._leaves_out and self._is_left_out(
-                names[row], bool(seen.over[row]), int(seen.last_ns[row])
-            ):
-                self._left_out[names[row]] = bool(seen.over[row])
+            over = bool(seen.over[row])
+            if self._is_left_out(names[row], over, int(seen.last_ns[row])):
+                self._left_out[names[row]] = over
             else:
                 places[row] = self._enter(names[row])
         here &= places >= 0
@@ -196,6 +197,8 @@ class FlowChanges:
         """Whether a new connection is left out of this pass. One that sends although it was over before is
         not: its reset was forged.
         """
+        if not self._leaves_out:
+            return False
         was_over = self._young.get(key)
         return was_over is None or (over and not (was_over and last_ns > (self.read_ns or 0)))
 

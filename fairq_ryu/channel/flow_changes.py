@@ -25,6 +25,9 @@ from fairq_ryu.model import FlowKey
 EXP_TYPE_FLOW_CHANGES = 16
 # Records and directions in a chunk: so many fit in one message.
 MAX_RECORDS = 640
+LEAVE_OUT_MS = 1500
+"""How much later an agent reports a connection that lasts while it leaves out those that end soon, at most: a
+reading of the flow map that begins longer after the one before leaves none out."""
 # The flow map was never read, or longer ago than this tells.
 NEVER_MS = 0xFFFFFFFF
 

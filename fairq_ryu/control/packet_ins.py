@@ -66,13 +66,21 @@ class PacketIns:
             self.fabric.segment_probe_arrived(data, in_port, time.monotonic())
             self.rerouting.notify()
             return
+        read = self._read(in_port, data)
+        self.counts.packet_ins["other" if read is None else KINDS.get(message.cookie, "other")] += 1
+        if read is not None:
+            frame, arrived = read
+            self._frame(datapath, message.cookie, frame, data, arrived)
+
+    def _read(self, in_port: PortKey, data: bytes) -> tuple[parse.Frame, PortKey] | None:
+        """A frame, and the port where it counts as arrived. None: it cannot be read, or the port is not used
+        or does not carry its VLAN.
+        """
         arrival = self.fabric.arrival(in_port)
         frame = None if arrival is None else parse.parse(data, arrival[1])
-        if frame is not None and not self.fabric.carries(in_port, frame.vlan):
-            frame = None
-        self.counts.packet_ins["other" if frame is None else KINDS.get(message.cookie, "other")] += 1
-        if arrival is not None and frame is not None:
-            self._frame(datapath, message.cookie, frame, data, arrival[0])
+        if arrival is None or frame is None or not self.fabric.carries(in_port, frame.vlan):
+            return None
+        return frame, arrival[0]
 
     def segment_copy(self, datapath: Any, number: int, data: bytes) -> bool:
         """The copy of a segment that came in by a port of a bridge. It may overtake events of Ryu. So it is
@@ -82,15 +90,15 @@ class PacketIns:
         in_port = PortKey(datapath.id, number)
         if self.fabric.bridges.get(datapath.id) is not datapath:
             return False
-        arrival = self.fabric.arrival(in_port)
-        frame = None if arrival is None else parse.parse(data, arrival[1])
-        if arrival is None or frame is None or frame.tcp is None:
+        read = self._read(in_port, data)
+        if read is None:
             return False
+        frame, arrived = read
         host = self.fabric.hosts.by_mac(frame.src, frame.vlan)
-        if host is None or host.port != arrival[0] or not self.fabric.carries(in_port, frame.vlan):
+        if frame.tcp is None or host is None or host.port != arrived:
             return False
         self.counts.packet_ins["tcp"] += 1
-        self.tracker.copied(frame, frame.tcp, arrival[0], time.monotonic())
+        self.tracker.copied(frame, frame.tcp, arrived, time.monotonic())
         return True
 
     def _frame(self, datapath: Any, cookie: int, frame: parse.Frame, data: bytes, in_port: PortKey) -> None:

@@ -19,7 +19,7 @@ QUEUES_PER_SECOND = 2000
 """Queues, and as many states of laws, that are read in a second: above 100 ports each is read more rarely
 than every :data:`LOOK_INTERVAL`."""
 RECORDS_PER_SECOND = 1000
-"""Flow records that are read in a second, but each at least every :data:`LONGEST_RECORDS_INTERVAL`."""
+"""Flow records that are read in a second, about, but each at least every :data:`LONGEST_RECORDS_INTERVAL`."""
 LONGEST_RECORDS_INTERVAL = 30.0
 # For so many agents a sum is worked out each time.
 _FEW = 5

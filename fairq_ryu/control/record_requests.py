@@ -32,9 +32,8 @@ _TIMEOUT = 10.0
 # Flows that send are reported again after this multiple of the time that all changes have taken, so that the
 # next round can end as well.
 _ROUNDS = 4.0
-# While an agent leaves out connections that end soon, one that lasts is reported so much later, seconds. It
-# does so until its next reading of the flow map after a request that does not ask for it.
-LEFT_OUT = 1.5
+# After a request that does not ask for it, an agent leaves out connections that end soon until its next
+# reading of the flow map: for less than this time, seconds.
 _STILL_LEFT_OUT = 5.0
 # Of the idle timeout: flows that send must be reported several times before they count as idle.
 _IDLE_PART = 0.25

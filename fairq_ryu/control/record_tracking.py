@@ -7,8 +7,8 @@
 An agent that has tens of thousands of flows reports them in chunks, and another one only when the last was
 applied; so at most one chunk of each agent is queued. One worker applies the chunks in the order of their
 arrival, and lets other greenlets run after :data:`_SLICE` seconds, and in an agent's first list after up to
-:data:`_LONGEST_SLICE`. When an agent has no more changes, the
-rules of :mod:`fairq_ryu.fabric.flows.changes` are applied for what it lists.
+:data:`_LONGEST_SLICE`. When an agent has no more changes, the rules of
+:mod:`fairq_ryu.fabric.flows.changes` are applied for what it lists.
 
 Agents of an earlier version report all their flows at once; these reports take the same way.
 """
@@ -30,7 +30,6 @@ from fairq_ryu.channel import flow_changes, flow_records
 from fairq_ryu.channel.flow_changes import Changes, ChunkFlags
 from fairq_ryu.channel.segment_state import KEY_SIZE
 from fairq_ryu.control.agents import AgentLink
-from fairq_ryu.control.record_requests import LEFT_OUT
 from fairq_ryu.control.windows import WindowController
 from fairq_ryu.control.worker import Worker
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable, SeenFlow
@@ -126,7 +125,7 @@ class RecordTracker:
             known = head.age_ms != flow_changes.NEVER_MS
             as_of = now - head.age_ms / 1000 if known else -math.inf
             if link.flow_records.leaves_out(now):
-                as_of -= LEFT_OUT
+                as_of -= flow_changes.LEAVE_OUT_MS / 1000
             yield from flows.changes_complete(dpid, as_of, head.refresh_ms / 1000, now)
         link.flow_records.applied(head, self._clock())
 

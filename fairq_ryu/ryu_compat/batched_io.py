@@ -215,8 +215,9 @@ class SwitchConnection(controller.Datapath):
         return found
 
     def _await_data(self, part: bool) -> None:
-        """Wait until there is something to read: as the socket does, but without the attempt to read in vain
-        before, and without a timer where no time limit runs. Thousands of messages come one by one.
+        """Wait until there is something to read. The socket's own ``recv`` would try to read first, and would
+        start a timer also where no time limit applies: too much for thousands of messages that come one by
+        one.
         """
         limited = part or not self.joined
         timeout = self.socket.gettimeout() if limited else None

@@ -334,7 +334,7 @@ def test_one_that_sends_although_it_was_reset_lasts(bench):
     assert bench.ask() == "d"  # its refresh
 
 
-def test_the_first_pass_leaves_nothing_out(bench):
+def test_the_first_pass_leaves_nothing_out():
     """Nobody has asked for anything yet."""
     bench = Bench()
     bench.flows["a"] = Flow()

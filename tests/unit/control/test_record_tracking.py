@@ -13,7 +13,6 @@ from fairq_ryu.channel.flow_changes import Changes, Chunk, ChunkFlags
 from fairq_ryu.channel.flow_records import CLOSED, ESTABLISHED, KNOWN, FlowRecord
 from fairq_ryu.control import record_tracking
 from fairq_ryu.control.flow_tracking import FlowTracker
-from fairq_ryu.control.record_requests import LEFT_OUT
 from fairq_ryu.control.record_tracking import STEP, RecordTracker
 from fairq_ryu.model import FlowKey
 from tests.support.flownet import KEY, A, B
@@ -142,7 +141,7 @@ def test_a_connection_that_is_not_listed_any_more_ends(made):
     assert made.known == {key(2)}
 
 
-@pytest.mark.parametrize(("refresh", "ends"), [(0.0, 3.0), (9.0, 3.0 + LEFT_OUT)])
+@pytest.mark.parametrize(("refresh", "ends"), [(0.0, 3.0), (9.0, 3.0 + flow_changes.LEAVE_OUT_MS / 1000)])
 def test_a_connection_without_a_record_ends_later_where_young_ones_are_left_out(made, refresh, ends):
     made.report([], flags=ChunkFlags.ANEW, refresh=refresh)
     made.site.open(key(1), made.now)

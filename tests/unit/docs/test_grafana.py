@@ -15,6 +15,7 @@ import promql_parser
 import pytest
 import yaml
 
+from fairq_ryu.control.flow_tracking import MAX_COPIES
 from fairq_ryu.metrics.exporter import FAMILIES
 from tests.support import full_controller
 from tests.support.documents import blocks, read, rows
@@ -141,6 +142,12 @@ def test_every_metric_is_shown_somewhere(there):
     }
     missing = [f.name for f in FAMILIES if not shown & set(names_of(f))]
     assert missing == []
+
+
+def test_the_number_of_copies_that_can_wait_is_the_controller_s():
+    (panel,) = (target["expr"] for _, target in QUERIES if "fairq_copies_waiting" in target["expr"])
+    assert panel.endswith(f"/ {MAX_COPIES}")
+    assert f"when {MAX_COPIES:,} copies wait (`fairq_copies_waiting`)" in read("docs/metrics.md")
 
 
 def test_the_dashboard_has_the_format_of_grafana():

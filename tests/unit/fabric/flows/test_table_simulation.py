@@ -19,6 +19,7 @@ import pytest
 
 from fairq_ryu.agent.flow_changes import MARKS, FlowChanges
 from fairq_ryu.agent.flow_changes import Seen as Part
+from fairq_ryu.channel.flow_changes import LEAVE_OUT_MS
 from fairq_ryu.fabric.flows.table import SeenFlow
 from fairq_ryu.model import FlowKey, FlowPath, PortKey
 from tests.support.flownet import KEY, OVER3, OVER4, Net, Placed, segment
@@ -29,8 +30,6 @@ POLL, CLOSED_FOR = 1.0, 2.0
 CHANGES, CALM = 40.0, 8.0
 # Seconds in which a switch that reports changes does not repeat a flow, and connections in a chunk.
 REFRESH, CHUNK = 1.0, 3
-# Seconds for which a switch may leave out a connection that lasts.
-LEFT_OUT = 1.5
 
 
 @dataclass
@@ -273,7 +272,7 @@ class Fabric:
             if key in here
         ]
         gone = [each[n] for each, bits in zip(keys, found.gone, strict=True) for n in (0, 1) if bits >> n & 1]
-        as_of = (log.read_ns or 0) / 1e9 - (LEFT_OUT if self.lasting else 0.0)
+        as_of = (log.read_ns or 0) / 1e9 - (LEAVE_OUT_MS / 1000 if self.lasting else 0.0)
 
         def arrive() -> None:
             table = self.net.table
