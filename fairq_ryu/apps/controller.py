@@ -54,6 +54,7 @@ from fairq_ryu.ryu_compat import (
     controller_actions,
     experimenter_multipart,
     segment_packet_ins,
+    short_turns,
 )
 from fairq_ryu.ryu_compat.event_queue import SlicedQueue
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
@@ -69,6 +70,7 @@ batched_io.register()
 cached_matches.register()
 controller_actions.register()
 experimenter_multipart.register()
+short_turns.register()
 
 
 class Controller(app_manager.RyuApp):

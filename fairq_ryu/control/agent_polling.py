@@ -40,6 +40,8 @@ class AgentPolling:
     def run(self, link: AgentLink) -> None:
         """Poll one agent until it disconnects."""
         now = time.monotonic()
+        # Loops that were late together, because something has taken long, must not stay together.
+        planned = now
         while self._windows.links.get(link.dpid) is link:
             interval = self._windows.interval(link)
             wanted, idle = self._records_interval, self._idle_timeout
@@ -56,8 +58,10 @@ class AgentPolling:
                 hub.sleep(max(0.0, due - time.monotonic()))
             else:
                 link.poll_now.clear()
-                due = time.monotonic() + _IDLE_INTERVAL if interval is None else now + interval
+                due = time.monotonic() + _IDLE_INTERVAL if interval is None else planned + interval
                 early = link.poll_now.wait(max(0.0, due - time.monotonic()))
-            now = time.monotonic()
+            now = planned = time.monotonic()
             if not early:
                 self._loop_delay.observe(max(0.0, now - due))
+                if interval is not None and LOOK_INTERVAL <= interval and now - due < interval / 2:
+                    planned = due

@@ -78,3 +78,14 @@ def test_being_woken_is_not_being_late(monkeypatch, interval):
     loop = Loop(monkeypatch, interval, 0.004, woken=True)
     assert loop.delay.histogram.count == 0
     assert loop.now == pytest.approx(100 + 5 * (0.0005 + 0.014))
+
+
+def test_a_late_reading_does_not_delay_the_next_one(monkeypatch):
+    """Otherwise loops that were late together would stay together, and be late together again."""
+    loop = Loop(monkeypatch, 0.05, 0.004, woken=False)
+    assert loop.now == pytest.approx(100 + 5 * 0.05 + 0.004)
+
+
+def test_a_reading_that_is_very_late_begins_anew(monkeypatch):
+    loop = Loop(monkeypatch, 0.05, 0.026, woken=False)
+    assert loop.now == pytest.approx(100 + 5 * (0.05 + 0.026))
