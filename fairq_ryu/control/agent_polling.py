@@ -63,5 +63,5 @@ class AgentPolling:
             now = planned = time.monotonic()
             if not early:
                 self._loop_delay.observe(max(0.0, now - due))
-                if interval is not None and LOOK_INTERVAL <= interval and now - due < interval / 2:
+                if interval is not None and interval >= LOOK_INTERVAL and now - due < interval / 2:
                     planned = due

@@ -242,9 +242,9 @@ class SwitchConnection(controller.Datapath):
             self._watched.wait()
 
     def _check_time(self, now: float, part: bool) -> None:
-        if not self.joined and self._phase() != Phase.JOINED:
-            if now - self._began > switch_listener.HANDSHAKE_TIME:
-                raise Refused(f"no complete handshake after {switch_listener.HANDSHAKE_TIME:g} s")
+        waits = not self.joined and self._phase() != Phase.JOINED
+        if waits and now - self._began > switch_listener.HANDSHAKE_TIME:
+            raise Refused(f"no complete handshake after {switch_listener.HANDSHAKE_TIME:g} s")
         if part and now - self._part_began > MESSAGE_TIME:
             raise Refused(f"incomplete message after {MESSAGE_TIME:g} s")
 

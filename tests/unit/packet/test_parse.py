@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import example, given
@@ -208,6 +209,8 @@ def test_an_endless_chain_of_extension_headers():
 
 FRAMES = [
     over4(segment(options=LINUX_SYN), tags=(5, 6)),
+    over4(segment(options=LINUX_SYN), b"data"),
+    over4(segment(tcp.TCP_FIN | tcp.TCP_ACK)),
     over4(segment(), header_length=6, option=b"\x94\x04\x00\x00"),
     over6(segment(options=LINUX_SYN)),
     over6(
@@ -247,6 +250,31 @@ def test_frames_with_wrong_bytes_never_raise(data, changes):
     for at, value in changes:
         broken[at % len(broken)] = value
     parse.parse(bytes(broken))
+
+
+@given(
+    st.sampled_from(FRAMES),
+    st.integers(0, 200),
+    st.lists(st.tuples(st.integers(12, 80), st.integers(0, 255)), max_size=3),
+    st.sampled_from([0, 7]),
+)
+@example(FRAMES[1], 0, [], 7)
+@example(FRAMES[2], 0, [], 0)
+@example(FRAMES[1], 0, [(16, 0), (17, 30)], 0)
+def test_the_short_way_reads_what_the_long_way_reads(data, cut, changes, untagged):
+    broken = bytearray(data)
+    for at, value in changes:
+        broken[at % len(broken)] = value
+    frame = bytes(broken[: len(broken) - cut % 60])
+    with mock.patch.object(parse, "_parse_common", lambda *_: None):
+        expected = parse.parse(frame, untagged)
+    assert parse.parse(frame, untagged) == expected
+
+
+def test_common_frames_take_the_short_way():
+    for frame in FRAMES[1:3]:
+        found = parse._parse_common(frame, 0)
+        assert found == parse.parse(frame) and found.tcp.key == KEY4
 
 
 @pytest.mark.parametrize("tags", [(), (5,), (5, 0x6007)])
