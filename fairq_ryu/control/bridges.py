@@ -320,15 +320,13 @@ class FabricController:
         """
         if self.topology.role(port) is PortRole.LINK:
             return port, 0
-        if not self.logical_ports.usable(port):
-            return None
-        return self.logical_ports.exit(port), self.logical_ports.settings(port).native or 0
+        return self.logical_ports.arrival(port)
 
     def carries(self, port: PortKey, vlan: int) -> bool:
         """Whether frames of a VLAN may come in by a port. Its rules drop others, but not before they are
         installed.
         """
-        return self.topology.role(port) is PortRole.LINK or self.logical_ports.settings(port).carries(vlan)
+        return self.logical_ports.carries(port, vlan) or self.topology.role(port) is PortRole.LINK
 
     def host_seen(self, datapath: Datapath, frame: parse.Frame, in_port: PortKey, now: float) -> None:
         """A frame came in by a port at which its source address is not known."""

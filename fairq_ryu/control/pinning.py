@@ -42,6 +42,8 @@ class PathPinning:
         no path) and the messages that pin it.
         """
         before = self._paths.get(key)
+        if before is not None and (before.source, before.target) == (in_port, target):
+            return before, []
         found = self._paths.assign(key, in_port, target)
         messages: list[Outgoing] = []
         if found is not None and found != before:

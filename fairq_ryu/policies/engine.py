@@ -163,7 +163,10 @@ class PolicyEngine:
         port = self._port(key)
         before = self._interval(port) if port.busy() else None
         changes = port.flow_started(flow, now)
-        return changes, before is None or self._interval(port) < before
+        if before is None:
+            return changes, True
+        # Where the switch decides, another flow changes nothing: so it is at nearly all ports.
+        return changes, not port.decided_in_switch and port.policy.interval < before
 
     def flow_ended(self, key: model.PortKey, flow: model.FlowKey, now: float) -> list[model.RuleChange]:
         """A flow has ended. An unknown flow changes nothing."""

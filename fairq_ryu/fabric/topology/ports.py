@@ -30,7 +30,8 @@ class LogicalPorts:
     def replace(self, dpid: int, settings: Mapping[int, PortSettings]) -> list[PortKey]:
         """The settings of all ports of a bridge. Returns the ports whose settings have changed."""
         before = self._settings.get(dpid, {})
-        self._settings[dpid] = dict(settings)
+        # Nearly all ports are plain, and asked about for each frame: those are told by identity.
+        self._settings[dpid] = {port: _PLAIN if each == _PLAIN else each for port, each in settings.items()}
         return [
             PortKey(dpid, number)
             for number in sorted({*before, *settings})
@@ -97,7 +98,21 @@ class LogicalPorts:
         use = [each for each in members if self.usable(each)]
         return next((each for each in use if self._is_up(each)), min(use or members))
 
+    def arrival(self, port: PortKey) -> tuple[PortKey, int] | None:
+        """The port where a frame counts as arrived that came in by ``port``, and its VLAN if it has no tag.
+        None: the port is not used.
+        """
+        settings = self.settings(port)
+        if settings is _PLAIN:
+            return None if port in self._blocked else (port, 0)
+        return (self.exit(port), settings.native or 0) if self.usable(port) else None
+
     # VLANs
+
+    def carries(self, port: PortKey, vlan: int) -> bool:
+        """Whether frames of a VLAN may come in by a port."""
+        settings = self.settings(port)
+        return settings is _PLAIN or settings.carries(vlan)
 
     @property
     def aware(self) -> bool:
