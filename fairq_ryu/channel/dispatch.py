@@ -11,11 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 Body = TypeVar("Body")
 Context = TypeVar("Context")
 Result = TypeVar("Result")
+
+
+class ExperimenterMessage(NamedTuple):
+    """An experimenter message, or a part of a multipart reply: ``more`` follow. ``number``: its ``exp_type``;
+    ``xid``: its transaction id; ``data``: its body.
+    """
+
+    experimenter: int
+    number: int
+    xid: int
+    more: bool
+    data: bytes
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ object that decides.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from fairq_ryu.channel import (
     segment_state,
     window_law,
 )
-from fairq_ryu.channel.dispatch import DispatchTable, MalformedBody
+from fairq_ryu.channel.dispatch import DispatchTable, ExperimenterMessage, MalformedBody
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.record_tracking import RecordTracker
@@ -69,15 +70,28 @@ class AgentMessages:
         self.on_port_settings = on_port_settings
         self._counts, self._log = counts, log
 
+    def direct_reply(self, datapath: Any, reply: ExperimenterMessage) -> bool:
+        """A multipart reply. Not from an agent: it is left to Ryu (False)."""
+        link = self.windows.link_of(datapath)
+        if link is None:
+            return False
+        self._handle(_REPLIES, link, reply, time.monotonic())
+        return True
+
     def reply(self, message: Any, now: float) -> None:
-        """A multipart reply (Ryu's OFPExperimenterStatsReply)."""
-        body = message.body
+        """A multipart reply that has taken Ryu's way (OFPExperimenterStatsReply)."""
+        link, body = self.windows.link_of(message.datapath), message.body
         more = bool(message.flags & ofp.OFPMPF_REPLY_MORE)
-        self._handle(_REPLIES, message, body, more, now)
+        if link is not None:
+            about = body.experimenter, body.exp_type, message.xid, more
+            self._handle(_REPLIES, link, ExperimenterMessage(*about, bytes(body.data)), now)
 
     def notification(self, message: Any, now: float) -> None:
         """A message that the agent has sent without a request (Ryu's OFPExperimenter)."""
-        self._handle(_NOTIFICATIONS, message, message, False, now)
+        link = self.windows.link_of(message.datapath)
+        if link is not None:
+            about = message.experimenter, message.exp_type, message.xid, False
+            self._handle(_NOTIFICATIONS, link, ExperimenterMessage(*about, bytes(message.data)), now)
 
     def packet_in(self, message: Any, now: float) -> None:
         """A PACKET_IN that is not from a bridge of the fabric: a dropped packet or a copied segment."""
@@ -95,22 +109,16 @@ class AgentMessages:
             self._counts.packet_ins["other"] += 1
 
     def _handle(
-        self,
-        table: DispatchTable[Arrival, None],
-        message: Any,
-        body: Any,
-        more: bool,
-        now: float,
+        self, table: DispatchTable[Arrival, None], link: AgentLink, message: ExperimenterMessage, now: float
     ) -> None:
-        """Call the handler of a body; it has an experimenter, a type and data. Not from an agent: ignored."""
-        link = self.windows.link_of(message.datapath)
-        route = table.get(body.exp_type) if body.experimenter == oxm.EXPERIMENTER_ID else None
-        if link is None or route is None:
+        """Call the handler of a message."""
+        route = table.get(message.number) if message.experimenter == oxm.EXPERIMENTER_ID else None
+        if route is None:
             return
         try:
-            route(Arrival(self, link, message.xid, more, now), bytes(body.data))
+            route(Arrival(self, link, message.xid, message.more, now), message.data)
         except MalformedBody as error:
-            if route.incoming is queue_depth.REPLY and not more:
+            if route.incoming is queue_depth.REPLY and not message.more:
                 # Otherwise the next request for queues would wait until this one times out.
                 link.queue_reply_complete(now)
             self._counts.malformed += 1

@@ -27,7 +27,7 @@ from fairq_ryu.channel.framing import HEADER
 from fairq_ryu.channel.layouts import Malformed
 from fairq_ryu.channel.wellformed import Phase
 from fairq_ryu.model import dpid_text
-from fairq_ryu.ryu_compat import connection_class, segment_packet_ins, switch_listener
+from fairq_ryu.ryu_compat import connection_class, direct_replies, segment_packet_ins, switch_listener
 from fairq_ryu.ryu_compat.switch_listener import Refused
 from fairq_ryu.ryu_compat.watched_socket import WatchedSocket
 
@@ -291,7 +291,7 @@ class SwitchConnection(controller.Datapath):
             version, message = ofp.OFP_VERSION, message[: HEADER.size]
         elif not self.joined and kind in wellformed.ASYNCHRONOUS:
             return  # no handler is active yet
-        elif kind == wellformed.PACKET_IN and segment_packet_ins.take(self, message):
+        elif self.joined and self._taken(kind, message):
             return
         elif not self.joined and kind == wellformed.ERROR:
             raise Refused("it sent error type {} code {}".format(*struct.unpack_from("!HH", message, 8)))
@@ -308,6 +308,12 @@ class SwitchConnection(controller.Datapath):
         elif kind == wellformed.PORT_STATUS and len(getattr(self, "ports", ())) > _MAX_PORTS:
             raise Refused("it has more ports than a bridge can have")
         self._dispatch(version, kind, xid, message)
+
+    def _taken(self, kind: int, message: bytes) -> bool:
+        """Whether a message was handled without Ryu's events."""
+        if kind == wellformed.PACKET_IN:
+            return segment_packet_ins.take(self, message)
+        return kind == wellformed.MULTIPART_REPLY and direct_replies.take(self, message)
 
     def _unread(self) -> bool:
         queue = self.send_q

@@ -21,6 +21,7 @@ from fairq_ryu.channel import (
     segment_state,
 )
 from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.dispatch import ExperimenterMessage
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.segment_copies import SegmentCopy
 from fairq_ryu.control.agent_messages import AgentMessages
@@ -115,6 +116,17 @@ def test_messages_of_others_are_ignored(made, about):
     """Another experimenter's, and those of an earlier connection."""
     assert made.read(**about) is None
     assert made.counts.malformed == 0
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_reply_that_comes_without_an_event(made, ours):
+    """One that is not from an agent is left to Ryu."""
+    number, data = queue_depth.EXP_TYPE_QUEUE_DEPTH, queue_depth.encode_reply([DEPTH])
+    agent = made.site.agent if ours else FakeSwitch(oxm.agent_dpid(1))
+    made.site.link.request_queues(10.0)
+    said = ExperimenterMessage(oxm.EXPERIMENTER_ID, number, 7, False, data)
+    assert made.messages.direct_reply(agent, said) == ours
+    assert (made.site.link.round_trip.count, B.port in made.site.link.depths) == (ours, ours)
 
 
 def test_unknown_types_are_ignored(made):

@@ -1,0 +1,56 @@
+"""Experimenter multipart replies, which are for one function, without Ryu's objects for them.
+
+The controller reads queues every 2 ms, or thousands of queues a second, and waits for each reply. Ryu would
+decode it to a message, wrap it in an event, and queue that for the application, behind all other events. So
+such a reply goes to its function at once, from the greenlet that has received it. The function must not wait,
+and may leave a reply to Ryu; so is each one that another application observes.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from ryu.controller import ofp_event
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel.dispatch import ExperimenterMessage
+
+LOG = logging.getLogger(__name__)
+# Header (its transaction id), type, flags; experimenter, number.
+_FIXED = struct.Struct("!4xIHH4xII")
+_OBSERVED = ofp_event.EventOFPExperimenterStatsReply
+
+
+Taker = Callable[[Any, ExperimenterMessage], bool]
+"""Takes a datapath and a reply from it. False: it is left to Ryu."""
+
+_takers: list[Taker] = []
+
+
+def register(taker: Taker) -> None:
+    """Replies are for ``taker``, and no longer for one that was registered before."""
+    _takers[:] = [taker]
+
+
+def take(datapath: Any, message: bytes) -> bool:
+    """Whether a multipart reply was taken: a whole message that has passed the checks of
+    :mod:`~fairq_ryu.channel.wellformed`.
+    """
+    brick = datapath.ofp_brick
+    if not _takers or brick is None or len(brick.observers.get(_OBSERVED, ())) != 1:
+        return False
+    if len(message) < _FIXED.size:
+        return False
+    xid, kind, flags, experimenter, number = _FIXED.unpack_from(message)
+    if kind != ofp.OFPMP_EXPERIMENTER:
+        return False
+    more = bool(flags & ofp.OFPMPF_REPLY_MORE)
+    reply = ExperimenterMessage(experimenter, number, xid, more, message[_FIXED.size :])
+    try:
+        return _takers[0](datapath, reply)
+    except Exception:  # as Ryu does with events: a reply that fails must not end the connection
+        LOG.exception("a reply is lost")
+        return True
