@@ -18,7 +18,7 @@ from ryu.controller.handler import MAIN_DISPATCHER
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.ryu_compat import batched_io, switch_listener
+from fairq_ryu.ryu_compat import batched_io, direct_replies, segment_packet_ins, switch_listener
 from fairq_ryu.ryu_compat.batched_io import SendQueue, SwitchConnection
 from tests.fuzz import corpus, messages, targets
 
@@ -148,6 +148,17 @@ def test_split_and_joined_messages_are_decoded_alike(peer_warnings):
         assert brick.seen[:4] == expected
         assert sink.closed
     assert peer_warnings == []
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_copies_and_replies_are_offered_before_they_become_events(monkeypatch, taken):
+    offered: list[int] = []
+    for module in (direct_replies, segment_packet_ins):
+        monkeypatch.setattr(module, "take", lambda _, message: (offered.append(message[1]), taken)[1])
+    stream = messages.from_switch()["packet-in-syn"] + messages.reply(ofp.OFPMP_EXPERIMENTER, bytes(8))
+    _, _, brick = receive(stream, state=MAIN_DISPATCHER)
+    assert offered == [ofp.OFPT_PACKET_IN, ofp.OFPT_MULTIPART_REPLY]
+    assert brick.seen == ([] if taken else ["EventOFPPacketIn", "EventOFPExperimenterStatsReply"])
 
 
 def test_a_peer_that_floods_does_not_starve_the_controller(monkeypatch):
