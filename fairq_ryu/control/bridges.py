@@ -49,6 +49,8 @@ _SWEEPS = 1
 _BARRIER_TIMEOUT = 0.5
 # Discovery frames that are sent before others run: half a millisecond.
 _FRAMES_PER_TURN = 5
+# The same for requests for the counters of meters, whose replies would come together, too.
+_METERS_PER_TURN = 5
 
 
 class PortState(NamedTuple):
@@ -253,7 +255,7 @@ class FabricController:
 
     def request_meter_counters(self) -> None:
         """Ask the bridges how many copies their meters have dropped."""
-        self._sender.send(self.copy_meters.requests())
+        self._sender.send(in_turns(self.copy_meters.requests(), _METERS_PER_TURN))
 
     # Paths
 
