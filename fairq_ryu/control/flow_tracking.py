@@ -49,7 +49,7 @@ from fairq_ryu.control.windows import WindowController
 from fairq_ryu.control.worker import Worker
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowState, FlowTable
 from fairq_ryu.fabric.topology.paths import Assigned
-from fairq_ryu.model import FlowKey, PortKey, TcpSegment
+from fairq_ryu.model import FlowKey, PortKey, TcpSegment, new_tuple
 from fairq_ryu.openflow import paths
 from fairq_ryu.packet import parse
 
@@ -97,7 +97,7 @@ class FlowTracker:
             self._fabric.hosts.address_seen(frame.src, in_port, segment.key.src, frame.vlan)
             if not segment.ack:
                 self._windows.syn_copied(segment.key, in_port.dpid, now)
-        self._queue(_Copy(frame, segment, in_port, now, False), now)
+        self._queue(new_tuple(_Copy, (frame, segment, in_port, now, False)), now)
 
     def copied_by_agent(self, link: AgentLink, copy: SegmentCopy, now: float) -> None:
         """Queue the copy of a segment that has left the bridge of an agent, unless it is no SYN, FIN or RST

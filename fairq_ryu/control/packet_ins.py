@@ -16,7 +16,7 @@ from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.rerouting import Rerouting
 from fairq_ryu.control.syn_admission import SynAdmission
-from fairq_ryu.model import PortKey
+from fairq_ryu.model import PortKey, new_tuple
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import parse, segment_probe
 
@@ -87,7 +87,7 @@ class PacketIns:
         left to Ryu (False) if one of these may change what it means: if its sender is not known at this port
         yet, or its bridge has just connected. So is what is no segment.
         """
-        in_port = PortKey(datapath.id, number)
+        in_port = new_tuple(PortKey, (datapath.id, number))
         if self.fabric.bridges.get(datapath.id) is not datapath:
             return False
         read = self._read(in_port, data)

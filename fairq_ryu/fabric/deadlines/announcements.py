@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeVar
 
 from fairq_ryu.fabric.deadlines.request import Request
-from fairq_ryu.model import Announcement, FlowKey
+from fairq_ryu.model import Announcement, FlowKey, new_tuple
 
 
 class Full(ValueError):
@@ -112,7 +112,7 @@ class Announcements:
         flow changes nothing.
         """
         if flow not in self._running:
-            self._running[flow] = _Running(opener, started)
+            self._running[flow] = new_tuple(_Running, (opener, started))
             self._vlans.add(flow.vlan)
             entry = self._take(flow, now)
             if entry is not None:

@@ -15,7 +15,7 @@ from itertools import takewhile
 
 from fairq_ryu.fabric.flows.connection import Connection, FlowEvent
 from fairq_ryu.fabric.flows.listing import Listing
-from fairq_ryu.model import FlowKey, FlowPath, PortKey
+from fairq_ryu.model import FlowKey, FlowPath, PortKey, new_tuple
 
 
 class _Counted:
@@ -80,7 +80,7 @@ class FlowPorts:
         for port in wanted:
             self._count(flow, port.dpid, now)
             if port not in stays:
-                events.append(FlowEvent(True, port, info))
+                events.append(new_tuple(FlowEvent, (True, port, info)))
         return events
 
     def locate_sender(
@@ -115,11 +115,11 @@ class FlowPorts:
         info = connection.info(flow)
         if not direction.ports:
             direction.ports = (port,)
-            return [FlowEvent(True, port, info)]
+            return [new_tuple(FlowEvent, (True, port, info))]
         events = [FlowEvent(False, old, info) for old in direction.ports if old.dpid == port.dpid]
         ports = (*(old for old in direction.ports if old.dpid != port.dpid), port)
         direction.ports = _in_order(ports, direction.hops) if len(ports) > 1 else ports
-        events.append(FlowEvent(True, port, info))
+        events.append(new_tuple(FlowEvent, (True, port, info)))
         return events
 
     def leave(self, connection: Connection, flow: FlowKey, ports: Iterable[PortKey]) -> list[FlowEvent]:
@@ -134,7 +134,7 @@ class FlowPorts:
             here.remove(flow)
             if not here.listed and not here.waiting:
                 del self._at[port.dpid]
-        return [FlowEvent(False, port, info) for port in gone]
+        return [new_tuple(FlowEvent, (False, port, info)) for port in gone]
 
     def leave_all(self, connection: Connection) -> list[FlowEvent]:
         """The connection no longer leaves through any port."""

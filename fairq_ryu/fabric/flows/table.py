@@ -35,7 +35,7 @@ from fairq_ryu.fabric.flows.parked_syns import ParkedSyns
 from fairq_ryu.fabric.flows.reconcile import GRACE, LAG
 from fairq_ryu.fabric.flows.reorder_buffer import ReorderBuffer, is_answer
 from fairq_ryu.fabric.flows.switch_reports import REMOVED_PER_SLICE, SwitchReports
-from fairq_ryu.model import FlowKey, FlowPath, PortKey, TcpSegment
+from fairq_ryu.model import FlowKey, FlowPath, PortKey, TcpSegment, new_tuple
 
 __all__ = [
     "DEFAULT_MSS",
@@ -130,7 +130,7 @@ class FlowTable(SwitchReports):
         """
         if path is not None and path.backward[-1:] != (in_port,):
             path = None
-        return self._copied(CopiedSegment(segment, in_port, path), now)
+        return self._copied(new_tuple(CopiedSegment, (segment, in_port, path, None)), now)
 
     def left(self, segment: TcpSegment, out_port: PortKey, now: float) -> list[FlowEvent]:
         """A SYN, FIN or RST was copied where it left a switch, by ``out_port``: its direction is counted

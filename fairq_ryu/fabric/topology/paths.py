@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from fairq_ryu.fabric.topology.routing import Routes, Way, reverse
-from fairq_ryu.model import FlowKey, FlowPath, PortKey
+from fairq_ryu.model import FlowKey, FlowPath, PortKey, new_tuple
 
 
 class PathChoice(StrEnum):
@@ -41,7 +41,7 @@ class Assigned(NamedTuple):
     def path(self) -> FlowPath:
         """The ports through which segments leave, switch by switch, in both directions."""
         if not self.way:  # within one switch
-            return FlowPath((self.target,), (self.source,))
+            return new_tuple(FlowPath, ((self.target,), (self.source,)))
         return FlowPath(
             (*(out for out, _ in self.way), self.target),
             (*(out for out, _ in reverse(self.way)), self.source),
@@ -164,7 +164,7 @@ class PathTable:
             way = routes.way(source.dpid, target.dpid, key)
         if way is None:
             return None
-        return Assigned(key, source, target, way, self._pins(way))
+        return new_tuple(Assigned, (key, source, target, way, self._pins(way)))
 
     def _heaviest(self, way: Way) -> list[int]:
         """The numbers of connections pinned to each link of a path, the largest first."""
