@@ -147,7 +147,7 @@ class Controller(app_manager.RyuApp):
             self.counts,
         )
         segment_packet_ins.register(COPIES, self.packet_ins.segment_copy)
-        direct_replies.register(self.agent_messages.direct_reply)
+        direct_replies.register(self.agent_messages.direct_reply, self.events.empty)
         limited = RateLimitedLog(log, max_per_peer=20, max_lines=200)
         self.refusals = Refusals(fabric, self.windows, self.counts, log, limited.warning)
 
@@ -277,7 +277,7 @@ class Controller(app_manager.RyuApp):
 
     @set_ev_cls(ofp_event.EventOFPExperimenterStatsReply, MAIN_DISPATCHER)
     def on_experimenter_reply(self, event: Any) -> None:
-        """An agent has replied to a request of the window channel, and another application observes it."""
+        """An agent has replied to a request of the window channel, and the reply has come as an event."""
         self.agent_messages.reply(event.msg, time.monotonic())
 
     @set_ev_cls(ofp_event.EventOFPExperimenter, MAIN_DISPATCHER)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # Seconds. The first flow of an idle bridge is known from the copy of its SYN anyway.
 _IDLE_INTERVAL = 0.25
 _COUNTS_INTERVAL = 1.0
+# A reading is at most this part of its interval early; whatever has an interval of its own tolerates that.
+_EARLY = 0.1
 
 
 class AgentPolling:
@@ -40,7 +42,7 @@ class AgentPolling:
     def run(self, link: AgentLink) -> None:
         """Poll one agent until it disconnects."""
         now = time.monotonic()
-        # Loops that were late together, because something has taken long, must not stay together.
+        # Loops that were a little late together must not stay together.
         planned = now
         while self._windows.links.get(link.dpid) is link:
             interval = self._windows.interval(link)
@@ -48,7 +50,7 @@ class AgentPolling:
             refresh = self._windows.records_interval(link, wanted, idle)
             link.flow_records.request(wanted, refresh, idle, self._windows.follows_flows, now)
             link.request_queues(now)
-            link.request_laws(self._windows.engine.look_interval, now)
+            link.request_laws((1 - _EARLY) * self._windows.engine.look_interval, now)
             self._windows.queue_laws.request(link, now)
             link.request_counts(_COUNTS_INTERVAL, now)
             link.modes.request(_COUNTS_INTERVAL, now)
@@ -63,5 +65,5 @@ class AgentPolling:
             now = planned = time.monotonic()
             if not early:
                 self._loop_delay.observe(max(0.0, now - due))
-                if interval is not None and interval >= LOOK_INTERVAL and now - due < interval / 2:
+                if interval is not None and interval >= LOOK_INTERVAL and now - due <= _EARLY * interval:
                     planned = due

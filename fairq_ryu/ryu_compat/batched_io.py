@@ -203,8 +203,8 @@ class SwitchConnection(controller.Datapath):
                 LOG.debug("%s: %s", self, error)
 
     def _receive(self, part: bool) -> bytes | None:
-        """Received bytes; empty at the end; None if nothing came within the socket's timeout. ``part``: a
-        part of a message has been received.
+        """Received bytes; empty at the end; None if nothing came within the socket's timeout, or nothing is
+        there now. ``part``: a part of a message has been received.
         """
         try:
             if type(self.socket) is GreenSocket:

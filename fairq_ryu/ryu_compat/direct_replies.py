@@ -1,9 +1,10 @@
 """Experimenter multipart replies, which are for one function, without Ryu's objects for them.
 
 The controller reads queues every 2 ms, or thousands of queues a second, and waits for each reply. Ryu would
-decode it to a message, wrap it in an event, and queue that for the application, behind all other events. So
-such a reply goes to its function at once, from the greenlet that has received it. The function must not wait,
-and may leave a reply to Ryu; so is each one that another application observes.
+decode it to a message, wrap it in an event, and queue that for the application, whose greenlet takes it from
+there. So such a reply goes to its function at once, from the greenlet that has received it. The function must
+not wait, and may leave a reply to Ryu; so is each one that another application observes. While events wait, a
+reply waits behind them, as Ryu has it: one of them may say what the reply is about.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ _OBSERVED = ofp_event.EventOFPExperimenterStatsReply
 Taker = Callable[[Any, ExperimenterMessage], bool]
 """Takes a datapath and a reply from it. False: it is left to Ryu."""
 
-_takers: list[Taker] = []
+_takers: list[tuple[Taker, Callable[[], bool]]] = []
 
 
-def register(taker: Taker) -> None:
-    """Replies are for ``taker``, and no longer for one that was registered before."""
-    _takers[:] = [taker]
+def register(taker: Taker, idle: Callable[[], bool]) -> None:
+    """Replies are for ``taker``, and no longer for one that was registered before. ``idle``: whether no event
+    waits for its application.
+    """
+    _takers[:] = [(taker, idle)]
 
 
 def take(datapath: Any, message: bytes) -> bool:
@@ -49,8 +52,9 @@ def take(datapath: Any, message: bytes) -> bool:
         return False
     more = bool(flags & ofp.OFPMPF_REPLY_MORE)
     reply = ExperimenterMessage(experimenter, number, xid, more, message[_FIXED.size :])
+    taker, idle = _takers[0]
     try:
-        return _takers[0](datapath, reply)
+        return idle() and taker(datapath, reply)
     except Exception:  # as Ryu does with events: a reply that fails must not end the connection
         LOG.exception("a reply is lost")
         return True

@@ -22,7 +22,7 @@ from fairq_ryu.apps import settings
 from fairq_ryu.control.packet_ins import COPIES
 from fairq_ryu.rest import handler as rest
 from fairq_ryu.rest import setup
-from fairq_ryu.ryu_compat import batched_io, segment_packet_ins, switch_listener
+from fairq_ryu.ryu_compat import batched_io, direct_replies, segment_packet_ins, switch_listener
 from tests.support.fakes import FakeDatapath
 
 # Limit of CPU time for an input, seconds: a lease is two.
@@ -61,7 +61,8 @@ class Brick:
     def __init__(self, handshake, apps):
         self.handshake, self.apps = handshake, apps
         self.events = {}
-        self.observers = {ofp_event.EventOFPPacketIn: dict.fromkeys(["the application"])}
+        observed = ofp_event.EventOFPPacketIn, ofp_event.EventOFPExperimenterStatsReply
+        self.observers = {each: dict.fromkeys(["the application"]) for each in observed}
 
     def get_handlers(self, event, state=None):
         return self.handshake.get_handlers(event, state)
@@ -113,9 +114,12 @@ class ControllerTarget:
         warnings = []
         began = time.process_time()
         copies = {COPIES: self.app.packet_ins.segment_copy}
+        replies = [(self.app.agent_messages.direct_reply, lambda: True)]
         with (
             mock.patch.object(segment_packet_ins, "_takers", copies),
             mock.patch.object(segment_packet_ins.LOG, "exception", fault),
+            mock.patch.object(direct_replies, "_takers", replies),
+            mock.patch.object(direct_replies.LOG, "exception", fault),
             mock.patch.object(switch_listener.PEER_LOG, "warning", lambda _peer, text: warnings.append(text)),
             mock.patch.object(batched_io.SwitchConnection, "answers", lambda *_: False),
             mock.patch.object(hub, "spawn"),

@@ -21,13 +21,14 @@ class Loop:
 
     def __init__(self, monkeypatch: Any, interval: float | None, late: float, woken: bool):
         self.now, self.late, self.turns, self.woken = 100.0, late, 5, woken
+        self.laws_asked: list[float] = []
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
         monkeypatch.setattr(module, "hub", SimpleNamespace(sleep=self.sleep))
         link: Any = SimpleNamespace(
             dpid=1,
             flow_records=SimpleNamespace(request=nothing),
             request_queues=self.request,
-            request_laws=nothing,
+            request_laws=self.request_laws,
             request_counts=nothing,
             modes=SimpleNamespace(request=nothing),
             poll_now=self,
@@ -48,6 +49,11 @@ class Loop:
         self.turns -= 1
         if not self.turns:
             self.windows.links = {}
+
+    def request_laws(self, interval: float, now: float) -> None:
+        """As the link does it."""
+        if not self.laws_asked or now - self.laws_asked[-1] >= interval:
+            self.laws_asked.append(now)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds + self.late
@@ -86,6 +92,13 @@ def test_a_late_reading_does_not_delay_the_next_one(monkeypatch):
     assert loop.now == pytest.approx(100 + 5 * 0.05 + 0.004)
 
 
-def test_a_reading_that_is_very_late_begins_anew(monkeypatch):
-    loop = Loop(monkeypatch, 0.05, 0.026, woken=False)
-    assert loop.now == pytest.approx(100 + 5 * (0.05 + 0.026))
+def test_a_reading_that_is_later_begins_anew(monkeypatch):
+    """What is due with a reading is done up to a tenth of its interval early, and not more."""
+    loop = Loop(monkeypatch, 0.05, 0.006, woken=False)
+    assert loop.now == pytest.approx(100 + 5 * (0.05 + 0.006))
+
+
+@pytest.mark.parametrize("late", [0.0, 0.004, 0.006])
+def test_the_states_of_laws_are_asked_for_with_each_reading(monkeypatch, late):
+    loop = Loop(monkeypatch, 0.05, late, woken=False)
+    assert len(loop.laws_asked) == 5

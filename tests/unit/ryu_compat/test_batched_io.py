@@ -12,6 +12,7 @@ from typing import Any
 
 import eventlet
 import pytest
+from eventlet import hubs
 from eventlet.greenio import GreenSocket
 from ryu.controller import ofp_handler
 from ryu.controller.handler import MAIN_DISPATCHER
@@ -345,9 +346,11 @@ def test_what_comes_one_by_one_is_handled_at_once_and_the_end_is_seen(live):
         theirs.sendall(barrier)
         while len(switch.ofp_brick.seen) <= number:  # the first event is the change of the state
             hub.sleep(0.001)
+    descriptor = switch.socket.fileno()
     theirs.close()
     hub.joinall([loop])
     assert switch.ended and switch.ofp_brick.seen[1:] == ["EventOFPBarrierReply"] * 3
+    assert descriptor not in hubs.get_hub().listeners["read"], "another socket may get this number"
 
 
 def test_a_part_of_a_message_runs_into_its_time_limit_and_silence_does_not(live, monkeypatch, peer_warnings):

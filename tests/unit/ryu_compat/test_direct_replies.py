@@ -27,7 +27,7 @@ class Takes:
 
     def __init__(self, answer: bool | Exception = True, apps: tuple[str, ...] = ("ours",)) -> None:
         self.calls: list[tuple[Any, ExperimenterMessage]] = []
-        self.answer = answer
+        self.answer, self.idle = answer, True
         observers = {EVENT: {name: {"main"} for name in apps}} if apps else {}
         self.datapath = SimpleNamespace(ofp_brick=SimpleNamespace(observers=observers))
 
@@ -41,7 +41,7 @@ class Takes:
 def taken(takes: Takes, message: bytes, monkeypatch: pytest.MonkeyPatch) -> bool:
     monkeypatch.setattr(direct_replies, "_takers", [])
     assert not direct_replies.take(takes.datapath, message), "nobody takes it"
-    direct_replies.register(takes)
+    direct_replies.register(takes, lambda: takes.idle)
     return direct_replies.take(takes.datapath, message)
 
 
@@ -56,6 +56,13 @@ def test_the_function_gets_the_reply(monkeypatch, more):
 @pytest.mark.parametrize("apps", [(), ("ours", "another")])
 def test_what_another_application_observes_takes_ryu_s_way(monkeypatch, apps):
     takes = Takes(apps=apps)
+    assert not taken(takes, reply(), monkeypatch) and takes.calls == []
+
+
+def test_a_reply_does_not_overtake_events(monkeypatch):
+    """A notice of congestion, or of a port that was removed, may have come before it."""
+    takes = Takes()
+    takes.idle = False
     assert not taken(takes, reply(), monkeypatch) and takes.calls == []
 
 

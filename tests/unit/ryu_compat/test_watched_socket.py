@@ -105,3 +105,26 @@ def test_a_socket_is_not_watched_after_its_end(ends, registered, reader):
     assert registered.count(ends[1].fileno()) == 2
     send(ends[0], b"one")
     assert reader.seen == []
+
+
+def test_a_descriptor_that_another_socket_has_got_meanwhile_is_not_waited_for(ends, reader):
+    """The reader was busy."""
+    reader.busy = hub.Event()
+    send(ends[0], b"one")
+    hubs.get_hub().mark_as_reopened(ends[1].fileno())
+    turns()
+    reader.busy.set()
+    turns()
+    assert reader.seen == [b"one", hubs.IOClosed]
+
+
+def test_a_descriptor_that_the_loop_has_given_up_is_watched_again(ends, reader):
+    send(ends[0], b"one")
+    hubs.get_hub().listeners["read"].pop(ends[1].fileno())  # as it does after an error in a callback
+    hub.kill(reader.greenlet)
+    reader.watched.end()
+    again = hub.spawn(reader.watched.wait)
+    turns()
+    assert not again.dead
+    send(ends[0], b"two")
+    assert again.dead
