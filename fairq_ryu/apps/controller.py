@@ -20,7 +20,13 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.apps import garbage, settings
 from fairq_ryu.apps.jobs import Job, every, start
-from fairq_ryu.control import bridge_connections, copy_meters, gone_switches, link_discovery
+from fairq_ryu.control import (
+    agent_messages,
+    bridge_connections,
+    copy_meters,
+    gone_switches,
+    link_discovery,
+)
 from fairq_ryu.control.agent_copies import AgentCopies
 from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.agent_polling import AgentPolling
@@ -147,7 +153,9 @@ class Controller(app_manager.RyuApp):
             self.counts,
         )
         segment_packet_ins.register(COPIES, self.packet_ins.segment_copy)
-        direct_replies.register(self.agent_messages.direct_reply, self.events.empty)
+        idle, agents = self.events.empty, self.agent_messages
+        segment_packet_ins.register(agent_messages.COPIES, agents.segment_copy, idle)
+        direct_replies.register(agents.direct_reply, idle)
         limited = RateLimitedLog(log, max_per_peer=20, max_lines=200)
         self.refusals = Refusals(fabric, self.windows, self.counts, log, limited.warning)
 

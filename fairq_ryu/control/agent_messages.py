@@ -37,6 +37,9 @@ from fairq_ryu.control.windows import WindowController
 from fairq_ryu.model import PortKey, SegmentState, dpid_text
 from fairq_ryu.port_settings import PortSettings
 
+COPIES = segment_copies.COOKIE_COPY
+"""The cookie of the rules that copy segments: what they send is for :meth:`AgentMessages.segment_copy`."""
+
 
 class Arrival(NamedTuple):
     """A message that has arrived from an agent. ``more``: further parts of the same reply follow; ``now`` in
@@ -52,15 +55,16 @@ class Arrival(NamedTuple):
 
 class AgentMessages:
     """Decodes what agents send and calls the handlers. ``records`` gets the flow records of all ports;
-    ``on_copy`` the agent, a copied segment, and the time. Malformed messages are counted and logged, and
-    change nothing, except that a malformed reply ends its request, too.
+    ``on_copy`` the agent, the port by which a segment has left, the beginning of its frame, and the time.
+    Malformed messages are counted and logged, and change nothing, except that a malformed reply ends its
+    request, too.
     """
 
     def __init__(
         self,
         windows: WindowController,
         records: RecordTracker,
-        on_copy: Callable[[AgentLink, segment_copies.SegmentCopy, float], None],
+        on_copy: Callable[[AgentLink, int, bytes, float], None],
         counts: Counts,
         log: logging.Logger,
         on_port_settings: Callable[[int, Mapping[int, PortSettings]], None] = lambda _dpid, _settings: None,
@@ -93,6 +97,15 @@ class AgentMessages:
             about = message.experimenter, message.exp_type, message.xid, False
             self._handle(_NOTIFICATIONS, link, ExperimenterMessage(*about, bytes(message.data)), now)
 
+    def segment_copy(self, datapath: Any, number: int, data: bytes) -> bool:
+        """A copied segment that is no event. Not from an agent: it is left to Ryu (False)."""
+        link = self.windows.link_of(datapath)
+        if link is None:
+            return False
+        self._counts.packet_ins["tcp"] += 1
+        self._on_copy(link, number, data, time.monotonic())
+        return True
+
     def packet_in(self, message: Any, now: float) -> None:
         """A PACKET_IN that is not from a bridge of the fabric: a dropped packet or a copied segment."""
         link = self.windows.link_of(message.datapath)
@@ -104,7 +117,7 @@ class AgentMessages:
             self.windows.packet_dropped(port, dropped.frame, dropped.total_len, now)
         elif link is not None and copy is not None:
             self._counts.packet_ins["tcp"] += 1
-            self._on_copy(link, copy, now)
+            self._on_copy(link, copy.port, copy.frame, now)
         else:
             self._counts.packet_ins["other"] += 1
 

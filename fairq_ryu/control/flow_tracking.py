@@ -41,7 +41,6 @@ from typing import Any, NamedTuple
 
 from ryu.lib import hub
 
-from fairq_ryu.channel.segment_copies import SegmentCopy
 from fairq_ryu.control.agents import AgentLink
 from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
@@ -99,12 +98,12 @@ class FlowTracker:
                 self._windows.syn_copied(segment.key, in_port.dpid, now)
         self._queue(new_tuple(_Copy, (frame, segment, in_port, now, False)), now)
 
-    def copied_by_agent(self, link: AgentLink, copy: SegmentCopy, now: float) -> None:
-        """Queue the copy of a segment that has left the bridge of an agent, unless it is no SYN, FIN or RST
-        of TCP, or the bridge copies them itself now.
+    def copied_by_agent(self, link: AgentLink, number: int, data: bytes, now: float) -> None:
+        """Queue the copy of a segment that has left the bridge of an agent by a port, unless it is no SYN,
+        FIN or RST of TCP, or the bridge copies them itself now.
         """
-        port = PortKey(link.dpid, copy.port)
-        frame = parse.parse(copy.frame, self._fabric.logical_ports.settings(port).untagged)
+        port = PortKey(link.dpid, number)
+        frame = parse.parse(data, self._fabric.logical_ports.settings(port).untagged)
         if frame is None or frame.tcp is None or link.dpid in self._fabric.bridges:
             return
         segment = frame.tcp

@@ -28,8 +28,8 @@ switch_listener         connections and handshakes are not limited in number or 
 batched_io              each message is one write and two reads; ``send`` blocks all applications when one
                         peer does not read; the rest of a message is waited for without limit
 segment_packet_ins      a copy of a segment takes longer as message and event than it takes to read it
-direct_replies          the reply about a queue waits behind all events, for a window that waits for it
-short_turns             all sockets that can be read, a hundred or more, are served before any timer
+direct_replies          the reply about a queue is decoded, wrapped and queued, and a window waits for it
+short_turns             all sockets that can be read, a hundred or more, are served before the next timer
 event_queue             all events that are queued, up to 128, are handled before anything else runs
 manager                 a missing configuration file or application ends ``ryu-manager`` with a traceback
 ======================  ==================================================================================

@@ -19,6 +19,7 @@ from ryu.lib import hub
 from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.apps import settings
+from fairq_ryu.channel.segment_copies import COOKIE_COPY
 from fairq_ryu.control.packet_ins import COPIES
 from fairq_ryu.rest import handler as rest
 from fairq_ryu.rest import setup
@@ -113,8 +114,9 @@ class ControllerTarget:
         sock = Script(data[at : at + size] for at in range(0, len(data), size))
         warnings = []
         began = time.process_time()
-        copies = {COPIES: self.app.packet_ins.segment_copy}
-        replies = [(self.app.agent_messages.direct_reply, lambda: True)]
+        agents = self.app.agent_messages
+        copies = {COPIES: (self.app.packet_ins.segment_copy, None), COOKIE_COPY: (agents.segment_copy, None)}
+        replies = [(agents.direct_reply, lambda: True)]
         with (
             mock.patch.object(segment_packet_ins, "_takers", copies),
             mock.patch.object(segment_packet_ins.LOG, "exception", fault),

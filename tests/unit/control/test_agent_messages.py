@@ -165,15 +165,23 @@ def test_segment_states_wake_a_paused_sender(made):
     assert site.injector.counts == {"wake": 1}
 
 
-def test_a_copied_segment_places_its_flow(made):
+@pytest.mark.parametrize("event", [True, False])
+def test_a_copied_segment_places_its_flow(made, event):
     """The agent names the port by which the SYN has left; a bridge of the fabric would copy it itself."""
     syn = Segment(flags="S")
     message = ryu_decode(segment_copies.encode(SegmentCopy(B.port, syn.frame(), len(syn.frame()))))
     message.datapath = made.site.agent
-    made.messages.packet_in(message, 10.5)
-    made.tracker.drain()
+
+    def arrives() -> None:
+        if event:
+            made.messages.packet_in(message, 10.5)
+        else:
+            assert made.messages.segment_copy(made.site.agent, B.port, syn.frame())
+        made.tracker.drain()
+
+    arrives()
     assert not made.site.flows and made.counts.packet_ins["tcp"] == 1
     del made.site.fabric.bridges[1]
-    made.messages.packet_in(message, 10.5)
-    made.tracker.drain()
+    arrives()
     assert placed(made.site.flows) == {(B, FlowKey(syn.src, syn.dst, syn.sport, syn.dport))}
+    assert not made.messages.segment_copy(FakeSwitch(oxm.agent_dpid(1)), B.port, syn.frame())

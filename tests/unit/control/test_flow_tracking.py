@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from fairq_ryu.channel.segment_copies import SegmentCopy
 from fairq_ryu.control import flow_tracking
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows import entries
@@ -95,7 +94,7 @@ def test_copies_of_an_agent_at_an_access_port_and_at_a_trunk_are_of_one_connecti
     bare, tagged = build.tcp_frame(macs, ends, syn), build.tcp_frame(macs[::-1], ends[::-1], answer)
     tagged = tagged[:12] + b"\x81\x00\x00\x0a" + tagged[12:]
     for port, frame in ((2, bare), (1, tagged)):
-        workers.tracker.copied_by_agent(link, SegmentCopy(port, frame, len(frame)), 11.0)
+        workers.tracker.copied_by_agent(link, port, frame, 11.0)
     workers.process_copies()
     (connection,) = site.flows
     assert connection.forward == KEY._replace(vlan=10)

@@ -49,8 +49,8 @@ class PacketInParts:
         messages = AgentMessages(site.windows, self.called, self.copied, self.counts, LOG)
         self.packet_ins = PacketIns(site.fabric, tracker, admission, messages, rerouting, self.counts)
 
-    def copied(self, link: Any, copy: Any, _: float) -> None:
-        self.called("copied_by_agent", copy.frame, PortKey(link.dpid, copy.port))
+    def copied(self, link: Any, number: int, frame: bytes, _: float) -> None:
+        self.called("copied_by_agent", frame, PortKey(link.dpid, number))
 
     def called(self, *call: Any) -> None:
         self.calls.append(call)

@@ -53,6 +53,15 @@ def test_what_another_application_observes_takes_ryu_s_way(monkeypatch, apps):
     assert takes.calls == []
 
 
+@pytest.mark.parametrize("idle", [True, False])
+def test_where_the_order_matters_events_are_not_overtaken(monkeypatch, idle):
+    takes = Takes()
+    monkeypatch.setattr(segment_packet_ins, "_takers", {})
+    segment_packet_ins.register(COOKIE, takes, lambda: idle)
+    message = messages.packet_in(FRAME, COOKIE, in_port=3)
+    assert segment_packet_ins.take(takes.datapath, message) == idle == bool(takes.calls)
+
+
 def test_other_cookies_and_frames_without_a_port_take_ryu_s_way(monkeypatch):
     takes = Takes()
     assert not taken(takes, messages.packet_in(FRAME, COOKIE + 1, in_port=3), monkeypatch)
