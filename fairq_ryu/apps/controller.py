@@ -89,7 +89,7 @@ class Controller(app_manager.RyuApp):
 
     def __init__(self, *args: Any, wsgi: WSGIApplication, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.events: Any = SlicedQueue(_EVENTS)  # Ryu takes from it when the application starts
+        self.events: SlicedQueue = SlicedQueue(_EVENTS)  # Ryu takes from it when the application starts
         self.config = settings.or_exit(settings.load)
         settings.or_exit(settings.check_port)
         settings.or_exit(handler.check_port)
@@ -153,9 +153,9 @@ class Controller(app_manager.RyuApp):
             self.counts,
         )
         segment_packet_ins.register(COPIES, self.packet_ins.segment_copy)
-        idle, agents = self.events.empty, self.agent_messages
-        segment_packet_ins.register(agent_messages.COPIES, agents.segment_copy, idle)
-        direct_replies.register(agents.direct_reply, idle)
+        free, agents = self.events.is_free, self.agent_messages
+        segment_packet_ins.register(agent_messages.COPIES, agents.segment_copy, free)
+        direct_replies.register(agents.direct_reply, free)
         limited = RateLimitedLog(log, max_per_peer=20, max_lines=200)
         self.refusals = Refusals(fabric, self.windows, self.counts, log, limited.warning)
 
@@ -190,7 +190,7 @@ class Controller(app_manager.RyuApp):
             Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),
             Job("gone switches", every(gone_switches.INTERVAL), self.gone.forget),
             Job("garbage collection", every(garbage.INTERVAL), garbage.collect),
-            Job("young garbage", every(garbage.YOUNG_INTERVAL), garbage.collect_young),
+            Job("young garbage", every(garbage.YOUNG_INTERVAL), garbage.Young().collect),
             Job("meter counters", every(copy_meters.INTERVAL), self.fabric.request_meter_counters),
         ]
 

@@ -53,7 +53,7 @@ from fairq_ryu.openflow import paths
 from fairq_ryu.packet import parse
 
 MAX_COPIES = 4096
-_SLICE = 0.001
+_SLICE = 0.0005
 
 
 class _Copy(NamedTuple):

@@ -15,9 +15,11 @@ from collections.abc import Callable
 
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 
-QUEUES_PER_SECOND = 2000
-"""Queues, and as many states of laws, that are read in a second: above 100 ports each is read more rarely
+QUEUES_PER_SECOND = 1250
+"""Queues, and as many states of laws, that are read in a second: above 62 ports each is read more rarely
 than every :data:`LOOK_INTERVAL`."""
+_LONGEST_PART = 0.4
+"""The part of a lease after which a queue is read at the latest, because the lease is renewed then."""
 RECORDS_PER_SECOND = 1000
 """Flow records that are read in a second, about, but each at least every :data:`LONGEST_RECORDS_INTERVAL`."""
 LONGEST_RECORDS_INTERVAL = 30.0
@@ -45,11 +47,11 @@ class SharedSum:
         return self._value
 
 
-def look_interval(ports: int, renew_after: float) -> float:
-    """The time between two readings of the queues of ``ports`` ports, seconds: at most ``renew_after``,
-    because their leases are renewed then.
+def look_interval(ports: int, lease: float) -> float:
+    """The time between two readings of the queues of ``ports`` ports, whose rules have this ``lease``,
+    seconds.
     """
-    return max(LOOK_INTERVAL, min(ports / QUEUES_PER_SECOND, renew_after))
+    return max(LOOK_INTERVAL, min(ports / QUEUES_PER_SECOND, _LONGEST_PART * lease))
 
 
 def records_interval(wanted: float, records: int, idle_timeout: float) -> float:

@@ -183,7 +183,7 @@ class WindowController:
         link.switch_laws = sum(map(self.engine.decided_in_switch, busy))
         link.only_switch_laws = 0 < link.switch_laws == len(busy)
         ports = self._switch_laws.get(len(self.links))
-        self.engine.look_interval = polling_pace.look_interval(ports, self.engine.renew_after)
+        self.engine.look_interval = polling_pace.look_interval(ports, self.lease)
         if any(self.recovery.used(key) for key in busy):
             return _RECOVERY_INTERVAL
         found = [self.engine.poll_interval(busy)] if busy else []

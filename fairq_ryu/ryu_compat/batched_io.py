@@ -27,7 +27,13 @@ from fairq_ryu.channel.framing import HEADER
 from fairq_ryu.channel.layouts import Malformed
 from fairq_ryu.channel.wellformed import Phase
 from fairq_ryu.model import dpid_text
-from fairq_ryu.ryu_compat import connection_class, direct_replies, segment_packet_ins, switch_listener
+from fairq_ryu.ryu_compat import (
+    connection_class,
+    direct_replies,
+    segment_packet_ins,
+    short_turns,
+    switch_listener,
+)
 from fairq_ryu.ryu_compat.switch_listener import Refused
 from fairq_ryu.ryu_compat.watched_socket import WatchedSocket
 
@@ -44,7 +50,7 @@ _READ_BYTES = 1 << 16
 # A message must be complete this many seconds after its first byte; the longest has 65,535 bytes.
 MESSAGE_TIME = 10.0
 # Other greenlets run after this many seconds of receiving. When 50 peers flood, each waits for 49 of these.
-_SLICE = 0.001
+_SLICE = 0.0005
 # A call that has taken longer, seconds, has waited, and other greenlets have run.
 _WAITED = 0.0002
 # The largest number of ports of a bridge (OFPP_MAX of OpenFlow 1.0 and Open vSwitch).
@@ -106,7 +112,7 @@ class SwitchConnection(controller.Datapath):
         self.joined = False  # the handshake is complete
         self.ended = False
         self._began = self._part_began = self.heard
-        self._turn_ends = self.heard + _SLICE
+        self._turn_ends = short_turns.ends(self.heard, _SLICE)
         self._port_messages = 0
         self._drained = False  # the last read has taken all that had come
         self._watched: WatchedSocket | None = None
@@ -180,7 +186,7 @@ class SwitchConnection(controller.Datapath):
                     break
                 now = time.monotonic()
                 if now - asked > _WAITED:  # other greenlets have run
-                    self._turn_ends = now + _SLICE
+                    self._turn_ends = short_turns.ends(now, _SLICE)
                 if data:
                     self.heard = now
                     if not rest:
@@ -270,8 +276,8 @@ class SwitchConnection(controller.Datapath):
     def _yield(self) -> None:
         """Let other greenlets run from time to time: a socket with data never does."""
         if time.monotonic() > self._turn_ends:
-            hub.sleep(0)
-            self._turn_ends = time.monotonic() + _SLICE
+            short_turns.pause()
+            self._turn_ends = short_turns.ends(time.monotonic(), _SLICE)
 
     def _phase(self) -> Phase:
         if self.joined:

@@ -3,8 +3,8 @@
 The controller reads queues every 2 ms, or thousands of queues a second, and waits for each reply. Ryu would
 decode it to a message, wrap it in an event, and queue that for the application, whose greenlet takes it from
 there. So such a reply goes to its function at once, from the greenlet that has received it. The function must
-not wait, and may leave a reply to Ryu; so is each one that another application observes. While events wait, a
-reply waits behind them, as Ryu has it: one of them may say what the reply is about.
+not wait, and may leave a reply to Ryu; so is each one that another application observes. While events of the
+same switch wait, a reply waits behind them, as Ryu has it: one of them may say what the reply is about.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _OBSERVED = ofp_event.EventOFPExperimenterStatsReply
 Taker = Callable[[Any, ExperimenterMessage], bool]
 """Takes a datapath and a reply from it. False: it is left to Ryu."""
 
-_takers: list[tuple[Taker, Callable[[], bool]]] = []
+_takers: list[tuple[Taker, Callable[[Any], bool]]] = []
 
 
-def register(taker: Taker, idle: Callable[[], bool]) -> None:
-    """Replies are for ``taker``, and no longer for one that was registered before. ``idle``: whether no event
-    waits for its application.
+def register(taker: Taker, free: Callable[[Any], bool]) -> None:
+    """Replies are for ``taker``, and no longer for one that was registered before. ``free``: whether no event
+    of a datapath waits for its application.
     """
-    _takers[:] = [(taker, idle)]
+    _takers[:] = [(taker, free)]
 
 
 def take(datapath: Any, message: bytes) -> bool:
@@ -52,9 +52,9 @@ def take(datapath: Any, message: bytes) -> bool:
         return False
     more = bool(flags & ofp.OFPMPF_REPLY_MORE)
     reply = ExperimenterMessage(experimenter, number, xid, more, message[_FIXED.size :])
-    taker, idle = _takers[0]
+    taker, free = _takers[0]
     try:
-        return idle() and taker(datapath, reply)
+        return free(datapath) and taker(datapath, reply)
     except Exception:  # as Ryu does with events: a reply that fails must not end the connection
         LOG.exception("a reply is lost")
         return True

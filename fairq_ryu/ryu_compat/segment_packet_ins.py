@@ -4,7 +4,8 @@ There are four for each connection, thousands a second. Each would be decoded to
 event, queued for the application, and taken from there by another greenlet; all of that takes longer than to
 read the segment. So a packet-in whose cookie was registered here goes to its function at once, from the
 greenlet that has received it. The function must not wait, and may leave a packet-in to Ryu; so is each one
-that another application observes, and, where their order matters, each one that comes while events wait.
+that another application observes, and, where their order matters, each one that comes while events of the
+same switch wait.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ Taker = Callable[[Any, int, bytes], bool]
 """Takes a datapath, the number of the port where the frame came in, and the frame, or as much of it as the
 switch sends. False: it is left to Ryu."""
 
-_takers: dict[int, tuple[Taker, Callable[[], bool] | None]] = {}
+_takers: dict[int, tuple[Taker, Callable[[Any], bool] | None]] = {}
 
 
-def register(cookie: int, taker: Taker, idle: Callable[[], bool] | None = None) -> None:
-    """Packet-ins of the rules with this cookie are for ``taker``. ``idle``: whether no event waits for its
-    application; None: they may overtake events.
+def register(cookie: int, taker: Taker, free: Callable[[Any], bool] | None = None) -> None:
+    """Packet-ins of the rules with this cookie are for ``taker``. ``free``: whether no event of a datapath
+    waits for its application; None: they may overtake events.
     """
-    _takers[cookie] = taker, idle
+    _takers[cookie] = taker, free
 
 
 def take(datapath: Any, message: bytes) -> bool:
@@ -48,8 +49,8 @@ def take(datapath: Any, message: bytes) -> bool:
     brick = datapath.ofp_brick
     if found is None or brick is None or len(brick.observers.get(_OBSERVED, ())) != 1:
         return False
-    taker, idle = found
-    if idle is not None and not idle():
+    taker, free = found
+    if free is not None and not free(datapath):
         return False
     end = _MATCH_AT + -(-length // 8) * 8
     try:

@@ -116,7 +116,7 @@ class ControllerTarget:
         began = time.process_time()
         agents = self.app.agent_messages
         copies = {COPIES: (self.app.packet_ins.segment_copy, None), COOKIE_COPY: (agents.segment_copy, None)}
-        replies = [(agents.direct_reply, lambda: True)]
+        replies = [(agents.direct_reply, lambda _: True)]
         with (
             mock.patch.object(segment_packet_ins, "_takers", copies),
             mock.patch.object(segment_packet_ins.LOG, "exception", fault),

@@ -12,9 +12,9 @@ from tests.support.flownet import A, B
 from tests.unit.control.test_windows_laws import Network, policy
 
 
-@pytest.mark.parametrize(("ports", "wanted"), [(0, 0.05), (100, 0.05), (200, 0.1), (900, 0.45), (5000, 0.5)])
+@pytest.mark.parametrize(("ports", "wanted"), [(0, 0.05), (60, 0.05), (125, 0.1), (750, 0.6), (5000, 0.8)])
 def test_queues_are_read_at_a_rate_and_before_their_leases_are_renewed(ports, wanted):
-    assert look_interval(ports, renew_after=0.5) == pytest.approx(wanted)
+    assert look_interval(ports, lease=2.0) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_more_ports_have_laws_in_switches_the_less_often_each_is_read(monkey
     monkeypatch.setattr(polling_pace, "QUEUES_PER_SECOND", 10)
     assert net.windows.interval(link) == pytest.approx(0.2)
     monkeypatch.setattr(polling_pace, "QUEUES_PER_SECOND", 1)
-    assert net.windows.interval(link) == net.windows.engine.renew_after == 0.5
+    assert net.windows.interval(link) == pytest.approx(0.4 * net.windows.lease)
 
 
 def test_leases_are_renewed_at_every_reading_of_very_many_ports():

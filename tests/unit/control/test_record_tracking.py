@@ -197,21 +197,23 @@ def test_a_report_that_fails_does_not_end_the_worker(made, monkeypatch, caplog):
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_the_first_list_of_an_agent_gets_half_of_the_time_and_later_ones_a_short_slice(monkeypatch, first):
-    """Others take 3 ms at a time."""
+def test_the_first_list_of_an_agent_gets_three_quarters_of_the_time_and_later_ones_a_short_slice(
+    monkeypatch, first
+):
+    """Others take 2 ms at a time."""
     made = Made(monkeypatch)
-    records = [record for n in range(1000) for record in both(n)]
+    records = [record for n in range(2500) for record in both(n)]
     made.report(records[:2], flags=ChunkFlags.ANEW | ChunkFlags.MORE * first)
     made.tick = 0.00005  # with each look at the clock
     turns: list[float] = []
 
     def others(_: float) -> None:
         turns.append(made.now)
-        made.now += 0.003
+        made.now += 0.002
 
     monkeypatch.setattr(record_tracking, "hub", SimpleNamespace(sleep=others))
     made.now += 10.0
     made.report(records, flags=ChunkFlags.MORE)
-    own = [later - earlier - 0.003 for earlier, later in itertools.pairwise(turns)]
-    wanted = 0.003 if first else record_tracking._SLICE
+    own = [later - earlier - 0.002 for earlier, later in itertools.pairwise(turns)]
+    wanted = 0.006 if first else record_tracking._SLICE
     assert len(own) > 1 and all(wanted <= each < wanted + 0.0005 for each in own)

@@ -41,7 +41,7 @@ class Takes:
 def taken(takes: Takes, message: bytes, monkeypatch: pytest.MonkeyPatch) -> bool:
     monkeypatch.setattr(direct_replies, "_takers", [])
     assert not direct_replies.take(takes.datapath, message), "nobody takes it"
-    direct_replies.register(takes, lambda: takes.idle)
+    direct_replies.register(takes, lambda _: takes.idle)
     return direct_replies.take(takes.datapath, message)
 
 

@@ -57,7 +57,7 @@ def test_what_another_application_observes_takes_ryu_s_way(monkeypatch, apps):
 def test_where_the_order_matters_events_are_not_overtaken(monkeypatch, idle):
     takes = Takes()
     monkeypatch.setattr(segment_packet_ins, "_takers", {})
-    segment_packet_ins.register(COOKIE, takes, lambda: idle)
+    segment_packet_ins.register(COOKIE, takes, lambda _: idle)
     message = messages.packet_in(FRAME, COOKIE, in_port=3)
     assert segment_packet_ins.take(takes.datapath, message) == idle == bool(takes.calls)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from eventlet.hubs import epolls
 from eventlet.hubs.hub import BaseHub
+from ryu.lib import hub as ryu_hub
 
 from fairq_ryu.ryu_compat import short_turns
 
@@ -94,3 +96,63 @@ def test_a_few_sockets_are_served_once(hub, clock):
         hub.add(hub.READ, ends[1].fileno(), seen.append, None, None)
         hub.wait(0)
     assert len(seen) == 1
+
+
+class Readers:
+    """Greenlets of the test's own loop that have ``steps`` to do, each of which takes ``each`` seconds, and
+    pause after each. ``done``: who has done one, in order, with "timer" where a timer was called.
+    """
+
+    def __init__(self, clock: Clock, count: int, steps: int, each: float) -> None:
+        short_turns.register()
+        self.clock, self.each = clock, each
+        self.done: list[Any] = []
+        self.greenlets = [ryu_hub.spawn(self._run, number, steps) for number in range(count)]
+
+    def _run(self, number: int, steps: int) -> None:
+        for _ in range(steps):
+            short_turns.pause()
+            self.done.append(number)
+            self.clock.now += self.each
+
+    def timers(self, count: int) -> None:
+        """A timer in each of the next turns."""
+        for _ in range(count):
+            ryu_hub.sleep(0)
+            self.done.append("timer")
+
+
+def test_readers_that_have_paused_go_on_one_after_the_other_between_timers(clock):
+    readers = Readers(clock, count=5, steps=2, each=short_turns.LEAST)
+    readers.timers(12)
+    numbers = [each for each in readers.done if each != "timer"]
+    assert numbers == [0, 1, 2, 3, 4] * 2
+    gaps = "".join("t" if each == "timer" else "r" for each in readers.done).strip("t")
+    assert "rr" not in gaps, "one takes all the time of a turn"
+
+
+def test_readers_share_the_time_of_a_turn(clock):
+    readers = Readers(clock, count=8, steps=1, each=short_turns.LEAST * 0.26)
+    readers.timers(6)
+    turns = "".join("t" if each == "timer" else "r" for each in readers.done).strip("t").split("t")
+    assert [len(each) for each in turns] == [4, 4]
+
+
+def test_a_reader_that_is_killed_while_it_pauses_is_forgotten(clock):
+    readers = Readers(clock, count=2, steps=1, each=0.0)
+    ryu_hub.sleep(0)  # both begin
+    ryu_hub.kill(readers.greenlets[0])
+    readers.timers(4)
+    assert [each for each in readers.done if each != "timer"] == [1]
+
+
+def test_a_reader_has_its_slice_at_most_and_a_little_at_least(hub, clock, monkeypatch):
+    monkeypatch.setattr(short_turns.hubs, "get_hub", lambda: hub)
+    assert short_turns.ends(7.0, 0.5) == 7.5, "the turns are not limited"
+    short_turns.limit(hub)
+    clock.now += 10.0
+    hub.wait(0)
+    now = clock.now
+    assert short_turns.ends(now, 0.0005) == now + 0.0005
+    assert short_turns.ends(now, 60.0) == now + 5.0, "half of the time since the last turn"
+    assert short_turns.ends(now + 5.0, 0.0005) == now + 5.0 + short_turns.LEAST_EACH
