@@ -43,7 +43,8 @@ HEALTH = (
     Family(
         "fairq_event_queue_length",
         "gauge",
-        "Messages from switches that wait to be handled, without copies of segments.",
+        "Messages from switches that wait to be handled, without most copies of segments and replies of "
+        "agents.",
     ),
     Family(
         "fairq_event_queue_capacity",

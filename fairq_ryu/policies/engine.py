@@ -16,8 +16,8 @@ from fairq_ryu.policies.law_adapter import takes_announcements
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 
-# Rules are renewed after this part of the longest interval between two readings of a queue, so that a reading
-# that comes a little early renews them too: the next one may be that interval later.
+# Rules are renewed after this part of a policy's longest interval between two readings of a queue, so that a
+# reading that comes a little early renews them too: the next one may be that interval later.
 _EARLY = 0.9
 
 

@@ -53,7 +53,7 @@ class Slow:
 
 
 def test_long_collections_that_find_nothing_are_rare(collections):
-    young = garbage.Young(Slow())
+    young = garbage.Young(clock=Slow())
     young.collect()  # what this test itself has left
     del collections[:]
     for _ in range(150):
@@ -62,7 +62,7 @@ def test_long_collections_that_find_nothing_are_rare(collections):
 
 
 def test_while_there_is_garbage_each_collection_is_made(collections):
-    young = garbage.Young(Slow())
+    young = garbage.Young(clock=Slow())
     for _ in range(20):
         pair: list[list[object]] = [[], []]
         pair[0].append(pair)
@@ -71,8 +71,21 @@ def test_while_there_is_garbage_each_collection_is_made(collections):
     assert len(collections) == 20
 
 
+def test_collections_after_a_request_are_made(collections):
+    answered = [0]
+    young = garbage.Young(lambda: answered[0], Slow())
+    gc.collect()
+    young.collect()  # finds nothing: the next are left out
+    del collections[:]
+    young.collect()
+    answered[0] = 1
+    for _ in range(20):
+        young.collect()
+    assert len(collections) == 5
+
+
 def test_what_was_put_aside_is_collected_with_everything(collections):
-    young = garbage.Young(Slow())
+    young = garbage.Young(clock=Slow())
     gc.collect()
     young.collect()  # finds nothing: the next are left out
     kept = Kept()
