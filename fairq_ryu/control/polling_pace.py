@@ -26,7 +26,7 @@ LONGEST_RECORDS_INTERVAL = 30.0
 # For so many agents a sum is worked out each time.
 _FEW = 5
 # Records must be read several times before a flow counts as idle.
-_READS_BEFORE_IDLE = 4
+_READS_BEFORE_IDLE = 3
 
 
 class SharedSum:

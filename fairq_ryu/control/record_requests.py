@@ -36,7 +36,7 @@ _ROUNDS = 4.0
 # reading of the flow map: for less than this time, seconds.
 _STILL_LEFT_OUT = 5.0
 # Of the idle timeout: flows that send must be reported several times before they count as idle.
-_IDLE_PART = 0.25
+_IDLE_PART = 1 / 3
 
 
 class RecordRequests:

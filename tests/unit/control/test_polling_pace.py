@@ -23,9 +23,9 @@ def test_queues_are_read_at_a_rate_and_before_their_leases_are_renewed(ports, wa
         (0, 60.0, 1.0),
         (1000, 60.0, 1.0),
         (4000, 60.0, 4.0),
-        (99_000, 60.0, 15.0),
+        (99_000, 60.0, 20.0),
         (99_000, 300.0, 30.0),
-        (99_000, 12.0, 3.0),
+        (99_000, 12.0, 4.0),
     ],
 )
 def test_records_are_read_at_a_rate_and_often_enough_to_keep_flows_alive(records, idle, wanted):

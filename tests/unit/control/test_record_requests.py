@@ -92,7 +92,7 @@ def test_a_round_that_takes_long_lets_flows_be_reported_less_often(agent):
     agent.ask(10.0)
     assert [each.refresh_ms for each in agent.answer(10.1, 1, more=True)] == [1000]
     assert [each.refresh_ms for each in agent.answer(11.0, 2, more=True)] == [4000]
-    assert [each.refresh_ms for each in agent.answer(20.0, 3, more=True)] == [15_000]  # a quarter of 60 s
+    assert [each.refresh_ms for each in agent.answer(20.0, 3, more=True)] == [20_000]  # a third of 60 s
     agent.answer(21.0, 4)
     assert [each.refresh_ms for each in agent.ask(22.0)] == [1000]
 
