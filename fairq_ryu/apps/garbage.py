@@ -10,7 +10,7 @@ that number hardly grows, and the objects of seconds are collected at once: 20 m
 are also collected every :data:`YOUNG_INTERVAL`. Under load even that takes milliseconds, a twentieth of all
 time, and finds nothing: connections refer to no one that refers to them. Then only one of fifty is made, and
 what is young at the others is put aside until the next full collection. Requests of the REST interface leave
-some garbage, so those after a request are made.
+some garbage, so those just after a request are made; what a long request leaves may be put aside, too.
 """
 
 from __future__ import annotations

@@ -81,6 +81,7 @@ class _Turns:
         began = time.monotonic()
         self._time = max(LEAST, _PART * (began - self._ended))
         self.until = began + self._time
+        self._listed = 0  # without any socket to watch, the loop does not poll
         self._wait(0 if self._paused else seconds)
         while self._paused or self._listed == SOCKETS:
             if self._paused:

@@ -156,3 +156,16 @@ def test_a_reader_has_its_slice_at_most_and_a_little_at_least(hub, clock, monkey
     assert short_turns.ends(now, 0.0005) == now + 0.0005
     assert short_turns.ends(now, 60.0) == now + 5.0, "half of the time since the last turn"
     assert short_turns.ends(now + 5.0, 0.0005) == now + 5.0 + short_turns.LEAST_EACH
+
+
+def test_a_loop_without_sockets_does_not_look_for_more(hub, clock):
+    """The loop does not poll then; how many it found the last time means nothing."""
+    short_turns.limit(hub)
+    serve(hub, 1, clock, short_turns.LEAST)
+    for descriptor in list(hub.listeners[hub.READ]):
+        hub.remove_descriptor(descriptor)
+    calls: list[float] = []
+    turns = vars(hub)["fairq_turns"]
+    turns._wait = calls.append
+    hub.wait(0)
+    assert calls == [0]
