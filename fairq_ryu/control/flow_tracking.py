@@ -25,10 +25,9 @@ is released. A SYN that is held (:mod:`~fairq_ryu.control.syn_admission`) enters
 :meth:`FlowTracker.apply_segment`.
 
 Bounds: :data:`MAX_COPIES` copies are queued. For each copy beyond, the oldest is applied at once, by the
-greenlet that brings the new one (for a copy of an agent, the event loop of the application), and none is
-lost: no more is read from its switch meanwhile. The worker
-lets other greenlets run after :data:`_SLICE` seconds, and so does the removal of connections after each slice
-of them. The flow table has bounds of its own.
+greenlet that brings the new one, and none is lost: no more is read from its switch meanwhile. The worker lets
+other greenlets run after :data:`_SLICE` seconds, and so does the removal of connections after each slice of
+them. The flow table has bounds of its own.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ QUEUES_PER_SECOND = 1250
 """Queues, and as many states of laws, that are read in a second: above 62 ports each is read more rarely
 than every :data:`LOOK_INTERVAL`."""
 _LONGEST_PART = 0.4
-"""The part of a lease after which a queue is read at the latest, because the lease is renewed then."""
+"""The part of a lease after which a queue is read at the latest. The lease is renewed then, so more than half
+of it is left for delays."""
 RECORDS_PER_SECOND = 1000
 """Flow records that are read in a second, about, but each at least every :data:`LONGEST_RECORDS_INTERVAL`."""
 LONGEST_RECORDS_INTERVAL = 30.0

@@ -110,8 +110,8 @@ def parse(data: bytes, untagged: int = 0) -> Frame | None:
 
 
 def _parse_common(data: bytes, untagged: int) -> Frame | None:
-    """Read a TCP segment in one step: in a third of the time, for thousands of copies a second. None: it is
-    another frame, or its TCP header is not sound.
+    """Read a TCP segment in one step, because thousands of copies come in a second. None: it is another
+    frame, or its TCP header is too short.
     """
     fields = _COMMON.unpack_from(data)
     target, source, kind, first, total, fragment, protocol, src, dst, *segment = fields

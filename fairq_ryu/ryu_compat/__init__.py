@@ -43,6 +43,7 @@ Helpers. They change nothing in Ryu:
 module                  what it is for
 ======================  ==================================================================================
 limited_log             log lines that a remote peer can cause, limited for each peer and in total
+observers               how many applications observe a kind of event
 watched_socket          waits for a socket that the loop keeps watching: eventlet asks the kernel twice a wait
 runtime                 the only names of Ryu and eventlet that ``rest`` and ``metrics`` use
 ======================  ==================================================================================

@@ -1,6 +1,6 @@
 """Experimenter multipart replies, which are for one function, without Ryu's objects for them.
 
-The controller reads queues every 2 ms, or thousands of queues a second, and waits for each reply. Ryu would
+The controller reads a queue every 2 ms, or a thousand queues a second, and waits for each reply. Ryu would
 decode it to a message, wrap it in an event, and queue that for the application, whose greenlet takes it from
 there. So such a reply goes to its function at once, from the greenlet that has received it. The function must
 not wait, and may leave a reply to Ryu; so is each one that another application observes. While events of the
@@ -18,12 +18,12 @@ from ryu.controller import ofp_event
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel.dispatch import ExperimenterMessage
+from fairq_ryu.ryu_compat import observers
 
 LOG = logging.getLogger(__name__)
 # Header (its transaction id), type, flags; experimenter, number.
 _FIXED = struct.Struct("!4xIHH4xII")
 _OBSERVED = ofp_event.EventOFPExperimenterStatsReply
-
 
 Taker = Callable[[Any, ExperimenterMessage], bool]
 """Takes a datapath and a reply from it. False: it is left to Ryu."""
@@ -42,10 +42,7 @@ def take(datapath: Any, message: bytes) -> bool:
     """Whether a multipart reply was taken: a whole message that has passed the checks of
     :mod:`~fairq_ryu.channel.wellformed`.
     """
-    brick = datapath.ofp_brick
-    if not _takers or brick is None or len(brick.observers.get(_OBSERVED, ())) != 1:
-        return False
-    if len(message) < _FIXED.size:
+    if not _takers or len(message) < _FIXED.size or not observers.only_one(datapath, _OBSERVED):
         return False
     xid, kind, flags, experimenter, number = _FIXED.unpack_from(message)
     if kind != ofp.OFPMP_EXPERIMENTER:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ryu.controller import ofp_event
 
-from fairq_ryu.ryu_compat import cached_matches
+from fairq_ryu.ryu_compat import cached_matches, observers
 
 LOG = logging.getLogger(__name__)
 # The cookie, and type and length of the match, behind header, buffer, length, reason and table.
@@ -46,8 +46,7 @@ def take(datapath: Any, message: bytes) -> bool:
     """
     cookie, _, length = _FIXED.unpack_from(message)
     found = _takers.get(cookie)
-    brick = datapath.ofp_brick
-    if found is None or brick is None or len(brick.observers.get(_OBSERVED, ())) != 1:
+    if found is None or not observers.only_one(datapath, _OBSERVED):
         return False
     taker, free = found
     if free is not None and not free(datapath):

