@@ -1,0 +1,164 @@
+"""`make test-vm`: the product on the distributions' own kernels, in virtual machines.
+
+    python3 -m tests.vm                     every object on every kernel, and one incast on the kernel datapath
+    python3 -m tests.vm --all               also doctor, tests/switch and chosen tests of tests/e2e, with the
+                                            kernel datapath and with the userspace one
+    python3 -m tests.vm --machine debian12 -- COMMAND...
+                                            COMMAND in that machine, in the checkout with its test tools
+
+Needs root, apt, and Debian's keyring; installs QEMU and mmdebstrap where they are missing. Runs under Python's
+standard library alone. Exit code 77: virtual machines cannot be had here, and nothing was tested.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.vm import boot, jobs, roots
+from tests.vm.apt import Apt
+from tests.vm.kernels import Kernel, kernel
+from tests.vm.machines import MACHINES, CannotRun, Machine
+
+CANNOT = 77
+_PROGRAMS = {
+    **{"mmdebstrap": "mmdebstrap", "cpio": "cpio", "mke2fs": "e2fsprogs", "depmod": "kmod"},
+    **{"setpriv": "util-linux", boot.QEMU: "qemu-system-x86"},
+}
+
+
+def say(text: str) -> None:
+    print(f"test-vm: {text}", file=sys.stderr, flush=True)
+
+
+def check_machine() -> None:
+    """Raises :class:`CannotRun`."""
+    if os.geteuid() != 0:
+        raise CannotRun("not root")
+    os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
+    if shutil.which("apt-get") is None:
+        raise CannotRun("no apt-get")
+    missing = sorted({package for name, package in _PROGRAMS.items() if shutil.which(name) is None})
+    if missing:
+        say(f"system packages {' '.join(missing)} ...")
+        install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", *missing]
+        for argv in (["apt-get", "update", "-q"], install):
+            done = subprocess.run(
+                argv, capture_output=True, check=False, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+            )
+            if done.returncode:
+                raise CannotRun(f"{' '.join(argv[:2])}: {done.stderr.decode().strip()}")
+    boot.check()
+
+
+class Bench:
+    """The machines of one run: their kernels, and the images of their roots, in ``work``."""
+
+    def __init__(self, machines: Sequence[Machine], work: Path, commit: str) -> None:
+        self.machines, self.work, self.commit = machines, work, commit
+        self.cache = roots.cache_directory()
+        self.kernels: dict[str, Kernel] = {}
+        self._apts: dict[str, Apt] = {}
+
+    def prepare(self, *arguments: str, whole: bool) -> None:
+        """Fetch the kernels, and make an image for each suite, with the objects of every suite's compiler."""
+        for each in self.machines:
+            say(f"{each.name}: packages ...")
+            self._apts[each.name] = apt = Apt(each, self.cache / "apt" / each.name)
+            self.kernels[each.name] = kernel(each, apt, self.cache)
+        trees = {}
+        for machine in {each.suite: each for each in self.machines}.values():
+            say(f"{machine.suite}: a root, and set-up of {self.commit[:7]} in it ...")
+            work = self.work / machine.suite
+            work.mkdir()
+            tree = roots.base(machine, self._apts[machine.name], self.cache, whole)
+            trees[machine.suite] = roots.set_up(tree, work, self.commit, *arguments)
+        compiled = {roots.compiler(each): roots.objects(each) for each in trees.values()}
+        for each in trees.values():
+            roots.add_objects(each, compiled)
+        for suite, each in trees.items():
+            roots.finish(each, self.image(suite))
+
+    def image(self, suite: str) -> Path:
+        """The image of a suite's root."""
+        return self.work / f"{suite}.ext4"
+
+    def run(self, machine: Machine, job: jobs.Job, how: str) -> jobs.Result:
+        """Run a job in a machine."""
+        say(f"{machine.name}, {self.kernels[machine.name].version}: {job.name} ...")
+        exchange = self.work / f"{machine.name}-{job.name}"
+        exchange.mkdir()
+        seconds = job.seconds * (1 if how == "tcg" else 0.25)
+        outcome = boot.boot(
+            how, self.kernels[machine.name], self.image(machine.suite), job.script, exchange, seconds
+        )
+        say(f"{machine.name}: {job.name}: {jobs.verdict(outcome)} after {outcome.seconds:.0f} s")
+        if outcome.code is None:
+            print(outcome.console, file=sys.stderr)
+        return jobs.Result(machine, self.kernels[machine.name].version, job, outcome, exchange)
+
+
+@contextlib.contextmanager
+def workspace() -> Iterator[Path]:
+    """A directory for one run, removed after it; one run at a time."""
+    cache = roots.cache_directory()
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in cache.glob("run-*"):  # of a run that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix="run-", dir=cache) as name:
+            yield Path(name)
+
+
+def main() -> int:
+    """Run what the command line says; the exit code."""
+    parser = argparse.ArgumentParser(prog="python3 -m tests.vm", description="Tests on stock kernels.")
+    parser.add_argument("--all", action="store_true", help="everything, about an hour a machine")
+    parser.add_argument("--machine", action="append", choices=MACHINES, help="only this one (repeatable)")
+    parser.add_argument("--commit", default="HEAD", help="what is tested; uncommitted changes never are")
+    parser.add_argument("--results", type=Path, help="write the results into this file (JSON)")
+    parser.add_argument("--seconds", type=float, default=1800, help="time limit for COMMAND")
+    parser.add_argument("command", nargs="*", help="run this instead")
+    options = parser.parse_args()
+    machines = [MACHINES[name] for name in options.machine or MACHINES]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    begun = time.monotonic()
+    try:
+        check_machine()
+        with workspace() as work:
+            bench = Bench(machines, work, roots.commit_of(options.commit))
+            if options.command:
+                work_list = [jobs.Job("command", shlex.join(options.command), options.seconds)]
+            else:
+                work_list = jobs.LONG if options.all else jobs.SHORT
+            bench.prepare(*(["--dev"] if options.all or options.command else []), whole=not options.all)
+            how = boot.accelerator(bench.kernels[machines[0].name])
+            say(f"QEMU with {how}; {time.monotonic() - begun:.0f} s until here")
+            results = [bench.run(machine, job, how) for machine in machines for job in work_list]
+            if options.command:
+                return max(result.outcome.code or 0 if result.outcome.code is not None else 1 for result in results)
+            summary = jobs.summary(results)
+            if options.results:
+                options.results.write_text(json.dumps(summary.rows, indent=1) + "\n")
+    except CannotRun as error:
+        say(f"cannot be done here: {error}")
+        return CANNOT
+    print(summary.text)
+    return 0 if summary.passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

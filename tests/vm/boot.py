@@ -1,0 +1,103 @@
+"""A virtual machine under QEMU: it boots a kernel with a root file system, runs one script and ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.vm.kernels import ALIVE, Kernel
+from tests.vm.machines import CannotRun
+
+QEMU = "qemu-system-x86_64"
+_GUEST = Path(__file__).parent / "guest"
+_MEMORY_MIB = 4096
+_KVM_SECONDS = 20.0
+# Of the kernel's messages, what is shown if a machine ends without a result.
+_LAST_LINES = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a virtual machine ended."""
+
+    code: int | None
+    """The script's exit code; None: the machine ended or was ended before the script."""
+    seconds: float
+    console: str
+    """The kernel's messages."""
+
+
+def accelerator(kernel: Kernel) -> str:
+    """``kvm`` where a kernel boots with it, which an open /dev/kvm does not tell; else ``tcg``."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    argv = _qemu("kvm", kernel, 512)
+    try:
+        done = subprocess.run(
+            [*argv, "-append", "console=ttyS0 panic=-1", "-serial", "stdio"],
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=_KVM_SECONDS, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return "tcg"
+    return "kvm" if ALIVE.encode() in done.stdout else "tcg"
+
+
+def _qemu(how: str, kernel: Kernel, memory_mib: int) -> list[str]:
+    # The processor of the host may lack what Python's packages are compiled for; QEMU's own has it.
+    processor = "host" if how == "kvm" else "max"
+    # setpriv: the machine ends with the program that waits for it.
+    return [
+        *("setpriv", "--pdeathsig", "KILL", QEMU, "-accel", how, "-cpu", processor, "-smp", "2"),
+        *("-m", str(memory_mib), "-nodefaults", "-no-reboot", "-display", "none", "-monitor", "none"),
+        *("-kernel", str(kernel.image), "-initrd", str(kernel.initramfs)),
+    ]
+
+
+def boot(how: str, kernel: Kernel, root: Path, script: str, exchange: Path, seconds: float) -> Outcome:
+    """Run ``script`` by bash in the checkout of the root file system ``root``, which does not change. What
+    the script prints is printed. ``exchange`` is a directory of both, /exchange there.
+    """
+    (exchange / "job").write_text(script)
+    (exchange / "init").write_bytes((_GUEST / "init").read_bytes())
+    (exchange / "init").chmod(0o755)
+    code_file, console = exchange / "code", exchange / "console"
+    code_file.unlink(missing_ok=True)
+    argv = _qemu(how, kernel, _MEMORY_MIB)
+    argv += ["-append", "console=ttyS0 quiet loglevel=4 panic=-1 random.trust_cpu=on net.ifnames=0"]
+    argv += ["-serial", f"file:{console}", "-serial", "stdio"]
+    for image, snapshot in ((root, "on"), (kernel.modules, "on")):
+        argv += ["-drive", f"file={image},format=raw,if=virtio,snapshot={snapshot}"]
+    argv += ["-virtfs", f"local,path={exchange},mount_tag=exchange,security_model=none"]
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="fairq-vm-") as scratch:
+        machine = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env={**os.environ, "TMPDIR": scratch},
+        )  # fmt: skip
+        timer = threading.Timer(seconds, machine.kill)
+        timer.start()
+        try:
+            assert machine.stdout is not None
+            for line in machine.stdout:
+                print(line.decode(errors="replace").rstrip("\r\n"), flush=True)
+            machine.wait()
+        finally:
+            timer.cancel()
+            machine.kill()
+            machine.wait()
+    said = console.read_text(errors="replace") if console.exists() else ""
+    code = int(code_file.read_text()) if code_file.exists() else None
+    return Outcome(code, time.monotonic() - begun, "\n".join(said.splitlines()[-_LAST_LINES:]))
+
+
+def check() -> None:
+    """Raise :class:`CannotRun` if QEMU does not start."""
+    try:
+        subprocess.run([QEMU, "--version"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise CannotRun(f"{QEMU} does not run: {error}") from None
