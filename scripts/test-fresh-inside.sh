@@ -2,16 +2,18 @@
 # The part of scripts/test-fresh.sh that runs as the first process of its own namespaces. They end with it, and
 # so do all its mounts and processes.
 #
-#   scripts/test-fresh-inside.sh DIRECTORY WHAT [ARGS...]
+#   scripts/test-fresh-inside.sh DIRECTORY SUITE WHAT [ARGS...]
 #
+# SUITE: the release of the root, "" for this machine's own;
 # WHAT: "packages" to install the packages of dist/, or words of "demo", "test-package", "tests"; ARGS are for pytest.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 ROOT=$PWD
 DIRECTORY=$1
-WHAT=$2
-shift 2
+SUITE=$2
+WHAT=$3
+shift 3
 NEW=$DIRECTORY/root
 # A directory that every user may enter, because some tests run as another user.
 HOME_OF=/opt/fairq_ryu
@@ -33,6 +35,17 @@ sources() {
         /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true
 }
 
+# Copies of the source files "$@" in which the release CODENAME is SUITE: the same mirrors and keys.
+sources_of_suite() { # CODENAME FILE...
+    local codename=$1 each copy
+    shift
+    for each in "$@"; do
+        copy=$DIRECTORY/${each##*/}
+        sed "s/\b$codename\b/$SUITE/g" "$each" >"$copy"
+        echo "$copy"
+    done
+}
+
 # make is what README asks for; set-up installs the rest.
 make_root() {
     local codename
@@ -40,6 +53,10 @@ make_root() {
     codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
     mapfile -t sources < <(sources)
     [ "${#sources[@]}" -gt 0 ] || cannot "/etc/apt names no source of this distribution"
+    if [ -n "$SUITE" ] && [ "$SUITE" != "$codename" ]; then
+        mapfile -t sources < <(sources_of_suite "$codename" "${sources[@]}")
+        codename=$SUITE
+    fi
     # shellcheck disable=SC2016  # "$1" is for the hook
     mmdebstrap --mode=root --variant=minbase --include=make \
         --setup-hook='cp -a /etc/apt/apt.conf.d/. "$1"/etc/apt/apt.conf.d/' \

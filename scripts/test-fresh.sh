@@ -8,6 +8,7 @@
 #   scripts/test-fresh.sh --packages            installs the packages of dist/ in a root without a checkout, governs
 #                                               a bridge, upgrades to those of dist/upgrade/, and removes them
 #   scripts/test-fresh.sh [--tests] -- ARGS...  make test with ARGS for pytest: directories, -k, -x, ...
+#   scripts/test-fresh.sh --suite NAME [...]    any of these in another release: --suite trixie, on Debian 12
 #
 # Exit code 77: it cannot run on this machine, and nothing was tested. Nothing is left behind, even if this script
 # is killed: all processes and mounts are in namespaces that end with it, and another process, which runs a little
@@ -105,14 +106,18 @@ if [ -z "${FAIRQ_FRESH-}" ]; then
     FAIRQ_FRESH=1 exec setpriv --pdeathsig TERM "$SCRIPT" "$@" || cannot "no setpriv"
 fi
 what="demo tests"
-case ${1-} in
-    '' | --) ;;
-    --tests) what=tests; shift ;;
-    --all) what="test-package tests"; shift ;;
-    --packages) what=packages; shift ;;
-    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
-esac
-[ "${1-}" != -- ] || shift
+suite=
+while [ $# -gt 0 ]; do
+    case $1 in
+        --) shift; break ;;
+        --tests) what=tests ;;
+        --all) what="test-package tests" ;;
+        --packages) what=packages ;;
+        --suite) suite=${2:?--suite needs the name of a release}; shift ;;
+        *) sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    esac
+    shift
+done
 
 check
 # One run at a time, because runs change settings of the machine.
@@ -138,7 +143,7 @@ trap 'exit 143' TERM HUP
 
 # The kernel kills unshare with this process, and everything inside with unshare.
 setpriv --pdeathsig KILL unshare --mount --pid --ipc --uts --fork --kill-child --mount-proc \
-    "$ROOT/scripts/test-fresh-inside.sh" "$directory" "$what" "$@" </dev/null {alive}>&- &
+    "$ROOT/scripts/test-fresh-inside.sh" "$directory" "$suite" "$what" "$@" </dev/null {alive}>&- &
 inside=$!
 code=0
 wait "$inside" || code=$?
