@@ -50,6 +50,7 @@ CONTROLLER = [
     "pydantic>=2.10",
     "Routes>=2.5",
     "WebOb>=1.8",
+    'legacy-cgi>=2.6; python_version >= "3.13"',  # WebOb's
 ]
 EXPERIMENTS = ["matplotlib>=3.8"]  # and Mininet, which is no package of PyPI
 

@@ -8,6 +8,7 @@ Debian, except for Ryu's OpenFlow codec.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path, PurePosixPath
@@ -39,7 +40,7 @@ CONTROLLER = {
     "typing_extensions": "pydantic",
     "typing-inspection": "pydantic",
     "WebOb": "Ryu: the REST server",
-}
+} | ({"legacy-cgi": "WebOb"} if sys.version_info >= (3, 13) else {})
 """The distributions that the controller imports, Ryu aside, and what needs each."""
 # Ryu's BGP and VRRP, and the tests of all: nothing here imports them.
 _LEFT_OUT = {"ryu/tests", "ryu/services", "ryu/contrib"}
@@ -99,7 +100,7 @@ def canonical(name: str) -> str:
 
 def pins(requirements: str) -> dict[str, str]:
     """The versions in the text of requirements.txt, by canonical name."""
-    found = re.findall(r"^([A-Za-z0-9._-]+)==(\S+)", requirements, re.MULTILINE)
+    found = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", requirements, re.MULTILINE)
     return {canonical(name): version for name, version in found}
 
 

@@ -32,7 +32,7 @@ PIP_VERSION=25.3   # the first with --build-constraint
 # mininet). Prints its path, or nothing when the distribution's is older than 3.11 or absent.
 system_python() {
     local candidate
-    for candidate in /usr/bin/python3 /usr/bin/python3.11 /usr/bin/python3.12 /usr/bin/python3.13; do
+    for candidate in /usr/bin/python3 /usr/bin/python3.1[1-9]; do
         if [ -x "$candidate" ] && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             echo "$candidate"
             return

@@ -1,9 +1,17 @@
-"""setup.py: which of our policies become entry points."""
+"""setup.py: which of our policies become entry points; requirements.txt: nothing is missing."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
+import sys
 from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from fairq_ryu.policies import base
 
@@ -40,3 +48,33 @@ class {title}:
         "one = fairq_ryu.policies.one:One",
         "two = fairq_ryu.policies.two:Two",
     ]
+
+
+def pinned(python: str) -> dict[str, Version]:
+    """What the requirements files install in this Python, by canonical name."""
+    lines = (ROOT / "requirements.txt").read_text() + (ROOT / "requirements-dev.txt").read_text()
+    found = [
+        Requirement(line.partition("#")[0]) for line in lines.splitlines() if line.partition("#")[0].strip()
+    ]
+    return {
+        canonicalize_name(each.name): Version(str(each.specifier).removeprefix("=="))
+        for each in found
+        if each.marker is None or each.marker.evaluate({"python_version": python})
+    }
+
+
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+def test_the_pins_are_all_that_they_need_themselves(python: str):
+    """pip installs them with --no-deps and misses nothing: not even what only another Python lacks."""
+    pins = pinned(python)
+    environment = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
+    for name in pins.keys() & pinned(f"{sys.version_info.major}.{sys.version_info.minor}").keys():
+        about = importlib.metadata.distribution(name)
+        assert Version(f"{python}.0") in SpecifierSet(about.metadata["Requires-Python"] or "")
+        for needed in map(Requirement, about.requires or []):
+            if needed.marker is not None and not needed.marker.evaluate(environment):
+                continue
+            version = pins.get(canonicalize_name(needed.name))
+            assert version is not None, f"{name} needs {needed}"
+            # Ryu asks for an eventlet that these Pythons cannot import.
+            assert version in needed.specifier or (name, needed.name) == ("c65ryu", "eventlet")
