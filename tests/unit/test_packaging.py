@@ -70,7 +70,7 @@ def test_the_pins_are_all_that_they_need_themselves(python: str):
     environment = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
     for name in pins.keys() & pinned(f"{sys.version_info.major}.{sys.version_info.minor}").keys():
         about = importlib.metadata.distribution(name)
-        assert Version(f"{python}.0") in SpecifierSet(about.metadata["Requires-Python"] or "")
+        assert Version(f"{python}.0") in SpecifierSet(about.metadata.get("Requires-Python") or "")
         for needed in map(Requirement, about.requires or []):
             if needed.marker is not None and not needed.marker.evaluate(environment):
                 continue
