@@ -107,7 +107,7 @@ def pins(requirements: str) -> dict[str, str]:
 def licence(name: str) -> str:
     """What a distribution says of its licence, in a few words."""
     about = distribution(name).metadata
-    stated = about.get("License-Expression") or about.get("License") or ""
+    stated = next((each for key in ("License-Expression", "License") for each in about.get_all(key) or []), "")
     if stated and "\n" not in stated:
         return str(stated)
     named = [each.rpartition(" :: ")[2] for each in about.get_all("Classifier") or [] if "License ::" in each]
