@@ -51,10 +51,13 @@ int BPF_PROG(fq_dropped, struct sk_buff *skb, void *location, enum skb_drop_reas
 		return 0;
 	count = bpf_map_lookup_elem(&drop_count, &zero);
 	drop = bpf_ringbuf_reserve(&drops, sizeof(*drop), 0);
-	if (count)
-		__sync_fetch_and_add(drop ? &count->sent : &count->lost, 1);
-	if (!drop)
+	if (!drop) {
+		if (count)
+			__sync_fetch_and_add(&count->lost, 1);
 		return 0;
+	}
+	if (count)
+		__sync_fetch_and_add(&count->sent, 1);
 	drop->ns = bpf_ktime_get_ns();
 	drop->ifindex = ifindex;
 	drop->len = skb->len;

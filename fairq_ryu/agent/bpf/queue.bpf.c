@@ -21,6 +21,7 @@
 #include "lib/queue_map.h"
 #include "lib/threshold_maps.h"
 #include "lib/tx_queue_id.h"
+#include "verifier.h"
 
 /* By ifindex. The agent sets the size before it loads the program. */
 struct {
@@ -69,10 +70,13 @@ static __noinline int report_crossing(struct fq_queue *st, __u32 ifindex)
 	st->state = state;
 	event = bpf_ringbuf_reserve(&threshold_events, sizeof(*event), 0);
 	count = bpf_map_lookup_elem(&event_count, &zero);
-	if (count)
-		__sync_fetch_and_add(event ? &count->sent : &count->lost, 1);
-	if (!event)
+	if (!event) {
+		if (count)
+			__sync_fetch_and_add(&count->lost, 1);
 		return 0;
+	}
+	if (count)
+		__sync_fetch_and_add(&count->sent, 1);
 	event->ns = st->last_ns;
 	event->ifindex = ifindex;
 	event->state = state;
@@ -126,7 +130,7 @@ static __always_inline void count_left(struct fq_queue *st, const struct Qdisc *
 	__u64 bytes, packets;
 
 	/* One relocation of the address: one of a load would compare the sizes of the two kernels' types. */
-	barrier_var(counts);
+	ONE_REGISTER(counts);
 	bytes = counts[0];
 	packets = counts[1];
 	if (st->last_ns) {
@@ -145,8 +149,8 @@ static __always_inline void count_left(struct fq_queue *st, const struct Qdisc *
  */
 static __always_inline void count_time(struct fq_queue *st, __u32 ifindex, __u64 now)
 {
-	__u64 spent = now - st->last_ns, stood = spent, byte_ns;
-	__u32 depth = st->backlog, bin = fq_bin(depth);
+	__u32 depth = st->backlog;
+	__u64 spent = now - st->last_ns, stood = spent, byte_ns, bin = fq_bin(depth);
 	const struct fq_queue_check *check = NULL;
 	struct fq_histogram *hist;
 
@@ -161,6 +165,7 @@ static __always_inline void count_time(struct fq_queue *st, __u32 ifindex, __u64
 	}
 	st->byte_ns += byte_ns;
 	hist = bpf_map_lookup_elem(&histograms, &ifindex);
+	ONE_REGISTER(bin);
 	if (hist && bin < FQ_HIST_BINS) {
 		hist->ns[bin] += stood;
 		if (stood < spent)

@@ -31,6 +31,7 @@
 
 #include "laws/turns.h"
 #include "lib/activity.h"
+#include "lib/captured.h"
 #include "lib/own_rule.h"
 #include "lib/sequence.h"
 #include "lib/vlan.h"
@@ -144,7 +145,6 @@ static __always_inline void shift_syn(const struct segment *s, struct fq_flow *f
 /* Hand a packet to the agent. Returns whether the agent will have it. */
 static __always_inline bool hand_over(struct __sk_buff *skb, struct segment *s, struct fq_turns *t)
 {
-	__u32 size = skb->len;
 	struct fq_held *packet = bpf_ringbuf_reserve(&held, sizeof(*packet), 0);
 
 	if (!packet) {
@@ -158,10 +158,8 @@ static __always_inline bool hand_over(struct __sk_buff *skb, struct segment *s, 
 	packet->vlan_tci = skb->vlan_present ? skb->vlan_tci : 0;
 	s->key.dir = s->dir & 1;
 	__builtin_memcpy(&packet->key, &s->key, sizeof(packet->key));
-	if (size > FQ_TURN_BYTES)
-		size = FQ_TURN_BYTES;
-	packet->captured = size;
-	if (size < ETH_HLEN || bpf_skb_load_bytes(skb, 0, packet->data, size)) {
+	packet->captured = capture(skb, packet->data, FQ_TURN_BYTES);
+	if (!packet->captured) {
 		bpf_ringbuf_discard(packet, 0);
 		return false;
 	}

@@ -13,6 +13,7 @@
 #ifndef FAIRQ_QUEUE_FLOWS_H
 #define FAIRQ_QUEUE_FLOWS_H
 
+#include "../verifier.h"
 #include "queue_law_common.h"
 
 #define FAIR_GAIN_OLD   17 /* alpha of Eq. 1, in tenths */
@@ -38,7 +39,7 @@ LAW_INLINE bool is_filling(const struct fq_queue_law *p, const struct fq_queue_l
 LAW_INLINE void sample_flow(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			    struct fq_flow_table *t, __u32 slot)
 {
-	__u32 place = st->next, old;
+	__u64 place = st->next, old;
 
 	st->skipped++;
 	if (st->skipped < p->sample_every)
@@ -47,14 +48,17 @@ LAW_INLINE void sample_flow(const struct fq_queue_law *p, struct fq_queue_law_st
 	if (place >= shadow_size(p))
 		place = 0;
 	/* Said again for the verifier. */
+	ONE_REGISTER(place);
 	if (place >= FQ_SHADOW || slot >= FQ_FLOW_SLOTS)
 		return;
-	old = t->shadow[place];
-	if (!old) {
+	/* The ring has slots + 1; 0: no sample yet. */
+	old = (__u64)t->shadow[place] - 1;
+	ONE_REGISTER(old);
+	if (old >= FQ_FLOW_SLOTS) {
 		st->filled++;
-	} else if (old <= FQ_FLOW_SLOTS && t->samples[old - 1]) {
-		t->samples[old - 1]--;
-		if (!t->samples[old - 1] && st->flows)
+	} else if (t->samples[old]) {
+		t->samples[old]--;
+		if (!t->samples[old] && st->flows)
 			st->flows--;
 	}
 	t->shadow[place] = slot + 1;

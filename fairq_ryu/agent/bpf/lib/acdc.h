@@ -21,6 +21,7 @@
 
 #include "../laws/law.h"
 #include "../layout.h"
+#include "flow_key.h"
 #include "parse.h"
 #include "port_maps.h"
 #include "queue_map.h"
@@ -41,12 +42,19 @@ struct {
 
 static const struct fq_acdc new_acdc;
 
-/* The state of the flow whose ACKs have this key; a new one, if the state is that of another connection. */
-static __always_inline struct fq_acdc *acdc_flow(const struct fq_flow_key *acks,
+/*
+ * The state of the flow of this segment whose ACKs have the direction `dir`; a new one, if the state is that of another
+ * connection.
+ */
+static __always_inline struct fq_acdc *acdc_flow(const struct segment *s, __u8 dir,
 						 const struct fq_dir *data)
 {
-	struct fq_acdc *f = bpf_map_lookup_elem(&acdc_flows, acks);
+	const struct fq_flow_key *acks = copied_key(&s->key, dir);
+	struct fq_acdc *f;
 
+	if (!acks)
+		return NULL;
+	f = bpf_map_lookup_elem(&acdc_flows, acks);
 	if (f && f->isn == data->isn)
 		return f;
 	bpf_map_update_elem(&acdc_flows, acks, &new_acdc, BPF_ANY);
@@ -84,7 +92,7 @@ static __always_inline void take_echo(struct __sk_buff *skb, const struct segmen
 }
 
 /* Data leaves by the recorded port of its direction, before its numbers are followed. */
-__noinline int acdc_leaves(struct __sk_buff *skb, struct segment *s, const struct fq_dir *own,
+__noinline int acdc_leaves(struct __sk_buff *skb, const struct segment *s, const struct fq_dir *own,
 			   const struct fq_dir *peer)
 {
 	const struct fq_port_law *law;
@@ -99,9 +107,7 @@ __noinline int acdc_leaves(struct __sk_buff *skb, struct segment *s, const struc
 	law = bpf_map_lookup_elem(&port_laws, &slot);
 	if (!law || law->law.kind != FQ_LAW_ACDC || law->expires_ns <= s->now)
 		return 0;
-	s->key.dir = s->dir ^ 1;
-	f = acdc_flow(&s->key, own);
-	s->key.dir = 0;
+	f = acdc_flow(s, s->dir ^ 1, own);
 	if (!f)
 		return 0;
 	again = own->flags & FQ_SEQ && (__s32)(s->seq + s->payload - own->seq_next) <= 0;
@@ -118,8 +124,8 @@ __noinline int acdc_leaves(struct __sk_buff *skb, struct segment *s, const struc
 }
 
 /*
- * What the law grants the direction `peer`, bytes, at an ACK of `own`, which is not a SYN. `s->key` is that of the
- * ACK; `flight` was under way before it, and n flows share the port.
+ * What the law grants the direction `peer`, bytes, at an ACK of `own`, which is not a SYN. `flight` was under way
+ * before it, and n flows share the port.
  */
 __noinline __u32 acdc_grant(struct segment *s, const struct fq_dir *own, const struct fq_dir *peer,
 			    __u32 flight, __u32 n)
@@ -137,7 +143,7 @@ __noinline __u32 acdc_grant(struct segment *s, const struct fq_dir *own, const s
 	state = bpf_map_lookup_elem(&law_states, &slot);
 	if (!law || !state)
 		return FQ_NO_WINDOW;
-	f = acdc_flow(&s->key, peer);
+	f = acdc_flow(s, s->dir, peer);
 	if (!f)
 		return FQ_NO_WINDOW;
 	s->echo_met = own->flags & FQ_ECN && s->ecn & TCP_ECE;

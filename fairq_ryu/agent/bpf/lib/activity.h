@@ -13,6 +13,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
+#include "../verifier.h"
 #include "port_maps.h"
 
 /* Is a bucket of that epoch within the activity timeout? */
@@ -51,8 +52,8 @@ static __always_inline void enter_bucket(__u64 *buckets, __u32 *counted, __u32 e
 }
 
 /*
- * Flows in a count. Without branches: with eight in a row the verifier would walk 256 paths. The empty asm
- * keeps the compiler from restoring them.
+ * Flows in a count. Without branches, which ONE_REGISTER keeps the compiler from restoring: with eight in a row the
+ * verifier would walk 256 paths.
  */
 static __always_inline __u32 counted_flows(const __u64 *buckets, __u32 epoch)
 {
@@ -64,7 +65,7 @@ static __always_inline __u32 counted_flows(const __u64 *buckets, __u32 epoch)
 		__u64 age = (__u32)(epoch - (__u32)(bucket >> 32));
 		__u64 recent = (age - FQ_BUCKETS) >> 63; /* 1 if age < FQ_BUCKETS */
 
-		asm volatile("" : "+r"(recent));
+		ONE_REGISTER(recent);
 		n += (__u32)bucket * recent;
 	}
 	return n;

@@ -4,12 +4,12 @@
 #define FAIRQ_DROPPED_PACKET_H
 
 #include <linux/bpf.h>
-#include <linux/if_ether.h>
 #include <stdbool.h>
 
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
+#include "captured.h"
 
 /* Room for about a thousand packets. */
 struct {
@@ -27,7 +27,7 @@ struct {
 /* Hand the packet to the agent, or its beginning. Returns whether the agent will have it. */
 static __always_inline bool hand_over_dropped(struct __sk_buff *skb, __u32 cause)
 {
-	__u32 zero = 0, size = skb->len;
+	__u32 zero = 0;
 	struct fq_ring_count *count;
 	struct fq_drop *drop = bpf_ringbuf_reserve(&drops, sizeof(*drop), 0);
 
@@ -35,15 +35,13 @@ static __always_inline bool hand_over_dropped(struct __sk_buff *skb, __u32 cause
 		return false;
 	drop->ns = bpf_ktime_get_ns();
 	drop->ifindex = skb->ifindex;
-	drop->len = size;
+	drop->len = skb->len;
 	drop->cause = cause;
 	drop->pad = 0;
 	drop->vlan_proto = skb->vlan_present ? skb->vlan_proto : 0;
 	drop->vlan_tci = skb->vlan_present ? skb->vlan_tci : 0;
-	if (size > FQ_DROP_BYTES)
-		size = FQ_DROP_BYTES;
-	drop->captured = size;
-	if (size < ETH_HLEN || bpf_skb_load_bytes(skb, 0, drop->data, size)) {
+	drop->captured = capture(skb, drop->data, FQ_DROP_BYTES);
+	if (!drop->captured) {
 		bpf_ringbuf_discard(drop, 0);
 		return false;
 	}

@@ -216,16 +216,22 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 		set_key_v4(s, ip.saddr, ip.daddr);
 		same = ip.saddr == ip.daddr;
 	} else if (proto == bpf_htons(ETH_P_IPV6)) {
-		struct ipv6hdr ip6;
+		/* The addresses are compared in words, which the verifier wants aligned. */
+		union {
+			struct ipv6hdr header;
+			struct {
+				__u64 begin, from[2], to[2];
+			};
+		} ip6;
 		int order;
 
 		if (bpf_skb_load_bytes(skb, off, &ip6, sizeof(ip6)))
 			return NOT_TCP;
-		if (ip6.version != 6)
+		if (ip6.header.version != 6)
 			return NOT_TCP;
-		next = ip6.nexthdr;
+		next = ip6.header.nexthdr;
 		off += sizeof(ip6);
-		end = off + bpf_ntohs(ip6.payload_len);
+		end = off + bpf_ntohs(ip6.header.payload_len);
 #pragma unroll
 		for (int i = 0; i < MAX_IPV6_EXT; i++) {
 			struct {
@@ -243,11 +249,11 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 		}
 		if (next != IPPROTO_TCP)
 			return NOT_TCP;
-		order = compare_v6((__u64 *)&ip6.saddr, (__u64 *)&ip6.daddr);
+		order = compare_v6(ip6.from, ip6.to);
 		same = order == 0;
 		s->dir = order > 0;
-		__builtin_memcpy(s->key.lo_addr, s->dir ? &ip6.daddr : &ip6.saddr, 16);
-		__builtin_memcpy(s->key.hi_addr, s->dir ? &ip6.saddr : &ip6.daddr, 16);
+		__builtin_memcpy(s->key.lo_addr, s->dir ? ip6.to : ip6.from, 16);
+		__builtin_memcpy(s->key.hi_addr, s->dir ? ip6.from : ip6.to, 16);
 		s->key.family = 6;
 	} else {
 		return NOT_TCP;
@@ -265,49 +271,52 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 /*
  * Read the options of a SYN into the segment. Malformed options end the walk; those before them count.
  * `at` is their offset in the packet, `len` their length in bytes.
+ *
+ * Each is loaded by itself: the verifier does not follow what a helper has written, so to it every step is the same.
  */
 __noinline int syn_options(struct __sk_buff *skb, struct segment *s, __u32 at, __u32 len)
 {
-	__u8 opt[MAX_TCP_OPTIONS + 3] = {}; /* a read past the end finds zeros */
-	__u32 next = 0, ts_at = 0;
+	struct {
+		__u8 kind;
+		__u8 size;
+	} opt;
+	__u32 next = 0;
 	__be32 ts[2];
+	__be16 mss;
+	__u8 shift;
 
 	if (!s)
 		return 0;
 	s->mss = s->offers = s->wscale = 0;
 	s->ts = false;
-	/* For the verifier: 1 to 40 bytes into 40 bytes. */
-	if (len < 1 || len > MAX_TCP_OPTIONS || bpf_skb_load_bytes(skb, at, opt, len))
-		return 0;
-	/* Byte by byte, with a constant index: the verifier walks this in few steps. */
-	for (__u32 i = 0; i < MAX_TCP_OPTIONS; i++) {
-		__u8 kind = opt[i], size = opt[i + 1];
+	for (int i = 0; i < MAX_TCP_OPTIONS; i++) {
+		__u32 value = at + next + sizeof(opt);
 
-		if (i != next)
-			continue;
-		if (i >= len || kind == TCP_OPT_END)
+		if (next + sizeof(opt) > len ||
+		    bpf_skb_load_bytes(skb, at + next, &opt, sizeof(opt)) ||
+		    opt.kind == TCP_OPT_END)
 			break;
-		if (kind == TCP_OPT_NOP) {
-			next = i + 1;
+		if (opt.kind == TCP_OPT_NOP) {
+			next++;
 			continue;
 		}
-		if (size < 2 || i + size > len)
+		next += opt.size;
+		if (opt.size < sizeof(opt) || next > len)
 			break;
-		if (kind == TCP_OPT_MSS && size == 4)
-			s->mss = opt[i + 2] << 8 | opt[i + 3];
-		if (kind == TCP_OPT_WSCALE && size == 3) {
-			s->wscale = opt[i + 2] < MAX_WSCALE ? opt[i + 2] : MAX_WSCALE;
+		if (opt.kind == TCP_OPT_MSS && opt.size == sizeof(opt) + sizeof(mss) &&
+		    !bpf_skb_load_bytes(skb, value, &mss, sizeof(mss))) {
+			s->mss = bpf_ntohs(mss);
+		} else if (opt.kind == TCP_OPT_WSCALE && opt.size == sizeof(opt) + sizeof(shift) &&
+			   !bpf_skb_load_bytes(skb, value, &shift, sizeof(shift))) {
+			s->wscale = shift < MAX_WSCALE ? shift : MAX_WSCALE;
 			s->offers |= FQ_WS;
+		} else if (opt.kind == TCP_OPT_TS && opt.size == TCP_OPT_TS_LEN &&
+			   !bpf_skb_load_bytes(skb, value, ts, sizeof(ts))) {
+			s->tsval = bpf_ntohl(ts[0]);
+			s->tsecr = bpf_ntohl(ts[1]);
+			s->ts = true;
+			s->offers |= FQ_TS_OFFERED;
 		}
-		if (kind == TCP_OPT_TS && size == TCP_OPT_TS_LEN)
-			ts_at = at + i + 2;
-		next = i + size;
-	}
-	if (ts_at && !bpf_skb_load_bytes(skb, ts_at, ts, sizeof(ts))) {
-		s->tsval = bpf_ntohl(ts[0]);
-		s->tsecr = bpf_ntohl(ts[1]);
-		s->ts = true;
-		s->offers |= FQ_TS_OFFERED;
 	}
 	return 0;
 }

@@ -22,6 +22,7 @@
 #include "../layout.h"
 #include "activity.h"
 #include "connection.h"
+#include "flow_key.h"
 #include "port_law.h"
 #include "sequence.h"
 #include "window_maps.h"
@@ -150,13 +151,17 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 __noinline int match_rival(struct __sk_buff *skb, struct segment *s, struct fq_dir *own,
 			   struct fq_dir *peer)
 {
+	const struct fq_flow_key *key;
 	struct fq_dir *rival, *rival_peer;
 	struct fq_flow *flow;
 	bool known, proven, opened = false;
 
 	if (!s || !own || !peer)
 		return 0;
-	flow = bpf_map_lookup_elem(&rivals, &s->key);
+	key = copied_key(&s->key, 0);
+	if (!key)
+		return 0;
+	flow = bpf_map_lookup_elem(&rivals, key);
 	if (!flow || !is_of_connection(s, &flow->dir[s->dir & 1], &flow->dir[(s->dir & 1) ^ 1])) {
 		/* A connection starts neither with a RST nor with a SYN-ACK. */
 		if (s->rst || (s->syn && s->ack))
@@ -165,9 +170,9 @@ __noinline int match_rival(struct __sk_buff *skb, struct segment *s, struct fq_d
 			return 0;
 		if (flow && !is_replaceable(s, &flow->dir[0], &flow->dir[1]))
 			return 0;
-		if (bpf_map_update_elem(&rivals, &s->key, &new_flow, BPF_ANY))
+		if (bpf_map_update_elem(&rivals, key, &new_flow, BPF_ANY))
 			return 0;
-		flow = bpf_map_lookup_elem(&rivals, &s->key);
+		flow = bpf_map_lookup_elem(&rivals, key);
 		if (!flow)
 			return 0;
 	}
@@ -220,12 +225,16 @@ __noinline int match_rival(struct __sk_buff *skb, struct segment *s, struct fq_d
 __noinline int is_of_rival(const struct segment *s, struct fq_dir *own, struct fq_dir *peer,
 			   bool fresh)
 {
+	const struct fq_flow_key *key;
 	struct fq_dir *rival, *rival_peer;
 	struct fq_flow *flow;
 
 	if (!s || !own || !peer || s->syn || s->rst)
 		return 0;
-	flow = bpf_map_lookup_elem(&rivals, &s->key);
+	key = copied_key(&s->key, 0);
+	if (!key)
+		return 0;
+	flow = bpf_map_lookup_elem(&rivals, key);
 	if (flow) {
 		rival = &flow->dir[s->dir & 1];
 		rival_peer = &flow->dir[(s->dir & 1) ^ 1];

@@ -11,12 +11,12 @@
 #define FAIRQ_SEGMENT_COPY_H
 
 #include <linux/bpf.h>
-#include <linux/if_ether.h>
 #include <stdbool.h>
 
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
+#include "captured.h"
 #include "parse.h"
 #include "window_maps.h"
 
@@ -79,7 +79,7 @@ static __always_inline bool take_token(__u64 *paid, const struct fq_copy_limit *
  */
 __noinline int copy_segment(struct __sk_buff *skb, struct segment *s)
 {
-	__u32 zero = 0, index, size = skb->len;
+	__u32 zero = 0, index;
 	const struct fq_copy_rule *rule;
 	struct fq_copy_count *count;
 	struct fq_copy_state *all;
@@ -117,10 +117,8 @@ __noinline int copy_segment(struct __sk_buff *skb, struct segment *s)
 	copy->vlan_tci = skb->vlan_present ? skb->vlan_tci : 0;
 	copy->rule = index;
 	copy->pad = 0;
-	if (size > FQ_COPY_BYTES)
-		size = FQ_COPY_BYTES;
-	copy->captured = size;
-	if (size < ETH_HLEN || bpf_skb_load_bytes(skb, 0, copy->data, size)) {
+	copy->captured = capture(skb, copy->data, FQ_COPY_BYTES);
+	if (!copy->captured) {
 		bpf_ringbuf_discard(copy, 0);
 		return 0;
 	}
