@@ -10,7 +10,7 @@ SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
 BIN := .venv/bin
 BPF := $(wildcard fairq_ryu/agent/bpf/*.[ch] fairq_ryu/agent/bpf/lib/*.h fairq_ryu/agent/bpf/laws/*.[ch] fairq_ryu/experiments/hostcc/bpf/*.[ch] mininet_topos/delayline/*.c)
 
-.PHONY: help setup setup-dev demo test test-fresh test-unit test-package fuzz lint format bench bpf package clean
+.PHONY: help setup setup-dev demo test test-fresh test-vm test-unit test-package fuzz lint format bench bpf package clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,10 @@ test: setup-dev ## lint and every test (as root)
 # exec: when make is killed, what it put up is taken down.
 test-fresh: ## both commands in a minimal root made for them, as on a fresh machine (ARGS="--tests -- tests/unit")
 	@exec $(SUDO) scripts/test-fresh.sh $(ARGS)
+
+# Without set-up on this machine: it sets up in the roots of the virtual machines.
+test-vm: ## on the distributions' own kernels, in virtual machines (ARGS=--all: everything, hours)
+	@exec $(SUDO) python3 -m tests.vm $(ARGS)
 
 test-unit: setup-dev ## the tests that need no root; seconds
 	@exec $(BIN)/pytest tests/unit

@@ -1,13 +1,13 @@
 """`make test-vm`: the product on the distributions' own kernels, in virtual machines.
 
-    python3 -m tests.vm                     every object on every kernel, and one incast on the kernel datapath
-    python3 -m tests.vm --all               also doctor, tests/switch and chosen tests of tests/e2e, with the
-                                            kernel datapath and with the userspace one
+    python3 -m tests.vm          every object on every kernel, and one incast on the kernel datapath
+    python3 -m tests.vm --all    also doctor, tests/switch and chosen tests of tests/e2e, with the kernel's
+                                 datapath and with the userspace one
     python3 -m tests.vm --machine debian12 -- COMMAND...
-                                            COMMAND in that machine, in the checkout with its test tools
+                                 COMMAND in that machine, in the checkout with its test tools
 
-Needs root, apt, and Debian's keyring; installs QEMU and mmdebstrap where they are missing. Runs under Python's
-standard library alone. Exit code 77: virtual machines cannot be had here, and nothing was tested.
+Needs root, apt, and Debian's keyring; installs QEMU and mmdebstrap where they are missing, no package of
+Python. Exit code 77: virtual machines cannot be had here, and nothing was tested.
 """
 
 from __future__ import annotations
@@ -33,9 +33,14 @@ from tests.vm.kernels import Kernel, kernel
 from tests.vm.machines import MACHINES, CannotRun, Machine
 
 CANNOT = 77
+# What this needs, and the Debian packages.
 _PROGRAMS = {
-    **{"mmdebstrap": "mmdebstrap", "cpio": "cpio", "mke2fs": "e2fsprogs", "depmod": "kmod"},
-    **{"setpriv": "util-linux", boot.QEMU: "qemu-system-x86"},
+    "mmdebstrap": "mmdebstrap",
+    "cpio": "cpio",
+    "mke2fs": "e2fsprogs",
+    "depmod": "kmod",
+    "setpriv": "util-linux",
+    boot.QEMU: "qemu-system-x86",
 }
 
 
@@ -56,7 +61,10 @@ def check_machine() -> None:
         install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", *missing]
         for argv in (["apt-get", "update", "-q"], install):
             done = subprocess.run(
-                argv, capture_output=True, check=False, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+                argv,
+                capture_output=True,
+                check=False,
+                env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
             )
             if done.returncode:
                 raise CannotRun(f"{' '.join(argv[:2])}: {done.stderr.decode().strip()}")
@@ -78,18 +86,17 @@ class Bench:
             say(f"{each.name}: packages ...")
             self._apts[each.name] = apt = Apt(each, self.cache / "apt" / each.name)
             self.kernels[each.name] = kernel(each, apt, self.cache)
-        trees = {}
+        trees: dict[str, Path] = {}
         for machine in {each.suite: each for each in self.machines}.values():
             say(f"{machine.suite}: a root, and set-up of {self.commit[:7]} in it ...")
             work = self.work / machine.suite
             work.mkdir()
             tree = roots.base(machine, self._apts[machine.name], self.cache, whole)
             trees[machine.suite] = roots.set_up(tree, work, self.commit, *arguments)
-        compiled = {roots.compiler(each): roots.objects(each) for each in trees.values()}
-        for each in trees.values():
-            roots.add_objects(each, compiled)
-        for suite, each in trees.items():
-            roots.finish(each, self.image(suite))
+        compiled = {roots.compiler(tree): roots.objects(tree) for tree in trees.values()}
+        for suite, tree in trees.items():
+            roots.add_objects(tree, compiled)
+            roots.finish(tree, self.image(suite))
 
     def image(self, suite: str) -> Path:
         """The image of a suite's root."""
@@ -130,6 +137,7 @@ def main() -> int:
     parser.add_argument("--machine", action="append", choices=MACHINES, help="only this one (repeatable)")
     parser.add_argument("--commit", default="HEAD", help="what is tested; uncommitted changes never are")
     parser.add_argument("--results", type=Path, help="write the results into this file (JSON)")
+    parser.add_argument("--out", type=Path, help="a new directory for what COMMAND leaves in /exchange/out")
     parser.add_argument("--seconds", type=float, default=1800, help="time limit for COMMAND")
     parser.add_argument("command", nargs="*", help="run this instead")
     options = parser.parse_args()
@@ -149,7 +157,11 @@ def main() -> int:
             say(f"QEMU with {how}; {time.monotonic() - begun:.0f} s until here")
             results = [bench.run(machine, job, how) for machine in machines for job in work_list]
             if options.command:
-                return max(result.outcome.code or 0 if result.outcome.code is not None else 1 for result in results)
+                if options.out and len(results) == 1:
+                    shutil.copytree(results[0].exchange / "out", options.out, dirs_exist_ok=True)
+                return max(
+                    result.outcome.code or 0 if result.outcome.code is not None else 1 for result in results
+                )
             summary = jobs.summary(results)
             if options.results:
                 options.results.write_text(json.dumps(summary.rows, indent=1) + "\n")

@@ -67,6 +67,7 @@ def boot(how: str, kernel: Kernel, root: Path, script: str, exchange: Path, seco
     (exchange / "init").chmod(0o755)
     code_file, console = exchange / "code", exchange / "console"
     code_file.unlink(missing_ok=True)
+    (exchange / "out").mkdir(exist_ok=True)
     argv = _qemu(how, kernel, _MEMORY_MIB)
     argv += ["-append", "console=ttyS0 quiet loglevel=4 panic=-1 random.trust_cpu=on net.ifnames=0"]
     argv += ["-serial", f"file:{console}", "-serial", "stdio"]

@@ -14,8 +14,7 @@ from pathlib import Path
 from tests.vm.apt import Apt
 from tests.vm.machines import CannotRun, Machine
 
-# What the initramfs needs to find the root file system. Where a kernel has one built in, or none of that name,
-# it does without.
+# What the initramfs needs to find the root file system. Kernels have some of them built in, or not at all.
 _MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "9pnet_virtio", "9p")
 _PARTS = ("linux-image-", "linux-binary-", "linux-modules-", "linux-base-")
 _INIT = """#!/bin/busybox sh
@@ -73,7 +72,9 @@ def kernel(machine: Machine, apt: Apt, cache: Path) -> Kernel:
 
 def _busybox(apt: Apt, machine: Machine, home: Path) -> bytes:
     """The program busybox, which needs no library."""
-    packages = [each for each in apt.closure(["busybox-static"], machine.suite) if each.name == "busybox-static"]
+    packages = [
+        each for each in apt.closure(["busybox-static"], machine.suite) if each.name == "busybox-static"
+    ]
     (file,) = apt.fetch(packages, home / "packages")
     archive = subprocess.run(["dpkg-deb", "--fsys-tarfile", file], capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as content:
@@ -127,12 +128,18 @@ def _in_order(base: Path, version: str) -> Iterator[Path]:
 
 
 def make_image(tree: Path, image: Path, spare_mib: int) -> None:
-    """An ext4 file system in a file, with the content of ``tree`` and some room. Raises :class:`CannotRun`."""
-    used = int(subprocess.run(["du", "-sm", tree], capture_output=True, text=True, check=True).stdout.split()[0])
+    """An ext4 file system in a file, with the content of ``tree`` and some room.
+
+    Raises :class:`CannotRun`.
+    """
+    used = int(
+        subprocess.run(["du", "-sm", tree], capture_output=True, text=True, check=True).stdout.split()[0]
+    )
     image.unlink(missing_ok=True)
+    size = f"{used * 5 // 4 + spare_mib}M"
     # Without a journal: nothing survives the run.
     made = subprocess.run(
-        ["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", tree, image, f"{used * 5 // 4 + spare_mib}M"],
+        ["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", tree, image, size],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if made.returncode:

@@ -1,4 +1,4 @@
-"""The machines of `make test-vm`: a distribution and one of its kernels, all from the distribution's packages."""
+"""The machines of `make test-vm`: a distribution and one of its kernels, both from its packages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,11 @@ def _mirrors(text: str) -> dict[str, str]:
 
 def sources(machine: Machine) -> str:
     """Sources for apt, in its deb822 format, of this machine's own mirror. Raises :class:`CannotRun`."""
-    files = [path for each in map(Path, _SOURCES) for path in ([each] if each.is_file() else sorted(each.glob("*")))]
+    files = [
+        path
+        for each in map(Path, _SOURCES)
+        for path in ([each] if each.is_file() else sorted(each.glob("*")))
+    ]
     mirrors = _mirrors("\n".join(path.read_text() for path in files))
     if "main" not in mirrors:
         raise CannotRun("apt has no source of Debian (/etc/apt/sources.list.d)")

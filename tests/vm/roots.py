@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 from fairq_ryu.config import programs
@@ -66,7 +65,9 @@ def objects(root: Path) -> list[Path]:
 
 def compiler(root: Path) -> str:
     """The name of the compiler of a root: clang-14."""
-    said = subprocess.run(["chroot", root, "clang", "-dumpversion"], capture_output=True, text=True, check=True)
+    said = subprocess.run(
+        ["chroot", root, "clang", "-dumpversion"], capture_output=True, text=True, check=True
+    )
     return f"clang-{said.stdout.partition('.')[0].strip()}"
 
 
@@ -89,7 +90,7 @@ def cache_directory() -> Path:
     return Path(os.environ.get("FAIRQ_VM_CACHE", "/var/cache/fairq_ryu-vm"))
 
 
-def add_objects(root: Path, compiled: dict[str, Sequence[Path]]) -> None:
+def add_objects(root: Path, compiled: dict[str, list[Path]]) -> None:
     """Put the objects of each compiler into /objects/COMPILER of a root."""
     for name, files in compiled.items():
         where = root / "objects" / name

@@ -111,7 +111,14 @@ def govern(stack, directory):
     )  # fmt: skip
     stack.callback(manager.end)
     agent = Process(
-        directory / "agent.log", FAIRQ, "agent", "--bridge", BRIDGE, "--controller", "tcp:127.0.0.1:6653", *config
+        directory / "agent.log",
+        FAIRQ,
+        "agent",
+        "--bridge",
+        BRIDGE,
+        "--controller",
+        "tcp:127.0.0.1:6653",
+        *config,
     )
     stack.callback(agent.end)
     agent.wait_for("ready", 120)
@@ -163,7 +170,13 @@ def measure(stack):
         "whole": sum(row[2] == "True" for row in rows),
         "rewritten": port["rewritten"],
         "checksum_errors": sum(checksum_errors(host) for host in [*HOSTS, RECEIVER]),
-        "drops": int(re.search(r"bfifo.*?dropped (\d+)", output("tc", "-s", "qdisc", "show", "dev", f"{RECEIVER}p"), re.DOTALL)[1]),
+        "drops": int(
+            re.search(
+                r"bfifo.*?dropped (\d+)",
+                output("tc", "-s", "qdisc", "show", "dev", f"{RECEIVER}p"),
+                re.DOTALL,
+            )[1]
+        ),
     }
 
 
