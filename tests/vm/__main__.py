@@ -94,8 +94,9 @@ class Bench:
             tree = roots.base(machine, self._apts[machine.name], self.cache, whole)
             trees[machine.suite] = roots.set_up(tree, work, self.commit, *arguments)
         compiled = {roots.compiler(tree): roots.objects(tree) for tree in trees.values()}
-        for suite, tree in trees.items():
+        for tree in trees.values():
             roots.add_objects(tree, compiled)
+        for suite, tree in trees.items():
             roots.finish(tree, self.image(suite))
 
     def image(self, suite: str) -> Path:
