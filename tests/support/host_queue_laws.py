@@ -35,6 +35,7 @@ _PACKET = st.tuples(
     _FLOW,
     _RANDOM,
     st.booleans(),
+    st.one_of(st.just(1), st.integers(1, 400)),
 )
 TRACES = st.lists(_PACKET, max_size=80)
 
@@ -71,7 +72,7 @@ def _ordered(made: QueueLawParameters) -> QueueLawParameters:
     return replace(made, min_bytes=low, max_bytes=max(high, 1))
 
 
-def packets(trace: Iterable[tuple[int, int, int, int, int, int, bool]]) -> Iterator[Packet]:
+def packets(trace: Iterable[tuple[int, int, int, int, int, int, bool, int]]) -> Iterator[Packet]:
     """The packets of a trace: its first column is the time since the one before."""
     now = 10**12
     for elapsed, *rest in trace:
@@ -87,9 +88,9 @@ def busy_trace(rounds: int, seed: int, flows: int = 5, rate: int = 12_500_000) -
         elapsed = source.randrange(2 * (90_000 if number // 700 % 2 else 135_000))
         now += elapsed
         low = max(0, backlog - rate * elapsed // 10**9)
-        length = source.choice((66, 1514, 1514, 1514))
+        length, segments = source.choice(((66, 1), (1514, 1), (1514, 1), (1514, 1), (4542, 3)))
         flow = min(source.randrange(1, flows + 1), source.randrange(1, flows + 1)) * 0x9E3779B1 & 0xFFFFFFFF
-        made.append(Packet(now, low, low, length, flow, source.getrandbits(32), source.random() < 0.5))
+        made.append(Packet(now, low, low, length, flow, source.getrandbits(32), source.random() < 0.5, segments))
         backlog = min(low + length, 250_000)
     return made
 
@@ -125,11 +126,11 @@ class CompiledQueueLaw:
         given = layout.fq_queue_law_input(**asdict(packet))
         return int(self.library.fq_host_judge(*self.refs, ctypes.byref(given)))
 
-    def entered(self, hash_: int) -> None:
-        self.library.fq_host_entered(self.refs[3], ctypes.c_uint32(hash_))
+    def entered(self, hash_: int, segments: int) -> None:
+        self.library.fq_host_entered(self.refs[3], ctypes.c_uint32(hash_), ctypes.c_uint32(segments))
 
-    def left(self, hash_: int) -> None:
-        self.library.fq_host_left(self.refs[3], ctypes.c_uint32(hash_))
+    def left(self, hash_: int, segments: int) -> None:
+        self.library.fq_host_left(self.refs[3], ctypes.c_uint32(hash_), ctypes.c_uint32(segments))
 
 
 def _codel(state: Any) -> dict[str, int]:
@@ -181,12 +182,12 @@ def agree(
         if isinstance(law, Sfb):
             if verdicts[0] != 1:
                 waiting.append(packet)
-                law.entered(packet.hash)
-                compiled.entered(packet.hash)
+                law.entered(packet.hash, packet.segments)
+                compiled.entered(packet.hash, packet.segments)
             while waiting and sum(each.len for each in waiting) > packet.backlog:
-                done = waiting.pop(0).hash
-                law.left(done)
-                compiled.left(done)
+                done = waiting.pop(0)
+                law.left(done.hash, done.segments)
+                compiled.left(done.hash, done.segments)
         if number % every == 0:
             assert state_of(law) == compiled_state(compiled.state, compiled.flows, compiled.bins)
     assert state_of(law) == compiled_state(compiled.state, compiled.flows, compiled.bins)

@@ -22,8 +22,10 @@
 #include "layout.h"
 #include "lib/core_types.h"
 #include "lib/dropped_packet.h"
+#include "lib/on_wire.h"
 #include "lib/queue_map.h"
 #include "lib/threshold_maps.h"
+#include "lib/traced_packet.h"
 
 enum skb_drop_reason {
 	SKB_DROP_REASON_QDISC_DROP = 1, /* CO-RE puts the running kernel's number in its place */
@@ -72,6 +74,9 @@ int BPF_PROG(fq_dropped, struct sk_buff *skb, void *location, enum skb_drop_reas
 	}
 	/* Data in pages of its own is left out: headers always precede it. */
 	size = skb->len - skb->data_len;
+	/* Of several segments never all: nobody is to send them again as one. */
+	if (size == skb->len && traced_segments(skb) > 1)
+		size--;
 	if (size > FQ_DROP_BYTES)
 		size = FQ_DROP_BYTES;
 	drop->captured = bpf_probe_read_kernel(drop->data, size, skb->data) ? 0 : size;
@@ -83,7 +88,7 @@ int BPF_PROG(fq_dropped, struct sk_buff *skb, void *location, enum skb_drop_reas
 SEC("classifier")
 int fq_drop_before_full(struct __sk_buff *skb)
 {
-	__u32 ifindex = skb->ifindex, len = skb->len;
+	__u32 ifindex = skb->ifindex, len = wire_bytes(skb);
 	const struct fq_threshold *t = bpf_map_lookup_elem(&thresholds, &ifindex);
 	const struct fq_queue *queue = bpf_map_lookup_elem(&queues, &ifindex);
 
@@ -94,7 +99,7 @@ int fq_drop_before_full(struct __sk_buff *skb)
 	    queue_backlog(ifindex, bpf_ktime_get_ns()) + len <= t->limit)
 		return TC_ACT_UNSPEC;
 	/* A packet of several segments could not be sent again by a controller. */
-	if (skb->gso_segs > 1 || len > FQ_DROP_BYTES)
+	if (skb->gso_size || len > FQ_DROP_BYTES)
 		return TC_ACT_UNSPEC;
 	return hand_over_dropped(skb, FQ_DROP_BEFORE_FULL) ? TC_ACT_STOLEN : TC_ACT_UNSPEC;
 }

@@ -20,6 +20,7 @@
 #include "lib/queue_law_maps.h"
 #include "lib/queue_map.h"
 #include "lib/threshold_maps.h"
+#include "lib/traced_packet.h"
 #include "lib/tx_queue_id.h"
 #include "verifier.h"
 
@@ -47,7 +48,7 @@ struct {
 #define TC_H_MINOR    0xFFFFU
 /* The qdisc counts per CPU (pfifo_fast, without a lock): its sums are not to be read here. */
 #define QDISC_PER_CPU 0x20U
-/* Packets that one dequeue may hand over together; the bytes of further packets are not counted. */
+/* Packets that one dequeue may hand over together; further ones are not counted. */
 #define MAX_BULK      256
 
 /* If the backlog has crossed a threshold, send the agent an event. */
@@ -188,10 +189,10 @@ static __always_inline void publish_depth(const struct fq_queue *st)
 }
 
 /*
- * A packet with this mark, the hash of its flow, has entered or left the queue in a slot: count it if its law is SFB.
- * A global function is verified once, and not at each of its calls: those in a loop would be too much.
+ * A packet of so many segments with this mark, the hash of its flow, has entered or left the queue in a slot: count it if
+ * its law is SFB. A global function is verified once, and not at each of its calls: those in a loop would be too much.
  */
-__noinline int count_in_bins(__u32 slot, __u32 hash, __u32 entered)
+__noinline int count_in_bins(__u32 slot, __u32 hash, __u32 segments, __u32 entered)
 {
 	struct fq_port_queue_law *law;
 	struct fq_sfb_bins *bins;
@@ -207,9 +208,9 @@ __noinline int count_in_bins(__u32 slot, __u32 hash, __u32 entered)
 	if (!bins)
 		return 0;
 	if (entered)
-		sfb_entered(bins, hash);
+		sfb_entered(bins, hash, segments);
 	else
-		sfb_left(bins, hash);
+		sfb_left(bins, hash, segments);
 	return 0;
 }
 
@@ -302,7 +303,7 @@ int BPF_PROG(fq_enqueue, struct Qdisc *q, const struct netdev_queue *txq, struct
 	if (!st)
 		return 0;
 	if (has_bins() && skb)
-		count_in_bins(st->slot, skb->mark, 1);
+		count_in_bins(st->slot, skb->mark, traced_segments(skb), 1);
 	parent = q->parent;
 	if (parent != TC_H_ROOT) {
 		ifindex = txq->dev->ifindex;
@@ -324,14 +325,16 @@ int BPF_PROG(fq_dequeue, struct Qdisc *q, const struct netdev_queue *txq, int pa
 	own = q->flags & QDISC_PER_CPU; /* the qdisc does not count them */
 	if (!bins && !own)
 		return 0;
-	if (own)
-		st->packets += packets;
 	/* On a device of several queues the kernel takes out up to 8 at once, as a list. */
 	for (int i = 0; i < MAX_BULK && i < packets && skb; i++) {
+		__u32 segments = traced_segments(skb);
+
 		if (bins)
-			count_in_bins(st->slot, skb->mark, 0);
-		if (own)
-			st->bytes += skb->len;
+			count_in_bins(st->slot, skb->mark, segments, 0);
+		if (own) {
+			st->packets += segments;
+			st->bytes += traced_bytes(skb);
+		}
 		skb = skb->next;
 	}
 	return 0;

@@ -23,6 +23,7 @@
 #include "lib/dropped_packet.h"
 #include "lib/handed_on.h"
 #include "lib/ip_packet.h"
+#include "lib/on_wire.h"
 #include "lib/port_slots.h"
 #include "lib/queue_judge.h"
 #include "lib/queue_map.h"
@@ -109,7 +110,8 @@ int fq_judge(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	read_ip(skb, &ip, law->law.seed, needs_flow_hash(law->law.kind));
 	look_at_queue(&in, id, slot);
-	in.len = skb->len;
+	in.len = wire_bytes(skb);
+	in.segments = wire_segments(skb);
 	in.hash = ip.hash;
 	in.ect = ip.ecn != 0;
 	verdict = judge_by(&law->law, slot, &in, true);

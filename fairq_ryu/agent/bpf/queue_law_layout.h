@@ -80,20 +80,25 @@ struct fq_port_queue_law {
 	__u32 queues; /* transmit queues of the device, each with a law of its own; 0: one queue for all */
 };
 
-/* What a law knows about a packet. */
+/*
+ * What a law knows about a packet. With segmentation offload a packet is several segments, which pass, are dropped or
+ * marked together.
+ */
 struct fq_queue_law_input {
 	__u64 now_ns;
-	__u32 backlog; /* of the queue, without this packet, bytes */
-	__u32 low;     /* its least since the last packet that was judged, bytes */
-	__u32 len;     /* of the packet, bytes */
-	__u32 hash;    /* of the flow */
-	__u32 random;  /* uniform */
-	__u32 ect;     /* 1: the packet is ECN-capable */
+	__u32 backlog;  /* of the queue, without this packet, bytes */
+	__u32 low;      /* its least since the last packet that was judged, bytes */
+	__u32 len;      /* of all its segments on the wire, bytes */
+	__u32 hash;     /* of the flow */
+	__u32 random;   /* uniform */
+	__u32 ect;      /* 1: the packet is ECN-capable */
+	__u32 segments; /* 1 or more */
+	__u32 pad;
 };
 
-/* What a law has done. They only grow. */
+/* What a law has done: segments. They only grow. */
 struct fq_queue_law_counts {
-	__u64 judged;  /* packets */
+	__u64 judged;
 	__u64 dropped; /* of these */
 	__u64 dropped_bytes;
 	__u64 marked;  /* likewise, with CE; those that had it before included */

@@ -14,6 +14,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "layout.h"
+#include "lib/on_wire.h"
 #include "lib/queue_map.h"
 
 /* One entry a port, by ifindex. The size is set before the program is loaded. */
@@ -27,14 +28,14 @@ struct {
 SEC("classifier")
 int fq_taildrop(struct __sk_buff *skb)
 {
-	__u32 ifindex = skb->ifindex, len = skb->len;
+	__u32 ifindex = skb->ifindex, len = wire_bytes(skb);
 	struct fq_taildrop *port = bpf_map_lookup_elem(&taildrops, &ifindex);
 	const struct fq_queue *queue = bpf_map_lookup_elem(&queues, &ifindex);
 
 	if (!port || !queue || queue->backlog + len <= port->limit ||
 	    queue_backlog(ifindex, bpf_ktime_get_ns()) + len <= port->limit)
 		return TC_ACT_UNSPEC;
-	__sync_fetch_and_add(&port->packets, 1);
+	__sync_fetch_and_add(&port->packets, wire_segments(skb));
 	__sync_fetch_and_add(&port->bytes, len);
 	/* TC_ACT_SHOT would be an error to the sender, too. */
 	return TC_ACT_STOLEN;

@@ -35,6 +35,7 @@
 #include "lib/acdc.h"
 #include "lib/connection.h"
 #include "lib/handed_on.h"
+#include "lib/on_wire.h"
 #include "lib/rivals.h"
 #include "lib/segment_copy.h"
 #include "lib/tx_queue.h"
@@ -98,7 +99,7 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		if (s.syn)
 			goto lower; /* open_connection() was called for the rival */
 	}
-	note_departure(ifindex, &s, own, peer);
+	note_departure(ifindex, &s, wire_segments(skb), own, peer);
 	copy = own->ifindex != ifindex;
 	if (!copy)
 		hand_on(skb, own->slot, s.now);

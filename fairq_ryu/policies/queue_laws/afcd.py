@@ -34,10 +34,10 @@ class Afcd(Afq):
     def _judge(self, packet: Packet) -> Verdict:
         p, now, slot = self.parameters, packet.now_ns, packet.hash % SLOTS
         authors = p.variant == Variant.AUTHORS
-        self._follow(packet, by_queue=not authors)
+        sampled = self._follow(packet, by_queue=not authors)
         samples = self.samples[slot]
         if p.variant == Variant.OURS:
-            return self._ours(packet, samples)
+            return self._ours(packet, sampled, samples)
         flow = self.slots.setdefault(slot, CoDelState())
         below = is_below(p, packet, self.target(samples))
         due = flow.is_due(below, now, p.interval_ns // AUTHORS_PART if authors else p.interval_ns)
@@ -46,10 +46,10 @@ class Afcd(Afq):
         drop = self.codel.drops(due, below, now, p.interval_ns)
         return self._signal(packet) if drop else Verdict.PASS
 
-    def _ours(self, packet: Packet, samples: int) -> Verdict:
+    def _ours(self, packet: Packet, sampled: int, samples: int) -> Verdict:
         spared = self._may_wait(packet.now_ns) and self._is_small(packet)
         drop = drops_of_port(self.codel, self.parameters, packet, spared)
-        return self._signal_and_enter(packet, drop or self._ours_drops(packet, samples))
+        return self._signal_and_enter(packet, sampled, drop or self._ours_drops(packet, samples))
 
     def _may_wait(self, now_ns: int) -> bool:
         """Whether a drop that is due may still wait for a packet of a larger flow: at most an interval."""

@@ -21,10 +21,10 @@ class Afq(FlowShares):
         self.mean = Recent()
 
     def _judge(self, packet: Packet) -> Verdict:
-        self._follow(packet, by_queue=True)
+        sampled = self._follow(packet, by_queue=True)
         samples = self.samples[packet.hash % SLOTS]
         if self.parameters.variant == Variant.OURS:
-            return self._signal_and_enter(packet, self._ours_drops(packet, samples))
+            return self._signal_and_enter(packet, sampled, self._ours_drops(packet, samples))
         return self._signal(packet) if self._share_drops(packet, samples) else Verdict.PASS
 
     def _flow(self, packet: Packet) -> Recent:
@@ -39,11 +39,11 @@ class Afq(FlowShares):
         near = (samples << 16) * 4 < self.fair_q16 * SMALL_ABOVE
         return self._share_drops(packet, samples) and not (near and self._is_small(packet))
 
-    def _signal_and_enter(self, packet: Packet, drop: bool) -> Verdict:
-        """Drop or mark a packet, or let it pass; if it stays, it counts as sent by its flow."""
+    def _signal_and_enter(self, packet: Packet, sampled: int, drop: bool) -> Verdict:
+        """Drop or mark a packet, or let it pass; if it stays, its samples count as sent by its flow."""
         verdict = self._signal(packet) if drop else Verdict.PASS
-        if verdict != Verdict.DROP and not self.skipped:
-            enter(self._flow(packet), self.mean, packet.now_ns)
+        if verdict != Verdict.DROP and sampled:
+            enter(self._flow(packet), self.mean, packet.now_ns, sampled)
         return verdict
 
     def _share_drops(self, packet: Packet, samples: int) -> bool:

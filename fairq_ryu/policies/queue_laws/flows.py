@@ -11,6 +11,7 @@ from fairq_ryu.policies.queue_laws.law import Packet, QueueLaw, QueueLawParamete
 from fairq_ryu.queue_law_spec import QueueLawFlags
 
 SLOTS, SHADOW = 2048, 2000
+MOST_SAMPLES = 64
 
 
 class FlowShares(QueueLaw):
@@ -24,12 +25,17 @@ class FlowShares(QueueLaw):
         self.shadow = [0] * SHADOW
         self._size = min(max(parameters.shadow_packets, 1), SHADOW)
 
-    def _sample(self, slot: int) -> None:
-        """Enter every s-th packet in the shadow buffer and the flow table."""
-        self.skipped += 1
-        if self.skipped < self.parameters.sample_every:
-            return
-        self.skipped = 0
+    def _sample(self, packet: Packet) -> int:
+        """Enter every s-th segment in the shadow buffer and the flow table. Returns the number of them in this
+        packet.
+        """
+        samples, self.skipped = divmod(self.skipped + packet.segments, max(self.parameters.sample_every, 1))
+        samples = min(samples, MOST_SAMPLES)
+        for _ in range(samples):
+            self._enter_sample(packet.hash % SLOTS)
+        return samples
+
+    def _enter_sample(self, slot: int) -> None:
         place = self.next if self.next < self._size else 0
         old = self.shadow[place]
         if not old:
@@ -43,26 +49,27 @@ class FlowShares(QueueLaw):
         self.next = place + 1
         self.counts.sampled += 1
 
-    def _follow(self, packet: Packet, by_queue: bool) -> None:
+    def _follow(self, packet: Packet, by_queue: bool) -> int:
         """Enter a packet, and work out the fair share if it is due; ``by_queue``: with Eq. 1 and not only Eq.
-        4, from which it begins when the ring is full.
+        4, from which it begins when the ring is full. Returns the number of its segments that were sampled.
         """
         p, filling = self.parameters, self._is_filling()
         given = bool(p.flags & QueueLawFlags.FAIR_GIVEN)
-        self._sample(packet.hash % SLOTS)
+        sampled = self._sample(packet)
         if given and p.fair_q16:
             self.fair_q16 = p.fair_q16
-            return
+            return sampled
         if not by_queue or given or filling or not self.fair_q16:
             self.fair_q16 = steps.share_of_samples(self.filled, self.flows)
         else:
             if packet.now_ns < self.update_at_ns:
-                return
+                return sampled
             moved = self.fair_q16 + steps.move(self.old_bytes, packet.backlog, p.target_bytes)
             self.fair_q16 = steps.bounded(moved, self._size, self.flows)
             self.counts.updates += 1
         self.old_bytes = packet.backlog
         self.update_at_ns = packet.now_ns + steps.step_ns(self.fair_q16, p.rate, p.update_ns)
+        return sampled
 
     def _has_share(self, samples: int) -> bool:
         """Whether a flow with so many samples can be judged by its share."""

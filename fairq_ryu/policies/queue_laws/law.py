@@ -61,7 +61,7 @@ class Packet:
     """``fq_queue_law_input``: a packet that arrives, what it finds, and the random number that it gets.
 
     ``backlog`` bytes in the queue, ``low`` their least since the last packet; ``len`` bytes; ``random`` of 32
-    bits; ``ect`` whether it is ECN-capable.
+    bits; ``ect`` whether it is ECN-capable; ``segments`` that it is on the wire.
     """
 
     now_ns: int
@@ -71,6 +71,12 @@ class Packet:
     hash: int
     random: int
     ect: bool = False
+    segments: int = 1
+
+    @property
+    def segment_bytes(self) -> int:
+        """The length of a segment."""
+        return self.len // self.segments
 
 
 @dataclass(slots=True)
@@ -102,12 +108,12 @@ class QueueLaw(ABC):
         counts = self.counts
         self.backlog = packet.backlog
         verdict = self._judge(packet)
-        counts.judged += 1
-        counts.not_ect += not packet.ect
+        counts.judged += packet.segments
+        counts.not_ect += 0 if packet.ect else packet.segments
         if verdict == Verdict.DROP:
-            counts.dropped += 1
+            counts.dropped += packet.segments
             counts.dropped_bytes += packet.len
-        counts.marked += verdict == Verdict.MARK
+        counts.marked += packet.segments if verdict == Verdict.MARK else 0
         self.last_ns = packet.now_ns
         return verdict
 
@@ -121,19 +127,22 @@ class QueueLaw(ABC):
             return Verdict.DROP
         if packet.ect:
             return Verdict.MARK
-        self.counts.unmarked += 1
+        self.counts.unmarked += packet.segments
         return Verdict.DROP
 
 
 class Mark(QueueLaw):
-    """DCTCP's marking: ECN-capable packets that find more than K bytes, with their own; others pass."""
+    """DCTCP's marking: ECN-capable packets that find more than K bytes, with their own up to the middle one of
+    their segments; others pass.
+    """
 
     def _judge(self, packet: Packet) -> Verdict:
-        if packet.backlog + packet.len <= self.parameters.mark_bytes:
+        middle = (packet.len + packet.segment_bytes) // 2
+        if packet.backlog + middle <= self.parameters.mark_bytes:
             return Verdict.PASS
         if packet.ect:
             return Verdict.MARK
-        self.counts.unmarked += 1
+        self.counts.unmarked += packet.segments
         return Verdict.PASS
 
 

@@ -33,12 +33,12 @@ class Recent:
         self.at = now_ns >> UNIT_SHIFT & U32
 
 
-def enter(flow: Recent, mean: Recent, now_ns: int) -> None:
-    """Count a sample of a flow. ``mean``: the recent samples that the flow of a sample has on average."""
+def enter(flow: Recent, mean: Recent, now_ns: int, samples: int = 1) -> None:
+    """Count samples of a flow. ``mean``: the recent samples that the flow of a sample has on average."""
     value = mean.q16(now_ns)
-    flow.set(flow.q16(now_ns) + (1 << 16), now_ns)
+    flow.set(flow.q16(now_ns) + (samples << 16), now_ns)
     if flow.samples_q16 > value:
-        value += flow.samples_q16 - value >> MEAN_SHIFT
+        value += (flow.samples_q16 - value) * samples >> MEAN_SHIFT
     else:
-        value -= value - flow.samples_q16 >> MEAN_SHIFT
+        value -= (value - flow.samples_q16) * samples >> MEAN_SHIFT
     mean.set(value, now_ns)

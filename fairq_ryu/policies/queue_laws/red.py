@@ -41,10 +41,11 @@ class Red(QueueLaw):
             return Verdict.DROP
         probability = self._probability(average)
         if p.flags & QueueLawFlags.BYTES:
-            probability = probability * min(packet.len, MOST_LEN) // FULL_FRAME
+            probability = probability * min(packet.segment_bytes, MOST_LEN) // FULL_FRAME
         probability = min(probability, Q32_ONE - 1)
-        if not self.draw_q32 or probability * self.since < self.draw_q32:
-            self.since += self.since != MOST_SINCE
+        last = min(self.since + packet.segments - 1, MOST_SINCE)
+        if not self.draw_q32 or probability * last < self.draw_q32:
+            self.since = min(last + 1, MOST_SINCE)
             return Verdict.PASS
         self.since, self.draw_q32 = 1, 0
         return self._signal(packet) if average < p.max_bytes else Verdict.DROP
@@ -57,9 +58,13 @@ class Red(QueueLaw):
             idle = min(max(packet.now_ns - drained_ns, 0), MOST_IDLE)
         if idle:
             passed = p.rate // 1000 * idle // 1_000_000 // FULL_FRAME
-            self.average = after_idle(self.average, passed, p.weight_shift)
-        else:
+            self.average = left(self.average, passed, p.weight_shift)
+        elif packet.segments == 1:
             self.average += packet.backlog - (self.average >> p.weight_shift)
+        else:
+            found = packet.backlog + (packet.len - packet.segment_bytes) // 2 << p.weight_shift
+            distance = left(abs(self.average - found), packet.segments, p.weight_shift)
+            self.average = found + (distance if self.average > found else -distance)
         self.left_bytes = packet.backlog + packet.len
 
     def _probability(self, average: int) -> int:
@@ -69,14 +74,14 @@ class Red(QueueLaw):
         return p.max_p_q32 + ((average - p.max_bytes) * p.steep_q48 >> 16)
 
 
-def after_idle(average: int, packets: int, weight_shift: int) -> int:
-    """The average after the queue was empty for the time of so many packets."""
+def left(distance: int, packets: int, weight_shift: int) -> int:
+    """What is left of a distance between average and queue after so many packets."""
     factor = Q32_ONE - (Q32_ONE >> weight_shift)
     if packets >> IDLE_BITS:
         return 0
     while packets:
         if packets & 1:
-            average = average * factor >> 32
+            distance = distance * factor >> 32
         factor = factor * factor >> 32
         packets >>= 1
-    return average
+    return distance

@@ -53,27 +53,27 @@ LAW_INLINE bool afcd_spares(const struct fq_queue_law *p, const struct fq_queue_
 
 LAW_INLINE __u32 afcd_ours(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			   struct fq_recent *flow, const struct fq_queue_law_input *in,
-			   __u32 samples)
+			   __u32 sampled, __u32 samples)
 {
 	bool spared = afcd_spares(p, st, flow, in->now_ns);
 	bool drop =
 		codel_drops_of_port(p, st, in, spared) || afq_ours_drops(p, st, flow, in, samples);
 
-	return signal_and_enter(p, st, flow, in, drop);
+	return signal_and_enter(p, st, flow, in, sampled, drop);
 }
 
 LAW_INLINE __u32 afcd_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			    struct fq_flow_table *t, const struct fq_queue_law_input *in)
 {
-	__u32 slot = flow_slot(in), samples;
+	__u32 slot = flow_slot(in), sampled, samples;
 	bool authors = p->variant == FQ_VARIANT_AUTHORS;
 	__u64 interval = authors ? p->interval_ns / AFCD_AUTHORS_PART : p->interval_ns;
 	bool below, due;
 
-	follow_flow(p, st, t, in, !authors);
+	sampled = follow_flow(p, st, t, in, !authors);
 	samples = t->samples[slot];
 	if (p->variant == FQ_VARIANT_OURS)
-		return afcd_ours(p, st, &t->recent[slot], in, samples);
+		return afcd_ours(p, st, &t->recent[slot], in, sampled, samples);
 	below = codel_is_below(p, in, afcd_target(p, st, samples));
 	due = codel_is_due(&t->first_above_ns[slot], below, in->now_ns, interval);
 	if (authors && ((__u64)samples << 16) < st->fair_q16)

@@ -66,30 +66,29 @@ LAW_INLINE bool afq_ours_drops(const struct fq_queue_law *p, const struct fq_que
 	return afq_drops(p, st, in, samples) && !(near && is_small_flow(st, flow, in->now_ns));
 }
 
-/* ours: drop or mark a packet, or let it pass; if it stays, it counts as sent by its flow. */
+/* ours: drop or mark a packet, or let it pass; if it stays, its samples count as sent by its flow. */
 LAW_INLINE __u32 signal_and_enter(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 				  struct fq_recent *flow, const struct fq_queue_law_input *in,
-				  bool drop)
+				  __u32 sampled, bool drop)
 {
 	__u32 verdict = drop ? signal(p, st, in) : FQ_PASS;
 
-	/* follow_flow() has sampled this packet if none was skipped since. Dropped packets do not count as sent. */
-	if (verdict != FQ_DROP && !st->skipped)
-		recent_enter(flow, &st->mean, in->now_ns);
+	if (verdict != FQ_DROP && sampled)
+		recent_enter(flow, &st->mean, sampled, in->now_ns);
 	return verdict;
 }
 
 LAW_INLINE __u32 afq_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			   struct fq_flow_table *t, const struct fq_queue_law_input *in)
 {
-	__u32 slot = flow_slot(in), samples;
+	__u32 slot = flow_slot(in), sampled = follow_flow(p, st, t, in, true), samples;
 
-	follow_flow(p, st, t, in, true);
 	samples = t->samples[slot];
 	if (p->variant == FQ_VARIANT_OURS) {
 		struct fq_recent *flow = &t->recent[slot];
 
-		return signal_and_enter(p, st, flow, in, afq_ours_drops(p, st, flow, in, samples));
+		return signal_and_enter(p, st, flow, in, sampled,
+					afq_ours_drops(p, st, flow, in, samples));
 	}
 	return afq_drops(p, st, in, samples) ? signal(p, st, in) : FQ_PASS;
 }

@@ -2,7 +2,7 @@
 /*
  * CoDel (Nichols and Jacobson, CACM 2012; RFC 8289), where packets enter the queue: the delay of a packet is known when
  * it arrives. One drop for each arrival at most. The control law is that of the kernel (codel_impl.h), bit for bit:
- * 1 / sqrt(count) by one Newton step for each drop, in 16 bits.
+ * 1 / sqrt(count) by one Newton step for each drop, in 16 bits. As in the kernel, a packet of several segments is one drop.
  */
 #ifndef FAIRQ_QUEUE_CODEL_H
 #define FAIRQ_QUEUE_CODEL_H

@@ -18,6 +18,7 @@
 
 #define FAIR_GAIN_OLD   17 /* alpha of Eq. 1, in tenths */
 #define FAIR_GAIN_NEW   18 /* beta */
+#define MOST_SAMPLES    64 /* of one packet */
 #define FAIR_LEAST_PART 8  /* m_f is never less than this part of b / flows */
 
 LAW_INLINE __u32 flow_slot(const struct fq_queue_law_input *in)
@@ -35,16 +36,12 @@ LAW_INLINE bool is_filling(const struct fq_queue_law *p, const struct fq_queue_l
 	return st->filled < shadow_size(p);
 }
 
-/* Enter every s-th packet in the shadow buffer and the flow table. */
-LAW_INLINE void sample_flow(const struct fq_queue_law *p, struct fq_queue_law_state *st,
-			    struct fq_flow_table *t, __u32 slot)
+/* Enter a packet in the shadow buffer and the flow table. */
+LAW_INLINE void enter_sample(const struct fq_queue_law *p, struct fq_queue_law_state *st,
+			     struct fq_flow_table *t, __u32 slot)
 {
 	__u64 place = st->next, old;
 
-	st->skipped++;
-	if (st->skipped < p->sample_every)
-		return;
-	st->skipped = 0;
 	if (place >= shadow_size(p))
 		place = 0;
 	/* Said again for the verifier. */
@@ -67,6 +64,23 @@ LAW_INLINE void sample_flow(const struct fq_queue_law *p, struct fq_queue_law_st
 	t->samples[slot]++;
 	st->next = place + 1;
 	st->counts.sampled++;
+}
+
+/* Enter every s-th segment. Returns the number of them in this packet. */
+LAW_INLINE __u32 sample_flow(const struct fq_queue_law *p, struct fq_queue_law_state *st,
+			     struct fq_flow_table *t, const struct fq_queue_law_input *in)
+{
+	__u32 every = law_max(p->sample_every, 1), seen = st->skipped + in->segments, samples;
+
+	if (seen < every) {
+		st->skipped = seen;
+		return 0;
+	}
+	samples = law_min(seen / every, MOST_SAMPLES);
+	st->skipped = seen % every;
+	for (__u32 i = 0; i < MOST_SAMPLES && i < samples; i++)
+		enter_sample(p, st, t, flow_slot(in));
+	return samples;
 }
 
 /*
@@ -95,26 +109,26 @@ LAW_INLINE __u64 fair_moved(const struct fq_queue_law *p, __u64 fair_q16, __u64 
 
 /*
  * Enter a packet, and work out the fair share if it is due; `by_queue`: with Eq. 1 and not only Eq. 4, from which it
- * begins when the ring is full.
+ * begins when the ring is full. Returns the number of its segments that were sampled.
  */
-LAW_INLINE void follow_flow(const struct fq_queue_law *p, struct fq_queue_law_state *st,
+LAW_INLINE __u32 follow_flow(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			    struct fq_flow_table *t, const struct fq_queue_law_input *in,
 			    bool by_queue)
 {
 	bool filling = is_filling(p, st), given = p->flags & FQ_QLAW_FAIR_GIVEN;
 	__u64 size_q16 = (__u64)shadow_size(p) << 16, flows, fair;
+	__u32 samples = sample_flow(p, st, t, in);
 
-	sample_flow(p, st, t, flow_slot(in));
 	flows = law_max(st->flows, 1);
 	if (given && p->fair_q16) {
 		st->fair_q16 = p->fair_q16;
-		return;
+		return samples;
 	}
 	if (!by_queue || given || filling || !st->fair_q16) {
 		st->fair_q16 = ((__u64)st->filled << 16) / flows;
 	} else {
 		if (in->now_ns < st->update_at_ns)
-			return;
+			return samples;
 		fair = fair_moved(p, st->fair_q16, st->old_bytes, in->backlog);
 		fair = law_max(fair, size_q16 / (FAIR_LEAST_PART * flows));
 		st->fair_q16 = law_min(fair, size_q16);
@@ -122,6 +136,7 @@ LAW_INLINE void follow_flow(const struct fq_queue_law *p, struct fq_queue_law_st
 	}
 	st->old_bytes = in->backlog;
 	st->update_at_ns = in->now_ns + fair_step_ns(p, st->fair_q16);
+	return samples;
 }
 
 /* Whether a flow with m_i samples can be judged by its share. Before the ring is full, every flow looks too fast. */

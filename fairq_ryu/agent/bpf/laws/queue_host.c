@@ -11,14 +11,14 @@ __u32 fq_host_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 	return queue_law_judge(p, st, flows, bins, in);
 }
 
-void fq_host_entered(struct fq_sfb_bins *bins, __u32 hash)
+void fq_host_entered(struct fq_sfb_bins *bins, __u32 hash, __u32 segments)
 {
-	sfb_entered(bins, hash);
+	sfb_entered(bins, hash, segments);
 }
 
-void fq_host_left(struct fq_sfb_bins *bins, __u32 hash)
+void fq_host_left(struct fq_sfb_bins *bins, __u32 hash, __u32 segments)
 {
-	sfb_left(bins, hash);
+	sfb_left(bins, hash, segments);
 }
 
 __u32 fq_host_flow_hash(const __u32 *words, __u32 count, __u32 ports, __u32 protocol, __u32 seed)

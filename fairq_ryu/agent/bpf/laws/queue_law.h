@@ -21,17 +21,17 @@
 #include "queue_sfb.h"
 
 /*
- * DCTCP's marking: by the queue with this packet. Only packets that are ECN-capable are marked, the others pass: the
- * queue itself drops them when it is full.
+ * DCTCP's marking: by the queue with this packet; of several segments, by that with the middle one: a mark is a mark of
+ * all. Only packets that are ECN-capable are marked, the others pass: the queue itself drops them when it is full.
  */
 LAW_INLINE __u32 mark_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			    const struct fq_queue_law_input *in)
 {
-	if ((__u64)in->backlog + in->len <= p->mark_bytes)
+	if (in->backlog + ((__u64)in->len + segment_bytes(in)) / 2 <= p->mark_bytes)
 		return FQ_PASS;
 	if (in->ect)
 		return FQ_MARK;
-	st->counts.unmarked++;
+	st->counts.unmarked += in->segments;
 	return FQ_PASS;
 }
 
@@ -51,14 +51,14 @@ LAW_INLINE bool needs_random(__u32 kind, const struct fq_queue_law_state *st)
 LAW_INLINE void count_verdict(struct fq_queue_law_state *st, const struct fq_queue_law_input *in,
 			      __u32 verdict)
 {
-	st->counts.judged++;
+	st->counts.judged += in->segments;
 	if (!in->ect)
-		st->counts.not_ect++;
+		st->counts.not_ect += in->segments;
 	if (verdict == FQ_DROP) {
-		st->counts.dropped++;
+		st->counts.dropped += in->segments;
 		st->counts.dropped_bytes += in->len;
 	} else if (verdict == FQ_MARK) {
-		st->counts.marked++;
+		st->counts.marked += in->segments;
 	}
 	st->last_ns = in->now_ns;
 }

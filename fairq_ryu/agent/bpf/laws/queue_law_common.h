@@ -20,6 +20,12 @@ LAW_INLINE __u64 queueing_delay(const struct fq_queue_law *p, __u64 backlog)
 	return law_div(backlog * NS_PER_S, p->rate);
 }
 
+/* A segment of a packet, bytes. */
+LAW_INLINE __u32 segment_bytes(const struct fq_queue_law_input *in)
+{
+	return in->segments > 1 ? in->len / in->segments : in->len;
+}
+
 /* A packet is to be dropped, or marked in place of that. */
 LAW_INLINE __u32 signal(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			const struct fq_queue_law_input *in)
@@ -28,7 +34,7 @@ LAW_INLINE __u32 signal(const struct fq_queue_law *p, struct fq_queue_law_state 
 		return FQ_DROP;
 	if (in->ect)
 		return FQ_MARK;
-	st->counts.unmarked++;
+	st->counts.unmarked += in->segments;
 	return FQ_DROP;
 }
 

@@ -41,16 +41,17 @@ LAW_INLINE void recent_set(struct fq_recent *r, __u64 samples_q16, __u64 now)
 	r->at = now >> RECENT_UNIT_SHIFT;
 }
 
-/* A sample of a flow. `mean`: the recent samples that the flow of a sample has on average. */
-LAW_INLINE void recent_enter(struct fq_recent *flow, struct fq_recent *mean, __u64 now)
+/* So many samples of a flow. `mean`: the recent samples that the flow of a sample has on average. */
+LAW_INLINE void recent_enter(struct fq_recent *flow, struct fq_recent *mean, __u32 samples,
+			     __u64 now)
 {
 	__u64 value = recent_q16(mean, now);
 
-	recent_set(flow, recent_q16(flow, now) + (1 << 16), now);
+	recent_set(flow, recent_q16(flow, now) + ((__u64)samples << 16), now);
 	if (flow->samples_q16 > value)
-		value += (flow->samples_q16 - value) >> RECENT_MEAN_SHIFT;
+		value += (flow->samples_q16 - value) * samples >> RECENT_MEAN_SHIFT;
 	else
-		value -= (value - flow->samples_q16) >> RECENT_MEAN_SHIFT;
+		value -= (value - flow->samples_q16) * samples >> RECENT_MEAN_SHIFT;
 	recent_set(mean, value, now);
 }
 

@@ -19,8 +19,8 @@ LAW_INLINE __u64 red_times(__u64 a, __u64 f)
 	return (a >> 32) * f + ((a & 0xFFFFFFFF) * f >> 32);
 }
 
-/* The average after the queue was empty for the time of so many packets: average * (1 - w)^packets. */
-LAW_INLINE __u64 red_after_idle(__u64 average, __u64 packets, __u32 weight_shift)
+/* What is left of a distance between average and queue after so many packets: distance * (1 - w)^packets. */
+LAW_INLINE __u64 red_left(__u64 distance, __u64 packets, __u32 weight_shift)
 {
 	__u64 factor = Q32_ONE - (Q32_ONE >> weight_shift);
 
@@ -28,28 +28,40 @@ LAW_INLINE __u64 red_after_idle(__u64 average, __u64 packets, __u32 weight_shift
 		return 0;
 	for (int i = 0; i < RED_IDLE_BITS && packets; i++, packets >>= 1) {
 		if (packets & 1)
-			average = red_times(average, factor);
+			distance = red_times(distance, factor);
 		factor = red_times(factor, factor);
 	}
-	return average;
+	return distance;
 }
 
-/* Count the queue at this arrival into the average. An average of 0 needs no more than that. */
+/*
+ * Count the queue at this arrival into the average. An average of 0 needs no more than that. Several segments find the
+ * same queue and one another, so for each of them it counts with half of the others.
+ */
 LAW_INLINE void red_update(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			   const struct fq_queue_law_input *in)
 {
 	__u32 shift = p->weight_shift & 31;
-	__u64 drained_ns, idle = 0;
+	__u64 drained_ns, idle = 0, found = 0, packets = in->segments, distance;
+	bool above;
 
 	if (!in->backlog && st->average) {
 		drained_ns = st->last_ns + queueing_delay(p, st->left_bytes);
 		idle = law_min(law_less(in->now_ns, drained_ns), RED_MOST_IDLE);
 	}
-	if (idle)
-		st->average = red_after_idle(st->average,
-					     law_div(law_bytes(p->rate, idle), FULL_FRAME), shift);
-	else
+	if (!idle && packets == 1) {
 		st->average += in->backlog - (st->average >> shift);
+	} else {
+		if (idle)
+			packets = law_div(law_bytes(p->rate, idle), FULL_FRAME);
+		else
+			found = in->backlog + (in->len - segment_bytes(in)) / 2;
+		found <<= shift;
+		above = st->average > found;
+		distance = red_left(above ? st->average - found : found - st->average, packets,
+				    shift);
+		st->average = above ? found + distance : found - distance;
+	}
 	st->left_bytes = (__u64)in->backlog + in->len;
 }
 
@@ -64,12 +76,12 @@ LAW_INLINE __u64 red_probability(const struct fq_queue_law *p, __u64 average)
 /*
  * As many packets between two drops as others are as likely, 1 to 1 / p_b. Instead of a random number for each packet,
  * which is compared with p_a, there is one for each drop: the drop comes when packets times p_b reach it (section 11 of
- * the paper; the kernel does the same).
+ * the paper; the kernel does the same). It is that of the packet with the segment in which it comes.
  */
 LAW_INLINE __u32 red_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			   const struct fq_queue_law_input *in)
 {
-	__u64 average, probability;
+	__u64 average, probability, last;
 
 	red_update(p, st, in);
 	if (!st->draw_q32)
@@ -86,10 +98,12 @@ LAW_INLINE __u32 red_judge(const struct fq_queue_law *p, struct fq_queue_law_sta
 	}
 	probability = red_probability(p, average);
 	if (p->flags & FQ_QLAW_BYTES)
-		probability = probability * law_min(in->len, RED_MOST_LEN) / FULL_FRAME;
+		probability = probability *
+			      law_min(segment_bytes(in), RED_MOST_LEN) / FULL_FRAME;
 	probability = law_min(probability, Q32_ONE - 1);
-	if (!st->draw_q32 || probability * st->since < st->draw_q32) {
-		st->since += st->since != ~0U;
+	last = law_min((__u64)st->since + in->segments - 1, ~0U);
+	if (!st->draw_q32 || probability * last < st->draw_q32) {
+		st->since = law_min(last + 1, ~0U);
 		return FQ_PASS;
 	}
 	st->since = 1;

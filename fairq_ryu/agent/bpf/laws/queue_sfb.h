@@ -28,26 +28,25 @@ LAW_INLINE __u32 sfb_bin(__u32 hash, __u32 level)
 	return level * FQ_SFB_WIDTH + (hash >> level * SFB_HASH_BITS) % FQ_SFB_WIDTH;
 }
 
-/* A packet of a flow with this hash has entered the queue. */
-LAW_INLINE void sfb_entered(struct fq_sfb_bins *bins, __u32 hash)
+/* A packet of a flow with this hash, of so many segments, has entered the queue. */
+LAW_INLINE void sfb_entered(struct fq_sfb_bins *bins, __u32 hash, __u32 segments)
 {
 	for (__u32 level = 0; level < FQ_SFB_LEVELS; level++)
-		bins->queued[sfb_bin(hash, level)]++;
+		bins->queued[sfb_bin(hash, level)] += segments;
 }
 
 /* ... has left it. */
-LAW_INLINE void sfb_left(struct fq_sfb_bins *bins, __u32 hash)
+LAW_INLINE void sfb_left(struct fq_sfb_bins *bins, __u32 hash, __u32 segments)
 {
 	for (__u32 level = 0; level < FQ_SFB_LEVELS; level++) {
 		__u32 bin = sfb_bin(hash, level);
 
-		if (bins->queued[bin])
-			bins->queued[bin]--;
+		bins->queued[bin] = law_less(bins->queued[bin], segments);
 	}
 }
 
-/* May a packet of a flow that does not respond pass? */
-LAW_INLINE bool sfb_pays(struct fq_queue_law_state *st, __u64 now)
+/* May a packet of a flow that does not respond pass? One of many segments may take more tokens than there are. */
+LAW_INLINE bool sfb_pays(struct fq_queue_law_state *st, __u32 segments, __u64 now)
 {
 	if (!st->tokens) {
 		__u64 age = law_min(law_less(now, st->filled_ns), SFB_PENALTY_LONGEST);
@@ -57,7 +56,7 @@ LAW_INLINE bool sfb_pays(struct fq_queue_law_state *st, __u64 now)
 			return false;
 		st->filled_ns = now;
 	}
-	st->tokens--;
+	st->tokens = law_less(st->tokens, segments);
 	return true;
 }
 
@@ -74,16 +73,16 @@ LAW_INLINE __u32 sfb_judge(const struct fq_queue_law *p, struct fq_queue_law_sta
 		if (!in->backlog)
 			bins->queued[bin] = 0;
 		if (!bins->queued[bin])
-			*p_q16 = law_less(*p_q16, SFB_DECREMENT);
+			*p_q16 = law_less(*p_q16, (__u64)SFB_DECREMENT * in->segments);
 		else if (bins->queued[bin] >= p->bin_packets)
-			*p_q16 = law_min(*p_q16 + SFB_INCREMENT, SFB_MOST_P);
+			*p_q16 = law_min(*p_q16 + (__u64)SFB_INCREMENT * in->segments, SFB_MOST_P);
 		least_queued = law_min(least_queued, bins->queued[bin]);
 		least_p = law_min(least_p, *p_q16);
 	}
 	if (least_queued >= p->bin_most)
 		return FQ_DROP;
 	if (least_p >= SFB_MOST_P)
-		return sfb_pays(st, in->now_ns) ? FQ_PASS : FQ_DROP;
+		return sfb_pays(st, in->segments, in->now_ns) ? FQ_PASS : FQ_DROP;
 	if (random >= least_p)
 		return FQ_PASS;
 	/* With so many marks a flow does not respond, or the port is badly congested. */

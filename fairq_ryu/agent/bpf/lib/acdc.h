@@ -22,6 +22,7 @@
 #include "../laws/law.h"
 #include "../layout.h"
 #include "flow_key.h"
+#include "on_wire.h"
 #include "parse.h"
 #include "port_maps.h"
 #include "queue_map.h"
@@ -111,7 +112,7 @@ __noinline int acdc_leaves(struct __sk_buff *skb, const struct segment *s, const
 	if (!f)
 		return 0;
 	again = own->flags & FQ_SEQ && (__s32)(s->seq + s->payload - own->seq_next) <= 0;
-	acdc_sent(&law->law, f, queue_backlog(own->ifindex, s->now), skb->len, s->payload,
+	acdc_sent(&law->law, f, queue_backlog(own->ifindex, s->now), wire_bytes(skb), s->payload,
 		  common_mss(s, peer, own), again);
 	/* The answer to an echo is in new data (RFC 3168 section 6.1.2). */
 	if (f->answered == f->echoes || again || !(own->flags & FQ_ECN))

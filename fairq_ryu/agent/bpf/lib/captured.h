@@ -15,6 +15,9 @@ static __always_inline __u32 capture(struct __sk_buff *skb, void *data, __u32 ro
 {
 	__u64 size = skb->len;
 
+	/* Of several segments never all: nobody is to send them again as one. */
+	if (skb->gso_size)
+		size--;
 	if (size > room)
 		size = room;
 	/* Otherwise the compiler tests skb->len in place of it, and to the verifier the size may be 0. */

@@ -39,12 +39,23 @@ struct Qdisc {
 	struct gnet_stats_basic_sync bstats;
 	struct gnet_stats_queue qstats;
 };
+/* Of a packet that is in a qdisc. */
+struct qdisc_skb_cb {
+	unsigned int pkt_len;
+};
+struct skb_shared_info {
+	unsigned short gso_size;
+	unsigned short gso_segs;
+};
 struct sk_buff {
 	struct sk_buff *next;
 	struct net_device *dev;
 	unsigned int len;
 	unsigned int data_len;
 	__u32 mark;
+	char cb[48];
+	unsigned int end; /* offset from head */
+	unsigned char *head;
 	unsigned char *data;
 	__u32 vlan_all;
 	__be16 vlan_proto;

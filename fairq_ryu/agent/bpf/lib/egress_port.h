@@ -67,8 +67,11 @@ __noinline int seen_on_other_port(const struct segment *s, struct fq_dir *own, s
 	return 0;
 }
 
-/* Record the port by which a segment leaves. If the segment has payload, its flow is active. */
-static __always_inline void note_departure(__u32 ifindex, const struct segment *s,
+/*
+ * Record the port by which a segment leaves. If the segment has payload, its flow is active. `segments`: as so many it
+ * will be on the wire.
+ */
+static __always_inline void note_departure(__u32 ifindex, const struct segment *s, __u32 segments,
 					   struct fq_dir *own, struct fq_dir *peer)
 {
 	own->last_ns = s->now;
@@ -87,7 +90,7 @@ static __always_inline void note_departure(__u32 ifindex, const struct segment *
 	if (!s->payload || s->syn)
 		return;
 	ADD(own->bytes, s->payload);
-	ADD(own->packets, 1);
+	ADD(own->packets, segments);
 	/* Only a flow whose window can be lowered takes a share of the pool. */
 	if (own->epoch != s->epoch && own->flags & FQ_KNOWN && !(own->flags & (FQ_FIN | FQ_RST)) &&
 	    own->ruled_until <= s->now)

@@ -121,6 +121,15 @@ static __always_inline void read_timestamps(struct segment *s, const __u8 *optio
 	s->ts = true;
 }
 
+/*
+ * Where an IP payload ends that has so many bytes from `off` on. BIG TCP writes 0 where a length does not fit into 16 bits
+ * (IPv6: with or without the option for jumbograms); then it is the end of the packet.
+ */
+static __always_inline __u32 ip_end(const struct __sk_buff *skb, __u32 off, __be16 len)
+{
+	return len || !skb->gso_size ? off + bpf_ntohs(len) : skb->len;
+}
+
 /* The TCP header at `off` of a packet whose IP payload ends at `end`. */
 static __always_inline enum parsed parse_tcp(struct __sk_buff *skb, struct segment *s,
 					     const struct tcphdr *tcp, __u32 off, __u32 end,
@@ -175,7 +184,7 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 
 		set_key_v4(s, head.ip.saddr, head.ip.daddr);
 		parsed = parse_tcp(skb, s, &head.tcp, ETH_HLEN + sizeof(struct iphdr),
-				   ETH_HLEN + bpf_ntohs(head.ip.tot_len),
+				   ip_end(skb, ETH_HLEN, head.ip.tot_len),
 				   head.ip.saddr == head.ip.daddr);
 		if (parsed == OK && s->options >= TS_ROOM)
 			read_timestamps(s, head.options);
@@ -211,7 +220,7 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 		/* A fragment's checksum and length belong to the whole: leave it alone. */
 		if (ip.ihl < 5 || ip.frag_off & bpf_htons(IP_FRAGMENT))
 			return MALFORMED;
-		end = off + bpf_ntohs(ip.tot_len);
+		end = ip_end(skb, off, ip.tot_len);
 		off += ip.ihl * 4;
 		set_key_v4(s, ip.saddr, ip.daddr);
 		same = ip.saddr == ip.daddr;
@@ -231,7 +240,7 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 			return NOT_TCP;
 		next = ip6.header.nexthdr;
 		off += sizeof(ip6);
-		end = off + bpf_ntohs(ip6.header.payload_len);
+		end = ip_end(skb, off, ip6.header.payload_len);
 #pragma unroll
 		for (int i = 0; i < MAX_IPV6_EXT; i++) {
 			struct {

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from fairq_ryu.policies.queue_laws import Packet, QueueLawParameters, Red, Verdict
-from fairq_ryu.policies.queue_laws.red import after_idle
+from fairq_ryu.policies.queue_laws.red import left
 from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind
 from tests.support import host_queue_laws
 
@@ -82,14 +82,14 @@ def test_the_average_is_that_of_the_kernel() -> None:
 def test_the_average_decays_while_the_queue_is_empty(packets: int) -> None:
     """Section 4: avg * (1 - w)^m, for the m packets that could have been sent."""
     average = 30_000 << 9
-    assert after_idle(average, packets, 9) == pytest.approx(
+    assert left(average, packets, 9) == pytest.approx(
         average * (1 - 1 / 512) ** packets, rel=1e-6, abs=9
     )
     law = at_average(red(), 30_000)
     law.last_ns = 10**12
     law.judge(packet(10**12 + math.ceil(packets * 1514 * 1e9 / RATE), 0))
     if packets:
-        assert law.average == after_idle(average, packets, 9)
+        assert law.average == left(average, packets, 9)
 
 
 def test_the_packets_between_two_drops_are_uniformly_distributed() -> None:
