@@ -11,7 +11,7 @@ from fairq_ryu.policies.queue_laws.law import Packet, QueueLaw, QueueLawParamete
 from fairq_ryu.queue_law_spec import QueueLawFlags
 
 SLOTS, SHADOW = 2048, 2000
-MOST_SAMPLES = 64
+MOST_SAMPLES = 8
 
 
 class FlowShares(QueueLaw):

@@ -18,7 +18,7 @@
 
 #define FAIR_GAIN_OLD   17 /* alpha of Eq. 1, in tenths */
 #define FAIR_GAIN_NEW   18 /* beta */
-#define MOST_SAMPLES    64 /* of one packet */
+#define MOST_SAMPLES    8  /* of one packet: of 64 KB every fifth segment */
 #define FAIR_LEAST_PART 8  /* m_f is never less than this part of b / flows */
 
 LAW_INLINE __u32 flow_slot(const struct fq_queue_law_input *in)

@@ -8,15 +8,21 @@
 
 #include "core_types.h"
 
-/* Its segments, as its qdisc counts packets. */
-static __always_inline __u32 traced_segments(const struct sk_buff *skb)
+/* The segments of a packet whose other part is at this address. Global, so that it is verified once. */
+__noinline __u32 shared_segments(__u64 address)
 {
-	const struct skb_shared_info *shared = (const void *)(skb->head + skb->end);
+	const struct skb_shared_info *shared = (const void *)address;
 
 	return BPF_CORE_READ(shared, gso_size) ? BPF_CORE_READ(shared, gso_segs) : 1;
 }
 
-/* Its bytes, as its qdisc counts them. */
+/* Its segments, as its qdisc counts packets. */
+static __always_inline __u32 traced_segments(const struct sk_buff *skb)
+{
+	return shared_segments((__u64)skb->head + skb->end);
+}
+
+/* Its bytes, likewise. */
 static __always_inline __u32 traced_bytes(const struct sk_buff *skb)
 {
 	return BPF_CORE_READ((const struct qdisc_skb_cb *)skb->cb, pkt_len);
