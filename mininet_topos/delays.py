@@ -40,6 +40,10 @@ class DelayLine:
         """``rtt`` in ms. ``ValueError`` if it is out of bounds."""
         check_rtt(rtt)
         self.rtt = rtt
+        self.offloads = False if rtt else None
+        """of all hosts, as `FairQHost` takes them: a line passes no packet that is longer than a frame, or
+        whose checksum is not finished
+        """
         self.log: Path | None = None
         """file for its log; None: no log"""
         self._process: subprocess.Popen[bytes] | None = None

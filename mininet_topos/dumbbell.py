@@ -52,7 +52,7 @@ class DumbbellTopo(Topo):
             self.addSwitch(switch, dpid=f"{dpid:016x}", failMode="standalone")
             for port in range(1, count + 1):
                 number += 1
-                host = self.addHost(f"h{number}", cls=FairQHost, cc=cc)
+                host = self.addHost(f"h{number}", cls=FairQHost, cc=cc, offloads=line.offloads)
                 link = line.options() if host in shape.sources else {"cls": ShallowLink}
                 self.addLink(host, switch, port1=0, port2=port, **link)
         self.addLink(

@@ -69,7 +69,9 @@ class FatTreeTopo(Topo):
                 self.addSwitch(f"agg{pod}_{place}", dpid=f"{0x20000 + low:016x}", failMode="secure")
             for edge in half:
                 for port in half:
-                    host = self.addHost(shape.host(pod, edge, port), cls=FairQHost, cc=cc)
+                    host = self.addHost(
+                        shape.host(pod, edge, port), cls=FairQHost, cc=cc, offloads=line.offloads
+                    )
                     link = line.options() if host in sources else {"cls": ShallowLink}
                     self.addLink(
                         host, f"edge{pod}_{edge}", port1=0, port2=port, **link, **queues.to_host(host)

@@ -1,4 +1,4 @@
-"""Hosts for measurements: no offloads, a given congestion control, no TCP metrics kept between runs."""
+"""Hosts for measurements: a given congestion control, no TCP metrics kept between runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mininet_topos.shells import ShieldedShell
 
 # The congestion controls that namespaces may choose; only the initial network namespace can change the list.
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
-_OFFLOADS = "tso off gso off gro off tx off"
+_OFFLOADS = ("tso", "gso", "gro", "tx")
 # These messages of IPv6 neighbour and router discovery would disturb the switch's queue; IPv6 itself works.
 _QUIET_IPV6 = {"accept_ra": 0, "router_solicitations": 0, "autoconf": 0, "accept_dad": 0, "dad_transmits": 0}
 
@@ -25,31 +25,48 @@ class HostError(Exception):
 
 
 class FairQHost(ShieldedShell, Host):
-    """A Mininet host for TCP measurements. ``cc`` names its congestion control (``cubic``).
-
-    Offloads must be off: segments with unfinished checksums do not pass OVS's userspace datapath, and a queue
-    of 64 KB super-packets is not the queue of the papers.
+    """A Mininet host for TCP measurements. ``cc`` names its congestion control (``cubic``). ``offloads``:
+    whether the host leaves segmentation and checksums to others, as real hosts do; None: unless a switch of
+    it has the userspace datapath, which does not finish checksums, so that TCP hangs.
     """
 
-    def config(self, cc: str = "cubic", **params: Any) -> dict[str, Any]:
+    def config(self, cc: str = "cubic", offloads: bool | None = None, **params: Any) -> dict[str, Any]:
         """Configure the host as Mininet does, then offloads, IPv6 and TCP. ``HostError`` if the kernel
         refuses a setting.
         """
         result: dict[str, Any] = super().config(**params)
+        if self._is_at_userspace() if offloads is None else not offloads:
+            self.setParam(result, "setOffloads", offloads=False)
         self.setParam(result, "setQuiet", quiet=True)
         self.setParam(result, "setCongestionControl", cc=cc)
         return result
 
-    def setQuiet(self, _quiet: bool) -> None:
-        """Switch offloads and IPv6 discovery off on every interface; do not keep TCP metrics between
-        connections.
+    def _is_at_userspace(self) -> bool:
+        """Whether a switch to which this host is connected has the userspace datapath."""
+        links = [intf.link for intf in self.intfList() if intf.link]
+        ends = [end.node for link in links for end in (link.intf1, link.intf2)]
+        return any(getattr(each, "datapath", "") == "user" for each in ends)
+
+    def setOffloads(self, offloads: bool) -> None:
+        """Switch segmentation and checksum offloads of every interface on or off. ``HostError`` if one
+        refuses.
         """
+        state = "on" if offloads else "off"
+        wanted = " ".join(f"{name} {state}" for name in _OFFLOADS)
         names = [intf.name for intf in self.intfList() if intf.name != "lo"]
-        commands = [f"ethtool -K {name} {_OFFLOADS} >/dev/null || echo {name}: offloads" for name in names]
+        trouble = self.cmd(
+            "; ".join(f"ethtool -K {name} {wanted} >/dev/null || echo {name}" for name in names)
+        )
+        if trouble.strip():
+            raise HostError(f"{self.name}: cannot switch offloads {state}: {trouble.strip().splitlines()[0]}")
+
+    def setQuiet(self, _quiet: bool) -> None:
+        """Switch IPv6 discovery off on every interface; do not keep TCP metrics between connections."""
+        names = [intf.name for intf in self.intfList() if intf.name != "lo"]
         # A switch in user space sends on one processor, and by default the kernel runs the receiving host's
         # whole TCP stack for each packet on the same one. Here it may use all processors, as a real host
         # would.
-        commands += [
+        commands = [
             f"for f in /sys/class/net/{name}/queues/rx-*/rps_cpus; do"
             f" if [ -e $f ]; then echo {_all_processors()} >$f; fi; done"
             for name in names

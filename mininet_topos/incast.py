@@ -45,9 +45,9 @@ class IncastTopo(Topo):
         # There are no loops, so without a controller the switch may forward as a learning switch.
         switch = self.addSwitch("s1", failMode="standalone")
         for port, sender in enumerate(shape.sources, 1):
-            host = self.addHost(sender, cls=FairQHost, cc=cc)
+            host = self.addHost(sender, cls=FairQHost, cc=cc, offloads=line.offloads)
             self.addLink(host, switch, port2=port, **line.options())
-        receiver = self.addHost(shape.receiver, cls=FairQHost, cc=cc)
+        receiver = self.addHost(shape.receiver, cls=FairQHost, cc=cc, offloads=line.offloads)
         self.addLink(receiver, switch, port2=n + 1, cls=ShallowLink, rate=rate, buffer=buffer)
 
 

@@ -78,7 +78,7 @@ class LeafSpineTopo(Topo):
             # ever.
             self.addSwitch(f"leaf{leaf}", dpid=f"{0x100 + leaf:016x}", failMode="secure")
             for port in range(1, shape.hosts + 1):
-                host = self.addHost(shape.host(leaf, port), cls=FairQHost, cc=cc)
+                host = self.addHost(shape.host(leaf, port), cls=FairQHost, cc=cc, offloads=line.offloads)
                 link = line.options() if host in sources else {"cls": ShallowLink}
                 self.addLink(host, f"leaf{leaf}", port1=0, port2=port, **link, **queues.to_host(host))
         for spine in range(1, shape.spines + 1):

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mininet.link import Intf, Link, TCIntf
 from mininet.node import Switch
 
 from mininet_topos.commands import CommandError, run
+
+# A frame may be so much longer than the payload of Ethernet: its header and two VLAN tags, and some room.
+_FRAME_ROOM = 40
+# Of the shortest time between two frames: no limit. It must be higher than the rate.
+_PEAK = 100_000_000_000
 
 
 def check_queue(rate: float | None, buffer: int | None) -> None:
@@ -68,9 +74,12 @@ class FabricQueues:
 class ShallowIntf(TCIntf):
     """An interface that, on a switch, sends at ``rate`` Mbit/s from a FIFO of ``buffer`` bytes.
 
+    With the kernel's datapath, hosts send packets of up to 64 KB (segmentation offload). tbf cuts those that
+    are longer than a frame before they enter the queue, so that frames wait and are lost one by one, as in
+    the port of a switch. htb would take or refuse each as a whole.
+
     It is a ``TCIntf`` because Mininet calls ``config`` of such interfaces again after Open vSwitch has added
-    the port, and Open vSwitch may have removed the queue. It does not use netem, so it works on kernels that
-    have only htb and bfifo.
+    the port, and Open vSwitch may have removed the queue. It does not use netem, which not every kernel has.
     """
 
     def config(self, rate: float | None = None, buffer: int | None = None, **params: Any) -> dict[str, Any]:
@@ -90,16 +99,17 @@ class ShallowIntf(TCIntf):
 
     def shape(self, rate: float, buffer: int) -> None:
         """Install the queue, or install it again: ``rate`` in Mbit/s, ``buffer`` in bytes."""
-        # `replace` cannot change an htb into another one. There is no traffic yet, so delete the old one.
+        # `replace` keeps the limit of an older one. There is no traffic yet, so delete it.
         with suppress(CommandError):
             run(["tc", "qdisc", "del", "dev", self.name, "root"])
         bits = round(rate * 1e6)
+        frame = int(Path(f"/sys/class/net/{self.name}/mtu").read_text()) + _FRAME_ROOM
+        # "mtu" is the longest packet that is not cut. A burst of two frames, because timers may be late.
         run(
             ["tc", "-batch", "-"],
             stdin=(
-                f"qdisc add dev {self.name} root handle 1: htb default 1\n"
-                f"class add dev {self.name} parent 1: classid 1:1 htb rate {bits}bit ceil {bits}bit"
-                " burst 3k cburst 3k quantum 1514\n"
+                f"qdisc add dev {self.name} root handle 1: tbf rate {bits}bit burst {2 * frame}"
+                f" peakrate {max(_PEAK, 2 * bits)}bit mtu {frame} limit {buffer}\n"
                 f"qdisc add dev {self.name} parent 1:1 handle 10: bfifo limit {buffer}\n"
             ),
         )

@@ -166,6 +166,11 @@ class Scenario:
         "the refused packet is lost",
         default=False,
     )
+    offloads: bool = setting(
+        "hosts leave segmentation and checksums to others, as real hosts do; only with Open vSwitch's kernel "
+        "datapath, and without rtt_ms",
+        default=True,
+    )
     capture: bool = setting("capture the packets of all hosts, and check every ACK", default=False)
     seed: int = setting("seed of all random numbers", low=0, high=(1 << 31) - 1, default=1)
 

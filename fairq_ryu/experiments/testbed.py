@@ -204,6 +204,9 @@ class Testbed:
             build=False,
         )
         settings = ["--config-file", str(self._config_file)] if self._config_file is not None else []
+        if not self.scenario.offloads:
+            for host in self._net.topo.hosts():
+                self._net.topo.nodeInfo(host).update(offloads=False)
         for switch in self._net.topo.switches():
             self._net.topo.nodeInfo(switch).update(
                 agent=self.has_agents, agentLog=str(self.logs), agentArgs=settings, way=self.scenario.way
@@ -220,7 +223,9 @@ class Testbed:
             self._net.start()
 
     def _start_taildrop(self) -> None:
-        """Drop single packets that do not fit the queue, at every shallow port, under every policy."""
+        """Drop single packets that do not fit the queue, at every shallow port of a switch with the userspace
+        datapath, under every policy. The kernel's sends them one by one anyway.
+        """
         from fairq_ryu.agent.libbpf import BpfError
         from fairq_ryu.agent.programs.taildrop import start_taildrop
 
@@ -228,8 +233,10 @@ class Testbed:
             intf.name: int(intf.params["buffer"])
             for switch in self._net.switches
             for intf in switch.intfs.values()
-            if getattr(intf, "shallow", False)
+            if switch.datapath == "user" and getattr(intf, "shallow", False)
         }
+        if not limits:
+            return
         try:
             self._taildrop = start_taildrop(limits)
         except (BpfError, OSError, UserError) as error:
@@ -293,7 +300,9 @@ class Testbed:
         return switch, ours.name
 
     def dropped(self, port: str) -> int | None:
-        """Single packets dropped at the interface ``port`` since the start; None with ``batch_loss``."""
+        """Single packets dropped at the interface ``port`` since the start; None with ``batch_loss``, and
+        with the kernel's datapath.
+        """
         return None if self._taildrop is None else int(self._taildrop.dropped(socket.if_nametoindex(port)))
 
     def worker(self, host: str, role: str, *arguments: str) -> Worker:

@@ -90,7 +90,9 @@ def busy_trace(rounds: int, seed: int, flows: int = 5, rate: int = 12_500_000) -
         low = max(0, backlog - rate * elapsed // 10**9)
         length, segments = source.choice(((66, 1), (1514, 1), (1514, 1), (1514, 1), (4542, 3)))
         flow = min(source.randrange(1, flows + 1), source.randrange(1, flows + 1)) * 0x9E3779B1 & 0xFFFFFFFF
-        made.append(Packet(now, low, low, length, flow, source.getrandbits(32), source.random() < 0.5, segments))
+        made.append(
+            Packet(now, low, low, length, flow, source.getrandbits(32), source.random() < 0.5, segments)
+        )
         backlog = min(low + length, 250_000)
     return made
 

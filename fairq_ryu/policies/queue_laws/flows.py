@@ -26,8 +26,8 @@ class FlowShares(QueueLaw):
         self._size = min(max(parameters.shadow_packets, 1), SHADOW)
 
     def _sample(self, packet: Packet) -> int:
-        """Enter every s-th segment in the shadow buffer and the flow table. Returns the number of them in this
-        packet.
+        """Enter every s-th segment in the shadow buffer and the flow table. Returns the number of those of
+        this packet.
         """
         samples, self.skipped = divmod(self.skipped + packet.segments, max(self.parameters.sample_every, 1))
         samples = min(samples, MOST_SAMPLES)

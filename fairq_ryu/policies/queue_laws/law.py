@@ -132,8 +132,8 @@ class QueueLaw(ABC):
 
 
 class Mark(QueueLaw):
-    """DCTCP's marking: ECN-capable packets that find more than K bytes, with their own up to the middle one of
-    their segments; others pass.
+    """DCTCP's marking: ECN-capable packets that find more than K bytes, with their own up to the middle one
+    of their segments; others pass.
     """
 
     def _judge(self, packet: Packet) -> Verdict:

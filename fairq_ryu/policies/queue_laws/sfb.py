@@ -13,8 +13,8 @@ PENALTY_RATE, PENALTY_BURST, PENALTY_LONGEST = 10, 20, 10 * NS_PER_S
 
 
 class Sfb(QueueLaw):
-    """Its queue calls :meth:`entered` and :meth:`left` for each packet that passed or was marked, with the number
-    of its segments.
+    """Its queue calls :meth:`entered` and :meth:`left` for each packet that passed or was marked, with the
+    number of its segments.
     """
 
     def __init__(self, parameters: QueueLawParameters) -> None:

@@ -82,9 +82,7 @@ def test_the_average_is_that_of_the_kernel() -> None:
 def test_the_average_decays_while_the_queue_is_empty(packets: int) -> None:
     """Section 4: avg * (1 - w)^m, for the m packets that could have been sent."""
     average = 30_000 << 9
-    assert left(average, packets, 9) == pytest.approx(
-        average * (1 - 1 / 512) ** packets, rel=1e-6, abs=9
-    )
+    assert left(average, packets, 9) == pytest.approx(average * (1 - 1 / 512) ** packets, rel=1e-6, abs=9)
     law = at_average(red(), 30_000)
     law.last_ns = 10**12
     law.judge(packet(10**12 + math.ceil(packets * 1514 * 1e9 / RATE), 0))
