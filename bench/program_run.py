@@ -34,7 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _SkBuff(ctypes.Structure):
-    """The first fields of ``struct __sk_buff``; the kernel sets the others to 0."""
+    """The first fields of ``struct __sk_buff``. The kernel refuses values in those that are unused here."""
 
     _fields_ = [
         ("len", c_uint32),
@@ -50,6 +50,12 @@ class _SkBuff(ctypes.Structure):
         ("ifindex", c_uint32),
         ("tc_index", c_uint32),
         ("cb", c_uint32 * 5),
+        ("unused", c_uint32 * 23),
+        ("wire_len", c_uint32),
+        ("gso_segs", c_uint32),
+        ("sk", c_uint64),
+        ("gso_size", c_uint32),
+        ("pad", c_uint32),
     ]
 
 
@@ -83,6 +89,16 @@ class _ProgLoad(ctypes.Structure):
         ("insns", c_uint64),
         ("license", c_uint64),
     ]
+
+
+class Segments(NamedTuple):
+    """What a packet of several segments is on the wire: their ``number`` (0: a guest has left it out), their
+    ``size`` without headers, and ``wire_len``, the bytes of all with their headers.
+    """
+
+    number: int
+    size: int
+    wire_len: int
 
 
 class Run(NamedTuple):
@@ -128,16 +144,26 @@ class LoadedProgram:
         )
         return cls(_bpf(_BPF_PROG_LOAD, attr, "cannot load an empty program"))
 
-    def run(self, packet: bytes, ifindex: int, repeat: int = 1, control: tuple[int, ...] = ()) -> Run:
+    def run(
+        self,
+        packet: bytes,
+        ifindex: int,
+        repeat: int = 1,
+        control: tuple[int, ...] = (),
+        segments: Segments | None = None,
+    ) -> Run:
         """Run the program on ``packet`` (an Ethernet frame) as if it left through an interface. Raises
         :class:`BpfError` if the kernel refuses the packet.
 
         ``repeat``: number of runs on the same buffer. A later run finds the changes of the first one, so a
         window is lowered only once. ``control``: the control block that another program has left.
+        ``segments``: it is a packet of several segments, as with segmentation offload.
         """
         data = ctypes.create_string_buffer(packet, max(1, len(packet)))
         out = ctypes.create_string_buffer(len(packet) + _ROOM)
         context = _SkBuff(ifindex=ifindex, cb=control)
+        if segments is not None:
+            context.gso_segs, context.gso_size, context.wire_len = segments
         left = ctypes.create_string_buffer(_CONTEXT_ROOM)
         attr = _TestRun(
             prog_fd=self._fd,

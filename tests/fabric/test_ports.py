@@ -196,7 +196,11 @@ def test_a_port_with_several_transmit_queues_is_governed(lab, stub):
 def test_doctor_lists_every_port_and_its_commands_make_it_governed(own_lab):
     """Also a port whose classes are several queues: their limits were added up."""
     lab = own_lab
-    output("tc", "class", "add", "dev", "s1-eth3", "parent", "1:", "classid", "1:2", "htb", "rate", "50mbit")
+    output("tc", "qdisc", "del", "dev", "s1-eth3", "root")
+    output("tc", "qdisc", "add", "dev", "s1-eth3", "root", "handle", "1:", "htb", "default", "1")
+    for number in (1, 2):
+        words = f"class add dev s1-eth3 parent 1: classid 1:{number} htb rate 50mbit"
+        output("tc", *words.split())
 
     def doctor():
         made = json.loads(fairq("doctor", "--bridge", "s1", "--json").stdout)

@@ -118,11 +118,11 @@ def test_a_topology_is_built_as_described_with_all_agents(build, make):
                 }
                 (seen,) = (each for each in status.ask(node)["ports"] if each["ofport"] == port)
                 if "rate" in info:
-                    assert {"htb", "bfifo"} <= set(kinds)
+                    assert {"tbf", "bfifo"} <= set(kinds)
                     assert kinds["bfifo"]["limit"] == info["buffer"] == seen["queue"]["limit"]
                     assert seen["queue"]["rate"] == info["rate"] * 1e6 / 8
                 else:
-                    assert not {"htb", "bfifo"} & set(kinds)
+                    assert not {"tbf", "bfifo"} & set(kinds)
 
 
 def test_the_addresses_are_those_of_the_names(build):

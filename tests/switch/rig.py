@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from bench.program_run import UNSPEC, LoadedProgram
+from bench.program_run import UNSPEC, LoadedProgram, Segments
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
@@ -75,10 +75,10 @@ class Switch:
     ports: dict[int, BridgePort]
     program: LoadedProgram
 
-    def leave(self, port: int, what: Segment | bytes) -> bytes:
-        """A frame leaves by a port; returns it as it left."""
+    def leave(self, port: int, what: Segment | bytes, segments: Segments | None = None) -> bytes:
+        """A frame leaves by a port; returns it as it left. ``segments``: it is a packet of several."""
         frame = what.frame() if isinstance(what, Segment) else what
-        result = self.program.run(frame, self.ports[port].ifindex)
+        result = self.program.run(frame, self.ports[port].ifindex, segments=segments)
         assert result.verdict == UNSPEC
         return result.packet
 

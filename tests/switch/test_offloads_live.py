@@ -1,0 +1,179 @@
+"""The hosts' own TCP with all offloads on, through a Linux bridge and a slow port: every segment counts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairq_ryu.agent.programs.taildrop import start_taildrop
+from fairq_ryu.experiments.measure.queues import read_losses
+from fairq_ryu.model import WindowKind, WindowRule
+from tests.support.lab import until
+from tests.switch.queue_rig import kernel_counters, set_queue_limits
+from tests.switch.rig import namespace, run
+from tests.switch.test_real_hosts import CLIENT, SERVER, Hosts
+
+LIMIT = 125_000
+SIZE = 6_000_000
+FRAME = 1514
+# struct tcp_info: tcpi_total_retrans, tcpi_data_segs_out
+RETRANSMITTED, DATA_SEGMENTS = 100, 156
+
+
+@pytest.fixture
+def hosts(own_namespace: None) -> Iterator[Hosts]:
+    """Nobody has switched an offload off."""
+    with namespace():
+        found = Hosts()
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+def cutting(name: str) -> None:
+    """As the experiments make it (mininet_topos/links.py)."""
+    run(*f"tc qdisc add dev {name} root handle 1: tbf rate 50mbit burst 3080 peakrate 100gbit mtu 1540"
+        f" limit {LIMIT}".split())  # fmt: skip
+    run(*f"tc qdisc add dev {name} parent 1:1 handle 10: bfifo limit {LIMIT}".split())
+
+
+def whole(name: str) -> None:
+    set_queue_limits(name, "50mbit burst 3k cburst 3k", LIMIT)
+
+
+def listed(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(run("tc", "-s", "-j", "qdisc", "show", "dev", name))
+    return found
+
+
+def transfer(hosts: Hosts) -> tuple[int, int]:
+    """Data from client to server, which gets it byte for byte. Returns the segments that the client has sent
+    with data, and those of them that it has sent again.
+    """
+    listener, client = hosts.listen(80), hosts.connect(80)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+    server, _ = listener.accept()
+    data, got = hashlib.shake_128(b"seed").digest(SIZE), hashlib.sha256()
+    sender = threading.Thread(target=client.sendall, args=(data,))
+    sender.start()
+    left = SIZE
+    while left:
+        piece = server.recv(1 << 20)
+        got.update(piece)
+        left -= len(piece)
+    sender.join()
+    assert got.digest() == hashlib.sha256(data).digest()
+
+    def acknowledged() -> bytes:
+        info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        return info if not struct.unpack_from("I", info, 24)[0] else b""  # tcpi_unacked
+
+    info = until(acknowledged)
+    assert info
+    client.close()
+    server.close()
+    listener.close()
+    (sent,), (again,) = (struct.unpack_from("I", info, at) for at in (DATA_SEGMENTS, RETRANSMITTED))
+    return sent, again
+
+
+def checksum_errors(hosts: Hosts, address: str) -> int:
+    hosts.enter(address)
+    try:
+        names, values = (
+            line.split()
+            for line in Path("/proc/thread-self/net/snmp").read_text().splitlines()
+            if "Tcp:" in line
+        )
+    finally:
+        hosts.enter()
+    return int(dict(zip(names, values, strict=True))["InCsumErrors"])
+
+
+def frames_of_host(hosts: Hosts, address: str, name: str) -> int:
+    hosts.enter(address)
+    try:
+        shown = json.loads(run("ip", "-s", "-j", "link", "show", "dev", name))
+    finally:
+        hosts.enter()
+    return int(shown[0]["stats64"]["rx"]["packets"])
+
+
+def govern(hosts: Hosts) -> None:
+    hosts.programs.install_rule(2, WindowRule(WindowKind.WINDOW, 60_000), 2**63, 1)
+
+
+@pytest.mark.parametrize("shaped", [whole, cutting])
+def test_every_segment_is_counted_and_every_checksum_is_right(hosts: Hosts, shaped: Any) -> None:
+    shaped("p2")
+    sent, _ = transfer(hosts)
+    assert until(lambda: kernel_counters("p2")["backlog"] == 0)
+    (flow,) = hosts.flows()
+    data = max(flow.dir, key=lambda each: each.bytes)
+    assert data.packets == sent > SIZE // FRAME
+    # Windows are lowered in packets whose checksums are not finished.
+    govern(hosts)
+    transfer(hosts)
+    assert hosts.programs.port_state(hosts.ports[2]).rewritten > 50
+    assert [checksum_errors(hosts, each) for each in (CLIENT, SERVER)] == [0, 0]
+
+    def agree() -> bool:
+        """While another process attaches a program to the tracepoints, the kernel calls none."""
+        found, counters = hosts.programs.queue(hosts.ports[2]), kernel_counters("p2")
+        return (found.packets, found.bytes, found.backlog) == (counters["packets"], counters["bytes"], 0)
+
+    assert until(agree)
+
+
+def test_a_port_that_cuts_loses_segments_one_by_one(hosts: Hosts) -> None:
+    """As the port of a switch, for which nobody hands over 64 KB at once."""
+    cutting("p2")
+    before = frames_of_host(hosts, SERVER, "p2h")
+    sent, again = transfer(hosts)
+    assert until(lambda: kernel_counters("p2")["backlog"] == 0)
+    found = {each["kind"]: each for each in listed("p2")}
+    refused, passed = found["bfifo"]["drops"], found["tbf"]["packets"]
+    assert found["clsact"]["packets"] == passed + refused
+    assert frames_of_host(hosts, SERVER, "p2h") - before == passed
+    assert sent > SIZE // FRAME and again >= refused > 0
+    losses = read_losses(listed("p2"))
+    assert (losses.refused, losses.taken) == (refused, 0)
+    # It was full when it refused a segment. A queue that takes whole packets leaves up to 64 KB of room.
+    assert LIMIT - FRAME < hosts.programs.queue(hosts.ports[2]).peak <= LIMIT
+
+
+def test_what_the_tail_drop_takes_and_what_passes_is_what_was_sent(hosts: Hosts) -> None:
+    whole("p2")
+    drop = start_taildrop({"p2": LIMIT})
+    try:
+        sent, _ = transfer(hosts)
+        assert until(lambda: kernel_counters("p2")["backlog"] == 0)
+        lost = drop.dropped(socket.if_nametoindex("p2"))
+        found = {each["kind"]: each for each in listed("p2")}
+        assert found["htb"]["drops"] == 0
+        assert found["clsact"]["packets"] == found["htb"]["packets"] + lost
+        assert lost > 0 and sent > SIZE // FRAME
+        # Whole packets: many segments at once.
+        assert found["clsact"]["bytes"] > found["htb"]["bytes"]
+    finally:
+        drop.close()
+
+
+def test_the_pause_between_two_packets_is_that_of_their_segments(hosts: Hosts) -> None:
+    """The rate of a port that cuts is its rate, with offloads on as well."""
+    cutting("p2")
+    began = time.monotonic_ns()
+    transfer(hosts)
+    assert until(lambda: kernel_counters("p2")["backlog"] == 0)
+    seconds = (time.monotonic_ns() - began) / 1e9
+    assert kernel_counters("p2")["bytes"] - 2 * 3080 <= 50e6 / 8 * seconds
