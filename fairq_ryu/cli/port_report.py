@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from fairq_ryu.agent import status
@@ -24,9 +25,13 @@ _NOOP = "linux-noop"
 _SHAPED = 0.95
 _BUFFER_S = 0.005
 _LEAST_BUFFER = 30_000
-# What htb may send at once: its timer needs this much time.
+# What may be sent at once: timers need this much time.
 _BURST_S = 0.0001
 _LEAST_BURST = 3_000
+# A packet of several segments is no large part of a buffer beyond that; below, tbf is to cut it.
+_CUT_BELOW = 10 * 65_536
+# A frame may be so much longer than the payload of Ethernet: its header, two VLAN tags, some room.
+_FRAME_ROOM = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +130,18 @@ def _report(bridge: str, port: BridgePort, found: QueueLimits, explicit: bool, q
             explicit = False  # Open vSwitch removes the qdisc with the record
         if not rate:
             reason += "; its speed is not known: put in RATE, and 5 ms of it as BYTES"
-        needed = (*keep, *queue_commands(port.name, found, rate, explicit))
+        needed = (*keep, *queue_commands(port.name, found, rate, explicit, _mtu(port.name)))
     return PortReport(
         (port.name,), port.ofport, bool(found.limit), True, reason, found.kind, found.limit, rate, needed
     )
+
+
+def _mtu(name: str) -> int:
+    """That of Ethernet, if the interface is gone."""
+    try:
+        return int(Path(f"/sys/class/net/{name}/mtu").read_text())
+    except (OSError, ValueError):
+        return 1500
 
 
 def _shown(rate: int) -> str:
@@ -145,9 +158,11 @@ def keep_command(bridge: str, port: str) -> str:
     )
 
 
-def queue_commands(name: str, found: QueueLimits, rate: int, explicit: bool) -> tuple[str, ...]:
+def queue_commands(
+    name: str, found: QueueLimits, rate: int, explicit: bool, mtu: int = 1500
+) -> tuple[str, ...]:
     """The commands that give an interface of ``rate`` bits per second one queue of known size and rate.
-    ``explicit``: its present root qdisc was chosen by somebody, and has to go first.
+    ``explicit``: its present root qdisc was chosen by somebody, and has to go first. ``mtu`` in bytes.
     """
     if found.leaf and rate:
         return (f"tc qdisc replace dev {name} parent {found.leaf} bfifo limit {_buffer(rate)}",)
@@ -156,8 +171,16 @@ def queue_commands(name: str, found: QueueLimits, rate: int, explicit: bool) -> 
     burst, limit = max(_LEAST_BURST, int(shaped / 8 * _BURST_S)), str(_buffer(shaped))
     if not rate:
         text, limit = "RATE", "BYTES"
+    removal = (f"tc qdisc del dev {name} root",) if explicit else ()
+    if _buffer(shaped) < _CUT_BELOW:
+        frame = mtu + _FRAME_ROOM
+        return (
+            *removal,
+            f"tc qdisc add dev {name} root handle 1: tbf rate {text} burst {max(burst, 2 * frame)}"
+            f" peakrate 100gbit mtu {frame} limit {limit}",
+        )
     return (
-        *((f"tc qdisc del dev {name} root",) if explicit else ()),
+        *removal,
         f"tc qdisc add dev {name} root handle 1: htb default 1",
         f"tc class add dev {name} parent 1: classid 1:1 htb rate {text} ceil {text} "
         f"burst {burst} cburst {burst}",

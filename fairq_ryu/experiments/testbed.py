@@ -204,9 +204,6 @@ class Testbed:
             build=False,
         )
         settings = ["--config-file", str(self._config_file)] if self._config_file is not None else []
-        if not self.scenario.offloads:
-            for host in self._net.topo.hosts():
-                self._net.topo.nodeInfo(host).update(offloads=False)
         for switch in self._net.topo.switches():
             self._net.topo.nodeInfo(switch).update(
                 agent=self.has_agents, agentLog=str(self.logs), agentArgs=settings, way=self.scenario.way
@@ -384,6 +381,14 @@ def _mininet_errors() -> Iterator[None]:
 
 def make_topology(scenario: Scenario, cc: str = "") -> Any:
     """The Mininet topology that the scenario names, with its queues; ``cc`` replaces the scenario's."""
+    topo = _topology(scenario, cc)
+    if not scenario.offloads:
+        for host in topo.hosts():
+            topo.nodeInfo(host).update(offloads=False)
+    return topo
+
+
+def _topology(scenario: Scenario, cc: str) -> Any:
     from mininet_topos.dumbbell import DumbbellTopo
     from mininet_topos.fat_tree import FatTreeTopo
     from mininet_topos.incast import IncastTopo

@@ -22,8 +22,7 @@ try() {
 }
 try veth ip link add fqd0 type veth peer name fqd1
 try up ip link set fqd0 up
-try htb tc qdisc add dev fqd0 root handle 1: htb default 1
-try class tc class add dev fqd0 parent 1: classid 1:1 htb rate 200mbit burst 3k cburst 3k
+try tbf tc qdisc add dev fqd0 root handle 1: tbf rate 200mbit burst 3080 peakrate 100gbit mtu 1540 limit 9000
 try bfifo tc qdisc add dev fqd0 parent 1:1 handle 10: bfifo limit 125000
 try clsact tc qdisc add dev fqd0 clsact
 try ethtool ethtool -K fqd0 tso off gso off gro off tx off
@@ -44,16 +43,16 @@ def check_ports() -> list[Check]:
         return [Check("qdiscs", "fail", found, "modprobe veth")]
     bad = {
         name: results.get(name, "no answer")
-        for name in ("htb", "class", "bfifo", "clsact")
+        for name in ("tbf", "bfifo", "clsact")
         if results.get(name) != "ok"
     }
     if bad:
         first = next(iter(bad))
-        module = {"htb": "sch_htb", "class": "sch_htb", "bfifo": "sch_fifo", "clsact": "sch_ingress"}[first]
+        module = {"tbf": "sch_tbf", "bfifo": "sch_fifo", "clsact": "sch_ingress"}[first]
         found = "; ".join(f"{name}: {why.strip()}" for name, why in bad.items())
         checks = [Check("qdiscs", "fail", found, f"modprobe {module}")]
     else:
-        checks = [Check("qdiscs", "ok", "htb, bfifo and clsact work")]
+        checks = [Check("qdiscs", "ok", "tbf, bfifo and clsact work")]
     offloads = results.get("ethtool", "no answer").strip()
     if offloads == "ok":
         checks.append(Check("port offloads", "ok", "tso, gso, gro and tx checksums can be switched off"))

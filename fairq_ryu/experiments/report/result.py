@@ -41,9 +41,9 @@
       losses          of the whole run at the bottleneck port, counted after all traffic has ended: packets
                       refused by the queue, and taken by a filter before the queue could refuse them, both as
                       tc counts them, program, as the program of `taildrop` counts them (null with
-                      batch_loss), and law, those that the queue laws of the port have dropped
-                      (null without one). taken is the sum of program and law, and with turns of handshakes
-                      that have waited
+                      batch_loss, and with the kernel's datapath), and law, those that the queue laws of the
+                      port have dropped (null without one). taken is the sum of program and law, and with
+                      turns of handshakes that have waited
       seconds         of the rounds
       integrity       flows (every one, probes of the network too), and of these mismatched: other bytes
                       arrived than were sent. Such a run has failed, so this is 0

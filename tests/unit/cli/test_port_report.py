@@ -62,21 +62,34 @@ def test_a_port_without_a_queue():
     assert (made.governed, made.windows, made.reason) == (False, True, "it has no queue")
     assert made.commands == (
         KEEP.format("p1"),
-        "tc qdisc add dev p1 root handle 1: htb default 1",
-        "tc class add dev p1 parent 1: classid 1:1 htb rate 950mbit ceil 950mbit burst 11875 cburst 11875",
-        "tc qdisc add dev p1 parent 1:1 handle 10: bfifo limit 593750",
+        "tc qdisc add dev p1 root handle 1: tbf rate 950mbit burst 11875"
+        " peakrate 100gbit mtu 1540 limit 593750",
     )
+
+
+def test_the_queue_of_a_fast_port_takes_packets_of_several_segments_as_they_are():
+    """They are no large part of its buffer, and to cut them costs more than they do."""
+    assert of(NO_QUEUE, speed=10**10).commands == (
+        "tc qdisc add dev p1 root handle 1: htb default 1",
+        "tc class add dev p1 parent 1: classid 1:1 htb rate 9500mbit ceil 9500mbit"
+        " burst 118750 cburst 118750",
+        "tc qdisc add dev p1 parent 1:1 handle 10: bfifo limit 5937500",
+    )
+
+
+def test_no_frame_of_the_port_is_too_long_for_its_queue():
+    assert " burst 18080 peakrate 100gbit mtu 9040 " in queue_commands("p1", NO_QUEUE, 10**8, False, 9000)[0]
 
 
 def test_a_qdisc_that_somebody_chose_goes_first():
     several = QueueLimits("htb", 0, 25_000_000, "htb has 2 leaf classes", measured=False)
     made = of(several, explicit=True)
     assert made.commands[0] == "tc qdisc del dev p1 root"
-    assert "rate 190mbit" in made.commands[2]
+    assert "rate 190mbit" in made.commands[1]
     # With another record Open vSwitch removes its own qdisc.
     made = of(several, qos=QosRecord("p1", "linux-htb"), explicit=True)
     assert "record of type linux-htb would be replaced" in made.reason
-    assert [command.split()[0] for command in made.commands] == ["ovs-vsctl", "tc", "tc", "tc"]
+    assert [command.split()[0] for command in made.commands] == ["ovs-vsctl", "tc"]
     assert "del" not in made.commands[1]
 
 
@@ -87,14 +100,13 @@ def test_a_class_that_lacks_a_bfifo_gets_one():
 
 def test_a_slow_port_has_room_for_some_frames():
     commands = queue_commands("p1", NO_QUEUE, 900_000, False)
-    assert "rate 855000bit" in commands[1] and "burst 3000 " in commands[1]
-    assert commands[2].endswith("limit 30000")
+    assert "rate 855000bit burst 3080 " in commands[0] and commands[0].endswith("limit 30000")
 
 
 def test_a_port_of_unknown_speed():
     made = of(NO_QUEUE, speed=0)
     assert "put in RATE" in made.reason
-    assert "rate RATE ceil RATE" in made.commands[1] and made.commands[2].endswith("limit BYTES")
+    assert "rate RATE " in made.commands[0] and made.commands[0].endswith("limit BYTES")
 
 
 def test_the_text_names_every_port():

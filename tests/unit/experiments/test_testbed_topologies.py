@@ -31,3 +31,14 @@ def test_uplinks_of_a_scenario_have_their_rate_and_the_same_buffer():
     chosen = scenario.load("incast-fattree", {"uplink_mbit": "400"})
     found = Counter(queues(make_topology(chosen)).values())
     assert found == {(25, 125_000): 1, (400, 125_000): 64}
+
+
+@pytest.mark.parametrize(
+    ("settings", "offloads"),
+    [({}, None), ({"offloads": "no"}, False), ({"rtt_ms": "5"}, False)],
+    ids=["as the datapath allows", "off", "a delay line"],
+)
+@pytest.mark.parametrize("name", ["incast", "incast-dumbbell", "incast-leafspine", "incast-fattree"])
+def test_hosts_keep_their_offloads_unless_something_forbids_it(name, settings, offloads):
+    topo = make_topology(scenario.load(name, settings))
+    assert {topo.nodeInfo(host)["offloads"] for host in topo.hosts()} == {offloads}

@@ -1,6 +1,7 @@
 """The machine's list of allowed congestion controls is widened for a moment only."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -97,3 +98,42 @@ def test_only_limits_of_buffers_that_are_lower_are_raised():
     assert host.files == {"tcp_rmem": "4096 131072 6291456", "tcp_wmem": "4096 16384 6000000"}
     with pytest.raises(hosts.HostError, match="h1: cannot set tcp_wmem: sh: write error"):
         hosts.FairQHost.setBuffers(Limits(refuses=True), 6_000_000)
+
+
+class Ends:
+    """A host of three interfaces, two of them on switches, and the commands that its shell gets."""
+
+    name = "h1"
+
+    def __init__(self, *datapaths, answer=""):
+        self.commands, self.answer = [], answer
+        switches = [SimpleNamespace(datapath=each) for each in datapaths]
+        links = [
+            SimpleNamespace(intf1=SimpleNamespace(node=self), intf2=SimpleNamespace(node=switch))
+            for switch in switches
+        ]
+        self.interfaces = [SimpleNamespace(name="lo", link=None)]
+        self.interfaces += [SimpleNamespace(name=f"h1-eth{n}", link=link) for n, link in enumerate(links)]
+
+    def intfList(self):
+        return self.interfaces
+
+    def cmd(self, text):
+        self.commands.append(text)
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("datapaths", "off"), [((), False), (("kernel",), False), (("user",), True), (("kernel", "user"), True)]
+)
+def test_only_the_userspace_datapath_needs_finished_checksums(datapaths, off):
+    assert hosts.FairQHost._is_at_userspace(Ends(*datapaths)) == off
+
+
+def test_offloads_are_switched_off_at_every_interface():
+    host = Ends("user", "user")
+    hosts.FairQHost.setOffloads(host, False)
+    wanted = "ethtool -K h1-eth{} tso off gso off gro off tx off >/dev/null || echo h1-eth{}"
+    assert host.commands == [f"{wanted.format(0, 0)}; {wanted.format(1, 1)}"]
+    with pytest.raises(hosts.HostError, match="h1: cannot switch offloads off: h1-eth1"):
+        hosts.FairQHost.setOffloads(Ends("user", answer="h1-eth1\r\n"), False)

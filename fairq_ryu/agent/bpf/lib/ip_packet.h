@@ -155,10 +155,12 @@ static __always_inline void read_ip(struct __sk_buff *skb, struct ip_packet *p, 
 static __always_inline bool mark_ce(struct __sk_buff *skb, const struct ip_packet *p)
 {
 	__be16 head = p->head | bpf_htons(p->version == 6 ? ECN_V6 : ECN_CE);
+	/* A sum over the packet, if a card has made one: in IPv4 the header's checksum makes up for the mark. */
+	__u64 flags = p->version == 6 ? BPF_F_RECOMPUTE_CSUM : 0;
 
 	if (p->ecn == ECN_CE)
 		return true;
-	if (!p->ecn || !p->version || bpf_skb_store_bytes(skb, p->off, &head, sizeof(head), 0))
+	if (!p->ecn || !p->version || bpf_skb_store_bytes(skb, p->off, &head, sizeof(head), flags))
 		return false;
 	/* Both, or neither: a packet with a wrong checksum would be lost. */
 	if (p->version == 4 && bpf_l3_csum_replace(skb, p->off + offsetof(struct iphdr, check),

@@ -10,7 +10,7 @@ from fairq_ryu.cli.doctor import network
 from fairq_ryu.cli.doctor.check import Check
 from fairq_ryu.cli.doctor.commands import Output
 
-SANDBOX_FINE = "veth=ok\nup=ok\nhtb=ok\nclass=ok\nbfifo=ok\nclsact=ok\nethtool=ok\n"
+SANDBOX_FINE = "veth=ok\nup=ok\ntbf=ok\nbfifo=ok\nclsact=ok\nethtool=ok\n"
 
 
 def the_only(checks: Sequence[Check]) -> Check:
