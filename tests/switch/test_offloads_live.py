@@ -1,7 +1,8 @@
-"""The hosts' own TCP with all offloads on, through a Linux bridge and a slow port: every segment counts."""
+"""The hosts' own TCP with all offloads on, through a bridge and a slow port: every segment counts."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import socket
@@ -17,6 +18,7 @@ import pytest
 from fairq_ryu.agent.programs.taildrop import start_taildrop
 from fairq_ryu.experiments.measure.queues import read_losses
 from fairq_ryu.model import WindowKind, WindowRule
+from mininet_topos.commands import has_kernel_datapath
 from tests.support.lab import until
 from tests.switch.queue_rig import kernel_counters, set_queue_limits
 from tests.switch.rig import namespace, run
@@ -29,15 +31,46 @@ FRAME = 1514
 RETRANSMITTED, DATA_SEGMENTS = 100, 156
 
 
-@pytest.fixture
-def hosts(own_namespace: None) -> Iterator[Hosts]:
+class OpenVSwitchHosts(Hosts):
+    """Behind ports of a bridge of Open vSwitch with the kernel's datapath, which is in its own namespace."""
+
+    name = "fqoff"
+
+    def make_bridge(self) -> None:
+        run("ovs-vsctl", "add-br", self.name, "--", "set", "bridge", self.name, "datapath_type=system")
+        run("ip", "link", "set", self.name, "up")
+
+    def connect_port(self, name: str) -> None:
+        keep = (
+            f"--id=@keep create QoS type=linux-noop external_ids:{self.name}=1 -- set port {name} qos=@keep"
+        )
+        run("ovs-vsctl", "add-port", self.name, name, "--", *keep.split())
+
+    def close(self) -> None:
+        found = run("ovs-vsctl", "--bare", "--columns=_uuid", "find", "QoS", f"external_ids:{self.name}=1")
+        run("ovs-vsctl", "--if-exists", "del-br", self.name)
+        for each in found.split():
+            run("ovs-vsctl", "destroy", "QoS", each)
+        for name in ("p1", "p2"):
+            run("ip", "link", "del", name)
+        super().close()
+
+
+@pytest.fixture(params=["Linux bridge", "kernel datapath"])
+def hosts(machine: str, request: pytest.FixtureRequest) -> Iterator[Hosts]:
     """Nobody has switched an offload off."""
-    with namespace():
-        found = Hosts()
-        try:
-            yield found
-        finally:
-            found.close()
+    if machine:
+        pytest.fail(f"these tests need {machine}", pytrace=False)
+    with contextlib.ExitStack() as stack:
+        if request.param == "Linux bridge":
+            stack.enter_context(namespace())
+            found = Hosts()
+        elif not has_kernel_datapath():
+            pytest.skip("this kernel has no datapath of Open vSwitch (module openvswitch)")
+        else:
+            found = OpenVSwitchHosts()
+        stack.callback(found.close)
+        yield found
 
 
 def cutting(name: str) -> None:

@@ -31,13 +31,12 @@ class Hosts:
 
     def __init__(self) -> None:
         self.home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-        run("ip", "link", "add", "name", "bridge0", "type", "bridge")
-        run("ip", "link", "set", "bridge0", "up")
+        self.make_bridge()
         self.spaces: dict[str, int] = {}
         self.sports = count(40_000)
         self.ports = {n: make_port(n, f"p{n}") for n in (1, 2)}
         for n, address in ((1, CLIENT), (2, SERVER)):
-            run("ip", "link", "set", f"p{n}", "master", "bridge0")
+            self.connect_port(f"p{n}")
             with namespace():
                 space = self.spaces[address] = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
             run("ip", "link", "set", f"p{n}h", "netns", f"/proc/{os.getpid()}/fd/{space}")
@@ -50,6 +49,13 @@ class Hosts:
         self.programs.load(list(self.ports.values()))
         for port in self.ports.values():
             self.programs.add_port(port)
+
+    def make_bridge(self) -> None:
+        run("ip", "link", "add", "name", "bridge0", "type", "bridge")
+        run("ip", "link", "set", "bridge0", "up")
+
+    def connect_port(self, name: str) -> None:
+        run("ip", "link", "set", name, "master", "bridge0")
 
     def enter(self, address: str | None = None) -> None:
         _check(_libc.setns(self.spaces[address] if address else self.home, CLONE_NEWNET))
