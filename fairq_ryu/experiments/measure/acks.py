@@ -42,8 +42,12 @@ class Findings(NamedTuple):
     """segments that reached a sender with a wrong TCP checksum"""
 
 
-def segment(at: int, frame: bytes) -> Segment:
-    """Read an Ethernet frame with TCP over IPv4, captured whole at ``at`` ns."""
+def segment(at: int, frame: bytes, unfinished: bool = False) -> Segment:
+    """Read an Ethernet frame with TCP over IPv4, captured whole at ``at`` ns. ``unfinished``: its checksum is
+    left to the network card, and has the sum of the pseudo-header only.
+    """
+    if unfinished:
+        frame = checksum.completed(frame)
     packet = parse.ip_packet(frame, headers.ETH_IP, headers.ETHERNET_SIZE)
     assert packet is not None  # the filter of the capture passes nothing else
     tcp = frame[packet.at : packet.end]

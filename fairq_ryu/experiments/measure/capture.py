@@ -35,6 +35,7 @@ _HOST = 0  # packet type: to this host
 _BLOCK_HEAD = struct.Struct("=IIIIIIQ")  # version, offset to private, status, packets, first, length, number
 _PACKET_HEAD = struct.Struct("=IIIIIIHH")  # next, s, ns, caught, length, status, mac, net
 _USER = 1
+_CHECKSUM_NOT_READY = 8
 
 
 def _filter(kind: int) -> bytes:
@@ -156,18 +157,21 @@ def _segments(path: Path) -> Iterator[acks.Segment]:
     if not path.stat().st_size:  # an empty file cannot be mapped
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        for at, frame in caught(data):
-            yield acks.segment(at, frame)
+        for at, frame, unfinished in caught(data):
+            yield acks.segment(at, frame, unfinished)
 
 
-def caught(data: bytes | mmap.mmap) -> Iterator[tuple[int, bytes]]:
-    """The frames of a file of blocks, in order, with the time of each in ns."""
+def caught(data: bytes | mmap.mmap) -> Iterator[tuple[int, bytes, bool]]:
+    """The frames of a file of blocks, in order: the time of each in ns, its bytes, and whether its checksum is
+    left to the network card.
+    """
     start = 0
     while start + _BLOCK_HEAD.size <= len(data):
         _, _, _, packets, first, length, _ = _BLOCK_HEAD.unpack_from(data, start)
         at = start + first
         for _ in range(packets):
-            step, seconds, ns, size, _, _, mac, _ = _PACKET_HEAD.unpack_from(data, at)
-            yield seconds * 1_000_000_000 + ns, data[at + mac : at + mac + size]
+            step, seconds, ns, size, _, status, mac, _ = _PACKET_HEAD.unpack_from(data, at)
+            frame = data[at + mac : at + mac + size]
+            yield seconds * 1_000_000_000 + ns, frame, bool(status & _CHECKSUM_NOT_READY)
             at += step
         start += length

@@ -82,6 +82,19 @@ def test_a_wrong_bit_is_a_wrong_checksum(padding, place, bit):
     assert not acks.segment(0, bytes(frame) + padding).sound
 
 
+@given(st.integers(0, 65535))
+def test_a_checksum_that_is_left_to_the_card_is_that_of_the_pseudo_header(other):
+    frame = bytearray(syns.syn(MACS, "10.0.0.1", 1, "10.0.0.2", 2, 3))
+    whole = bytes(frame[50:52])
+    pseudo = checksum.ones_complement_sum(bytes(frame[26:34]) + struct.pack("!HH", 6, len(frame) - 34))
+    struct.pack_into("!H", frame, 50, pseudo)
+    assert acks.segment(0, bytes(frame), unfinished=True).sound
+    assert not acks.segment(0, bytes(frame)).sound
+    struct.pack_into("!H", frame, 50, other)
+    sound = acks.segment(0, bytes(frame), unfinished=True).sound
+    assert sound == (other == pseudo or bytes(frame[50:52]) == whole)
+
+
 def test_an_ack_is_read_with_its_number():
     frame = bytearray(syns.syn(MACS, "10.0.0.1", 1, "10.0.0.2", 2, 3))
     struct.pack_into("!I", frame, 42, 77)
@@ -96,19 +109,24 @@ def test_spare_addresses_are_the_last_of_the_network():
 def block(*frames):
     """A block of TPACKET_V3 as the kernel delivers it."""
     body = b""
-    for number, (at, frame) in enumerate(frames):
+    for number, (at, frame, unfinished) in enumerate(frames):
+        status = 8 if unfinished else 0
         mac = 80
         step = -(-(mac + len(frame)) // 8) * 8
         last = number == len(frames) - 1
         head = struct.pack(
-            "=IIIIIIHH", 0 if last else step, at // 10**9, at % 10**9, len(frame), len(frame), 0, mac, 0
+            "=IIIIIIHH", 0 if last else step, at // 10**9, at % 10**9, len(frame), len(frame), status, mac, 0
         )
         body += (head.ljust(mac, b"\0") + frame).ljust(step, b"\0")
     return struct.pack("=IIIIIIQ", 1, 0, 1, len(frames), 48, 48 + len(body), 1).ljust(48, b"\0") + body
 
 
 def test_blocks_are_read_in_order():
-    frames = [(3 * 10**9 + 7, b"first"), (4 * 10**9, b"a second one"), (4 * 10**9 + 1, b"x" * 100)]
+    frames = [
+        (3 * 10**9 + 7, b"first", False),
+        (4 * 10**9, b"a second one", True),
+        (4 * 10**9 + 1, b"x" * 100, False),
+    ]
     assert list(capture.caught(block(*frames[:2]) + block() + block(frames[2]))) == frames
     assert list(capture.caught(b"")) == []
 
