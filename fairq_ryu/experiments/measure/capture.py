@@ -162,8 +162,8 @@ def _segments(path: Path) -> Iterator[acks.Segment]:
 
 
 def caught(data: bytes | mmap.mmap) -> Iterator[tuple[int, bytes, bool]]:
-    """The frames of a file of blocks, in order: the time of each in ns, its bytes, and whether its checksum is
-    left to the network card.
+    """The frames of a file of blocks, in order: the time of each in ns, its bytes, and whether its checksum
+    is left to the network card.
     """
     start = 0
     while start + _BLOCK_HEAD.size <= len(data):
