@@ -112,8 +112,8 @@ LAW_INLINE __u64 fair_moved(const struct fq_queue_law *p, __u64 fair_q16, __u64 
  * begins when the ring is full. Returns the number of its segments that were sampled.
  */
 LAW_INLINE __u32 follow_flow(const struct fq_queue_law *p, struct fq_queue_law_state *st,
-			    struct fq_flow_table *t, const struct fq_queue_law_input *in,
-			    bool by_queue)
+			     struct fq_flow_table *t, const struct fq_queue_law_input *in,
+			     bool by_queue)
 {
 	bool filling = is_filling(p, st), given = p->flags & FQ_QLAW_FAIR_GIVEN;
 	__u64 size_q16 = (__u64)shadow_size(p) << 16, flows, fair;

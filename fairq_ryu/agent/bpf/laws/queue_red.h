@@ -58,8 +58,8 @@ LAW_INLINE void red_update(const struct fq_queue_law *p, struct fq_queue_law_sta
 			found = in->backlog + (in->len - segment_bytes(in)) / 2;
 		found <<= shift;
 		above = st->average > found;
-		distance = red_left(above ? st->average - found : found - st->average, packets,
-				    shift);
+		distance =
+			red_left(above ? st->average - found : found - st->average, packets, shift);
 		st->average = above ? found + distance : found - distance;
 	}
 	st->left_bytes = (__u64)in->backlog + in->len;
@@ -98,8 +98,7 @@ LAW_INLINE __u32 red_judge(const struct fq_queue_law *p, struct fq_queue_law_sta
 	}
 	probability = red_probability(p, average);
 	if (p->flags & FQ_QLAW_BYTES)
-		probability = probability *
-			      law_min(segment_bytes(in), RED_MOST_LEN) / FULL_FRAME;
+		probability = probability * law_min(segment_bytes(in), RED_MOST_LEN) / FULL_FRAME;
 	probability = law_min(probability, Q32_ONE - 1);
 	last = law_min((__u64)st->since + in->segments - 1, ~0U);
 	if (!st->draw_q32 || probability * last < st->draw_q32) {
