@@ -14,6 +14,7 @@ from bench.program_run import LoadedProgram
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.law_spec import LawKind, LawSpec
@@ -62,19 +63,20 @@ def bridge() -> Iterator[tuple[BridgePrograms, list[int]]]:
     removed afterwards.
     """
     subprocess.run(["ip", "link", "add", PORTS[0], "type", "veth", "peer", "name", PORTS[1]], check=True)
-    datapath = BridgePrograms(ProgramLimits())
+    host = HostPrograms(ProgramLimits())
     try:
         indexes = [int(Path(f"/sys/class/net/{name}/ifindex").read_text()) for name in PORTS]
         ports = [
             BridgePort(n + 1, name, index, "02:00:00:00:00:01", True, True, 0)
             for n, (name, index) in enumerate(zip(PORTS, indexes, strict=True))
         ]
-        datapath.load(ports)
+        host.load(indexes)
+        datapath = BridgePrograms(host)
         for port in ports:
             datapath.add_port(port)
         yield datapath, indexes
     finally:
-        datapath.close()
+        host.close()
         subprocess.run(["ip", "link", "del", PORTS[0]], check=True)
 
 

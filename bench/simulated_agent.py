@@ -15,9 +15,10 @@ from bench.simulated_bridge import bridge_port
 from bench.simulated_flows import PORT_BYTES, Flows
 from bench.simulated_map import SimulatedMap
 from fairq_ryu.agent import layout
+from fairq_ryu.agent.flow_changes import FlowChanges
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.ovsdb import BridgePort
-from fairq_ryu.agent.programs.flow_map import FlowMap
+from fairq_ryu.agent.programs.flow_map import KEY_WIDTH, FlowMap
 from fairq_ryu.agent.programs.flow_sweep import FlowSweep
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
@@ -69,6 +70,7 @@ class SimulatedPorts:
         self._leases = Leases()
         table: Any = SimulatedMap(flows)
         self._map = FlowMap(table, table)
+        self._changes = FlowChanges(KEY_WIDTH)
 
     # Ports and queues
 
@@ -115,11 +117,13 @@ class SimulatedPorts:
 
     def flow_changes(self, wanted: ChangeRequest) -> Changes:
         """The changes of flow records that a controller asks for, as one message."""
-        return self._map.changed(wanted, time.monotonic_ns(), self._interfaces)
+        return self._map.changed(self._changes, wanted, time.monotonic_ns(), self._interfaces)
 
     def sweep(self) -> None:
         """A pass through the flow map."""
-        sweep = FlowSweep(self._map, self._interfaces, time.monotonic_ns(), _IDLE_NS, _CLOSED_NS)
+        sweep = FlowSweep(
+            self._map, [(self._changes, self._interfaces)], time.monotonic_ns(), _IDLE_NS, _CLOSED_NS
+        )
         while (part := sweep.read()) is not None:
             sweep.process(part)
         sweep.finish()

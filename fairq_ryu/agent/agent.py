@@ -1,40 +1,34 @@
-"""``fairq agent``: the process beside an OVS bridge. Connects ports, eBPF programs and controllers.
+"""``fairq agent``: the process beside the OVS bridges of a host. Connects bridges and eBPF programs.
 
-    OVSDB (a thread) --> BridgePorts --------> BridgePrograms <---- eBPF maps
-                              |                   |       ^
-                              v  PORT_STATUS      v       | rules, thresholds
-    controllers <---- ControllerConnection <-- OpenFlowServer
+    bridge.py: OVSDB, ports, controllers of a bridge <---> programs of the host <---- eBPF maps
 
-One thread follows OVSDB; everything else runs in one asyncio loop. If the agent dies, traffic continues: the
-eBPF programs ignore every rule whose lease has ended.
+Bridges that are joined by patch ports are one switch: a flow may leave by one of them, and its ACKs by
+another. So one agent runs on all of them. A thread follows OVSDB for each bridge; everything else runs in one
+asyncio loop. If the agent dies, traffic continues: the eBPF programs ignore every rule whose lease has ended.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
 import logging
 import os
 import signal
 import sys
-import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-from fairq_ryu.agent import privileges, service_manager, status
-from fairq_ryu.agent.bridge_lock import BridgeLock
-from fairq_ryu.agent.controller_connection import ControllerConnection
+from fairq_ryu.agent import privileges, service_manager
+from fairq_ryu.agent.bridge import AgentBridge
 from fairq_ryu.agent.libbpf import BpfError
-from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.options import AgentOptions
-from fairq_ryu.agent.ovsdb import BridgeView, BridgeWatcher
-from fairq_ryu.agent.ports import BridgePorts
-from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.ovsdb import BridgeView
+from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.window import HERITAGE
 from fairq_ryu.agent.turn_clock import TurnClock
+from fairq_ryu.agent.turns import Opening
+from fairq_ryu.agent.watched_ports import listed
 from fairq_ryu.errors import UserError
-from fairq_ryu.model import dpid_text
+from fairq_ryu.packet.tcp_build import Addressing
 
 log = logging.getLogger(__name__)
 # Dropped packets, and copies, that are handled before other tasks of the loop run.
@@ -46,71 +40,58 @@ class Agent:
 
     def __init__(self, options: AgentOptions) -> None:
         self.options = options
-        self._connections: list[ControllerConnection] = []
-        self._flows = 0
-        self._evicted = 0
+        self._bridges: list[AgentBridge] = []
         self._stop = asyncio.Event()
         self._readers: list[int] = []
-        self._notice_timer: asyncio.TimerHandle | None = None
-        self._recovery_timer: asyncio.TimerHandle | None = None
 
     def _jobs(self) -> list[tuple[str, float, Callable[[], Awaitable[None]]]]:
         """The periodic jobs: what is done, how often (seconds), by which function."""
-        return [
-            ("removing expired rules", 0.1, self._expire_rules),
-            ("reading queue limits", 1.0, self._ports.read_queue_limits),
-            ("reading queues without events", 0.1, self._read_silent_queues),
-            ("starting on failed ports", 1.0, self._ports.retry_failed),
-            # By then the hosts behind new ports have been set up.
-            ("checking far ends of ports", 5.0, self._ports.check_peers),
-            ("sweeping the flow map", 1.0, self._sweep_flows),
+        found: list[tuple[str, float, Callable[[], Awaitable[None]]]] = [
+            ("sweeping the flow map", 1.0, self._sweep_flows)
         ]
+        for each in self._bridges:
+            found += [
+                ("removing expired rules", 0.1, each.expire_rules),
+                ("reading queue limits", 1.0, each.ports.read_queue_limits),
+                ("reading queues without events", 0.1, each.read_silent_queues),
+                ("starting on failed ports", 1.0, each.ports.retry_failed),
+                # By then the hosts behind new ports have been set up.
+                ("checking far ends of ports", 5.0, each.ports.check_peers),
+            ]
+        return found
 
-    async def run(self, ready: Callable[[int], None]) -> None:
-        """Serve until :meth:`stop`. ``ready`` is called with the number of ports once the programs run on
-        them.
+    async def run(self, ready: Callable[[str, int], None]) -> None:
+        """Serve until :meth:`stop`. ``ready`` is called with each bridge and the number of its ports once the
+        programs run on all of them.
 
         Raises :class:`UserError` or :class:`BpfError`; everything that was attached is detached.
         """
         loop = asyncio.get_running_loop()
         options = self.options
         tls = options.tls.context() if any(t.secure for t in options.targets) else None
-        lock = BridgeLock(options.bridge)
-        views: asyncio.Queue[BridgeView | None] = asyncio.Queue()
-
-        def changed(view: BridgeView | None) -> None:
-            loop.call_soon_threadsafe(views.put_nowait, view)
-
-        watcher = BridgeWatcher(options.bridge, changed)
-        status_server: asyncio.Server | None = None
         tasks: list[asyncio.Task[None]] = []
-        programs: BridgePrograms | None = None
+        host: HostPrograms | None = None
         loaded = False
         clock: TurnClock | None = None
         try:
-            programs = self._programs = BridgePrograms(options.limits)
-            view = watcher.start()
-            self._server = self._openflow_server(view)
-            self._ports = BridgePorts(options.bridge, view, programs, self._server, self._reconnect)
-            self._connections = [
-                ControllerConnection(target, tls, options.reconnect_max, self._server, self._send_notices)
-                for target in options.targets
-            ]
-            loaded = self._load(view)
-            self._programs.window.read_in_thread()
-            programs.turn_program.wake = self._server.injector.wake_one
-            clock = TurnClock(loop, programs.turn_program, programs.turns)
-            self._ports.update(view)
+            for name in options.bridges:
+                self._bridges.append(AgentBridge(name, options, self._on_deleted))
+            host = self._host = HostPrograms(options.limits)
+            check_joined([bridge.watch() for bridge in self._bridges])
+            loaded = self._load()
+            for bridge in self._bridges:
+                bridge.open(host, tls)
+            host.window.read_in_thread()
+            host.turn_program.wake = self._wake
+            clock = TurnClock(loop, host.turn_program, host.turns)
             self._add_readers(loop)
-            await self._ports.read_queue_limits()
-            status_server = await self._serve_status()
-            work: list[Coroutine[Any, Any, None]] = [
-                self._follow_bridge(views),
-                *(_repeat(*job) for job in self._jobs()),
-                *(connection.run() for connection in self._connections),
-            ]
+            work: list[Coroutine[Any, Any, None]] = []
+            for bridge in self._bridges:
+                work += await bridge.start()
+            work += [_repeat(*job) for job in self._jobs()]
             tasks = [asyncio.create_task(each) for each in work]
-            ready(len(programs.ports))
+            for bridge in self._bridges:
+                ready(bridge.name, len(bridge.programs.ports))
             service_manager.ready()
             stopping = asyncio.create_task(self._stop.wait())
             done, _ = await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -121,30 +102,29 @@ class Agent:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            watcher.stop()
             self._remove_readers(loop)
+            for bridge in self._bridges:
+                bridge.close()
             if clock is not None:
                 clock.stop()
-            if status_server is not None:
-                status_server.close()
-                with contextlib.suppress(OSError):
-                    status.socket_path(options.bridge).unlink()
             if loaded:
                 # After an orderly end segments pass that nobody counts: the next agent starts anew.
                 service_manager.forget(HERITAGE)
-            if programs is not None:
-                programs.close()
-            lock.release()
+            if host is not None:
+                host.close()
+            for bridge in self._bridges:
+                bridge.release()
 
-    def _load(self, view: BridgeView) -> bool:
+    def _load(self) -> bool:
         """Load the programs, with the flows of an agent that has died. Returns True."""
         kept = service_manager.kept()
         try:
-            inherited = self._programs.load(list(view.ports), kept)
+            first_ports = [port.ifindex for bridge in self._bridges for port in bridge.view.ports]
+            inherited = self._host.load(first_ports, kept)
         finally:
             for fd in kept.values():
                 os.close(fd)
-        service_manager.keep(self._programs.window.heritage)
+        service_manager.keep(self._host.window.heritage)
         if inherited:
             log.info("took over %d flows from an agent that died", inherited)
         return True
@@ -153,47 +133,26 @@ class Agent:
         """Let :meth:`run` end."""
         self._stop.set()
 
-    def _openflow_server(self, view: BridgeView) -> OpenFlowServer:
-        options = self.options
-        try:
-            return OpenFlowServer(
-                options.bridge,
-                view.dpid,
-                self._programs,
-                options.limits.rules + options.limits.ports,
-                options.congestion_gap,
-                options.drop_rate,
-            )
-        except ValueError as error:
-            raise UserError(
-                f"bridge {options.bridge}: {error}, where the agent's own id goes",
-                "set one that does not: ovs-vsctl set bridge "
-                f"{options.bridge} other-config:datapath-id=0000<12 hex digits>",
-            ) from None
+    def _on_deleted(self) -> None:
+        if all(bridge.gone for bridge in self._bridges):
+            log.warning("no bridge is left: ending")
+            self._stop.set()
 
-    def _reconnect(self) -> None:
-        for connection in self._connections:
-            connection.close()
-
-    async def _follow_bridge(self, views: asyncio.Queue[BridgeView | None]) -> None:
-        while True:
-            view = await views.get()
-            if view is None:
-                log.warning("bridge %s has been deleted: ending", self.options.bridge)
-                self._stop.set()
-                return
-            if self._ports.update(view):
-                await self._ports.read_queue_limits()
+    def _wake(self, known: Addressing) -> Opening:
+        """Start the sender of a connection, in the name of the bridge by which its data leaves."""
+        chosen, *others = self._bridges
+        for bridge in others:
+            if bridge.programs.has_port(bridge.programs.segment_state(known.key.reversed).port):
+                chosen = bridge
+        return chosen.server.injector.wake_one(known)
 
     # Events from the kernel
 
     def _add_readers(self, loop: asyncio.AbstractEventLoop) -> None:
-        readers = [
-            (self._programs.threshold_event_fd, self._on_threshold_event),
-            (self._programs.copies_fd, self._on_copies),
-        ]
-        if self._programs.drops_fd is not None:
-            readers.append((self._programs.drops_fd, self._on_drops))
+        host = self._host
+        readers = [(host.queues.event_fd, self._on_threshold_event), (host.copies.fd, self._on_copies)]
+        if host.drops.fd is not None:
+            readers.append((host.drops.fd, self._on_drops))
         for fd, callback in readers:
             loop.add_reader(fd, callback)
             self._readers.append(fd)
@@ -202,112 +161,52 @@ class Agent:
         for fd in self._readers:
             loop.remove_reader(fd)
         self._readers.clear()
-        for timer in (self._notice_timer, self._recovery_timer):
-            if timer is not None:
-                timer.cancel()
 
     def _on_threshold_event(self) -> None:
-        self._server.congestion.mark_crossed(self._programs.crossed())
-        self._send_notices()
-
-    def _send_notices(self) -> None:
-        """Send the congestion notices that are due, and set a timer for the next."""
-        now = time.monotonic_ns()
-        self._server.congestion.send_due(now)
-        due = self._server.congestion.next_ns
-        if due is not None and self._notice_timer is None:
-            loop = asyncio.get_running_loop()
-            self._notice_timer = loop.call_later(max(0, due - now) / 1e9, self._on_notice_timer)
-
-    def _on_notice_timer(self) -> None:
-        self._notice_timer = None
-        self._send_notices()
+        crossed = self._host.queues.crossed()
+        for bridge in self._bridges:
+            bridge.crossed(crossed)
 
     def _on_drops(self) -> None:
-        packets, now = self._programs.take_drops(_MAX_DROPS), time.monotonic_ns()
-        self._server.recovery.dropped(packets, now)
-        self._server.congestion.report_drops(packets, now)
-        self._set_recovery_timer(now)
+        records = self._host.drops.take(_MAX_DROPS)
+        for bridge in self._bridges:
+            bridge.dropped(records)
 
     def _on_copies(self) -> None:
-        self._server.copier.deliver(self._programs.take_copies(_MAX_COPIES), time.monotonic_ns())
-
-    def _set_recovery_timer(self, now: int) -> None:
-        if self._recovery_timer is not None:
-            self._recovery_timer.cancel()
-            self._recovery_timer = None
-        due = self._server.recovery.next_ns
-        if due is not None:
-            loop = asyncio.get_running_loop()
-            self._recovery_timer = loop.call_later(max(0, due - now) / 1e9, self._on_recovery_timer)
-
-    def _on_recovery_timer(self) -> None:
-        self._server.recovery.work(time.monotonic_ns())
-        self._set_recovery_timer(time.monotonic_ns())
-
-    # Periodic jobs
-
-    async def _expire_rules(self) -> None:
-        self._server.expire_rules(time.monotonic_ns())
-
-    async def _read_silent_queues(self) -> None:
-        corrected = await self._ports.read_silent_queues()
-        if corrected:
-            # No event has told that they are no longer congested.
-            self._server.congestion.mark_crossed(corrected)
-            self._send_notices()
+        records = self._host.copies.take(_MAX_COPIES)
+        for bridge in self._bridges:
+            bridge.copied(records)
 
     async def _sweep_flows(self) -> None:
-        options, programs = self.options, self._programs
-        sweep = programs.begin_sweep(int(options.flow_idle_timeout * 1e9), int(options.closed_timeout * 1e9))
+        options, host = self.options, self._host
+        sweep = host.begin_sweep(int(options.flow_idle_timeout * 1e9), int(options.closed_timeout * 1e9))
         # The system calls take milliseconds, and controllers are served meanwhile.
         while (part := await asyncio.to_thread(sweep.read)) is not None:
             sweep.process(part)
-        self._flows, self._evicted = programs.end_sweep(sweep)
+        host.end_sweep(sweep)
 
-    # Status
 
-    async def _serve_status(self) -> asyncio.Server:
-        path = status.socket_path(self.options.bridge)
-        with contextlib.suppress(OSError):
-            path.unlink()  # we hold the lock: a socket that exists is a dead agent's
-        server = await asyncio.start_unix_server(self._answer_status, str(path))
-        os.chmod(path, 0o600)
-        return server
-
-    async def _answer_status(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server = self._server
-        answer = {
-            "bridge": self.options.bridge,
-            "dpid": dpid_text(server.dpid),
-            "pid": os.getpid(),
-            "uptime_s": server.age_ns(time.monotonic_ns()) / 1e9,
-            "controllers": [
-                {"target": each.target.text, "connected": each.connected} for each in self._connections
-            ],
-            "windows_only": [
-                {"names": device.names, "ifindex": device.ifindex, "reason": device.reason}
-                for device in self._programs.devices.values()
-            ],
-            "unwatched": [{"name": name, "reason": reason} for name, reason in self._ports.unwatched],
-            **status.snapshot(
-                self._programs,
-                server.table,
-                server.laws,
-                server.congestion,
-                self._flows,
-                self._evicted,
-                server.recovery,
-                server.injector,
-                server.copier,
-                server.queue_table,
-                server.queue_laws,
-            ),
-        }
-        writer.write(json.dumps(answer).encode())
-        with contextlib.suppress(OSError):
-            await writer.drain()
-        writer.close()
+def check_joined(views: Sequence[BridgeView]) -> None:
+    """The bridges of one agent are one switch: joined by patch ports. Otherwise, packets of a flow leave by
+    several of their ports one after the other, and only one of these would be governed. Raises
+    :class:`UserError`. The log says which other bridges are joined to them.
+    """
+    first, *others = views
+    for other in others:
+        if other.name not in first.joined:
+            raise UserError(
+                f"bridges {first.name} and {other.name} are not joined by patch ports",
+                f"run an agent for each: --bridge {first.name}, and --bridge {other.name}",
+            )
+    missing = sorted(first.joined - {view.name for view in views})
+    if missing:
+        names = ":".join([*(view.name for view in views), *missing])
+        log.warning(
+            "patch ports lead to %s: a flow that leaves by one bridge and its ACKs by another has windows "
+            "only if one agent runs on both: fairq agent --bridge %s",
+            listed(missing),
+            names,
+        )
 
 
 async def _repeat(what: str, interval: float, job: Callable[[], Awaitable[None]]) -> None:
@@ -334,8 +233,8 @@ def run(options: AgentOptions) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, agent.stop)
 
-        def ready(ports: int) -> None:
-            print(f"fairq agent: bridge {options.bridge} ready ({ports} ports)", file=sys.stderr, flush=True)
+        def ready(bridge: str, ports: int) -> None:
+            print(f"fairq agent: bridge {bridge} ready ({ports} ports)", file=sys.stderr, flush=True)
 
         await agent.run(ready)
 

@@ -160,6 +160,6 @@ def merged_ports(ifindex: int, states: list[Any]) -> Any:
                 stamp = max(each >> 32 for each in found)
                 count = sum(each & 0xFFFFFFFF for each in found if each >> 32 == stamp)
                 getattr(made, name)[place] = stamp << 32 | count
-        elif name not in ("ifindex", "pad"):
+        elif name not in ("ifindex", "bridge"):
             setattr(made, name, sum(getattr(each, name) for each in states))
     return made

@@ -1,9 +1,10 @@
-"""The options of an agent: its bridge, its controllers, its limits."""
+"""The options of an agent: its bridges, its controllers, its limits."""
 
 from __future__ import annotations
 
 import re
 import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,18 @@ def parse_target(text: str) -> ControllerTarget:
             "write tcp:127.0.0.1:6653, or ssl: for an encrypted channel",
         )
     return ControllerTarget(text, match.group(2) or match.group(3), port, match.group(1) == "ssl")
+
+
+def parse_bridges(texts: Iterable[str]) -> tuple[str, ...]:
+    """The names of bridges, each text one or several with colons between them: no interface of Linux has one
+    in its name. Raises :class:`UserError`.
+    """
+    names = [name for text in texts for name in text.split(":")]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if "" in names or twice:
+        what = f"bridge {twice[0]} is named twice" if twice and twice[0] else "a bridge has no name"
+        raise UserError(what, "name each once: --bridge br-int, or --bridge br-int:br-ex")
+    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +82,7 @@ class TlsFiles:
 class AgentOptions:
     """The options of ``fairq agent``. Timeouts and gaps in seconds, ``drop_rate`` in packets a second."""
 
-    bridge: str
+    bridges: tuple[str, ...]
     targets: tuple[ControllerTarget, ...]
     limits: ProgramLimits
     flow_idle_timeout: float = 300.0

@@ -21,6 +21,7 @@ from fairq_ryu.agent.watched_ports import (
     WindowDevice,
     first,
     is_connected,
+    joined_bridges,
     why_unwatched,
     window_device,
 )
@@ -40,6 +41,7 @@ _COLUMNS = {
         "link_state",
         "admin_state",
         "link_speed",
+        "options",
         *port_settings.INTERFACE_COLUMNS,
     ],
 }
@@ -65,7 +67,8 @@ class BridgePort:
 @dataclass(frozen=True, slots=True)
 class BridgeView:
     """A bridge at one time. ``devices`` are watched for windows only; ``unwatched`` names the ports on which
-    eBPF programs cannot run, with the reason; ``settings`` are those of all ports, by OpenFlow number.
+    eBPF programs cannot run, with the reason; ``settings`` are those of all ports, by OpenFlow number;
+    ``joined`` names the other bridges to which patch ports lead, also by way of others.
     """
 
     name: str
@@ -75,6 +78,7 @@ class BridgeView:
     devices: tuple[WindowDevice, ...]
     unwatched: tuple[tuple[str, str], ...]
     settings: Mapping[int, PortSettings] = field(default_factory=dict)
+    joined: frozenset[str] = frozenset()
 
 
 def default_socket() -> str:
@@ -151,6 +155,7 @@ def _view(idl: Any, name: str) -> BridgeView | None:
         devices=tuple(sorted(devices, key=lambda device: device.names)),
         unwatched=tuple(sorted(unwatched)),
         settings=port_settings.read(bridge),
+        joined=joined_bridges(idl.tables["Bridge"].rows.values(), name),
     )
 
 

@@ -80,8 +80,6 @@ def snapshot(
     table: RuleTable,
     laws: LawTable,
     monitor: CongestionMonitor,
-    flows: int,
-    evicted: int,
     recovery: PortRecovery,
     injector: SegmentInjector,
     copier: SegmentCopier,
@@ -159,11 +157,11 @@ def snapshot(
             }
         )
     drops = monitor.drops
-    suppressed, lost = datapath.copies.not_copied
+    suppressed, lost = datapath.not_copied
     return {
         "ports": ports,
-        "flows": flows,
-        "flows_evicted": evicted,
+        "flows": datapath.host.flows,
+        "flows_evicted": datapath.host.evicted,
         "rules": len(table) + len(queue_table) + len(copier),
         "congestion_messages": monitor.notices_sent,
         "drop_reports": {

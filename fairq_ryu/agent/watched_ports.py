@@ -109,6 +109,29 @@ def window_device(interface: Any, shares: DeviceShares) -> WindowDevice | None:
     return None
 
 
+def joined_bridges(bridges: Iterable[Any], name: str) -> frozenset[str]:
+    """The other bridges to which patch ports lead from a bridge, also by way of others. ``bridges``: rows of
+    the database.
+    """
+    patches: dict[str, tuple[str, str]] = {}  # bridge and peer, by interface
+    for bridge in bridges:
+        for port in bridge.ports:
+            for interface in port.interfaces:
+                if interface.type == _PATCH:
+                    peer = interface.options.get("peer", "")
+                    patches[str(interface.name)] = str(bridge.name), str(peer)
+    found, new = {name}, {name}
+    while new:
+        # Packets pass only if each names the other.
+        new = {
+            patches[peer][0]
+            for patch, (bridge, peer) in patches.items()
+            if bridge in new and peer in patches and patches[peer][1] == patch
+        } - found
+        found |= new
+    return frozenset(found - {name})
+
+
 def listed(names: Iterable[str]) -> str:
     """Names in a sentence: ``a``, ``a and b``, ``a, b and c``."""
     *most, last = names

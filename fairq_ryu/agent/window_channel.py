@@ -32,7 +32,7 @@ from fairq_ryu.channel import (
 from fairq_ryu.channel.dispatch import DispatchTable, MalformedBody, Route
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.refusal import OpenFlowError
-from fairq_ryu.model import FlowKey
+from fairq_ryu.model import FlowKey, SegmentState
 from fairq_ryu.packet.tcp_build import Addressing
 
 _Result = TypeVar("_Result")
@@ -100,7 +100,13 @@ def _flow_changes(session: Session, wanted: flow_changes.ChangeRequest) -> Itera
 
 
 def _segment_states(session: Session, keys: list[FlowKey]) -> Iterable[bytes]:
-    return [segment_state.encode_state(session.server.data.segment_state(key)) for key in keys]
+    data = session.server.data
+    found = [data.segment_state(key) for key in keys]
+    # Of a flow that leaves by another bridge, the controller asks that one.
+    return [
+        segment_state.encode_state(each if each.port in data.ports else SegmentState(each.key, False))
+        for each in found
+    ]
 
 
 def _set_law(session: Session, requested: window_law.SetLaw) -> None:

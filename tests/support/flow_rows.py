@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairq_ryu.agent import layout
+from fairq_ryu.agent.flow_changes import FlowChanges
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.flow_map import KEY_WIDTH, FlowMap
 from fairq_ryu.model import FlowKey
@@ -48,6 +49,7 @@ class FlowRows:
     def __init__(self, ports: int = 4, part: int = 3) -> None:
         self.flows, self.silent = FakeMap(part), FakeMap()
         self.map: Any = FlowMap(self.flows, self.silent)  # type: ignore[arg-type]
+        self.changes = FlowChanges(KEY_WIDTH)
         self.ofports = {100 + number: number for number in range(1, ports + 1)}
 
     def put(

@@ -12,6 +12,7 @@ from typing import Any
 
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.agent.qdisc import read_queue_limits
 from tests.switch.rig import make_port, namespace, run
@@ -72,17 +73,28 @@ def read_limits(watched: Watched) -> None:
     watched.datapath.set_queue_limits(read_queue_limits(indexes), indexes)
 
 
+def crossed(datapath: BridgePrograms) -> list[int]:
+    """The ports whose queues have crossed a threshold since the last call."""
+    return datapath.crossed(datapath.queues.crossed())
+
+
+def take_drops(datapath: BridgePrograms, limit: int) -> list[tuple[int, bytes, int]]:
+    """Dropped packets that have arrived."""
+    return datapath.dropped(datapath.drops.take(limit))
+
+
 @contextmanager
 def watching(port: BridgePort) -> Iterator[Watched]:
-    datapath = BridgePrograms(LIMITS)
+    host = HostPrograms(LIMITS)
     try:
-        datapath.load([port])
+        host.load([port.ifindex])
+        datapath = BridgePrograms(host)
         datapath.add_port(port)
         found = Watched(datapath, port)
         read_limits(found)
         yield found
     finally:
-        datapath.close()
+        host.close()
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.model import FlowKey, WindowKind, WindowRule
 from tests.switch import packets
@@ -136,15 +137,16 @@ class Switch:
 def loaded(limits: ProgramLimits = PATIENT) -> Iterator[Switch]:
     """A switch with three ports in the current namespace; they are removed afterwards."""
     ports = {n: make_port(n, f"p{n}") for n in (1, 2, 3)}
-    datapath = BridgePrograms(limits)
+    host = HostPrograms(limits)
     try:
-        datapath.load(list(ports.values()))
+        host.load([port.ifindex for port in ports.values()])
+        datapath = BridgePrograms(host)
         for port in ports.values():
             datapath.add_port(port)
         with LoadedProgram.attached(ports[1].ifindex) as program:
             yield Switch(datapath, ports, program)
     finally:
-        datapath.close()
+        host.close()
         for port in ports.values():
             run("ip", "link", "del", port.name)
 

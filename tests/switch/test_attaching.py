@@ -20,6 +20,7 @@ from fairq_ryu.agent.libbpf import BpfError, load_library
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs import window
 from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, ProgramLimits
 from fairq_ryu.agent.tc import TcFilter
 from tests.switch import packets
@@ -42,15 +43,16 @@ def agent(
     ports: dict[int, BridgePort], limits: ProgramLimits = LIMITS, kept: dict[str, int] | None = None
 ) -> Iterator[tuple[Switch, int]]:
     """A datapath on the ports, and the number of flows it took over."""
-    datapath = BridgePrograms(limits)
+    host = HostPrograms(limits)
     try:
-        inherited = datapath.load(list(ports.values()), kept)
+        inherited = host.load([port.ifindex for port in ports.values()], kept)
+        datapath = BridgePrograms(host)
         for port in ports.values():
             datapath.add_port(port)
         with LoadedProgram.attached(ports[1].ifindex) as program:
             yield Switch(datapath, ports, program), inherited
     finally:
-        datapath.close()
+        host.close()
 
 
 def killed(ports: dict[int, BridgePort], work: Callable[[Switch], object]) -> None:
@@ -107,10 +109,10 @@ def test_attaches_and_leaves_nothing(ports: dict[int, BridgePort]) -> None:
         flow = handshake(switch)
         switch.rule(2, RULE)
         assert flow.granted() == RULE >> 6
-        switch.datapath.close()
+        switch.datapath.host.close()
         for port in ports.values():
             assert not has_clsact(port.name)
-        switch.datapath.close()
+        switch.datapath.host.close()
 
 
 def test_real_packet_through_the_real_hook(ports: dict[int, BridgePort]) -> None:
@@ -209,7 +211,7 @@ def test_silent_flows_of_a_killed_agent_are_taken_over(ports: dict[int, BridgePo
     def work(switch: Switch) -> None:
         handshake(switch).data(0)
         time.sleep(0.01)
-        assert switch.datapath.sweep(10**6, 10**6)[0] == 0
+        assert switch.datapath.host.sweep(10**6, 10**6)[0] == 0
 
     killed(ports, work)
     with agent(ports) as (switch, inherited):

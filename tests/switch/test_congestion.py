@@ -17,9 +17,11 @@ from tests.switch.packets import Segment
 from tests.switch.queue_rig import (
     Watched,
     bottleneck,
+    crossed,
     kernel_counters,
     send,
     set_queue_limits,
+    take_drops,
     wait_empty,
     watching,
 )
@@ -36,7 +38,7 @@ def watched() -> Iterator[Watched]:
 
 
 def event_pending(datapath: BridgePrograms, patience: float = 0) -> bool:
-    return bool(select.select([datapath.threshold_event_fd], [], [], patience)[0])
+    return bool(select.select([datapath.queues.event_fd], [], [], patience)[0])
 
 
 def threshold_events(datapath: BridgePrograms) -> int:
@@ -59,12 +61,12 @@ def test_one_threshold_event_for_each_crossing(watched: Watched) -> None:
     assert event_pending(data)
     notice = data.congestion(1)
     assert notice.state is CNG and notice.backlog >= 10_000
-    assert data.crossed() == [1] and not event_pending(data) and data.crossed() == []
+    assert crossed(data) == [1] and not event_pending(data) and crossed(data) == []
     send("p1", 9, 1000)  # refused: the state stays that of the backlog
     assert kernel_counters("p1")["drops"] > 0
     assert not event_pending(data) and data.congestion(1).state is CNG
     speed_up()
-    assert event_pending(data, 5) and data.crossed() == [1]
+    assert event_pending(data, 5) and crossed(data) == [1]
     assert data.congestion(1)[:3] == (1, NOM, 0)
     assert threshold_events(data) == 2
 
@@ -92,7 +94,7 @@ def test_thresholds_set_while_the_queue_is_above_them(watched: Watched) -> None:
     data.set_thresholds(1, None)
     assert data.congestion(1).state is NOM
     send("p1", 3, 1000)
-    data.crossed()
+    crossed(data)
     send("p1", 2, 1000)
     assert not event_pending(data)
 
@@ -115,8 +117,8 @@ def test_threshold_events_lost_to_a_full_ring(watched: Watched) -> None:
     send("p1", 6000, 60)
     count = data.queues._event_count.get(ctypes.c_uint32(0))
     assert count.lost > 0, "the ring buffer holds 65536 bytes"
-    assert data.crossed() == [1]
-    assert data.crossed() == []
+    assert crossed(data) == [1]
+    assert crossed(data) == []
 
 
 # Drops
@@ -151,7 +153,7 @@ def test_drops_are_those_that_tc_counts(watched: Watched, taken: bool) -> None:
     send_frames(sent)
     dropped = kernel_counters("p1")["drops"] - before
     found = []
-    while batch := data.take_drops(16):
+    while batch := take_drops(data, 16):
         assert len(batch) <= 16
         found += batch
     if taken:
@@ -171,7 +173,7 @@ def test_long_packets_are_truncated(watched: Watched) -> None:
     data.set_thresholds(1, Thresholds(0, 0, True))
     frame = tcp(2500)
     send_frames([frame] * 10)
-    found = data.take_drops(100)
+    found = take_drops(data, 100)
     assert found
     for _, beginning, size in found:
         assert (beginning, size) == (frame[:2048], len(frame))
@@ -183,13 +185,13 @@ def test_nothing_is_reported_for_ports_without_thresholds(watched: Watched) -> N
     for wanted in (Thresholds(10_000, 4_000), None):
         data.set_thresholds(1, wanted)
         send_frames([tcp(1000)] * 40)
-        assert data.take_drops(100) == []
+        assert take_drops(data, 100) == []
     data.set_thresholds(1, Thresholds(0, 0, True))
     assert data.drops._attached
     data.set_thresholds(1, Thresholds(10_000, 0, False))
     assert not data.drops._attached
     send_frames([tcp(1000)] * 10)
-    assert data.take_drops(100) == []
+    assert take_drops(data, 100) == []
 
 
 def test_a_full_ring_loses_reports_not_packets(watched: Watched) -> None:
@@ -202,7 +204,7 @@ def test_a_full_ring_loses_reports_not_packets(watched: Watched) -> None:
     send_frames([tcp(1000, seq) for seq in range(3000)])
     refused = kernel_counters("p1")["drops"] - before
     found = 0
-    while batch := data.take_drops(1000):
+    while batch := take_drops(data, 1000):
         found += len(batch)
     assert data.drops.lost > 0
     assert data.drops.lost == refused and found > 500
@@ -222,7 +224,7 @@ def test_other_interfaces_and_namespaces_are_ignored(watched: Watched) -> None:
         run("tc", "qdisc", "del", "dev", "p1", "root")
     set_queue_limits("p1h", SLOW, 3000)
     send("p1h", 30, 1000)
-    assert data.take_drops(100) == []
+    assert take_drops(data, 100) == []
 
 
 def test_a_kernel_that_refuses_the_drop_program(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,8 +236,8 @@ def test_a_kernel_that_refuses_the_drop_program(watched: Watched, monkeypatch: p
     monkeypatch.setattr(drops, "BpfObject", refuse)
     with watching(watched.port) as found:
         assert not found.datapath.reports_drops
-        assert found.datapath.drops_fd is None
+        assert found.datapath.drops.fd is None
         found.datapath.set_thresholds(1, Thresholds(1000, 0, True))
         send("p1", 5, 1000)
         assert found.datapath.congestion(1).state is CNG
-        assert found.datapath.take_drops(5) == []
+        assert take_drops(found.datapath, 5) == []

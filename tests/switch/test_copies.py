@@ -41,7 +41,7 @@ def ask(switch: Switch, lease: float = 3600, rules: Any = RULES) -> None:
 
 
 def take(switch: Switch) -> list[CopiedSegment]:
-    return switch.datapath.take_copies(20_000)
+    return switch.datapath.copied(switch.datapath.copies.take(20_000))
 
 
 def flags(switch: Switch) -> list[str]:
@@ -314,7 +314,7 @@ def limited(switch: Switch, port: Any = NO_LIMIT, bridge: Any = NO_LIMIT) -> Non
 def suppressed(switch: Switch) -> list[int]:
     """At each port, and on the bridge."""
     ports = [switch.state(port).copies_suppressed for port in (1, 2, 3)]
-    return [*ports, switch.datapath.copies.not_copied[0]]
+    return [*ports, switch.datapath.not_copied[0]]
 
 
 def syns(switch: Switch, port: int, number: int) -> None:
@@ -369,7 +369,7 @@ def test_a_ring_buffer_without_room(copying: Switch) -> None:
     copying.program.run(frame, copying.ports[2].ifindex, repeat=number)
     assert copying.datapath.copy_counts(SegmentMatch(IP, SYN))[0] == number
     found = len(take(copying))
-    assert copying.datapath.copies.not_copied == (0, number - found) and 0 < found < number
+    assert copying.datapath.not_copied == (0, number - found) and 0 < found < number
     assert copying.state(2).copies == found
     syns(copying, 2, 1)
     assert flags(copying) == ["S"]

@@ -56,8 +56,8 @@ def test_silent_flows_are_not_reported_and_are_removed_by_the_sweep(switch: Swit
     Connection(switch).open()
     time.sleep(0.05)
     assert records(switch, 20) == {} and len(records(switch, 5000)) == 2
-    assert switch.datapath.sweep(10**12, 10**12)[0] == 1
-    assert switch.datapath.sweep(10**6, 10**12)[0] == 0
+    assert switch.datapath.host.sweep(10**12, 10**12)[0] == 1
+    assert switch.datapath.host.sweep(10**6, 10**12)[0] == 0
 
 
 @pytest.mark.parametrize("woken_by", ["data", "ack", "fin"])
@@ -67,7 +67,7 @@ def test_an_established_flow_keeps_its_scale_when_it_is_silent(switch: Switch, w
     unfinished.open()
     older.data()
     time.sleep(0.01)
-    assert switch.datapath.sweep(10**6, 10**6)[0] == 0
+    assert switch.datapath.host.sweep(10**6, 10**6)[0] == 0
     switch.rule(2, 40_000)
     if woken_by == "data":
         established.data()
@@ -82,7 +82,7 @@ def test_an_established_flow_keeps_its_scale_when_it_is_silent(switch: Switch, w
     seq = established.client_isn + (1001 if woken_by == "data" else 1)
     switch.leave(2, established.from_client(flags="R", seq=seq))
     time.sleep(0.01)
-    assert switch.datapath.sweep(10**12, 10**6)[0] <= 1
+    assert switch.datapath.host.sweep(10**12, 10**6)[0] <= 1
     assert established.granted() == 65535
 
 
@@ -91,7 +91,7 @@ def test_forged_segments_do_not_wake_a_silent_flow_for_long(switch: Switch) -> N
     flow.data(0)
     time.sleep(0.01)
     for _ in range(3):
-        assert switch.datapath.sweep(10**6, 10**6)[0] == 0
+        assert switch.datapath.host.sweep(10**6, 10**6)[0] == 0
         switch.leave(2, flow.from_client(flags="RA", seq=777_777_777))
         switch.leave(2, flow.from_client(flags="A", seq=777_777_777, payload=b"x"))
     switch.rule(2, 40_000)
@@ -107,7 +107,7 @@ def test_many_silent_flows(switch: Switch) -> None:
         direction.flags = flags
     for n in range(1200):
         flows.set(layout.fq_flow_key(lo_port=n, hi_port=1, family=4), state)
-    left = [switch.datapath.sweep(1, 1)[0] for _ in range(3)]
+    left = [switch.datapath.host.sweep(1, 1)[0] for _ in range(3)]
     assert left == [700, 200, 0]
     assert len(list(switch.datapath.window.silent.keys())) == 1200
 
@@ -116,7 +116,7 @@ def test_closed_flows_are_removed_sooner(switch: Switch) -> None:
     flow = Connection(switch).open()
     flow.ack(flags="R")
     time.sleep(0.01)
-    assert switch.datapath.sweep(10**12, 10**6)[0] == 0
+    assert switch.datapath.host.sweep(10**12, 10**6)[0] == 0
 
 
 def test_many_flows_in_few_calls(switch: Switch) -> None:
@@ -128,4 +128,4 @@ def test_many_flows_in_few_calls(switch: Switch) -> None:
     assert len(keys) == len(values) == 5000
     assert len({key["lo_port"] for key in keys}) == 5000
     assert keys.itemsize == ctypes.sizeof(layout.fq_flow_key)
-    assert switch.datapath.sweep(1, 1)[0] == 0
+    assert switch.datapath.host.sweep(1, 1)[0] == 0

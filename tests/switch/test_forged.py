@@ -218,7 +218,7 @@ def test_a_forged_connection_that_is_swept_gives_the_true_one_back(switch: Switc
     forge_opening(flow, last_ack=True)
     switch.leave(2, flow.from_client(flags="R", seq=7_000_001))
     time.sleep(0.01)
-    assert switch.datapath.sweep(10**12, 10**6)[0] == 0
+    assert switch.datapath.host.sweep(10**12, 10**6)[0] == 0
     flow.data(1000)
     assert flow.granted(ack=flow.client_isn + 1001) == RULE
     assert switch.active(2) == 1

@@ -17,7 +17,7 @@ from fairq_ryu.packet import tcp_timestamps
 from fairq_ryu.packet.parse import parse
 from fairq_ryu.packet.tcp_build import Addressing
 from tests.switch import packets
-from tests.switch.queue_rig import Watched, bottleneck, set_queue_limits
+from tests.switch.queue_rig import Watched, bottleneck, set_queue_limits, take_drops
 from tests.switch.rig import Connection, Switch, lowered
 
 _ALL = 0x0003  # ETH_P_ALL
@@ -110,7 +110,7 @@ def work(server: OpenFlowServer, watched: Watched, seconds: float) -> None:
     """As the agent's loop."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        server.recovery.dropped(watched.datapath.take_drops(64), time.monotonic_ns())
+        server.recovery.dropped(take_drops(watched.datapath, 64), time.monotonic_ns())
         server.recovery.work(time.monotonic_ns())
         time.sleep(0.0005)
 

@@ -28,6 +28,7 @@ from tests.switch.queue_rig import (
     kernel_counters,
     send,
     set_queue_limits,
+    take_drops,
     wait_empty,
 )
 
@@ -151,11 +152,11 @@ def test_a_stale_full_queue_does_not_drop_every_packet(watched: Watched) -> None
     time.sleep(0.05)  # that has attached a program
     last_event(watched, LIMIT, -SECOND)
     send("p1", 3, 1000)
-    assert len(data.take_drops(10)) == 3 and kernel_counters("p1")["packets"] == 0
+    assert len(take_drops(data, 10)) == 3 and kernel_counters("p1")["packets"] == 0
     last_event(watched, LIMIT, SECOND)
     send("p1", 3, 1000)
     wait_empty("p1")
-    assert data.take_drops(10) == [] and kernel_counters("p1")["packets"] == 3
+    assert take_drops(data, 10) == [] and kernel_counters("p1")["packets"] == 3
     entry, _ = maps(watched)
     assert entry.backlog == 0
 

@@ -15,6 +15,7 @@ import pytest
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.model import WindowKind, WindowRule
 from tests.support.lab import until
 from tests.switch.rig import CLONE_NEWNET, PATIENT, _check, _libc, make_port, namespace, run
@@ -45,8 +46,9 @@ class Hosts:
             run("ip", "link", "set", f"p{n}h", "up")
             run("sysctl", "-qw", "net.ipv4.tcp_fastopen=3", "net.ipv4.tcp_fin_timeout=5")
             self.enter()
-        self.programs = BridgePrograms(PATIENT)
-        self.programs.load(list(self.ports.values()))
+        host = HostPrograms(PATIENT)
+        host.load([port.ifindex for port in self.ports.values()])
+        self.programs = BridgePrograms(host)
         for port in self.ports.values():
             self.programs.add_port(port)
 
@@ -92,7 +94,7 @@ class Hosts:
         return len(list(self.programs.window.rivals.keys()))
 
     def close(self) -> None:
-        self.programs.close()
+        self.programs.host.close()
         for space in (*self.spaces.values(), self.home):
             os.close(space)
 

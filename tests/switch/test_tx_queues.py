@@ -19,13 +19,14 @@ from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.copies import RULES
+from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.agent.qdisc import read_backlogs, read_queue_limits
 from fairq_ryu.agent.tx_queues import queue_of, tx_queue_id
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import Thresholds
 from tests.switch.packets import Segment
-from tests.switch.queue_rig import send
+from tests.switch.queue_rig import crossed, send
 from tests.switch.rig import Connection, Switch, make_port, run
 from tests.switch.test_copies import NO_LIMIT, in_bucket, limited, take
 
@@ -106,15 +107,16 @@ def made(own_namespace: None) -> Iterator[QueueSwitch]:
     tc("qdisc add dev p2 root handle 1: mq")
     for queue in range(QUEUES):
         shape("p2", queue, "80mbit")
-    datapath = BridgePrograms(ProgramLimits(flows=1024, rules=16, ports=16, active_timeout=600))
+    host = HostPrograms(ProgramLimits(flows=1024, rules=16, ports=16, active_timeout=600))
     try:
-        datapath.load(list(ports.values()))
+        host.load([port.ifindex for port in ports.values()])
+        datapath = BridgePrograms(host)
         for port in ports.values():
             datapath.add_port(port)
         with LoadedProgram.attached(ports[1].ifindex) as program:
             yield QueueSwitch(datapath, ports, program)
     finally:
-        datapath.close()
+        host.close()
 
 
 @pytest.fixture
@@ -221,16 +223,16 @@ def test_counts_and_backlogs_are_those_of_tc(switch: QueueSwitch, chosen: int) -
 
 def test_one_congested_queue_is_enough(switch: QueueSwitch, chosen: int) -> None:
     switch.datapath.set_thresholds(2, Thresholds(20_000, 5_000))
-    switch.datapath.crossed()
+    crossed(switch.datapath)
     shape("p2", chosen, "400kbit")
     switch.read_limits()
     send("p2", 30, 1000)
-    assert switch.datapath.crossed() == [2]
+    assert crossed(switch.datapath) == [2]
     notice = switch.datapath.congestion(2)
     assert (notice.state.value, notice.backlog > 20_000) == ("CNG", True)
     shape("p2", chosen, "80mbit")
     settled("p2")
-    assert switch.datapath.crossed() == [2]
+    assert crossed(switch.datapath) == [2]
     assert switch.datapath.congestion(2).state.value == "NOM"
     switch.datapath.set_thresholds(2, None)
 

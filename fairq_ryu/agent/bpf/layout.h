@@ -11,7 +11,7 @@
 #define FAIRQ_LAYOUT_H
 
 /* Raised when the maps that outlive an agent (flows and their settings) change. */
-#define FQ_LAYOUT_VERSION 8
+#define FQ_LAYOUT_VERSION 9
 
 /* Activity is counted in this many time buckets; together they span the activity timeout. */
 #define FQ_BUCKETS   8
@@ -118,7 +118,7 @@
 /* Bytes of a copied segment that are handed to the agent: headers with all their options. */
 #define FQ_COPY_BYTES 192
 
-/* Rules for copies: by flag, those of IPv6 FQ_COPY_FLAGS behind those of IPv4. */
+/* Rules for copies, of each bridge: by flag, those of IPv6 FQ_COPY_FLAGS behind those of IPv4. */
 #define FQ_COPY_SYN   0
 #define FQ_COPY_FIN   1
 #define FQ_COPY_RST   2
@@ -138,6 +138,8 @@ struct fq_config {
 	__u32 layout;     /* FQ_LAYOUT_VERSION, for an agent that finds the maps of a dead one */
 	__u32 vlans;      /* number of ports in port_vlans: 0 spares every packet a lookup */
 	__u32 acdc;       /* number of ports with a law of kind acdc: likewise */
+	__u32 copies;     /* number of rules for copies: likewise */
+	__u32 pad;
 };
 
 /* Settings of the queue and drop programs, written by the agent; one entry, index 0. */
@@ -221,7 +223,7 @@ struct fq_leaving {
 	__u32 pad;
 };
 
-/* A port, by slot: written by the programs only, except ifindex. */
+/* A port, by slot: written by the programs only, except ifindex and bridge. */
 struct fq_port {
 	__u64 active[FQ_BUCKETS];  /* epoch << 32 | flows whose last data left in that epoch */
 	__u64 sharing[FQ_BUCKETS]; /* likewise, of flows that use their windows or are new */
@@ -238,7 +240,7 @@ struct fq_port {
 	__u64 copies_suppressed;   /* those beyond the rate of the port or of the bridge */
 	__u64 copy_ns;             /* token bucket: until then its copies are paid */
 	__u32 ifindex;             /* of the port in this slot; 0: the slot is free */
-	__u32 pad;
+	__u32 bridge; /* number of its bridge among those of the agent; written by the agent */
 };
 
 /* A rule: written by the agent only. */
@@ -400,20 +402,20 @@ struct fq_copy_limit {
 	__u64 burst_ns;
 };
 
-/* A rule for copies, by FQ_COPY_...: written by the agent only. */
+/* A rule for copies, by FQ_COPY_RULES * bridge + FQ_COPY_...: written by the agent only. */
 struct fq_copy_rule {
 	__u64 expires_ns; /* CLOCK_MONOTONIC; from then on nothing is copied; 0: there is no rule */
 	struct fq_copy_limit port;
 	struct fq_copy_limit bridge;
 };
 
-/* What a rule for copies has matched, by FQ_COPY_...: written by the program, reset by the agent. */
+/* What a rule for copies has matched, likewise: written by the program, reset by the agent. */
 struct fq_copy_count {
 	__u64 matched;
 	__u64 copied;
 };
 
-/* All copies of the bridge: written by the program only. One entry, index 0. */
+/* All copies of a bridge, by its number: written by the program only. */
 struct fq_copy_state {
 	__u64 copy_ns;    /* token bucket, as in fq_port */
 	__u64 suppressed; /* not copied: beyond the rate of a port or of the bridge */

@@ -1,4 +1,4 @@
-"""What the eBPF programs of one bridge are asked: its rules, copies, thresholds, queues and flows, by the
+"""What the eBPF programs are asked for one bridge: its rules, copies, thresholds, queues and flows, by the
 OpenFlow numbers of its ports.
 """
 
@@ -7,15 +7,19 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 from fairq_ryu.agent import layout
+from fairq_ryu.agent.flow_changes import FlowChanges
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge_ports import BridgePorts
+from fairq_ryu.agent.programs.copies import CopyRecord
+from fairq_ryu.agent.programs.drops import DropRecord
 from fairq_ryu.agent.programs.flow_key import flow_key
-from fairq_ryu.agent.programs.flow_sweep import FlowSweep
-from fairq_ryu.agent.programs.program import ProgramLimits
+from fairq_ryu.agent.programs.flow_map import KEY_WIDTH
+from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
@@ -30,42 +34,75 @@ from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, Windo
 log = logging.getLogger(__name__)
 # On a port without a queue no decision depends on the number of active flows: it is counted less often there.
 _UNQUEUED_MAX_AGE_NS = 50_000_000
+# Numbers of ports of other bridges of this host: beyond all numbers of OpenFlow, with the interface index.
+_ELSEWHERE = 1 << 32
 
 
 class BridgePrograms(BridgePorts):
-    """The programs and maps of one bridge. :meth:`close` undoes everything.
+    """One bridge, as the programs of the host see it. :meth:`HostPrograms.close` closes it.
 
     Implements :class:`fairq_ryu.agent.openflow_server.BridgeData`: ports are OpenFlow numbers here, and
-    interface indices in the programs.
+    interface indices in the programs. The ports of other bridges of the host have numbers beyond those of
+    OpenFlow: ACKs of a flow whose data leaves by this bridge may leave by them.
     """
 
-    def __init__(self, limits: ProgramLimits) -> None:
-        """Raises :class:`UserError` where the machine cannot run eBPF programs."""
-        super().__init__(limits)
+    def __init__(self, host: HostPrograms) -> None:
+        """``host``: the loaded programs."""
+        super().__init__(host)
+        self.changes = FlowChanges(KEY_WIDTH)
+        """The changes of the flows that leave by its ports."""
+        self._first_slot = self.number * self.limits.counters
         self._thresholds: dict[int, Thresholds] = {}  # as they were asked for
+        self._peaks: dict[int, int] = {}  # those that another bridge has restarted
+        host.bridges.append(self)
 
-    def close(self) -> None:
-        """Detach from every port and free programs and maps. A second call does nothing."""
-        try:
-            for port in self._ports.values():
-                # While all ports are there: connections with closed windows get window updates by others.
-                self._stop_turns(port.ifindex)
-        finally:
-            super().close()
+    def stop_all_turns(self) -> None:
+        """New connections of all ports take no turns any more; those that wait leave."""
+        for port in self._ports.values():
+            self._stop_turns(port.ifindex)
 
     def remove_port(self, ofport: int) -> None:
         """Stop on a port, which may have been deleted already."""
         self._thresholds.pop(ofport, None)
+        self._peaks.pop(ofport, None)
         self._stop_turns(self._ports[ofport].ifindex)
         super().remove_port(ofport)
-        self._watch_kernel_drops()
+        self.host.watch_kernel_drops()
+
+    # Ports of other bridges
+
+    def _others(self) -> list[BridgePrograms]:
+        bridges = cast("list[BridgePrograms]", self.host.bridges)
+        return [each for each in bridges if each is not self]
+
+    def _everywhere(self) -> dict[int, int]:
+        """As :meth:`numbers`, with the ports of other bridges."""
+        found = self.numbers()
+        for other in self._others():
+            found |= {
+                known: _ELSEWHERE | other.ports[ofport].ifindex for known, ofport in other.numbers().items()
+            }
+        return found
+
+    def _owner(self, port: int) -> tuple[BridgePrograms, int]:
+        """The bridge that has a port, and the number that it has there."""
+        for other in self._others() if port >= _ELSEWHERE else ():
+            ofport = other.numbers().get(port - _ELSEWHERE)
+            if ofport is not None:
+                return other, ofport
+        return self, port
 
     # Modes
 
     @property
     def observed(self) -> frozenset[int]:
-        """The ports that are only observed, by OpenFlow number."""
-        return frozenset(self._observed)
+        """The ports that are only observed, by number; also those of other bridges."""
+        elsewhere = {
+            _ELSEWHERE | other.ports[ofport].ifindex
+            for other in self._others()
+            for ofport in other._observed & other.ports.keys()
+        }
+        return frozenset(self._observed | elsewhere)
 
     def observe(self, port: int, observed: bool) -> None:
         """Whether a port is only observed: nothing is written in its packets, no handshake waits at it, and
@@ -94,6 +131,7 @@ class BridgePrograms(BridgePorts):
 
     def install_rule(self, target: PortOrFlow, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install a rule, or change it. Raises :class:`BpfError`."""
+        slot += self._first_slot
         if isinstance(target, int):
             self.window.install_port_rule(self._ports[target].ifindex, window, expires_ns, slot)
         else:
@@ -172,41 +210,41 @@ class BridgePrograms(BridgePorts):
 
     def counters(self, slot: int) -> tuple[int, int]:
         """The number of ACKs that the rule in this slot applied to, and of those it lowered."""
-        return self.window.counters(slot)
+        return self.window.counters(self._first_slot + slot)
 
     def reset_counters(self, slot: int) -> None:
         """Start the counters of a slot at 0."""
-        self.window.reset_counters(slot)
+        self.window.reset_counters(self._first_slot + slot)
 
     # Copies
 
     def install_copies(self, rule: SegmentMatch, expires_ns: int) -> None:
         """Copy these segments until then. Raises :class:`BpfError`."""
-        self.copies.install(rule, expires_ns)
+        self.copies.install(rule, expires_ns, self.number)
 
     def remove_copies(self, rule: SegmentMatch) -> None:
         """Copy these segments no longer."""
-        self.copies.remove(rule)
+        self.copies.remove(rule, self.number)
 
     def copy_counts(self, rule: SegmentMatch) -> tuple[int, int]:
         """The number of segments that the rule matched, and of those it copied."""
-        return self.copies.counts(rule)
+        return self.copies.counts(rule, self.number)
 
     def reset_copy_counts(self, rule: SegmentMatch) -> None:
         """Start the counts of a rule at 0."""
-        self.copies.reset_counts(rule)
+        self.copies.reset_counts(rule, self.number)
 
     @property
-    def copies_fd(self) -> int:
-        """Readable when copies have arrived: then call :meth:`take_copies`."""
-        return self.copies.fd
+    def not_copied(self) -> tuple[int, int]:
+        """Segments that were not copied: beyond a rate, and because the ring buffer had no room."""
+        return self.copies.not_copied(self.number)
 
-    def take_copies(self, limit: int) -> list[CopiedSegment]:
-        """Copies that have arrived, at most ``limit``, in the order in which the segments left."""
-        ofports = self._ofports()
+    def copied(self, copies: Iterable[CopyRecord]) -> list[CopiedSegment]:
+        """Those of the copies that left by ports of this bridge, in the same order."""
+        ofports = self.numbers()
         return [
             CopiedSegment(copy.rule, ofports[copy.ifindex], copy.frame, copy.length)
-            for copy in self.copies.take(limit)
+            for copy in copies
             if copy.ifindex in ofports
         ]
 
@@ -228,10 +266,7 @@ class BridgePrograms(BridgePorts):
                 thresholds = thresholds._replace(drops=False)
         self.queues.set_thresholds(ifindex, thresholds)
         self.drops.report(ifindex, thresholds is not None and thresholds.drops)
-        self._watch_kernel_drops()
-
-    def _watch_kernel_drops(self) -> None:
-        self.drops.watch_kernel(any(t.drops for t in self.queues.thresholds.values()))
+        self.host.watch_kernel_drops()
 
     @property
     def reports_drops(self) -> bool:
@@ -244,29 +279,19 @@ class BridgePrograms(BridgePorts):
         state = Congestion.CNG if congested else Congestion.NOM
         return CongestionNotice(ofport, state, backlog, time.monotonic_ns())
 
-    @property
-    def threshold_event_fd(self) -> int:
-        """Readable when a queue has crossed a threshold: then call :meth:`crossed`."""
-        return self.queues.event_fd
+    def crossed(self, interfaces: Iterable[int]) -> list[int]:
+        """Those of the interfaces, whose queues have crossed a threshold, that are ports of this bridge."""
+        ofports = self.numbers()
+        return [ofports[ifindex] for ifindex in interfaces if ifindex in ofports]
 
-    def crossed(self) -> list[int]:
-        """The ports whose queues have crossed a threshold since the last call, or may have."""
-        ofports = self._ofports()
-        return [ofports[ifindex] for ifindex in self.queues.crossed() if ifindex in ofports]
-
-    @property
-    def drops_fd(self) -> int | None:
-        """Readable when dropped packets have arrived: then call :meth:`take_drops`. None: they never do."""
-        return self.drops.fd
-
-    def take_drops(self, limit: int) -> list[tuple[int, bytes, int]]:
-        """Dropped packets that have arrived, at most ``limit``: port, the packet or its beginning, its length
-        in bytes.
+    def dropped(self, packets: Iterable[DropRecord]) -> list[tuple[int, bytes, int]]:
+        """Those of the dropped packets that ports of this bridge have dropped: port, the packet or its
+        beginning, its length in bytes.
         """
-        ofports = self._ofports()
+        ofports = self.numbers()
         return [
             (ofports[packet.ifindex], packet.frame, packet.length)
-            for packet in self.drops.take(limit)
+            for packet in packets
             if packet.ifindex in ofports
         ]
 
@@ -279,7 +304,10 @@ class BridgePrograms(BridgePorts):
         state = self.queues.state(port.ifindex)
         by_laws = int(self.queue_laws.counts(port.ifindex).dropped)
         others = self.drops.dropped_before_full(port.ifindex) + by_laws
-        return state._replace(drops=state.drops + others) if others else state
+        peak = max(state.peak, self._peaks.get(port.ofport, 0))
+        if others or peak != state.peak:
+            return state._replace(drops=state.drops + others, peak=peak)
+        return state
 
     def queue_limits(self, port: BridgePort) -> QueueLimits:
         """Buffer and rate of a port; the link's own speed where no qdisc limits it. Each of several transmit
@@ -328,13 +356,14 @@ class BridgePrograms(BridgePorts):
 
     def silent_queues(self, now_ns: int) -> dict[int, int]:
         """As :meth:`fairq_ryu.agent.programs.queue.QueueProgram.silent`: by interface index."""
-        return self.queues.silent(now_ns)
+        ofports = self.numbers()
+        return {known: last for known, last in self.queues.silent(now_ns).items() if known in ofports}
 
     def correct_backlogs(self, silent: dict[int, int], read_ns: int, found: dict[int, int]) -> list[int]:
         """The qdiscs of these :meth:`silent_queues` were read at ``read_ns`` or later; ``found``: their
         backlogs. Returns the ports whose queues have missed events.
         """
-        ofports = self._ofports()
+        ofports = self.numbers()
         return [
             ofports[ifindex]
             for ifindex, size in found.items()
@@ -342,8 +371,14 @@ class BridgePrograms(BridgePorts):
         ]
 
     def restart_peaks(self) -> None:
-        """Let all peaks start again from the present backlog."""
-        self.queues.restart_peaks()
+        """Let all peaks start again from the present backlog. Other bridges keep theirs."""
+        self.host.restart_peaks()
+        self._peaks.clear()
+
+    def keep_peaks(self) -> None:
+        """The peaks of all queues are about to start again."""
+        if self._others():
+            self._peaks = {ofport: self.queue(port).peak for ofport, port in self._ports.items()}
 
     def histogram(self, port: BridgePort) -> list[tuple[int, int, int]]:
         """Time spent at each depth: ``(lowest, highest, ns)`` for the depths that were seen, in bytes."""
@@ -367,31 +402,20 @@ class BridgePrograms(BridgePorts):
         return self.window.flow_records(idle_ms, {port.ifindex: port.ofport for port in ports})
 
     def segment_state(self, key: FlowKey) -> SegmentState:
-        """The last segment of one direction of a flow."""
-        return self.window.segment_state(key, self._ofports())
+        """The last segment of one direction of a flow, which may have left by another bridge of the host."""
+        return self.window.segment_state(key, self._everywhere())
 
     def send_frame(self, port: int, frame: bytes) -> bool:
         """Send a frame out of a port, through its programs and its queue. False if it could not be sent."""
-        known = self._ports.get(port)
-        return known is not None and self._frames.send(known.name, frame)
+        owner, number = self._owner(port)
+        known = owner.ports.get(number)
+        return known is not None and self.host.frames.send(known.name, frame)
+
+    def untagged_vlan(self, port: int) -> int:
+        """The VLAN of frames that have no tag at a port; 0: none."""
+        owner, number = self._owner(port)
+        return owner._untagged.get(number, 0)
 
     def flow_changes(self, wanted: ChangeRequest) -> Changes:
         """The changes of flow records that a controller asks for, as one message."""
-        return self.window.flow_changes(wanted, self._ofports())
-
-    def begin_sweep(self, idle_ns: int, closed_ns: int) -> FlowSweep:
-        """Begin to forget flows silent for ``idle_ns``, or closed and silent for ``closed_ns``: its parts are
-        to be read and processed, and then :meth:`end_sweep` called.
-        """
-        return self.window.begin_sweep(idle_ns, closed_ns, self._ofports())
-
-    def end_sweep(self, sweep: FlowSweep) -> tuple[int, int]:
-        """Returns the number of flows left, and the number that the map has evicted because it was full."""
-        return self.window.end_sweep(sweep)
-
-    def sweep(self, idle_ns: int, closed_ns: int) -> tuple[int, int]:
-        """A whole sweep at once; see :meth:`begin_sweep`."""
-        sweep = self.begin_sweep(idle_ns, closed_ns)
-        while (part := sweep.read()) is not None:
-            sweep.process(part)
-        return self.end_sweep(sweep)
+        return self.window.flow_changes(self.changes, wanted, self.numbers())

@@ -17,7 +17,6 @@ from fairq_ryu.agent.ringbuf import RingBuffer
 from fairq_ryu.channel.segment_copies import ETH_TYPES, SegmentMatch
 from fairq_ryu.packet.headers import FIN, RST, SYN
 
-_ZERO = c_uint32(0)
 _C = layout.CONSTANTS
 _NUMBERS = {SYN: _C["FQ_COPY_SYN"], FIN: _C["FQ_COPY_FIN"], RST: _C["FQ_COPY_RST"]}
 RULES = {
@@ -25,7 +24,7 @@ RULES = {
     for family, eth_type in enumerate(ETH_TYPES)
     for flag, number in _NUMBERS.items()
 }
-"""The number of each rule in the maps."""
+"""The number of each rule of a bridge in the maps."""
 _MATCHES = {number: match for match, number in RULES.items()}
 _NS = 1_000_000_000
 
@@ -39,6 +38,11 @@ class CopyRecord(NamedTuple):
     ifindex: int
     frame: bytes
     length: int
+
+
+def _index(rule: SegmentMatch, bridge: int) -> c_uint32:
+    """The place of a rule of a bridge in the maps."""
+    return c_uint32(bridge * _C["FQ_COPY_RULES"] + RULES[rule])
 
 
 def token_bucket(rate: int) -> Any:
@@ -58,6 +62,7 @@ class SegmentCopies(LoadedProgram):
         self.port_limit = token_bucket(limits.port_copy_rate)
         self.bridge_limit = token_bucket(limits.copy_rate)
         self._records: list[CopyRecord] = []
+        self._installed: set[int] = set()
 
     def load(self) -> None:
         """Open the ring buffer. Raises :class:`BpfError`."""
@@ -71,23 +76,27 @@ class SegmentCopies(LoadedProgram):
 
     # Rules
 
-    def install(self, rule: SegmentMatch, expires_ns: int) -> None:
-        """Copy these segments until then (CLOCK_MONOTONIC). Raises :class:`BpfError`."""
+    def install(self, rule: SegmentMatch, expires_ns: int, bridge: int = 0) -> None:
+        """Copy these segments of a bridge until then (CLOCK_MONOTONIC). Raises :class:`BpfError`."""
         entry = layout.fq_copy_rule(expires_ns=expires_ns, port=self.port_limit, bridge=self.bridge_limit)
-        self._window.copy_rules.set(c_uint32(RULES[rule]), entry)
+        self._window.copy_rules.set(_index(rule, bridge), entry)
+        self._installed.add(_index(rule, bridge).value)
+        self._window.set_copy_rules(len(self._installed))
 
-    def remove(self, rule: SegmentMatch) -> None:
+    def remove(self, rule: SegmentMatch, bridge: int = 0) -> None:
         """Copy these segments no longer."""
-        self._window.copy_rules.set(c_uint32(RULES[rule]), layout.fq_copy_rule())
+        self._window.copy_rules.set(_index(rule, bridge), layout.fq_copy_rule())
+        self._installed.discard(_index(rule, bridge).value)
+        self._window.set_copy_rules(len(self._installed))
 
-    def counts(self, rule: SegmentMatch) -> tuple[int, int]:
+    def counts(self, rule: SegmentMatch, bridge: int = 0) -> tuple[int, int]:
         """The number of segments that the rule matched, and of those it copied."""
-        count = self._window.copy_counts.get(c_uint32(RULES[rule]))
+        count = self._window.copy_counts.get(_index(rule, bridge))
         return (count.matched, count.copied) if count else (0, 0)
 
-    def reset_counts(self, rule: SegmentMatch) -> None:
+    def reset_counts(self, rule: SegmentMatch, bridge: int = 0) -> None:
         """Start the counts of a rule at 0."""
-        self._window.copy_counts.set(c_uint32(RULES[rule]), layout.fq_copy_count())
+        self._window.copy_counts.set(_index(rule, bridge), layout.fq_copy_count())
 
     # Copies
 
@@ -115,8 +124,9 @@ class SegmentCopies(LoadedProgram):
         length = copy.len - len(captured) + len(frame)
         self._records.append(CopyRecord(_MATCHES[copy.rule], copy.ifindex, frame, length))
 
-    @property
-    def not_copied(self) -> tuple[int, int]:
-        """Segments that were not copied: beyond a rate, and because the ring buffer had no room."""
-        state = self._window.copy_state.get(_ZERO) if self._ring is not None else None
+    def not_copied(self, bridge: int = 0) -> tuple[int, int]:
+        """Segments of a bridge that were not copied: beyond a rate, and because the ring buffer had no
+        room.
+        """
+        state = self._window.copy_state.get(c_uint32(bridge)) if self._ring is not None else None
         return (state.suppressed, state.lost) if state else (0, 0)

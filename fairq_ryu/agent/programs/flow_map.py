@@ -77,13 +77,12 @@ _COMPLETE = _C["FQ_SEQ"] | _C["FQ_ACK"]
 
 
 class FlowMap:
-    """The connections that the window program has recorded; ``changes``: how they change."""
+    """The connections that the window program has recorded."""
 
     def __init__(self, flows: Map, silent: Map) -> None:
         """``silent``: the map for established connections without packets."""
         self.map = flows
         self.silent = silent
-        self.changes = FlowChanges(KEY_WIDTH)
         self._keys = b""
         self._created: int | None = None  # flows ever entered in the map when the keys were read
         self._read_again_ns = 0
@@ -145,11 +144,12 @@ class FlowMap:
         size = _PART * RECORD.itemsize
         return [encoded[at : at + size] for at in range(0, len(encoded), size)]
 
-    def changed(self, wanted: ChangeRequest, now_ns: int, ofports: dict[int, int]) -> Changes:
-        """A chunk of the changes that a controller asks for, by ``ofports`` (by ifindex). The records are as
-        the map has them now.
+    def changed(
+        self, log: FlowChanges, wanted: ChangeRequest, now_ns: int, ofports: dict[int, int]
+    ) -> Changes:
+        """A chunk of the changes that a controller asks for, from the log of a bridge, with its ``ofports``
+        (by ifindex). The records are as the map has them now.
         """
-        log = self.changes
         again, lasting = (flag in wanted.flags for flag in (RequestFlags.ENDED_AGAIN, RequestFlags.LASTING))
         log.ask(max(1, wanted.refresh_ms) * 1_000_000, again, lasting)
         changed = log.since(wanted.generation, min(wanted.limit, MAX_RECORDS) // 2)

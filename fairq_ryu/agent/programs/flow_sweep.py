@@ -6,11 +6,13 @@ in a thread because the system call takes long in a large map, and processed, an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.flow_changes import Seen
+from fairq_ryu.agent.flow_changes import FlowChanges, Seen
 from fairq_ryu.agent.programs.flow_map import (
     FlowMap,
     Rows,
@@ -38,22 +40,28 @@ def over(flags: NDArray[np.uint32]) -> NDArray[np.bool_]:
 
 class FlowSweep:
     """A pass that removes flows silent for ``idle_ns``, or closed and silent for ``closed_ns``, and
-    unanswered SYNs. ``ofports``: the bridge's ports by ifindex.
+    unanswered SYNs. ``logs``: the changes of each bridge, with its ports by ifindex.
 
     An established connection is moved to the map of silent connections, because its window scale is not
     announced again. That map evicts the connection that was silent longest when it is full.
     """
 
     def __init__(
-        self, flow_map: FlowMap, ofports: dict[int, int], now_ns: int, idle_ns: int, closed_ns: int
+        self,
+        flow_map: FlowMap,
+        logs: Sequence[tuple[FlowChanges, dict[int, int]]],
+        now_ns: int,
+        idle_ns: int,
+        closed_ns: int,
     ) -> None:
-        self._map, self._ofports = flow_map, ofports
+        self._map, self._logs = flow_map, logs
         self._now, self._idle, self._closed = now_ns, idle_ns, closed_ns
         self._parts = flow_map.map.parts()
         self._moves_left = _MOVES
         self.gone = self.left = 0
         """Flows that were removed, and that are left."""
-        flow_map.changes.begin(now_ns)
+        for log, _ in logs:
+            log.begin(now_ns)
 
     def read(self) -> tuple[bytes, bytes] | None:
         """The next part of the map; None: there is none. Other threads run meanwhile. Raises
@@ -74,11 +82,14 @@ class FlowSweep:
             self.gone += self._map.map.delete(layout.fq_flow_key.from_buffer_copy(key.tobytes()))
         alive = ~dead
         self.left += int(alive.sum())
-        self._map.changes.observe(keys[alive].tobytes(), self._seen(flows[alive]))
+        names, flows = keys[alive].tobytes(), flows[alive]
+        for log, ofports in self._logs:
+            log.observe(names, self._seen(flows, ofports))
 
     def finish(self) -> None:
         """All parts were processed."""
-        self._map.changes.end()
+        for log, _ in self._logs:
+            log.end()
 
     def _judged(self, flows: Rows) -> tuple[NDArray[np.bool_], list[int]]:
         """Which flows are dead, and the rows of those that are moved to the map of silent ones."""
@@ -93,9 +104,9 @@ class FlowSweep:
         dead[kept[len(moved) :]] = False  # they are moved by the next passes
         return dead, moved
 
-    def _seen(self, flows: Rows) -> Seen:
+    def _seen(self, flows: Rows, ofports: dict[int, int]) -> Seen:
         ends = flows["dir"]
-        ports, flags = port_numbers(ends["ifindex"], self._ofports), ends["flags"]
+        ports, flags = port_numbers(ends["ifindex"], ofports), ends["flags"]
         known = flags & _C["FQ_KNOWN"] != 0
         options = np.where(known, ends["mss"].astype(np.uint32) << 8 | ends["wscale"], 0)
         both = (ends["packets"].any(axis=1), ends["rtt_ns"].all(axis=1), *(ends["ruled_until"] > self._now).T)

@@ -26,8 +26,9 @@ TAILDROP_PRIORITY = WINDOW_PRIORITY + 3
 
 @dataclass(frozen=True, slots=True)
 class ProgramLimits:
-    """Sizes of the maps; the time without data (seconds) after which a flow takes no share of a pool; and how
-    many segments are copied for controllers in a second, on the whole bridge and at each port.
+    """Sizes of the maps: ``flows`` and ``ports`` of all bridges, ``rules`` of each; the time without data
+    (seconds) after which a flow takes no share of a pool; how many segments are copied for controllers in a
+    second, on a whole bridge and at each port; and the number of bridges.
     """
 
     flows: int = 65536
@@ -36,6 +37,12 @@ class ProgramLimits:
     active_timeout: float = 0.2
     copy_rate: int = 10000
     port_copy_rate: int = 5000
+    bridges: int = 1
+
+    @property
+    def counters(self) -> int:
+        """Rules of a bridge, each with its counters."""
+        return self.rules + self.ports
 
     @property
     def silent(self) -> int:
@@ -49,7 +56,7 @@ class ProgramLimits:
 
     @property
     def closed_windows(self) -> int:
-        """Connections that may wait for their turns with closed windows, on the whole bridge."""
+        """Connections that may wait for their turns with closed windows, on all bridges."""
         return CAPACITY
 
     @property

@@ -8,12 +8,13 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from ctypes import c_uint32
 from typing import Any
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.bpf_info import MapInfo, map_info, program_maps
+from fairq_ryu.agent.flow_changes import FlowChanges
 from fairq_ryu.agent.libbpf import BpfObject, Map
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.flow_map import FlowMap, knows_segment, segment_state
@@ -67,6 +68,8 @@ class WindowProgram(FilterProgram):
         self._active: dict[int, tuple[int, int]] = {}
         self.slots = PortSlots(limits.ports)
         self._observed: set[int] = set()
+        self._bridges: dict[int, int] = {}
+        self._copy_rules = 0
         self._queues: dict[int, tuple[int, ...]] = {}
         self._created = 0  # flows entered in the map at ports that were removed, and by a dead agent
         self._swept = 0
@@ -91,13 +94,16 @@ class WindowProgram(FilterProgram):
                     "ports": limits.ports,
                     "port_rules": limits.ports,
                     "observed": limits.ports,
-                    "flow_rules": limits.rules + limits.ports + limits.closed_windows,
-                    "counters": limits.rules + limits.ports,
+                    "flow_rules": limits.bridges * limits.counters + limits.closed_windows,
+                    "counters": limits.bridges * limits.counters,
                     "queues": limits.ports,
                     "queue_checks": limits.ports,
                     "port_laws": limits.ports,
                     "law_states": limits.ports,
                     "acdc_flows": limits.acdc_flows,
+                    "copy_rules": limits.bridges * layout.CONSTANTS["FQ_COPY_RULES"],
+                    "copy_counts": limits.bridges * layout.CONSTANTS["FQ_COPY_RULES"],
+                    "copy_state": limits.bridges,
                 },
                 inherited,
                 later=(_PROGRAMS[INGRESS], _WITH_QUEUES),
@@ -183,8 +189,13 @@ class WindowProgram(FilterProgram):
                 layout=layout.CONSTANTS["FQ_LAYOUT_VERSION"],
                 vlans=len(self._vlans),
                 acdc=self._acdc_ports,
+                copies=self._copy_rules,
             ),
         )
+
+    def set_bridge(self, ifindex: int, bridge: int) -> None:
+        """The number of the bridge whose port is added next."""
+        self._bridges[ifindex] = bridge
 
     def add_port(self, ifindex: int, point: int = EGRESS) -> None:
         """Attach to a port, where packets leave the bridge by it: at tc ingress if it hands them to the stack
@@ -232,7 +243,8 @@ class WindowProgram(FilterProgram):
         """Make the entries of an interface or of one of its transmit queues, by its id."""
         slot = self.slots.take(known)
         try:
-            self._port_states.set(c_uint32(slot), layout.fq_port(ifindex=known))
+            state = layout.fq_port(ifindex=known, bridge=self._bridges.get(ifindex, 0))
+            self._port_states.set(c_uint32(slot), state)
             # Before the program runs on the port: a rule of a flow may be installed already.
             self._observed_slots.set(c_uint32(slot), c_uint32(ifindex in self._observed))
             self._port_slots.set(c_uint32(known), c_uint32(slot))
@@ -250,6 +262,7 @@ class WindowProgram(FilterProgram):
         self._clear_slot(ifindex)
         self._active.pop(ifindex, None)
         self._observed.discard(ifindex)
+        self._bridges.pop(ifindex, None)
         self._ports.discard(ifindex)
 
     def set_vlan(self, ifindex: int, vlan: int) -> None:
@@ -279,6 +292,12 @@ class WindowProgram(FilterProgram):
         """The number of ports with a law of kind ``acdc``. If it is 0, data needs no look-up of a law."""
         if count != self._acdc_ports:
             self._acdc_ports = count
+            self._write_config()
+
+    def set_copy_rules(self, count: int) -> None:
+        """The number of rules for copies. If it is 0, SYN, FIN and RST need no look-up of a rule."""
+        if count != self._copy_rules:
+            self._copy_rules = count
             self._write_config()
 
     def observe(self, ifindex: int, observed: bool) -> None:
@@ -420,13 +439,17 @@ class WindowProgram(FilterProgram):
         """Let a thread read the flow map where that takes long, see :meth:`FlowMap.read_in_thread`."""
         self._flow_map.read_in_thread()
 
-    def flow_changes(self, wanted: ChangeRequest, ofports: dict[int, int]) -> Changes:
-        """The changes of flow records that a controller asks for; ``ofports`` as in :meth:`flow_records`."""
-        return self._flow_map.changed(wanted, time.monotonic_ns(), ofports)
+    def flow_changes(self, log: FlowChanges, wanted: ChangeRequest, ofports: dict[int, int]) -> Changes:
+        """The changes of flow records that a controller asks for, from the log of a bridge; ``ofports`` as in
+        :meth:`flow_records`.
+        """
+        return self._flow_map.changed(log, wanted, time.monotonic_ns(), ofports)
 
-    def begin_sweep(self, idle_ns: int, closed_ns: int, ofports: dict[int, int]) -> FlowSweep:
+    def begin_sweep(
+        self, idle_ns: int, closed_ns: int, logs: Sequence[tuple[FlowChanges, dict[int, int]]]
+    ) -> FlowSweep:
         """A pass through the flow map, see :class:`FlowSweep`; to be ended with :meth:`end_sweep`."""
-        return FlowSweep(self._flow_map, ofports, time.monotonic_ns(), idle_ns, closed_ns)
+        return FlowSweep(self._flow_map, logs, time.monotonic_ns(), idle_ns, closed_ns)
 
     def end_sweep(self, sweep: FlowSweep) -> tuple[int, int]:
         """All parts of the map were processed. Returns the number of flows left, and the number that the map

@@ -10,13 +10,20 @@ from pathlib import Path
 from fairq_ryu.cli.commands import options
 
 NAME = "agent"
-HELP = "run the switch agent of one bridge"
+HELP = "run the switch agent of a bridge, or of bridges that patch ports join"
 _DEFAULT_TARGET = "tcp:127.0.0.1:6653"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("--bridge", required=True, help="the Open vSwitch bridge, e.g. s1")
+    parser.add_argument(
+        "--bridge",
+        action="append",
+        required=True,
+        metavar="NAME[:NAME...]",
+        help="the Open vSwitch bridge, e.g. s1; bridges that patch ports join have one agent: br-int:br-ex "
+        "(or --bridge repeated)",
+    )
     parser.add_argument(
         "--controller",
         action="append",
@@ -40,14 +47,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code. Raises `UserError`."""
     from fairq_ryu.agent import agent
-    from fairq_ryu.agent.options import AgentOptions, TlsFiles, parse_target
+    from fairq_ryu.agent.options import AgentOptions, TlsFiles, parse_bridges, parse_target
     from fairq_ryu.agent.programs.program import ProgramLimits
     from fairq_ryu.config import loader
 
     settings = loader.load(args.config_file)
     configured = str(settings.value("agent", "controllers")).split()
     targets = tuple(parse_target(text) for text in args.controller or configured or [_DEFAULT_TARGET])
-    logging.basicConfig(format=f"fairq agent: {args.bridge}: %(message)s", stream=sys.stderr)
+    bridges = parse_bridges(args.bridge)
+    logging.basicConfig(format=f"fairq agent: {':'.join(bridges)}: %(message)s", stream=sys.stderr)
     logging.getLogger("fairq_ryu").setLevel(logging.DEBUG if args.verbose else logging.INFO)
     limits = ProgramLimits(
         flows=int(settings.number("agent", "flows")),
@@ -56,9 +64,10 @@ def run(args: argparse.Namespace) -> int:
         active_timeout=settings.number("agent", "active_timeout"),
         copy_rate=int(settings.number("agent", "copy_rate")),
         port_copy_rate=int(settings.number("agent", "port_copy_rate")),
+        bridges=len(bridges),
     )
     options = AgentOptions(
-        bridge=args.bridge,
+        bridges=bridges,
         targets=targets,
         limits=limits,
         flow_idle_timeout=settings.number("agent", "flow_idle_timeout"),

@@ -28,6 +28,7 @@ def interface(number: int, kind: str = "", ifindex: int | None = None, **columns
         "admin_state": ["up"],
         "link_speed": [10**9],
         "lacp_current": [],
+        "options": {},
     }
     return row(**about | columns)
 

@@ -20,6 +20,7 @@
 #include "parse.h"
 #include "window_maps.h"
 
+/* The agent sets the sizes of these three before it loads the program: by the number of its bridges. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, FQ_COPY_RULES);
@@ -74,12 +75,12 @@ static __always_inline bool take_token(__u64 *paid, const struct fq_copy_limit *
 }
 
 /*
- * Copy a segment, if a controller has asked for such segments. Without a rule it costs one look-up. Not inlined, for
+ * Copy a segment, if a controller has asked for such segments of the bridge by whose port it leaves. Not inlined, for
  * the reason given at parse().
  */
 __noinline int copy_segment(struct __sk_buff *skb, struct segment *s)
 {
-	__u32 zero = 0, index;
+	__u32 bridge, kind, index;
 	const struct fq_copy_rule *rule;
 	struct fq_copy_count *count;
 	struct fq_copy_state *all;
@@ -88,14 +89,18 @@ __noinline int copy_segment(struct __sk_buff *skb, struct segment *s)
 
 	if (!s)
 		return 0;
-	index = copy_rule_of(s);
+	port = find_port(skb->ifindex);
+	if (!port)
+		return 0;
+	bridge = port->bridge;
+	kind = copy_rule_of(s);
+	index = bridge * FQ_COPY_RULES + kind;
 	rule = bpf_map_lookup_elem(&copy_rules, &index);
 	if (!rule || rule->expires_ns <= s->now)
 		return 0;
-	port = find_port(skb->ifindex);
 	count = bpf_map_lookup_elem(&copy_counts, &index);
-	all = bpf_map_lookup_elem(&copy_state, &zero);
-	if (!port || !count || !all)
+	all = bpf_map_lookup_elem(&copy_state, &bridge);
+	if (!count || !all)
 		return 0;
 	ADD(count->matched, 1);
 	/* The port first: one that is flooded takes nothing from the bucket of the bridge. */
@@ -115,7 +120,7 @@ __noinline int copy_segment(struct __sk_buff *skb, struct segment *s)
 	copy->len = skb->len;
 	copy->vlan_proto = skb->vlan_present ? skb->vlan_proto : 0;
 	copy->vlan_tci = skb->vlan_present ? skb->vlan_tci : 0;
-	copy->rule = index;
+	copy->rule = kind;
 	copy->pad = 0;
 	copy->captured = capture(skb, copy->data, FQ_COPY_BYTES);
 	if (!copy->captured) {

@@ -44,7 +44,8 @@ class Table(dict[int, Any]):
 @pytest.fixture
 def copies() -> SegmentCopies:
     maps = {name: Table() for name in ("copy_rules", "copy_counts", "copy_state")}
-    found = SegmentCopies(None, SimpleNamespace(**maps), LIMITS)  # type: ignore[arg-type]
+    window = SimpleNamespace(**maps, set_copy_rules=lambda count: None)
+    found = SegmentCopies(None, window, LIMITS)  # type: ignore[arg-type]
     found._ring = Ring(found._on_copy)  # type: ignore[assignment]
     return found
 
@@ -95,9 +96,9 @@ def test_a_rule_has_the_lease_and_both_rates(copies):
 
 
 def test_counts(copies):
-    assert (copies.counts(OF_SYN), copies.not_copied) == ((0, 0), (0, 0))
+    assert (copies.counts(OF_SYN), copies.not_copied()) == ((0, 0), (0, 0))
     copies._window.copy_counts[RULES[OF_SYN]] = layout.fq_copy_count(matched=8, copied=7)
     copies._window.copy_state[0] = layout.fq_copy_state(suppressed=3, lost=2)
-    assert (copies.counts(OF_SYN), copies.not_copied) == ((8, 7), (3, 2))
+    assert (copies.counts(OF_SYN), copies.not_copied()) == ((8, 7), (3, 2))
     copies.reset_counts(OF_SYN)
     assert copies.counts(OF_SYN) == (0, 0)

@@ -23,7 +23,9 @@ class Agent(FlowRows):
     generation = 0
 
     def sweep(self, now: float, idle: float = 300.0, closed: float = 2.0) -> FlowSweep:
-        sweep = FlowSweep(self.map, self.ofports, int(now * 1e9), int(idle * 1e9), int(closed * 1e9))
+        sweep = FlowSweep(
+            self.map, [(self.changes, self.ofports)], int(now * 1e9), int(idle * 1e9), int(closed * 1e9)
+        )
         while (part := sweep.read()) is not None:
             sweep.process(part)
         sweep.finish()
@@ -31,7 +33,7 @@ class Agent(FlowRows):
 
     def ask(self, now: float, limit: int = 640, refresh: int = 1000) -> flow_changes.Changes:
         wanted = ChangeRequest(self.generation, refresh, limit)
-        found = self.map.changed(wanted, int(now * 1e9), self.ofports)
+        found = self.map.changed(self.changes, wanted, int(now * 1e9), self.ofports)
         decoded = flow_changes.decode_reply(flow_changes.encode_reply(found))
         self.generation = decoded.head.generation
         return decoded

@@ -1,0 +1,230 @@
+"""One bridge of an agent: what its controllers see, its ports, its timers and its status.
+
+OVSDB (a thread) --> BridgePorts --------> BridgePrograms <--- programs of the host
+|                   |       ^
+v  PORT_STATUS      v       | rules, thresholds
+controllers <---- ControllerConnection <-- OpenFlowServer
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import logging
+import os
+import ssl
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from fairq_ryu.agent import status
+from fairq_ryu.agent.bridge_lock import BridgeLock
+from fairq_ryu.agent.controller_connection import ControllerConnection
+from fairq_ryu.agent.openflow_server import OpenFlowServer
+from fairq_ryu.agent.options import AgentOptions
+from fairq_ryu.agent.ovsdb import BridgeView, BridgeWatcher
+from fairq_ryu.agent.ports import BridgePorts
+from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.programs.copies import CopyRecord
+from fairq_ryu.agent.programs.drops import DropRecord
+from fairq_ryu.agent.programs.host import HostPrograms
+from fairq_ryu.errors import UserError
+from fairq_ryu.model import dpid_text
+
+log = logging.getLogger(__name__)
+
+
+class AgentBridge:
+    """A bridge, in this order: :meth:`watch`, :meth:`open`, :meth:`start`, :meth:`close`."""
+
+    def __init__(self, name: str, options: AgentOptions, ended: Callable[[], None]) -> None:
+        """``ended`` is called when the bridge has been deleted. Raises :class:`UserError` if it has an agent
+        already.
+        """
+        self.name, self._options, self._ended = name, options, ended
+        self.gone = False
+        """It has been deleted, and not been made again."""
+        self.connections: list[ControllerConnection] = []
+        self._loop = asyncio.get_running_loop()
+        self._views: asyncio.Queue[BridgeView | None] = asyncio.Queue()
+        self._watcher = BridgeWatcher(name, self._changed)
+        self._status: asyncio.Server | None = None
+        self._notice_timer: asyncio.TimerHandle | None = None
+        self._recovery_timer: asyncio.TimerHandle | None = None
+        self._lock = BridgeLock(name)
+
+    def _changed(self, view: BridgeView | None) -> None:
+        self._loop.call_soon_threadsafe(self._views.put_nowait, view)
+
+    def watch(self) -> BridgeView:
+        """Follow the bridge from now on. Raises :class:`UserError` as :meth:`BridgeWatcher.start`."""
+        self.view = self._watcher.start()
+        return self.view
+
+    def open(self, host: HostPrograms, tls: ssl.SSLContext | None) -> None:
+        """Make what controllers see, by the loaded programs. Raises :class:`UserError`."""
+        self.programs = BridgePrograms(host)
+        self.server = self._openflow_server()
+        self.ports = BridgePorts(self.name, self.view, self.programs, self.server, self._reconnect)
+        self.connections = [
+            ControllerConnection(target, tls, self._options.reconnect_max, self.server, self.send_notices)
+            for target in self._options.targets
+        ]
+
+    async def start(self) -> list[Coroutine[Any, Any, None]]:
+        """Start on the ports, and answer questions for the status. Returns what is to be run."""
+        self.ports.update(self.view)
+        await self.ports.read_queue_limits()
+        self._status = await self._serve_status()
+        return [self._follow(), *(connection.run() for connection in self.connections)]
+
+    def close(self) -> None:
+        """Stop all but the programs. A second call does nothing."""
+        self._watcher.stop()
+        for timer in (self._notice_timer, self._recovery_timer):
+            if timer is not None:
+                timer.cancel()
+        if self._status is not None:
+            self._status.close()
+            self._status = None
+            with contextlib.suppress(OSError):
+                status.socket_path(self.name).unlink()
+
+    def release(self) -> None:
+        """Nothing of the agent is left on the bridge: another may run there."""
+        self._lock.release()
+
+    def _openflow_server(self) -> OpenFlowServer:
+        options = self._options
+        try:
+            return OpenFlowServer(
+                self.name,
+                self.view.dpid,
+                self.programs,
+                options.limits.counters,
+                options.congestion_gap,
+                options.drop_rate,
+            )
+        except ValueError as error:
+            raise UserError(
+                f"bridge {self.name}: {error}, where the agent's own id goes",
+                "set one that does not: ovs-vsctl set bridge "
+                f"{self.name} other-config:datapath-id=0000<12 hex digits>",
+            ) from None
+
+    def _reconnect(self) -> None:
+        for connection in self.connections:
+            connection.close()
+
+    async def _follow(self) -> None:
+        while True:
+            view = await self._views.get()
+            self.gone = view is None
+            if view is None:
+                log.warning("bridge %s has been deleted", self.name)
+                view = dataclasses.replace(self.view, ports=(), devices=(), unwatched=(), settings={})
+                self._ended()
+            self.view = view
+            if self.ports.update(view):
+                await self.ports.read_queue_limits()
+
+    # Events from the kernel
+
+    def crossed(self, interfaces: Iterable[int]) -> None:
+        """The queues of these interfaces have crossed thresholds."""
+        self.server.congestion.mark_crossed(self.programs.crossed(interfaces))
+        self.send_notices()
+
+    def send_notices(self) -> None:
+        """Send the congestion notices that are due, and set a timer for the next."""
+        now = time.monotonic_ns()
+        self.server.congestion.send_due(now)
+        due = self.server.congestion.next_ns
+        if due is not None and self._notice_timer is None:
+            self._notice_timer = self._loop.call_later(max(0, due - now) / 1e9, self._on_notice_timer)
+
+    def _on_notice_timer(self) -> None:
+        self._notice_timer = None
+        self.send_notices()
+
+    def dropped(self, records: Iterable[DropRecord]) -> None:
+        """These packets were dropped on the host."""
+        packets, now = self.programs.dropped(records), time.monotonic_ns()
+        self.server.recovery.dropped(packets, now)
+        self.server.congestion.report_drops(packets, now)
+        self._set_recovery_timer(now)
+
+    def copied(self, records: Iterable[CopyRecord]) -> None:
+        """These segments were copied on the host."""
+        self.server.copier.deliver(self.programs.copied(records), time.monotonic_ns())
+
+    def _set_recovery_timer(self, now: int) -> None:
+        if self._recovery_timer is not None:
+            self._recovery_timer.cancel()
+            self._recovery_timer = None
+        due = self.server.recovery.next_ns
+        if due is not None:
+            self._recovery_timer = self._loop.call_later(max(0, due - now) / 1e9, self._on_recovery_timer)
+
+    def _on_recovery_timer(self) -> None:
+        self.server.recovery.work(time.monotonic_ns())
+        self._set_recovery_timer(time.monotonic_ns())
+
+    # Periodic jobs
+
+    async def expire_rules(self) -> None:
+        """Remove what has expired."""
+        self.server.expire_rules(time.monotonic_ns())
+
+    async def read_silent_queues(self) -> None:
+        """Read the queues that have had no event for too long."""
+        corrected = await self.ports.read_silent_queues()
+        if corrected:
+            # No event has told that they are no longer congested.
+            self.server.congestion.mark_crossed(corrected)
+            self.send_notices()
+
+    # Status
+
+    async def _serve_status(self) -> asyncio.Server:
+        path = status.socket_path(self.name)
+        with contextlib.suppress(OSError):
+            path.unlink()  # we hold the lock: a socket that exists is a dead agent's
+        server = await asyncio.start_unix_server(self._answer_status, str(path))
+        os.chmod(path, 0o600)
+        return server
+
+    async def _answer_status(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server = self.server
+        answer = {
+            "bridge": self.name,
+            "bridges": self._options.bridges,
+            "dpid": dpid_text(server.dpid),
+            "pid": os.getpid(),
+            "uptime_s": server.age_ns(time.monotonic_ns()) / 1e9,
+            "controllers": [
+                {"target": each.target.text, "connected": each.connected} for each in self.connections
+            ],
+            "windows_only": [
+                {"names": device.names, "ifindex": device.ifindex, "reason": device.reason}
+                for device in self.programs.devices.values()
+            ],
+            "unwatched": [{"name": name, "reason": reason} for name, reason in self.ports.unwatched],
+            **status.snapshot(
+                self.programs,
+                server.table,
+                server.laws,
+                server.congestion,
+                server.recovery,
+                server.injector,
+                server.copier,
+                server.queue_table,
+                server.queue_laws,
+            ),
+        }
+        writer.write(json.dumps(answer).encode())
+        with contextlib.suppress(OSError):
+            await writer.drain()
+        writer.close()
