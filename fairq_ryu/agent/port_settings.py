@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairq_ryu.port_settings import PortSettings, VlanMode, ranges_of
+from fairq_ryu.port_settings import LAST_VLAN, PortSettings, VlanMode, ranges_of
 
 PORT_COLUMNS = [
     "name",
@@ -18,6 +18,7 @@ PORT_COLUMNS = [
     "vlan_mode",
     "lacp",
     "bond_active_slave",
+    "other_config",
 ]
 INTERFACE_COLUMNS = ["lacp_current"]
 # OpenFlow 1.0 numbers, which the database has, above those of ports: LOCAL. OpenFlow 1.3 has other numbers.
@@ -46,6 +47,9 @@ def _settings(port: Any, interface: Any, mirror: bool) -> PortSettings:
         mode = VlanMode(wanted)
     elif wanted is not None:
         mode = VlanMode.ACCESS  # dot1q-tunnel: its frames are in one VLAN, whatever tags they have
+    network = _network_vlan(port)
+    if network is not None:
+        mode, tag = VlanMode.ACCESS, network
     bond = str(port.name) if len(port.interfaces) > 1 else ""
     return PortSettings(
         mode=mode,
@@ -55,6 +59,18 @@ def _settings(port: Any, interface: Any, mirror: bool) -> PortSettings:
         standby=bool(bond) and not _in_use(port, interface),
         mirror=mirror,
     )
+
+
+def _network_vlan(port: Any) -> int | None:
+    """The VLAN of the network that a port belongs to, as OpenStack's Neutron notes it at the ports of its
+    integration bridge; None: there is no note. Their tags have a meaning within that bridge only: frames of
+    the network leave the host in this VLAN, by another bridge. 0: they leave without a tag, or in a tunnel.
+    """
+    kind = port.other_config.get("network_type")
+    if kind is None:
+        return None
+    number = str(port.other_config.get("segmentation_id", ""))
+    return int(number) if kind == "vlan" and number.isdecimal() and int(number) <= LAST_VLAN else 0
 
 
 def _in_use(port: Any, interface: Any) -> bool:

@@ -95,8 +95,10 @@ def snapshot(
     flows applied, ``rewritten`` those that were lowered, ``would_lower`` those left unchanged because the
     port is only observed (its ``mode`` is ``observe`` and not ``act``), ``unknown_scale`` those left
     unchanged because their handshake was not seen, ``coarse`` those whose window step exceeded the window of
-    the rule. Of a ``rule`` of kind ``law``, ``bytes`` is the pool or the window of every flow (0: neither),
-    and ``law`` the law's state as on the window channel; ``queue_law`` has that of the port's queue law.
+    the rule. ``no_acks`` counts the flows whose data leaves by the port and whose ACKs leave by no port of
+    the agent: those of ``now``, and all (``total``) since it started. Of a ``rule`` of kind ``law``,
+    ``bytes`` is the pool or the window of every flow (0: neither), and ``law`` the law's state as on the
+    window channel; ``queue_law`` has that of the port's queue law.
     ``flows_evicted`` counts flows that were removed
     because the map was full.
     ``congestion`` has a port's thresholds in bytes and its state, null where no controller has set any.
@@ -148,6 +150,7 @@ def snapshot(
                 "unknown_scale": state.unknown_scale,
                 "coarse": state.coarse,
                 "handshakes": state.handshakes,
+                "no_acks": datapath.unanswered(port)._asdict(),
                 "malformed": state.malformed,
                 "copies": state.copies,
                 "copies_suppressed": state.copies_suppressed,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,8 @@ class QosRecord:
 class PortReport:
     """A port. ``governed``: its queue is governed; ``windows``: windows of ACKs that leave by it are lowered;
     ``reason``: why, or why not; ``commands`` would make it governed, or keep it so. ``limit`` in bytes,
-    ``rate`` in bits per second, 0: not known.
+    ``rate`` in bits per second, 0: not known. ``no_acks``: flows whose data left by the port, and
+    whose ACKs by none of the agent.
     """
 
     names: tuple[str, ...]
@@ -58,6 +59,7 @@ class PortReport:
     limit: int = 0
     rate: int = 0
     commands: tuple[str, ...] = ()
+    no_acks: int = 0
 
 
 def main(bridge: str, json_output: bool = False) -> int:
@@ -69,30 +71,57 @@ def main(bridge: str, json_output: bool = False) -> int:
     watcher.stop()
     indexes = [port.ifindex for port in view.ports]
     found = reports(view, read_queue_limits(indexes), explicit_roots(indexes), read_qos())
-    running = _has_agent(bridge)
+    running, told = _ask_agent(bridge)
+    found = [with_flows(each, told) for each in found]
+    missing = sorted(view.joined - set(told.get("bridges", ())))
     if json_output:
         ports = [asdict(each) for each in found]
-        print(json.dumps({"bridge": bridge, "agent": running, "ports": ports}, indent=2))
+        about = {"bridge": bridge, "agent": running, "joined": sorted(view.joined), "ports": ports}
+        print(json.dumps(about, indent=2))
         return 0
-    for line in lines(bridge, running, found):
+    for line in lines(bridge, running, found, missing):
         print(plain(line))
     return 0
 
 
-def lines(bridge: str, running: bool | None, found: Sequence[PortReport]) -> Iterator[str]:
-    """The report for people. Commands are lines of their own, never wrapped."""
+def lines(
+    bridge: str, running: bool | None, found: Sequence[PortReport], missing: Sequence[str] = ()
+) -> Iterator[str]:
+    """The report for people. Commands are lines of their own, never wrapped. ``missing``: bridges that patch
+    ports join to this one, and on which its agent does not run.
+    """
+    together = ":".join((bridge, *missing))
     if running is False:
-        yield f"no agent runs on bridge {bridge}: fairq agent --bridge {bridge}"
+        yield f"no agent runs on bridge {bridge}: fairq agent --bridge {together}"
+    if missing and running is not None:
+        yield (
+            f"patch ports lead to {listed(missing)}: a flow that leaves by one bridge, and its ACKs by "
+            "another, has windows only if one agent runs on all:"
+        )
+        yield f"    fairq agent --bridge {together}"
     for each in found:
         number = "" if each.ofport is None else f"port {each.ofport} "
         state = "governed" if each.governed else "windows only" if each.windows else "not watched"
         if each.windows and not each.governed and each.ofport is not None:
             state = "not governed"
         yield f"{number}{listed(each.names)}: {state}: {each.reason}"
+        if each.no_acks:
+            yield (
+                f"    data seen, no ACKs: {each.no_acks} flows since the agent started; "
+                "their windows are not lowered"
+            )
         for command in each.commands:
             yield f"    {command}"
     governed, ports = sum(each.governed for each in found), sum(each.ofport is not None for each in found)
-    yield f"bridge {bridge}: {governed} of {ports} ports are governed"
+    without = sum(each.governed and each.no_acks > 0 for each in found)
+    note = f"; {without} of these have flows without ACKs, which are not" if without else ""
+    yield f"bridge {bridge}: {governed} of {ports} ports are governed{note}"
+
+
+def with_flows(report: PortReport, told: Mapping[str, Any]) -> PortReport:
+    """The report of a port, with what the agent has counted at it."""
+    counts = {port["ofport"]: port["no_acks"]["total"] for port in told.get("ports", ())}
+    return replace(report, no_acks=counts.get(report.ofport, 0))
 
 
 def reports(
@@ -192,15 +221,14 @@ def _buffer(rate: int) -> int:
     return max(_LEAST_BUFFER, int(rate / 8 * _BUFFER_S))
 
 
-def _has_agent(bridge: str) -> bool | None:
-    """Whether an agent runs on a bridge; None: only root is told."""
+def _ask_agent(bridge: str) -> tuple[bool | None, dict[str, Any]]:
+    """Whether an agent runs on a bridge (None: only root is told), and its status."""
     if bridge not in status.running():
-        return False
+        return False, {}
     try:
-        status.ask(bridge)
+        return True, status.ask(bridge)
     except UserError as error:
-        return None if "root" in error.message else False
-    return True
+        return None if "root" in error.message else False, {}
 
 
 def read_qos() -> dict[str, QosRecord]:

@@ -71,6 +71,12 @@ def _remarks(about: dict[str, Any]) -> Iterator[str]:
         # Most ports of a switch have no queue, and the table shows it.
         if port["queue"]["reason"] and port["queue"]["kind"] != "noqueue":
             yield f"port {port['ofport']} has no windows: {port['queue']['reason']}"
+        without = port["no_acks"]
+        if without["total"]:
+            yield (
+                f"port {port['ofport']}: data seen, no ACKs: {without['now']} flows now, {without['total']} "
+                "since the agent started; their windows are not lowered"
+            )
         if port["tx_queues"]:
             backlogs = ", ".join(str(each["bytes"]) for each in port["tx_queues"])
             yield f"port {port['ofport']}: the longest of its transmit queues, which have {backlogs} B"

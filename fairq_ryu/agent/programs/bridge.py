@@ -25,6 +25,7 @@ from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
 from fairq_ryu.agent.segment_copier import CopiedSegment
 from fairq_ryu.agent.turn_queue import TurnCounts
+from fairq_ryu.agent.unanswered_flows import Unanswered
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.segment_copies import SegmentMatch
@@ -389,6 +390,10 @@ class BridgePrograms(BridgePorts):
     def port_state(self, port: BridgePort) -> Any:
         """The port's counters: an ``fq_port`` (see ``layout.h``)."""
         return self.window.port_state(port.ifindex)
+
+    def unanswered(self, port: BridgePort) -> Unanswered:
+        """The flows whose data leaves by the port, and whose ACKs leave by no port of the host."""
+        return self.window.unanswered(port.ifindex)
 
     def active_flows(self, port: BridgePort) -> int:
         """Flows without a rule of their own whose data left by the port within the activity timeout."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.flow_changes import FlowChanges
 from fairq_ryu.agent.libbpf import Map
+from fairq_ryu.agent.unanswered_flows import UnansweredFlows
 from fairq_ryu.channel import flow_records as records
 from fairq_ryu.channel.flow_changes import (
     MAX_RECORDS,
@@ -77,12 +78,13 @@ _COMPLETE = _C["FQ_SEQ"] | _C["FQ_ACK"]
 
 
 class FlowMap:
-    """The connections that the window program has recorded."""
+    """The connections that the window program has recorded; ``unanswered``: those without ACKs."""
 
     def __init__(self, flows: Map, silent: Map) -> None:
         """``silent``: the map for established connections without packets."""
         self.map = flows
         self.silent = silent
+        self.unanswered = UnansweredFlows(KEY_WIDTH)
         self._keys = b""
         self._created: int | None = None  # flows ever entered in the map when the keys were read
         self._read_again_ns = 0

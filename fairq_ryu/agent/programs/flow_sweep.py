@@ -60,6 +60,7 @@ class FlowSweep:
         self._moves_left = _MOVES
         self.gone = self.left = 0
         """Flows that were removed, and that are left."""
+        flow_map.unanswered.begin()
         for log, _ in logs:
             log.begin(now_ns)
 
@@ -83,11 +84,13 @@ class FlowSweep:
         alive = ~dead
         self.left += int(alive.sum())
         names, flows = keys[alive].tobytes(), flows[alive]
+        self._map.unanswered.observe(names, flows)
         for log, ofports in self._logs:
             log.observe(names, self._seen(flows, ofports))
 
     def finish(self) -> None:
         """All parts were processed."""
+        self._map.unanswered.end()
         for log, _ in self._logs:
             log.end()
 

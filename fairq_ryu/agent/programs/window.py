@@ -24,6 +24,7 @@ from fairq_ryu.agent.programs.port_slots import PortSlots
 from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, FilterProgram, ProgramLimits
 from fairq_ryu.agent.tc import EGRESS, INGRESS, OwnFilter
 from fairq_ryu.agent.tx_queues import tx_queue_id
+from fairq_ryu.agent.unanswered_flows import Unanswered
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.model import FlowKey, SegmentState, WindowRule
 
@@ -263,6 +264,7 @@ class WindowProgram(FilterProgram):
         self._active.pop(ifindex, None)
         self._observed.discard(ifindex)
         self._bridges.pop(ifindex, None)
+        self._flow_map.unanswered.forget_port(ifindex)
         self._ports.discard(ifindex)
 
     def set_vlan(self, ifindex: int, vlan: int) -> None:
@@ -444,6 +446,10 @@ class WindowProgram(FilterProgram):
         :meth:`flow_records`.
         """
         return self._flow_map.changed(log, wanted, time.monotonic_ns(), ofports)
+
+    def unanswered(self, ifindex: int) -> Unanswered:
+        """The flows whose data leaves by a port, and whose ACKs leave by none."""
+        return self._flow_map.unanswered.of_port(ifindex)
 
     def begin_sweep(
         self, idle_ns: int, closed_ns: int, logs: Sequence[tuple[FlowChanges, dict[int, int]]]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from fairq_ryu.agent import ovsdb
-from fairq_ryu.agent.watched_ports import WindowDevice
+from fairq_ryu.agent.watched_ports import WindowDevice, joined_bridges
 from fairq_ryu.port_settings import PortSettings, VlanMode
 
 DELIVERS = "it hands packets to this machine, without a queue"
@@ -38,12 +38,13 @@ def port(number: int, kind: str = "", ifindex: int | None = None, **columns: Any
 
 
 def bond(name: str, *members: SimpleNamespace) -> SimpleNamespace:
-    about: dict[str, list[Any]] = {
+    about: dict[str, Any] = {
         "tag": [],
         "trunks": [],
         "vlan_mode": [],
         "lacp": [],
         "bond_active_slave": [],
+        "other_config": {},
     }
     return row(name=name, interfaces=list(members), **about)
 
@@ -144,3 +145,26 @@ def test_the_settings_are_those_of_all_ports():
         1: PortSettings(VlanMode.ACCESS, 10),
         2: PortSettings(),
     }
+
+
+def test_bridges_that_patch_ports_join():
+    """Also by way of others, and only where each end names the other."""
+    joints = {
+        "br-int": {"int-ex": "ex-int", "int-tun": "tun-int", "int-lost": "nowhere"},
+        "br-ex": {"ex-int": "int-ex"},
+        "br-tun": {"tun-int": "int-tun", "tun-far": "far-tun"},
+        "br-far": {"far-tun": "tun-far"},
+        "br-one-way": {"one-way": "int-ex"},
+        "br-alone": {},
+    }
+    rows = [
+        row(name=name, ports=[port(1), *(patch(*ends) for ends in ports.items())])
+        for name, ports in joints.items()
+    ]
+    joined = {"br-int", "br-ex", "br-tun", "br-far"}
+    for name in joints:
+        assert joined_bridges(rows, name) == (joined - {name} if name in joined else set())
+
+
+def patch(name: str, peer: str) -> SimpleNamespace:
+    return bond(name, interface(1, "patch", name=name, options={"peer": peer}))

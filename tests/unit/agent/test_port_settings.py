@@ -22,7 +22,7 @@ def interface(number: int, current: list[bool] | None = None) -> SimpleNamespace
 
 def port(*interfaces: SimpleNamespace, **columns: Any) -> SimpleNamespace:
     plain: dict[str, Any] = {"tag": [], "trunks": [], "vlan_mode": [], "lacp": [], "bond_active_slave": []}
-    return row(interfaces=list(interfaces), **{"name": "p", **plain, **columns})
+    return row(interfaces=list(interfaces), **{"name": "p", "other_config": {}, **plain, **columns})
 
 
 def settings(*ports: SimpleNamespace, mirrors: Any = ()) -> dict[int, PortSettings]:
@@ -67,3 +67,21 @@ def test_the_output_of_a_mirror_and_reserved_numbers():
     output, local, failed = port(interface(1)), port(interface(65534)), port(interface(-1))
     found = settings(output, local, failed, mirrors=[row(output_port=[output])])
     assert found == {1: PortSettings(mirror=True), 0xFFFFFFFE: PortSettings()}
+
+
+@pytest.mark.parametrize(
+    ("note", "vlan"),
+    [
+        ({"network_type": "vlan", "segmentation_id": "100"}, 100),
+        ({"network_type": "flat"}, 0),
+        ({"network_type": "vxlan", "segmentation_id": "70001"}, 0),
+        ({"network_type": "vlan", "segmentation_id": "70001"}, 0),
+        ({"network_type": "vlan", "segmentation_id": "x"}, 0),
+        ({"network_type": "vlan"}, 0),
+    ],
+)
+def test_a_port_of_neutron_is_in_the_vlan_in_which_its_network_leaves_the_host(note, vlan):
+    for columns in ({"tag": [3]}, {}):
+        found = settings(port(interface(3), other_config=note, **columns))
+        assert found == {3: PortSettings(VlanMode.ACCESS, vlan)} and found[3].untagged == vlan
+    assert settings(port(interface(3), tag=[3], other_config={"net_uuid": "x"}))[3].untagged == 3

@@ -295,6 +295,7 @@ PORT_STATUS = {
     "tx_queues": [],
     "active_flows": 2,
     "rewritten": 4618,
+    "no_acks": {"now": 0, "total": 0},
     "congestion": {"cng": 31250, "nom": 6250, "drops": True, "state": "CNG"},
     "rule": {"kind": "pool", "bytes": 38747, "expires_in_s": 1.5},
 }
@@ -329,6 +330,14 @@ def test_status_says_why_a_port_has_no_windows(fairq, answering):
     answering(json.dumps({**STATUS, "ports": ports}).encode())
     lines = [line for line in fairq("status", "--bridge", "s1")[1].splitlines() if "no windows" in line]
     assert lines == ["port 4 has no windows: mq has"]
+
+
+def test_status_shows_flows_without_acks(fairq, answering):
+    alone = {**PORT_STATUS, "ofport": 3, "no_acks": {"now": 2, "total": 7}}
+    answering(json.dumps({**STATUS, "ports": [PORT_STATUS, alone]}).encode())
+    out = " ".join(fairq("status", "--bridge", "s1")[1].split())
+    assert out.count("no ACKs") == 1
+    assert "port 3: data seen, no ACKs: 2 flows now, 7 since the agent started; their windows are" in out
 
 
 def test_status_shows_which_ports_are_only_observed(fairq, answering):

@@ -168,7 +168,8 @@ def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     monkeypatch.setattr(port_report, "read_queue_limits", lambda indexes: {101: GOVERNED})
     monkeypatch.setattr(port_report, "explicit_roots", set)
     monkeypatch.setattr(port_report, "read_qos", lambda: {"p1": NOOP})
-    monkeypatch.setattr(port_report, "_has_agent", lambda name: True)
+    told = {"bridges": ["br0"], "ports": [{"ofport": 1, "no_acks": {"now": 2, "total": 5}}]}
+    monkeypatch.setattr(port_report, "_ask_agent", lambda name: (True, told))
     assert main.main(["doctor", "--bridge", "br0", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["bridge"], made["agent"]) == ("br0", True)
@@ -177,5 +178,29 @@ def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         (["br0"], False),
         (["pat"], False),
     ]
+    assert [each["no_acks"] for each in made["ports"]] == [5, 0, 0]
     assert main.main(["doctor", "--bridge", "no"]) == 2
     assert "there is no bridge no" in capsys.readouterr().err
+
+
+def test_a_governed_port_with_flows_without_acks():
+    told = {"ports": [{"ofport": 1, "no_acks": {"now": 0, "total": 5}}]}
+    limits = {101: GOVERNED, 102: GOVERNED}
+    records = {name: QosRecord(name, "linux-noop") for name in ("p1", "p2")}
+    found = [
+        port_report.with_flows(each, told)
+        for each in reports(bridge(port(1), port(2)), limits, set(), records)
+    ]
+    *_, last = shown = list(lines("br0", True, found))
+    text = "    data seen, no ACKs: 5 flows since the agent started; their windows are not lowered"
+    assert shown.count(text) == 1 and shown[1] == text
+    assert last == "bridge br0: 2 of 2 ports are governed; 1 of these have flows without ACKs, which are not"
+
+
+def test_bridges_that_patch_ports_join_need_one_agent():
+    first, command, *_ = lines("br0", True, [], ["br-ex", "br-tun"])
+    assert first.startswith("patch ports lead to br-ex and br-tun: ")
+    assert command.strip() == "fairq agent --bridge br0:br-ex:br-tun"
+    first, *_ = lines("br0", False, [], ["br-ex"])
+    assert first == "no agent runs on bridge br0: fairq agent --bridge br0:br-ex"
+    assert "patch" not in " ".join(lines("br0", True, []))
