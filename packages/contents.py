@@ -95,8 +95,9 @@ def _agent(root: Path, version: str, manuals: dict[str, str]) -> DebianPackage:
         version=version,
         architecture="all",
         summary="shorter queues for data-centre TCP - agent beside a bridge",
-        text=f"{_TEXT}\nThis package has the service fairq-agent@BRIDGE, one for each bridge. Its\n"
-        "eBPF programs are compiled, for little-endian machines.",
+        text=f"{_TEXT}\nThis package has the service fairq-agent@BRIDGE, one for each bridge, or\n"
+        "for bridges that patch ports join (fairq-agent@BRIDGE:BRIDGE). Its eBPF\n"
+        "programs are compiled, for little-endian machines.",
         items=(
             *_unit(AGENT),
             *_manuals(manuals, lambda name: name == f"{UNITS[AGENT]}.8"),

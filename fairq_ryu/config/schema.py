@@ -229,7 +229,7 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         "flows",
         65536,
         "",
-        "Maximum number of connections that are tracked on a bridge.",
+        "Maximum number of connections that are tracked on the bridges of an agent.",
         64,
         16_777_216,
     ),
@@ -241,7 +241,8 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         "ports",
         512,
         "",
-        "Maximum number of ports of a bridge; each transmit queue of a port with several counts as one more.",
+        "Maximum number of ports of the bridges of an agent; each transmit queue of a port with several "
+        "counts as one more.",
         1,
         65279,
     ),

@@ -45,14 +45,15 @@ def link(name, far, space=None):
     """A veth pair; ``far`` is in a network namespace, with its address, or in this one."""
     output("ip", "link", "add", name, "type", "veth", "peer", "name", far)
     output("ip", "link", "set", name, "up")
-    inside = []
-    if space:
-        output("ip", "netns", "add", space)
-        output("ip", "link", "set", far, "netns", space)
-        inside = ["ip", "netns", "exec", space]
-        output(*inside, "ip", "address", "add", f"{ADDRESSES[space]}/24", "dev", far)
-    output(*inside, "ip", "link", "set", far, "up")
-    output(*inside, "ethtool", "-K", far, *["tso", "off", "gso", "off", "gro", "off", "tx", "off"])
+    if space is None:
+        output("ip", "link", "set", far, "up")
+        return
+    output("ip", "netns", "add", space)
+    output("ip", "link", "set", far, "netns", space)
+    output("ip", "-n", space, "address", "add", f"{ADDRESSES[space]}/24", "dev", far)
+    output("ip", "-n", space, "link", "set", far, "up")
+    offloads = ["tso", "off", "gso", "off", "gro", "off", "tx", "off"]
+    output("ip", "netns", "exec", space, "ethtool", "-K", far, *offloads)
 
 
 def make_bridge(name, number):
@@ -74,9 +75,9 @@ def make_host():
     record = f"external_ids:fairq-bridge={OUTER}"
     vsctl(f"-- --id=@noop create QoS type=linux-noop {record} -- set port {UPLINK} qos=@noop")
     for line in (
-        "qdisc add dev fqup root handle 1: htb default 1",
-        "class add dev fqup parent 1: classid 1:1 htb rate 20mbit ceil 20mbit burst 3k cburst 3k",
-        "qdisc add dev fqup parent 1:1 handle 10: bfifo limit 60000",
+        f"qdisc add dev {UPLINK} root handle 1: htb default 1",
+        f"class add dev {UPLINK} parent 1: classid 1:1 htb rate 20mbit ceil 20mbit burst 3k cburst 3k",
+        f"qdisc add dev {UPLINK} parent 1:1 handle 10: bfifo limit 60000",
     ):
         output("tc", *line.split())
 
