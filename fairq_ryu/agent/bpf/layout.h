@@ -138,7 +138,7 @@ struct fq_config {
 	__u32 layout;     /* FQ_LAYOUT_VERSION, for an agent that finds the maps of a dead one */
 	__u32 vlans;      /* number of ports in port_vlans: 0 spares every packet a lookup */
 	__u32 acdc;       /* number of ports with a law of kind acdc: likewise */
-	__u32 copies;     /* number of rules for copies: likewise */
+	__u32 copies;     /* number of rules for copies: 0 spares SYN, FIN and RST a lookup */
 	__u32 pad;
 };
 

@@ -42,13 +42,6 @@
 #include "lib/vlan.h"
 #include "lib/window_rule.h"
 
-static __always_inline void copy_if_wanted(struct __sk_buff *skb, struct segment *s,
-					   const struct fq_config *cfg)
-{
-	if (cfg->copies)
-		copy_segment(skb, s);
-}
-
 /* `queues`: the device has several transmit queues. */
 static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 {
@@ -96,7 +89,7 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 
 		/* The end of a rival is not the end of the recorded connection. */
 		if (s.syn && !s.rst && (!s.ack || s.of_rival))
-			copy_if_wanted(skb, &s, cfg);
+			copy_segment(skb, &s);
 		if (!replaced) {
 			/* The window of a SYN-ACK is never scaled, so it can be lowered safely. */
 			if (s.syn && s.ack && !s.rst)
@@ -112,7 +105,7 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		hand_on(skb, own->slot, s.now);
 	if (s.rst) {
 		if (!(own->flags & FQ_RST))
-			copy_if_wanted(skb, &s, cfg);
+			copy_segment(skb, &s);
 		uncount(own, s.epoch);
 		uncount(peer, s.epoch);
 		set_flags(own, FQ_RST);
@@ -121,7 +114,7 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 	}
 	/* Flooded or mirrored, it leaves by several ports; a controller gets it once. */
 	if (s.syn && !(copy && has_sent_syn(&s, own)))
-		copy_if_wanted(skb, &s, cfg);
+		copy_segment(skb, &s);
 	if (!s.syn) {
 		__u16 ended = (own->flags & FQ_FIN) | (peer->flags & FQ_FIN) << 1;
 
@@ -142,7 +135,7 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		/* In sequence, or it ended the direction before: a retransmission. */
 		if (s.fin && own->flags & FQ_FIN && s.seq + s.payload + 1 == own->seq_next &&
 		    !(copy && ended & FQ_FIN))
-			copy_if_wanted(skb, &s, cfg);
+			copy_segment(skb, &s);
 	} else if (!s.ack) {
 		if (own->flags & FQ_KNOWN) {
 			if (!copy)

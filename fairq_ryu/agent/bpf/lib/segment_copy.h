@@ -80,7 +80,8 @@ static __always_inline bool take_token(__u64 *paid, const struct fq_copy_limit *
  */
 __noinline int copy_segment(struct __sk_buff *skb, struct segment *s)
 {
-	__u32 bridge, kind, index;
+	__u32 zero = 0, bridge, kind, index;
+	const struct fq_config *cfg;
 	const struct fq_copy_rule *rule;
 	struct fq_copy_count *count;
 	struct fq_copy_state *all;
@@ -88,6 +89,9 @@ __noinline int copy_segment(struct __sk_buff *skb, struct segment *s)
 	struct fq_copy *copy;
 
 	if (!s)
+		return 0;
+	cfg = bpf_map_lookup_elem(&config, &zero);
+	if (!cfg || !cfg->copies)
 		return 0;
 	port = find_port(skb->ifindex);
 	if (!port)
