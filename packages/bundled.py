@@ -107,8 +107,8 @@ def pins(requirements: str) -> dict[str, str]:
 def licence(name: str) -> str:
     """What a distribution says of its licence, in a few words."""
     about = distribution(name).metadata
-    stated = next((each for key in ("License-Expression", "License") for each in about.get_all(key) or []), "")
-    if stated and "\n" not in stated:
-        return str(stated)
+    stated = [each for key in ("License-Expression", "License") for each in about.get_all(key) or []]
+    if stated and "\n" not in stated[0]:
+        return str(stated[0])
     named = [each.rpartition(" :: ")[2] for each in about.get_all("Classifier") or [] if "License ::" in each]
     return ", ".join(named) or "see its licence file"

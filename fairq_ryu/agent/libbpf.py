@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 from collections.abc import Iterable, Iterator
 from ctypes import POINTER, c_bool, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
@@ -109,6 +110,13 @@ def failure(what: str, code: int) -> BpfError:
     logged = "; ".join(line for line in _log if line)
     clear_log()
     return BpfError(f"{what}: {os.strerror(code)}" + (f" ({logged})" if logged else ""))
+
+
+def in_short(error: Exception | str) -> str:
+    """An error without what the verifier has logged, but with its reason: the last line before its counts."""
+    text = str(error)
+    reason = re.search(r"([^;(]+); processed \d+ insns", text)
+    return f"{text.partition(' (')[0]}: {reason[1].strip()}" if reason else text
 
 
 def clear_log() -> None:

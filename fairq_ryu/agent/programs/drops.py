@@ -8,7 +8,7 @@ from ctypes import c_uint32
 from typing import Any, NamedTuple
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.libbpf import BpfError, BpfObject, Map
+from fairq_ryu.agent.libbpf import BpfError, BpfObject, Map, in_short
 from fairq_ryu.agent.programs.program import DROP_PRIORITY, LoadedProgram, on_the_wire
 from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.ringbuf import RingBuffer
@@ -64,8 +64,8 @@ class DropProgram(LoadedProgram):
             self._ring = RingBuffer(self._lib, self._ring_map, self._on_drop)
         except BpfError as error:
             self.close()
-            self.reason = f"this kernel does not report dropped packets (Linux 5.17 or later does): {error}"
-            log.warning("%s", self.reason.partition(" (libbpf")[0])
+            self.reason = f"this kernel does not report dropped packets: {error}"
+            log.warning("%s", in_short(self.reason))
 
     @property
     def available(self) -> bool:

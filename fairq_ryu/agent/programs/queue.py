@@ -102,7 +102,7 @@ class QueueProgram(LoadedProgram):
         except BpfError as error:
             raise UserError(
                 f"the kernel cannot run the queue tracepoints ({error})",
-                "use Linux 5.15 or later with the tracepoints qdisc_enqueue and qdisc_dequeue",
+                "`fairq doctor` says what the kernel lacks",
             ) from error
         self.config = loaded.map("queue_config", c_uint32, layout.fq_queue_config)
         self.queues = loaded.map("queues", c_uint32, layout.fq_queue)

@@ -16,7 +16,7 @@ from typing import Any
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.frame_socket import FrameSocket
-from fairq_ryu.agent.libbpf import BpfError, BpfObject
+from fairq_ryu.agent.libbpf import BpfError, BpfObject, in_short
 from fairq_ryu.agent.programs import backlog
 from fairq_ryu.agent.programs.program import TURN_PRIORITY, FilterProgram, on_the_wire
 from fairq_ryu.agent.programs.window import WindowProgram
@@ -76,7 +76,8 @@ class TurnProgram(FilterProgram):
         self._filter = TcFilter(lib, TURN_PRIORITY)
         self._frames = FrameSocket()
         self._packets: list[HeldPacket] = []
-        self._unusable = False
+        self.reason = ""
+        """Why this kernel does not run the program; "" if it does, or was not asked."""
         self.unsent = 0
         """Packets that could not be sent: their senders retransmit them."""
         self.on_load: Callable[[int], None] | None = None
@@ -111,14 +112,16 @@ class TurnProgram(FilterProgram):
 
     def start(self, ifindex: int) -> bool:
         """Start on a port. Returns whether it has turns now; if not, the log says why."""
-        if ifindex in self._ports or self._unusable:
-            return not self._unusable
+        if ifindex in self._ports or self.reason:
+            return not self.reason
         try:
             if self._object is None:
                 self._load()
         except (BpfError, UserError) as error:
-            self._unusable = True  # it is not loaded again at every renewal of a lease
-            log.warning("new connections do not take turns, the kernel does not run the program: %s", error)
+            self.reason = str(error)  # it is not loaded again at every renewal of a lease
+            log.warning(
+                "new connections do not take turns, the kernel does not run the program: %s", in_short(error)
+            )
             return False
         try:
             self._attach(ifindex)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 
-from fairq_ryu.cli.doctor import kernel, network, switch, tools
+from fairq_ryu.cli.doctor import kernel, network, switch, tools, trial
 from fairq_ryu.cli.doctor.check import Check
 
 CHECKS: tuple[tuple[str, Callable[[], Check | Iterable[Check]]], ...] = (
@@ -21,6 +21,7 @@ CHECKS: tuple[tuple[str, Callable[[], Check | Iterable[Check]]], ...] = (
     ("kernel BTF", kernel.check_btf),
     ("libbpf", kernel.check_libbpf),
     ("eBPF objects", kernel.check_bpf_objects),
+    ("eBPF programs", trial.check_programs),
     ("compilers", tools.check_compilers),
     ("Open vSwitch", switch.check_ovs),
     ("send buffer", switch.check_send_buffer),

@@ -25,7 +25,7 @@ def kernel_datapath() -> str:
         commands.which("modprobe")
         and commands.run(["modprobe", "--dry-run", "--quiet", "openvswitch"]).code == 0
     ):
-        return "kernel (the module loads when needed)"
+        return "kernel (module openvswitch loads when needed)"
     # A datapath that is built into the kernel may be visible nowhere else.
     if commands.which("ovs-dpctl") and commands.run(["ovs-dpctl", "--timeout=5", "dump-dps"]).code == 0:
         return "kernel"
@@ -57,16 +57,23 @@ def check_ovs() -> list[Check]:
         )
     else:
         checks.append(Check("Open vSwitch runs", "ok", f"database and {daemon.first_line}"))
+    checks.append(check_datapath())
+    return checks
+
+
+def check_datapath() -> Check:
+    """Which datapath bridges have here. Mininet's switches and experiments take the kernel's where it is."""
     # The userspace datapath makes its internal ports with tun devices.
-    kinds = [
-        kind for kind in (kernel_datapath(), "userspace (netdev)" if TUN_DEVICE.exists() else "") if kind
-    ]
-    if kinds:
-        checks.append(Check("datapaths", "ok", " and ".join(kinds)))
+    userspace = "datapath_type=netdev" if TUN_DEVICE.exists() else ""
+    kernels = kernel_datapath()
+    if kernels:
+        found = kernels + (f"; a bridge with {userspace} has the userspace one" if userspace else "")
+    elif userspace:
+        found = f"userspace only: the kernel has no module openvswitch, so a bridge needs {userspace}"
     else:
         found = f"no kernel module openvswitch, and no {TUN_DEVICE} for the userspace one"
-        checks.append(Check("datapaths", "fail", found, "modprobe openvswitch || modprobe tun"))
-    return checks
+        return Check("datapath", "fail", found, "modprobe openvswitch || modprobe tun")
+    return Check("datapath", "ok", found)
 
 
 def check_send_buffer() -> Check:

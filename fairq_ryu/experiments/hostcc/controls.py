@@ -41,6 +41,11 @@ def check(names: Collection[str]) -> None:
         raise all_of(faults)
 
 
+def loaded(name: str) -> BpfObject:
+    """One of the project's controls, loaded and not registered. Raises :class:`BpfError`."""
+    return BpfObject(load_library(), layout.BPF_DIR / f"{name}.bpf.o", {}, operations=_TABLE)
+
+
 class HostControls:
     """The controls of one run: `provide`, use, `close`."""
 
@@ -73,14 +78,13 @@ class HostControls:
                 f"the congestion control {registered} is registered already",
                 "wait for the end of the other `fairq run`",
             )
-        loaded = BpfObject(load_library(), layout.BPF_DIR / f"{name}.bpf.o", {}, operations=_TABLE)
-        self._objects[name] = loaded
-        loaded.register(_TABLE)
+        control = self._objects[name] = loaded(name)
+        control.register(_TABLE)
         if registered not in offered():
             raise BpfError(f"the kernel has not registered the congestion control {registered}")
         self._names[name] = registered
         if name == "d2tcp":
-            self._deadlines = loaded.map("deadlines", layout.fq_cc_flow, layout.fq_cc_deadline)
+            self._deadlines = control.map("deadlines", layout.fq_cc_flow, layout.fq_cc_deadline)
 
     def name_of(self, name: str) -> str:
         """The name in the kernel of a control that was provided."""

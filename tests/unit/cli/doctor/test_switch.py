@@ -33,7 +33,7 @@ def ovs(
 def test_ovs_fine(ovs: Callable[[], dict[str, Check]]) -> None:
     checks = ovs()
     assert {check.status for check in checks.values()} == {"ok"}
-    assert checks["datapaths"].found == "kernel and userspace (netdev)"
+    assert checks["datapath"].found == "kernel; a bridge with datapath_type=netdev has the userspace one"
 
 
 def test_ovs_not_installed(commands: dict[str, Output]) -> None:
@@ -55,11 +55,11 @@ def test_ovs_not_allowed(commands: dict[str, Output], ovs: Callable[[], dict[str
 
 def test_datapaths(commands: dict[str, Output], ovs: Callable[[], dict[str, Check]], tmp_path: Path) -> None:
     (tmp_path / "openvswitch").rmdir()
-    assert ovs()["datapaths"].found == "userspace (netdev)"
+    assert ovs()["datapath"].found.startswith("userspace only")
     (tmp_path / "tun").unlink()
-    assert ovs()["datapaths"].status == "fail"
+    assert ovs()["datapath"].status == "fail"
     commands["modprobe"] = Output(0, "")
-    assert ovs()["datapaths"].status == "ok"
+    assert ovs()["datapath"] == Check("datapath", "ok", "kernel (module openvswitch loads when needed)")
 
 
 @pytest.mark.parametrize(
