@@ -54,9 +54,8 @@ class FairQHost(ShieldedShell, Host):
         state = "on" if offloads else "off"
         wanted = " ".join(f"{name} {state}" for name in _OFFLOADS)
         names = [intf.name for intf in self.intfList() if intf.name != "lo"]
-        trouble = self.cmd(
-            "; ".join(f"ethtool -K {name} {wanted} >/dev/null || echo {name}" for name in names)
-        )
+        commands = [f"ethtool -K {name} {wanted} >/dev/null || echo {name}" for name in names]
+        trouble = self.cmd("; ".join(commands))
         if trouble.strip():
             raise HostError(f"{self.name}: cannot switch offloads {state}: {trouble.strip().splitlines()[0]}")
 

@@ -58,16 +58,13 @@ def check_machine() -> None:
     missing = sorted({package for name, package in _PROGRAMS.items() if shutil.which(name) is None})
     if missing:
         say(f"system packages {' '.join(missing)} ...")
-        install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", *missing]
-        for argv in (["apt-get", "update", "-q"], install):
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for words in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", *missing]):
             done = subprocess.run(
-                argv,
-                capture_output=True,
-                check=False,
-                env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+                ["apt-get", *words], capture_output=True, text=True, env=environment, check=False
             )
             if done.returncode:
-                raise CannotRun(f"{' '.join(argv[:2])}: {done.stderr.decode().strip()}")
+                raise CannotRun(f"apt-get {words[0]}: {done.stderr.strip()}")
     boot.check()
 
 

@@ -41,8 +41,10 @@ class Apt:
             "Dir::Cache": own / "cache",
             "APT::Sandbox::User": "root",
         }
-        argv = ["apt-get", *(word for key, value in options.items() for word in ("-o", f"{key}={value}"))]
-        result = subprocess.run([*argv, *arguments], cwd=cwd, capture_output=True, text=True, check=False)
+        own_files = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
+        result = subprocess.run(
+            ["apt-get", *own_files, *arguments], cwd=cwd, capture_output=True, text=True, check=False
+        )
         if result.returncode:
             last = (result.stderr.strip() or "no output").splitlines()[-1]
             raise CannotRun(f"apt-get {arguments[0]} for {self._machine.name}: {last}")

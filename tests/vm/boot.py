@@ -36,10 +36,10 @@ def accelerator(kernel: Kernel) -> str:
     """``kvm`` where a kernel boots with it, which an open /dev/kvm does not tell; else ``tcg``."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
-    argv = _qemu("kvm", kernel, 512)
+    options = _options("kvm", kernel, 512)
     try:
         done = subprocess.run(
-            [*argv, "-append", "console=ttyS0 panic=-1", "-serial", "stdio"],
+            [QEMU, *options, "-append", "console=ttyS0 panic=-1", "-serial", "stdio"],
             stdin=subprocess.DEVNULL, capture_output=True, timeout=_KVM_SECONDS, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -47,12 +47,11 @@ def accelerator(kernel: Kernel) -> str:
     return "kvm" if ALIVE.encode() in done.stdout else "tcg"
 
 
-def _qemu(how: str, kernel: Kernel, memory_mib: int) -> list[str]:
+def _options(how: str, kernel: Kernel, memory_mib: int) -> list[str]:
     # The processor of the host may lack what Python's packages are compiled for; QEMU's own has it.
     processor = "host" if how == "kvm" else "max"
-    # setpriv: the machine ends with the program that waits for it.
     return [
-        *("setpriv", "--pdeathsig", "KILL", QEMU, "-accel", how, "-cpu", processor, "-smp", "2"),
+        *("-accel", how, "-cpu", processor, "-smp", "2"),
         *("-m", str(memory_mib), "-nodefaults", "-no-reboot", "-display", "none", "-monitor", "none"),
         *("-kernel", str(kernel.image), "-initrd", str(kernel.initramfs)),
     ]
@@ -68,16 +67,18 @@ def boot(how: str, kernel: Kernel, root: Path, script: str, exchange: Path, seco
     code_file, console = exchange / "code", exchange / "console"
     code_file.unlink(missing_ok=True)
     (exchange / "out").mkdir(exist_ok=True)
-    argv = _qemu(how, kernel, _MEMORY_MIB)
-    argv += ["-append", "console=ttyS0 quiet loglevel=4 panic=-1 random.trust_cpu=on net.ifnames=0"]
-    argv += ["-serial", f"file:{console}", "-serial", "stdio"]
-    for image, snapshot in ((root, "on"), (kernel.modules, "on")):
-        argv += ["-drive", f"file={image},format=raw,if=virtio,snapshot={snapshot}"]
-    argv += ["-virtfs", f"local,path={exchange},mount_tag=exchange,security_model=none"]
+    options = _options(how, kernel, _MEMORY_MIB)
+    options += ["-append", "console=ttyS0 quiet loglevel=4 panic=-1 random.trust_cpu=on net.ifnames=0"]
+    options += ["-serial", f"file:{console}", "-serial", "stdio"]
+    for image in (root, kernel.modules):
+        options += ["-drive", f"file={image},format=raw,if=virtio,snapshot=on"]
+    options += ["-virtfs", f"local,path={exchange},mount_tag=exchange,security_model=none"]
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fairq-vm-") as scratch:
+        # setpriv: the machine ends with the program that waits for it.
         machine = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            ["setpriv", "--pdeathsig", "KILL", QEMU, *options],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             env={**os.environ, "TMPDIR": scratch},
         )  # fmt: skip
         timer = threading.Timer(seconds, machine.kill)

@@ -12,7 +12,16 @@ from tests.support import program_calls
 
 # Programs of .venv, of the project itself, or made by the test that starts them.
 OWN = {
-    *("clang-format", "delayline", "fairq", "python", "python3", "ryu-manager", "schemathesis"),
+    *(
+        "clang-format",
+        "delayline",
+        "fairq",
+        "make-root.sh",
+        "python",
+        "python3",
+        "ryu-manager",
+        "schemathesis",
+    ),
     *("bins", "no-such-command-anywhere", "tell"),
 }
 KNOWN = {each.name: each for each in programs.known()}
@@ -57,8 +66,9 @@ def test_programs_are_listed_with_the_purpose_of_their_callers(starts, place, pu
 
 
 def test_tests_do_not_need_optional_programs(starts):
-    """Except for those of packages, which run in a root where they are installed."""
-    places = [start for start in starts if not start.where.startswith("tests/package/")]
+    """Except for those of packages, in a root where they are installed, and for virtual machines."""
+    elsewhere = ("tests/package/", "tests/vm/")
+    places = [start for start in starts if not start.where.startswith(elsewhere)]
     started_by_tests = {start.program for start in places if start.where.startswith("tests/")}
     assert {name for name in started_by_tests if name in KNOWN and KNOWN[name].purpose == "optional"} == set()
 

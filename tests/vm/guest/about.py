@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 
-def _first_line(*argv):
-    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+def _version(program):
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    return said.stdout.splitlines()[0]
 
 
 def main():
@@ -17,8 +18,8 @@ def main():
         "kernel": platform.release(),
         "distribution": system["PRETTY_NAME"].strip('"'),
         "python": platform.python_version(),
-        "ovs": _first_line("ovs-vswitchd", "--version").rsplit(" ", 1)[1],
-        "clang": _first_line("clang", "--version"),
+        "ovs": _version("ovs-vswitchd").rsplit(" ", 1)[1],
+        "clang": _version("clang"),
     }
     json.dump(about, sys.stdout)
 
