@@ -1,4 +1,6 @@
-"""The shells of Mininet's nodes, started so that a signal to the process group cannot end one too early."""
+"""The shells of Mininet's nodes: a signal to the process group cannot end one too early, and programs print
+no colours there.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,9 @@ class ShieldedShell:
     Mininet waits for the prompt of a node's shell without a limit. ``mnexec`` gives the shell a session of
     its own, but until then Ctrl-C or a signal to the group ends it, and Mininet waits for ever. Here the
     signals are ignored until ``env``, which follows ``mnexec``, gives the shell the default actions back.
+
+    The shell has a terminal, for which iproute2 of Debian 13 prints colours. They would be among the words of
+    what a program reads.
     """
 
     shell: Any = None
@@ -25,5 +30,5 @@ class ShieldedShell:
         behind = cmd.index("env") + 1
         names = ",".join(number.name.removeprefix("SIG") for number in END_SIGNALS)
         with child_setup(ignore=True) as prepare:
-            command = [*cmd[:behind], f"--default-signal={names}", *cmd[behind:]]
+            command = [*cmd[:behind], f"--default-signal={names}", "NO_COLOR=1", *cmd[behind:]]
             return start(command, preexec_fn=prepare, **params)

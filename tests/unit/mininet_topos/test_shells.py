@@ -19,7 +19,7 @@ class Shielded(ShieldedShell, Plain):
 # The first sh replaces mnexec, before its setsid; the second one is the shell.
 COMMAND = [
     *("sh", "-c", 'kill -TERM $$; exec "$@"', "mnexec"),
-    *("env", "PS1=x", "sh", "-c", "echo shell $PS1; kill -TERM $$; echo never"),
+    *("env", "PS1=x", "sh", "-c", "echo shell $PS1 $NO_COLOR; kill -TERM $$; echo never"),
 ]
 
 
@@ -32,8 +32,8 @@ def test_an_unprotected_shell_is_ended_before_its_prompt():
     assert result(Plain()) == ("", -15)
 
 
-def test_a_protected_shell_starts_with_the_default_actions():
-    assert result(Shielded()) == ("shell x\n", -15)
+def test_a_protected_shell_starts_with_the_default_actions_and_without_colours():
+    assert result(Shielded()) == ("shell x 1\n", -15)
 
 
 def test_programs_in_a_node_are_started_as_before():
