@@ -21,8 +21,10 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError, in_short
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.agent.programs.taildrop import TailDrop
+from fairq_ryu.agent.programs.turns import TurnProgram
 from fairq_ryu.agent.watched_ports import WindowDevice
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import WindowKind, WindowRule
@@ -66,9 +68,10 @@ def faults() -> dict[str, str]:
             _no_frames_of_the_kernel()
             # The client is behind port 1, the server behind port 2, by which its data leaves.
             client, server = _port(1), _port(2)
-            programs = BridgePrograms(_LIMITS)
-            stack.callback(programs.close)
-            programs.load([])
+            host = HostPrograms(_LIMITS)
+            stack.callback(host.close)
+            host.load(())
+            programs = BridgePrograms(host)
             for port in (client, server):
                 programs.add_port(port)
         except (BpfError, UserError, OSError) as error:
@@ -76,10 +79,10 @@ def faults() -> dict[str, str]:
         return {
             "programs": "",
             "packets": _tried(lambda: _pass_frames(programs, client, server)),
-            "drops": in_short(programs.drops.reason),
+            "drops": in_short(host.drops.reason),
             "queue laws": _tried(lambda: _try_queue_law(programs, server.ofport)),
-            "turns": _tried(lambda: _try_turns(programs, server.ifindex)),
-            "transmit queues": _tried(lambda: programs.window.set_queues(server.ifindex, 2)),
+            "turns": _tried(lambda: _try_turns(host.turn_program, server.ifindex)),
+            "transmit queues": _tried(lambda: host.window.set_queues(server.ifindex, 2)),
             "internal ports": _tried(lambda: programs.add_device(_internal(3))),
             "taildrop": _tried(lambda: _try_taildrop(server.ifindex)),
         }
@@ -170,9 +173,9 @@ def _try_queue_law(programs: BridgePrograms, port: int) -> None:
     programs.install_queue_law(port, 1, law, time.monotonic_ns() + _LEASE_NS)
 
 
-def _try_turns(programs: BridgePrograms, ifindex: int) -> None:
-    if not programs.turn_program.start(ifindex):
-        raise _Fault(programs.turn_program.reason or "the program cannot be attached")
+def _try_turns(program: TurnProgram, ifindex: int) -> None:
+    if not program.start(ifindex):
+        raise _Fault(program.reason or "the program cannot be attached")
 
 
 def _try_taildrop(ifindex: int) -> None:
