@@ -27,7 +27,9 @@ static __always_inline const struct fq_flow_key *copied_key(const struct fq_flow
 	struct fq_flow_key *copy = bpf_map_lookup_elem(&key_copy, &zero);
 
 	if (copy) {
-		*copy = *key;
+		/* In words: its type alone has an alignment of two bytes. */
+		__builtin_memcpy(__builtin_assume_aligned(copy, 8),
+				 __builtin_assume_aligned(key, 8), sizeof(*copy));
 		copy->dir = dir;
 	}
 	return copy;

@@ -16,6 +16,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
+#include "../verifier.h"
 
 #define MAX_VLAN_TAGS   2
 #define VLAN_VID_MASK   0x0FFF
@@ -52,6 +53,7 @@ struct segment {
 	__u16 offers; /* in a SYN: FQ_WS, FQ_TS_OFFERED */
 	__u8 wscale;  /* in a SYN */
 	__u8 dir;     /* 0: from lo to hi */
+	__u8 option;  /* the place of the next option, while they are read */
 	__u8 ecn;     /* TCP_ECE, TCP_CWR, TCP_AE */
 	bool syn, ack, fin, rst, ts;
 	bool of_rival; /* a SYN-ACK that answers the SYN of a rival (rivals.h) */
@@ -280,47 +282,50 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 /*
  * Read the options of a SYN into the segment. Malformed options end the walk; those before them count.
  * `at` is their offset in the packet, `len` their length in bytes.
- *
- * Each is loaded by itself: the verifier does not follow what a helper has written, so to it every step is the same.
  */
 __noinline int syn_options(struct __sk_buff *skb, struct segment *s, __u32 at, __u32 len)
 {
-	struct {
-		__u8 kind;
-		__u8 size;
-	} opt;
-	__u32 next = 0;
+	__u8 opt[MAX_TCP_OPTIONS + 3] = {}; /* a read past the end finds zeros */
+	/* In memory that the verifier does not follow: to it, all steps are the same. */
+	volatile __u8 *place;
+	__u64 last = len - 1;
 	__be32 ts[2];
-	__be16 mss;
-	__u8 shift;
 
 	if (!s)
 		return 0;
 	s->mss = s->offers = s->wscale = 0;
 	s->ts = false;
+	/* No test for 0: after one, an older verifier still believes that the length may be 0. */
+	ONE_REGISTER(last);
+	if (last >= MAX_TCP_OPTIONS || bpf_skb_load_bytes(skb, at, opt, last + 1))
+		return 0;
+	place = &s->option;
+	*place = 0;
 	for (int i = 0; i < MAX_TCP_OPTIONS; i++) {
-		__u32 value = at + next + sizeof(opt);
+		__u64 next = *place;
+		__u8 kind, length;
 
-		if (next + sizeof(opt) > len ||
-		    bpf_skb_load_bytes(skb, at + next, &opt, sizeof(opt)) ||
-		    opt.kind == TCP_OPT_END)
+		ONE_REGISTER(next);
+		if (next >= MAX_TCP_OPTIONS || next > last)
 			break;
-		if (opt.kind == TCP_OPT_NOP) {
-			next++;
+		kind = opt[next];
+		length = opt[next + 1];
+		if (kind == TCP_OPT_END)
+			break;
+		if (kind == TCP_OPT_NOP) {
+			*place = next + 1;
 			continue;
 		}
-		next += opt.size;
-		if (opt.size < sizeof(opt) || next > len)
+		if (length < 2 || next + length > len)
 			break;
-		if (opt.kind == TCP_OPT_MSS && opt.size == sizeof(opt) + sizeof(mss) &&
-		    !bpf_skb_load_bytes(skb, value, &mss, sizeof(mss))) {
-			s->mss = bpf_ntohs(mss);
-		} else if (opt.kind == TCP_OPT_WSCALE && opt.size == sizeof(opt) + sizeof(shift) &&
-			   !bpf_skb_load_bytes(skb, value, &shift, sizeof(shift))) {
-			s->wscale = shift < MAX_WSCALE ? shift : MAX_WSCALE;
+		*place = next + length;
+		if (kind == TCP_OPT_MSS && length == 4) {
+			s->mss = opt[next + 2] << 8 | opt[next + 3];
+		} else if (kind == TCP_OPT_WSCALE && length == 3) {
+			s->wscale = opt[next + 2] < MAX_WSCALE ? opt[next + 2] : MAX_WSCALE;
 			s->offers |= FQ_WS;
-		} else if (opt.kind == TCP_OPT_TS && opt.size == TCP_OPT_TS_LEN &&
-			   !bpf_skb_load_bytes(skb, value, ts, sizeof(ts))) {
+		} else if (kind == TCP_OPT_TS && length == TCP_OPT_TS_LEN &&
+			   !bpf_skb_load_bytes(skb, at + next + 2, ts, sizeof(ts))) {
 			s->tsval = bpf_ntohl(ts[0]);
 			s->tsecr = bpf_ntohl(ts[1]);
 			s->ts = true;
