@@ -122,7 +122,8 @@ class SegmentState(NamedTuple):
     switch lowered it, in units of ``1 << wscale``; ``wscale``: the window scale in force (0: the ends agreed
     on none; None: the handshake was not seen). ``tsval`` and ``tsecr``: its last timestamps (RFC 7323);
     ``has_timestamps`` None: its segments carry timestamps that the switch could not read, so nobody can
-    create a segment in its name. ``idle_ms``: the time since its last segment; ``fin``: it has sent FIN;
+    create a segment in its name. ``is_signed``: its segments are signed (TCP-MD5, TCP-AO), so nobody else
+    can either. ``idle_ms``: the time since its last segment; ``fin``: it has sent FIN;
     ``rst``: the connection was reset.
     """
 
@@ -139,6 +140,7 @@ class SegmentState(NamedTuple):
     idle_ms: int = 0
     fin: bool = False
     rst: bool = False
+    is_signed: bool = False
 
 
 class QueueSample(NamedTuple):

@@ -31,7 +31,7 @@ from fairq_ryu.fabric.recovery.actions import Action, Ask, Mode, Reinject, SendD
 from fairq_ryu.fabric.recovery.recovery import FILL, RecoveryEngine
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.packet import tcp_timestamps
-from fairq_ryu.packet.parse import parse
+from fairq_ryu.packet.parse import is_signed, parse
 from fairq_ryu.packet.tcp_build import Addressing, addressing
 
 _NS = 1_000_000_000
@@ -137,7 +137,7 @@ class PortRecovery:
             if port is None or port.expires_ns <= now_ns:
                 continue
             read = parse(frame, self._data.untagged_vlan(number))
-            if read is None or read.tcp is None:
+            if read is None or read.tcp is None or is_signed(frame, read):
                 self._carry_out(
                     port, port.engine.lost(port.key, frame, length, None, None, now_ns / _NS), now_ns
                 )

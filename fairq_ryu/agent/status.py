@@ -94,7 +94,8 @@ def snapshot(
     ``[lowest bytes, highest bytes, ns]``. ``acks`` counts ACKs to which a rule of the port or of its
     flows applied, ``rewritten`` those that were lowered, ``would_lower`` those left unchanged because the
     port is only observed (its ``mode`` is ``observe`` and not ``act``), ``unknown_scale`` those left
-    unchanged because their handshake was not seen, ``coarse`` those whose window step exceeded the window of
+    unchanged because their handshake was not seen, ``signed`` because the connection signs its segments
+    (TCP-MD5, TCP-AO), ``coarse`` those whose window step exceeded the window of
     the rule. ``no_acks`` counts the flows whose data leaves by the port and whose ACKs leave by no port of
     the agent: those of ``now``, and all (``total``) since it started. Of a ``rule`` of kind ``law``,
     ``bytes`` is the pool or the window of every flow (0: neither), and ``law`` the law's state as on the
@@ -148,6 +149,7 @@ def snapshot(
                 "rewritten": state.rewritten,
                 "would_lower": state.would_lower,
                 "unknown_scale": state.unknown_scale,
+                "signed": state.signed_acks,
                 "coarse": state.coarse,
                 "handshakes": state.handshakes,
                 "no_acks": datapath.unanswered(port)._asdict(),

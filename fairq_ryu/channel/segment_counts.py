@@ -55,6 +55,7 @@ REASONS: dict[int, str] = {
     9: NOT_SENT,
     10: OVER,
     11: OBSERVED,
+    12: Refusal.SIGNED,
 }
 
 _RECORD = struct.Struct("!HH4xQ")

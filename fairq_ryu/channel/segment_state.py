@@ -29,6 +29,7 @@ TIMESTAMPS = 2  # tsval and tsecr are those of the segment
 TIMESTAMPS_UNKNOWN = 4  # its segments carry timestamps, but the switch could not read the last ones
 FIN = 8
 RST = 16
+SIGNED = 32  # its segments are signed (TCP-MD5, TCP-AO)
 NO_SCALE = 0xFF
 
 
@@ -75,7 +76,7 @@ def decode_request(data: bytes) -> list[FlowKey]:
 
 def encode_state(state: SegmentState) -> bytes:
     """One record of a reply."""
-    flags = FOUND * state.found | FIN * state.fin | RST * state.rst
+    flags = FOUND * state.found | FIN * state.fin | RST * state.rst | SIGNED * state.is_signed
     flags |= TIMESTAMPS_UNKNOWN if state.has_timestamps is None else TIMESTAMPS * state.has_timestamps
     return encode_key(state.key) + _STATE.pack(
         state.port,
@@ -119,6 +120,7 @@ def decode_reply(data: bytes) -> list[SegmentState]:
                 idle_ms=idle_ms,
                 fin=bool(flags & FIN),
                 rst=bool(flags & RST),
+                is_signed=bool(flags & SIGNED),
             )
         )
     return states

@@ -98,7 +98,7 @@ class LossRecovery:
         if each is None:
             return
         parsed = parse.parse(frame, self._injector.untagged_vlan(port))
-        if parsed is None:
+        if parsed is None or parse.is_signed(frame, parsed):
             self._carry_out(each.lost(port, frame, total_len, None, None, now))
         else:
             stamped = tcp_timestamps.tsval_at(frame, parsed) is not None

@@ -133,6 +133,19 @@ def _parse_common(data: bytes, untagged: int) -> Frame | None:
     return new_tuple(Frame, (*macs, (), sender, None, tcp, known, _COMMON_TCP, untagged))
 
 
+def tcp_options_at(frame: bytes, read: Frame) -> tuple[int, int] | None:
+    """Where the TCP options begin and end in a frame that was parsed as ``read``; None: it is no TCP."""
+    if read.tcp_at is None or read.tcp is None:
+        return None
+    return read.tcp_at + TCP.size, read.tcp_at + (frame[read.tcp_at + 12] >> 4) * 4
+
+
+def is_signed(frame: bytes, read: Frame) -> bool:
+    """Whether a frame that was parsed as ``read`` is a TCP segment with a signature (TCP-MD5, TCP-AO)."""
+    options = tcp_options_at(frame, read)
+    return options is not None and tcp_options.has_signature(frame, *options)
+
+
 def can_be_lost(frame: bytes) -> bool:
     """Whether this is a TCP segment whose loss its sender notices: one with payload, SYN or FIN. False for
     all other frames and for what cannot be read.

@@ -30,6 +30,7 @@ class Refusal(StrEnum):
     CLOSED_WINDOW = "the receiver itself has closed its window"
     WINDOW = "the window is larger than the receiver's"
     NUMBERS = "the switch's numbers are not possible"
+    SIGNED = "the connection signs its segments"
 
 
 class Addressing(NamedTuple):
@@ -81,6 +82,8 @@ def _refusal(known: Addressing, state: SegmentState, window: int) -> Refusal | N
         return Refusal.NOT_FOUND
     if state.rst or state.fin:
         return Refusal.ENDED
+    if state.is_signed:
+        return Refusal.SIGNED
     if state.has_timestamps is None:
         return Refusal.TIMESTAMPS
     if known.key not in (state.key, state.key.reversed):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 MAX_WSCALE = 14  # RFC 7323 section 2.3
 _END, _NOP, _MSS, _WSCALE, _TIMESTAMPS = 0, 1, 2, 3, 8
+_SIGNATURES = 19, 29  # TCP-MD5 (RFC 2385), TCP-AO (RFC 5925)
 _MSS_SIZE, _WSCALE_SIZE, _TIMESTAMPS_SIZE = 4, 3, 10
 _TIMESTAMPS_FIELD = struct.Struct("!BBBBII")
 _SYN_FIELD = struct.Struct("!BBHBBBB")
@@ -47,6 +48,11 @@ def tsval_at(frame: bytes, start: int, end: int) -> int | None:
         if kind == _TIMESTAMPS and size == _TIMESTAMPS_SIZE:
             return at + 2
     return None
+
+
+def has_signature(frame: bytes, start: int, end: int) -> bool:
+    """Whether a segment is signed: its receiver discards it if its header was altered."""
+    return any(kind in _SIGNATURES for kind, _, _ in walk(frame, start, end))
 
 
 def timestamps(tsval: int, tsecr: int) -> bytes:

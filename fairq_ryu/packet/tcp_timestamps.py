@@ -9,18 +9,16 @@ segment, and no newer one.
 from __future__ import annotations
 
 from fairq_ryu.packet import checksum, tcp_options
-from fairq_ryu.packet.headers import TCP, TCP_CHECKSUM_AT
-from fairq_ryu.packet.parse import Frame, parse
+from fairq_ryu.packet.headers import TCP_CHECKSUM_AT
+from fairq_ryu.packet.parse import Frame, parse, tcp_options_at
 
 _SIZE = 4
 
 
 def tsval_at(frame: bytes, read: Frame) -> int | None:
     """The offset of the TSval in a frame that was parsed as ``read``; None: it has none, or it is cut."""
-    if read.tcp_at is None or read.tcp is None:
-        return None
-    end = read.tcp_at + (frame[read.tcp_at + 12] >> 4) * 4
-    return tcp_options.tsval_at(frame, read.tcp_at + TCP.size, end)
+    options = tcp_options_at(frame, read)
+    return None if options is None else tcp_options.tsval_at(frame, *options)
 
 
 def renewed(frame: bytes, tsval: int) -> bytes:

@@ -17,6 +17,7 @@ from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowPl
 from fairq_ryu.policies.base import Display, Parameters, PortLaw
 from fairq_ryu.policies.common_settings import switch_interval, turns, turns_flag, typed_parameters, where
 from fairq_ryu.policies.parts.linger import Linger
+from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 from fairq_ryu.policies.switch_laws import MAX_POOL, Law, LawInput, LawParameters
 from fairq_ryu.setting import Setting
 
@@ -52,7 +53,7 @@ class FairSwitchPort(PortLaw):
         self.law: Law | None = None
         self.sample: QueueSample | None = None
         self.active = 0
-        self.mss = 0
+        self.segments = TypicalSegment()
         self.linger = Linger(parameters.linger)
         self._pool = 0
         # The integral of the queue up to a time, as the law needs it.
@@ -60,7 +61,7 @@ class FairSwitchPort(PortLaw):
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
         """One flow more: the pool is raised at once if the minimum windows of all flows need it."""
-        self.mss = max(self.mss, flow.mss)
+        self.segments.started(flow)
         self.linger.flow_started()
         self.active += 1
         if self.sample is None:
@@ -71,6 +72,11 @@ class FairSwitchPort(PortLaw):
         elif self._wanted(self.law) <= self._pool * _MIN_RAISE:
             return None
         return self._plan(self.law)
+
+    def flow_ended(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
+        """The next sample has one flow less."""
+        self.segments.ended(flow)
+        return None
 
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
         """One tick. ``sample.limit`` 0: no windows."""
@@ -114,7 +120,7 @@ class FairSwitchPort(PortLaw):
         now_ns = round(now * 1e9)
         self._byte_ns += round(sample.mean * max(0, now_ns - self._now_ns))
         self._now_ns = now_ns
-        self.law.saw_segment(self.mss)
+        self.law.saw_segment(self.segments.typical()[0], 0, now_ns)
         self.law.tick(LawInput(now_ns, self._byte_ns, sample.backlog, self.active))
 
     def _wanted(self, law: Law) -> int:

@@ -16,7 +16,7 @@ from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LimitedBy, Mode
 NS_PER_S = 1_000_000_000
 MAX_POOL = 1 << 30
 POOL_SHIFT = 8
-DEFAULT_SEGMENT, MOST_SEGMENT = 1460, 8960
+DEFAULT_SEGMENT, MOST_SEGMENT, SEGMENT_NS = 1460, 8960, NS_PER_S
 MOST_TICKS, MOST_STARTS = 64, 1_000_000
 MOST_RTT, RTT_KNOWN_NS, MOST_DRAIN_NS = NS_PER_S // 2, NS_PER_S, 10 * NS_PER_S
 LAS_WEIGHT, LAS_FEW, SEGMENT_HEADERS = 8, 4, 66
@@ -93,13 +93,21 @@ class Law:
         self.mode = self.limited_by = 0
         self.unproven = self.unproven_ns = 0
         self.rtt_ns = self.rtt_seen_ns = 0
+        self.segment_ns = self.segment_now = self.segment_before = 0
 
     # Events
 
-    def saw_segment(self, one: int, other: int = 0) -> None:
-        """A flow has been seen whose ends announce these MSS (0: none): it uses the smaller one."""
-        mss = min(one, other) if one and other else one + other
-        self.segment = max(self.segment, min(mss, MOST_SEGMENT))
+    def saw_segment(self, one: int, other: int, now_ns: int) -> None:
+        """A flow has been seen whose ends announce these MSS (0: none): it uses the smaller one. The largest
+        of the flows of the last one to two periods counts.
+        """
+        mss = min(min(one, other) if one and other else one + other, MOST_SEGMENT)
+        age = max(0, now_ns - self.segment_ns)
+        if age >= SEGMENT_NS:
+            self.segment_before = self.segment_now if age < 2 * SEGMENT_NS else 0
+            self.segment_now, self.segment_ns = 0, now_ns
+        self.segment_now = max(self.segment_now, mss)
+        self.segment = max(self.segment_now, self.segment_before) or self.segment
 
     def tick(self, seen: LawInput) -> bool:
         """Run the law if it is due; returns whether it did."""

@@ -23,7 +23,7 @@ U30 = st.integers(0, 1 << 30)
 _COUNT = st.integers(0, 100_000)
 _STEP = st.one_of(
     st.tuples(st.just("saw_segment"), st.integers(0, 65_535), st.integers(0, 65_535)),
-    st.tuples(st.just("tick"), st.integers(0, 50_000_000), U30, _COUNT, _COUNT),
+    st.tuples(st.just("tick"), st.integers(0, 2_500_000_000), U30, _COUNT, _COUNT),
     st.tuples(st.just("flow_began"), U30),
     st.tuples(st.just("opening"), st.integers(1, 4), st.sampled_from([0, 4096, 8192, 12_288, 12_296]), U30),
     st.tuples(st.just("flow_ended")),
@@ -82,8 +82,8 @@ class CompiledLaw:
         self.state = layout.STRUCTS["fq_law_state"]()
         self.refs = ctypes.byref(self.parameters), ctypes.byref(self.state)
 
-    def saw_segment(self, one: int, other: int) -> None:
-        self.library.fq_host_segment(self.refs[1], one, other)
+    def saw_segment(self, one: int, other: int, now_ns: int) -> None:
+        self.library.fq_host_segment(self.refs[1], one, other, ctypes.c_uint64(now_ns))
 
     def tick(self, seen: Any) -> bool:
         given = layout.STRUCTS["fq_law_input"](**asdict(seen))
@@ -124,7 +124,7 @@ def steps_agree(law: Any, compiled: CompiledLaw, trace: list[Any], tick: Callabl
             elapsed, backlog, count, young = values
             now, area = now + elapsed, area + backlog * elapsed
             values = [tick(now, area & U64, backlog, count, young)]
-        elif name in ("flow_began", "limited", "opening"):
+        elif name in ("saw_segment", "flow_began", "limited", "opening"):
             values = [*values, now]
         results = [getattr(each, name)(*values) for each in (law, compiled)]
         assert results[0] == results[1], name

@@ -121,6 +121,12 @@ def ended(flow: Any) -> str:
     return "half closed" if any(each & C["FQ_FIN"] for each in flags) else "open"
 
 
+def md5_key(peer: str, key: bytes) -> bytes:
+    """``struct tcp_md5sig`` of linux/tcp.h."""
+    address = struct.pack("=HH4s", socket.AF_INET, 0, socket.inet_aton(peer)).ljust(128, b"\0")
+    return address + struct.pack("=BBHI", 0, 0, len(key), 0) + key.ljust(80, b"\0")
+
+
 def echo(server: socket.socket) -> None:
     """Send back what comes, until the end."""
     with server:
@@ -222,6 +228,26 @@ def test_fast_open(hosts: Hosts) -> None:
         server.close()
     assert until(lambda: sum(each.acked for flow in hosts.flows() for each in flow.dir) == 2 * 5500)
     assert hosts.rivals() == 0
+
+
+def test_tcp_md5(hosts: Hosts) -> None:
+    """The hosts sign with TCP-MD5, as BGP does: what the switch alters, the other end discards."""
+    client, listener = hosts.socket(CLIENT), hosts.socket(SERVER)
+    try:
+        for end, other in ((client, SERVER), (listener, CLIENT)):
+            end.setsockopt(socket.IPPROTO_TCP, TCP_MD5SIG, md5_key(other, b"secret"))
+    except OSError as error:
+        pytest.skip(f"this kernel has no TCP-MD5: {error}")
+    listener.bind((SERVER, 179))
+    listener.listen()
+    client.connect((SERVER, 179))
+    exchange(hosts, listener, client, 300_000)
+    for port in hosts.ports.values():
+        state = hosts.programs.port_state(port)
+        assert state.rewritten == 0 and state.signed_acks == state.acks > 100
+        assert hosts.programs.active_flows(port) == 0
+    exchange(hosts, hosts.listen(80), hosts.connect(80), 300_000)
+    assert all(hosts.programs.port_state(port).rewritten > 0 for port in hosts.ports.values())
 
 
 def test_the_ports_of_a_client_that_died(hosts: Hosts) -> None:

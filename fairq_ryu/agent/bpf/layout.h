@@ -87,6 +87,7 @@
 #define FQ_BEGUN      4096 /* the law of its port has counted it as a flow that begins (opening.h) */
 #define FQ_UNPROVEN   8192  /* ... before its handshake was complete */
 #define FQ_ECN        16384 /* ECN as in RFC 3168: ECE echoes a mark, CWR answers */
+#define FQ_SIGNED     32768 /* its segments are signed (TCP-MD5, TCP-AO): whoever alters one loses it */
 
 /* Steps of a handshake at which a law may count a direction. */
 #define FQ_OPENING_SYN     1 /* its SYN has left */
@@ -232,6 +233,7 @@ struct fq_port {
 	__u64 rewritten;           /* of these, lowered */
 	__u64 would_lower;         /* of these, left alone: the port is only observed */
 	__u64 unknown_scale;       /* ACKs left alone: the handshake was not seen */
+	__u64 signed_acks;         /* ACKs left alone: they are signed (FQ_SIGNED) */
 	__u64 coarse;              /* ACKs whose window step exceeded the window asked for */
 	__u64 created;             /* connections that were entered in the flow map at the port */
 	__u64 handshakes;          /* SYN-ACKs that opened a flow leaving by the port */
@@ -309,19 +311,22 @@ struct fq_law_state {
 	__u64 late;        /* ticks that came after more than two intervals */
 	__u64 proven;      /* handshakes that were completed */
 	__u64 rtt_seen_ns; /* when rtt_ns was set */
+	__u64 segment_ns;  /* when segment_now started at 0 */
 	__u32 granted;     /* the pool in force: not below the floors, bytes */
 	__u32 flows;       /* at the last tick */
 	__u32 young;
 	__u32 window; /* of flows with `segment`, in FQ_MODE_LIMITING and until it has opened; 0: none */
-	__u32 segment;    /* largest MSS seen, bytes */
-	__u32 trim;       /* fairswitch */
-	__u32 beta;       /* iqm: flows that began in this interval, less those that ended */
-	__u32 count;      /* increments since the last update */
-	__u32 expected;   /* sed-base: bytes of first windows that the port has not sent yet */
-	__u32 queue;      /* mean of the last interval, bytes */
-	__u16 mode;       /* FQ_MODE_... */
-	__u16 limited_by; /* FQ_LIMITED_BY_... */
-	__u32 unproven;   /* flows that count, and whose handshakes are not complete */
+	__u32 segment;     /* the largest of the next two, bytes; what it was, if there are none */
+	__u32 segment_now; /* largest MSS of the flows seen since segment_ns */
+	__u32 segment_before; /* ... and in the period before */
+	__u32 trim;           /* fairswitch */
+	__u32 beta;           /* iqm: flows that began in this interval, less those that ended */
+	__u32 count;          /* increments since the last update */
+	__u32 expected;       /* sed-base: bytes of first windows that the port has not sent yet */
+	__u32 queue;          /* mean of the last interval, bytes */
+	__u16 mode;           /* FQ_MODE_... */
+	__u16 limited_by;     /* FQ_LIMITED_BY_... */
+	__u32 unproven;       /* flows that count, and whose handshakes are not complete */
 	__u32 rtt_ns; /* the shortest handshake of the flows that have used their whole windows; 0: not known */
 	__u32 pad;
 };

@@ -15,7 +15,7 @@
  * by it, so that the round-trip time is that of the network.
  *
  * Fails open: a packet leaves if the agent is gone, the ring buffer is full, the law has no lease, or the flow has
- * a rule of its own.
+ * a rule of its own. A signed one (TCP-MD5, TCP-AO) leaves too: no window of its connection could be closed or opened.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -195,6 +195,8 @@ int fq_take_turns(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	if (parse(skb, &s) != OK || !s.syn || s.rst || s.fin || s.payload)
 		return TC_ACT_UNSPEC;
+	if (has_more_options(&s))
+		read_options(skb, &s);
 	s.now = bpf_ktime_get_ns();
 	cfg = bpf_map_lookup_elem(&config, &zero);
 	if (cfg)
@@ -221,8 +223,8 @@ int fq_take_turns(struct __sk_buff *skb)
 	}
 	port = bpf_map_lookup_elem(&turn_ports, &ifindex);
 	agent = bpf_map_lookup_elem(&turn_agent, &zero);
-	if ((room == NO_ROOM || (port && port->waiting)) && agent && agent->until_ns > s.now &&
-	    !has_own_rule(&s, s.dir ^ 1) && hand_over(skb, &s, t))
+	if ((room == NO_ROOM || (port && port->waiting)) && !s.has_signature && agent &&
+	    agent->until_ns > s.now && !has_own_rule(&s, s.dir ^ 1) && hand_over(skb, &s, t))
 		return TC_ACT_STOLEN;
 	admit(t, slot, t->first, s.now);
 	return TC_ACT_UNSPEC;

@@ -13,6 +13,8 @@
  * window and timestamps of the last segment of each direction are recorded for controllers. Controllers may
  * ask for copies of SYN, FIN and RST (segment_copy.h); only segments that are believed are copied.
  *
+ * Nothing of a connection is changed whose segments are signed (TCP-MD5, TCP-AO).
+ *
  * Of connections with ECN, a law of kind acdc takes ECE out of ACKs and answers it with CWR in data (acdc.h); no other
  * field is ever changed.
  *
@@ -68,6 +70,8 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 	cfg = bpf_map_lookup_elem(&config, &zero);
 	if (!cfg || !cfg->bucket_ns)
 		return TC_ACT_UNSPEC;
+	if (has_more_options(&s))
+		read_options(skb, &s);
 	s.now = bpf_ktime_get_ns();
 	s.epoch = s.now / cfg->bucket_ns;
 	set_vlan(&s, cfg, ifindex);
@@ -116,6 +120,12 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 	if (s.syn && !(copy && has_sent_syn(&s, own)))
 		copy_segment(skb, &s);
 	if (!s.syn) {
+		/* Without its handshake, this shows that the connection is signed. With it, the segment is forged. */
+		if (s.has_signature && !(own->flags & FQ_KNOWN)) {
+			set_flags(own, FQ_SIGNED);
+			set_flags(peer, FQ_SIGNED);
+		}
+
 		__u16 ended = (own->flags & FQ_FIN) | (peer->flags & FQ_FIN) << 1;
 
 		if (peer->flags & FQ_SEQ && own->flags & FQ_ACK)
@@ -142,12 +152,12 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 				own->syn_ns = 0; /* retransmitted: its answer gives no RTT */
 			return TC_ACT_UNSPEC;
 		}
-		remember_syn(skb, &s, own, copy);
+		remember_syn(&s, own, copy);
 		if (!copy)
 			law_direction_opens(own, peer,
 					    own->syn_ns ? FQ_OPENING_SYN : FQ_OPENING_AGAIN, s.now);
 		return TC_ACT_UNSPEC;
-	} else if (open_connection(skb, &s, own, peer, copy)) {
+	} else if (open_connection(&s, own, peer, copy)) {
 		port = find_port(ifindex);
 		if (port)
 			ADD(port->handshakes, 1);

@@ -224,6 +224,7 @@ def segment_state(key: FlowKey, own: Any, peer: Any, ofports: dict[int, int], no
         idle_ms=min(max(0, now_ns - own.last_ns) // 1_000_000, 0xFFFFFFFF),
         fin=bool(flags & _C["FQ_FIN"]),
         rst=bool(flags & _C["FQ_RST"]),
+        is_signed=bool(flags & _C["FQ_SIGNED"]),
     )
 
 

@@ -51,7 +51,7 @@ class Counters:
     """
 
     lost: int = 0  # reported by switches
-    ignored: int = 0  # pure ACKs, resets, unreadable frames, and those the mode has no remedy for
+    ignored: int = 0  # pure ACKs, resets, signed or unreadable segments, those without a remedy
     tracked: int = 0  # stored
     repeated: int = 0  # reported again while stored: retransmitted by its sender or reinjected
     truncated: int = 0  # arrived cut short, and cannot be reinjected

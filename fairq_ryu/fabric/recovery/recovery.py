@@ -116,8 +116,8 @@ class RecoveryEngine:
         """A port's queue has dropped a frame.
 
         ``frame`` may be shorter than its ``total_len`` bytes. ``segment`` and ``payload`` come from its TCP
-        header (None: no TCP, or unreadable); ``segment.key`` is the direction of the data. ``stamped``: it
-        has a timestamp.
+        header (None: no TCP, unreadable, or signed); ``segment.key`` is the direction of the data.
+        ``stamped``: it has a timestamp.
         """
         self.counters.lost += 1
         self.counters.expired += self._losses.expire(port, now)
@@ -346,4 +346,4 @@ class RecoveryEngine:
 
 def _can_duplicate(state: SegmentState) -> bool:
     """Whether everything is known of the receiver that a duplicate ACK needs."""
-    return not state.fin and state.has_timestamps is not None
+    return not (state.fin or state.is_signed) and state.has_timestamps is not None

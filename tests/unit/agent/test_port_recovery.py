@@ -364,8 +364,20 @@ def test_a_port_stores_no_more_than_its_bytes():
     assert bridge.recovery.outcomes["overflow"] == 20 - bridge.recovery.stored
 
 
+MD5, AO = b"\1\1\x13\x12" + bytes(16), b"\x1d\x10" + bytes(14)
+
+
 @pytest.mark.parametrize(
-    "frame", [b"", b"\0" * 60, segment(1)[:30], Segment(flags="A").frame(), Segment(flags="R").frame()]
+    "frame",
+    [
+        b"",
+        b"\0" * 60,
+        segment(1)[:30],
+        Segment(flags="A").frame(),
+        Segment(flags="R").frame(),
+        segment(1, options=MD5),
+        segment(1, flags="S", options=AO),
+    ],
 )
 def test_other_frames_are_counted_and_forgotten(frame):
     bridge = Bridge(port=2)

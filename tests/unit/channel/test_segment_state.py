@@ -52,6 +52,10 @@ def test_a_key_and_a_state_on_the_wire():
     data = segment_state.encode_reply([state])
     assert len(data) == segment_state.RECORD_SIZE == 72
     assert data == KEY_BYTES + struct.pack("!4IHBB3I", 1, 1 | 2 | 8, 2, 3, 4, 5, 0, 6, 7, 8)
+    signed = state._replace(fin=False, is_signed=True)
+    data = segment_state.encode_reply([signed])
+    assert data == KEY_BYTES + struct.pack("!4IHBB3I", 1, 1 | 2 | 32, 2, 3, 4, 5, 0, 6, 7, 8)
+    assert segment_state.decode_reply(data) == [signed]
 
 
 @given(st.lists(STATES, max_size=4))

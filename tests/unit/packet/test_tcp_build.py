@@ -30,6 +30,7 @@ class State(NamedTuple):
     has_timestamps: bool | None = True
     fin: bool = False
     rst: bool = False
+    is_signed: bool = False
 
 
 def link(key: FlowKey = DATA4, tags: tuple[int, ...] = ()) -> tcp_build.Addressing:
@@ -110,6 +111,7 @@ def test_duplicates_are_three_equal_acks_with_the_last_lowered_window():
         ({"found": False}, tcp_build.Refusal.NOT_FOUND),
         ({"fin": True}, tcp_build.Refusal.ENDED),
         ({"rst": True}, tcp_build.Refusal.ENDED),
+        ({"is_signed": True}, tcp_build.Refusal.SIGNED),
         ({"has_timestamps": None}, tcp_build.Refusal.TIMESTAMPS),
         ({"key": DATA6.reversed}, tcp_build.Refusal.ADDRESSES),
         ({"key": DATA4.reversed._replace(sport=5002)}, tcp_build.Refusal.ADDRESSES),

@@ -141,7 +141,7 @@ def test_the_switch_gives_each_flow_the_base_window_of_the_controller(segments, 
 
     switch = twin(Sed(Config().section("sed") | {"base_segments": segments}).switch_law(PORT))
     for size in (mss, other):
-        switch.saw_segment(size)
+        switch.saw_segment(size, 0, 0)
     switch.tick(LawInput(2 * MS, 0, K, 2))
     granted = -(-switch.window(2, 0, 0, mss) // step) * step
     assert granted == controller.windows[FIRST] == base_window(mss, step, segments)

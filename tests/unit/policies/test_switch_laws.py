@@ -32,7 +32,7 @@ def test_the_shortest_handshake_of_the_flows_that_fill_their_windows_counts(libr
         def rtt(law=law):
             return state_of(law)["rtt_ns"] if isinstance(law, Law) else law.seen()["rtt_ns"]
 
-        law.saw_segment(1460, 1460)
+        law.saw_segment(1460, 1460, 10**9)
         law.limited(1_000, 10_000, 5_000_000, 10**9)
         assert rtt() == 0, "it does not fill its window"
         law.limited(9_000, 10_000, 20_000_000, 10**9)
@@ -43,6 +43,36 @@ def test_the_shortest_handshake_of_the_flows_that_fill_their_windows_counts(libr
         assert rtt() == 5_000_000
         law.limited(9_000, 10_000, 20_000_000, 2 * 10**9 + 30)
         assert rtt() == 20_000_000, "the short one has not been seen for a second"
+
+
+def test_large_segments_count_while_their_flows_are_seen(library):
+    """Every ACK shows its flow. One of MTU 9,000 that has gone must not leave its minimum windows behind."""
+    values = LawParameters(LawKind.FAIRQ, 25_000_000, 125_000, 31_250)
+    second = 10**9
+    for law in (Law(values), CompiledLaw(library, values)):
+
+        def segment(law=law):
+            return state_of(law)["segment"] if isinstance(law, Law) else law.seen()["segment"]
+
+        law.saw_segment(1460, 8960, 10 * second)
+        assert segment() == 1460
+        law.saw_segment(65_495, 8960, 10 * second + 1)
+        assert segment() == 8960
+        for tenth in range(100, 150):  # both send
+            law.saw_segment(1460, 1460, tenth * second // 10)
+            law.saw_segment(8960, 8960, tenth * second // 10)
+            assert segment() == 8960
+        seen = []
+        for tenth in range(150, 180):  # the large one has ended
+            law.saw_segment(1460, 1460, tenth * second // 10)
+            seen.append(segment())
+        assert seen[:10] == [8960] * 10 and seen[-10:] == [1460] * 10
+        law.saw_segment(8960, 8960, 20 * second)
+        assert segment() == 8960
+        law.saw_segment(0, 0, 60 * second)
+        assert segment() == 8960, "nothing else is known"
+        law.saw_segment(1460, 0, 60 * second)
+        assert segment() == 1460, "nobody was there for a minute"
 
 
 def test_a_law_goes_on_when_the_integral_of_the_queue_wraps(library):
@@ -94,7 +124,7 @@ def test_in_an_incast_new_flows_have_more_than_those_that_have_sent_their_first_
         interval_ns=10**6, linger_ns=5 * 10**6,
     )  # fmt: skip
     for law in (Law(values), CompiledLaw(library, values)):
-        law.saw_segment(1460, 1460)
+        law.saw_segment(1460, 1460, 10**9)
         assert law.tick(LawInput(10**9, 0, 100_000, 8))
 
         def windows(law=law):
@@ -117,7 +147,7 @@ def test_between_incasts_iqm_s_flows_share_a_pool_that_follows_the_queue(library
         interval_ns=10**6, linger_ns=5 * 10**6,
     )  # fmt: skip
     for law in (Law(values), CompiledLaw(library, values)):
-        law.saw_segment(1460, 1460)
+        law.saw_segment(1460, 1460, 10**9)
         assert law.tick(LawInput(10**9, 0, 37_500, 8))
         before = law.window(8, 8, 10**6)
         assert before == 37_500 // 8

@@ -24,6 +24,7 @@
 
 #define DEFAULT_SEGMENT 1460
 #define MOST_SEGMENT    8960 /* in a frame of 9,000 bytes, the largest that is usual on Ethernet */
+#define SEGMENT_NS      NS_PER_S /* a flow that was seen counts for so long, and at most twice as long */
 #define MOST_STARTS     1000000        /* counted in an interval */
 #define MOST_TICKS      64             /* that one late tick makes up for */
 #define MOST_RTT        (NS_PER_S / 2) /* of a flow that counts */
@@ -31,14 +32,24 @@
 
 /*
  * A flow has been seen whose two ends announce these MSS; 0: none. Neither end sends larger segments than the other
- * receives.
+ * receives. The segment of the law is the largest of the flows of the last one to two periods.
  */
 static inline __attribute__((always_inline)) void law_segment(struct fq_law_state *st, __u32 one,
-							      __u32 other)
+							      __u32 other, __u64 now)
 {
-	__u32 mss = one && other ? law_min(one, other) : one + other;
+	__u32 mss = law_min(one && other ? law_min(one, other) : one + other, MOST_SEGMENT);
+	__u64 age = law_less(now, st->segment_ns);
 
-	st->segment = law_max(st->segment, law_min(mss, MOST_SEGMENT));
+	if (age >= SEGMENT_NS) {
+		st->segment_before = age < 2 * SEGMENT_NS ? st->segment_now : 0;
+		st->segment_now = 0;
+		st->segment_ns = now;
+	} else if (mss <= st->segment_now) {
+		return;
+	}
+	st->segment_now = law_max(st->segment_now, mss);
+	if (st->segment_now || st->segment_before)
+		st->segment = law_max(st->segment_now, st->segment_before);
 }
 
 /* Run the law if it is due. Returns whether it did. */

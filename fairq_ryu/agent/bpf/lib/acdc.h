@@ -104,6 +104,8 @@ __noinline int acdc_leaves(struct __sk_buff *skb, const struct segment *s, const
 
 	if (!s || !own || !peer || !(own->flags & FQ_KNOWN) || !port_of(own))
 		return 0;
+	if (s->has_signature || own->flags & FQ_SIGNED)
+		return 0;
 	slot = own->slot;
 	law = bpf_map_lookup_elem(&port_laws, &slot);
 	if (!law || law->law.kind != FQ_LAW_ACDC || law->expires_ns <= s->now)

@@ -47,14 +47,12 @@ static __always_inline struct fq_flow *new_connection(const __u32 *ifindex, cons
 }
 
 /* Record the offers of a SYN or SYN-ACK. `copy`: it leaves by another port than the recorded one. */
-static __always_inline void remember_syn(struct __sk_buff *skb, struct segment *s, struct fq_dir *d,
-					 bool copy)
+static __always_inline void remember_syn(const struct segment *s, struct fq_dir *d, bool copy)
 {
 	/* Karn: after a retransmission it is unknown which SYN is answered. */
 	bool again = d->flags & (FQ_SYN_SEEN | FQ_KNOWN) && d->isn == s->seq;
 	__u32 next = s->seq + 1 + s->payload;
 
-	syn_options(skb, s, s->tcp_off + sizeof(struct tcphdr), s->options);
 	if (!(again && copy))
 		d->syn_ns = again ? 0 : s->now;
 	d->isn = s->seq;
@@ -63,14 +61,13 @@ static __always_inline void remember_syn(struct __sk_buff *skb, struct segment *
 		d->seq_next = next;
 	d->mss = s->mss;
 	d->wscale = s->wscale;
-	d->flags = (d->flags & ~(FQ_WS | FQ_TS_OFFERED)) | FQ_SYN_SEEN | s->offers;
+	d->flags = (d->flags & ~(FQ_WS | FQ_TS_OFFERED | FQ_SIGNED)) | FQ_SYN_SEEN | s->offers;
 }
 
-/* The connection is open: the offer of the SYN is in force. `ack`: acknowledged before any data. */
-static __always_inline void commit_syn(struct fq_dir *d, __u32 ack, bool timestamps)
+/* The connection is open: the offer of the SYN is in force. `ack`: acknowledged before any data. `agreed`: flags. */
+static __always_inline void commit_syn(struct fq_dir *d, __u32 ack, __u32 agreed)
 {
-	d->flags = FQ_KNOWN | FQ_SEQ | (d->flags & (FQ_WS | FQ_BEGUN | FQ_UNPROVEN)) |
-		   (timestamps ? FQ_TS_DUE : 0);
+	d->flags = FQ_KNOWN | FQ_SEQ | (d->flags & (FQ_WS | FQ_BEGUN | FQ_UNPROVEN)) | agreed;
 	d->bytes = d->seq_next - (d->isn + 1); /* Fast Open */
 	d->packets = d->bytes > 0;
 	d->rewritten = 0;
@@ -120,10 +117,11 @@ static __always_inline void note_segment(const struct segment *s, struct fq_dir 
  * A SYN-ACK that answers the recorded SYN fixes the scales of both sides. Returns whether it opened the
  * connection: a retransmitted one does not.
  */
-static __always_inline bool open_connection(struct __sk_buff *skb, struct segment *s,
-					    struct fq_dir *own, struct fq_dir *peer, bool copy)
+static __always_inline bool open_connection(const struct segment *s, struct fq_dir *own,
+					    struct fq_dir *peer, bool copy)
 {
 	bool timestamps, first = !(own->flags & FQ_KNOWN);
+	__u32 agreed;
 	__u16 window = s->window;
 
 	if (!(peer->flags & (FQ_SYN_SEEN | FQ_KNOWN)))
@@ -133,12 +131,13 @@ static __always_inline bool open_connection(struct __sk_buff *skb, struct segmen
 			own->syn_ns = 0; /* retransmitted: its answer gives no RTT */
 		return false;
 	}
-	remember_syn(skb, s, own, copy);
+	remember_syn(s, own, copy);
 	timestamps = own->flags & peer->flags & FQ_TS_OFFERED;
 	if (!first)
 		timestamps = s->ts && peer->flags & FQ_TS_DUE;
-	commit_syn(own, s->ack_seq, timestamps);
-	commit_syn(peer, own->isn + 1, timestamps);
+	agreed = (timestamps ? FQ_TS_DUE : 0) | ((own->flags | peer->flags) & FQ_SIGNED);
+	commit_syn(own, s->ack_seq, agreed);
+	commit_syn(peer, own->isn + 1, agreed);
 	/* RFC 3168 section 6.1.1. With AccECN the same flags are a counter, and the answer to a SYN differs. */
 	if (s->ecn == TCP_ECE) {
 		own->flags |= FQ_ECN;

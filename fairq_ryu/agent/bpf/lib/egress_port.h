@@ -92,8 +92,8 @@ static __always_inline void note_departure(__u32 ifindex, const struct segment *
 	ADD(own->bytes, s->payload);
 	ADD(own->packets, segments);
 	/* Only a flow whose window can be lowered takes a share of the pool. */
-	if (own->epoch != s->epoch && own->flags & FQ_KNOWN && !(own->flags & (FQ_FIN | FQ_RST)) &&
-	    own->ruled_until <= s->now)
+	if (own->epoch != s->epoch && own->flags & FQ_KNOWN &&
+	    !(own->flags & (FQ_FIN | FQ_RST | FQ_SIGNED)) && own->ruled_until <= s->now)
 		count_active(own, s->epoch);
 }
 

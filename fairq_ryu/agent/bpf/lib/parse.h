@@ -29,7 +29,9 @@
 #define TCP_OPT_WSCALE  3
 #define TCP_OPT_TS      8
 #define TCP_OPT_TS_LEN  10
-#define TCP_ECE         1 /* segment.ecn */
+#define TCP_OPT_MD5     19 /* RFC 2385 */
+#define TCP_OPT_AO      29 /* RFC 5925 */
+#define TCP_ECE         1  /* segment.ecn */
 #define TCP_CWR         2
 #define TCP_AE          4  /* AccECN; earlier: NS */
 #define TS_ROOM         12 /* the timestamps option and two NOPs, as nearly every sender has it */
@@ -50,14 +52,15 @@ struct segment {
 	__u32 tsecr;
 	__u16 window; /* host byte order, as on the wire */
 	__u16 mss;    /* in a SYN; 0: no option */
-	__u16 offers; /* in a SYN: FQ_WS, FQ_TS_OFFERED */
+	__u16 offers; /* in a SYN: FQ_WS, FQ_TS_OFFERED, FQ_SIGNED */
 	__u8 wscale;  /* in a SYN */
 	__u8 dir;     /* 0: from lo to hi */
 	__u8 option;  /* the place of the next option, while they are read */
 	__u8 ecn;     /* TCP_ECE, TCP_CWR, TCP_AE */
 	bool syn, ack, fin, rst, ts;
-	bool of_rival; /* a SYN-ACK that answers the SYN of a rival (rivals.h) */
-	bool echo_met; /* the law has met its ECE, which is to be taken out (acdc.h) */
+	bool has_signature; /* TCP-MD5 or TCP-AO */
+	bool of_rival;      /* a SYN-ACK that answers the SYN of a rival (rivals.h) */
+	bool echo_met;      /* the law has met its ECE, which is to be taken out (acdc.h) */
 };
 
 enum parsed { NOT_TCP, MALFORMED, OK };
@@ -101,7 +104,7 @@ struct common_headers {
 
 /*
  * The timestamps option (RFC 7323) where the RFC recommends it: first, with or without two NOPs
- * before it. No other place is searched.
+ * before it. read_options() finds it elsewhere.
  */
 static __always_inline void read_timestamps(struct segment *s, const __u8 *options)
 {
@@ -279,22 +282,30 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 	return OK;
 }
 
+/* Whether parse() has not read all options. It has in nearly all segments that are no SYN. */
+static __always_inline bool has_more_options(const struct segment *s)
+{
+	return s->options && (s->syn || !s->ts || s->options != TS_ROOM);
+}
+
 /*
- * Read the options of a SYN into the segment. Malformed options end the walk; those before them count.
- * `at` is their offset in the packet, `len` their length in bytes.
+ * Read all options of a segment. Malformed options end the walk; those before them count. Not inlined, for the reason
+ * given at parse().
  */
-__noinline int syn_options(struct __sk_buff *skb, struct segment *s, __u32 at, __u32 len)
+__noinline int read_options(struct __sk_buff *skb, struct segment *s)
 {
 	__u8 opt[MAX_TCP_OPTIONS + 3] = {}; /* a read past the end finds zeros */
 	/* In memory that the verifier does not follow: to it, all steps are the same. */
 	volatile __u8 *place;
-	__u64 last = len - 1;
+	__u32 at, len;
 	__be32 ts[2];
+	__u64 last;
 
 	if (!s)
 		return 0;
-	s->mss = s->offers = s->wscale = 0;
-	s->ts = false;
+	at = s->tcp_off + sizeof(struct tcphdr);
+	len = s->options;
+	last = len - 1;
 	/* No test for 0: after one, an older verifier still believes that the length may be 0. */
 	ONE_REGISTER(last);
 	if (last >= MAX_TCP_OPTIONS || bpf_skb_load_bytes(skb, at, opt, last + 1))
@@ -330,6 +341,9 @@ __noinline int syn_options(struct __sk_buff *skb, struct segment *s, __u32 at, _
 			s->tsecr = bpf_ntohl(ts[1]);
 			s->ts = true;
 			s->offers |= FQ_TS_OFFERED;
+		} else if (kind == TCP_OPT_MD5 || kind == TCP_OPT_AO) {
+			s->has_signature = true;
+			s->offers |= FQ_SIGNED;
 		}
 	}
 	return 0;

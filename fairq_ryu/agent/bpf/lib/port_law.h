@@ -41,7 +41,7 @@ __noinline int law_direction_opens(struct fq_dir *d, const struct fq_dir *other,
 		return 0;
 	/* Anybody can send a SYN: its MSS counts when it has been answered. */
 	if (step >= FQ_OPENING_SYN_ACK)
-		law_segment(state, d->mss, other->mss);
+		law_segment(state, d->mss, other->mss, now);
 	old = d->flags;
 	flags = law_opening(&law->law, state, step, old, queue_backlog(ifindex, now), now);
 	set_flags(d, flags & ~old);
@@ -51,7 +51,7 @@ __noinline int law_direction_opens(struct fq_dir *d, const struct fq_dir *other,
 
 /*
  * The SYN-ACK of a direction, or at once the proof of its handshake: it shares its port from now on; epoch 0: it does
- * not, because it has a rule of its own.
+ * not, because it has a rule of its own, or is signed.
  */
 __noinline int law_direction_began(struct fq_dir *d, const struct fq_dir *other, __u32 step,
 				   __u32 epoch, __u64 now)
@@ -122,6 +122,7 @@ __noinline __u32 law_grant(struct segment *s, const struct fq_dir *own, struct f
 		count_sharing(peer, epoch, law->law.young_bytes);
 	if (peer->granted && !ended)
 		law_limited(state, flight, peer->granted, handshake_rtt(own, peer), s->now);
+	law_segment(state, own->mss, peer->mss, s->now);
 	n = counted_flows(port->sharing, epoch);
 	young = law->law.kind == FQ_LAW_LAS ? counted_flows(port->young, epoch) : 0;
 	if (!is_recent(peer->sharing_epoch, epoch)) {

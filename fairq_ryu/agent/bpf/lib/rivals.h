@@ -82,7 +82,7 @@ static __always_inline void inherit(struct fq_dir *d, const struct fq_dir *from,
 	d->packets = from->packets;
 	d->rewritten = from->rewritten;
 	d->acked = from->acked;
-	set_flags(d, from->flags & (FQ_KNOWN | FQ_WS | FQ_TS_DUE | FQ_ECN));
+	set_flags(d, from->flags & (FQ_KNOWN | FQ_WS | FQ_TS_DUE | FQ_ECN | FQ_SIGNED));
 	d->edge = d->ack + ((__u32)d->window << (scaled ? d->wscale & 15 : 0));
 }
 
@@ -106,7 +106,7 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 {
 	bool resumed = is_resumed(own, peer, rival, rival_peer);
 	struct fq_port *port;
-	__u32 ifindex, step;
+	__u32 ifindex, step, epoch = s->epoch;
 
 	if (resumed) {
 		bool scaled = own->flags & peer->flags & FQ_WS;
@@ -136,11 +136,16 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 		port = find_port(ifindex);
 		if (port)
 			ADD(port->handshakes, 1);
-		count_active(own, s->epoch);
-		count_active(peer, s->epoch);
+		/* Both have the flag, or neither. */
+		if (own->flags & FQ_SIGNED) {
+			epoch = 0;
+		} else {
+			count_active(own, s->epoch);
+			count_active(peer, s->epoch);
+		}
 		step = s->syn ? FQ_OPENING_SYN_ACK : FQ_OPENING_PROVEN;
-		law_direction_began(own, peer, step, s->epoch, s->now);
-		law_direction_began(peer, own, step, s->epoch, s->now);
+		law_direction_began(own, peer, step, epoch, s->now);
+		law_direction_began(peer, own, step, epoch, s->now);
 	}
 }
 
@@ -190,12 +195,12 @@ __noinline int match_rival(struct __sk_buff *skb, struct segment *s, struct fq_d
 	}
 	if (s->syn && !s->ack) {
 		if (!known)
-			remember_syn(skb, s, rival, false);
+			remember_syn(s, rival, false);
 		return 0;
 	}
 	if (s->syn) {
 		s->of_rival = true;
-		opened = open_connection(skb, s, rival, rival_peer, false);
+		opened = open_connection(s, rival, rival_peer, false);
 		/* On a live connection both SYN and SYN-ACK may be forged. */
 		if (is_live(own, peer)) {
 			set_flags(own, FQ_RIVAL);

@@ -54,13 +54,14 @@ static __always_inline __u32 granted_steps(const struct fq_rule *rule, struct se
 }
 
 /*
- * A direction begins with the SYN-ACK: it is counted, unless it has a rule of its own. `acks`: the other direction.
+ * A direction begins with the SYN-ACK: it is counted, unless it is signed or has a rule of its own. `acks`: the other
+ * direction.
  */
 static __always_inline void direction_began(struct segment *s, struct fq_dir *d,
 					    const struct fq_dir *other, const struct fq_config *cfg,
 					    __u32 acks)
 {
-	bool counts = !cfg->flow_rules || !has_own_rule(s, acks);
+	bool counts = !(d->flags & FQ_SIGNED) && (!cfg->flow_rules || !has_own_rule(s, acks));
 
 	if (counts)
 		count_active(d, s->epoch);
@@ -123,6 +124,10 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 	counter = bpf_map_lookup_elem(&counters, &slot);
 	if (counter)
 		ADD(counter->matched, 1);
+	if (s->has_signature || own->flags & FQ_SIGNED) {
+		ADD(port->signed_acks, 1);
+		return;
+	}
 	if (!(own->flags & FQ_KNOWN)) {
 		ADD(port->unknown_scale, 1);
 		return;
