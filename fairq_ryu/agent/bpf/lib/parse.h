@@ -310,6 +310,8 @@ __noinline int read_options(struct __sk_buff *skb, struct segment *s)
 	ONE_REGISTER(last);
 	if (last >= MAX_TCP_OPTIONS || bpf_skb_load_bytes(skb, at, opt, last + 1))
 		return 0;
+	/* Again: the compiler forgets the bounds, so that it keeps both tests of the place. */
+	ONE_REGISTER(last);
 	place = &s->option;
 	*place = 0;
 	for (int i = 0; i < MAX_TCP_OPTIONS; i++) {
