@@ -25,7 +25,7 @@ import pytest
 
 from fairq_ryu.agent.libbpf import BpfObject, load_library
 from fairq_ryu.agent.tc import INGRESS, TcFilter
-from fairq_ryu.experiments.hostcc.controls import HostControls, offered
+from fairq_ryu.experiments.hostcc.controls import HostControls, offered, refusal
 from fairq_ryu.experiments.hostcc.hosts import in_use
 from fairq_ryu.experiments.hostcc.layout import BPF_DIR
 from fairq_ryu.experiments.traffic.namespaces import entered
@@ -127,6 +127,9 @@ def send(sock: socket.socket, chunks: int = 1) -> None:
 def wire(machine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
     if machine:
         pytest.fail(f"these tests need {machine}", pytrace=False)
+    why = refusal()
+    if why is not None:
+        pytest.skip(str(why))
     with namespace(), contextlib.ExitStack() as stack:
         other = subprocess.Popen(["unshare", "-n", "sh", "-c", "echo; read x"], stdin=PIPE, stdout=PIPE)
         stack.callback(lambda: (other.communicate(), None))

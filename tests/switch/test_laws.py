@@ -39,6 +39,30 @@ def install(switch: Switch, spec: LawSpec, lease: float = 3600, pool: int | None
         switch.datapath.window.law_states.set(key, state)
 
 
+def test_large_segments_count_while_their_flows_send(switch: Switch) -> None:
+    """Minimum windows are of the largest segments of the flows that were seen in the last seconds."""
+    install(switch, LawSpec(LawKind.FAIRQ), pool=1460)
+    window = switch.datapath.window
+    key = c_uint32(window.slots[switch.ports[PORT].ifindex])
+
+    def a_while_later() -> None:
+        state = switch.datapath.law_state(PORT)
+        state.segment_ns -= 3 * 10**9
+        window.law_states.set(key, state)
+
+    large = Connection(switch, client_mss=8960, server_mss=8960, server_scale=0).open()
+    small = Connection(switch, server_scale=0).open()
+    assert small.granted() == 2 * 8960
+    for _ in range(2):  # the large one still sends
+        a_while_later()
+        large.ack()
+        assert small.granted() == 2 * 8960
+    a_while_later()
+    assert small.granted() == 2 * 1460 and switch.datapath.law_state(PORT).segment == 1460
+    large.ack()
+    assert small.granted() == 2 * 8960
+
+
 @pytest.fixture(autouse=True)
 def no_law(switch: Switch) -> Iterator[None]:
     yield

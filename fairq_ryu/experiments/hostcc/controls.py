@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Collection
 from ctypes import c_int, c_uint32, c_uint64
+from pathlib import Path
 from typing import Any
 
 from fairq_ryu.agent.libbpf import BpfError, BpfObject, load_library
@@ -19,11 +20,23 @@ from fairq_ryu.experiments.hostcc.names import AVAILABLE, OWN
 from mininet_topos.controls import remedy
 
 _TABLE = "control"
+_BTF = Path("/sys/kernel/btf/vmlinux")
+_LINK = "bpf_struct_ops_link"
 
 
 def offered() -> list[str]:
     """The names of the controls that the kernel offers now."""
     return AVAILABLE.read_text().split()
+
+
+def refusal() -> UserError | None:
+    """Why this kernel cannot register a congestion control in eBPF; None: it can."""
+    if _BTF.exists() and b"\0%s\0" % _LINK.encode() in _BTF.read_bytes():
+        return None
+    return UserError(
+        f"this kernel registers no TCP congestion controls in eBPF (no {_LINK}, which Linux has since 6.4)",
+        f"boot a kernel of 6.4 or newer, or use one of its own: {', '.join(offered())}",
+    )
 
 
 def check(names: Collection[str]) -> None:
@@ -78,6 +91,9 @@ class HostControls:
                 f"the congestion control {registered} is registered already",
                 "wait for the end of the other `fairq run`",
             )
+        why = refusal()
+        if why is not None:
+            raise why
         control = self._objects[name] = loaded(name)
         control.register(_TABLE)
         if registered not in offered():

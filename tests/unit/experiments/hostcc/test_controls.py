@@ -123,3 +123,17 @@ def test_every_control_has_its_source_and_no_name_of_a_kernel() -> None:
     for name, own in OWN.items():
         assert own.registered == f"fairq_{name}" and len(own.registered) < 16
         assert f'.name = "{own.registered}"' in (BPF_DIR / f"{name}.bpf.c").read_text()
+
+
+def test_a_kernel_that_registers_no_controls_is_named(monkeypatch, tmp_path):
+    """Before Linux 6.4. Nothing is loaded then, so that no message of the verifier has to be understood."""
+    monkeypatch.setattr(controls, "_BTF", tmp_path / "vmlinux")
+    monkeypatch.setattr(controls, "offered", lambda: ["reno", "cubic"])
+    for data in (None, b"\0bpf_link\0bpf_struct_ops_link_x\0"):
+        if data is not None:
+            (tmp_path / "vmlinux").write_bytes(data)
+        with pytest.raises(UserError, match=r"since 6\.4.*one of its own: reno, cubic"):
+            controls.HostControls().provide(["dctcp"])
+    controls.HostControls().provide(["reno"])
+    (tmp_path / "vmlinux").write_bytes(b"\0bpf_link\0bpf_struct_ops_link\0")
+    assert controls.refusal() is None
