@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -17,7 +17,9 @@ _EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. ``minimum`` and ``maximum`` are inclusive; ``choices`` limits a text."""
+    """One setting. ``minimum`` and ``maximum`` are inclusive; ``choices`` limits a text, and
+    ``grammar`` raises :class:`UserError` for a wrong one.
+    """
 
     section: str
     name: str
@@ -27,6 +29,7 @@ class Setting:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    grammar: Callable[[str], object] | None = None
 
     @property
     def type_name(self) -> str:
@@ -34,7 +37,9 @@ class Setting:
         return {int: "whole number", float: "number", bool: "yes or no", str: "text"}[type(self.default)]
 
     def parse(self, text: str) -> Value:
-        """The value of ``text``. Raises ValueError with the reason if it is not valid."""
+        """The value of ``text``. Raises ValueError with the reason, or what `grammar` raises, if it is not
+        valid.
+        """
         text = text.strip()
         value: Value
         if isinstance(self.default, bool):
@@ -46,6 +51,8 @@ class Setting:
         if isinstance(self.default, str):
             if self.choices and text not in self.choices:
                 raise ValueError(f"{text!r} is none of {', '.join(filter(None, self.choices))}")
+            if self.grammar is not None:
+                self.grammar(text)
             return text
         try:
             value = int(text) if isinstance(self.default, int) else float(text)
@@ -87,7 +94,7 @@ def read_value(where: str, known: Mapping[str, Setting], section: str, name: str
     setting = _known(where, known, section, name)
     try:
         return setting.parse(text)
-    except ValueError as error:
+    except (ValueError, UserError) as error:
         raise _wrong(where, setting, section, error) from None
 
 
@@ -96,7 +103,7 @@ def check_value(where: str, known: Mapping[str, Setting], section: str, name: st
     setting = _known(where, known, section, name)
     try:
         return setting.check(value)
-    except ValueError as error:
+    except (ValueError, UserError) as error:
         raise _wrong(where, setting, section, error) from None
 
 
@@ -108,7 +115,9 @@ def _known(where: str, known: Mapping[str, Setting], section: str, name: str) ->
     return setting
 
 
-def _wrong(where: str, setting: Setting, section: str, error: ValueError) -> UserError:
+def _wrong(where: str, setting: Setting, section: str, error: ValueError | UserError) -> UserError:
+    if isinstance(error, UserError):
+        return UserError(f"{where}: [{section}] {setting.name}: {error.message}", error.remedy)
     unit = f", in {setting.unit}" if setting.unit else ""
     # For 12MB or 300ms: how such a value is written here.
     example = _EXAMPLES.get(setting.unit, "") if "is not a" in str(error) else ""
@@ -120,9 +129,10 @@ def _wrong(where: str, setting: Setting, section: str, error: ValueError) -> Use
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most similar to ``name``; None if none is similar."""
-    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return found[0] if found else None
+    """The known name that is most similar to ``name``, in whatever case; None if none is similar."""
+    folded = {each.casefold(): each for each in known}
+    found = get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
+    return folded[found[0]] if found else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

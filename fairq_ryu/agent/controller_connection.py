@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.agent.openflow_server import OpenFlowServer
-from fairq_ryu.agent.options import ControllerTarget
+from fairq_ryu.controller_target import ControllerTarget
 
 log = logging.getLogger(__name__)
 # All times in seconds.

@@ -7,6 +7,7 @@ says where; nothing is guessed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortMode, Service
 from fairq_ryu.policies.base import available, find, renewal_interval
 from fairq_ryu.setting import Value, closest, read_value
+
+_A_SERVICE = re.compile(r"services?(?:[\W_]+(.*))?", re.I)
 
 
 class Config:
@@ -139,6 +142,12 @@ def load(paths: Iterable[str | Path]) -> Config:
     return config
 
 
+def ignored_sections(path: Path) -> list[str]:
+    """The sections of a file, which `load` has accepted, that are neither ours nor Ryu's [DEFAULT]."""
+    ours = {*CORE, PORTS, MODES, *available(), "DEFAULT"}
+    return [name for name in files.read(path) if name not in ours and not name.startswith(SERVICE)]
+
+
 def _check_together(config: Config) -> None:
     """Conditions between settings. Raises :class:`UserError`."""
     lease = config.number("fairq_ryu", "lease")
@@ -167,8 +176,11 @@ def _read(where: str, section: str, lines: Mapping[str, str]) -> dict[tuple[str,
     if not known:
         if section in available():
             raise UserError(f"{where}: policy {section} has no settings", f"take section [{section}] out")
-        names = [*CORE, PORTS, MODES, *available()]
-        close = f"{SERVICE}NAME" if section in ("service", "services") else closest(section, names)
+        # As people write it: [service], [services], [Service.web], [service web].
+        if named := _A_SERVICE.fullmatch(section):
+            close: str | None = f"{SERVICE}{named[1] or 'NAME'}"
+        else:
+            close = closest(section, [*CORE, PORTS, MODES, *available()])
         if close:
             raise UserError(f"{where}: unknown section [{section}]", f"did you mean [{close}]?")
         return {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from fairq_ryu.controller_target import parse_targets
 from fairq_ryu.errors import UserError
 from fairq_ryu.policies.base import available, find, own
 from fairq_ryu.setting import Setting
@@ -214,6 +215,7 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         "",
         "Addresses of the controllers, separated by spaces: tcp:HOST[:PORT] or ssl:HOST[:PORT] "
         "(empty: tcp:127.0.0.1:6653). Option --controller replaces them.",
+        grammar=parse_targets,
     ),
     Setting("agent", "private_key", "", "", "PEM file with the agent's private key, for ssl: addresses."),
     Setting("agent", "certificate", "", "", "PEM file with the agent's certificate, for ssl: addresses."),

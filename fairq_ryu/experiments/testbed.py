@@ -36,12 +36,18 @@ class Interrupted(BaseException):
     """SIGINT, SIGTERM or SIGHUP arrived. A ``BaseException``, because it is not an error."""
 
 
+INSISTS_S = 1.0
+"""A signal that follows the first by less may be the same one, sent twice: to the process and to its group."""
+
+
 class Interrupts:
-    """Raises `Interrupted` on a signal, but never while a network is being built or removed."""
+    """Raises `Interrupted` on a signal, but not while a network is being built or removed: then a second signal
+    does, `INSISTS_S` or more after the first.
+    """
 
     def __init__(self) -> None:
         self._held = 0
-        self._pending = False
+        self._first: float | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -52,11 +58,13 @@ class Interrupts:
     def __exit__(self, *_exc: object) -> None:
         for number, handler in self._before.items():
             # After the first signal the run cleans up; a second signal must not interrupt this.
-            signal.signal(number, signal.SIG_IGN if self._pending else handler)
+            signal.signal(number, handler if self._first is None else signal.SIG_IGN)
 
     def _arrived(self, _number: int, _frame: FrameType | None) -> None:
-        self._pending = True
-        if not self._held:
+        now = time.monotonic()
+        insists = self._first is not None and now - self._first >= INSISTS_S
+        self._first = now if self._first is None else self._first
+        if insists or not self._held:
             raise Interrupted
 
     @contextlib.contextmanager
@@ -67,7 +75,7 @@ class Interrupts:
             yield
         finally:
             self._held -= 1
-        if self._pending and not self._held:
+        if self._first is not None and not self._held:
             raise Interrupted
 
 
@@ -334,13 +342,15 @@ class Testbed:
     # Down
 
     def stop(self) -> list[str]:
-        """Stop and remove everything that exists; returns the errors."""
+        """Stop and remove everything that exists; returns the errors. A signal that is not deferred ends the
+        step at hand.
+        """
         trouble: list[str] = []
 
         def attempt(step: Callable[[], object]) -> None:
             try:
                 step()
-            except Exception as error:  # the other steps must still be done
+            except (Exception, Interrupted) as error:  # the other steps must still be done
                 trouble.append(str(error) or type(error).__name__)
 
         attempt(lambda: end_all(self.workers))

@@ -70,12 +70,10 @@ def is_open(port):
 class Process:
     """A program of the project with its output in a file, ended by its process id."""
 
-    def __init__(self, log, *argv):
+    def __init__(self, log, *argv, env=ENVIRONMENT):
         self.log = log
         with open(log, "w") as handle:
-            self.process = subprocess.Popen(
-                argv, stdout=handle, stderr=subprocess.STDOUT, cwd=ROOT, env=ENVIRONMENT
-            )
+            self.process = subprocess.Popen(argv, stdout=handle, stderr=subprocess.STDOUT, cwd=ROOT, env=env)
 
     @property
     def text(self):

@@ -17,6 +17,7 @@ MODEL, ERRORS, SETTING = "fairq_ryu.model", "fairq_ryu.errors", "fairq_ryu.setti
 LAW = "fairq_ryu.law_spec"
 QUEUE_LAW = "fairq_ryu.queue_law_spec"
 PORT_SETTINGS = "fairq_ryu.port_settings"
+TARGET = "fairq_ryu.controller_target"
 BELOW = {MODEL, ERRORS, SETTING}
 RUNTIME = "fairq_ryu.ryu_compat.runtime"
 WEB_SERVER = "fairq_ryu.ryu_compat.web_server"
@@ -53,11 +54,11 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "fairq_ryu/ryu_compat": (BELOW | ours("channel", "config", "policies.base"), RYU | {"oslo_config"}),
     "fairq_ryu/agent": (
-        {MODEL, LAW, QUEUE_LAW, ERRORS, PORT_SETTINGS} | ours("channel", "packet", "fabric.recovery"),
+        {MODEL, LAW, QUEUE_LAW, ERRORS, PORT_SETTINGS, TARGET} | ours("channel", "packet", "fabric.recovery"),
         {"numpy", "ovs", "pyroute2"},
     ),
-    "fairq_ryu/config": (BELOW | ours("policies.base"), set()),
-    "fairq_ryu/cli": ({ERRORS} | ours("agent", "client", "config", "experiments"), {"rich"}),
+    "fairq_ryu/config": (BELOW | {TARGET} | ours("policies.base"), set()),
+    "fairq_ryu/cli": ({ERRORS, TARGET} | ours("agent", "client", "config", "experiments"), {"rich"}),
     "fairq_ryu/experiments": (
         {ERRORS, SETTING, "mininet_topos"}
         | ours(
@@ -89,6 +90,7 @@ MODULES: dict[str, set[str]] = {
     "fairq_ryu/law_spec.py": set(),
     "fairq_ryu/queue_law_spec.py": set(),
     "fairq_ryu/port_settings.py": set(),
+    "fairq_ryu/controller_target.py": {ERRORS},
     "fairq_ryu/model.py": {LAW},
     "fairq_ryu/client.py": {ERRORS},
     "fairq_ryu/config/programs.py": set(),

@@ -47,9 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code. Raises `UserError`."""
     from fairq_ryu.agent import agent
-    from fairq_ryu.agent.options import AgentOptions, TlsFiles, parse_bridges, parse_target
+    from fairq_ryu.agent.options import AgentOptions, TlsFiles, parse_bridges
     from fairq_ryu.agent.programs.program import ProgramLimits
     from fairq_ryu.config import loader
+    from fairq_ryu.controller_target import parse_target
 
     settings = loader.load(args.config_file)
     configured = str(settings.value("agent", "controllers")).split()

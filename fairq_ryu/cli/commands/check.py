@@ -26,5 +26,7 @@ def run(args: argparse.Namespace) -> int:
         from fairq_ryu.config import loader
 
         loader.load([args.file])
+        for section in loader.ignored_sections(args.file):
+            print(f"{args.file}: [{section}] is left to other programs: fairq_ryu has no such section")
     print(f"{args.file}: fine")
     return 0

@@ -27,6 +27,7 @@ CHECKS: tuple[tuple[str, Callable[[], Check | Iterable[Check]]], ...] = (
     ("send buffer", switch.check_send_buffer),
     ("receive buffer", switch.check_receive_buffer),
     ("Mininet", tools.check_mininet),
+    ("namespaces", network.check_namespaces),
     ("Ryu", tools.check_ryu),
     ("network tools", tools.check_network_tools),
     ("programs", tools.check_programs),
@@ -39,7 +40,7 @@ CHECKS: tuple[tuple[str, Callable[[], Check | Iterable[Check]]], ...] = (
 
 
 # What set-up, Mininet and experiments need, and an agent or a controller from a package does not.
-FOR_CHECKOUTS = {"compilers", "Mininet", "Ryu", "network tools", "programs", "host TCP"}
+FOR_CHECKOUTS = {"compilers", "Mininet", "namespaces", "Ryu", "network tools", "programs", "host TCP"}
 
 
 def run_checks() -> list[Check]:

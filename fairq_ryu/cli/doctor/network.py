@@ -10,6 +10,7 @@ from pathlib import Path
 from fairq_ryu.agent import peers
 from fairq_ryu.cli.doctor import commands
 from fairq_ryu.cli.doctor.check import Check
+from fairq_ryu.config import programs
 
 PROC = Path("/proc")
 CONTROLLER_ADDRESS = ("127.0.0.1", 6653)
@@ -59,6 +60,18 @@ def check_ports() -> list[Check]:
     else:
         checks.append(Check("port offloads", "fail", offloads, commands.install("ethtool")))
     return checks
+
+
+def check_namespaces() -> Check:
+    """A host of Mininet: ``mnexec`` gives it a network namespace, and a mount namespace with its own /sys."""
+    name = "namespaces"
+    if os.geteuid() != 0:
+        return Check(name, "fail", "cannot be tried without root", commands.as_root())
+    output = commands.run(["mnexec", "-n", "true"])
+    if output.code != 0:
+        found = f"mnexec cannot make them for hosts: {output.last_line}"
+        return Check(name, "fail", found, programs.WITHOUT_NAMESPACES)
+    return Check(name, "ok", "mnexec makes them for hosts")
 
 
 def check_hosts() -> list[Check]:

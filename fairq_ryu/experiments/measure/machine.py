@@ -104,6 +104,12 @@ def check_machine(switches: Sequence[str]) -> None:
             )
     if importlib.util.find_spec("mininet") is None:
         raise UserError("this Python does not have Mininet", "run `make setup`, and use .venv/bin/fairq")
+    try:
+        run(["mnexec", "-n", "true"])
+    except CommandError as error:
+        raise UserError(
+            f"network namespaces cannot be made here: {error}", programs.WITHOUT_NAMESPACES
+        ) from None
     for question in (["ovs-vsctl", "--timeout=5", "show"], ["ovs-appctl", "--timeout=5", "version"]):
         try:
             run(question)

@@ -9,10 +9,10 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.agent.controller_connection import ControllerConnection
 from fairq_ryu.agent.openflow_server import OpenFlowServer
-from fairq_ryu.agent.options import parse_target
 from fairq_ryu.channel import flow_records
 from fairq_ryu.channel.flow_records import FlowRecord
 from fairq_ryu.channel.framing import message
+from fairq_ryu.controller_target import parse_target
 from tests.support.agent_peer import HELLO
 from tests.support.fakes import DATAPATH, FakeDatapath, split, wire
 from tests.support.flownet import KEY

@@ -13,9 +13,10 @@ import pytest
 from fairq_ryu import __version__
 from fairq_ryu.agent import agent, privileges, status
 from fairq_ryu.agent.bridge_lock import BridgeLock
-from fairq_ryu.agent.options import TlsFiles, parse_target
+from fairq_ryu.agent.options import TlsFiles
 from fairq_ryu.cli import columns, main
 from fairq_ryu.cli.commands import release
+from fairq_ryu.controller_target import parse_target
 from fairq_ryu.errors import UserError
 
 COMMANDS = ["doctor", "agent", "announce", "release", "status", "show", "run", "report", "check"]
@@ -117,6 +118,26 @@ def test_check(fairq, refused, tmp_path):
 )
 def test_an_invalid_target(refused, target):
     assert "is not a controller's address" in refused("agent", "--bridge", "s1", "--controller", target)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["127.0.0.1:6653", "tcp:127.0.0.1:0", "tcp:127.0.0.1:65536", "tcp:a,tcp:b", "udp:127.0.0.1", "tcp:"],
+)
+def test_check_and_agent_agree_on_addresses_of_controllers(refused, tmp_path, text):
+    (tmp_path / "a.conf").write_text(f"[agent]\ncontrollers = {text}\n")
+    checked = refused("check", tmp_path / "a.conf").removeprefix("fairq check: ")
+    assert (
+        refused("agent", "--bridge", "s1", "--config-file", tmp_path / "a.conf") == f"fairq agent: {checked}"
+    )
+    assert "is not a controller's address" in checked
+
+
+def test_check_names_the_sections_that_it_has_not_checked(fairq, tmp_path):
+    path = tmp_path / "a.conf"
+    path.write_text("[DEFAULT]\nverbose = yes\n[their_app]\nrate = 7\n[service.web]\nport = 80\nsize = 9\n")
+    said = f"{path}: [their_app] is left to other programs: fairq_ryu has no such section\n{path}: fine\n"
+    assert fairq("check", path) == (0, said, "")
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,17 @@ def test_sections_of_other_programs_are_ignored(write):
         ("[fairq]\nxyz = 1\n", "has no setting xyz. Remedy: known are interval, increments"),
         ("[fair_q]\nalpha = 1\n", "unknown section [fair_q]. Remedy: did you mean [fairq]?"),
         ("[agents]\n", "did you mean [agent]?"),
+        ("[FAIRQ]\nalpha = 1\n", "unknown section [FAIRQ]. Remedy: did you mean [fairq]?"),
+        ("[Fairq_Ryu]\n", "did you mean [fairq_ryu]?"),
+        ("[PORTS]\n", "did you mean [ports]?"),
+        ("[Service.web]\nport = 80\n", "unknown section [Service.web]. Remedy: did you mean [service.web]?"),
+        ("[service web]\nport = 80\n", "did you mean [service.web]?"),
+        ("[services]\nport = 80\n", "did you mean [service.NAME]?"),
+        ("[fairq]\nSLOW_START = yes\n", "has no setting SLOW_START. Remedy: did you mean slow_start?"),
+        (
+            "[agent]\ncontrollers = tcp:127.0.0.1 127.0.0.1:6653\n",
+            "[agent] controllers: '127.0.0.1:6653' is not a controller's address. Remedy: write tcp:",
+        ),
         (
             "[fairq]\nalpha = big\n",
             "[fairq] alpha: 'big' is not a number. Remedy: give a number; the default is 0.25",

@@ -17,7 +17,8 @@ import pytest
 from ryu.ofproto import ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.agent import controller_connection, messages, options, turn_deadlines
+from fairq_ryu import controller_target
+from fairq_ryu.agent import controller_connection, messages, turn_deadlines
 from fairq_ryu.agent.layout import CONSTANTS
 from fairq_ryu.agent.programs import flow_sweep, program
 from fairq_ryu.channel import (
@@ -820,7 +821,7 @@ def test_numbers_in_the_text_are_the_code_s() -> None:
     assert f"copy of {pipeline.COPY_BYTES} bytes" in how
     assert f"silent for {controller_connection.ECHO_INTERVAL:g} s" in channel
     assert f"after {controller_connection.SILENCE_TIMEOUT:g} s" in channel
-    assert f"port {options.DEFAULT_PORT}" in channel
+    assert f"port {controller_target.DEFAULT_PORT}" in channel
     half_open = f"after {flow_sweep.HALF_OPEN_NS / 1e9:g} s"
     assert f"leaves the flow map {half_open}" in " ".join(channel.split())
     assert f"leaves the map {half_open}" in operating

@@ -40,6 +40,32 @@ def test_a_signal_is_delayed_until_the_end_of_a_protected_block() -> None:
     assert done == ["all of it"]
 
 
+def test_a_second_signal_ends_a_protected_block_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([10.0, 10.1, 10.0 + testbed.INSISTS_S])
+    monkeypatch.setattr(testbed.time, "monotonic", lambda: next(times))
+    done = []
+    with pytest.raises(Interrupted), Interrupts() as interrupts, interrupts.deferred():
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)  # the same one, to the group
+        done.append("deferred")
+        os.kill(os.getpid(), signal.SIGHUP)
+        done.append("not reached")
+    assert done == ["deferred"]
+
+
+def test_a_second_signal_while_removing_ends_one_step_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    bed = testbed.Testbed(scenario.load("incast"), "bare", Path(), None)
+    closed = []
+
+    def interrupted(_workers: object) -> None:
+        raise Interrupted
+
+    monkeypatch.setattr(testbed, "end_all", interrupted)
+    monkeypatch.setattr(bed.tcp, "close", lambda: closed.append("tcp"))
+    assert bed.stop() == ["Interrupted"]
+    assert closed == ["tcp"]
+
+
 def test_without_a_signal_everything_is_as_before() -> None:
     before = [signal.getsignal(number) for number in NUMBERS]
     with Interrupts():

@@ -67,3 +67,11 @@ def test_controller_port(monkeypatch: pytest.MonkeyPatch) -> None:
         check = network.check_controller_port()
         assert (check.status, check.remedy) == ("warn", f"ss -ltnp 'sport = :{server.getsockname()[1]}'")
     assert network.check_controller_port().status == "ok"
+
+
+def test_namespaces(commands: dict[str, Output], as_root: None) -> None:
+    commands["mnexec"] = Output(0, "")
+    assert network.check_namespaces().status == "ok"
+    commands["mnexec"] = Output(1, "unshare: Operation not permitted\n")
+    check = network.check_namespaces()
+    assert check.status == "fail" and "unshare: Operation not permitted" in check.found and check.remedy
