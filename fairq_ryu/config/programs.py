@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 Purpose = Literal["run", "build", "test", "optional", "system"]
 PURPOSES: dict[str, Purpose] = {each: each for each in get_args(Purpose)}
-WITHOUT_NAMESPACES = "run it where / is a mount point and root may make namespaces, not in a chroot or an unprivileged container"
+WITHOUT_NAMESPACES = "run it where root may make namespaces and / is a mount point, as on a plain machine"
 """What to do where ``mnexec -n true`` fails."""
 TABLE = Path(__file__).with_name("programs.txt")
 

@@ -37,12 +37,12 @@ class Interrupted(BaseException):
 
 
 INSISTS_S = 1.0
-"""A signal that follows the first by less may be the same one, sent twice: to the process and to its group."""
+"""A signal that follows the first by less may be the same one, sent to the process and to its group."""
 
 
 class Interrupts:
-    """Raises `Interrupted` on a signal, but not while a network is being built or removed: then a second signal
-    does, `INSISTS_S` or more after the first.
+    """Raises `Interrupted` on a signal, but not while a network is being built or removed: then a second
+    signal does, `INSISTS_S` or more after the first.
     """
 
     def __init__(self) -> None:
