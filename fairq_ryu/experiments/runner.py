@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,7 +50,8 @@ def main(
     the table.
 
     Returns 0; 1 when a policy or its run failed (the others are still in the result); 130 when interrupted.
-    ``UserError`` before anything starts when scenario, policies, directory or machine are not suitable.
+    ``UserError`` before anything starts when scenario, policies, directory or machine are not suitable, and at
+    the end, after the table, when the result cannot be written.
     """
     chosen = scenarios.load(scenario, overrides)
     machine.check_policies(policies)
@@ -64,18 +66,33 @@ def main(
     machine.check_machine(switch_names(chosen))
     machine.check_controls(chosen, policies)
     machine.check_directory(out)
+    # Made before the run: at its end nothing but the result must need room on the disk.
+    files = config_files(chosen, out / "logs", config_file)
+    metadata = machine.metadata(scenario, dict(overrides or {}), config_file, files)
     try:
         measured = run(chosen, policies, out, config_file, repeat)
     except Interrupted:
         print("fairq run: interrupted; the network has been removed", file=sys.stderr)
         return 130
-    files = config_files(chosen, out / "logs", config_file)
-    metadata = machine.metadata(scenario, dict(overrides or {}), config_file, files)
     assembled = result.assemble(chosen.settings, metadata, measured)
-    path = result.save(assembled, out)
     table.show(assembled)
-    print(f"result: {path}", file=sys.stderr)
+    print(f"result: {_saved(assembled, out)}", file=sys.stderr)
     return 1 if any(each["failed"] or each.get("unsound") for each in assembled["policies"]) else 0
+
+
+def _saved(assembled: Mapping[str, Any], out: Path) -> Path:
+    """Save the result to ``out``, or else to the machine's directory for temporary files, because a run may
+    have taken hours. ``UserError``, which names the place, if it is not in ``out``.
+    """
+    try:
+        return result.save(assembled, out)
+    except OSError as error:
+        failed = f"the result cannot be written to {out}: {error.strerror}"
+    try:
+        spare = result.save(assembled, Path(tempfile.mkdtemp(prefix="fairq-result-")))
+    except OSError:
+        raise UserError(f"{failed}; nothing but the table is left", "make room, and run it again") from None
+    raise UserError(f"{failed}; it is in {spare}", f"make room, and move it to {out / result.FILE_NAME}")
 
 
 def switch_names(chosen: Scenario) -> list[str]:
@@ -107,7 +124,7 @@ def run(
             testbed = Testbed(scenario, policy, logs / str(number + 1) if repeat > 1 else logs, config_file)
             try:
                 figures = _measure(testbed, interrupts, _part(report[name], number, repeat))
-            except (RunError, CommandError) as error:
+            except (RunError, CommandError, OSError) as error:  # OSError: no room for logs, too
                 print(f"fairq run: {name} failed: {error}", file=sys.stderr)
                 return {"policy": name, "failed": str(error)}
             return {"policy": name, "failed": None, **figures}

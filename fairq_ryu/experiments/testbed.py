@@ -94,6 +94,7 @@ def config_files(scenario: Scenario, where: Path, given: Path | None) -> list[Pa
     """The controller's configuration files, of which later ones override earlier ones: the settings of the
     scenario, written into the directory ``where``, and the file that the user has ``given``.
     """
+    where.mkdir(parents=True, exist_ok=True)
     asked = where / "scenario.conf"
     asked.write_text(f"[fairq_ryu]\nsyn = {scenario.syn}\nway = {scenario.way}\n")
     return [asked] if given is None else [asked, given]

@@ -2,13 +2,15 @@
 altered.
 """
 
+import contextlib
 import json
 import os
+import subprocess
 
 import pytest
 
 from fairq_ryu.experiments.report import report
-from tests.support.lab import ENVIRONMENT, ONE_SWITCH, ROOT, fairq
+from tests.support.lab import ENVIRONMENT, FAIRQ, ONE_SWITCH, ROOT, Process, fairq
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 
@@ -35,6 +37,37 @@ def run(out, scenario, *settings, policy="droptail", config=ONE_SWITCH, pictures
         assert (capture["beyond"], capture["bad_checksums"], capture["missed"]) == (0, 0, 0)
     assert not list((out / "logs").rglob("capture-*"))
     return found if "," in policy else found[0]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 3 MB."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(path)], check=True)
+    yield path
+    subprocess.run(["umount", str(path)], check=True)
+
+
+def test_a_disk_that_is_full_at_the_end_loses_no_figures(tmp_path, small_disk):
+    out, other = small_disk / "out", tmp_path / "other"
+    other.mkdir()
+    words = ["run", "incast", "--policy", "bare", "--out", str(out), "--set", "floor=no"]
+    for each in ("senders=2", "elephants=1", "rounds=2", "warmup_s=0.5", "elephants_only_s=0"):
+        words += ["--set", each]
+    run = Process(tmp_path / "log", FAIRQ, *words, env={**ENVIRONMENT, "TMPDIR": str(other)})
+    run.wait_for("round 1 of 2")
+    with contextlib.suppress(OSError), (small_disk / "others").open("wb") as file:
+        while True:
+            file.write(bytes(4096))
+            file.flush()
+    assert run.process.wait(120) == 2, run.text
+    assert "No space left on device" in run.text and "Traceback" not in run.text
+    assert "mice FCT p99" in run.text  # the table
+    assert {each.name for each in out.iterdir()} == {"logs"}
+    (kept,) = other.iterdir()
+    assert f"it is in {kept}/result.json" in run.text
+    assert json.loads((kept / "result.json").read_text())["policies"][0]["failed"] is None
 
 
 def test_flows_with_deadlines(tmp_path):

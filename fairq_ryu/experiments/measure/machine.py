@@ -146,8 +146,9 @@ def check_directory(out: Path) -> None:
     """Create the directory for results. ``UserError`` when it cannot be created or written."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
+        with tempfile.TemporaryFile(dir=out) as file:
+            file.write(bytes(1 << 20))  # no run needs less
+            file.flush()
     except OSError as error:
         raise UserError(f"cannot write to {out}: {error.strerror}", "give another --out DIR") from None
 

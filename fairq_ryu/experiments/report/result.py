@@ -128,11 +128,17 @@ def _succeeded(policies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]
 
 
 def save(result: Mapping[str, Any], directory: Path) -> Path:
-    """Write ``directory``/result.json, whole or not at all, and return its path."""
+    """Write ``directory``/result.json, whole or not at all, and return its path. ``OSError``, and no draft is
+    left, if there is no room.
+    """
     path = directory / FILE_NAME
     draft = directory / f".{FILE_NAME}.{os.getpid()}"
-    draft.write_text(json.dumps(result, indent=1) + "\n")
-    draft.replace(path)
+    try:
+        draft.write_text(json.dumps(result, indent=1) + "\n")
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
     return path
 
 

@@ -1,4 +1,5 @@
 import json
+import resource
 
 import pytest
 
@@ -44,6 +45,23 @@ def test_a_stored_result_is_read_back(tmp_path):
     path = result.save(whole, tmp_path)
     assert result.load(tmp_path) == whole == json.loads(path.read_text())
     assert [each.name for each in tmp_path.iterdir()] == ["result.json"]
+
+
+@pytest.fixture
+def full_disk():
+    """No file may grow beyond 100 bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_no_draft_and_the_earlier_result(tmp_path, full_disk):
+    result.save({}, tmp_path)
+    with pytest.raises(OSError, match="File too large"):
+        result.save({"title": "t" * 200}, tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["result.json"]
+    assert json.loads((tmp_path / "result.json").read_text()) == {}
 
 
 @pytest.mark.parametrize(
