@@ -15,7 +15,7 @@ from mininet_topos.shells import ShieldedShell
 
 # The congestion controls that namespaces may choose; only the initial network namespace can change the list.
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
-_OFFLOADS = ("tso", "gso", "gro", "tx")
+OFFLOADS = ("tso", "gso", "gro", "tx")
 # These messages of IPv6 neighbour and router discovery would disturb the switch's queue; IPv6 itself works.
 _QUIET_IPV6 = {"accept_ra": 0, "router_solicitations": 0, "autoconf": 0, "accept_dad": 0, "dad_transmits": 0}
 
@@ -52,7 +52,7 @@ class FairQHost(ShieldedShell, Host):
         refuses.
         """
         state = "on" if offloads else "off"
-        wanted = " ".join(f"{name} {state}" for name in _OFFLOADS)
+        wanted = " ".join(f"{name} {state}" for name in OFFLOADS)
         names = [intf.name for intf in self.intfList() if intf.name != "lo"]
         commands = [f"ethtool -K {name} {wanted} >/dev/null || echo {name}" for name in names]
         trouble = self.cmd("; ".join(commands))

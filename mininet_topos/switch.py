@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mininet.node import OVSSwitch
+from mininet.link import Intf
+from mininet.log import warn
+from mininet.node import OVSSwitch, Switch
 
 from mininet_topos.commands import (
     CommandError,
@@ -26,6 +28,7 @@ from mininet_topos.commands import (
     process_mark,
     run,
 )
+from mininet_topos.hosts import OFFLOADS, FairQHost
 from mininet_topos.links import ShallowIntf
 from mininet_topos.shells import ShieldedShell
 
@@ -136,6 +139,7 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
                 quiet.write_text("1")
             if isinstance(intf, ShallowIntf) and intf.shallow:
                 self._keep_queue(intf)
+            self._complete_checksums(intf)
         if self.agent:
             targets = [f"{c.protocol}:{c.IP()}:{c.port}" for c in controllers]
             self.startAgent(targets, wait=not self._in_batch)
@@ -155,6 +159,26 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
              "--", "set", "Port", intf.name, "qos=@noop"]
         )  # fmt: skip
         intf.shape(intf.params["rate"], intf.params["buffer"])
+
+    def attach(self, intf: Any) -> None:
+        """Add a port while the bridge runs, as Mininet does."""
+        super().attach(intf)
+        if isinstance(intf, Intf):  # Mininet also takes a name
+            self._complete_checksums(intf)
+
+    def _complete_checksums(self, intf: Any) -> None:
+        """Let the host behind a port of the userspace datapath send whole checksums and no super-packets:
+        this datapath forwards them as they are, and TCP hangs. The kernel's datapath completes them.
+        """
+        if self.datapath != "user" or intf.link is None:
+            return
+        far = intf.link.intf1 if intf.link.intf2 is intf else intf.link.intf2
+        if isinstance(far.node, (Switch, FairQHost)):  # a FairQHost has done it
+            return
+        try:
+            run(["mnexec", "-a", str(far.node.pid), "ethtool", "-K", far.name, *(word for name in OFFLOADS for word in (name, "off"))])
+        except CommandError as error:
+            warn(f"*** {self.name}: TCP from {far.node.name} will hang: its offloads stay on: {error}\n")
 
     def startAgent(self, targets: Sequence[str], wait: bool = True) -> None:
         """Start ``fairq agent`` for this bridge; with ``wait``, return when it reports that it is ready.

@@ -50,8 +50,8 @@ def main(
     the table.
 
     Returns 0; 1 when a policy or its run failed (the others are still in the result); 130 when interrupted.
-    ``UserError`` before anything starts when scenario, policies, directory or machine are not suitable, and at
-    the end, after the table, when the result cannot be written.
+    ``UserError`` before anything starts when scenario, policies, directory or machine are not suitable; after
+    the table when the result cannot be written.
     """
     chosen = scenarios.load(scenario, overrides)
     machine.check_policies(policies)

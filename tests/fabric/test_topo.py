@@ -272,6 +272,39 @@ def test_mn_takes_the_file_by_its_path(clean, tmp_path):
     assert "Caught exception" not in done.stderr
 
 
+@pytest.fixture
+def mn_hosts(clean):
+    """Mininet's own hosts h1 and h2 behind a switch of the userspace datapath that forwards by itself."""
+    from mininet.net import Mininet
+    from mininet.topo import SingleSwitchTopo
+
+    from mininet_topos.switch import FairQSwitch
+
+    net = Mininet(
+        topo=SingleSwitchTopo(2),
+        switch=functools.partial(FairQSwitch, way="windows", agent=False, datapath="user"),
+        controller=None,
+    )
+    net.start()
+    yield net
+    net.stop()
+
+
+def test_tcp_between_mininets_own_hosts_passes_the_userspace_datapath(mn_hosts):
+    late = mn_hosts.addHost("h3")
+    mn_hosts["s1"].attach(mn_hosts.addLink(late, "s1").intf2)
+    late.setIP("10.0.0.3/8")
+    for sender, receiver in (("h1", "h2"), ("h2", "h3"), ("h3", "h1")):
+        with contextlib.ExitStack() as stack:
+            there = mn_hosts[receiver]
+            sink = there.popen([sys.executable, "-c", SINK, "5999"], stdout=subprocess.PIPE, text=True)
+            stack.callback(end, sink)
+            assert sink.stdout.readline() == "ready\n"
+            source = mn_hosts[sender].popen([sys.executable, "-c", SENDER, there.IP()])
+            stack.callback(end, source)
+            assert until(lambda sink=sink: received(sink) > 1 << 20), (sender, receiver)
+
+
 # fairq run, without controller and agent
 
 
