@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from mininet_topos.patience import patient
+
 _PR_SET_PDEATHSIG = 1
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NETLINK_GENERIC = 16
@@ -29,22 +31,23 @@ class CommandError(Exception):
 
 def run(argv: Sequence[str], stdin: str | None = None, timeout: float = 30.0) -> str:
     """Run a program to its end and return its output. ``CommandError`` if it fails, or takes longer than
-    ``timeout`` seconds.
+    ``timeout`` seconds (`patient` ones).
     """
+    limit = patient(timeout)
     try:
         done = subprocess.run(
             list(argv),
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=limit,
             check=False,
             start_new_session=True,  # Ctrl-C on the terminal must not end commands that clean up
         )
     except FileNotFoundError:
         raise CommandError(f"{argv[0]} is not installed") from None
     except subprocess.TimeoutExpired:
-        raise CommandError(f"{' '.join(argv)} took more than {timeout:g} s") from None
+        raise CommandError(f"{' '.join(argv)} took more than {limit:g} s") from None
     if done.returncode != 0:
         lines = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
         raise CommandError(f"{' '.join(argv)}: {lines[-1]}")
@@ -112,11 +115,11 @@ def end_process(process: subprocess.Popen[bytes], patience: float = 5.0) -> None
 
 
 def end_processes(processes: Sequence[subprocess.Popen[bytes]], patience: float = 5.0) -> None:
-    """End several child processes: SIGTERM to all, and SIGKILL after ``patience`` seconds."""
+    """End several child processes: SIGTERM to all, SIGKILL after ``patience`` seconds (`patient` ones)."""
     for process in processes:
         if process.poll() is None:
             process.terminate()
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + patient(patience)
     for process in processes:
         try:
             process.wait(max(0.0, deadline - time.monotonic()))

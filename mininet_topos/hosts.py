@@ -92,8 +92,9 @@ class FairQHost(ShieldedShell, Host):
                 raise HostError(f"{self.name}: cannot set {name}: {trouble}")
 
     def setRtoMin(self, milliseconds: float) -> None:
-        """Set the minimum retransmission timeout of every connection; 0 leaves the kernel's default.
-        ``HostError`` if it cannot be set.
+        """Set the minimum retransmission timeout of every connection; 0 leaves the kernel's default. Before
+        Linux 6.11 it is a part of the routes, in whole milliseconds, and is rounded up. ``HostError`` if it
+        cannot be set, and there below 1 ms.
         """
         if not milliseconds:
             return
@@ -104,8 +105,13 @@ class FairQHost(ShieldedShell, Host):
             if self.cmd(f"cat {path}").strip() != str(micro):
                 raise HostError(f"{self.name}: cannot set the minimum retransmission timeout: {trouble}")
             return
+        if micro < 1000:
+            raise HostError(
+                f"{self.name}: this kernel has no minimum retransmission timeout of {milliseconds:g} ms:"
+                " set 1 or more"
+            )
         for route in self.cmd("ip -4 route show").splitlines():
-            trouble = self.cmd(f"ip route replace {route} rto_min {micro}us").strip()
+            trouble = self.cmd(f"ip route replace {route} rto_min {-(-micro // 1000)}ms").strip()
             if trouble:
                 raise HostError(f"{self.name}: cannot set the minimum retransmission timeout: {trouble}")
 

@@ -30,6 +30,7 @@ from mininet_topos.commands import (
 )
 from mininet_topos.hosts import OFFLOADS, FairQHost
 from mininet_topos.links import ShallowIntf
+from mininet_topos.patience import patient
 from mininet_topos.shells import ShieldedShell
 
 READY_SECONDS = 15.0  # for one agent: loading and attaching eBPF programs on many ports takes a few seconds
@@ -184,7 +185,7 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
         """Start ``fairq agent`` for this bridge; with ``wait``, return when it reports that it is ready.
 
         ``targets``: addresses of controllers, such as ``tcp:127.0.0.1:6653``. ``SwitchError`` if there is no
-        ``fairq`` program, or if the agent exits or is not ready within 15 s; it quotes the agent's log.
+        ``fairq`` program, or if the agent exits or is not ready in time; it quotes the agent's log.
         """
         command = [*fairq_program(), "agent", "--bridge", self.name]
         for target in targets:
@@ -294,7 +295,7 @@ def _patience(seconds: float, agents: int) -> float:
 
 def _wait_ready(switches: Sequence[FairQSwitch]) -> None:
     """Wait until all agents are ready. If one ends or is late, end them all and raise its ``SwitchError``."""
-    patience = _patience(READY_SECONDS, len(switches))
+    patience = patient(_patience(READY_SECONDS, len(switches)))
     deadline = time.monotonic() + patience
     waiting = list(switches)
     try:

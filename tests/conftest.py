@@ -10,6 +10,7 @@ import pytest
 import xdist.scheduler
 import xdist.workermanage
 
+from mininet_topos.patience import patient
 from tests.support.traces import mark_processes
 
 TESTS = pathlib.Path(__file__).parent
@@ -60,6 +61,14 @@ def pytest_xdist_make_scheduler(config, log):
     gone = sorted(name for name in BESIDE if not (TESTS.parent / name).is_file())
     assert not gone, f"BESIDE names files that do not exist: {', '.join(gone)}"
     return OneMachine(config, log)
+
+
+def pytest_collection_modifyitems(config, items):
+    """A slow machine has longer for each test, too."""
+    for item in items:
+        marker = item.get_closest_marker("timeout")
+        seconds = marker.args[0] if marker else float(config.getini("timeout"))
+        item.add_marker(pytest.mark.timeout(patient(seconds)), append=False)
 
 
 def pytest_configure():

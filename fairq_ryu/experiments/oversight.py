@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 
 from fairq_ryu.experiments.traffic.workers import RunError
+from mininet_topos.patience import patient
 
 PATIENCE_S = 5.0
 _FAILURES = "fairq_policy_failures_total"
@@ -82,7 +83,7 @@ def _metrics(port: int) -> str:
     try:
         # Without a proxy of the environment, because the controller is on this machine.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as response:
+        with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=patient(PATIENCE_S)) as response:
             text: str = response.read(_MAX_BYTES).decode(errors="replace")
     except (OSError, ValueError) as error:
         raise RunError(f"the controller does not report whether its policy failed: {error}") from None

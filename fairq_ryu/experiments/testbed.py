@@ -26,6 +26,7 @@ from fairq_ryu.experiments.measure.queues import read_status
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic.workers import RunError, Worker, end_all
 from mininet_topos.commands import CommandError, child_setup, end_process, run
+from mininet_topos.patience import patient
 from mininet_topos.plans import Dumbbell, FatTree, Incast, LeafSpine
 
 CONNECT_SECONDS = 30.0
@@ -280,12 +281,11 @@ class Testbed:
         return text.splitlines()[-1] if text else "its log is empty"
 
     def _wait(self, ready: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + CONNECT_SECONDS
+        limit = patient(CONNECT_SECONDS)
+        deadline = time.monotonic() + limit
         while not ready():
             if time.monotonic() > deadline:
-                raise RunError(
-                    f"waited {CONNECT_SECONDS:g} s without success for {what}: see the logs in {self.logs}"
-                )
+                raise RunError(f"waited {limit:g} s without success for {what}: see the logs in {self.logs}")
             time.sleep(0.1)
 
     # In use

@@ -5,12 +5,14 @@ altered.
 import contextlib
 import json
 import os
+import signal
 import subprocess
 
 import pytest
 
 from fairq_ryu.experiments.report import report
-from tests.support.lab import ENVIRONMENT, FAIRQ, ONE_SWITCH, ROOT, Process, fairq
+from fairq_ryu.experiments.testbed import INSISTS_S
+from tests.support.lab import ENVIRONMENT, FAIRQ, ONE_SWITCH, ROOT, Process, fairq, until
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 
@@ -68,6 +70,47 @@ def test_a_disk_that_is_full_at_the_end_loses_no_figures(tmp_path, small_disk):
     (kept,) = other.iterdir()
     assert f"it is in {kept}/result.json" in run.text
     assert json.loads((kept / "result.json").read_text())["policies"][0]["failed"] is None
+
+
+@pytest.fixture
+def mnexec(tmp_path):
+    """Replace Mininet's program by a script; returns the environment in which it is found."""
+
+    def write(script):
+        path = tmp_path / "mnexec"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return {**ENVIRONMENT, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    return write
+
+
+def test_a_run_without_namespaces_is_refused_before_anything_is_built(tmp_path, mnexec, nothing_left):
+    environment = mnexec("echo unshare: Operation not permitted >&2; exit 1")
+    answer = fairq("run", "incast", "--out", str(tmp_path / "out"), env=environment)
+    assert answer.returncode == 2 and answer.stderr.count("\n") == 1
+    assert "unshare: Operation not permitted" in answer.stderr and "Remedy: run it where" in answer.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [(signal.SIGINT, signal.SIGINT), (signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGHUP)],
+)
+def test_a_second_signal_ends_a_run_whose_hosts_do_not_start(tmp_path, mnexec, nothing_left, numbers):
+    # Namespaces can be made, but no shell of a host ever shows its prompt.
+    environment = mnexec(f'[ "$1" = -n ] && exec true; echo >> {tmp_path}/started; exec sleep 600')
+    arguments = ["run", "incast", "--policy", "bare", "--out", str(tmp_path / "out"), "--set", "floor=no"]
+    run = Process(tmp_path / "log", FAIRQ, *arguments, env=environment)
+    try:
+        assert until((tmp_path / "started").exists, 60), run.text
+        run.process.send_signal(numbers[0])
+        with pytest.raises(subprocess.TimeoutExpired):
+            run.process.wait(2 * INSISTS_S)  # the program may take the first one late
+        assert run.end(numbers[1], 30) == 130
+    finally:
+        run.process.kill()
+    assert "interrupted" in run.text and "Traceback" not in run.text
 
 
 def test_flows_with_deadlines(tmp_path):

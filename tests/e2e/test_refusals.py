@@ -1,15 +1,13 @@
 """Controllers and agents that refuse to start: one line says why. No bridge is needed for that."""
 
 import os
-import signal
 import socket
 import subprocess
 
 import pytest
 
 from fairq_ryu.experiments.free_ports import free_port
-from fairq_ryu.experiments.testbed import INSISTS_S
-from tests.support.lab import BIN, ENVIRONMENT, FAIRQ, Process, fairq, until
+from tests.support.lab import BIN, ENVIRONMENT, Process, fairq
 
 pytestmark = pytest.mark.root
 MANAGER = str(BIN / "ryu-manager")
@@ -90,47 +88,6 @@ def test_a_missing_open_vswitch_is_reported(tmp_path):
     answer = fairq("agent", "--bridge", "fqnone", env={**os.environ, "OVS_RUNDIR": str(tmp_path)})
     assert answer.returncode == 2
     assert "Open vSwitch is not running" in answer.stderr and answer.stderr.count("\n") == 1
-
-
-@pytest.fixture
-def mnexec(tmp_path):
-    """Replace Mininet's program by a script; returns the environment in which it is found."""
-
-    def write(script):
-        path = tmp_path / "mnexec"
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
-        return {**ENVIRONMENT, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-
-    return write
-
-
-def test_a_run_without_namespaces_is_refused_before_anything_is_built(tmp_path, mnexec, nothing_left):
-    environment = mnexec("echo unshare: Operation not permitted >&2; exit 1")
-    answer = fairq("run", "incast", "--out", str(tmp_path / "out"), env=environment)
-    assert answer.returncode == 2 and answer.stderr.count("\n") == 1
-    assert "unshare: Operation not permitted" in answer.stderr and "Remedy: run it where" in answer.stderr
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    "numbers",
-    [(signal.SIGINT, signal.SIGINT), (signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGHUP)],
-)
-def test_a_second_signal_ends_a_run_whose_hosts_do_not_start(tmp_path, mnexec, nothing_left, numbers):
-    # Namespaces can be made, but no shell of a host ever shows its prompt.
-    environment = mnexec(f'[ "$1" = -n ] && exec true; echo >> {tmp_path}/started; exec sleep 600')
-    arguments = ["run", "incast", "--policy", "bare", "--out", str(tmp_path / "out"), "--set", "floor=no"]
-    run = Process(tmp_path / "log", FAIRQ, *arguments, env=environment)
-    try:
-        assert until((tmp_path / "started").exists, 60), run.text
-        run.process.send_signal(numbers[0])
-        with pytest.raises(subprocess.TimeoutExpired):
-            run.process.wait(2 * INSISTS_S)  # the program may take the first one late
-        assert run.end(numbers[1], 30) == 130
-    finally:
-        run.process.kill()
-    assert "interrupted" in run.text and "Traceback" not in run.text
 
 
 def test_missing_root_privileges_are_reported(tmp_path):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fairq_ryu.agent import status
 from fairq_ryu.experiments.free_ports import free_port
+from mininet_topos.patience import patient
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BIN = Path(sys.executable).parent
@@ -34,13 +35,13 @@ def fairq(*arguments, timeout=60, **options):
     """Run the command; returns the finished process."""
     options.setdefault("env", ENVIRONMENT)
     return subprocess.run(
-        [FAIRQ, *arguments], capture_output=True, text=True, check=False, timeout=timeout, **options
+        [FAIRQ, *arguments], capture_output=True, text=True, check=False, timeout=patient(timeout), **options
     )
 
 
 def until(condition, seconds=30.0, step=0.05):
     """Wait for a condition; its last value. The limit is for what never comes: a busy machine may be late."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patient(seconds)
     while not (value := condition()) and time.monotonic() < deadline:
         time.sleep(step)
     return value
@@ -50,7 +51,7 @@ def near_target(queue, target, span=1.0, seconds=60.0):
     """Wait until the mean of a queue over ``span`` seconds is between a third and twice ``target`` bytes. On
     a busy machine there are spans without data. ``queue()``: its ``byte_ns`` and ``clock_ns``.
     """
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patient(seconds)
     while time.monotonic() < deadline:
         first = queue()
         time.sleep(span)
@@ -87,7 +88,7 @@ class Process:
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
-            return self.process.wait(seconds)
+            return self.process.wait(patient(seconds))
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -25,6 +25,7 @@ from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic.workers import REPOSITORY
 from fairq_ryu.setting import did_you_mean
 from mininet_topos.commands import CommandError, run
+from mininet_topos.patience import patient
 
 BARE = "bare"
 """The pseudo-policy without controller and agent, with one NORMAL rule: it shows the cost of the others."""
@@ -97,6 +98,10 @@ def check_machine(switches: Sequence[str]) -> None:
     """``UserError`` when this machine cannot run a scenario now; ``switches``: bridges to be created."""
     if os.geteuid() != 0:
         raise UserError("network namespaces and Open vSwitch need root", "run it with sudo")
+    try:
+        patient(1.0)
+    except ValueError as error:
+        raise UserError(str(error), "correct or unset it") from None
     for program in programs.needed("run"):
         if shutil.which(program.name) is None:
             raise UserError(

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from fairq_ryu.experiments.traffic.workers import RunError
+from mininet_topos.patience import patient
 
 PATH = "/v1/announcements"
 PATIENCE_S = 5.0
@@ -22,7 +23,9 @@ class Announcer:
 
     def __init__(self, port: int | None, token: str = "") -> None:
         self._connection = (
-            http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S) if port is not None else None
+            http.client.HTTPConnection("127.0.0.1", port, timeout=patient(PATIENCE_S))
+            if port is not None
+            else None
         )
         self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
         self.accepted = 0

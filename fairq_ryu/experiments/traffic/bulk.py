@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fairq_ryu.experiments.measure import tcpinfo
 from fairq_ryu.experiments.traffic import congestion, payload
 from fairq_ryu.experiments.traffic.generator_control import Json, Loop, answer, listen
+from mininet_topos.patience import patient
 
 HEADER = struct.Struct("!I")  # the number of the elephant
 CHUNK = 1 << 18  # bytes per read
@@ -152,7 +153,7 @@ class Elephants:
                 answer(order["cmd"], flows=flows)
 
     def _start(self, index: int, address: str, port: int, seed: int) -> None:
-        sock = socket.create_connection((address, port), timeout=20.0)
+        sock = socket.create_connection((address, port), timeout=patient(20.0))
         sock.sendall(HEADER.pack(index))
         sock.setblocking(False)
         flow = self._flows[index] = _Sending(sock, seed)

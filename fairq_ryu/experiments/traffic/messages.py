@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fairq_ryu.experiments.traffic.generator_control import Json, Loop, answer, listen
+from mininet_topos.patience import patient
 
 ANSWER = b"."
 CHUNK = 1 << 16  # bytes per read
@@ -96,7 +97,7 @@ class Talkers:
             self._talk(**order)
 
     def _open(self, address: str, port: int) -> None:
-        sock = socket.create_connection((address, port), timeout=CONNECT_S)
+        sock = socket.create_connection((address, port), timeout=patient(CONNECT_S))
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         talk = _Talk(sock)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mininet_topos.commands import child_setup
+from mininet_topos.patience import patient
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -69,13 +70,16 @@ class Worker:
             raise RunError(f"{self.name} has ended: {self._last_log_line()}") from None
 
     def receive(self, re: str, timeout: float) -> dict[str, Any]:
-        """The answer to command ``re``. ``RunError`` when it is late (``timeout`` s), or an error."""
+        """The answer to command ``re``. ``RunError`` when it is late (``timeout`` s, `patient` ones),
+        or an error.
+        """
         assert self.process.stdout is not None
         descriptor = self.process.stdout.fileno()
-        deadline = time.monotonic() + timeout
+        limit = patient(timeout)
+        deadline = time.monotonic() + limit
         while b"\n" not in self._pending:
             if not select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise RunError(f"{self.name} did not answer {re!r} within {timeout:g} s")
+                raise RunError(f"{self.name} did not answer {re!r} within {limit:g} s")
             data = os.read(descriptor, 1 << 16)
             if not data:
                 raise RunError(f"{self.name} has ended: {self._last_log_line()}")
@@ -96,7 +100,7 @@ class Worker:
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.close()
         try:
-            self.process.wait(patience)
+            self.process.wait(patient(patience))
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

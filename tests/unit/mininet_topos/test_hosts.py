@@ -137,3 +137,33 @@ def test_offloads_are_switched_off_at_every_interface():
     assert host.commands == [f"{wanted.format(0, 0)}; {wanted.format(1, 1)}"]
     with pytest.raises(hosts.HostError, match="h1: cannot switch offloads off: h1-eth1"):
         hosts.FairQHost.setOffloads(Ends("user", answer="h1-eth1\r\n"), False)
+
+
+class Routed(hosts.FairQHost):
+    """A host on a kernel without the setting of the whole namespace; it records its commands."""
+
+    def __init__(self):
+        self.name, self.commands = "h1", []
+
+    def cmd(self, command):
+        self.commands.append(command)
+        return "10.0.0.0/8 dev h1-eth0 scope link\n" if command == "ip -4 route show" else ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "set_to"), [(5, "5ms"), (247.2, "248ms"), (1, "1ms"), (60_000, "60000ms")]
+)
+def test_before_linux_6_11_timeouts_are_whole_milliseconds_of_routes(monkeypatch, wanted, set_to):
+    monkeypatch.setattr(hosts.os.path, "exists", lambda _path: False)
+    host = Routed()
+    host.setRtoMin(wanted)
+    assert host.commands[1:] == [f"ip route replace 10.0.0.0/8 dev h1-eth0 scope link rto_min {set_to}"]
+
+
+def test_before_linux_6_11_less_than_a_millisecond_is_refused(monkeypatch):
+    monkeypatch.setattr(hosts.os.path, "exists", lambda _path: False)
+    host = Routed()
+    with pytest.raises(hosts.HostError, match=r"timeout of 0\.5 ms: set 1 or more"):
+        host.setRtoMin(0.5)
+    host.setRtoMin(0)
+    assert host.commands == []

@@ -7,6 +7,7 @@ from typing import Any
 
 from fairq_ryu.experiments.traffic.workers import Worker
 from fairq_ryu.experiments.workloads.common.measurement import Measurement
+from mininet_topos.patience import patient
 
 FINISH_S = 30.0
 """Time limit for the data that hosts still have queued; what arrived by then is compared."""
@@ -24,7 +25,7 @@ def finish_transfers(measurement: Measurement[Any], workers: Sequence[Worker], s
     arrived of each. `RunError` if a generator does not answer in time.
     """
     for worker in workers:
-        worker.send("finish", timeout_s=FINISH_S)
+        worker.send("finish", timeout_s=patient(FINISH_S))
     answers = [worker.receive("finish", FINISH_S + 10.0) for worker in workers]
     received = sink.ask("sums")["flows"]
     for worker, answer in zip(workers, answers, strict=True):

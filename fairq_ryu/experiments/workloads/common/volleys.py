@@ -19,6 +19,7 @@ from fairq_ryu.experiments.workloads.common.measurement import (
 )
 from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
 from fairq_ryu.experiments.workloads.common.transfers import checksum_limit_s
+from mininet_topos.patience import patient
 
 LEAD_S = 0.1
 """From the command to start until the start: by then every source has read it."""
@@ -74,7 +75,8 @@ class VolleyRunner:
             for source in range(len(self._senders))
             for sink in range(len(self._sinks))
         ]
-        failed = unreached(lambda: [each for each in self.run(flows, timeout=5.0) if each.ms is None])
+        limit = patient(5.0)
+        failed = unreached(lambda: [each for each in self.run(flows, timeout=limit) if each.ms is None])
         if failed:
             raise RunError(
                 f"{self._senders[failed[0].flow.source]} cannot reach a receiver through the network:"
@@ -96,9 +98,10 @@ class VolleyRunner:
         began: float | None = None
         if prepared:
             began = time.monotonic()
-            answer = self._source.ask("connect", CONNECT_S + 10.0, ids=list(numbered), timeout_s=CONNECT_S)
+            limit = patient(CONNECT_S)
+            answer = self._source.ask("connect", CONNECT_S + 10.0, ids=list(numbered), timeout_s=limit)
             if answer["missing"]:
-                raise RunError(f"{len(answer['missing'])} connections did not open in {CONNECT_S:g} s")
+                raise RunError(f"{len(answer['missing'])} connections did not open in {limit:g} s")
         self._announce(numbered, ports, began)
         start_ns = time.monotonic_ns() + int(LEAD_S * 1e9)
         self._tell_hosts(numbered, ports, start_ns)
