@@ -208,6 +208,7 @@ class Controller(app_manager.RyuApp):
     def _discover(self) -> None:
         now = time.monotonic()
         self.fabric.discover(now)
+        self.fabric.loops.tick(now)
         self.fabric.decide_claims(now)
 
     def _tick_interval(self) -> float:

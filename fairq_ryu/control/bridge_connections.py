@@ -9,7 +9,9 @@ The way of a bridge (:mod:`fairq_ryu.fabric.ways`) is decided when it connects, 
 2. The bridge's description names one (``other_config:dp-desc`` of Open vSwitch).
 3. All its rules are from an earlier fairq_ryu controller that governed it by paths: it stays so. To forward
    by itself could make a loop, and without a controller that answers ARP, hosts lose each other.
-4. Otherwise *normal*.
+4. It has no rules, and is part of a loop of such bridges (:mod:`~fairq_ryu.control.loop_watch`): *paths*.
+   Nothing else forwards there without circling for ever. The controller warns.
+5. Otherwise *normal*.
 
 A bridge that joins passes these states, each ended by its reply:
 
@@ -23,18 +25,20 @@ A bridge that joins passes these states, each ended by its reply:
 It is then a bridge of the fabric (*paths*), or one beside it. To one that is left alone (*windows* by the
 setting or in words) nothing is sent. In *normal*, one rule of ours is installed if there is no other: it
 forwards as a learning switch, because Open vSwitch removes all rules of a bridge when it gets its first
-controller. Copies of segments come from the agent, not from rules here: such a rule would end the owner's own
-pipeline, and on a second bridge nothing tells that the port is a link.
+controller. It waits until it is known to close no loop. If it would, and the bridge asks for *normal*, it is
+left out. Copies of segments come from the agent, not from rules here:
+such a rule would end the owner's own pipeline, and on a second bridge nothing tells that the port is a link.
 
 Descriptions are requested again every :data:`ASK_AGAIN` seconds. If the way changes while a bridge is
 connected, it leaves the former way and joins anew. When it leaves *paths*, our rules are removed, and the
-rule that forwards takes their place: the bridge may have no other that does.
+rule that forwards takes their place, unless it could close a loop: the bridge may have no other that does.
 
 Bounded: one entry for each connection, removed when it ends or is replaced.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Iterable
@@ -77,6 +81,7 @@ class BridgeConnections:
     _words: dict[int, tuple[Datapath, Way | None]] = field(default_factory=dict, init=False)
     _listing: BridgeJoining = field(default_factory=BridgeJoining, init=False)
     _counting: RuleCounts = field(default_factory=RuleCounts, init=False)
+    _looped: dict[int, Datapath] = field(default_factory=dict, init=False)  # they have paths unasked
 
     @property
     def joining(self) -> int:
@@ -89,6 +94,7 @@ class BridgeConnections:
         """The handshake of a bridge is complete."""
         self._describing.pop(datapath.id, None)
         self._words.pop(datapath.id, None)
+        self._looped.pop(datapath.id, None)
         if self.setting is not None:
             self._join(datapath, self.setting)
             return
@@ -106,7 +112,9 @@ class BridgeConnections:
         elif self._current(dpid) is datapath and dpid in self._words:
             before = self._words[dpid][1]
             self._words[dpid] = datapath, asked
-            if asked is not before:
+            if asked is None and self._may_loop(dpid):
+                self._looped[dpid] = datapath  # it stays what it is
+            elif asked is not before:
                 self._change(datapath, asked or Way.NORMAL)
 
     def rules_counted(self, message: Any) -> None:
@@ -118,9 +126,11 @@ class BridgeConnections:
         rules = self._listing.add_rules(message)
         if rules is None:
             return
-        datapath = message.datapath
+        datapath, found = message.datapath, _count(rules)
+        if found.others and self._looped.pop(datapath.id, None) is not None:
+            self._joined_normal(datapath, found)
+            return
         if self._asked(datapath.id) is None:
-            found = _count(rules)
             if found.others or not found.paths:
                 self._joined_normal(datapath, found)
                 return
@@ -141,8 +151,10 @@ class BridgeConnections:
             connected = [self._current(dpid) for dpid in self.windows.inventory.connected]
             Sender.send((each, beside.ask_description(each)) for each in connected if each is not None)
 
-    def _join(self, datapath: Datapath, way: Way | None) -> None:
-        """Ask what must be known before the bridge has joined. ``way`` None: nobody asks for one."""
+    def _join(self, datapath: Datapath, way: Way | None, loopless: bool = False) -> None:
+        """Ask what must be known before the bridge has joined. ``way`` None: nobody asks for one;
+        ``loopless``: it is known to be part of no loop.
+        """
         if way is Way.WINDOWS:
             self._joined_beside(datapath, Beside(datapath, way))
             self.log.warning(
@@ -154,30 +166,76 @@ class BridgeConnections:
             Sender.send(self._listing.start(datapath))
         else:
             asked = way is not None
-            Sender.send(self._counting.ask(datapath, lambda found: self._counted(datapath, found, asked)))
 
-    def _counted(self, datapath: Datapath, found: RuleCount, asked: bool) -> None:
-        if found.paths and not asked:
+            def counted(found: RuleCount) -> None:
+                if found.paths and not asked:
+                    Sender.send(self._listing.start(datapath))
+                else:
+                    self._joined_normal(datapath, found, loopless)
+
+            Sender.send(self._counting.ask(datapath, counted))
+
+    def _joined_normal(self, datapath: Datapath, found: RuleCount, loopless: bool = False) -> None:
+        dpid, ports = datapath.id, ports_of(datapath)
+        bridge = Beside(datapath, Way.NORMAL, found.others, {port.number: port.name for port in ports})
+        self._leave_fabric(dpid)
+        # The first bridge of all has no link to another.
+        loopless = loopless or self.windows.inventory.connected <= {dpid}
+        self.windows.inventory.add(bridge)
+        if not found.others:
+            forwards = bool(found.normal)
+            if loopless and not forwards:
+                Sender.send([(datapath, beside.forward(datapath))])
+                forwards = True
+            bridge.in_loop = False if forwards else None
+            up = [(port.number, port.up) for port in ports]
+            decided = functools.partial(self._decided, datapath)
+            self.fabric.loops.add(datapath, up, decided, time.monotonic(), forwards)
+        self._tidy(datapath, found, loopless)
+        self._joined_beside(datapath, bridge)
+
+    def _decided(self, datapath: Datapath, loop: bool) -> None:
+        """It is known whether a bridge without rules of others is part of a loop."""
+        dpid = datapath.id
+        bridge = self.windows.inventory.beside(dpid)
+        if bridge is None or bridge.datapath is not datapath or bridge.in_loop is loop:
+            return
+        bridge.in_loop = loop
+        if not loop:  # others may have installed rules meanwhile
+            Sender.send([(datapath, beside.forward(datapath, beside_others=True))])
+        elif self._asked(dpid) is None:
+            self.log.warning(
+                "bridge %s: it has no rules and is part of a loop, so it is governed by paths, but nobody "
+                "asks for it: %s",
+                dpid_text(dpid),
+                _HOW_TO_ASK,
+            )
+            self.reporter.bridge(dpid, connected=False)
+            self.fabric.loops.remove(dpid)
+            self._looped[dpid] = datapath
             Sender.send(self._listing.start(datapath))
         else:
-            self._joined_normal(datapath, found)
+            Sender.send([(datapath, beside.remove(datapath, beside.OF_NORMAL))])
+            self.log.warning(
+                "bridge %s: it forwards nothing: it has no rules, is part of a loop, and asks for normal. "
+                "Ask for paths: %s",
+                dpid_text(dpid),
+                _HOW_TO_ASK,
+            )
 
-    def _joined_normal(self, datapath: Datapath, found: RuleCount) -> None:
-        self._tidy(datapath, found)
-        names = {port.number: port.name for port in ports_of(datapath)}
-        self._joined_beside(datapath, Beside(datapath, Way.NORMAL, found.others, names))
+    def _may_loop(self, dpid: int) -> bool:
+        """Whether a bridge of the fabric would be part of a loop if it forwarded as a learning switch."""
+        return dpid in self.fabric.bridges and len(self.fabric.topology.link_ports(dpid)) > 1
 
-    def _tidy(self, datapath: Datapath, found: RuleCount) -> None:
-        """Of our rules, a bridge beside the fabric has at most the one that forwards: if there is no other,
-        and instead of the pipeline. It comes first, so that traffic does not stop, unless it could replace a
-        rule of others, which must be asked of the bridge when ours has gone.
+    def _tidy(self, datapath: Datapath, found: RuleCount, loopless: bool) -> None:
+        """A bridge beside the fabric has no pipeline. If it had one beside rules of others, the rule that
+        forwards takes its place, unless that could close a loop or replace a rule of others, which must be
+        asked of the bridge when the pipeline has gone.
         """
         messages: list[Any] = []
-        if not found.others and not found.normal:
-            messages.append(beside.forward(datapath))
         if found.paths:
             messages.append(beside.remove_pipeline(datapath))
-            if found.others:
+            if found.others and loopless:
                 messages.append(beside.forward(datapath, beside_others=True))
             messages += self.fabric.copy_meters.removed(datapath, (p.number for p in ports_of(datapath)))
         Sender.send((datapath, each) for each in messages)
@@ -206,22 +264,35 @@ class BridgeConnections:
             "bridge %s: its description asks for way %s now, was %s", dpid_text(dpid), way, before
         )
         self.reporter.bridge(dpid, connected=False)
+        self._looped.pop(dpid, None)
+        if self.fabric.loops.remove(dpid):
+            Sender.send([(datapath, beside.remove(datapath, beside.DISCOVERS))])
+        loopless = before is Way.PATHS and not self._may_loop(dpid)
         if before is Way.PATHS:
             self.fabric.bridge_disconnected(datapath)
             self.rerouting.notify()
         else:
             inventory.remove(dpid)
         if way is Way.WINDOWS:
-            Sender.send(self._counting.ask(datapath, lambda found: self._left_alone(datapath, found)))
+            Sender.send(
+                self._counting.ask(datapath, lambda found: self._left_alone(datapath, found, loopless))
+            )
         else:
-            self._join(datapath, way)
+            self._join(datapath, way, loopless)
 
-    def _left_alone(self, datapath: Datapath, found: RuleCount) -> None:
+    def _left_alone(self, datapath: Datapath, found: RuleCount, loopless: bool) -> None:
         """A connected bridge is left alone from now on. The rule that forwards goes, too, if others forwarded
         beside it.
         """
-        self._tidy(datapath, found)
-        if found.others and not found.paths:
+        if loopless and not found.others and not found.normal:
+            Sender.send([(datapath, beside.forward(datapath))])
+        self._tidy(datapath, found, loopless)
+        if found.paths and not loopless:
+            self.log.warning(
+                "bridge %s: no rule takes the place of the pipeline: one that forwards could close a loop",
+                dpid_text(datapath.id),
+            )
+        elif found.others and not found.paths:
             Sender.send([(datapath, beside.remove(datapath, beside.OF_NORMAL))])
         else:
             self.log.warning(
@@ -238,6 +309,10 @@ class BridgeConnections:
             del self._describing[dpid]
         self._listing.disconnected(datapath)
         self._counting.disconnected(datapath)
+        if self._looped.get(dpid) is datapath:
+            del self._looped[dpid]
+        if self.fabric.loops.bridges.get(dpid) is datapath:
+            self.fabric.loops.remove(dpid)
         there = self._current(dpid) is datapath
         if self.fabric.bridge_disconnected(datapath):
             self.rerouting.notify()
@@ -250,9 +325,12 @@ class BridgeConnections:
             self.log.warning("bridge %s: connection lost", dpid_text(dpid))
 
     def _asked(self, dpid: int) -> Way | None:
-        """The way that the setting or the description of a bridge asks for; None: neither does."""
+        """The way that the setting or the description of a bridge asks for, or that a loop needs; None: none
+        does.
+        """
         words = self._words.get(dpid)
-        return self.setting or (None if words is None else words[1])
+        named = self.setting or (None if words is None else words[1])
+        return named or (Way.PATHS if dpid in self._looped else None)
 
     def _current(self, dpid: int) -> Datapath | None:
         """The connection of a bridge that has joined."""
@@ -275,6 +353,7 @@ def _count(rules: Iterable[Any]) -> RuleCount:
     """
     found = list(rules)
     lldp = sum(not rule.cookie and rule.match.get("eth_type") == ETH_TYPE_LLDP for rule in found)
+    found = [rule for rule in found if not beside.is_of(rule.cookie, beside.DISCOVERS)]
     paths = sum(beside.is_of(rule.cookie, beside.OF_PIPELINE) for rule in found)
     normal = sum(beside.is_of(rule.cookie, beside.OF_NORMAL) for rule in found)
     return RuleCount(len(found), paths + lldp, normal)

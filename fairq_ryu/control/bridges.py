@@ -21,6 +21,7 @@ from fairq_ryu.control.hold_rules import HoldRules
 from fairq_ryu.control.hosts import HostLearning
 from fairq_ryu.control.link_discovery import LinkDiscovery
 from fairq_ryu.control.link_probes import LinkProbes
+from fairq_ryu.control.loop_watch import LoopWatch
 from fairq_ryu.control.pinning import PathPinning
 from fairq_ryu.control.segment_probes import SegmentProbes
 from fairq_ryu.control.sender import Sender, to_switch
@@ -77,6 +78,7 @@ class FabricController:
         self.paths = PathTable(Routes(self.topology.graph(), ()), choice, always)
         self._sender = Sender(_BARRIER_TIMEOUT)
         self.barriers = self._sender.barriers
+        self.loops = LoopWatch(self.topology.settle, self._sender, log)
         holds = config.value("fairq_ryu", "syn") == "hold"
         if holds and config.observes:
             log.warning("syn = hold: SYNs are copied, not held, because some ports may be only observed")

@@ -25,13 +25,15 @@ UNKNOWN = "unknown"
 @dataclass(eq=False)
 class Beside:
     """A connected bridge that keeps its rules, of which ``others`` are not ours. ``names`` of its ports by
-    number; of a bridge that is left alone, none are known.
+    number; of a bridge that is left alone, none are known. ``in_loop``: whether a rule that forwards would
+    close a loop (None: that is not known yet), where others have no rules.
     """
 
     datapath: Datapath
     way: Way
     others: int = 0
     names: dict[int, str] = field(default_factory=dict)
+    in_loop: bool | None = False
 
 
 class Inventory:
@@ -108,8 +110,9 @@ class Inventory:
     def limits(self, dpid: int, roles: bool) -> list[str]:
         """What cannot be done for a bridge, with the reason. ``roles``: policies are chosen by role."""
         bridge = self._beside.get(dpid)
-        others = 0 if bridge is None else bridge.others
-        found = limits(self.way(dpid), self.is_connected(dpid), others, self._asked._replace(roles=roles))
+        others, in_loop = (0, False) if bridge is None else (bridge.others, bridge.in_loop)
+        asked = self._asked._replace(roles=roles)
+        found = limits(self.way(dpid), self.is_connected(dpid), others, asked, in_loop)
         link = self._links.get(dpid)
         if link is not None and not link.copies and dpid not in self._fabric.bridges:
             found.append(

@@ -112,15 +112,19 @@ class LinkDiscovery:
         ]
         self._sent_at = OrderedDict((port, at) for at, port in sorted(found))
 
-    def received(self, data: bytes, target: PortKey, now: float) -> DirectedLink | None:
-        """An LLDP frame arrived at a port. Returns the direction of a link that it shows, if that is new."""
+    def source_of(self, data: bytes, now: float) -> PortKey | None:
+        """The port by which a frame has left; None: it is no genuine discovery frame."""
         frame = lldp.parse(data)
         if frame is None:
-            self.ignored["foreign"] += 1
             return None
         source = PortKey(frame.dpid, frame.port)
-        if not self._tags.valid(source, frame.slot, frame.tag, now):
-            self.ignored["tag"] += 1
+        return source if self._tags.valid(source, frame.slot, frame.tag, now) else None
+
+    def received(self, data: bytes, target: PortKey, now: float) -> DirectedLink | None:
+        """An LLDP frame arrived at a port. Returns the direction of a link that it shows, if that is new."""
+        source = self.source_of(data, now)
+        if source is None:
+            self.ignored["foreign" if lldp.parse(data) is None else "tag"] += 1
             return None
         sight = self._topology.lldp_seen(source, target, now)
         if sight is Sight.NEW:

@@ -51,13 +51,20 @@ class PacketIns:
         if number is None:
             self.counts.packet_ins["other"] += 1
             return
-        if datapath.id not in self.fabric.bridges:
-            self.messages.packet_in(message, time.monotonic())
-            return
         data = bytes(message.data)
         in_port = PortKey(datapath.id, number)
-        if data[12:14] == _LLDP_BYTES:
+        loops, is_lldp = self.fabric.loops, data[12:14] == _LLDP_BYTES
+        if datapath.id not in self.fabric.bridges:
+            if datapath.id not in loops.bridges:
+                self.messages.packet_in(message, time.monotonic())
+            elif is_lldp:
+                self.counts.packet_ins["lldp"] += 1
+                loops.frame(data, in_port, time.monotonic())
+            return
+        if is_lldp:
             self.counts.packet_ins["lldp"] += 1
+            if loops.frame(data, in_port, time.monotonic()):
+                return
             self.fabric.discovery_frame(data, in_port, time.monotonic())
             self.rerouting.notify()
             return

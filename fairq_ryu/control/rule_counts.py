@@ -1,6 +1,7 @@
 """How many rules a bridge has, and whose: asked for with aggregate statistics, which read no rule.
 
-Bounded: three requests a connection, removed with their replies or when the connection ends.
+Rules of :func:`~fairq_ryu.openflow.beside.discovery` do not count: they are there for some seconds only.
+Bounded: four requests a connection, removed with their replies or when the connection ends.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from fairq_ryu.fabric.ways import RuleCount
 from fairq_ryu.openflow import beside
 from fairq_ryu.openflow.pipeline import Datapath
 
-_KINDS = (beside.ALL, beside.OF_PIPELINE, beside.OF_NORMAL)
+_KINDS = (beside.ALL, beside.OF_PIPELINE, beside.OF_NORMAL, beside.DISCOVERS)
 
 Counted = Callable[[RuleCount], object]
 
@@ -55,7 +56,8 @@ class RuleCounts:
         asked.found[message.xid] = message.body.flow_count
         if len(asked.found) == len(asked.xids):
             del self._questions[message.datapath.id]
-            asked.counted(RuleCount(*(asked.found[xid] for xid in asked.xids)))
+            total, paths, normal, discovery = (asked.found[xid] for xid in asked.xids)
+            asked.counted(RuleCount(total - discovery, paths, normal))
 
     def disconnected(self, datapath: Datapath) -> None:
         """A connection has ended."""

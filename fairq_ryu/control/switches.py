@@ -88,8 +88,11 @@ class Switches:
         if inventory.beside(key.dpid) is not None:
             if removed:
                 inventory.port_removed(key)
+                self.fabric.loops.port_removed(key)
             else:
-                inventory.port_changed(key.dpid, port_state(described))
+                state = port_state(described)
+                inventory.port_changed(key.dpid, state)
+                self.fabric.loops.port_changed(key, state.up, now)
             self.windows.name_ports_of(key.dpid, now)
             return
         if removed:

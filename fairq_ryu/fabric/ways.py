@@ -57,9 +57,9 @@ class Asked(NamedTuple):
     roles: bool = False
 
 
-def limits(way: Way, connected: bool, others: int, asked: Asked) -> list[str]:
+def limits(way: Way, connected: bool, others: int, asked: Asked, in_loop: bool | None = False) -> list[str]:
     """What a way cannot do, with the reason, as lines for people. ``others``: the rules of others in the
-    bridge.
+    bridge; ``in_loop``: whether a rule that forwards would close a loop (None: not known yet).
     """
     if way is Way.PATHS:
         return []
@@ -70,6 +70,12 @@ def limits(way: Way, connected: bool, others: int, asked: Asked) -> list[str]:
     else:
         why = "the bridge forwards by its own rules"
     found = [f"paths are not pinned, hosts and links are not known: {why}"]
+    if in_loop is None:
+        found.insert(
+            0, "nothing is forwarded yet: a rule that does could close a loop, and links are looked for"
+        )
+    elif in_loop:
+        found.insert(0, "nothing is forwarded: the bridge has no rules and is part of a loop; ask for paths")
     if asked.hold:
         found.append(f"SYNs are not held (syn = hold): {why}")
     if asked.through_tables:

@@ -1,8 +1,9 @@
 """Messages to bridges whose rules belong to others: questions, and one rule that stands beside theirs.
 
 Functions return Ryu messages for a datapath; nothing is sent here. The rule has the lowest priority and
-forwards as a learning switch does (``NORMAL``), so every other rule has precedence over it. Its cookie
-differs from those of the pipeline (:mod:`fairq_ryu.openflow.pipeline`) in one bit, so that both kinds are
+forwards as a learning switch does (``NORMAL``), so every other rule has precedence over it. While links
+between such bridges are looked for, a second one passes discovery frames to the controller. Their cookies
+differ from those of the pipeline (:mod:`fairq_ryu.openflow.pipeline`) in one bit, so that both kinds are
 counted and removed separately, and rules of others never are.
 """
 
@@ -11,17 +12,18 @@ from __future__ import annotations
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.openflow.pipeline import Datapath, Message
+from fairq_ryu.openflow.pipeline import ETH_TYPE_LLDP, LLDP_ADDRESS, Datapath, Message
 
 _OURS = 0xFA17 << 48
 _BESIDE = 0x8000 << 32
 COOKIE_NORMAL = _OURS | _BESIDE | 1
+COOKIE_DISCOVERY = _OURS | _BESIDE | 2
 ALL = (0, 0)
 """Cookie and mask of all rules."""
 OF_PIPELINE = (_OURS, 0xFFFF << 48 | _BESIDE)
 """Those of the rules of this controller's pipeline, in any layout of its tables."""
-OF_NORMAL = (COOKIE_NORMAL, 0xFFFF_FFFF_FFFF_FFFF)
-"""Those of the rule of :func:`forward`."""
+OF_NORMAL, DISCOVERS = ((cookie, 0xFFFF_FFFF_FFFF_FFFF) for cookie in (COOKIE_NORMAL, COOKIE_DISCOVERY))
+"""Those of the rules of :func:`forward` and :func:`discovery`."""
 
 
 def ask_description(datapath: Datapath) -> Message:
@@ -55,6 +57,20 @@ def forward(datapath: Datapath, beside_others: bool = False) -> Message:
         flags=ofp.OFPFF_CHECK_OVERLAP if beside_others else 0,
         match=parser.OFPMatch(),
         instructions=[parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [normal])],
+        out_port=ofp.OFPP_ANY,
+        out_group=ofp.OFPG_ANY,
+    )
+
+
+def discovery(datapath: Datapath) -> Message:
+    """The rule of highest priority, where others have none: discovery frames go to the controller."""
+    to_controller = parser.OFPActionOutput(ofp.OFPP_CONTROLLER, ofp.OFPCML_NO_BUFFER)
+    return parser.OFPFlowMod(
+        datapath,
+        cookie=COOKIE_DISCOVERY,
+        priority=0xFFFF,
+        match=parser.OFPMatch(eth_type=ETH_TYPE_LLDP, eth_dst=LLDP_ADDRESS),
+        instructions=[parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [to_controller])],
         out_port=ofp.OFPP_ANY,
         out_group=ofp.OFPG_ANY,
     )

@@ -52,7 +52,7 @@ COOKIE_VLAN_SOURCE, COOKIE_ENTRY, COOKIE_PROBE = (COOKIE_BASE | n for n in range
 COPY_BYTES = 192
 _SYN, _FIN, _RST, _ACK = 0x002, 0x001, 0x004, 0x010
 ETH_TYPE_LLDP = 0x88CC
-_LLDP_ADDRESS = "01:80:c2:00:00:0e"
+LLDP_ADDRESS = "01:80:c2:00:00:0e"
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
 _GROUP_BIT = "01:00:00:00:00:00"
 PROBE_MAC = "0e:fa:17:00:00:01"
@@ -146,7 +146,7 @@ def copy_rules(datapath: Datapath, copies: CopyActions) -> list[Message]:
             rules.append(copied(TRACK, 100, match, kind, SOURCE))
     for to in (_BROADCAST, PROBE_MAC):
         rules.append(copied(TRACK, 100, parser.OFPMatch(eth_type=0x0806, eth_dst=to), CopyClass.ARP, None))
-    lldp = parser.OFPMatch(eth_type=ETH_TYPE_LLDP, eth_dst=_LLDP_ADDRESS)
+    lldp = parser.OFPMatch(eth_type=ETH_TYPE_LLDP, eth_dst=LLDP_ADDRESS)
     rules.append(copied(TRACK, 0xFFFF, lldp, CopyClass.DISCOVERY, None))
     probe = parser.OFPMatch(eth_type=segment_probe.ETH_TYPE, eth_dst=segment_probe.GROUP)
     rules.append(copied(TRACK, 0xFFFE, probe, CopyClass.DISCOVERY, None))

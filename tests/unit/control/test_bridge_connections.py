@@ -53,7 +53,7 @@ class Made:
     def count(self, found: RuleCount) -> None:
         """Answer the last questions, if there were any."""
         requests = [each for each in self.bridge.sent if type(each).__name__ == "OFPAggregateStatsRequest"]
-        for request, number in zip(requests[-3:], found, strict=False):
+        for request, number in zip(requests[-4:], (*found, 0), strict=False):
             body = SimpleNamespace(flow_count=number)
             self.connections.rules_counted(SimpleNamespace(datapath=self.bridge, xid=request.xid, body=body))
 
@@ -96,6 +96,13 @@ def made() -> Made:
     return Made()
 
 
+@pytest.fixture
+def alone(made: Made) -> Made:
+    """No other bridge is connected."""
+    made.site.fabric.bridges.clear()
+    return made
+
+
 # Decided by what connects
 
 
@@ -122,15 +129,75 @@ def test_a_bridge_keeps_its_rules_unless_it_asks_for_paths(made, words):
     assert "7 rules of others" in made.site.windows.inventory.limits(7, False)[-1]
 
 
-def test_a_bridge_without_rules_gets_one_that_forwards(made):
+def test_a_bridge_without_rules_gets_one_that_forwards(alone):
+    alone.join()
+    assert alone.way is Way.NORMAL and alone.forwards
+    assert len(alone.site.windows.inventory.limits(7, False)) == 1
+
+
+def test_the_rule_that_forwards_is_not_installed_twice(alone):
+    alone.join("", FORWARDS)
+    assert alone.way is Way.NORMAL and alone.changes == []
+
+
+# Loops
+
+
+def test_a_bridge_that_is_not_the_first_waits_for_its_links(made):
     made.join()
-    assert made.way is Way.NORMAL and made.forwards
-    assert len(made.site.windows.inventory.limits(7, False)) == 1
+    assert made.way is Way.NORMAL and [each.cookie for each in made.changes] == [beside.COOKIE_DISCOVERY]
+    limit, _ = made.site.windows.inventory.limits(7, False)
+    assert limit.startswith("nothing is forwarded yet")
+    made.clear()
+    made.connections._decided(made.bridge, False)
+    assert made.forwards and len(made.site.windows.inventory.limits(7, False)) == 1
 
 
-def test_the_rule_that_forwards_is_not_installed_twice(made):
-    made.join("", FORWARDS)
+def test_in_a_loop_a_bridge_that_nobody_asks_about_is_governed_by_paths(made, caplog):
+    made.join()
+    made.connections._decided(made.bridge, True)
+    made.list_rules(rule(beside.COOKIE_DISCOVERY))
+    assert made.way is Way.PATHS and made.site.fabric.bridges[7] is made.bridge
+    assert 7 not in made.site.fabric.loops.bridges
+    assert not any(getattr(each, "cookie", None) == beside.COOKIE_NORMAL for each in made.changes)
+    assert "is part of a loop, so it is governed by paths" in caplog.text and "dp-desc" in caplog.text
+    assert made.events[-2:] == ["bridge 7 has gone", "bridge 7 has connected"]
+    made.connections.ask_descriptions()
+    made.describe("rack 7")  # nobody asks, still
+    assert made.way is Way.PATHS
+
+
+def test_rules_that_others_have_installed_meanwhile_stay(made):
+    made.join()
+    made.connections._decided(made.bridge, True)
+    made.clear()
+    made.list_rules(rule(beside.COOKIE_DISCOVERY), THEIRS)
     assert made.way is Way.NORMAL and made.changes == []
+
+
+def test_in_a_loop_a_bridge_that_asks_for_normal_forwards_nothing_and_says_so(made, caplog):
+    made.join("fairq_ryu: normal")
+    made.connections._decided(made.bridge, False)
+    made.clear()
+    made.connections._decided(made.bridge, True)  # another has closed a loop
+    made.connections._decided(made.bridge, True)
+    (removal,) = made.changes
+    assert (removal.command, removal.cookie) == (ofp.OFPFC_DELETE, beside.COOKIE_NORMAL)
+    limit, _ = made.site.windows.inventory.limits(7, False)
+    assert "part of a loop; ask for paths" in limit and "Ask for paths" in caplog.text
+
+
+def test_a_bridge_that_leaves_paths_with_several_links_waits(made):
+    made.join("fairq_ryu: paths")
+    topology = made.site.fabric.topology
+    topology.add_port(PortKey(7, 4), True, 0.0)
+    for number in (3, 4):
+        topology.assume_link(PortKey(7, number), 100.0)
+    made.clear()
+    made.describe("fairq_ryu: normal")
+    made.count(ONLY_PATHS)
+    assert made.way is Way.NORMAL and made.site.fabric.loops.waiting == [7]
+    assert not any(getattr(each, "cookie", None) == beside.COOKIE_NORMAL for each in made.changes)
 
 
 def rule(cookie: int, **match: Any) -> Any:
@@ -150,19 +217,19 @@ def test_a_bridge_of_an_earlier_controller_that_nobody_asks_about_stays_as_it_wa
     assert "dp-desc" in caplog.text
 
 
-def test_rules_of_an_earlier_controller_are_replaced_by_the_one_that_forwards(made):
-    made.join("fairq_ryu: normal", ONLY_PATHS)
-    assert made.way is Way.NORMAL
-    first, removal, *_ = made.changes
+def test_rules_of_an_earlier_controller_are_replaced_by_the_one_that_forwards(alone):
+    alone.join("fairq_ryu: normal", ONLY_PATHS)
+    assert alone.way is Way.NORMAL
+    first, removal, *_ = alone.changes
     assert first.cookie == beside.COOKIE_NORMAL and not first.flags  # first: traffic does not stop
     assert (removal.command, removal.cookie, removal.cookie_mask) == (ofp.OFPFC_DELETE, *beside.OF_PIPELINE)
 
 
 @pytest.mark.parametrize(("words", "rules"), [("fairq_ryu: normal", ()), ("", (OLD, THEIRS))])
-def test_beside_rules_of_others_the_one_that_forwards_replaces_none(made, words, rules):
-    made.join(words, MIXED, *rules)
-    assert made.way is Way.NORMAL
-    removal, last, *meters = made.changes
+def test_beside_rules_of_others_the_one_that_forwards_replaces_none(alone, words, rules):
+    alone.join(words, MIXED, *rules)
+    assert alone.way is Way.NORMAL
+    removal, last, *meters = alone.changes
     assert {each.command for each in meters} == {ofp.OFPMC_DELETE}
     assert (removal.command, removal.cookie, removal.cookie_mask) == (ofp.OFPFC_DELETE, *beside.OF_PIPELINE)
     assert last.cookie == beside.COOKIE_NORMAL and last.flags == ofp.OFPFF_CHECK_OVERLAP
@@ -237,13 +304,13 @@ def test_a_bridge_that_does_not_ask_for_paths_any_more_leaves_the_fabric(made):
 
 
 @pytest.mark.parametrize(("found", "stays"), [(FORWARDS, True), (RuleCount(8, 0, 1), False)])
-def test_a_bridge_that_is_left_alone_later_loses_our_rules_if_it_has_others(made, found, stays):
-    made.join("", EMPTY)
-    made.clear()
-    made.describe("fairq_ryu: windows")
-    made.count(found)
-    assert made.way is Way.WINDOWS
-    assert [(each.cookie, each.cookie_mask) for each in made.changes] == ([] if stays else [beside.OF_NORMAL])
+def test_a_bridge_that_is_left_alone_later_loses_our_rules_if_it_has_others(alone, found, stays):
+    alone.join("", EMPTY)
+    alone.clear()
+    alone.describe("fairq_ryu: windows")
+    alone.count(found)
+    assert alone.way is Way.WINDOWS
+    assert [(each.cookie, each.cookie_mask) for each in alone.changes] == ([] if stays else [beside.OF_NORMAL])
 
 
 def test_the_same_description_changes_nothing(made):
