@@ -177,7 +177,17 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
         if isinstance(far.node, (Switch, FairQHost)):  # a FairQHost has done it
             return
         try:
-            run(["mnexec", "-a", str(far.node.pid), "ethtool", "-K", far.name, *(word for name in OFFLOADS for word in (name, "off"))])
+            run(
+                [
+                    "mnexec",
+                    "-a",
+                    str(far.node.pid),
+                    "ethtool",
+                    "-K",
+                    far.name,
+                    *(word for name in OFFLOADS for word in (name, "off")),
+                ]
+            )
         except CommandError as error:
             warn(f"*** {self.name}: TCP from {far.node.name} will hang: its offloads stay on: {error}\n")
 

@@ -310,7 +310,9 @@ def test_a_bridge_that_is_left_alone_later_loses_our_rules_if_it_has_others(alon
     alone.describe("fairq_ryu: windows")
     alone.count(found)
     assert alone.way is Way.WINDOWS
-    assert [(each.cookie, each.cookie_mask) for each in alone.changes] == ([] if stays else [beside.OF_NORMAL])
+    assert [(each.cookie, each.cookie_mask) for each in alone.changes] == (
+        [] if stays else [beside.OF_NORMAL]
+    )
 
 
 def test_the_same_description_changes_nothing(made):
