@@ -19,7 +19,8 @@ __noinline __u32 shared_segments(__u64 address)
 /* Its segments, as its qdisc counts packets. */
 static __always_inline __u32 traced_segments(const struct sk_buff *skb)
 {
-	return shared_segments((__u64)skb->head + skb->end);
+	/* To Linux 7.3, what is read in place is a pointer and no number. */
+	return shared_segments((__u64)BPF_CORE_READ(skb, head) + skb->end);
 }
 
 /* Its bytes, likewise. */
