@@ -34,9 +34,10 @@ copy_configuration() { # ROOT
 make_root() { # DIRECTORY SUITE SOURCES PACKAGES...
     local directory=$1 suite=$2 sources=$3
     shift 3
-    # shellcheck disable=SC2016  # "$1" is for the hook
+    # Of this machine's configuration of apt, how it reaches the mirrors: hooks of others would run in the empty root.
+    apt-config dump | grep ^Acquire:: | grep -v ::IndexTargets >"$directory-apt.conf"
     mmdebstrap --mode=root --variant=minbase --include="$(IFS=,; echo "make kmod $*" | tr ' ' ,)" \
-        --setup-hook='cp -a /etc/apt/apt.conf.d/. "$1"/etc/apt/apt.conf.d/' \
+        --aptopt="$directory-apt.conf" \
         --dpkgopt=force-unsafe-io "$suite" "$directory" "$sources"
     # Services are not started in a root that is being made.
     printf '#!/bin/sh\nexit 101\n' >"$directory/usr/sbin/policy-rc.d"

@@ -57,9 +57,10 @@ make_root() {
         mapfile -t sources < <(sources_of_suite "$codename" "${sources[@]}")
         codename=$SUITE
     fi
-    # shellcheck disable=SC2016  # "$1" is for the hook
+    # Of this machine's configuration of apt, how it reaches the mirrors: hooks of others would run in the empty root.
+    apt-config dump | grep ^Acquire:: | grep -v ::IndexTargets >"$DIRECTORY/apt.conf"
     mmdebstrap --mode=root --variant=minbase --include=make \
-        --setup-hook='cp -a /etc/apt/apt.conf.d/. "$1"/etc/apt/apt.conf.d/' \
+        --aptopt="$DIRECTORY/apt.conf" \
         --dpkgopt=force-unsafe-io "$codename" "$NEW" "${sources[@]}" >"$LOG" 2>&1 \
         || cannot "mmdebstrap failed"
 }
