@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
-import json
 import os
 import shlex
 import shutil
@@ -103,8 +102,7 @@ class Bench:
     def run(self, machine: Machine, job: jobs.Job, how: str) -> jobs.Result:
         """Run a job in a machine."""
         say(f"{machine.name}, {self.kernels[machine.name].version}: {job.name} ...")
-        exchange = self.work / f"{machine.name}-{job.name}"
-        exchange.mkdir()
+        exchange = Path(tempfile.mkdtemp(prefix=f"{machine.name}-", dir=self.work))
         seconds = job.seconds * (1 if how == "tcg" else 0.25)
         outcome = boot.boot(
             how, self.kernels[machine.name], self.image(machine.suite), job.script, exchange, seconds
@@ -134,7 +132,9 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="everything, about an hour a machine")
     parser.add_argument("--machine", action="append", choices=MACHINES, help="only this one (repeatable)")
     parser.add_argument("--commit", default="HEAD", help="what is tested; uncommitted changes never are")
-    parser.add_argument("--results", type=Path, help="write the results into this file (JSON)")
+    parser.add_argument(
+        "--results", type=Path, help="write the results into this file, for python3 -m tests.vm.results"
+    )
     parser.add_argument("--out", type=Path, help="a new directory for what COMMAND leaves in /exchange/out")
     parser.add_argument("--seconds", type=float, default=1800, help="time limit for COMMAND")
     parser.add_argument("command", nargs="*", help="run this instead")
@@ -160,14 +160,14 @@ def main() -> int:
                 return max(
                     result.outcome.code or 0 if result.outcome.code is not None else 1 for result in results
                 )
-            summary = jobs.summary(results)
+            text, content, passed = jobs.summary(results, bench.commit[:7])
             if options.results:
-                options.results.write_text(json.dumps(summary.rows, indent=1) + "\n")
+                content.write(options.results)
     except CannotRun as error:
         say(f"cannot be done here: {error}")
         return CANNOT
-    print(summary.text)
-    return 0 if summary.passed else 1
+    print(text)
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

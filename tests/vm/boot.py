@@ -28,6 +28,8 @@ class Outcome:
     code: int | None
     """The script's exit code; None: the machine ended or was ended before the script."""
     seconds: float
+    last: str
+    """The last line that the script printed."""
     console: str
     """The kernel's messages."""
 
@@ -83,10 +85,12 @@ def boot(how: str, kernel: Kernel, root: Path, script: str, exchange: Path, seco
         )  # fmt: skip
         timer = threading.Timer(seconds, machine.kill)
         timer.start()
+        last = ""
         try:
             assert machine.stdout is not None
             for line in machine.stdout:
-                print(line.decode(errors="replace").rstrip("\r\n"), flush=True)
+                last = line.decode(errors="replace").rstrip("\r\n")
+                print(last, flush=True)
             machine.wait()
         finally:
             timer.cancel()
@@ -94,7 +98,7 @@ def boot(how: str, kernel: Kernel, root: Path, script: str, exchange: Path, seco
             machine.wait()
     said = console.read_text(errors="replace") if console.exists() else ""
     code = int(code_file.read_text()) if code_file.exists() else None
-    return Outcome(code, time.monotonic() - begun, "\n".join(said.splitlines()[-_LAST_LINES:]))
+    return Outcome(code, time.monotonic() - begun, last, "\n".join(said.splitlines()[-_LAST_LINES:]))
 
 
 def check() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tests.vm.boot import Outcome
 from tests.vm.machines import Machine
+from tests.vm.results import MachineRun, ObjectRun, Results
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class Job:
     name: str
     script: str
     seconds: float
+    datapath: str = ""
+    """The one that it uses, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +33,6 @@ class Result:
     job: Job
     outcome: Outcome
     exchange: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """All results: a text, rows for a file, and whether everything passed."""
-
-    text: str
-    rows: list[dict[str, Any]]
-    passed: bool
 
 
 _PYTHON = ".venv/bin/python"
@@ -56,8 +50,8 @@ $PYTEST tests/e2e/test_attacks.py tests/e2e/test_ports_of_ovs.py tests/e2e/test_
 """.replace("$PYTEST", _PYTEST)
 
 
-def _job(name: str, minutes: float, *lines: str) -> Job:
-    return Job(name, "\n".join((_BEGIN, *lines, "")), minutes * 60)
+def _job(name: str, minutes: float, *lines: str, datapath: str = "") -> Job:
+    return Job(name, "\n".join((_BEGIN, *lines, "")), minutes * 60, datapath)
 
 
 SHORT = [
@@ -67,50 +61,57 @@ SHORT = [
         f"{_PYTHON} -m tests.vm.guest.load_objects /objects/* >/exchange/objects.jsonl",
         f"{_PYTHON} -m tests.vm.guest.about >/exchange/about.json",
     ),
-    _job("incast", 8, "scripts/start-ovs.sh", f"{_PYTHON} -m tests.vm.guest.incast"),
+    _job("incast by hand", 8, "make setup", f"{_PYTHON} -m tests.vm.guest.incast", datapath="kernel"),
 ]
 LONG = [
     *SHORT,
-    _job("doctor", 5, "make setup", ".venv/bin/fairq doctor"),
-    _job("switch", 75, "make setup", f"{_PYTEST} tests/switch"),
-    _job("e2e-kernel", 60, "make setup", _E2E),
-    _job("e2e-userspace", 60, _NO_KERNEL_DATAPATH, "make setup", _E2E),
+    _job("make setup, doctor", 5, "make setup", ".venv/bin/fairq doctor", datapath="kernel"),
+    _job("tests/switch", 75, "make setup", f"{_PYTEST} tests/switch", datapath="kernel"),
+    _job("tests/e2e, chosen", 60, "make setup", _E2E, datapath="kernel"),
+    _job("tests/e2e, chosen", 60, _NO_KERNEL_DATAPATH, "make setup", _E2E, datapath="userspace"),
 ]
 
 
 def verdict(outcome: Outcome) -> str:
-    """How a job ended, in words."""
+    """How a job ended, in words: what pytest or the job itself says of it."""
     if outcome.code is None:
         return "the machine ended without a result"
-    return "ok" if outcome.code == 0 else f"exit code {outcome.code}"
+    counts = re.search(r"\d+ passed[^=]*?(?= in \d)", outcome.last)
+    return ("passed" if counts is None else counts[0]) if outcome.code == 0 else f"exit code {outcome.code}"
 
 
-def _objects(result: Result) -> list[dict[str, Any]]:
+def _objects(result: Result) -> list[ObjectRun]:
     file = result.exchange / "objects.jsonl"
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return [ObjectRun(kernel=result.kernel, **row) for row in rows]
 
 
-def summary(results: Sequence[Result]) -> Summary:
-    """What all jobs found."""
-    lines, rows, passed = [], [], 0
+def _is_refused(run: ObjectRun) -> bool:
+    return bool(run.error) and not run.error.startswith("needs ")
+
+
+def summary(results: Sequence[Result], commit: str) -> tuple[str, Results, bool]:
+    """What all jobs found: a text, the same for docs/data/machines.json, and whether everything passed."""
+    lines, objects, passed = [], [], 0
+    ran: dict[tuple[str, str], dict[str, str]] = {}
+    about: dict[str, dict[str, str]] = {}
     for result in results:
-        rows_here = _objects(result)
-        faults = [each for each in rows_here if each["error"] and not each["error"].startswith("needs ")]
-        good = result.outcome.code == 0 and not faults
+        tried = _objects(result)
+        refused = [each for each in tried if _is_refused(each)]
+        good = result.outcome.code == 0 and not refused
+        how = verdict(result.outcome) if not refused else f"{len(refused)} objects refused"
         passed += good
-        lines.append(
-            f"{result.machine.name} ({result.kernel}) {result.job.name}: {'passed' if good else 'FAILED'}"
-        )
-        lines += [f"    {each['compiler']} {each['object']}: {each['error']}" for each in faults]
-        rows.append(
-            {
-                "machine": result.machine.name,
-                "kernel": result.kernel,
-                "job": result.job.name,
-                "passed": good,
-                "seconds": round(result.outcome.seconds),
-                "objects": rows_here,
-            }
-        )
+        lines.append(f"{result.machine.name} ({result.kernel}) {result.job.name}: {how}")
+        lines += [f"    {each.compiler} {each.object}: {each.error}" for each in refused]
+        objects += tried
+        if (result.exchange / "about.json").exists():
+            about[result.machine.name] = json.loads((result.exchange / "about.json").read_text())
+        if good and result.job.datapath:
+            ran.setdefault((result.machine.name, result.job.datapath), {})[result.job.name] = how
+    machines = [
+        MachineRun(name=name, datapath=datapath, commit=commit, ran=jobs, **about[name])
+        for (name, datapath), jobs in ran.items()
+        if name in about
+    ]
     lines.append(f"virtual machines: {passed} passed, {len(results) - passed} failed")
-    return Summary("\n".join(lines), rows, passed == len(results))
+    return "\n".join(lines), Results(tuple(machines), tuple(objects)), passed == len(results)

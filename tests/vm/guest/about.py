@@ -6,9 +6,8 @@ import subprocess
 import sys
 
 
-def _version(program):
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
-    return said.stdout.splitlines()[0]
+def _said(*argv):
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()[0]
 
 
 def main():
@@ -18,8 +17,8 @@ def main():
         "kernel": platform.release(),
         "distribution": system["PRETTY_NAME"].strip('"'),
         "python": platform.python_version(),
-        "ovs": _version("ovs-vswitchd").rsplit(" ", 1)[1],
-        "clang": _version("clang"),
+        "ovs": _said("ovs-vswitchd", "--version").rsplit(" ", 1)[1],
+        "clang": _said("clang", "-dumpversion"),
     }
     json.dump(about, sys.stdout)
 
