@@ -36,8 +36,8 @@ class MachineRun:
     python: str
     clang: str
     """versions"""
-    commit: str
-    """what was run, in short"""
+    date: str
+    """of the run: 2026-11-25"""
     ran: dict[str, str] = field(default_factory=dict)
     """how each thing ended, by its name: {"tests/switch": "812 passed", "make demo": "passed"}; nothing: not
     run
