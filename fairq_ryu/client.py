@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fairq_ryu.errors import UserError
+from fairq_ryu.errors import UserError, plain
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 URL_VARIABLE = "FAIRQ_URL"
@@ -221,8 +221,3 @@ def not_the_controller(url: str, why: str, option: str = "--url") -> NoControlle
         f"{url.rstrip('/')} answers, but not as fairq_ryu's controller does: {why}",
         f"check that {option} is the address of its REST interface (ryu-manager's --wsapi-port)",
     )
-
-
-def plain(text: object) -> str:
-    """Text of another program, without characters that a terminal would interpret as commands."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(text))

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+
+
+def plain(text: object) -> str:
+    """Text of others, as a name, without characters that a terminal would interpret as commands."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(text))
+
+
+def quoted(word: str) -> str:
+    """A word of a command for a shell, also if it is a name that somebody else chose."""
+    if word.isprintable():
+        return shlex.quote(word)
+    # Only bash and its like read this form; a terminal interprets nothing in it.
+    coded = (chr(each) if chr(each).isalnum() and each < 128 else f"\\x{each:02x}" for each in word.encode())
+    return f"$'{''.join(coded)}'"
 
 
 class UserError(Exception):

@@ -356,9 +356,13 @@ def remove_bridge(name: str) -> None:
 
 
 def remove_bridges(names: Sequence[str]) -> None:
-    """Remove bridges and the QoS records of their shallow ports. No effect for those that do not exist."""
+    """Remove bridges, the QoS records of their shallow ports, and the flows that their agents have left to
+    the next ones. No effect for those that do not exist.
+    """
     if not names:
         return
+    for name in names:
+        Path(os.environ.get("FAIRQ_RUNDIR", "/run/fairq_ryu"), f"{name}.flows").unlink(missing_ok=True)
     _vsctl(["del-br", name] for name in names)
     # The database keeps a QoS record after its port is deleted, until the record itself is destroyed.
     records = _vsctl(["find", "QoS", f"external_ids:fairq-bridge={name}"] for name in names).split()

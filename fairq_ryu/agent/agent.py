@@ -10,15 +10,19 @@ asyncio loop. If the agent dies, traffic continues: the eBPF programs ignore eve
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
+import resource
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import Any
 
-from fairq_ryu.agent import privileges, service_manager
+from fairq_ryu.agent import kept_flows, privileges, service_manager, status
 from fairq_ryu.agent.bridge import AgentBridge
+from fairq_ryu.agent.filter_watch import FilterWatch
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.options import AgentOptions
 from fairq_ryu.agent.ovsdb import BridgeView
@@ -27,7 +31,7 @@ from fairq_ryu.agent.programs.window import HERITAGE
 from fairq_ryu.agent.turn_clock import TurnClock
 from fairq_ryu.agent.turns import Opening
 from fairq_ryu.agent.watched_ports import listed
-from fairq_ryu.errors import UserError
+from fairq_ryu.errors import UserError, plain
 from fairq_ryu.packet.tcp_build import Addressing
 
 log = logging.getLogger(__name__)
@@ -47,7 +51,8 @@ class Agent:
     def _jobs(self) -> list[tuple[str, float, Callable[[], Awaitable[None]]]]:
         """The periodic jobs: what is done, how often (seconds), by which function."""
         found: list[tuple[str, float, Callable[[], Awaitable[None]]]] = [
-            ("sweeping the flow map", 1.0, self._sweep_flows)
+            ("sweeping the flow map", 1.0, self._sweep_flows),
+            ("looking after filters", 1.0, self._look_after_filters),
         ]
         for each in self._bridges:
             found += [
@@ -73,14 +78,16 @@ class Agent:
         host: HostPrograms | None = None
         loaded = False
         clock: TurnClock | None = None
+        filters: FilterWatch | None = None
         try:
             for name in options.bridges:
-                self._bridges.append(AgentBridge(name, options, self._on_deleted))
+                self._bridges.append(AgentBridge(name, options))
             host = self._host = HostPrograms(options.limits)
             check_joined([bridge.watch() for bridge in self._bridges])
             loaded = self._load()
+            filters = self._filters = FilterWatch(host)
             for bridge in self._bridges:
-                bridge.open(host, tls)
+                bridge.open(host, filters, tls)
             host.window.read_in_thread()
             host.turn_program.wake = self._wake
             clock = TurnClock(loop, host.turn_program, host.turns)
@@ -107,9 +114,10 @@ class Agent:
                 bridge.close()
             if clock is not None:
                 clock.stop()
+            if filters is not None:
+                filters.close()
             if loaded:
-                # After an orderly end segments pass that nobody counts: the next agent starts anew.
-                service_manager.forget(HERITAGE)
+                self._leave_flows()
             if host is not None:
                 host.close()
             for bridge in self._bridges:
@@ -125,18 +133,31 @@ class Agent:
             for fd in kept.values():
                 os.close(fd)
         service_manager.keep(self._host.window.heritage)
+        left, views = kept_flows.take(self._flows_path), [bridge.view for bridge in self._bridges]
+        ports = {port.ifindex for view in views for port in view.ports}
+        ports |= {device.ifindex for view in views for device in view.devices}
         if inherited:
             log.info("took over %d flows from an agent that died", inherited)
+        elif entered := self._host.window.enter_flows(*left, ports):
+            log.info("took over %d flows from the agent that ended", entered)
         return True
+
+    @property
+    def _flows_path(self) -> Path:
+        """One for all bridges, because they share the flows."""
+        return status.flows_path(self.options.bridges[0])
+
+    def _leave_flows(self) -> None:
+        """Leave the flows to the next agent: the maps end with the programs."""
+        service_manager.forget(HERITAGE)
+        try:
+            kept_flows.write(self._flows_path, *self._host.window.lasting_flows())
+        except (OSError, BpfError) as error:
+            log.warning("the next agent will not know the flows of this one: %s", error)
 
     def stop(self) -> None:
         """Let :meth:`run` end."""
         self._stop.set()
-
-    def _on_deleted(self) -> None:
-        if all(bridge.gone for bridge in self._bridges):
-            log.warning("no bridge is left: ending")
-            self._stop.set()
 
     def _wake(self, known: Addressing) -> Opening:
         """Start the sender of a connection, in the name of the bridge by which its data leaves."""
@@ -176,6 +197,9 @@ class Agent:
         records = self._host.copies.take(_MAX_COPIES)
         for bridge in self._bridges:
             bridge.copied(records)
+
+    async def _look_after_filters(self) -> None:
+        self._filters.look()
 
     async def _sweep_flows(self) -> None:
         options, host = self.options, self._host
@@ -226,6 +250,10 @@ async def _repeat(what: str, interval: float, job: Callable[[], Awaitable[None]]
 def run(options: AgentOptions) -> int:
     """Run an agent until SIGINT, SIGTERM or SIGHUP. Raises :class:`UserError`."""
     privileges.check()
+    # Of the limit that the service manager allows: a port with an ingress qdisc takes a file descriptor.
+    with contextlib.suppress(OSError, ValueError):
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
     async def main() -> None:
         agent = Agent(options)
@@ -234,7 +262,7 @@ def run(options: AgentOptions) -> int:
             loop.add_signal_handler(number, agent.stop)
 
         def ready(bridge: str, ports: int) -> None:
-            print(f"fairq agent: bridge {bridge} ready ({ports} ports)", file=sys.stderr, flush=True)
+            print(f"fairq agent: bridge {plain(bridge)} ready ({ports} ports)", file=sys.stderr, flush=True)
 
         await agent.run(ready)
 

@@ -23,7 +23,7 @@ class MapInfo(ctypes.Structure):
 
 
 class ProgInfo(ctypes.Structure):
-    """The head of ``struct bpf_prog_info``, up to the maps that a program uses."""
+    """The head of ``struct bpf_prog_info``, up to the name."""
 
     _fields_ = [
         ("type", c_uint32),
@@ -37,6 +37,7 @@ class ProgInfo(ctypes.Structure):
         ("uid", c_uint32),
         ("nr_map_ids", c_uint32),
         ("map_ids", c_uint64),
+        ("name", ctypes.c_char * 16),
     ]
 
 
@@ -47,6 +48,28 @@ def map_info(lib: Any, fd: int) -> MapInfo | None:
     if lib.bpf_obj_get_info_by_fd(fd, ctypes.byref(about), ctypes.byref(size)) != 0:
         return None
     return about
+
+
+def program_id(lib: Any, fd: int) -> int:
+    """The id of a program; 0 if the file descriptor is of no program."""
+    info = ProgInfo()
+    size = c_uint32(ctypes.sizeof(info))
+    found = lib.bpf_obj_get_info_by_fd(fd, ctypes.byref(info), ctypes.byref(size)) == 0
+    return int(info.id) if found else 0
+
+
+def program_name(lib: Any, program: int) -> str:
+    """The name of a program by its id; "" if it is not loaded any more, or without CAP_SYS_ADMIN."""
+    fd = lib.bpf_prog_get_fd_by_id(program)
+    if fd < 0:
+        return ""
+    try:
+        info = ProgInfo()
+        size = c_uint32(ctypes.sizeof(info))
+        lib.bpf_obj_get_info_by_fd(fd, ctypes.byref(info), ctypes.byref(size))
+        return str(info.name.decode(errors="replace"))
+    finally:
+        os.close(fd)
 
 
 def program_maps(lib: Any, program_id: int) -> dict[str, tuple[int, MapInfo]]:

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 import logging
 import os
 import ssl
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from fairq_ryu.agent import status
 from fairq_ryu.agent.bridge_lock import BridgeLock
 from fairq_ryu.agent.controller_connection import ControllerConnection
+from fairq_ryu.agent.filter_watch import FilterWatch
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.options import AgentOptions
 from fairq_ryu.agent.ovsdb import BridgeView, BridgeWatcher
@@ -30,7 +30,7 @@ from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.copies import CopyRecord
 from fairq_ryu.agent.programs.drops import DropRecord
 from fairq_ryu.agent.programs.host import HostPrograms
-from fairq_ryu.errors import UserError
+from fairq_ryu.errors import UserError, quoted
 from fairq_ryu.model import dpid_text
 
 log = logging.getLogger(__name__)
@@ -39,13 +39,9 @@ log = logging.getLogger(__name__)
 class AgentBridge:
     """A bridge, in this order: :meth:`watch`, :meth:`open`, :meth:`start`, :meth:`close`."""
 
-    def __init__(self, name: str, options: AgentOptions, ended: Callable[[], None]) -> None:
-        """``ended`` is called when the bridge has been deleted. Raises :class:`UserError` if it has an agent
-        already.
-        """
-        self.name, self._options, self._ended = name, options, ended
-        self.gone = False
-        """It has been deleted, and not been made again."""
+    def __init__(self, name: str, options: AgentOptions) -> None:
+        """Raises :class:`UserError` if it has an agent already."""
+        self.name, self._options = name, options
         self.connections: list[ControllerConnection] = []
         self._loop = asyncio.get_running_loop()
         self._views: asyncio.Queue[BridgeView | None] = asyncio.Queue()
@@ -63,9 +59,9 @@ class AgentBridge:
         self.view = self._watcher.start()
         return self.view
 
-    def open(self, host: HostPrograms, tls: ssl.SSLContext | None) -> None:
+    def open(self, host: HostPrograms, filters: FilterWatch, tls: ssl.SSLContext | None) -> None:
         """Make what controllers see, by the loaded programs. Raises :class:`UserError`."""
-        self.programs = BridgePrograms(host)
+        self._filters, self.programs = filters, BridgePrograms(host)
         self.server = self._openflow_server()
         self.ports = BridgePorts(self.name, self.view, self.programs, self.server, self._reconnect)
         self.connections = [
@@ -111,7 +107,7 @@ class AgentBridge:
             raise UserError(
                 f"bridge {self.name}: {error}, where the agent's own id goes",
                 "set one that does not: ovs-vsctl set bridge "
-                f"{self.name} other-config:datapath-id=0000<12 hex digits>",
+                f"{quoted(self.name)} other-config:datapath-id=0000<12 hex digits>",
             ) from None
 
     def _reconnect(self) -> None:
@@ -121,11 +117,10 @@ class AgentBridge:
     async def _follow(self) -> None:
         while True:
             view = await self._views.get()
-            self.gone = view is None
-            if view is None:
-                log.warning("bridge %s has been deleted", self.name)
-                view = dataclasses.replace(self.view, ports=(), devices=(), unwatched=(), settings={})
-                self._ended()
+            # Without an id, Open vSwitch is still making it.
+            if view is None or not view.dpid:
+                self.ports.remove_all()
+                continue
             self.view = view
             if self.ports.update(view):
                 await self.ports.read_queue_limits()
@@ -202,6 +197,7 @@ class AgentBridge:
             "bridge": self.name,
             "bridges": self._options.bridges,
             "dpid": dpid_text(server.dpid),
+            "deleted": self.ports.deleted,
             "pid": os.getpid(),
             "uptime_s": server.age_ns(time.monotonic_ns()) / 1e9,
             "controllers": [
@@ -214,6 +210,7 @@ class AgentBridge:
             "unwatched": [{"name": name, "reason": reason} for name, reason in self.ports.unwatched],
             **status.snapshot(
                 self.programs,
+                self._filters,
                 server.table,
                 server.laws,
                 server.congestion,

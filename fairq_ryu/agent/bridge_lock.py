@@ -20,7 +20,7 @@ class BridgeLock:
         directory = status.run_directory()
         try:
             directory.mkdir(mode=0o755, parents=True, exist_ok=True)
-            self._file: IO[str] = open(directory / f"{bridge}.lock", "a+", encoding="utf-8")  # noqa: SIM115
+            self._file: IO[str] = open(status.lock_path(bridge), "a+", encoding="utf-8")  # noqa: SIM115
         except OSError as error:
             raise UserError(
                 f"cannot write to {directory}: {error.strerror}", "run as root, or set FAIRQ_RUNDIR"

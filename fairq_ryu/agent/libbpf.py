@@ -19,6 +19,7 @@ from fairq_ryu.errors import UserError
 
 _LAST_LINES = 12
 _BATCH = 2048
+_NOEXIST = 1  # linux/bpf.h: BPF_NOEXIST
 _F_LINK = 1 << 13  # linux/bpf.h: the table is registered by a link, since Linux 6.4
 _STRUCT_OPS = 44  # linux/bpf.h: the attachment type
 
@@ -164,6 +165,11 @@ class Map:
         result = self._lib.bpf_map_update_elem(self.fd, ctypes.byref(key), ctypes.byref(value), 0)
         if result != 0:
             raise failure(f"cannot write to eBPF map {self.name}", error_code(result))
+
+    def add(self, key: Any, value: Any) -> bool:
+        """Write an entry if there is none yet; False if there is one, or no room."""
+        result = self._lib.bpf_map_update_elem(self.fd, ctypes.byref(key), ctypes.byref(value), _NOEXIST)
+        return int(result) == 0
 
     def delete(self, key: Any) -> bool:
         """Remove an entry; False if there was none."""

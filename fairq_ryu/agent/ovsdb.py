@@ -19,13 +19,14 @@ from fairq_ryu.agent import port_settings
 from fairq_ryu.agent.watched_ports import (
     DeviceShares,
     WindowDevice,
+    device_of,
     first,
     is_connected,
     joined_bridges,
     why_unwatched,
     window_device,
 )
-from fairq_ryu.errors import UserError
+from fairq_ryu.errors import UserError, quoted
 from fairq_ryu.port_settings import PortSettings
 
 _COLUMNS = {
@@ -42,6 +43,8 @@ _COLUMNS = {
         "admin_state",
         "link_speed",
         "options",
+        "ingress_policing_rate",
+        "ingress_policing_kpkts_rate",
         *port_settings.INTERFACE_COLUMNS,
     ],
 }
@@ -68,7 +71,8 @@ class BridgePort:
 class BridgeView:
     """A bridge at one time. ``devices`` are watched for windows only; ``unwatched`` names the ports on which
     eBPF programs cannot run, with the reason; ``settings`` are those of all ports, by OpenFlow number;
-    ``joined`` names the other bridges to which patch ports lead, also by way of others.
+    ``joined`` names the other bridges to which patch ports lead, also by way of others; ``policed``
+    are the interface indices of those that Open vSwitch is to police.
     """
 
     name: str
@@ -79,6 +83,7 @@ class BridgeView:
     unwatched: tuple[tuple[str, str], ...]
     settings: Mapping[int, PortSettings] = field(default_factory=dict)
     joined: frozenset[str] = frozenset()
+    policed: frozenset[int] = frozenset()
 
 
 def default_socket() -> str:
@@ -113,6 +118,7 @@ def _view(idl: Any, name: str) -> BridgeView | None:
     ports: list[BridgePort] = []
     devices: set[WindowDevice] = set()
     unwatched: list[tuple[str, str]] = []
+    policed: set[int] = set()
     # OVS sends nothing but copies to such a port. It sends them first, and they would be taken for the flow.
     mirrors = {output.uuid for mirror in bridge.mirrors for output in mirror.output_port}
     own = {interface.uuid for port in bridge.ports for interface in port.interfaces}
@@ -132,6 +138,8 @@ def _view(idl: Any, name: str) -> BridgeView | None:
             if device is not None:
                 devices.add(device)
                 continue
+            if interface.ingress_policing_rate or interface.ingress_policing_kpkts_rate:
+                policed.add(device_of(interface))
             ports.append(
                 BridgePort(
                     ofport=int(first(interface.ofport)),
@@ -156,6 +164,7 @@ def _view(idl: Any, name: str) -> BridgeView | None:
         unwatched=tuple(sorted(unwatched)),
         settings=port_settings.read(bridge),
         joined=joined_bridges(idl.tables["Bridge"].rows.values(), name),
+        policed=frozenset(policed),
     )
 
 
@@ -196,7 +205,7 @@ class BridgeWatcher:
             self.stop()
             raise UserError(
                 f"there is no bridge {self._bridge}",
-                f"ovs-vsctl list-br shows those there are; make one: ovs-vsctl add-br {self._bridge}",
+                f"ovs-vsctl list-br shows those there are; make one: ovs-vsctl add-br {quoted(self._bridge)}",
             )
         if not self._view.dpid:
             self.stop()

@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairq_ryu.errors import quoted
+
 _GETLINK, _GETNSID, _ERROR = 18, 90, 2
 _REQUEST = 1
 _IFLA_LINK, _IFLA_LINKINFO, _IFLA_LINK_NETNSID = 5, 18, 37
@@ -42,7 +44,7 @@ class Peer:
     @property
     def remedy(self) -> str:
         """The command that switches its offloads off."""
-        return f"{self.enter}ethtool -K {self.name} tso off gso off gro off tx off"
+        return f"{self.enter}ethtool -K {quoted(self.name)} tso off gso off gro off tx off"
 
 
 def unfinished(ifindexes: Iterable[int]) -> dict[int, Peer]:
@@ -133,7 +135,7 @@ def _namespaces(wanted: set[int]) -> Iterator[tuple[int, tuple[str, str]]]:
 def _candidates() -> Iterator[tuple[str, str]]:
     if NAMED.is_dir():
         for path in sorted(NAMED.iterdir()):
-            yield str(path), f"ip netns exec {path.name} "
+            yield str(path), f"ip netns exec {quoted(path.name)} "
     for path in PROC.glob("[0-9]*"):
         yield f"{path}/ns/net", f"nsenter -t {path.name} -n "
 

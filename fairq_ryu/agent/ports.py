@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
@@ -17,6 +18,7 @@ from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
 from fairq_ryu.agent.peers import Peer, unfinished
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.qdisc import read_backlogs, read_queue_limits
+from fairq_ryu.agent.tc import UNPOLICED
 from fairq_ryu.agent.watched_ports import WindowDevice, listed
 from fairq_ryu.channel.oxm import agent_dpid
 from fairq_ryu.channel.protocol import ofp
@@ -43,19 +45,25 @@ class BridgePorts:
         """
         self._bridge, self._view = bridge, view
         self._programs, self._server, self._reconnect = programs, server, reconnect
-        self.unwatched: tuple[tuple[str, str], ...] = ()
-        """Names of ports on which eBPF programs cannot run, and why."""
-        self._failed: set[int] = set()
+        self.deleted = False
+        """Whether the bridge does not exist now."""
+        self._failed: dict[int, tuple[str, str]] = {}  # name and reason, by interface index
+        self._unpoliced: frozenset[int] = frozenset()
+        self._known_unwatched: frozenset[tuple[str, str]] = frozenset()
         self._unfinished: dict[int, Peer] = {}
         self._peers_checked: tuple[frozenset[int], float] = frozenset(), 0.0
 
     def update(self, view: BridgeView) -> bool:
         """Start the programs on new ports, stop them on removed ports. Returns whether there were any."""
         changed = False
+        if self.deleted:
+            log.info("bridge %s is there again", self._bridge)
+            self.deleted = False
         if view.dpid != self._view.dpid:
             self._renumber(view.dpid)
         self._view = view
-        self._failed &= {port.ifindex for port in view.ports} | {each.ifindex for each in view.devices}
+        present = {port.ifindex for port in view.ports} | {each.ifindex for each in view.devices}
+        self._failed = {index: why for index, why in self._failed.items() if index in present}
         wanted = {port.ofport: port for port in view.ports}
         for ofport, port in list(self._programs.ports.items()):
             if ofport not in wanted or wanted[ofport].ifindex != port.ifindex:
@@ -74,10 +82,36 @@ class BridgePorts:
         untagged = {number: each.untagged for number, each in view.settings.items() if each.untagged}
         self._programs.set_vlans(untagged)
         self._server.set_port_settings(view.settings)
-        for entry in set(view.unwatched) - set(self.unwatched):
+        for entry in sorted(set(view.unwatched) - self._known_unwatched):
             log.warning("port %s is not watched: %s", *entry)
-        self.unwatched = view.unwatched
+        self._known_unwatched = frozenset(view.unwatched)
+        self._name_unpoliced(view)
         return changed
+
+    def remove_all(self) -> None:
+        """The bridge has been deleted: stop on all ports, and wait for an :meth:`update` when it is there
+        again.
+        """
+        if self.deleted:
+            return
+        log.warning("bridge %s has been deleted: waiting until it is there again", self._bridge)
+        self.update(replace(self._view, ports=(), devices=(), unwatched=(), settings={}, policed=frozenset()))
+        self.deleted = True
+
+    @property
+    def unwatched(self) -> list[tuple[str, str]]:
+        """Names of ports on which the programs do not run, and why."""
+        return sorted([*self._view.unwatched, *self._failed.values()])
+
+    def _name_unpoliced(self, view: BridgeView) -> None:
+        """Log which ports Open vSwitch cannot police, because clsact is in the place of its ingress qdisc."""
+        names = {port.ifindex: port.name for port in self._programs.ports.values()}
+        unpoliced = frozenset(
+            index for index in view.policed & names.keys() if self._programs.filter_place(index) == "clsact"
+        )
+        for index in sorted(unpoliced - self._unpoliced):
+            log.warning("port %s: %s", names[index], UNPOLICED)
+        self._unpoliced = unpoliced
 
     def _renumber(self, dpid: int) -> None:
         """The bridge has another datapath id (OVS takes it from its ports unless it is configured)."""
@@ -96,9 +130,9 @@ class BridgePorts:
             # The port may have been removed meanwhile; if not, one bad port must not stop the others.
             if port.ifindex not in self._failed:
                 log.warning("port %s is not watched: %s", port.name, error)
-            self._failed.add(port.ifindex)
+            self._failed[port.ifindex] = port.name, str(error)
             return False
-        self._failed.discard(port.ifindex)
+        self._failed.pop(port.ifindex, None)
         log.info("port %d (%s): watched", port.ofport, port.name)
         self._server.send_port_status(ofp.OFPPR_ADD, port)
         return True
@@ -128,9 +162,9 @@ class BridgePorts:
             except BpfError as error:
                 if device.ifindex not in self._failed:
                     log.warning("%s: not watched: %s", _described(device), error)
-                self._failed.add(device.ifindex)
+                self._failed[device.ifindex] = listed(device.names), str(error)
                 continue
-            self._failed.discard(device.ifindex)
+            self._failed.pop(device.ifindex, None)
             log.info("%s: watched for windows only: %s", _described(device), device.reason)
 
     async def retry_failed(self) -> None:

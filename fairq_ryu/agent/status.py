@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import socket
 import time
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.congestion_monitor import CongestionMonitor
+from fairq_ryu.agent.filter_watch import FilterWatch
 from fairq_ryu.agent.law_table import LawTable
 from fairq_ryu.agent.port_recovery import PortRecovery
 from fairq_ryu.agent.programs.bridge import BridgePrograms
@@ -21,12 +24,17 @@ from fairq_ryu.agent.queue_law_table import QueueLawTable
 from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.agent.segment_copier import SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
-from fairq_ryu.errors import UserError
+from fairq_ryu.errors import UserError, quoted
 from fairq_ryu.law_spec import LawKind
 from fairq_ryu.model import WindowKind
 from fairq_ryu.queue_law_spec import Limits, QueueLawKind, Variant
 
-_TIMEOUT = 15.0
+# An agent answers in milliseconds.
+_TIMEOUT = 2.0
+
+
+class NoAnswer(UserError):
+    """The agent runs, and does not answer."""
 
 
 def run_directory() -> Path:
@@ -37,6 +45,11 @@ def run_directory() -> Path:
 def socket_path(bridge: str) -> Path:
     """The status socket of a bridge's agent."""
     return run_directory() / f"{bridge}.sock"
+
+
+def flows_path(bridge: str) -> Path:
+    """What the next agent of a bridge needs of one that has ended: :mod:`fairq_ryu.agent.kept_flows`."""
+    return run_directory() / f"{bridge}.flows"
 
 
 def rule_row(rule: Rule | None, laws: LawTable, now_ns: int) -> dict[str, Any] | None:
@@ -77,6 +90,7 @@ def _congestion(datapath: BridgePrograms, monitor: CongestionMonitor, ofport: in
 
 def snapshot(
     datapath: BridgePrograms,
+    filters: FilterWatch,
     table: RuleTable,
     laws: LawTable,
     monitor: CongestionMonitor,
@@ -115,7 +129,10 @@ def snapshot(
     (``copies_suppressed``, which each port has as well) or because the agent was too slow (``lost``); and
     copies that were not sent because a controller did not read fast enough (``unread``). ``tx_queues`` has
     the ``bytes``, ``peak``, ``drops`` and ``packets`` of each transmit queue, where these have a qdisc each;
-    ``queue`` is then the longest of them.
+    ``queue`` is then the longest of them. ``filters``: ``place`` of the window program (``clsact``; ``tcx``:
+    an ingress qdisc leaves no place for the other programs); how often filters that others had removed were
+    ``restored``, and the ``refusal`` if they could not be; who runs ``before`` the agent's programs; and the
+    TCP packets that have ``missed`` these since a segment reached them last.
     """
     now = time.monotonic_ns()
     ports = []
@@ -154,6 +171,7 @@ def snapshot(
                 "handshakes": state.handshakes,
                 "no_acks": datapath.unanswered(port)._asdict(),
                 "malformed": state.malformed,
+                "filters": {"place": datapath.filter_place(port.ifindex), **filters.row(port.ifindex)},
                 "copies": state.copies,
                 "copies_suppressed": state.copies_suppressed,
                 "congestion": _congestion(datapath, monitor, port.ofport),
@@ -195,9 +213,9 @@ def snapshot(
 
 
 def ask(bridge: str) -> dict[str, Any]:
-    """The status of a bridge's agent. Raises :class:`UserError` if none answers."""
+    """The status of a bridge's agent. Raises :class:`NoAnswer` if it hangs, or :class:`UserError`."""
     path = socket_path(bridge)
-    remedy = f"start one: fairq agent --bridge {bridge} --controller tcp:127.0.0.1:6653"
+    remedy = f"start one: fairq agent --bridge {quoted(bridge)} --controller tcp:127.0.0.1:6653"
     chunks = []
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(_TIMEOUT)
@@ -207,6 +225,13 @@ def ask(bridge: str) -> dict[str, Any]:
                 chunks.append(chunk)
         except PermissionError:
             raise UserError(f"the agent of bridge {bridge} answers root only", "run this as root") from None
+        except (TimeoutError, BlockingIOError):  # the second: too many wait for an answer already
+            holder = _lock_holder(bridge)
+            pid = f" (pid {holder})" if holder else ""
+            remedy = (
+                f"see what it does, or end it: kill -9 {holder or 'PID'}; systemd starts its service again"
+            )
+            raise NoAnswer(f"the agent of bridge {bridge}{pid} does not answer", remedy) from None
         except OSError:
             raise UserError(f"no agent runs on bridge {bridge}", remedy) from None
     try:
@@ -214,6 +239,19 @@ def ask(bridge: str) -> dict[str, Any]:
     except ValueError:
         raise UserError(f"the agent of bridge {bridge} ended while it answered", remedy) from None
     return answer
+
+
+def lock_path(bridge: str) -> Path:
+    """The file that a bridge's agent keeps locked; it says which process that is."""
+    return run_directory() / f"{bridge}.lock"
+
+
+def _lock_holder(bridge: str) -> int:
+    """The process that has written the lock file; 0: not known."""
+    with contextlib.suppress(OSError):
+        written = re.match(r"process (\d+) ", lock_path(bridge).read_text(errors="replace"))
+        return int(written[1]) if written else 0
+    return 0
 
 
 def running() -> list[str]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import ctypes
 import errno
 from ctypes import POINTER, c_int, c_size_t, c_uint32
-from typing import Any
+from typing import Any, NamedTuple
 
-from fairq_ryu.agent.libbpf import clear_log, error_code, failure
+from fairq_ryu.agent import tcx
+from fairq_ryu.agent.bpf_info import program_id
+from fairq_ryu.agent.libbpf import BpfError, clear_log, error_code, failure
 from fairq_ryu.agent.qdisc import has_filters
+from fairq_ryu.agent.rtnetlink import filter_qdisc
+from fairq_ryu.agent.tcx import TcxLink
 
 INGRESS = 1
 """Where a device hands packets to the stack of this machine."""
@@ -56,6 +60,30 @@ def _declare(lib: Any) -> None:
         function.restype, function.argtypes = c_int, arguments
 
 
+class NoPlaceError(BpfError):
+    """An interface has no place for filters at egress, because its qdisc for filters is of kind ingress."""
+
+
+INGRESS_QDISC = (
+    "its ingress qdisc (of policing, libvirt, Neutron or hw-offload) is in the place of clsact, the qdisc "
+    "that carries filters at egress"
+)
+UNPOLICED = (
+    "Open vSwitch cannot police it (ingress_policing_rate; its log says File exists), because the qdisc "
+    "clsact is in the place of the ingress qdisc. End the agent, delete the port from the bridge, add it "
+    "again and start the agent: from Linux 6.6 it does without clsact there"
+)
+NO_PLACE = f"{INGRESS_QDISC}, and only Linux 6.6 or later has another place for them"
+
+
+class _Attached(NamedTuple):
+    """A filter as it was attached: ``id`` is that of its program."""
+
+    program_fd: int
+    point: int
+    id: int
+
+
 class TcFilter:
     """One eBPF filter at tc egress of interfaces, or at ingress, at a fixed priority and handle. ``point`` is
     :data:`EGRESS` or :data:`INGRESS`.
@@ -64,6 +92,7 @@ class TcFilter:
     def __init__(self, lib: Any, priority: int, handle: int = 1) -> None:
         _declare(lib)
         self._lib, self._priority, self._handle = lib, priority, handle
+        self._attached: dict[int, _Attached] = {}
 
     def _hook(self, ifindex: int, point: int) -> _TcHook:
         return _TcHook(sz=ctypes.sizeof(_TcHook), ifindex=ifindex, attach_point=point)
@@ -71,17 +100,17 @@ class TcFilter:
     def _opts(self, **extra: int) -> _TcOpts:
         return _TcOpts(sz=ctypes.sizeof(_TcOpts), handle=self._handle, priority=self._priority, **extra)
 
-    def attach(self, ifindex: int, program_fd: int, point: int = EGRESS) -> bool:
-        """Attach, in place of what a dead agent may have left. Returns whether the clsact qdisc is new.
+    def attach(self, ifindex: int, program_fd: int, point: int = EGRESS, create: bool = False) -> bool:
+        """Attach, in place of what a dead agent may have left. There must be a clsact qdisc, or ``create``
+        makes one. Returns whether it is new.
 
-        Raises :class:`BpfError`.
+        Raises :class:`NoPlaceError` where only filters at ingress can be, else :class:`BpfError`.
         """
         hook = self._hook(ifindex, point)
-        result = self._lib.bpf_tc_hook_create(ctypes.byref(hook))
-        created: bool = result == 0
-        clear_log()  # libbpf logs "Exclusivity flag on" when there is a clsact qdisc already
-        if not created and error_code(result) != errno.EEXIST:
-            raise failure(f"cannot create a clsact qdisc on interface {ifindex}", error_code(result))
+        created = create and self._create_clsact(ifindex, hook)
+        # The kernel would attach a filter for egress to the ingress qdisc, at ingress.
+        if not created and point == EGRESS and filter_qdisc(ifindex) == "ingress":
+            raise NoPlaceError(INGRESS_QDISC)
         opts = self._opts(prog_fd=program_fd, flags=_REPLACE)
         result = self._lib.bpf_tc_attach(ctypes.byref(hook), ctypes.byref(opts))
         if result != 0:
@@ -89,7 +118,31 @@ class TcFilter:
             if created:
                 self.remove_clsact(ifindex)
             raise error
+        self._attached[ifindex] = _Attached(program_fd, point, self.attached_program(ifindex, point))
         return created
+
+    def _create_clsact(self, ifindex: int, hook: _TcHook) -> bool:
+        """Returns False if there is a qdisc in its place."""
+        result = self._lib.bpf_tc_hook_create(ctypes.byref(hook))
+        clear_log()  # libbpf logs "Exclusivity flag on" when there is such a qdisc already
+        if result != 0 and error_code(result) != errno.EEXIST:
+            raise failure(f"cannot create a clsact qdisc on interface {ifindex}", error_code(result))
+        return bool(result == 0)
+
+    def is_removed(self, ifindex: int) -> bool:
+        """Whether somebody else has removed or replaced the filter that was attached."""
+        known = self._attached.get(ifindex)
+        return known is not None and self.attached_program(ifindex, known.point) != known.id
+
+    def restore(self, ifindex: int) -> bool:
+        """Attach again where somebody has removed the filter. Returns whether that was so. Raises
+        :class:`BpfError`.
+        """
+        if not self.is_removed(ifindex):
+            return False
+        known = self._attached[ifindex]
+        self.attach(ifindex, known.program_fd, known.point)
+        return True
 
     def attached_program(self, ifindex: int, point: int = EGRESS) -> int:
         """The id of the program attached at this priority, 0 if none."""
@@ -100,6 +153,7 @@ class TcFilter:
 
     def detach(self, ifindex: int, point: int = EGRESS) -> None:
         """Detach. An interface that was deleted has lost its filter already, which is no error."""
+        self._attached.pop(ifindex, None)
         hook, opts = self._hook(ifindex, point), self._opts()
         self._lib.bpf_tc_detach(ctypes.byref(hook), ctypes.byref(opts))
         clear_log()
@@ -112,7 +166,9 @@ class TcFilter:
 
 
 class OwnFilter:
-    """A filter at tc egress or ingress together with the clsact qdiscs that were created for it.
+    """The filter of a program that never takes a packet away, at tc egress or ingress, together with the
+    clsact qdiscs that were created for it. Where an ingress qdisc is in the place of clsact, the program is
+    at tcx.
 
     The clsact qdisc of a port is removed with the filter if it was created for that filter, or if a dead
     agent had left one there; but not while others have filters on it.
@@ -120,24 +176,56 @@ class OwnFilter:
 
     def __init__(self, lib: Any, priority: int) -> None:
         self.filter = TcFilter(lib, priority)
+        self._lib = lib
         self._own_clsact: set[int] = set()
-        self._points: dict[int, int] = {}
+        self._links: dict[int, TcxLink] = {}
+        self._attached: dict[int, tuple[int, int]] = {}  # program and point
 
     def attach(self, ifindex: int, program_fd: int, point: int = EGRESS) -> None:
         """Attach. Raises :class:`BpfError`; then nothing is left on the interface."""
-        stale = self.filter.attached_program(ifindex, point) != 0
-        created = self.filter.attach(ifindex, program_fd, point)
-        self._points[ifindex] = point
-        if created or stale:
-            self._own_clsact.add(ifindex)
+        try:
+            stale = self.filter.attached_program(ifindex, point) != 0
+            if self.filter.attach(ifindex, program_fd, point, create=True) or stale:
+                self._own_clsact.add(ifindex)
+        except NoPlaceError:
+            if not tcx.is_available(self._lib):
+                raise NoPlaceError(NO_PLACE) from None
+            self._links[ifindex] = TcxLink(self._lib, ifindex, program_fd)
+        self._attached[ifindex] = program_fd, point
+
+    def tcx_program(self, ifindex: int) -> int:
+        """The id of the program at tcx of an interface; 0: it is none, but a filter."""
+        return program_id(self._lib, self._attached[ifindex][0]) if ifindex in self._links else 0
+
+    def is_at_egress(self, ifindex: int) -> bool:
+        """Whether the program is where packets leave by the interface."""
+        return self._attached[ifindex][1] == EGRESS
 
     def exchange(self, ifindex: int, program_fd: int) -> None:
         """Attach another program in place of the one that is attached. Raises :class:`BpfError`."""
-        self.filter.attach(ifindex, program_fd, self._points[ifindex])
+        point = self._attached[ifindex][1]
+        if ifindex in self._links:
+            self._links[ifindex].exchange(program_fd)
+        else:
+            self.filter.attach(ifindex, program_fd, point)
+        self._attached[ifindex] = program_fd, point
+
+    def restore(self, ifindex: int) -> bool:
+        """Attach again where somebody has removed the filter or its clsact. Returns whether that was so.
+        Raises :class:`BpfError`; the next call tries again.
+        """
+        if ifindex in self._links or ifindex not in self._attached or not self.filter.is_removed(ifindex):
+            return False
+        self.attach(ifindex, *self._attached[ifindex])
+        return True
 
     def detach(self, ifindex: int) -> None:
         """Detach, and remove the clsact qdisc if it is ours and no filter is left on it."""
-        self.filter.detach(ifindex, self._points.pop(ifindex, EGRESS))
+        _, point = self._attached.pop(ifindex, (0, EGRESS))
+        self.filter.detach(ifindex, point)
+        link = self._links.pop(ifindex, None)
+        if link is not None:
+            link.close()
         if ifindex in self._own_clsact:
             self._own_clsact.discard(ifindex)
             if not has_filters(ifindex):

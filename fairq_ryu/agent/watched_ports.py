@@ -15,9 +15,14 @@ from typing import Any
 _DELIVERS = "internal"
 _PATCH = "patch"
 # Types that Open vSwitch implements as tunnels.
+_TUNNELS = {
+    *("bareudp", "erspan", "geneve", "gre", "gtpu", "ip6erspan", "ip6gre", "lisp", "srv6", "stt", "vxlan")
+}
+# Types whose packets leave by a network device of the kernel. Of all others (DPDK, vhost-user, AF_XDP) the
+# kernel sees no packet, or has no device; Open vSwitch invents an index for some of them.
+_OF_KERNEL = {"", "system", "tap", _DELIVERS, *_TUNNELS}
 # The bridge's own port, as the database and OpenFlow 1.0 number it, and OpenFlow 1.3.
 _LOCAL_OF_10, _LOCAL = 65534, 0xFFFFFFFE
-_TUNNELS = {"erspan", "geneve", "gre", "gtpu", "ip6erspan", "ip6gre", "lisp", "srv6", "stt", "vxlan"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ def first(column: Any) -> Any:
 def device_of(interface: Any) -> int:
     """The index of the network device of an interface (a row of the database); 0: it has none."""
     # The kernel may have a device with the name of a patch port, which is none of its.
-    return 0 if interface.type == _PATCH else int(first(interface.ifindex) or 0)
+    return int(first(interface.ifindex) or 0) if interface.type in _OF_KERNEL else 0
 
 
 def number_of(interface: Any) -> int:
@@ -85,6 +90,8 @@ def why_unwatched(interface: Any, shares: DeviceShares) -> str:
     kind, index = str(interface.type), device_of(interface)
     if kind == _PATCH:
         return "a patch port is no network device: its flows are counted at real ports"
+    if kind not in _OF_KERNEL:
+        return f"cannot be governed: {kind} ports bypass the kernel's egress"
     if not index and kind in _TUNNELS:
         return f"{kind} without a network device: its packets leave by another port, inside others"
     if not index:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from fairq_ryu.client import plain
+from fairq_ryu.errors import plain
 
 # Width of the tables in characters where the output has no width of its own, as in a pipe.
 WIDTH = 100

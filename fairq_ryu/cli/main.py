@@ -20,7 +20,7 @@ from fairq_ryu.cli.commands import (
     show,
     status,
 )
-from fairq_ryu.errors import UserError
+from fairq_ryu.errors import UserError, plain
 
 COMMANDS: tuple[Any, ...] = (
     *(doctor, agent, release, status, show),
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         return code
     except UserError as error:
         for line in str(error).splitlines():
-            print(f"fairq {args.command}: {line}", file=sys.stderr)
+            print(f"fairq {args.command}: {plain(line)}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         # Not every installation has what every command needs: tables need rich, experiments matplotlib.

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from fairq_ryu import client
 from fairq_ryu.cli.columns import console, long, plain_table, word
-from fairq_ryu.client import plain
+from fairq_ryu.errors import plain
 
 
 def main(

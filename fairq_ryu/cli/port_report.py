@@ -9,15 +9,18 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairq_ryu.agent import status
+from fairq_ryu.agent.egress_chain import place_for, programs_before, said
+from fairq_ryu.agent.libbpf import load_library
 from fairq_ryu.agent.ovsdb import BridgePort, BridgeView, BridgeWatcher
 from fairq_ryu.agent.qdisc import NO_LIMITS, QueueLimits, explicit_roots, read_queue_limits
+from fairq_ryu.agent.tc import NO_PLACE, UNPOLICED
 from fairq_ryu.agent.watched_ports import listed
 from fairq_ryu.cli.doctor import commands
-from fairq_ryu.client import plain
-from fairq_ryu.errors import UserError
+from fairq_ryu.cli.release import QOS_KEY, string_atom
+from fairq_ryu.errors import UserError, plain, quoted
 
 _NOOP = "linux-noop"
 # The queue that is proposed: a port is shaped to this part of its line rate, so that packets wait in the
@@ -40,6 +43,15 @@ class QosRecord:
 
     port: str
     type: str = ""
+
+
+class Filters(NamedTuple):
+    """Where the agent's programs are at egress of a port, or would be: as in an agent's status."""
+
+    place: str = "clsact"
+    before: Sequence[str] = ()
+    missed: int = 0
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +82,17 @@ def main(bridge: str, json_output: bool = False) -> int:
     view = watcher.start()
     watcher.stop()
     indexes = [port.ifindex for port in view.ports]
-    found = reports(view, read_queue_limits(indexes), explicit_roots(indexes), read_qos())
-    running, told = _ask_agent(bridge)
-    found = [with_flows(each, told) for each in found]
-    missing = sorted(view.joined - set(told.get("bridges", ())))
+    running, told, hangs = _ask_agent(bridge)
+    filters = _read_filters(view.ports, told)
+    found = reports(view, read_queue_limits(indexes), explicit_roots(indexes), read_qos(), filters)
+    found = [with_flows(each, told or {}) for each in found]
+    missing = sorted(view.joined - set((told or {}).get("bridges", ())))
     if json_output:
         ports = [asdict(each) for each in found]
         about = {"bridge": bridge, "agent": running, "joined": sorted(view.joined), "ports": ports}
         print(json.dumps(about, indent=2))
         return 0
-    for line in lines(bridge, running, found, missing):
+    for line in (*([hangs] if hangs else []), *lines(bridge, running, found, missing)):
         print(plain(line))
     return 0
 
@@ -90,7 +103,7 @@ def lines(
     """The report for people. Commands are lines of their own, never wrapped. ``missing``: bridges that patch
     ports join to this one, and on which its agent does not run.
     """
-    together = ":".join((bridge, *missing))
+    together = quoted(":".join((bridge, *missing)))
     if running is False:
         yield f"no agent runs on bridge {bridge}: fairq agent --bridge {together}"
     if missing and running is not None:
@@ -102,7 +115,7 @@ def lines(
     for each in found:
         number = "" if each.ofport is None else f"port {each.ofport} "
         state = "governed" if each.governed else "windows only" if each.windows else "not watched"
-        if each.windows and not each.governed and each.ofport is not None:
+        if not each.governed and each.ofport is not None:
             state = "not governed"
         yield f"{number}{listed(each.names)}: {state}: {each.reason}"
         if each.no_acks:
@@ -129,15 +142,19 @@ def reports(
     limits: Mapping[int, QueueLimits],
     explicit: set[int],
     qos: Mapping[str, QosRecord],
+    filters: Mapping[int, Filters],
 ) -> list[PortReport]:
     """The ports of a bridge: those that are watched, in the order of their numbers, then the others.
-    ``limits`` and ``explicit`` (somebody has chosen the root qdisc) by interface index, ``qos`` by interface.
+    ``limits``, ``explicit`` (somebody has chosen the root qdisc) and ``filters`` by interface index, ``qos``
+    by interface.
     """
     made = []
     for port in view.ports:
         record = qos.get(port.name, QosRecord(port.name))
         found = limits.get(port.ifindex, NO_LIMITS)
-        made.append(_report(view.name, port, found, port.ifindex in explicit, record))
+        report = _report(view.name, port, found, port.ifindex in explicit, record)
+        at = filters.get(port.ifindex, Filters())
+        made.append(_with_filters(report, at, port.ifindex in view.policed))
     made += [PortReport(each.names, None, False, True, each.reason) for each in view.devices]
     made += [PortReport((name,), None, False, False, reason) for name, reason in view.unwatched]
     return made
@@ -173,6 +190,40 @@ def _mtu(name: str) -> int:
         return 1500
 
 
+def _with_filters(report: PortReport, filters: Filters, policed: bool) -> PortReport:
+    """The report, with what stands between the packets of the port and the agent's programs."""
+    if filters.refusal:
+        return replace(report, governed=False, windows=False, reason=filters.refusal, commands=())
+    if filters.missed:
+        reason = f"{filters.missed} TCP packets have left without reaching the agent's programs"
+        reason += f": {said(filters.before)}"
+        return replace(report, governed=False, windows=False, reason=reason)
+    notes = [said(filters.before)] if filters.before else []
+    if filters.place == "tcx":
+        notes.append("windows are lowered by tcx, without turns and queue laws, beside its ingress qdisc")
+    elif policed:
+        notes.append(UNPOLICED)
+    return replace(report, reason="; ".join([report.reason, *notes]))
+
+
+def _read_filters(ports: Sequence[BridgePort], about: Mapping[str, Any] | None) -> dict[int, Filters]:
+    """From the status of the agent, or, without one, by what it would find."""
+    found = {}
+    if about is not None:
+        reasons = {each["name"]: each["reason"] for each in about["unwatched"]}
+        watched = {each["ifindex"]: each["filters"] for each in about["ports"]}
+        for port in ports:
+            at = watched.get(port.ifindex, {"refusal": reasons.get(port.name, "the agent does not watch it")})
+            found[port.ifindex] = Filters(**{name: at[name] for name in Filters._fields if name in at})
+        return found
+    lib = load_library()
+    for port in ports:
+        place = place_for(lib, port.ifindex)
+        before = programs_before(lib, port.ifindex)
+        found[port.ifindex] = Filters(place, before, 0, "" if place else NO_PLACE)
+    return found
+
+
 def _shown(rate: int) -> str:
     return f"{rate / 1e6:,.0f} Mbit/s" if rate else "rate not known"
 
@@ -182,8 +233,8 @@ def keep_command(bridge: str, port: str) -> str:
     record.
     """
     return (
-        f"ovs-vsctl -- --id=@noop create QoS type={_NOOP} external_ids:fairq-bridge={bridge} "
-        f"-- set port {port} qos=@noop"
+        f"ovs-vsctl -- --id=@noop create QoS type={_NOOP} "
+        f"{quoted(f'external_ids:{QOS_KEY}={string_atom(bridge)}')} -- set port {quoted(port)} qos=@noop"
     )
 
 
@@ -193,6 +244,7 @@ def queue_commands(
     """The commands that give an interface of ``rate`` bits per second one queue of known size and rate.
     ``explicit``: its present root qdisc was chosen by somebody, and has to go first. ``mtu`` in bytes.
     """
+    name = quoted(name)
     if found.leaf and rate:
         return (f"tc qdisc replace dev {name} parent {found.leaf} bfifo limit {_buffer(rate)}",)
     shaped = int(rate * _SHAPED)
@@ -221,14 +273,16 @@ def _buffer(rate: int) -> int:
     return max(_LEAST_BUFFER, int(rate / 8 * _BUFFER_S))
 
 
-def _ask_agent(bridge: str) -> tuple[bool | None, dict[str, Any]]:
-    """Whether an agent runs on a bridge (None: only root is told), and its status."""
+def _ask_agent(bridge: str) -> tuple[bool | None, dict[str, Any] | None, str]:
+    """Whether an agent runs on a bridge (None: only root is told), its status, and the error if it hangs."""
     if bridge not in status.running():
-        return False, {}
+        return False, None, ""
     try:
-        return True, status.ask(bridge)
+        return True, status.ask(bridge), ""
+    except status.NoAnswer as error:
+        return True, None, str(error)
     except UserError as error:
-        return None if "root" in error.message else False, {}
+        return (None if "root" in error.message else False), None, ""
 
 
 def read_qos() -> dict[str, QosRecord]:

@@ -11,7 +11,7 @@ from rich.text import Text
 from fairq_ryu.cli.cell_text import field_text, mbit, or_dash, port_text, span
 from fairq_ryu.cli.columns import long, number, plain_table, word
 from fairq_ryu.cli.queue_law_notes import queue_law_notes
-from fairq_ryu.client import plain
+from fairq_ryu.errors import plain
 
 Answer = Mapping[str, Any]
 

@@ -8,12 +8,13 @@ records keep Open vSwitch from removing the queue of a port. Rules are identifie
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Sequence
 
 from fairq_ryu.agent import status
-from fairq_ryu.errors import UserError
+from fairq_ryu.errors import UserError, plain, quoted
 
 # The first two bytes of the cookie of every rule of fairq_ryu.openflow.pipeline; they never change.
 COOKIE_MASK = "0xfa17000000000000/0xffff000000000000"
@@ -32,6 +33,11 @@ _ANY_METER = re.compile(r"\bmeter=(\d+) ")
 _TIMEOUT = 15.0
 
 
+def string_atom(text: str) -> str:
+    """A text as a value in the database commands of Open vSwitch."""
+    return text if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]*", text) else json.dumps(text)
+
+
 def main(bridge: str) -> int:
     """Remove the rules, the meters and the QoS records, and print how many. Returns 0. Raises
     :class:`UserError` if a running controller or agent would install them again, or if Open vSwitch does not
@@ -46,16 +52,19 @@ def main(bridge: str) -> int:
         if "true" in found.split():
             raise UserError(
                 f"bridge {bridge} is connected to {target}, a controller that would install its rules again",
-                f"end the controller first, or disconnect the bridge: ovs-vsctl del-controller {bridge}",
+                "end the controller first, or disconnect the bridge: "
+                f"ovs-vsctl del-controller {quoted(bridge)}",
             )
     for line in [_rules(bridge), _meter(bridge), _qos(bridge)]:
-        print(f"fairq release: bridge {bridge}: {line}")
+        print(f"fairq release: bridge {plain(bridge)}: {line}")
     return 0
 
 
 def _agent_answers(bridge: str) -> bool:
     try:
         status.ask(bridge)
+    except status.NoAnswer:
+        return True
     except UserError:
         return False  # an agent that was killed has left its socket
     return True
@@ -85,7 +94,8 @@ def _meter(bridge: str) -> str:
 
 
 def _qos(bridge: str) -> str:
-    records = _vsctl("--bare", "--columns=_uuid", "find", "QoS", f"external_ids:{QOS_KEY}={bridge}").split()
+    mark = f"external_ids:{QOS_KEY}={string_atom(bridge)}"
+    records = _vsctl("--bare", "--columns=_uuid", "find", "QoS", mark).split()
     for record in records:
         ports = _vsctl("--bare", "--columns=_uuid", "find", "Port", f"qos={record}").split()
         clear = [word for port in ports for word in ("--", "clear", "Port", port, "qos")]

@@ -14,7 +14,7 @@ from fairq_ryu import client
 from fairq_ryu.cli.cell_text import deadline, due, endpoint, field_text, or_dash, place, port_text, size, span
 from fairq_ryu.cli.columns import long, number, plain_table, word
 from fairq_ryu.cli.port_table import Answer, ports_table
-from fairq_ryu.client import plain
+from fairq_ryu.errors import plain
 
 # The maximum number of rows in one answer of the controller.
 _MAX_ROWS = 1000

@@ -8,12 +8,16 @@ from typing import Any
 from rich.text import Text
 
 from fairq_ryu.cli.columns import console, long, number, plain_table
-from fairq_ryu.client import plain
+from fairq_ryu.errors import plain
 
 
 def print_status(about: dict[str, Any]) -> None:
     """Print what :func:`fairq_ryu.agent.status.ask` returned."""
     out = console()
+    if about["deleted"]:
+        out.print(
+            Text(plain(f"bridge {about['bridge']} does not exist: its agent waits until it is there again"))
+        )
     for controller in about["controllers"]:
         state = "connected" if controller["connected"] else "not connected"
         out.print(Text(plain(f"controller {controller['target']}: {state}")))
@@ -40,6 +44,22 @@ def print_status(about: dict[str, Any]) -> None:
     out.print(Text(note))
     for line in _remarks(about):
         out.print(Text(plain(line)))
+
+
+def _on_filters(port: str, filters: dict[str, Any]) -> Iterator[str]:
+    """Whether packets reach the agent's programs."""
+    before = f"{', '.join(filters['before'])} runs before the agent's programs at tc egress"
+    if filters["place"] == "tcx":
+        yield f"{port}: windows are lowered by tcx, without turns and queue laws, beside its ingress qdisc"
+    if filters["missed"]:
+        missed = f"{filters['missed']} TCP packets have left without reaching the agent's programs"
+        yield f"{port} is not governed: {missed}: {before}"
+    elif filters["before"]:
+        yield f"{port}: {before}"
+    if filters["refusal"]:
+        yield f"{port} is not governed: somebody has removed filters of the agent: {filters['refusal']}"
+    if filters["restored"]:
+        yield f"{port}: removed filters of the agent were attached again, {filters['restored']} times"
 
 
 def _row(port: dict[str, Any]) -> list[str]:
@@ -84,6 +104,7 @@ def _remarks(about: dict[str, Any]) -> Iterator[str]:
             bounds = f"CNG from {watched['cng']} B, NOM at {watched['nom']} B"
             text = f"port {port['ofport']}: {watched['state']}, {bounds}"
             yield text + (", drops reported" if watched["drops"] else "")
+        yield from _on_filters(f"port {port['ofport']}", port["filters"])
     reports = about["drop_reports"]
     if not reports["available"]:
         yield f"dropped packets are not reported: {reports['unavailable']}"

@@ -241,7 +241,7 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
     Setting(
         "agent",
         "ports",
-        512,
+        1024,
         "",
         "Maximum number of ports of the bridges of an agent; each transmit queue of a port with several "
         "counts as one more.",

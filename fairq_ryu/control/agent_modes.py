@@ -9,6 +9,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import port_mode
+from fairq_ryu.errors import plain
 from fairq_ryu.model import PortMode
 
 _NUMBERS = {PortMode.ACT: port_mode.ACT, PortMode.OBSERVE: port_mode.OBSERVE}
@@ -72,7 +73,7 @@ class AgentModes:
 
     def port_named(self, port: int, name: bytes) -> None:
         """A port was added, or its interface has another name."""
-        self.names[port] = name.decode("utf-8", "replace").rstrip("\0")
+        self.names[port] = plain(name.decode("utf-8", "replace").rstrip("\0"))
 
     def port_removed(self, port: int) -> None:
         """The agent does not watch a port any more. One that is added again is told its mode again."""

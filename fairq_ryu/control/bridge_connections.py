@@ -55,6 +55,7 @@ from fairq_ryu.control.rerouting import Rerouting
 from fairq_ryu.control.rule_counts import RuleCounts
 from fairq_ryu.control.sender import Sender
 from fairq_ryu.control.windows import WindowController
+from fairq_ryu.errors import plain
 from fairq_ryu.fabric.ways import RuleCount, Way, in_words
 from fairq_ryu.model import dpid_text
 from fairq_ryu.openflow import beside
@@ -368,4 +369,4 @@ def ports_of(datapath: Datapath) -> list[PortState]:
 def port_state(port: Any) -> PortState:
     """A port as Ryu decodes it."""
     up = not (port.config & ofp.OFPPC_PORT_DOWN or port.state & ofp.OFPPS_LINK_DOWN)
-    return PortState(port.port_no, up, port.name.decode("utf-8", "replace").rstrip("\0"))
+    return PortState(port.port_no, up, plain(port.name.decode("utf-8", "replace").rstrip("\0")))

@@ -23,6 +23,7 @@ from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.rerouting import Rerouting
 from fairq_ryu.control.windows import WindowController
+from fairq_ryu.errors import plain
 from fairq_ryu.model import PortKey, dpid_text
 from fairq_ryu.openflow import pipeline
 
@@ -108,7 +109,7 @@ class Switches:
             return
         link = self.windows.link_of(message.datapath)
         if link is not None:
-            bridge = description.bridge_of(message.body.dp_desc)
+            bridge = plain(description.bridge_of(message.body.dp_desc))
             self.windows.mode_changes.described(link, bridge, time.monotonic())
 
     def rule_removed(self, message: Any) -> None:

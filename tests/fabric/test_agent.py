@@ -83,6 +83,48 @@ def test_filters_of_others_stay(lab):
     assert "u32" in filters("s1-eth1") and "fq_egress" not in filters("s1-eth1")
 
 
+def test_ports_with_an_ingress_qdisc_are_governed_and_reported(lab, stub):
+    """As Open vSwitch makes them with hw-offload=true: on every port."""
+    names = [f"s1-eth{number}" for number in (1, 2, 3)]
+    for name in names:
+        output("tc", "qdisc", "add", "dev", name, "ingress")
+        lab.stack.callback(output, "tc", "qdisc", "del", "dev", name, "ingress")
+    agent = lab.agent(stub.target)
+    stub.accept()
+    lab.bulk()
+    assert until(lambda: queued("s1-eth3") > 20_000)
+    assert stub.add({"in_port": lab.port}, 3072, hard_timeout=30) is None
+    assert until(lambda: queued("s1-eth3") < 6000), (
+        "windows are lowered on the wire, not in the counters only"
+    )
+    assert lab.port_status()["filters"]["place"] == "tcx"
+    beside = "windows are lowered by tcx, without turns and queue laws, beside its ingress qdisc"
+    assert f"port {lab.port}: {beside}" in fairq("status").stdout.replace("\n", " ")
+    assert beside in fairq("doctor", "--bridge", "s1").stdout
+    assert agent.end() == 0
+    assert all("ingress" in output("tc", "qdisc", "show", "dev", name) for name in names)
+
+
+def test_filters_that_are_removed_are_there_again(lab):
+    agent = lab.agent()
+    output("tc", "qdisc", "del", "dev", "s1-eth3", "clsact")
+    agent.wait_for("interface s1-eth3: somebody has removed filters of the agent; they are there again")
+    assert "fq_egress" in filters("s1-eth3")
+    assert lab.port_status()["filters"]["restored"] == 1
+    assert "removed filters of the agent were attached again, 1 times" in fairq("status").stdout
+
+
+def test_an_agent_that_is_stopped_by_a_signal_is_said_not_to_answer(lab):
+    agent = lab.agent()
+    agent.process.send_signal(signal.SIGSTOP)
+    try:
+        answer = fairq("status", "--bridge", "s1")
+        assert answer.returncode == 2
+        assert f"the agent of bridge s1 (pid {agent.process.pid}) does not answer" in answer.stderr
+    finally:
+        agent.process.send_signal(signal.SIGCONT)
+
+
 def test_a_second_agent_names_the_process_that_has_the_bridge(lab):
     first = lab.agent()
     second = fairq("agent", "--bridge", "s1")
@@ -245,11 +287,39 @@ def test_when_the_agent_is_killed_traffic_continues_and_the_next_agent_knows_the
     assert not clsact("s1-eth3")
 
 
-def test_the_agent_ends_when_its_bridge_is_deleted(own_lab):
+def test_an_agent_that_is_stopped_and_started_governs_the_flows_again(lab, stub):
+    """As an upgrade does. No handshake is seen by the second agent."""
+    first = lab.agent(stub.target)
+    stub.accept()
+    pairs = [lab.bulk(sender, 5001 + number) for number, sender in enumerate(["h1", "h2"] * 4)]
+    assert until(lambda: all(received(sink) > 100_000 for sink, _ in pairs))
+    assert first.end() == 0
+    stub.close()
+    assert not clsact("s1-eth3")
+    second = lab.agent(stub.target)
+    assert "took over 8 flows from the agent that ended" in second.text
+    stub.accept()
+    assert stub.add({"in_port": lab.port}, 3072, hard_timeout=30) is None
+    assert until(lambda: lab.port_status()["rewritten"] > 400)
+    port = lab.port_status()
+    assert (port["acks"], port["unknown_scale"], port["handshakes"]) == (port["rewritten"], 0, 0)
+    lowered = {flow.key.sport for flow in stub.flows() if flow.rewritten}
+    assert lowered == set(range(5001, 5009))
+    assert until(lambda: queued("s1-eth3") < 40_000)
+
+
+def test_the_agent_waits_for_a_bridge_that_is_deleted_and_made_again(own_lab):
+    """In two steps, as scripts of people do it."""
     agent = own_lab.agent()
     output("ovs-vsctl", "del-br", "s1")
-    assert until(lambda: agent.process.poll() is not None)
-    assert agent.process.returncode == 0 and "has been deleted" in agent.text
+    agent.wait_for("bridge s1 has been deleted: waiting")
+    assert until(lambda: own_lab.status()["ports"] == [])
+    assert own_lab.status()["deleted"] and not clsact("s1-eth1")
+    output("ovs-vsctl", "add-br", "s1", "--", "set", "bridge", "s1", "datapath_type=netdev")
+    output("ovs-vsctl", *(word for n in (1, 2, 3) for word in ("--", "add-port", "s1", f"s1-eth{n}")))
+    assert until(lambda: len(own_lab.status()["ports"]) == 3), agent.text
+    assert "fq_egress" in filters("s1-eth3") and not own_lab.status()["deleted"]
+    assert agent.process.poll() is None and agent.end() == 0
 
 
 def test_status_for_people_and_programs(lab):
@@ -267,7 +337,10 @@ def test_a_port_that_cannot_be_watched_does_not_stop_the_agent(lab, tmp_path):
     agent = Process(tmp_path / "small.log", FAIRQ, "agent", "--bridge", "s1", "--config-file", str(config))
     try:
         agent.wait_for("ready (2 ports)")
-        assert "s1-eth3 is not watched" in agent.text
+        assert "s1-eth3 is not watched: 2 ports" in agent.text and "[agent] ports" in agent.text
+        (entry,) = [each for each in lab.status()["unwatched"] if each["name"] == "s1-eth3"]
+        assert "[agent] ports" in entry["reason"]
+        assert "s1-eth3: not governed: 2 ports" in fairq("doctor", "--bridge", "s1").stdout
     finally:
         agent.end()
     assert subprocess.run(["tc", "filter", "show", "dev", "s1-eth3", "egress"], check=True).returncode == 0

@@ -221,6 +221,7 @@ class Lab:
         finds them as if they were new.
         """
         self._end_programs()
+        status.flows_path("s1").unlink(missing_ok=True)
         output("ovs-vsctl", "del-controller", "s1")
         for what in ("flows", "groups", "meters"):
             output("ovs-ofctl", "-O", "OpenFlow13", f"del-{what}", "s1")

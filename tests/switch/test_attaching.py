@@ -230,6 +230,82 @@ def test_two_killed_agents_in_a_row(ports: dict[int, BridgePort]) -> None:
         assert Connection(switch, sport=5555).granted() == RULE >> 2
 
 
+def ended(ports: dict[int, BridgePort], work: Callable[[Switch], object]) -> tuple[bytes, bytes]:
+    """An agent does some work and ends in order; the flows that it leaves."""
+    with agent(ports) as (switch, _):
+        work(switch)
+        return switch.datapath.window.lasting_flows()
+
+
+def taken_over(switch: Switch, left: tuple[bytes, bytes], indexes: set[int] | None = None) -> int:
+    found = {port.ifindex for port in switch.ports.values()} if indexes is None else indexes
+    return switch.datapath.window.enter_flows(*left, found)
+
+
+@pytest.mark.parametrize("moved", [0, 100_000_000], ids=["soon", "after 100 MB"])
+def test_flows_of_an_agent_that_ended_in_order_are_taken_over(
+    ports: dict[int, BridgePort], moved: int
+) -> None:
+    """The window scale is known, also when the numbers have moved on meanwhile."""
+
+    def work(switch: Switch) -> None:
+        # As it is while data flows: both sides have acknowledged each other.
+        flow = handshake(switch)
+        flow.data()
+        flow.ack()
+
+    left = ended(ports, work)
+    with agent(ports) as (switch, inherited):
+        assert (inherited, taken_over(switch, left)) == (0, 1)
+        switch.rule(2, RULE)
+        flow = Connection(switch, sport=4321, client_isn=1000 + moved)
+        if moved:
+            flow.data()
+            flow.ack()
+            flow.data()
+        assert [flow.granted() for _ in range(3)] == [RULE >> 6] * 3
+        state = switch.state(2)
+        assert state.unknown_scale == 0 and state.handshakes == 0
+        assert switch.active(2) == int(moved > 0)
+        assert switch.datapath.host.sweep(10**12, 10**12) == (1, 0), "nothing counts as evicted"
+
+
+def test_another_connection_with_the_same_ports_does_not_get_the_scale(ports: dict[int, BridgePort]) -> None:
+    """It has begun while no agent ran, with another scale: its windows are left alone."""
+    left = ended(ports, lambda switch: (handshake(switch).data(), Connection(switch, sport=4321).ack()))
+    with agent(ports) as (switch, _):
+        assert taken_over(switch, left) == 1
+        switch.rule(2, RULE)
+        flow = Connection(switch, sport=4321, client_isn=2_000_000_000, server_isn=3_000_000_000)
+        for _ in range(3):
+            flow.data()
+            assert flow.granted() == 65535
+        assert switch.state(2).rewritten == 0
+
+
+def test_only_lasting_flows_of_these_ports_are_taken_over(ports: dict[int, BridgePort]) -> None:
+    def work(switch: Switch) -> None:
+        open_ports = [4001, 4002, 4003, 4004]
+        flows = [Connection(switch, sport=sport).open() for sport in open_ports]
+        for flow in flows:
+            flow.data()
+            flow.ack()
+        flows[1].data(flags="RA")
+        time.sleep(0.01)
+        assert switch.datapath.host.sweep(10**6, 10**6)[0] == 0, "silent ones are kept as well"
+        Connection(switch, sport=4005).syn()
+        Connection(switch, sport=4003).data()
+
+    left = ended(ports, work)
+    with agent(ports) as (switch, _):
+        assert taken_over(switch, left, {999_999}) == 0, "interfaces of another network"
+        assert taken_over(switch, left) == 3
+        assert taken_over(switch, left) == 0, "what is there is newer"
+        switch.rule(2, RULE)
+        granted = {sport: Connection(switch, sport=sport).granted() for sport in (4001, 4002, 4003, 4004)}
+        assert granted == {4001: RULE >> 7, 4002: 65535, 4003: RULE >> 7, 4004: RULE >> 7}
+
+
 def test_map_of_another_size_is_not_taken_over(ports: dict[int, BridgePort]) -> None:
     killed(ports, handshake)
     other = ProgramLimits(flows=128, rules=16, ports=4, active_timeout=600)

@@ -68,7 +68,9 @@ class Wire:
         self._marks = self._marker.map("marks", c_uint32, c_uint64)
         # Where it arrives: what leaves is cut into segments after tc.
         with entered(receiver):
-            TcFilter(lib, 1).attach(socket.if_nametoindex("s"), self._marker.program_fd("mark"), INGRESS)
+            TcFilter(lib, 1).attach(
+                socket.if_nametoindex("s"), self._marker.program_fd("mark"), INGRESS, create=True
+            )
 
     def count(self, which: int) -> int:
         return int(self._marks.get(c_uint32(which)).value)

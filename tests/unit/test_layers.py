@@ -82,7 +82,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
     "fairq_ryu/fabric/recovery": {MODEL, "fairq_ryu.fabric.flows.connection"},
     "fairq_ryu/policies/parts": {MODEL, QUEUE_LAW},
     "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, "fairq_ryu.fabric", "pydantic"},
-    "fairq_ryu/cli/doctor": {"fairq_ryu.agent.peers", "fairq_ryu.config.programs", "rich"},
+    "fairq_ryu/cli/doctor": {ERRORS, "fairq_ryu.agent.peers", "fairq_ryu.config.programs", "rich"},
 }
 MODULES: dict[str, set[str]] = {
     "fairq_ryu/__init__.py": {"fairq_ryu.client"},

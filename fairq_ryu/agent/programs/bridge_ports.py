@@ -87,6 +87,10 @@ class BridgePorts:
         del self._devices[ifindex]
         self.host.remove_device(ifindex)
 
+    def filter_place(self, ifindex: int) -> str:
+        """As :meth:`HostPrograms.filter_place`."""
+        return self.host.filter_place(ifindex)
+
     def numbers(self) -> dict[int, int]:
         """OpenFlow numbers, by interface index and by the ids of transmit queues."""
         return {

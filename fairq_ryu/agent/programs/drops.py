@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import logging
 from ctypes import c_uint32
@@ -12,7 +13,7 @@ from fairq_ryu.agent.libbpf import BpfError, BpfObject, Map, in_short
 from fairq_ryu.agent.programs.program import DROP_PRIORITY, LoadedProgram, on_the_wire
 from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.ringbuf import RingBuffer
-from fairq_ryu.agent.tc import TcFilter
+from fairq_ryu.agent.tc import NoPlaceError, TcFilter
 from fairq_ryu.packet.checksum import completed
 
 BEFORE_FULL = layout.CONSTANTS["FQ_DROP_BEFORE_FULL"]
@@ -41,7 +42,7 @@ class DropProgram(LoadedProgram):
         """``queue``: the loaded program whose maps this one reads."""
         super().__init__(lib)
         self._queue = queue
-        self._filter = TcFilter(lib, DROP_PRIORITY)
+        self.filter = TcFilter(lib, DROP_PRIORITY)
         self._packets: list[DropRecord] = []
         self._before_full: dict[int, int] = {}
         self._attached = False
@@ -83,12 +84,12 @@ class DropProgram(LoadedProgram):
 
     def add_port(self, ifindex: int) -> None:
         """Remove what a dead agent may have left on the port; reports start with :meth:`report`."""
-        self._filter.detach(ifindex)
+        self.filter.detach(ifindex)
         self._before_full[ifindex] = 0
 
     def remove_port(self, ifindex: int) -> None:
         """Detach from a port, which may have been deleted already."""
-        self._filter.detach(ifindex)
+        self.filter.detach(ifindex)
         self._before_full.pop(ifindex, None)
 
     def close(self) -> None:
@@ -99,9 +100,11 @@ class DropProgram(LoadedProgram):
     def report(self, ifindex: int, wanted: bool) -> None:
         """Start or stop to report the drops of a port. Raises :class:`BpfError`."""
         if not wanted:
-            self._filter.detach(ifindex)
+            self.filter.detach(ifindex)
         elif self._object is not None:
-            self._filter.attach(ifindex, self._object.program_fd("fq_drop_before_full"))
+            # Without a place for the filter, packets are dropped by the queue, and reported.
+            with contextlib.suppress(NoPlaceError):
+                self.filter.attach(ifindex, self._object.program_fd("fq_drop_before_full"))
 
     def watch_kernel(self, wanted: bool) -> None:
         """Attach or detach the tracepoint, which takes time for every packet that the machine frees unsent.

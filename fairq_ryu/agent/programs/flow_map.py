@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.flow_changes import FlowChanges
 from fairq_ryu.agent.libbpf import Map
+from fairq_ryu.agent.tx_queues import device_of
 from fairq_ryu.agent.unanswered_flows import UnansweredFlows
 from fairq_ryu.channel import flow_records as records
 from fairq_ryu.channel.flow_changes import (
@@ -94,6 +96,31 @@ class FlowMap:
     def rows(self) -> tuple[Rows, Rows]:
         """All keys and flows, as arrays of ``fq_flow_key`` and ``fq_flow``."""
         return arrays(*self.map.batches())
+
+    def lasting(self) -> tuple[bytes, bytes]:
+        """Keys and flows of the connections whose handshakes were seen and that have not ended, those that
+        were silent longest first.
+        """
+        tables = [arrays(*table.batches()) for table in (self.silent, self.map)]
+        keys, flows = (np.concatenate(parts) for parts in zip(*tables, strict=True))
+        if not len(keys):
+            return b"", b""
+        chosen = np.flatnonzero(established(flows) & ~over(flows["dir"]["flags"]))
+        order = chosen[np.argsort(flows["dir"]["last_ns"].max(axis=1)[chosen], kind="stable")]
+        return keys[order].tobytes(), flows[order].tobytes()
+
+    def enter(self, keys: bytes, flows: bytes, ports: Collection[int]) -> int:
+        """Enter connections, as :meth:`lasting` returns them, that are not there and leave by ``ports``
+        (interface indices). Returns how many.
+        """
+        width, size = KEY_WIDTH, ctypes.sizeof(layout.fq_flow)
+        entered = 0
+        for row in range(len(keys) // width):
+            flow = layout.fq_flow.from_buffer_copy(flows, row * size)
+            # Other interfaces belong to another network, in which addresses may be the same.
+            if any(device_of(each.ifindex) in ports for each in flow.dir):
+                entered += self.map.add(layout.fq_flow_key.from_buffer_copy(keys, row * width), flow)
+        return entered
 
     def read_in_thread(self) -> None:
         """From now on let a thread read the keys for :meth:`known_rows`, beside the loop that serves
@@ -247,6 +274,11 @@ def established(flows: Rows) -> NDArray[np.bool_]:
     wanted = _C["FQ_KNOWN"] | _C["FQ_ACK"]
     found: NDArray[np.bool_] = (flows["dir"]["flags"] & wanted == wanted).all(axis=1)
     return found
+
+
+def over(flags: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Whether connections have ended, by the flags of both directions: by RST, or by FIN in each."""
+    return np.asarray((flags & _C["FQ_RST"]).any(axis=1) | (flags & _C["FQ_FIN"]).all(axis=1))
 
 
 def port_numbers(ifindexes: NDArray[Any], ofports: dict[int, int]) -> NDArray[np.uint32]:

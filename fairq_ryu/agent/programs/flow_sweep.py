@@ -6,7 +6,7 @@ in a thread because the system call takes long in a large map, and processed, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from fairq_ryu.agent.programs.flow_map import (
     arrays,
     established,
     half_open,
+    over,
     port_numbers,
     quiet,
 )
@@ -31,11 +32,6 @@ _MOVES = 500
 # The flags whose change a controller is told at once.
 _TOLD = _C["FQ_KNOWN"] | _C["FQ_WS"] | _C["FQ_FIN"] | _C["FQ_RST"] | _C["FQ_ACK"]
 _CLOSED = _C["FQ_FIN"] | _C["FQ_RST"]
-
-
-def over(flags: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Whether connections have ended, by the flags of both directions: by RST, or by FIN in each."""
-    return np.asarray((flags & _C["FQ_RST"]).any(axis=1) | (flags & _C["FQ_FIN"]).all(axis=1))
 
 
 class FlowSweep:
@@ -53,13 +49,16 @@ class FlowSweep:
         now_ns: int,
         idle_ns: int,
         closed_ns: int,
+        watched: Iterable[int] = (),
     ) -> None:
         self._map, self._logs = flow_map, logs
-        self._now, self._idle, self._closed = now_ns, idle_ns, closed_ns
+        self.began_ns, self._idle, self._closed = now_ns, idle_ns, closed_ns
         self._parts = flow_map.map.parts()
         self._moves_left = _MOVES
         self.gone = self.left = 0
         """Flows that were removed, and that are left."""
+        self.newest = dict.fromkeys(watched, 0)
+        """When the last segment left by each of the ``watched`` interfaces, ns; 0: none is known."""
         flow_map.unanswered.begin()
         for log, _ in logs:
             log.begin(now_ns)
@@ -75,6 +74,9 @@ class FlowSweep:
         keys, flows = arrays(*part)
         if not len(keys):
             return
+        for port, newest in self.newest.items():
+            left = flows["dir"]["last_ns"][flows["dir"]["ifindex"] == port]
+            self.newest[port] = max(newest, int(left.max(initial=0)))
         dead, silent = self._judged(flows)
         for row in silent:
             key = layout.fq_flow_key.from_buffer_copy(keys[row].tobytes())
@@ -100,7 +102,7 @@ class FlowSweep:
         closed = over(flags)
         patience = np.where(closed, self._closed, self._idle)
         patience = np.where(half_open(flows), np.minimum(patience, HALF_OPEN_NS), patience)
-        dead = quiet(flows, self._now) > patience
+        dead = quiet(flows, self.began_ns) > patience
         kept = np.flatnonzero(dead & ~closed & established(flows)).tolist()
         moved = kept[: self._moves_left]
         self._moves_left -= len(moved)
@@ -112,7 +114,11 @@ class FlowSweep:
         ports, flags = port_numbers(ends["ifindex"], ofports), ends["flags"]
         known = flags & _C["FQ_KNOWN"] != 0
         options = np.where(known, ends["mss"].astype(np.uint32) << 8 | ends["wscale"], 0)
-        both = (ends["packets"].any(axis=1), ends["rtt_ns"].all(axis=1), *(ends["ruled_until"] > self._now).T)
+        both = (
+            ends["packets"].any(axis=1),
+            ends["rtt_ns"].all(axis=1),
+            *(ends["ruled_until"] > self.began_ns).T,
+        )
         state = sum(bits.astype(np.uint32) << place for place, bits in enumerate(both))
         marks = np.column_stack((ports, flags & _TOLD, options, state)).astype(np.uint32)
         here = (ports != 0) & ~half_open(flows)[:, np.newaxis]

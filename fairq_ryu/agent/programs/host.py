@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from fairq_ryu.agent.egress_chain import programs_before
 from fairq_ryu.agent.flow_changes import FlowChanges
 from fairq_ryu.agent.frame_socket import FrameSocket
 from fairq_ryu.agent.libbpf import BpfError, load_library
@@ -158,6 +159,41 @@ class HostPrograms:
         if ifindex in self._taken:
             raise BpfError(f"interface {ifindex} is still a port of another bridge")
         self._taken.add(ifindex)
+
+    # Filters of others at the same places
+
+    @property
+    def filtered(self) -> set[int]:
+        """The interfaces of ports and devices."""
+        return self._taken
+
+    def filter_place(self, ifindex: int) -> str:
+        """Where the window program is at egress of a port: ``clsact``, or ``tcx``."""
+        return "tcx" if self.window.filter.tcx_program(ifindex) else "clsact"
+
+    def restore_filters(self, ifindex: int) -> bool:
+        """Attach the filters again that somebody has removed from a port or device. Returns whether there
+        were any. Raises :class:`BpfError`.
+        """
+        # It makes the clsact qdisc.
+        restored = self.window.filter.restore(ifindex)
+        for each in (self.turn_program, self.queue_laws, self.drops):
+            restored |= each.filter.restore(ifindex)
+        return restored
+
+    def programs_before(self, ifindex: int) -> tuple[str, ...]:
+        """The programs of others that a packet meets at egress before those of the agent."""
+        if not self.window.filter.is_at_egress(ifindex):
+            return ()
+        return programs_before(self._lib, ifindex, self.window.filter.tcx_program(ifindex))
+
+    def watch_newest(self, ifindexes: Iterable[int]) -> None:
+        """As :meth:`WindowProgram.watch_newest`."""
+        self.window.watch_newest(ifindexes)
+
+    def newest(self, ifindex: int) -> tuple[int, int]:
+        """As :meth:`WindowProgram.newest`."""
+        return self.window.newest(ifindex)
 
     # What concerns all bridges
 

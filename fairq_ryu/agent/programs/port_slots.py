@@ -21,7 +21,10 @@ class PortSlots:
     def take(self, ifindex: int) -> int:
         """A free slot, for this port. Raises :class:`BpfError` if there is none."""
         if not self._free:
-            raise BpfError(f"there are {len(self._slots)} ports already: no room for another")
+            raise BpfError(
+                f"{len(self._slots)} ports and transmit queues are watched already, as many as the setting "
+                "[agent] ports allows: raise it and start the agent again"
+            )
         slot = self._slots[ifindex] = self._free.pop()
         return slot
 

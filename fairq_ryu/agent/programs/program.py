@@ -33,7 +33,7 @@ class ProgramLimits:
 
     flows: int = 65536
     rules: int = 4096
-    ports: int = 512
+    ports: int = 1024
     active_timeout: float = 0.2
     copy_rate: int = 10000
     port_copy_rate: int = 5000

@@ -55,7 +55,7 @@ class QueueLawProgram(FilterProgram):
         super().__init__(lib)
         self._window, self._queue, self._drops = window, queue, drops
         self._max_ports = max_ports
-        self._filter = TcFilter(lib, QUEUE_LAW_PRIORITY)
+        self.filter = TcFilter(lib, QUEUE_LAW_PRIORITY)
         self._laws: dict[int, dict[int, _Installed]] = {}  # by ifindex, by ifindex or id of a transmit queue
         self._ended: dict[int, Any] = {}  # what laws of a port counted that have ended, by ifindex
         self._observed: set[int] = set()
@@ -66,7 +66,7 @@ class QueueLawProgram(FilterProgram):
 
     def add_port(self, ifindex: int) -> None:
         """Remove what a dead agent may have left on the port."""
-        self._filter.detach(ifindex)
+        self.filter.detach(ifindex)
 
     def remove_port(self, ifindex: int) -> None:
         """Stop on a port, which may have been deleted already."""
@@ -181,12 +181,12 @@ class QueueLawProgram(FilterProgram):
 
     def _attach(self, ifindex: int) -> None:
         if ifindex not in self._ports:
-            self._filter.attach(ifindex, self._program)
+            self.filter.attach(ifindex, self._program)
             self._ports.add(ifindex)
 
     def _detach(self, ifindex: int) -> None:
         if ifindex in self._ports:
-            self._filter.detach(ifindex)
+            self.filter.detach(ifindex)
             self._ports.discard(ifindex)
 
     def _slot(self, known: int) -> c_uint32:

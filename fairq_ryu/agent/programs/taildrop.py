@@ -50,7 +50,7 @@ class TailDrop(FilterProgram):
         assert self._object is not None
         self._queue.add_port(ifindex)
         self._counts.set(c_uint32(ifindex), layout.fq_taildrop(limit=self._limits[ifindex]))
-        self._filter.attach(ifindex, self._object.program_fd("fq_taildrop"))
+        self._filter.attach(ifindex, self._object.program_fd("fq_taildrop"), create=True)
         self._ports.add(ifindex)
 
     def remove_port(self, ifindex: int) -> None:

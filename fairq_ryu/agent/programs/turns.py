@@ -73,11 +73,12 @@ class TurnProgram(FilterProgram):
         """``window``: the loaded program whose maps this one reads."""
         super().__init__(lib)
         self._window, self._max_ports = window, max_ports
-        self._filter = TcFilter(lib, TURN_PRIORITY)
+        self.filter = TcFilter(lib, TURN_PRIORITY)
         self._frames = FrameSocket()
         self._packets: list[HeldPacket] = []
         self.reason = ""
         """Why this kernel does not run the program; "" if it does, or was not asked."""
+        self._refused: set[int] = set()
         self.unsent = 0
         """Packets that could not be sent: their senders retransmit them."""
         self.on_load: Callable[[int], None] | None = None
@@ -94,14 +95,15 @@ class TurnProgram(FilterProgram):
 
     def add_port(self, ifindex: int) -> None:
         """Remove what a dead agent may have left on the port."""
-        self._filter.detach(ifindex)
+        self.filter.detach(ifindex)
 
     def remove_port(self, ifindex: int) -> None:
         """Stop on a port, which may have been deleted already."""
+        self._refused.discard(ifindex)
         if ifindex not in self._ports:
             return
         self._ports.discard(ifindex)
-        self._filter.detach(ifindex)
+        self.filter.detach(ifindex)
         for table in (self._turn_ports, self._turns):
             table.delete(c_uint32(ifindex))
 
@@ -126,8 +128,11 @@ class TurnProgram(FilterProgram):
         try:
             self._attach(ifindex)
         except BpfError as error:
-            log.warning("new connections do not take turns on interface %d: %s", ifindex, error)
+            if ifindex not in self._refused:
+                log.warning("new connections do not take turns on interface %d: %s", ifindex, error)
+            self._refused.add(ifindex)  # it is tried again at every renewal of a lease
             return False
+        self._refused.discard(ifindex)
         return True
 
     def _load(self) -> None:
@@ -152,7 +157,7 @@ class TurnProgram(FilterProgram):
         try:
             self._turns.set(key, layout.fq_turns())
             self._turn_ports.set(key, layout.fq_turn_port())
-            self._filter.attach(ifindex, self._program)
+            self.filter.attach(ifindex, self._program)
         except BaseException:
             for table in (self._turn_ports, self._turns):
                 table.delete(key)

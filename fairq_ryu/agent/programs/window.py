@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from ctypes import c_uint32
 from typing import Any
 
@@ -63,7 +63,7 @@ class WindowProgram(FilterProgram):
         """
         super().__init__(lib)
         self._limits, self._first_ports, self._kept = limits, tuple(first_ports), dict(kept or {})
-        self._filter = OwnFilter(lib, WINDOW_PRIORITY)
+        self.filter = OwnFilter(lib, WINDOW_PRIORITY)
         self._vlans: dict[int, int] = {}
         self._acdc_ports = 0
         self._active: dict[int, tuple[int, int]] = {}
@@ -74,6 +74,8 @@ class WindowProgram(FilterProgram):
         self._queues: dict[int, tuple[int, ...]] = {}
         self._created = 0  # flows entered in the map at ports that were removed, and by a dead agent
         self._swept = 0
+        self._newest: dict[int, int] = {}
+        self._newest_ns = 0
         self.inherited = 0
         """Flows taken over from a dead agent."""
 
@@ -146,7 +148,7 @@ class WindowProgram(FilterProgram):
         """
         wanted = {"flows": self._limits.flows, "silent": self._limits.silent}
         for ifindex in self._first_ports:
-            program = self._filter.filter.attached_program(ifindex)
+            program = self.filter.filter.attached_program(ifindex)
             maps = (program_maps(self._lib, program) or self._kept_maps()) if program else {}
             chosen: dict[str, int] = {}
             if maps.keys() >= {"config", *wanted}:
@@ -204,7 +206,7 @@ class WindowProgram(FilterProgram):
         """
         self._take_slot(ifindex, ifindex)
         try:
-            self._filter.attach(ifindex, self._program_fd(_PROGRAMS[point]), point)
+            self.filter.attach(ifindex, self._program_fd(_PROGRAMS[point]), point)
         except BaseException:
             self._clear_slot(ifindex)
             raise
@@ -233,7 +235,7 @@ class WindowProgram(FilterProgram):
             else:
                 self._tx_queues.delete(c_uint32(ifindex))
                 del self._queues[ifindex]
-            self._filter.exchange(ifindex, self._program_fd(_WITH_QUEUES if count else _PROGRAMS[EGRESS]))
+            self.filter.exchange(ifindex, self._program_fd(_WITH_QUEUES if count else _PROGRAMS[EGRESS]))
         except BaseException:
             if count:
                 self.set_queues(ifindex, 0)
@@ -255,7 +257,7 @@ class WindowProgram(FilterProgram):
 
     def remove_port(self, ifindex: int) -> None:
         """Detach from a port, which may have been deleted already, and remove its rule."""
-        self._filter.detach(ifindex)
+        self.filter.detach(ifindex)
         self._created += self.port_state(ifindex).created
         for each in self._queues.pop(ifindex, ()):
             self._clear_slot(each)
@@ -437,9 +439,32 @@ class WindowProgram(FilterProgram):
             knows_segment(flow.dir[own]) or flow.dir[own].flags & layout.CONSTANTS["FQ_RST"]
         )
 
+    def watch_newest(self, ifindexes: Iterable[int]) -> None:
+        """From the next sweep on know :meth:`newest` of these ports, and of no others."""
+        known = [each for ifindex in ifindexes for each in self.ids(ifindex)]
+        self._newest = {each: self._newest.get(each, 0) for each in known}
+
+    def newest(self, ifindex: int) -> tuple[int, int]:
+        """When the last TCP segment left by a port that is watched (0: not known), and when the last sweep,
+        which has told it, began, ns.
+        """
+        return max(self._newest.get(each, 0) for each in self.ids(ifindex)), self._newest_ns
+
     def read_in_thread(self) -> None:
         """Let a thread read the flow map where that takes long, see :meth:`FlowMap.read_in_thread`."""
         self._flow_map.read_in_thread()
+
+    def lasting_flows(self) -> tuple[bytes, bytes]:
+        """What the next agent needs of the flow map if this one ends in order: :meth:`FlowMap.lasting`."""
+        return self._flow_map.lasting()
+
+    def enter_flows(self, keys: bytes, flows: bytes, ports: Collection[int]) -> int:
+        """Take over the :meth:`lasting_flows` of an earlier agent that leave by ``ports``. Returns how many
+        were not there yet.
+        """
+        entered = self._flow_map.enter(keys, flows, ports)
+        self._created += entered
+        return entered
 
     def flow_changes(self, log: FlowChanges, wanted: ChangeRequest, ofports: dict[int, int]) -> Changes:
         """The changes of flow records that a controller asks for, from the log of a bridge; ``ofports`` as in
@@ -455,12 +480,14 @@ class WindowProgram(FilterProgram):
         self, idle_ns: int, closed_ns: int, logs: Sequence[tuple[FlowChanges, dict[int, int]]]
     ) -> FlowSweep:
         """A pass through the flow map, see :class:`FlowSweep`; to be ended with :meth:`end_sweep`."""
-        return FlowSweep(self._flow_map, logs, time.monotonic_ns(), idle_ns, closed_ns)
+        return FlowSweep(self._flow_map, logs, time.monotonic_ns(), idle_ns, closed_ns, self._newest)
 
     def end_sweep(self, sweep: FlowSweep) -> tuple[int, int]:
         """All parts of the map were processed. Returns the number of flows left, and the number that the map
         has evicted because it was full.
         """
         sweep.finish()
+        self._newest = {known: newest for known, newest in sweep.newest.items() if known in self._newest}
+        self._newest_ns = sweep.began_ns
         self._swept += sweep.gone
         return sweep.left, max(0, self._flows_created() - self._swept - sweep.left)

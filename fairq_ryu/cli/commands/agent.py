@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code. Raises `UserError`."""
-    from fairq_ryu.agent import agent
+    from fairq_ryu.agent import agent, log_format
     from fairq_ryu.agent.options import AgentOptions, TlsFiles, parse_bridges
     from fairq_ryu.agent.programs.program import ProgramLimits
     from fairq_ryu.config import loader
@@ -56,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
     configured = str(settings.value("agent", "controllers")).split()
     targets = tuple(parse_target(text) for text in args.controller or configured or [_DEFAULT_TARGET])
     bridges = parse_bridges(args.bridge)
-    logging.basicConfig(format=f"fairq agent: {':'.join(bridges)}: %(message)s", stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(log_format.PlainFormatter(f"fairq agent: {':'.join(bridges)}"))
+    logging.basicConfig(handlers=[handler])
     logging.getLogger("fairq_ryu").setLevel(logging.DEBUG if args.verbose else logging.INFO)
     limits = ProgramLimits(
         flows=int(settings.number("agent", "flows")),

@@ -13,6 +13,7 @@ from dataclasses import asdict
 
 from fairq_ryu.cli.doctor import kernel, network, switch, tools, trial
 from fairq_ryu.cli.doctor.check import Check
+from fairq_ryu.errors import plain
 
 CHECKS: tuple[tuple[str, Callable[[], Check | Iterable[Check]]], ...] = (
     ("Python", tools.check_python),
@@ -64,9 +65,9 @@ def print_plain(checks: Sequence[Check]) -> None:
     """The table without rich."""
     width = max((len(check.name) for check in checks), default=0)
     for check in checks:
-        print(f"{check.status:<4}  {check.name:<{width}}  {check.found}")
+        print(f"{check.status:<4}  {check.name:<{width}}  {plain(check.found)}")
         if check.remedy:
-            print(f"{'':4}  {'':{width}}  -> {check.remedy}")
+            print(f"{'':4}  {'':{width}}  -> {plain(check.remedy)}")
 
 
 def print_table(checks: Sequence[Check]) -> None:
@@ -85,9 +86,9 @@ def print_table(checks: Sequence[Check]) -> None:
         table.add_column(heading, overflow="fold")
     for check in checks:
         # Text, not markup: what was found may contain square brackets.
-        found = Text(check.found)
+        found = Text(plain(check.found))
         if check.remedy:
-            found.append(f"\n-> {check.remedy}", style=colours[check.status])
+            found.append(f"\n-> {plain(check.remedy)}", style=colours[check.status])
         table.add_row(Text(check.name), Text(check.status, style=colours[check.status]), found)
     Console().print(table)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from fairq_ryu.agent import ovsdb
 from fairq_ryu.agent.watched_ports import WindowDevice, joined_bridges
 from fairq_ryu.port_settings import PortSettings, VlanMode
@@ -29,6 +31,8 @@ def interface(number: int, kind: str = "", ifindex: int | None = None, **columns
         "link_speed": [10**9],
         "lacp_current": [],
         "options": {},
+        "ingress_policing_rate": 0,
+        "ingress_policing_kpkts_rate": 0,
     }
     return row(**about | columns)
 
@@ -136,6 +140,33 @@ def test_a_tunnel_of_the_userspace_datapath_is_not_watched():
     found = view([port(1), port(2, "geneve", 0)])
     reason = "geneve without a network device: its packets leave by another port, inside others"
     assert found.unwatched == (("p2", reason),)
+
+
+def test_the_ports_that_open_vswitch_polices():
+    ports = [
+        port(1),
+        port(2, ingress_policing_rate=1000),
+        port(3, ingress_policing_kpkts_rate=5),
+        port(4, "internal", ingress_policing_rate=1000),
+    ]
+    assert view(ports).policed == {102, 103}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["dpdk", "dpdkvhostuser", "dpdkvhostuserclient", "afxdp", "afxdp-nonpmd", "dummy", "of-a-later-version"],
+)
+def test_a_port_that_bypasses_the_kernel_is_not_watched(kind: str):
+    """Whatever index it has: that of a real device for AF_XDP, an invented one for DPDK."""
+    found = view([port(1), port(2, kind), port(3, kind, 101)], others=[interface(9, kind, 101)])
+    reason = f"cannot be governed: {kind} ports bypass the kernel's egress"
+    assert [each.name for each in found.ports] == ["p1"], "nobody shares its device"
+    assert (found.devices, found.unwatched) == ((), (("p2", reason), ("p3", reason)))
+
+
+@pytest.mark.parametrize("kind", ["", "system", "tap"])
+def test_a_port_of_the_kernel_is_watched(kind: str):
+    assert [each.ifindex for each in view([port(1, kind)]).ports] == [101]
 
 
 def test_the_settings_are_those_of_all_ports():

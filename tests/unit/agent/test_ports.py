@@ -13,6 +13,7 @@ from fairq_ryu.agent import ports
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
 from fairq_ryu.agent.ports import BridgePorts
+from fairq_ryu.agent.tc import UNPOLICED
 from fairq_ryu.agent.watched_ports import WindowDevice
 from tests.support.fakes import bridge_port
 
@@ -75,6 +76,7 @@ class Devices:
         self.devices: dict[int, WindowDevice] = {}
         self.done: list[str] = []
         self.broken: set[int] = set()
+        self.linked: set[int] = set()
 
     def add_port(self, port: BridgePort) -> None:
         self.ports[port.ofport] = port
@@ -82,6 +84,9 @@ class Devices:
 
     def remove_port(self, ofport: int) -> None:
         self.done.append(f"-port {self.ports.pop(ofport).ifindex}")
+
+    def filter_place(self, ifindex: int) -> str:
+        return "tcx" if ifindex in self.linked else "clsact"
 
     def set_vlans(self, untagged: dict[int, int]) -> None:
         pass
@@ -139,6 +144,38 @@ def test_programs_follow_ports_that_share_a_device():
     assert (programs.ports, set(programs.devices)) == ({}, {7})
 
 
+def test_a_bridge_that_is_deleted_is_waited_for(caplog):
+    caplog.set_level("INFO")
+    programs, first = Devices(), tunnels(1)
+    made = BridgePorts("s1", first, programs, Server(), lambda: None)  # type: ignore[arg-type]
+    made.update(first)
+    programs.done.clear()
+    caplog.clear()
+    made.remove_all()
+    made.remove_all()
+    assert made.deleted and programs.done == ["-port 40", "-device 7"] and made.unwatched == []
+    assert [each.message for each in caplog.records if "bridge" in each.message] == [
+        "bridge s1 has been deleted: waiting until it is there again"
+    ]
+    programs.done.clear()
+    assert made.update(first)
+    assert not made.deleted and programs.done == ["+port 40", "+device 7"]
+
+
+def test_ports_that_open_vswitch_cannot_police_are_logged_once(caplog):
+    ports = (bridge_port(1), bridge_port(2), bridge_port(3))
+    plain = BridgeView("s1", 1, "netdev", ports, (), ())
+    programs = Devices()
+    made = BridgePorts("s1", plain, programs, Server(), lambda: None)  # type: ignore[arg-type]
+    made.update(plain)
+    programs.linked.add(ports[1].ifindex)
+    policed = replace(plain, policed=frozenset(port.ifindex for port in ports[:2]))
+    for _ in range(2):
+        made.update(policed)
+    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == [f"port {ports[0].name}: {UNPOLICED}"]
+
+
 def test_a_device_that_cannot_be_watched_is_logged_once_and_tried_again(caplog):
     programs, view = Devices(), tunnels()
     programs.broken.add(7)
@@ -146,6 +183,8 @@ def test_a_device_that_cannot_be_watched_is_logged_once_and_tried_again(caplog):
     made.update(view)
     asyncio.run(made.retry_failed())
     assert [record.message for record in caplog.records] == ["port s1: not watched: no such device"]
+    assert made.unwatched == [("s1", "no such device")]
     programs.broken.clear()
     asyncio.run(made.retry_failed())
     assert set(programs.devices) == {7}
+    assert made.unwatched == []

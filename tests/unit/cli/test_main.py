@@ -15,6 +15,7 @@ from fairq_ryu.agent import agent, privileges, status
 from fairq_ryu.agent.bridge_lock import BridgeLock
 from fairq_ryu.agent.options import TlsFiles
 from fairq_ryu.cli import columns, main
+from fairq_ryu.cli import release as cli_release
 from fairq_ryu.cli.commands import release
 from fairq_ryu.controller_target import parse_target
 from fairq_ryu.errors import UserError
@@ -286,6 +287,29 @@ def answering(tmp_path):
         thread.join(5)
 
 
+@pytest.fixture
+def hanging(tmp_path, monkeypatch):
+    """An agent that takes connections and does nothing else, with one place in its queue."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "s1.lock").write_text("process 4711 (fairq agent --bridge s1)\n")
+    monkeypatch.setattr(status, "_TIMEOUT", 0.05)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "run" / "s1.sock"))
+        server.listen(0)
+        yield str(tmp_path / "run" / "s1.sock")
+
+
+def test_an_agent_that_hangs_is_named(refused, hanging):
+    said = "the agent of bridge s1 (pid 4711) does not answer"
+    assert said in refused("status", "--bridge", "s1")
+    assert said in refused("status"), "also if its queue is full"
+    assert cli_release._agent_answers("s1"), "it is not dead"
+
+
+def test_the_time_for_an_answer_is_short():
+    assert status._TIMEOUT == 2.0
+
+
 def test_status_as_json(fairq, answering):
     answering(json.dumps({"bridge": "s1", "ports": []}).encode())
     code, out, err = fairq("status", "--json")
@@ -305,6 +329,7 @@ def test_a_scenario_is_checked_as_one(fairq, refused, tmp_path):
 PORT_STATUS = {
     "ofport": 2,
     "name": "dhp2",
+    "filters": {"place": "clsact", "restored": 0, "refusal": "", "before": [], "missed": 0},
     "queue": {
         "kind": "htb",
         "reason": "",
@@ -322,6 +347,7 @@ PORT_STATUS = {
 }
 STATUS = {
     "bridge": "s1",
+    "deleted": False,
     "controllers": [{"target": "tcp:127.0.0.1:6653", "connected": True}],
     "flows": 2,
     "rules": 1,
@@ -341,6 +367,36 @@ def test_status_shows_what_a_law_of_the_switch_grants(fairq, answering, pool, wi
     answering(json.dumps({**STATUS, "ports": [{**PORT_STATUS, "rule": rule}]}).encode())
     (line,) = [line for line in fairq("status", "--bridge", "s1")[1].splitlines() if " dhp2 " in line]
     assert shown in line
+
+
+@pytest.mark.parametrize(
+    ("filters", "line"),
+    [
+        ({"place": "tcx"}, "port 2: windows are lowered by tcx, without turns and queue laws"),
+        (
+            {"before": ["bpf filter x (pref 7)"]},
+            "port 2: bpf filter x (pref 7) runs before the agent's programs",
+        ),
+        (
+            {"before": ["tcx program y"], "missed": 12},
+            "port 2 is not governed: 12 TCP packets have left without reaching the agent's programs: tcx",
+        ),
+        (
+            {"refusal": "no room"},
+            "port 2 is not governed: somebody has removed filters of the agent: no room",
+        ),
+        ({"restored": 3}, "port 2: removed filters of the agent were attached again, 3 times"),
+    ],
+)
+def test_status_says_whether_packets_reach_the_agents_programs(fairq, answering, filters, line):
+    port = {**PORT_STATUS, "filters": {**PORT_STATUS["filters"], **filters}}
+    answering(json.dumps({**STATUS, "ports": [port]}).encode())
+    assert line in " ".join(fairq("status", "--bridge", "s1")[1].split())
+
+
+def test_status_says_that_the_bridge_is_missing(fairq, answering):
+    answering(json.dumps({**STATUS, "deleted": True, "ports": []}).encode())
+    assert "bridge s1 does not exist: its agent waits" in fairq("status", "--bridge", "s1")[1]
 
 
 def test_status_says_why_a_port_has_no_windows(fairq, answering):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
 from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.tc import NO_PLACE, UNPOLICED
 from fairq_ryu.agent.watched_ports import WindowDevice
 from fairq_ryu.cli import main, port_report
 from fairq_ryu.cli.doctor.commands import Output
-from fairq_ryu.cli.port_report import QosRecord, lines, queue_commands, read_qos, reports
+from fairq_ryu.cli.port_report import Filters, QosRecord, lines, queue_commands, read_qos, reports
 from fairq_ryu.errors import UserError
 
 GOVERNED = QueueLimits("htb", 125_000, 25_000_000)
@@ -36,7 +39,7 @@ def bridge(*ports: BridgePort) -> BridgeView:
 def of(found: QueueLimits, qos: QosRecord | None = NOOP, explicit: bool = False, speed: int = 10**9) -> Any:
     """The report of port 1."""
     records = {} if qos is None else {"p1": qos}
-    return reports(bridge(port(1, speed)), {101: found}, {101} if explicit else set(), records)[0]
+    return reports(bridge(port(1, speed)), {101: found}, {101} if explicit else set(), records, {})[0]
 
 
 def test_a_governed_port():
@@ -110,7 +113,7 @@ def test_a_port_of_unknown_speed():
 
 
 def test_the_text_names_every_port():
-    found = reports(bridge(port(1), port(2)), {101: GOVERNED}, {101}, {"p1": NOOP, "p2": NOOP})
+    found = reports(bridge(port(1), port(2)), {101: GOVERNED}, {101}, {"p1": NOOP, "p2": NOOP}, {})
     text = list(lines("br0", False, found))
     assert text[0] == "no agent runs on bridge br0: fairq agent --bridge br0"
     assert text[1] == "port 1 p1: governed: htb, 125,000 bytes, 200 Mbit/s"
@@ -123,6 +126,64 @@ def test_the_text_names_every_port():
     ]
 
 
+QUEUE = "htb, 125,000 bytes, 200 Mbit/s"
+BEFORE = "bpf filter (pref 7) runs before the agent's programs at tc egress"
+MISSED = "9 TCP packets have left without reaching the agent's programs"
+
+
+@pytest.mark.parametrize(
+    ("filters", "state"),
+    [
+        (Filters("", refusal=NO_PLACE), f"not governed: {NO_PLACE}"),
+        (Filters(before=["bpf filter (pref 7)"], missed=9), f"not governed: {MISSED}: {BEFORE}"),
+        (Filters(before=["bpf filter (pref 7)"]), f"governed: {QUEUE}; {BEFORE}; {UNPOLICED}"),
+        (
+            Filters("tcx"),
+            f"governed: {QUEUE}; windows are lowered by tcx, without turns and queue laws, beside its "
+            "ingress qdisc",
+        ),
+        (Filters(), f"governed: {QUEUE}; {UNPOLICED}"),
+    ],
+)
+def test_what_stands_between_packets_and_the_agent(filters: Filters, state: str) -> None:
+    view = replace(bridge(port(1)), policed=frozenset({101}))
+    found = reports(view, {101: GOVERNED}, {101}, {"p1": NOOP}, {101: filters})
+    text = list(lines("br0", True, found))
+    assert text[0] == f"port 1 p1: {state}"
+    assert text[-1] == f"bridge br0: {int(state.startswith('governed'))} of 1 ports are governed"
+
+
+def test_a_running_agent_knows_best() -> None:
+    about = {"ports": [ROW], "unwatched": [{"name": "p2", "reason": "no room"}]}
+    found = port_report._read_filters([port(1), port(2), port(3)], about)
+    assert found == {
+        101: Filters(before=[]),
+        102: Filters(refusal="no room"),
+        103: Filters(refusal="the agent does not watch it"),
+    }
+
+
+@pytest.mark.parametrize("name", ["x$(id)", "p;reboot", "p\x1b[31m"])
+def test_commands_are_quoted_for_a_shell(name: str) -> None:
+    """What is printed for root runs tc and ovs-vsctl with the very name, and nothing else."""
+    own = replace(port(1), name=name)
+    view = replace(bridge(own), name=f"br{name}")
+    (report, *_) = reports(view, {101: NO_QUEUE}, {101}, {name: QosRecord(name)}, {})
+    for command in report.commands:
+        assert command.isprintable()
+        script = f'tc() {{ printf "%s\\0" tc "$@"; }}; ovs-vsctl() {{ printf "%s\\0" ovs "$@"; }}; {command}'
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+        words = done.stdout.split("\0")
+        assert words.count(name) == 1
+        if words[0] == "ovs":
+            assert f"external_ids:fairq-bridge={json.dumps(f'br{name}')}" in words
+    assert [command.split()[0] for command in report.commands] == ["ovs-vsctl", "tc", "tc"]
+
+
+ROW = {
+    "ifindex": 101,
+    "filters": {"place": "clsact", "restored": 1, "refusal": "", "before": [], "missed": 0},
+}
 ANSWERS = {
     "QoS": {"headings": ["_uuid", "type"], "data": [[["uuid", "q1"], "linux-htb"]]},
     "Interface": {
@@ -137,6 +198,17 @@ ANSWERS = {
         ],
     },
 }
+
+
+def test_no_commands_are_offered_for_a_port_that_bypasses_the_kernel() -> None:
+    reason = "cannot be governed: dpdk ports bypass the kernel's egress"
+    view = replace(bridge(), unwatched=(("dpdk0", reason),))
+    text = list(lines("br0", True, reports(view, {}, set(), {}, {})))
+    assert text == [
+        "br0: windows only: it hands packets to this machine",
+        f"dpdk0: not watched: {reason}",
+        "bridge br0: 0 of 0 ports are governed",
+    ]
 
 
 def test_the_records_of_open_vswitch(monkeypatch: pytest.MonkeyPatch):
@@ -168,8 +240,9 @@ def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     monkeypatch.setattr(port_report, "read_queue_limits", lambda indexes: {101: GOVERNED})
     monkeypatch.setattr(port_report, "explicit_roots", set)
     monkeypatch.setattr(port_report, "read_qos", lambda: {"p1": NOOP})
-    told = {"bridges": ["br0"], "ports": [{"ofport": 1, "no_acks": {"now": 2, "total": 5}}]}
-    monkeypatch.setattr(port_report, "_ask_agent", lambda name: (True, told))
+    row = {**ROW, "ofport": 1, "no_acks": {"now": 2, "total": 5}}
+    told = {"bridges": ["br0"], "ports": [row], "unwatched": []}
+    monkeypatch.setattr(port_report, "_ask_agent", lambda name: (True, told, ""))
     assert main.main(["doctor", "--bridge", "br0", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["bridge"], made["agent"]) == ("br0", True)
@@ -189,7 +262,7 @@ def test_a_governed_port_with_flows_without_acks():
     records = {name: QosRecord(name, "linux-noop") for name in ("p1", "p2")}
     found = [
         port_report.with_flows(each, told)
-        for each in reports(bridge(port(1), port(2)), limits, set(), records)
+        for each in reports(bridge(port(1), port(2)), limits, set(), records, {})
     ]
     *_, last = shown = list(lines("br0", True, found))
     text = "    data seen, no ACKs: 5 flows since the agent started; their windows are not lowered"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.control.bridge_connections import BridgeConnections
+from fairq_ryu.control.bridge_connections import BridgeConnections, port_state
 from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.rerouting import Rerouting
@@ -104,6 +104,12 @@ def alone(made: Made) -> Made:
 
 
 # Decided by what connects
+
+
+def test_the_name_of_a_port_has_no_control_characters():
+    """It stands in the log, in /metrics and on terminals."""
+    port = SimpleNamespace(port_no=3, config=0, state=0, name=b"x\x1b[2J\0")
+    assert port_state(port).name == "x\N{REPLACEMENT CHARACTER}[2J"
 
 
 def test_a_bridge_that_asks_for_paths_gets_them(made):

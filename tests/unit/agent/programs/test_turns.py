@@ -95,16 +95,16 @@ def test_nothing_is_loaded_before_a_port_asks(program: Any) -> None:
     program.remove_port(7)
     assert program.loads == 0 and program.take(10) == []
     assert program.start(7) and program.start(7) and program.start(8)
-    assert program.loads == 1 and program._filter.attached == {7, 8}
+    assert program.loads == 1 and program.filter.attached == {7, 8}
     program.close()
-    assert program._filter.attached == set()
+    assert program.filter.attached == set()
 
 
 def test_a_port_whose_filter_fails_leaves_nothing_behind_and_is_tried_again(program: Any) -> None:
-    program._filter.fails = True
+    program.filter.fails = True
     assert not program.start(7)
     assert not program._turns and not program._turn_ports
-    program._filter.fails = False
+    program.filter.fails = False
     assert program.start(7)
 
 

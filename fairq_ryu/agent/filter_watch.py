@@ -1,0 +1,152 @@
+"""Each second: are the agent's filters still there, and do packets reach them?
+
+    netlink: a qdisc or filter of a port has changed --> filters that are gone are attached again
+                                                     --> who runs before them?
+    somebody does, and no TCP segment has come --> are TCP packets leaving?  (EgressTap)
+
+Only the last answer proves that somebody ends the chain before the agent's programs: most programs of others
+let a packet pass on.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from fairq_ryu.agent.egress_chain import said
+from fairq_ryu.agent.egress_tap import EgressTap
+from fairq_ryu.agent.libbpf import BpfError
+from fairq_ryu.agent.rtnetlink import TcChanges
+
+log = logging.getLogger(__name__)
+
+
+class Filters(Protocol):
+    """The programs as this part needs them (:class:`fairq_ryu.agent.programs.host.HostPrograms`).
+    Ports are interface indices.
+    """
+
+    @property
+    def filtered(self) -> Iterable[int]:
+        """The ports and devices with filters."""
+
+    def restore_filters(self, ifindex: int) -> bool:
+        """Attach those again that somebody has removed. Returns whether there were any. Raises
+        :class:`BpfError`.
+        """
+
+    def programs_before(self, ifindex: int) -> tuple[str, ...]:
+        """Those of others that run before the agent's."""
+
+    def watch_newest(self, ifindexes: Iterable[int]) -> None:
+        """From now on know :meth:`newest` of these ports."""
+
+    def newest(self, ifindex: int) -> tuple[int, int]:
+        """When the programs saw the last TCP segment leave by a port (0: not known), and until when that is
+        known, ns by CLOCK_MONOTONIC.
+        """
+
+
+@dataclass(slots=True)
+class _Port:
+    before: tuple[str, ...] = ()
+    newest: int = 0
+    tap: EgressTap | None = None
+    pending: int = 0  # packets until counted_ns, of which no pass through the flow map has told yet
+    counted_ns: int = 0
+    missed: int = 0
+    restored: int = 0
+    refusal: str = ""
+
+    def close(self) -> None:
+        if self.tap is not None:
+            self.tap.close()
+        self.tap, self.pending, self.missed = None, 0, 0
+
+
+class FilterWatch:
+    """The filters of all ports and devices of a bridge."""
+
+    def __init__(self, filters: Filters) -> None:
+        self._filters = filters
+        self._changes = TcChanges()
+        self._ports: dict[int, _Port] = {}
+        self._again: set[int] = set()
+
+    def look(self) -> None:
+        """Look at what has changed, and at the ports where others run before the agent's programs."""
+        now, changed = set(self._filters.filtered), self._changes.take()
+        for gone in set(self._ports) - now:
+            self._ports.pop(gone).close()
+        due = now if changed is None else changed | self._again | (now - set(self._ports))
+        for ifindex in sorted(now & due):
+            self._look_at(ifindex)
+        suspects = {ifindex: port for ifindex, port in self._ports.items() if port.before}
+        for ifindex, port in suspects.items():
+            self._count(ifindex, port)
+        self._filters.watch_newest(suspects)
+
+    def _look_at(self, ifindex: int) -> None:
+        try:
+            name = socket.if_indextoname(ifindex)
+        except OSError:
+            return  # it has gone, and the database will say so
+        port = self._ports.setdefault(ifindex, _Port())
+        self._again.discard(ifindex)
+        try:
+            if self._filters.restore_filters(ifindex):
+                port.restored += 1
+                log.warning(
+                    "interface %s: somebody has removed filters of the agent; they are there again", name
+                )
+            port.refusal = ""
+        except BpfError as error:
+            if not port.refusal:
+                log.warning("interface %s: somebody has removed filters of the agent: %s", name, error)
+            port.refusal = str(error)
+            self._again.add(ifindex)
+        port.before = self._filters.programs_before(ifindex)
+        if not port.before:
+            port.close()
+
+    def _count(self, ifindex: int, port: _Port) -> None:
+        newest, known_ns = self._filters.newest(ifindex)
+        try:
+            name = socket.if_indextoname(ifindex)
+            if newest > port.newest:
+                if port.missed:
+                    log.info("interface %s: TCP packets reach the agent's programs again", name)
+                port.newest = newest
+                port.close()
+            elif port.tap is None:
+                port.tap, port.counted_ns = EgressTap(name), time.monotonic_ns()
+            elif known_ns > port.counted_ns:
+                if port.pending and not port.missed:
+                    log.warning(
+                        "interface %s: TCP packets leave and do not reach the agent's programs, so their "
+                        "windows are not lowered: %s", name, said(port.before),
+                    )  # fmt: skip
+                port.missed, port.pending = port.missed + port.pending, port.tap.count()
+                port.counted_ns = time.monotonic_ns()
+        except OSError:
+            port.close()  # the interface has gone
+
+    def row(self, ifindex: int) -> dict[str, object]:
+        """What a status says of a port: see :func:`fairq_ryu.agent.status.snapshot`."""
+        port = self._ports.get(ifindex, _Port())
+        return {
+            "restored": port.restored,
+            "refusal": port.refusal,
+            "before": list(port.before),
+            "missed": port.missed,
+        }
+
+    def close(self) -> None:
+        """Look no longer."""
+        self._changes.close()
+        for port in self._ports.values():
+            port.close()
