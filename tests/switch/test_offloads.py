@@ -21,6 +21,7 @@ from fairq_ryu.policies.queue_laws import QueueLawParameters
 from fairq_ryu.queue_law_spec import QueueLawKind
 from tests.switch import packets, test_acdc
 from tests.switch.packets import Segment
+from tests.switch.queue_rig import take_drops
 from tests.switch.rig import Connection, Switch
 
 STOLEN = 4
@@ -147,9 +148,9 @@ def test_a_packet_of_several_segments_is_left_to_the_queue(switch: Switch) -> No
     backlog(switch, LIMIT)
     with LoadedProgram.attached(ifindex, DROP_PRIORITY) as program:
         assert program.run(frame, ifindex, segments=two).verdict == UNSPEC
-        assert data.take_drops(10) == []
+        assert take_drops(data, 10) == []
         assert program.run(frame, ifindex).verdict == STOLEN
-    assert data.take_drops(10) == [(PORT, completed(frame), len(frame))]
+    assert take_drops(data, 10) == [(PORT, completed(frame), len(frame))]
 
 
 def counts(switch: Switch) -> tuple[int, ...]:
@@ -178,7 +179,7 @@ def test_what_a_law_drops_of_several_segments_is_handed_over_without_its_end(swi
         two = Segments(2, MSS, len(frame) + HEADERS)
         assert program.run(frame, ifindex, segments=two).verdict == STOLEN
         assert program.run(frame, ifindex).verdict == STOLEN
-    assert data.take_drops(10) == [(PORT, frame[:-1], len(frame)), (PORT, frame, len(frame))]
+    assert take_drops(data, 10) == [(PORT, frame[:-1], len(frame)), (PORT, frame, len(frame))]
     assert grown(switch, before) == (3, 3, 2 * len(frame) + HEADERS, 0)
 
 

@@ -100,7 +100,7 @@ class Laws:
 @pytest.fixture(scope="module")
 def loaded_laws(loaded_switch: Switch) -> Iterator[Laws]:
     data = loaded_switch.datapath
-    program = QueueLawProgram(data._lib, data.window, data.queues, data.drops, PATIENT.ports)
+    program = QueueLawProgram(data.window._lib, data.window, data.queues, data.drops, PATIENT.ports)
     program.load()
     for port in loaded_switch.ports.values():
         program.add_port(port.ifindex)
@@ -316,7 +316,7 @@ def test_the_least_queue_since_the_last_packet_counts(laws: Laws) -> None:
 
 
 def test_a_port_that_is_only_observed_has_no_filter(laws: Laws) -> None:
-    attached = laws.program._filter.attached_program
+    attached = laws.program.filter.attached_program
     laws.install(QueueLawKind.MARK)
     assert attached(laws.ifindex)
     laws.program.observe(laws.ifindex, True)
