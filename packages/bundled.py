@@ -51,6 +51,11 @@ ZEBRA_PORT = 2600
 ZebraMessage = _ZebraMessageFromZebra = None
 """
 }
+# Python 3.12 and newer have no distutils, which set-up's setuptools stands in for.
+_DISTUTILS = (
+    b"from distutils.version import LooseVersion",
+    b"from packaging.version import Version as LooseVersion",
+)
 _KEPT_OF_INFO = re.compile(
     r"^(METADATA|entry_points\.txt|top_level\.txt|licenses/.*|.*(LICEN[CS]E|NOTICE|COPYING|AUTHORS).*)$"
 )
@@ -67,7 +72,7 @@ def items(names: Iterator[str] | list[str], target: str, pins: dict[str, str]) -
             place = PurePosixPath(str(path))
             if _wanted(place):
                 data = _REPLACED.get(str(place)) or Path(str(dist.locate_file(path))).read_bytes()
-                found.append(Item(f"{target}/{place}", data))
+                found.append(Item(f"{target}/{place}", data.replace(*_DISTUTILS)))
     return found
 
 

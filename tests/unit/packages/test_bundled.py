@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,14 @@ def test_the_agent_s_codec_needs_nothing_but_netaddr_and_six(tmp_path):
     # -S: no site-packages at all.
     command = [sys.executable, "-I", "-S", "-c", code, str(tmp_path)]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == []
+
+
+def test_nothing_imports_what_left_the_standard_library():
+    """Without setuptools, Python 3.12 and newer have no distutils."""
+    items = bundled.items([bundled.RYU, *bundled.CONTROLLER], "/lib/x", PINS)
+    sources = {item.path: item.data for item in items if item.path.endswith(".py")}
+    unguarded = re.compile(rb"^(import distutils|from distutils)", re.MULTILINE)
+    assert [path for path, data in sources.items() if unguarded.search(data)] == []
 
 
 def test_another_version_than_the_pinned_one_is_refused():
