@@ -31,7 +31,7 @@ from fairq_ryu.agent.programs.window import HERITAGE
 from fairq_ryu.agent.turn_clock import TurnClock
 from fairq_ryu.agent.turns import Opening
 from fairq_ryu.agent.watched_ports import listed
-from fairq_ryu.errors import UserError, plain
+from fairq_ryu.errors import UserError, plain, quoted
 from fairq_ryu.packet.tcp_build import Addressing
 
 log = logging.getLogger(__name__)
@@ -133,12 +133,14 @@ class Agent:
             for fd in kept.values():
                 os.close(fd)
         service_manager.keep(self._host.window.heritage)
-        left, views = kept_flows.take(self._flows_path), [bridge.view for bridge in self._bridges]
+        # Other agents may have run on these bridges, or this one with another bridge first.
+        left = [kept_flows.take(status.flows_path(name)) for name in self.options.bridges]
+        views = [bridge.view for bridge in self._bridges]
         ports = {port.ifindex for view in views for port in view.ports}
         ports |= {device.ifindex for view in views for device in view.devices}
         if inherited:
             log.info("took over %d flows from an agent that died", inherited)
-        elif entered := self._host.window.enter_flows(*left, ports):
+        elif entered := sum(self._host.window.enter_flows(*each, ports) for each in left):
             log.info("took over %d flows from the agent that ended", entered)
         return True
 
@@ -220,7 +222,7 @@ def check_joined(views: Sequence[BridgeView]) -> None:
         if other.name not in first.joined:
             raise UserError(
                 f"bridges {first.name} and {other.name} are not joined by patch ports",
-                f"run an agent for each: --bridge {first.name}, and --bridge {other.name}",
+                f"run an agent for each: --bridge {quoted(first.name)}, and --bridge {quoted(other.name)}",
             )
     missing = sorted(first.joined - {view.name for view in views})
     if missing:
@@ -229,7 +231,7 @@ def check_joined(views: Sequence[BridgeView]) -> None:
             "patch ports lead to %s: a flow that leaves by one bridge and its ACKs by another has windows "
             "only if one agent runs on both: fairq agent --bridge %s",
             listed(missing),
-            names,
+            quoted(names),
         )
 
 

@@ -163,6 +163,8 @@ def host(made, tmp_path):
     before = processes()
     yield found
     found.stack.close()
+    for name in BRIDGES:
+        status.flows_path(name).unlink(missing_ok=True)
     assert processes().keys() <= before.keys()
     assert filters() == []
     assert not [path for path in status.run_directory().glob("*") if path.stem in BRIDGES]
@@ -241,12 +243,13 @@ def test_bridges_that_no_patch_port_joins_are_refused(host):
     assert taken.end() == 0
 
 
-def test_what_a_killed_agent_leaves_is_taken_over_on_all_bridges(host, stub):
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
+def test_what_an_agent_leaves_is_taken_over_on_all_bridges(host, stub, by):
     first = host.agent(f"{INNER}:{OUTER}", stub.target)
     host.sessions(stub)
     sink = host.bulk()
     assert until(lambda: received(sink) > 200_000)
-    first.end(signal.SIGKILL)
+    first.end(by)
     stub.close()
     host.agent(f"{OUTER}:{INNER}", stub.target)
     _, outer = host.sessions(stub)
